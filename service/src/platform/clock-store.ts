@@ -1,0 +1,18 @@
+import { type Queryable, sql } from "./db.ts";
+
+export async function readOffsetSeconds(db: Queryable): Promise<number> {
+  const [row] = await db.query<{ offset_seconds: number }>(sql`select offset_seconds from clock`);
+  return row?.offset_seconds ?? 0;
+}
+
+export async function addOffsetSeconds(db: Queryable, seconds: number): Promise<number> {
+  const [row] = await db.query<{ offset_seconds: number }>(sql`
+    with moved as (update clock set offset_seconds = offset_seconds + ${seconds} returning offset_seconds)
+    select offset_seconds, pg_notify('clock', '') from moved`);
+  return row?.offset_seconds ?? 0;
+}
+
+export async function readDatabaseMs(db: Queryable): Promise<number> {
+  const [row] = await db.query<{ ms: number }>(sql`select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms`);
+  return row?.ms ?? 0;
+}

@@ -1,0 +1,156 @@
+import { join } from "node:path";
+
+/** One documented setting: where it comes from, what it means, how its text becomes a value. */
+interface Setting<T> {
+  readonly env: string;
+  readonly unit: string;
+  readonly description: string;
+  /** Shown in the docs; `null` means that the setting is absent unless given. */
+  readonly fallback: string | null;
+  readonly secret?: true;
+  parse(text: string): T;
+}
+
+const text = (value: string): string => value;
+const list = (value: string): readonly string[] =>
+  Object.freeze(value.split(",").map((part) => part.trim()).filter((part) => part !== ""));
+
+function whole(least: number, most: number): (value: string) => number {
+  return (value) => {
+    const number = Number(value);
+    if (!/^\d{1,9}$/.test(value) || number < least || number > most) {
+      throw new Error(`must be a whole number from ${least} to ${most}`);
+    }
+    return number;
+  };
+}
+
+function oneOf<const T extends string>(...choices: T[]): (value: string) => T {
+  return (value) => {
+    const found = choices.find((choice) => choice === value);
+    if (found === undefined) throw new Error(`must be one of ${choices.join(", ")}`);
+    return found;
+  };
+}
+
+function flag(value: string): boolean {
+  return oneOf("true", "false")(value) === "true";
+}
+
+function httpUrl(value: string): string {
+  const url = URL.parse(value);
+  const isBare = url !== null && /^https?:$/.test(url.protocol) && url.pathname === "/" && url.search === "" && url.hash === "" && url.username === "";
+  if (!isBare) throw new Error("must be an http(s) origin such as https://id.example.com");
+  return url.origin;
+}
+
+function masterKeys(value: string): readonly string[] {
+  const keys = list(value);
+  const isKey = (key: string): boolean => /^[0-9a-f]{64}$/.test(key);
+  if (keys.length === 0 || keys.length > 4 || !keys.every(isKey)) {
+    throw new Error("must be one to four keys of 64 lower-case hex digits, separated by commas, newest first");
+  }
+  return keys;
+}
+
+function setting<T>(env: string, unit: string, fallback: string | null, rest: { parse: (text: string) => T; description: string; secret?: true }): Setting<T> {
+  return { env, unit, fallback, ...rest };
+}
+
+/** Every setting of the service. The reference page is generated from this table. */
+export const settings = {
+  profile: setting("PROFILE", "dev | production", "dev", { parse: oneOf("dev", "production"), description: "`production` refuses development keys, embedded parts that are not allowed by name, insecure addresses and the clock verb." }),
+  port: setting("PORT", "TCP port", "4000", { parse: whole(0, 65_535), description: "Port of the service. The demo's shop, wallet and console listen on the three ports after it. 0 picks a free one." }),
+  host: setting("HOST", "address", "localhost", { parse: text, description: "Address the service binds to. `localhost` means both loopback addresses." }),
+  baseUrl: setting("BASE_URL", "origin", null, { parse: httpUrl, description: "Public origin of the service and the issuer of its tokens. Default: `http://localhost:<PORT>`." }),
+  dataDirectory: setting("DATA_DIR", "path", null, { parse: text, description: "Where the embedded parts keep their state. Default: `.data`; as root `/var/lib/svc`." }),
+  databaseUrl: setting("DATABASE_URL", "connection string", null, { parse: text, description: "A PostgreSQL 15 or newer. Unset: the embedded PostgreSQL under `DATA_DIR`.", secret: true }),
+  databaseConnections: setting("DATABASE_CONNECTIONS", "connections", "10", { parse: whole(2, 200), description: "Size of the connection pool of one process." }),
+  masterKeys: setting("MASTER_KEY", "hex", null, { parse: masterKeys, description: "Keys that wrap everything sealed in the database, newest first; an older one stays listed until `svc key rewrap` has run. Unset in `dev`: made at the first start and kept in `DATA_DIR`.", secret: true }),
+  metricsPort: setting("METRICS_PORT", "TCP port", null, { parse: whole(0, 65_535), description: "Port of the Prometheus metrics, on loopback unless `METRICS_HOST` says otherwise. Default: `PORT` + 9; 0 picks a free one." }),
+  metricsHost: setting("METRICS_HOST", "address", "localhost", { parse: text, description: "Address the metrics bind to." }),
+  walletOrigin: setting("WALLET_ORIGIN", "origin", null, { parse: httpUrl, description: "Origin of the web wallet: allowed to call `/w/*` from a browser. Default: the origin of `BASE_URL` with `PORT` + 2." }),
+  trustedProxies: setting("TRUSTED_PROXIES", "CIDR list", "", { parse: list, description: "Proxies whose `X-Forwarded-For` is believed. Empty: the peer's address is the client's." }),
+  embeddedDatabaseAllowed: setting("ALLOW_EMBEDDED_DATABASE", "true | false", "false", { parse: flag, description: "Lets `production` run on the embedded PostgreSQL." }),
+  logLevel: setting("LOG_LEVEL", "level", "info", { parse: oneOf("fatal", "error", "warn", "info", "debug", "silent"), description: "Least level that is written to standard output, as JSON lines." }),
+  loginLifetimeSeconds: setting("LOGIN_LIFETIME_SECONDS", "seconds", "120", { parse: whole(30, 900), description: "How long a QR page waits for its wallet." }),
+  codeLifetimeSeconds: setting("CODE_LIFETIME_SECONDS", "seconds", "60", { parse: whole(5, 600), description: "Life of an authorization code." }),
+  accessTokenLifetimeSeconds: setting("ACCESS_TOKEN_LIFETIME_SECONDS", "seconds", "3600", { parse: whole(60, 86_400), description: "Life of an access token and of an id token." }),
+  refreshGraceSeconds: setting("REFRESH_GRACE_SECONDS", "seconds", "10", { parse: whole(0, 60), description: "For how long a repeated refresh returns the same successor instead of revoking the family." }),
+  refreshIdleSeconds: setting("REFRESH_IDLE_SECONDS", "seconds", "2592000", { parse: whole(60, 31_536_000), description: "Life of a refresh token that is not used." }),
+  refreshAbsoluteSeconds: setting("REFRESH_ABSOLUTE_SECONDS", "seconds", "31536000", { parse: whole(60, 63_072_000), description: "Life of a family of refresh tokens, however often it is used." }),
+  sessionIdleSeconds: setting("SESSION_IDLE_SECONDS", "seconds", "43200", { parse: whole(60, 604_800), description: "Life of a browser session that is not used." }),
+  sessionAbsoluteSeconds: setting("SESSION_ABSOLUTE_SECONDS", "seconds", "604800", { parse: whole(60, 2_592_000), description: "Life of a browser session, however often it is used." }),
+  keyLifetimeSeconds: setting("KEY_LIFETIME_SECONDS", "seconds", "7776000", { parse: whole(3600, 31_536_000), description: "For how long one key signs tokens before the next takes over." }),
+  readsPerSecond: setting("LIMIT_READS_PER_SECOND", "requests/s", "100", { parse: whole(1, 100_000), description: "Reads per API key; bursts of four times as many." }),
+  createsPerSecond: setting("LIMIT_CREATES_PER_SECOND", "requests/s", "25", { parse: whole(1, 100_000), description: "Creations per API key; bursts of four times as many." }),
+  loginsPerAddressMinute: setting("LIMIT_LOGINS_PER_ADDRESS_MINUTE", "requests/min", "300", { parse: whole(1, 1_000_000), description: "Logins started per client address (IPv6: per /64)." }),
+  loginsPerClientMinute: setting("LIMIT_LOGINS_PER_CLIENT_MINUTE", "requests/min", "3000", { parse: whole(1, 1_000_000), description: "Logins started per OAuth client." }),
+  limitLoopback: setting("LIMIT_LOOPBACK", "true | false", null, { parse: flag, description: "Whether limits count for clients on loopback. Default: not in `dev`." }),
+  drainSeconds: setting("DRAIN_SECONDS", "seconds", "15", { parse: whole(0, 300), description: "How long a stopping process waits for requests under way." }),
+  operators: setting("OPERATORS", "address list", "", { parse: list, description: "User identities that may sign in as operators." }),
+} as const;
+
+type Parsed = { [K in keyof typeof settings]: ReturnType<(typeof settings)[K]["parse"]> };
+type Derived = "baseUrl" | "dataDirectory" | "metricsPort" | "walletOrigin" | "limitLoopback";
+type Optional = "databaseUrl" | "masterKeys";
+
+/** The configuration of one process: parsed once, frozen, every member documented in {@link settings}. */
+export type Config = Readonly<Omit<Parsed, Optional> & { [K in Optional]: Parsed[K] | null }>;
+
+/** The environment had a setting with a value that cannot be used; the message names it and says what it must be. */
+export class ConfigError extends Error {}
+
+function read<T>(environment: NodeJS.ProcessEnv, each: Setting<T>): T | null {
+  const given = environment[each.env];
+  const source = given === undefined || given === "" ? each.fallback : given;
+  if (source === null) return null;
+  try {
+    return each.parse(source);
+  } catch (error) {
+    throw new ConfigError(`${each.env} ${error instanceof Error ? error.message : "is wrong"}`);
+  }
+}
+
+function derived(given: Omit<Parsed, Derived> & { [K in Derived]: Parsed[K] | null }): Pick<Parsed, Derived> {
+  const baseUrl = given.baseUrl ?? `http://localhost:${given.port}`;
+  const wallet = new URL(baseUrl);
+  wallet.port = String(Number(wallet.port === "" ? (wallet.protocol === "https:" ? 443 : 80) : wallet.port) + 2);
+  return {
+    baseUrl,
+    dataDirectory: given.dataDirectory ?? (process.getuid?.() === 0 ? "/var/lib/svc" : join(process.cwd(), ".data")),
+    metricsPort: given.metricsPort ?? (given.port === 0 ? 0 : given.port + 9),
+    walletOrigin: given.walletOrigin ?? wallet.origin,
+    limitLoopback: given.limitLoopback ?? given.profile !== "dev",
+  };
+}
+
+function refuseUnsafe(config: Config): void {
+  const url = new URL(config.baseUrl);
+  const isLoopback = url.hostname === "localhost" || url.hostname === "127.0.0.1";
+  if (config.profile === "dev") {
+    if (!isLoopback) throw new ConfigError("BASE_URL must be on localhost in the profile dev; set PROFILE=production");
+    return;
+  }
+  if (url.protocol !== "https:") throw new ConfigError("BASE_URL must be https in the profile production");
+  if (config.masterKeys === null) throw new ConfigError("MASTER_KEY must be set in the profile production");
+  if (config.databaseUrl === null && !config.embeddedDatabaseAllowed) {
+    throw new ConfigError("DATABASE_URL must be set in the profile production (or ALLOW_EMBEDDED_DATABASE=true)");
+  }
+}
+
+/**
+ * Parses and checks the whole configuration at once.
+ *
+ * @param overrides wins over the environment, by variable name; used by tests and the demo
+ * @throws {ConfigError} naming the variable and what it must be
+ */
+export function parseConfig(overrides: NodeJS.ProcessEnv = {}): Config {
+  const environment = { ...process.env, ...overrides };
+  const entries = Object.entries(settings).map(([name, each]) => [name, read<unknown>(environment, each)]);
+  const given = Object.fromEntries(entries) as Parameters<typeof derived>[0];
+  const config: Config = Object.freeze({ ...given, ...derived(given) });
+  refuseUnsafe(config);
+  return config;
+}
+

@@ -1,0 +1,38 @@
+import type { Audit } from "./audit.ts";
+import type { Clock } from "./clock.ts";
+import type { Config } from "./config.ts";
+import type { Db } from "./db.ts";
+import type { InstallationKeys } from "./installation-keys.ts";
+import type { Log } from "./log.ts";
+import type { Metrics } from "./metrics.ts";
+import type { Notifications } from "./notifications.ts";
+import type { Outbound, TxtResolver } from "./outbound.ts";
+import type { RateLimiter } from "./rate-limit.ts";
+import type { Seal } from "./seal.ts";
+
+/** What every verb works with: built once per process in `compose.ts`, first parameter everywhere. */
+export interface Ctx {
+  readonly config: Config;
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly notifications: Notifications;
+  readonly seal: Seal;
+  /** HMAC keys of this installation, by purpose. */
+  readonly keys: InstallationKeys;
+  readonly outbound: Outbound;
+  readonly resolveTxt: TxtResolver;
+  readonly limits: RateLimiter;
+  readonly audit: Audit;
+}
+
+/** Source of chance; replaced only by tests that need a certain draw. */
+export interface Random {
+  bytes(length: number): Buffer;
+  /** Uniform in [0, bound). */
+  below(bound: number): number;
+  /** 0..1, for jitter only. */
+  fraction(): number;
+}

@@ -1,0 +1,97 @@
+import { createHash } from "node:crypto";
+import pg from "pg";
+
+/** A statement written with {@link sql}: its text never holds a value, so it is prepared once per connection by name. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+  readonly values: readonly unknown[];
+}
+
+export interface Queryable {
+  /** Runs one statement and returns its rows. Integers of 8 bytes come as numbers; cast money to text and read it as bigint. */
+  query<Row extends object>(statement: Statement): Promise<Row[]>;
+}
+
+export interface Db extends Queryable, AsyncDisposable {
+  /** Runs `work` in one transaction (read committed); rolls back when it throws. */
+  transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>;
+  /** Statements sent so far, transaction brackets included; tests count calls per operation with it. */
+  readonly callsTotal: number;
+  readonly connectionString: pg.PoolConfig;
+  close(): Promise<void>;
+}
+
+const prepared = new WeakMap<TemplateStringsArray, { name: string; text: string }>();
+
+function prepare(strings: TemplateStringsArray): { name: string; text: string } {
+  const known = prepared.get(strings);
+  if (known !== undefined) return known;
+  const text = strings.reduce((joined, part, index) => `${joined}$${index}${part}`);
+  const made = { name: createHash("sha256").update(text).digest("hex").slice(0, 32), text };
+  prepared.set(strings, made);
+  return made;
+}
+
+/** Writes a named prepared statement; every `${value}` becomes a parameter, never text. */
+export function sql(strings: TemplateStringsArray, ...values: unknown[]): Statement {
+  const { name, text } = prepare(strings);
+  return { name, text, values };
+}
+
+const types: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: "text" | "binary") =>
+    // 20 = int8, 1016 = int8[]: seconds, counters and ids here stay far below 2^53.
+    oid === 20 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+};
+
+/** SQLSTATE of a failed statement, or null when the error is of another kind. */
+export function sqlState(error: unknown): string | null {
+  return error instanceof pg.DatabaseError ? (error.code ?? null) : null;
+}
+
+/** Opens the connection pool of one process. Every statement ends after 30 s at the latest. */
+export function openDb(connection: pg.PoolConfig & { connections: number }): Db {
+  const { connections, ...rest } = connection;
+  const options = { ...rest, max: connections, types, statement_timeout: 30_000, connectionTimeoutMillis: 10_000 };
+  const pool = new pg.Pool(options);
+  // An idle connection that breaks (database restart) is replaced by the pool; the next statement reports what matters.
+  pool.on("error", () => undefined);
+  let callsTotal = 0;
+  const run = async <Row extends object>(on: pg.Pool | pg.PoolClient, statement: Statement): Promise<Row[]> => {
+    callsTotal += 1;
+    const result = await on.query<Row>({ name: statement.name, text: statement.text, values: statement.values as unknown[] });
+    return result.rows;
+  };
+  const bracket = async (client: pg.PoolClient, text: string): Promise<void> => {
+    callsTotal += 1;
+    await client.query(text);
+  };
+  const close = async (): Promise<void> => pool.end();
+  return {
+    query: async (statement) => run(pool, statement),
+    async transaction(work) {
+      const client = await pool.connect();
+      let broken: Error | undefined;
+      try {
+        await bracket(client, "begin");
+        const result = await work({ query: async (statement) => run(client, statement) });
+        await bracket(client, "commit");
+        return result;
+      } catch (error) {
+        await bracket(client, "rollback").catch((fault: unknown) => {
+          broken = fault instanceof Error ? fault : new Error("rollback failed");
+        });
+        throw error;
+      } finally {
+        client.release(broken);
+      }
+    },
+    get callsTotal() {
+      return callsTotal;
+    },
+    connectionString: rest,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}

@@ -1,0 +1,48 @@
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Db } from "./db.ts";
+import * as store from "./migration-store.ts";
+
+const directory = join(import.meta.dirname, "../../migrations");
+
+export interface Migration {
+  readonly number: number;
+  readonly name: string;
+  readonly text: string;
+  readonly sha256: string;
+}
+
+/** The migrations of this version of the code, in order: `0001_name.sql`, forward only. */
+export function listMigrations(): Migration[] {
+  const names = readdirSync(directory).filter((name) => name.endsWith(".sql")).toSorted();
+  return names.map((name) => {
+    const text = readFileSync(join(directory, name), "utf8");
+    return { number: Number(name.slice(0, 4)), name, text, sha256: createHash("sha256").update(text).digest("hex") };
+  });
+}
+
+/**
+ * Brings the database to this version of the code and returns the names that ran. Processes that start together take
+ * turns on an advisory lock, so each migration runs once; each runs in one transaction together with its record.
+ *
+ * @throws Error when the database is ahead of the code, or an applied file was changed since
+ */
+export async function migrate(db: Db): Promise<string[]> {
+  return db.transaction(async (tx) => {
+    await store.lockMigrations(tx);
+    await store.createMigrationTable(tx);
+    const applied = await store.listApplied(tx);
+    const known = listMigrations();
+    for (const row of applied) {
+      const file = known.find((each) => each.number === row.number);
+      if (file === undefined) throw new Error(`the database holds migration ${row.number}, which this version does not know`);
+      if (file.sha256 !== row.sha256) throw new Error(`${file.name} was changed after it ran; write a new migration`);
+    }
+    const pending = known.filter((each) => applied.every((row) => row.number !== each.number));
+    for (const each of pending) {
+      await store.runMigration(tx, each);
+    }
+    return pending.map((each) => each.name);
+  });
+}

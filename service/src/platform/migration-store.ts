@@ -1,0 +1,25 @@
+import { type Queryable, sql, type Statement } from "./db.ts";
+import type { Migration } from "./migrate.ts";
+
+/** Any fixed number will do; it only has to differ from the other advisory locks of the service. */
+const migrationLock = 7_355_001;
+
+export async function lockMigrations(tx: Queryable): Promise<void> {
+  await tx.query(sql`select pg_advisory_xact_lock(${migrationLock})`);
+}
+
+export async function createMigrationTable(tx: Queryable): Promise<void> {
+  await tx.query(sql`create table if not exists migration (
+    number int primary key, name text not null, sha256 text not null, applied_at timestamptz not null default now())`);
+}
+
+export async function listApplied(tx: Queryable): Promise<{ number: number; sha256: string }[]> {
+  return tx.query(sql`select number, sha256 from migration order by number`);
+}
+
+export async function runMigration(tx: Queryable, migration: Migration): Promise<void> {
+  // Without a name and values the text goes over the simple protocol, which takes several statements at once.
+  const script: Statement = { name: "", text: migration.text, values: [] };
+  await tx.query(script);
+  await tx.query(sql`insert into migration (number, name, sha256) values (${migration.number}, ${migration.name}, ${migration.sha256})`);
+}

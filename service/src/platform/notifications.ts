@@ -1,0 +1,82 @@
+import pg from "pg";
+import type { Db } from "./db.ts";
+import { listen } from "./notification-store.ts";
+
+/** Called with the payload, or with "" after a gap in which notifications may have been lost. */
+export type NotificationHandler = (payload: string) => void | Promise<void>;
+
+/**
+ * Push between processes by LISTEN/NOTIFY over one connection. A notification is a hint: whoever depends on one also
+ * polls. After a reconnect every handler is called once with an empty payload.
+ */
+export interface Notifications extends AsyncDisposable {
+  /** Listens from the moment the promise resolves; it yields the function that ends the subscription. */
+  subscribe(channel: string, handler: NotificationHandler): Promise<() => void>;
+  close(): Promise<void>;
+}
+
+const reconnectMs = 1000;
+
+type Handlers = Map<string, Set<NotificationHandler>>;
+
+export interface NotificationOptions {
+  /** Told of handler failures and lost connections. */
+  onFault: (error: unknown) => void;
+}
+
+function dispatch(handlers: Handlers, message: { channel: string; payload: string }, onFault: (error: unknown) => void): void {
+  for (const handler of handlers.get(message.channel) ?? []) {
+    Promise.try(handler, message.payload).catch(onFault);
+  }
+}
+
+/** Opens the listening connection; throws when the database cannot be reached the first time. */
+export async function openNotifications(db: Db, options: NotificationOptions): Promise<Notifications> {
+  const handlers: Handlers = new Map();
+  let client: pg.Client | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+
+  const connect = async (): Promise<void> => {
+    const next = new pg.Client({ ...db.connectionString, keepAlive: true });
+    next.on("error", options.onFault);
+    next.on("notification", (message) => {
+      dispatch(handlers, { channel: message.channel, payload: message.payload ?? "" }, options.onFault);
+    });
+    next.on("end", reconnectLater);
+    await next.connect();
+    client = next;
+    for (const channel of handlers.keys()) await listen(next, channel);
+  };
+  const reconnectLater = (): void => {
+    client = null;
+    if (isClosed) return;
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      connect().then(announceGap, (error: unknown) => {
+        options.onFault(error);
+        reconnectLater();
+      });
+    }, reconnectMs);
+  };
+  const announceGap = (): void => {
+    for (const channel of handlers.keys()) dispatch(handlers, { channel, payload: "" }, options.onFault);
+  };
+  const close = async (): Promise<void> => {
+    isClosed = true;
+    clearTimeout(timer);
+    await client?.end();
+  };
+
+  await connect();
+  return {
+    async subscribe(channel, handler) {
+      const known = handlers.get(channel) ?? new Set();
+      handlers.set(channel, known.add(handler));
+      if (client !== null) await listen(client, channel);
+      return () => handlers.get(channel)?.delete(handler);
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}

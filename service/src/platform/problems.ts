@@ -1,0 +1,89 @@
+/** Every error that reaches the wire, by reason: one row, one status, one message. Details that may vary are added at the call. */
+const table = {
+  // Envelope (KYC, KYB, wallet and account routes)
+  invalid_request: [400, "Invalid Request"],
+  malformed_request: [400, "the body is not valid JSON of the documented shape"],
+  body_too_large: [413, "the body is larger than this route takes"],
+  unsupported_media_type: [415, "this route takes another content type"],
+  method_not_allowed: [405, "this path takes other methods"],
+  route_not_found: [404, "no such route"],
+  apikey_missing: [401, "an API key is required in the Authorization header"],
+  apikey_invalid: [401, "the API key is unknown, revoked, or of the other environment"],
+  forbidden: [403, "this key may not do that"],
+  rate_limited: [429, "too many requests; wait as long as Retry-After says"],
+  unavailable: [503, "the service cannot answer now; try again"],
+  internal: [500, "something failed here; quote the request id"],
+  // Wallet side of a login
+  login_not_found: [404, "no such login"],
+  already_claimed: [409, "this login was claimed by another wallet"],
+  not_claimed: [409, "claim the login first"],
+  login_over: [409, "this login has ended; start again"],
+  code_expired: [410, "this code is no longer shown; scan the current one"],
+  wrong_channel: [409, "this login was opened another way"],
+  claim_wrong: [403, "the claim secret does not belong to this login"],
+  identity_changed: [409, "the login was claimed for another identity"],
+  wrong_number: [403, "wrong number; the login has ended"],
+  number_required: [409, "this login needs the number that the page shows"],
+  signature_wrong: [422, "the signature does not fit this login and identity"],
+  unsupported: [422, "this is not supported here"],
+  wallet_session_required: [401, "a wallet session is required"],
+  challenge_wrong: [422, "the challenge is unknown, used or past its deadline"],
+} as const satisfies Record<string, readonly [status: number, message: string]>;
+
+export type Reason = keyof typeof table;
+
+/** OAuth error codes in use: RFC 6749 4.1.2.1 and 5.2, RFC 6750 3.1, RFC 8707 2, RFC 9126 2.3, RFC 9449 5 and 8, OpenID Connect Core 3.1.2.6. */
+export type OAuthCode =
+  | "invalid_request" | "invalid_client" | "invalid_grant" | "unauthorized_client" | "unsupported_grant_type" | "invalid_scope"
+  | "access_denied" | "unsupported_response_type" | "server_error" | "temporarily_unavailable" | "invalid_target"
+  | "login_required" | "consent_required" | "interaction_required" | "account_selection_required" | "request_not_supported" | "request_uri_not_supported" | "registration_not_supported" | "invalid_request_uri" | "unmet_authentication_requirements"
+  | "invalid_token" | "insufficient_scope" | "invalid_dpop_proof" | "use_dpop_nonce";
+
+export interface ProblemOptions {
+  /** Replaces the table's message; starts with the literal text of the specification where there is one. */
+  message?: string;
+  /** Public, machine-readable. */
+  details?: Record<string, unknown>;
+  retryAfterSeconds?: number;
+  headers?: Record<string, string>;
+}
+
+/** A refusal that the caller is told about in the error envelope of decisions section 1. */
+export class Problem extends Error {
+  readonly reason: Reason;
+  readonly status: number;
+  readonly options: ProblemOptions;
+
+  constructor(reason: Reason, options: ProblemOptions = {}) {
+    super(options.message ?? table[reason][1]);
+    this.reason = reason;
+    this.status = table[reason][0];
+    this.options = options;
+  }
+}
+
+export interface OAuthProblemOptions {
+  status?: number;
+  headers?: Record<string, string>;
+  /** Scheme of the `WWW-Authenticate` challenge that a 401 or a resource error carries. */
+  challenge?: "Basic" | "Bearer" | "DPoP";
+}
+
+/** A refusal of an OAuth endpoint: `{ error, error_description }`. The description is ASCII without `"` and `\` (RFC 6749 5.2). */
+export class OAuthProblem extends Error {
+  readonly code: OAuthCode;
+  readonly status: number;
+  readonly options: OAuthProblemOptions;
+
+  constructor(code: OAuthCode, description: string, options: OAuthProblemOptions = {}) {
+    super(description.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "?"));
+    this.code = code;
+    this.status = options.status ?? (code === "invalid_client" || code === "invalid_token" ? 401 : code === "insufficient_scope" ? 403 : code === "temporarily_unavailable" ? 503 : code === "server_error" ? 500 : 400);
+    this.options = options;
+  }
+}
+
+/** Rows of the error table for the generated reference. */
+export function listProblems(): { reason: Reason; status: number; message: string }[] {
+  return Object.entries(table).map(([reason, [status, message]]) => ({ reason: reason as Reason, status, message }));
+}
