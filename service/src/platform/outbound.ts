@@ -1,0 +1,303 @@
+// The one client for hosts a caller chose: webhooks, back-channel logout, push, jwks_uri, domain
+// proofs, relay. Decisions section 7, "Address policy". Such a host is an adversary: it must not
+// make us reach our own network, follow it elsewhere, wait for it or hold what it sends.
+import assert from "node:assert/strict";
+import { Resolver as DnsResolver } from "node:dns/promises";
+import { isIP } from "node:net";
+import type { LookupFunction } from "node:net";
+import { Client, errors, request as sendByUndici } from "undici";
+import { isPublicAddress, isPublicName, parsePublicUrl } from "./address-policy.ts";
+import type { OutboundProfile } from "./address-policy.ts";
+
+export type { OutboundProfile } from "./address-policy.ts";
+
+export interface OutboundRequest {
+  method: "GET" | "POST";
+  url: string;
+  /** Lower or upper case names; those that frame the message, name the host or carry cookies are ours to set and throw. */
+  headers?: Record<string, string>;
+  body?: string | Uint8Array;
+  /** For everything together: DNS, connection, TLS, headers and the end of the body. At most 60,000. */
+  timeoutMs: number;
+  /** Of the body; the headers may take 16 KiB of their own. At most 8 MiB. */
+  responseBytesMax: number;
+}
+
+/**
+ * `answered`: the body ended inside the limits; a redirect is an answer like any other and is not
+ * followed; header names are lower case, repeated ones joined by `, `, `set-cookie` left out; the
+ * body is as sent, never decompressed.
+ *
+ * `failed`: the reason is for our records. Whoever shows a result to the owner of the address shows
+ * one class for all of them, else the answers map our network.
+ */
+export type OutboundResult =
+  | { kind: "answered"; status: number; headers: Record<string, string>; body: Uint8Array }
+  | { kind: "failed"; reason: "blocked" | "unreachable" | "timeout" | "too_large" };
+
+export interface Outbound {
+  /**
+   * Makes one try: one connection of its own, closed afterwards.
+   *
+   * @throws {Error} when the request itself is wrong (bounds, reserved headers), after `close`, and
+   *   for a request cut off by `close`: our end is not the receiver's failure
+   */
+  send(request: OutboundRequest): Promise<OutboundResult>;
+  /** Cuts off what is under way and resolves when it has ended. Callers that drain wait for their requests first. */
+  close(): Promise<void>;
+}
+
+/** Looks names up. A rejected promise means not found or not answered; the signal ends at the request's time limit. */
+export interface Resolver {
+  /** All IPv4 and IPv6 addresses of the name. */
+  addresses(name: string, signal: AbortSignal): Promise<readonly string[]>;
+  /** The TXT records, each joined from its parts. */
+  txt(name: string, signal: AbortSignal): Promise<readonly string[]>;
+}
+
+/**
+ * Plays the internet in a test: connections meant for a checked address go to `addressOf` it, and
+ * `ca` is trusted alone. Holds a function, so no setting can express it.
+ */
+export interface FakeInternet {
+  ca: string;
+  addressOf(address: string): string;
+}
+
+interface OutboundOptions {
+  profile: OutboundProfile;
+  ownHosts: readonly string[];
+  resolve?: Resolver;
+  connect?: FakeInternet;
+}
+
+const timeoutMsMax = 60_000;
+const responseBytesLimit = 8 * 1024 * 1024;
+const headerBytesMax = 16 * 1024;
+/** All addresses are checked; a name with hundreds of them does not get hundreds of connections. */
+const addressesTriedMax = 8;
+
+/** Opens the guarded client. The environment's proxy and TLS variables have no effect on it. */
+export function createOutbound(options: OutboundOptions): Outbound {
+  const underWay = new Map<AbortController, Promise<OutboundResult>>();
+  let isClosed = false;
+
+  const send = async (request: OutboundRequest): Promise<OutboundResult> => {
+    checkRequest(request);
+    if (isClosed) throw new Error("The outbound client is closed");
+
+    const stop = new AbortController();
+    const timer = setTimeout(() => stop.abort(), request.timeoutMs);
+    const result = attempt(options, request, stop.signal);
+    underWay.set(stop, result);
+    try {
+      return await result;
+    } catch (error) {
+      if (isClosed) throw new Error("The outbound client was closed", { cause: error });
+      return { kind: "failed", reason: reasonOf(error, stop.signal) };
+    } finally {
+      clearTimeout(timer);
+      underWay.delete(stop);
+    }
+  };
+
+  const close = async (): Promise<void> => {
+    isClosed = true;
+    for (const stop of underWay.keys()) stop.abort();
+    await Promise.allSettled(underWay.values());
+  };
+
+  return { send, close };
+}
+
+/** Named by us alone: framing (request smuggling), the host (also the TLS name), cookies, coding. */
+const reservedHeaders = new Set(
+  "accept-encoding connection content-length cookie expect host http2-settings keep-alive proxy-authorization proxy-connection te trailer transfer-encoding upgrade".split(
+    " ",
+  ),
+);
+
+function checkRequest(request: OutboundRequest): void {
+  const { timeoutMs, responseBytesMax } = request;
+  assert(timeoutMs > 0 && timeoutMs <= timeoutMsMax, "timeoutMs out of bounds");
+  assert(Number.isInteger(responseBytesMax), "responseBytesMax is not an integer");
+  assert(
+    responseBytesMax >= 0 && responseBytesMax <= responseBytesLimit,
+    "responseBytesMax out of bounds",
+  );
+  assert(request.method === "POST" || request.body === undefined, "a GET has no body");
+  for (const [name, value] of Object.entries(request.headers ?? {})) {
+    assert(/^[a-z0-9-]+$/i.test(name), "a header name is malformed");
+    assert(!reservedHeaders.has(name.toLowerCase()), `the header ${name} is reserved`);
+    assert(/^[\t\x20-\x7e]*$/.test(value), `the value of the header ${name} is malformed`);
+  }
+}
+
+async function attempt(
+  options: OutboundOptions,
+  request: OutboundRequest,
+  signal: AbortSignal,
+): Promise<OutboundResult> {
+  const url = parsePublicUrl(request.url, options);
+  if ("refused" in url) return { kind: "failed", reason: "blocked" };
+
+  const addresses = await findAddresses(url, options.resolve ?? systemResolver, signal);
+  if (addresses === "blocked") return { kind: "failed", reason: "blocked" };
+
+  // A client of its own for each request: no socket, TLS session or pinned address outlives it, so a
+  // name that changes its address between two requests gains nothing from the first.
+  const client = new Client(url.origin, {
+    connect: connectOptions(options.connect, addresses, signal),
+    allowH2: false,
+    maxHeaderSize: headerBytesMax,
+    maxResponseSize: request.responseBytesMax,
+    // The signal bounds everything; these would count per phase or per chunk.
+    connectTimeout: 0,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  try {
+    return await orAborted(exchange(client, url, { ...request, signal }), signal);
+  } finally {
+    // Not awaited: it also waits for a peer that never finishes its TLS handshake.
+    client.destroy().catch(() => undefined);
+  }
+}
+
+async function exchange(
+  client: Client,
+  url: URL,
+  request: OutboundRequest & { signal: AbortSignal },
+): Promise<OutboundResult> {
+  const response = await sendByUndici(url, {
+    dispatcher: client,
+    method: request.method,
+    headers: { ...request.headers, "accept-encoding": "identity" },
+    body: request.body ?? null,
+    signal: request.signal,
+    reset: true,
+  });
+  const body = await response.body.bytes();
+  return {
+    kind: "answered",
+    status: response.statusCode,
+    headers: headersOf(response.headers),
+    body,
+  };
+}
+
+function headersOf(raw: Record<string, string | string[] | undefined>): Record<string, string> {
+  const entries = Object.entries(raw).filter(([name]) => name !== "set-cookie");
+  return Object.fromEntries(
+    entries.map(([name, value = ""]) => [name, Array.isArray(value) ? value.join(", ") : value]),
+  );
+}
+
+/** The addresses to connect to, every one of them checked; one that is not public blocks them all. */
+async function findAddresses(
+  url: URL,
+  resolver: Resolver,
+  signal: AbortSignal,
+): Promise<readonly string[] | "blocked"> {
+  // Only `http://localhost` and `http://127.0.0.1` in dev have this scheme. The name means this
+  // machine whatever a resolver says.
+  if (url.protocol === "http:") return ["127.0.0.1", "::1"];
+
+  const addresses = await orAborted(resolver.addresses(url.hostname, signal), signal);
+  if (addresses.length === 0) throw new Error("The name has no address");
+  return addresses.every((address) => isPublicAddress(address)) ? addresses : "blocked";
+}
+
+/** Pins the connection: whatever is asked of `lookup`, it hands back the checked addresses. TLS still proves the host name. */
+function connectOptions(
+  fake: FakeInternet | undefined,
+  addresses: readonly string[],
+  signal: AbortSignal,
+) {
+  const pinned = addresses.slice(0, addressesTriedMax).map((checked) => {
+    const address = fake === undefined ? checked : fake.addressOf(checked);
+    return { address, family: isIP(address) };
+  });
+  const lookup: LookupFunction = (_name, _options, callback) => callback(null, pinned);
+  // Without `autoSelectFamily` Node would ask for a single address and refuse the list.
+  return {
+    lookup,
+    signal,
+    autoSelectFamily: true,
+    rejectUnauthorized: true,
+    ...(fake === undefined ? {} : { ca: fake.ca }),
+  };
+}
+
+function reasonOf(error: unknown, signal: AbortSignal): "timeout" | "too_large" | "unreachable" {
+  if (signal.aborted) return "timeout";
+  const isTooLarge =
+    error instanceof errors.ResponseExceededMaxSizeError ||
+    error instanceof errors.HeadersOverflowError;
+  return isTooLarge ? "too_large" : "unreachable";
+}
+
+/** Settles as the work does, or rejects as soon as the signal fires: work that ignores the signal holds nobody up. */
+function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = new Promise<never>((_resolve, reject) => {
+    const giveUp = (): void => reject(new Error("Given up"));
+    if (signal.aborted) giveUp();
+    else signal.addEventListener("abort", giveUp, { once: true });
+  });
+  return Promise.race([work, aborted]);
+}
+
+const dnsTimeoutMs = 2_000;
+const dnsTries = 2;
+
+/**
+ * Asks the name servers directly. `getaddrinfo` is not used: it would read /etc/hosts, cannot be
+ * cancelled, and runs in the pool of four threads that slow name servers could occupy.
+ */
+const systemResolver: Resolver = {
+  async addresses(name, signal) {
+    const dns = openDns(signal);
+    const [ipv4, ipv6] = await Promise.allSettled([dns.resolve4(name), dns.resolve6(name)]);
+    return [ipv4, ipv6].flatMap((each) => (each.status === "fulfilled" ? each.value : []));
+  },
+  async txt(name, signal) {
+    const records = await openDns(signal).resolveTxt(name);
+    return records.map((parts) => parts.join(""));
+  },
+};
+
+function openDns(signal: AbortSignal): DnsResolver {
+  const dns = new DnsResolver({ timeout: dnsTimeoutMs, tries: dnsTries });
+  signal.addEventListener("abort", () => dns.cancel(), { once: true });
+  return dns;
+}
+
+/** More records than any proof needs; one answer over TCP could hold thousands. */
+const txtRecordsMax = 100;
+
+/**
+ * The TXT records of a public name (labels before it may start with `_`), each joined from its
+ * parts, at most 100. Empty when there are none, the name is not a public one, the lookup fails or
+ * the time is up: whoever proves something by a record has not proved it.
+ *
+ * @param options.timeoutMs for everything, retries included
+ */
+export async function resolveTxt(
+  name: string,
+  options: { timeoutMs: number; resolve?: Resolver },
+): Promise<string[]> {
+  assert(options.timeoutMs > 0 && options.timeoutMs <= timeoutMsMax, "timeoutMs out of bounds");
+  if (name.length > 253 || !isPublicName(name.replace(/^(?:_[a-z0-9-]{1,62}\.)+/, ""))) return [];
+
+  const stop = new AbortController();
+  const timer = setTimeout(() => stop.abort(), options.timeoutMs);
+  try {
+    const resolver = options.resolve ?? systemResolver;
+    const records = await orAborted(resolver.txt(name, stop.signal), stop.signal);
+    return records.slice(0, txtRecordsMax);
+  } catch {
+    return [];
+  } finally {
+    clearTimeout(timer);
+  }
+}
