@@ -46,49 +46,48 @@ function httpUrl(value: string): string {
 
 function masterKeys(value: string): readonly string[] {
   const keys = list(value);
-  const isKey = (key: string): boolean => /^[0-9a-f]{64}$/.test(key);
-  if (keys.length === 0 || keys.length > 4 || !keys.every(isKey)) {
+  if (keys.length === 0 || keys.length > 4 || !keys.every((key) => /^[0-9a-f]{64}$/.test(key))) {
     throw new Error("must be one to four keys of 64 lower-case hex digits, separated by commas, newest first");
   }
   return keys;
 }
 
-function setting<T>(env: string, unit: string, fallback: string | null, rest: { parse: (text: string) => T; description: string; secret?: true }): Setting<T> {
-  return { env, unit, fallback, ...rest };
+function setting<T>(given: Setting<T>): Setting<T> {
+  return given;
 }
 
 /** Every setting of the service. The reference page is generated from this table. */
 export const settings = {
-  profile: setting("PROFILE", "dev | production", "dev", { parse: oneOf("dev", "production"), description: "`production` refuses development keys, embedded parts that are not allowed by name, insecure addresses and the clock verb." }),
-  port: setting("PORT", "TCP port", "4000", { parse: whole(0, 65_535), description: "Port of the service. The demo's shop, wallet and console listen on the three ports after it. 0 picks a free one." }),
-  host: setting("HOST", "address", "localhost", { parse: text, description: "Address the service binds to. `localhost` means both loopback addresses." }),
-  baseUrl: setting("BASE_URL", "origin", null, { parse: httpUrl, description: "Public origin of the service and the issuer of its tokens. Default: `http://localhost:<PORT>`." }),
-  dataDirectory: setting("DATA_DIR", "path", null, { parse: text, description: "Where the embedded parts keep their state. Default: `.data`; as root `/var/lib/svc`." }),
-  databaseUrl: setting("DATABASE_URL", "connection string", null, { parse: text, description: "A PostgreSQL 15 or newer. Unset: the embedded PostgreSQL under `DATA_DIR`.", secret: true }),
-  databaseConnections: setting("DATABASE_CONNECTIONS", "connections", "10", { parse: whole(2, 200), description: "Size of the connection pool of one process." }),
-  masterKeys: setting("MASTER_KEY", "hex", null, { parse: masterKeys, description: "Keys that wrap everything sealed in the database, newest first; an older one stays listed until `svc key rewrap` has run. Unset in `dev`: made at the first start and kept in `DATA_DIR`.", secret: true }),
-  metricsPort: setting("METRICS_PORT", "TCP port", null, { parse: whole(0, 65_535), description: "Port of the Prometheus metrics, on loopback unless `METRICS_HOST` says otherwise. Default: `PORT` + 9; 0 picks a free one." }),
-  metricsHost: setting("METRICS_HOST", "address", "localhost", { parse: text, description: "Address the metrics bind to." }),
-  walletOrigin: setting("WALLET_ORIGIN", "origin", null, { parse: httpUrl, description: "Origin of the web wallet: allowed to call `/w/*` from a browser. Default: the origin of `BASE_URL` with `PORT` + 2." }),
-  trustedProxies: setting("TRUSTED_PROXIES", "CIDR list", "", { parse: list, description: "Proxies whose `X-Forwarded-For` is believed. Empty: the peer's address is the client's." }),
-  embeddedDatabaseAllowed: setting("ALLOW_EMBEDDED_DATABASE", "true | false", "false", { parse: flag, description: "Lets `production` run on the embedded PostgreSQL." }),
-  logLevel: setting("LOG_LEVEL", "level", "info", { parse: oneOf("fatal", "error", "warn", "info", "debug", "silent"), description: "Least level that is written to standard output, as JSON lines." }),
-  loginLifetimeSeconds: setting("LOGIN_LIFETIME_SECONDS", "seconds", "120", { parse: whole(30, 900), description: "How long a QR page waits for its wallet." }),
-  codeLifetimeSeconds: setting("CODE_LIFETIME_SECONDS", "seconds", "60", { parse: whole(5, 600), description: "Life of an authorization code." }),
-  accessTokenLifetimeSeconds: setting("ACCESS_TOKEN_LIFETIME_SECONDS", "seconds", "3600", { parse: whole(60, 86_400), description: "Life of an access token and of an id token." }),
-  refreshGraceSeconds: setting("REFRESH_GRACE_SECONDS", "seconds", "10", { parse: whole(0, 60), description: "For how long a repeated refresh returns the same successor instead of revoking the family." }),
-  refreshIdleSeconds: setting("REFRESH_IDLE_SECONDS", "seconds", "2592000", { parse: whole(60, 31_536_000), description: "Life of a refresh token that is not used." }),
-  refreshAbsoluteSeconds: setting("REFRESH_ABSOLUTE_SECONDS", "seconds", "31536000", { parse: whole(60, 63_072_000), description: "Life of a family of refresh tokens, however often it is used." }),
-  sessionIdleSeconds: setting("SESSION_IDLE_SECONDS", "seconds", "43200", { parse: whole(60, 604_800), description: "Life of a browser session that is not used." }),
-  sessionAbsoluteSeconds: setting("SESSION_ABSOLUTE_SECONDS", "seconds", "604800", { parse: whole(60, 2_592_000), description: "Life of a browser session, however often it is used." }),
-  keyLifetimeSeconds: setting("KEY_LIFETIME_SECONDS", "seconds", "7776000", { parse: whole(3600, 31_536_000), description: "For how long one key signs tokens before the next takes over." }),
-  readsPerSecond: setting("LIMIT_READS_PER_SECOND", "requests/s", "100", { parse: whole(1, 100_000), description: "Reads per API key; bursts of four times as many." }),
-  createsPerSecond: setting("LIMIT_CREATES_PER_SECOND", "requests/s", "25", { parse: whole(1, 100_000), description: "Creations per API key; bursts of four times as many." }),
-  loginsPerAddressMinute: setting("LIMIT_LOGINS_PER_ADDRESS_MINUTE", "requests/min", "300", { parse: whole(1, 1_000_000), description: "Logins started per client address (IPv6: per /64)." }),
-  loginsPerClientMinute: setting("LIMIT_LOGINS_PER_CLIENT_MINUTE", "requests/min", "3000", { parse: whole(1, 1_000_000), description: "Logins started per OAuth client." }),
-  limitLoopback: setting("LIMIT_LOOPBACK", "true | false", null, { parse: flag, description: "Whether limits count for clients on loopback. Default: not in `dev`." }),
-  drainSeconds: setting("DRAIN_SECONDS", "seconds", "15", { parse: whole(0, 300), description: "How long a stopping process waits for requests under way." }),
-  operators: setting("OPERATORS", "address list", "", { parse: list, description: "User identities that may sign in as operators." }),
+  profile: setting({ env: "PROFILE", unit: "dev | production", fallback: "dev", parse: oneOf("dev", "production"), description: "`production` refuses development keys, embedded parts that are not allowed by name, insecure addresses and the clock verb." }),
+  port: setting({ env: "PORT", unit: "TCP port", fallback: "4000", parse: whole(0, 65_535), description: "Port of the service. The demo's shop, wallet and console listen on the three ports after it. 0 picks a free one." }),
+  host: setting({ env: "HOST", unit: "address", fallback: "localhost", parse: text, description: "Address the service binds to. `localhost` means both loopback addresses." }),
+  baseUrl: setting({ env: "BASE_URL", unit: "origin", fallback: null, parse: httpUrl, description: "Public origin of the service and the issuer of its tokens. Default: `http://localhost:<PORT>`." }),
+  dataDirectory: setting({ env: "DATA_DIR", unit: "path", fallback: null, parse: text, description: "Where the embedded parts keep their state. Default: `.data`; as root `/var/lib/svc`." }),
+  databaseUrl: setting({ env: "DATABASE_URL", unit: "connection string", fallback: null, parse: text, description: "A PostgreSQL 15 or newer. Unset: the embedded PostgreSQL under `DATA_DIR`.", secret: true }),
+  databaseConnections: setting({ env: "DATABASE_CONNECTIONS", unit: "connections", fallback: "10", parse: whole(2, 200), description: "Size of the connection pool of one process." }),
+  masterKeys: setting({ env: "MASTER_KEY", unit: "hex", fallback: null, parse: masterKeys, description: "Keys that wrap everything sealed in the database, newest first; an older one stays listed until `svc key rewrap` has run. Unset in `dev`: made at the first start and kept in `DATA_DIR`.", secret: true }),
+  metricsPort: setting({ env: "METRICS_PORT", unit: "TCP port", fallback: null, parse: whole(0, 65_535), description: "Port of the Prometheus metrics, on loopback unless `METRICS_HOST` says otherwise. Default: `PORT` + 9; 0 picks a free one." }),
+  metricsHost: setting({ env: "METRICS_HOST", unit: "address", fallback: "localhost", parse: text, description: "Address the metrics bind to." }),
+  walletOrigin: setting({ env: "WALLET_ORIGIN", unit: "origin", fallback: null, parse: httpUrl, description: "Origin of the web wallet: allowed to call `/w/*` from a browser. Default: the origin of `BASE_URL` with `PORT` + 2." }),
+  trustedProxies: setting({ env: "TRUSTED_PROXIES", unit: "CIDR list", fallback: "", parse: list, description: "Proxies whose `X-Forwarded-For` is believed. Empty: the peer's address is the client's." }),
+  embeddedDatabaseAllowed: setting({ env: "ALLOW_EMBEDDED_DATABASE", unit: "true | false", fallback: "false", parse: flag, description: "Lets `production` run on the embedded PostgreSQL." }),
+  logLevel: setting({ env: "LOG_LEVEL", unit: "level", fallback: "info", parse: oneOf("fatal", "error", "warn", "info", "debug", "silent"), description: "Least level that is written to standard output, as JSON lines." }),
+  loginLifetimeSeconds: setting({ env: "LOGIN_LIFETIME_SECONDS", unit: "seconds", fallback: "120", parse: whole(30, 900), description: "How long a QR page waits for its wallet." }),
+  codeLifetimeSeconds: setting({ env: "CODE_LIFETIME_SECONDS", unit: "seconds", fallback: "60", parse: whole(5, 600), description: "Life of an authorization code." }),
+  accessTokenLifetimeSeconds: setting({ env: "ACCESS_TOKEN_LIFETIME_SECONDS", unit: "seconds", fallback: "3600", parse: whole(60, 86_400), description: "Life of an access token and of an id token." }),
+  refreshGraceSeconds: setting({ env: "REFRESH_GRACE_SECONDS", unit: "seconds", fallback: "10", parse: whole(0, 60), description: "For how long a repeated refresh returns the same successor instead of revoking the family." }),
+  refreshIdleSeconds: setting({ env: "REFRESH_IDLE_SECONDS", unit: "seconds", fallback: "2592000", parse: whole(60, 31_536_000), description: "Life of a refresh token that is not used." }),
+  refreshAbsoluteSeconds: setting({ env: "REFRESH_ABSOLUTE_SECONDS", unit: "seconds", fallback: "31536000", parse: whole(60, 63_072_000), description: "Life of a family of refresh tokens, however often it is used." }),
+  sessionIdleSeconds: setting({ env: "SESSION_IDLE_SECONDS", unit: "seconds", fallback: "43200", parse: whole(60, 604_800), description: "Life of a browser session that is not used." }),
+  sessionAbsoluteSeconds: setting({ env: "SESSION_ABSOLUTE_SECONDS", unit: "seconds", fallback: "604800", parse: whole(60, 2_592_000), description: "Life of a browser session, however often it is used." }),
+  keyLifetimeSeconds: setting({ env: "KEY_LIFETIME_SECONDS", unit: "seconds", fallback: "7776000", parse: whole(3600, 31_536_000), description: "For how long one key signs tokens before the next takes over." }),
+  readsPerSecond: setting({ env: "LIMIT_READS_PER_SECOND", unit: "requests/s", fallback: "100", parse: whole(1, 100_000), description: "Reads per API key; bursts of four times as many." }),
+  createsPerSecond: setting({ env: "LIMIT_CREATES_PER_SECOND", unit: "requests/s", fallback: "25", parse: whole(1, 100_000), description: "Creations per API key; bursts of four times as many." }),
+  loginsPerAddressMinute: setting({ env: "LIMIT_LOGINS_PER_ADDRESS_MINUTE", unit: "requests/min", fallback: "300", parse: whole(1, 1_000_000), description: "Logins started per client address (IPv6: per /64)." }),
+  loginsPerClientMinute: setting({ env: "LIMIT_LOGINS_PER_CLIENT_MINUTE", unit: "requests/min", fallback: "3000", parse: whole(1, 1_000_000), description: "Logins started per OAuth client." }),
+  limitLoopback: setting({ env: "LIMIT_LOOPBACK", unit: "true | false", fallback: null, parse: flag, description: "Whether limits count for clients on loopback. Default: not in `dev`." }),
+  drainSeconds: setting({ env: "DRAIN_SECONDS", unit: "seconds", fallback: "15", parse: whole(0, 300), description: "How long a stopping process waits for requests under way." }),
+  operators: setting({ env: "OPERATORS", unit: "address list", fallback: "", parse: list, description: "User identities that may sign in as operators." }),
 } as const;
 
 type Parsed = { [K in keyof typeof settings]: ReturnType<(typeof settings)[K]["parse"]> };

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import pg from "pg";
+import { DatabaseError, Pool, types as pgTypes, type CustomTypesConfig, type PoolClient, type PoolConfig } from "pg";
 
 /** A statement written with {@link sql}: its text never holds a value, so it is prepared once per connection by name. */
 export interface Statement {
@@ -18,7 +18,7 @@ export interface Db extends Queryable, AsyncDisposable {
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>;
   /** Statements sent so far, transaction brackets included; tests count calls per operation with it. */
   readonly callsTotal: number;
-  readonly connectionString: pg.PoolConfig;
+  readonly connectionString: PoolConfig;
   close(): Promise<void>;
 }
 
@@ -39,31 +39,31 @@ export function sql(strings: TemplateStringsArray, ...values: unknown[]): Statem
   return { name, text, values };
 }
 
-const types: pg.CustomTypesConfig = {
+const types: CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: "text" | "binary") =>
     // 20 = int8, 1016 = int8[]: seconds, counters and ids here stay far below 2^53.
-    oid === 20 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+    oid === 20 ? Number : pgTypes.getTypeParser(oid, format)) as typeof pgTypes.getTypeParser,
 };
 
 /** SQLSTATE of a failed statement, or null when the error is of another kind. */
 export function sqlState(error: unknown): string | null {
-  return error instanceof pg.DatabaseError ? (error.code ?? null) : null;
+  return error instanceof DatabaseError ? (error.code ?? null) : null;
 }
 
 /** Opens the connection pool of one process. Every statement ends after 30 s at the latest. */
-export function openDb(connection: pg.PoolConfig & { connections: number }): Db {
+export function openDb(connection: PoolConfig & { connections: number }): Db {
   const { connections, ...rest } = connection;
   const options = { ...rest, max: connections, types, statement_timeout: 30_000, connectionTimeoutMillis: 10_000 };
-  const pool = new pg.Pool(options);
+  const pool = new Pool(options);
   // An idle connection that breaks (database restart) is replaced by the pool; the next statement reports what matters.
   pool.on("error", () => undefined);
   let callsTotal = 0;
-  const run = async <Row extends object>(on: pg.Pool | pg.PoolClient, statement: Statement): Promise<Row[]> => {
+  const run = async <Row extends object>(on: Pool | PoolClient, statement: Statement): Promise<Row[]> => {
     callsTotal += 1;
     const result = await on.query<Row>({ name: statement.name, text: statement.text, values: statement.values as unknown[] });
     return result.rows;
   };
-  const bracket = async (client: pg.PoolClient, text: string): Promise<void> => {
+  const bracket = async (client: PoolClient, text: string): Promise<void> => {
     callsTotal += 1;
     await client.query(text);
   };

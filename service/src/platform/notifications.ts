@@ -1,4 +1,4 @@
-import pg from "pg";
+import { Client } from "pg";
 import type { Db } from "./db.ts";
 import { listen } from "./notification-store.ts";
 
@@ -33,12 +33,12 @@ function dispatch(handlers: Handlers, message: { channel: string; payload: strin
 /** Opens the listening connection; throws when the database cannot be reached the first time. */
 export async function openNotifications(db: Db, options: NotificationOptions): Promise<Notifications> {
   const handlers: Handlers = new Map();
-  let client: pg.Client | null = null;
+  let client: Client | null = null;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
 
   const connect = async (): Promise<void> => {
-    const next = new pg.Client({ ...db.connectionString, keepAlive: true });
+    const next = new Client({ ...db.connectionString, keepAlive: true });
     next.on("error", options.onFault);
     next.on("notification", (message) => {
       dispatch(handlers, { channel: message.channel, payload: message.payload ?? "" }, options.onFault);

@@ -1,0 +1,52 @@
+import { Problem } from "./problems.ts";
+
+/** Values by name; a name that was given more than once holds a list, which only the routes that allow it accept. */
+export type Form = Record<string, string | string[]>;
+
+const depthMax = 32;
+const parametersMax = 100;
+
+/** Parses a query string or form body. PostgreSQL cannot hold U+0000, so no value may. @throws {Problem} invalid_request */
+export function parseForm(text: string): Form {
+  const form = Object.create(null) as Form;
+  let count = 0;
+  for (const [name, value] of new URLSearchParams(text)) {
+    count += 1;
+    if (count > parametersMax) throw new Problem("invalid_request", { message: `Invalid Request: more than ${parametersMax} parameters` });
+    if (value.includes("\0") || name.includes("\0")) throw new Problem("invalid_request", { message: "Invalid Request: a parameter holds U+0000" });
+    const known = form[name];
+    form[name] = known === undefined ? value : [known, value].flat();
+  }
+  return form;
+}
+
+/** Parses a JSON body: at most 32 levels, no U+0000, no lone surrogates, no `__proto__`. @throws {Problem} malformed_request */
+export function parseJson(text: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new Problem("malformed_request", { message: "Invalid Request: the body is not valid JSON" });
+  }
+  checkValue(value, 0);
+  return value;
+}
+
+function checkValue(value: unknown, depth: number): void {
+  if (depth > depthMax) throw new Problem("malformed_request", { message: `Invalid Request: the body is nested deeper than ${depthMax}` });
+  if (typeof value === "string") checkText(value);
+  else if (Array.isArray(value)) value.forEach((each) => checkValue(each, depth + 1));
+  else if (typeof value === "object" && value !== null) {
+    for (const [name, each] of Object.entries(value)) {
+      if (name === "__proto__") throw new Problem("malformed_request", { message: "Invalid Request: a member is named __proto__" });
+      checkText(name);
+      checkValue(each, depth + 1);
+    }
+  }
+}
+
+function checkText(text: string): void {
+  if (text.includes("\0") || !text.isWellFormed()) {
+    throw new Problem("malformed_request", { message: "Invalid Request: a text holds U+0000 or a lone surrogate" });
+  }
+}

@@ -1,0 +1,103 @@
+import { randomUUID } from "node:crypto";
+import swagger from "@fastify/swagger";
+import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type RawServerDefault } from "fastify";
+import type { FastifyBaseLogger } from "fastify";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Ctx } from "./context.ts";
+import { answerEnvelopeError, answerOAuthError } from "./http-errors.ts";
+import { parseForm, parseJson } from "./http-input.ts";
+import { Problem } from "./problems.ts";
+
+export type Http = FastifyInstance<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger, TypeBoxTypeProvider>;
+
+/** Bytes of an ordinary body (decisions section 1); a route that takes more says so in `bodyLimit`. */
+const bodyBytesMax = 64 * 1024;
+/** Long enough for every path value of the service, offer tokens included. */
+const parameterLengthMax = 512;
+
+/**
+ * Builds the HTTP server with everything that holds for every route: request ids, strict parsing, error envelopes,
+ * 404 and 405, metrics, OpenAPI. Slices add their routes in a scope of their own.
+ */
+export async function createHttp(ctx: Ctx): Promise<Http> {
+  const http: Http = fastify({
+    bodyLimit: bodyBytesMax,
+    routerOptions: { maxParamLength: parameterLengthMax, querystringParser: parseForm },
+    exposeHeadRoutes: false,
+    requestIdHeader: false,
+    genReqId: () => `req_${randomUUID().replaceAll("-", "")}`,
+    forceCloseConnections: "idle",
+    return503OnClosing: true,
+    // Parts of the path and query that a client sent are never logged; the service writes its own line below.
+    logger: false,
+    frameworkErrors: (error, request, reply) => answerEnvelopeError(ctx, { error, request, reply }),
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: false } },
+  }).withTypeProvider<TypeBoxTypeProvider>();
+  http.removeAllContentTypeParsers();
+  http.addContentTypeParser("application/json", { parseAs: "string" }, (_request, body, done) => settle(() => parseJson(String(body)), done));
+  http.addContentTypeParser("application/x-www-form-urlencoded", { parseAs: "string" }, (_request, body, done) => settle(() => parseForm(String(body)), done));
+  http.setErrorHandler((error, request, reply) => answerEnvelopeError(ctx, { error, request, reply }));
+  http.addHook("onRequest", (request, reply, done) => {
+    void reply.header("x-request-id", request.id).header("x-content-type-options", "nosniff");
+    done();
+  });
+  http.addHook("onResponse", (request, reply, done) => {
+    report(ctx, request, reply);
+    done();
+  });
+  answerUnknownRoutes(http);
+  await describe(http, ctx);
+  return http;
+}
+
+/** Makes every failure in this scope an OAuth error (RFC 6749 section 5.2) instead of the envelope. */
+export function useOAuthErrors(ctx: Ctx, scope: Http): void {
+  scope.setErrorHandler((error, request, reply) => answerOAuthError(ctx, { error, request, reply }));
+}
+
+function settle(parse: () => unknown, done: (error: Error | null, body?: unknown) => void): void {
+  try {
+    done(null, parse());
+  } catch (error) {
+    done(error instanceof Error ? error : new Error("unreadable body"));
+  }
+}
+
+function report(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): void {
+  const route = request.routeOptions.url ?? "unknown";
+  const seconds = reply.elapsedTime / 1000;
+  ctx.metrics.httpRequestDuration.observe({ route, method: request.method, status: String(reply.statusCode) }, seconds);
+  ctx.log.info({ requestId: request.id, method: request.method, route, status: reply.statusCode, durationMs: Math.round(reply.elapsedTime * 100) / 100 }, "request");
+}
+
+/** 404 in the envelope, or 405 with `Allow` where the path exists under other methods. */
+function answerUnknownRoutes(http: Http): void {
+  const known: { pattern: RegExp; methods: string[] }[] = [];
+  http.addHook("onRoute", ({ url, method }) => {
+    const source = url.split("/").map((part) => (part.startsWith(":") ? "[^/]+" : part === "*" ? ".*" : RegExp.escape(part))).join("/");
+    known.push({ pattern: new RegExp(`^${source}$`), methods: [method].flat() });
+  });
+  http.setNotFoundHandler((request, reply) => {
+    const path = request.url.split("?", 1)[0] ?? "";
+    const allowed = new Set(known.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods));
+    if (allowed.size === 0 || allowed.has(request.method)) throw new Problem("route_not_found");
+    void reply.header("allow", [...allowed].toSorted().join(", "));
+    throw new Problem("method_not_allowed");
+  });
+}
+
+async function describe(http: Http, ctx: Ctx): Promise<void> {
+  await http.register(swagger, {
+    openapi: {
+      openapi: "3.1.0",
+      info: { title: "svc", version: "1", description: "Hosted identity broker: login, verified fields, business identity." },
+      servers: [{ url: ctx.config.baseUrl }],
+    },
+  });
+  let document: string | undefined;
+  http.get("/openapi.json", { schema: { hide: true } }, (_request, reply) => {
+    document ??= JSON.stringify(http.swagger());
+    return reply.type("application/json").header("cache-control", "public, max-age=300").send(document);
+  });
+}
