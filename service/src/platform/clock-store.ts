@@ -13,6 +13,8 @@ export async function addOffsetSeconds(db: Queryable, seconds: number): Promise<
 }
 
 export async function readDatabaseMs(db: Queryable): Promise<number> {
-  const [row] = await db.query<{ ms: number }>(sql`select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms`);
+  const [row] = await db.query<{ ms: number }>(
+    sql`select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms`,
+  );
   return row?.ms ?? 0;
 }

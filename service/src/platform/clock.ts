@@ -17,7 +17,11 @@ export interface SharedClock extends Clock, AsyncDisposable {
 const channel = "clock";
 
 /** Follows the shared offset. `machineNowMs` is replaced in tests of clock faults only. */
-export async function openClock(db: Db, notifications: Notifications, machineNowMs: () => number = Date.now): Promise<SharedClock> {
+export async function openClock(
+  db: Db,
+  notifications: Notifications,
+  machineNowMs: () => number = Date.now,
+): Promise<SharedClock> {
   let offsetMs = 0;
   const refresh = async (): Promise<void> => {
     offsetMs = (await store.readOffsetSeconds(db)) * 1000;
@@ -39,7 +43,10 @@ export async function advanceClock(db: Queryable, seconds: number): Promise<numb
 }
 
 /** How far this machine's clock is from the database's, in milliseconds; more than {@link skewLimitMs} makes a process not ready. */
-export async function clockSkewMs(db: Queryable, machineNowMs: () => number = Date.now): Promise<number> {
+export async function clockSkewMs(
+  db: Queryable,
+  machineNowMs: () => number = Date.now,
+): Promise<number> {
   const before = machineNowMs();
   const databaseMs = await store.readDatabaseMs(db);
   const after = machineNowMs();

@@ -13,7 +13,12 @@ interface Setting<T> {
 
 const text = (value: string): string => value;
 const list = (value: string): readonly string[] =>
-  Object.freeze(value.split(",").map((part) => part.trim()).filter((part) => part !== ""));
+  Object.freeze(
+    value
+      .split(",")
+      .map((part) => part.trim())
+      .filter((part) => part !== ""),
+  );
 
 function whole(least: number, most: number): (value: string) => number {
   return (value) => {
@@ -39,7 +44,13 @@ function flag(value: string): boolean {
 
 function httpUrl(value: string): string {
   const url = URL.parse(value);
-  const isBare = url !== null && /^https?:$/.test(url.protocol) && url.pathname === "/" && url.search === "" && url.hash === "" && url.username === "";
+  const isBare =
+    url !== null &&
+    /^https?:$/.test(url.protocol) &&
+    url.pathname === "/" &&
+    url.search === "" &&
+    url.hash === "" &&
+    url.username === "";
   if (!isBare) throw new Error("must be an http(s) origin such as https://id.example.com");
   return url.origin;
 }
@@ -47,7 +58,9 @@ function httpUrl(value: string): string {
 function masterKeys(value: string): readonly string[] {
   const keys = list(value);
   if (keys.length === 0 || keys.length > 4 || !keys.every((key) => /^[0-9a-f]{64}$/.test(key))) {
-    throw new Error("must be one to four keys of 64 lower-case hex digits, separated by commas, newest first");
+    throw new Error(
+      "must be one to four keys of 64 lower-case hex digits, separated by commas, newest first",
+    );
   }
   return keys;
 }
@@ -58,36 +71,227 @@ function setting<T>(given: Setting<T>): Setting<T> {
 
 /** Every setting of the service. The reference page is generated from this table. */
 export const settings = {
-  profile: setting({ env: "PROFILE", unit: "dev | production", fallback: "dev", parse: oneOf("dev", "production"), description: "`production` refuses development keys, embedded parts that are not allowed by name, insecure addresses and the clock verb." }),
-  port: setting({ env: "PORT", unit: "TCP port", fallback: "4000", parse: whole(0, 65_535), description: "Port of the service. The demo's shop, wallet and console listen on the three ports after it. 0 picks a free one." }),
-  host: setting({ env: "HOST", unit: "address", fallback: "localhost", parse: text, description: "Address the service binds to. `localhost` means both loopback addresses." }),
-  baseUrl: setting({ env: "BASE_URL", unit: "origin", fallback: null, parse: httpUrl, description: "Public origin of the service and the issuer of its tokens. Default: `http://localhost:<PORT>`." }),
-  dataDirectory: setting({ env: "DATA_DIR", unit: "path", fallback: null, parse: text, description: "Where the embedded parts keep their state. Default: `.data`; as root `/var/lib/svc`." }),
-  databaseUrl: setting({ env: "DATABASE_URL", unit: "connection string", fallback: null, parse: text, description: "A PostgreSQL 15 or newer. Unset: the embedded PostgreSQL under `DATA_DIR`.", secret: true }),
-  databaseConnections: setting({ env: "DATABASE_CONNECTIONS", unit: "connections", fallback: "10", parse: whole(2, 200), description: "Size of the connection pool of one process." }),
-  masterKeys: setting({ env: "MASTER_KEY", unit: "hex", fallback: null, parse: masterKeys, description: "Keys that wrap everything sealed in the database, newest first; an older one stays listed until `svc key rewrap` has run. Unset in `dev`: made at the first start and kept in `DATA_DIR`.", secret: true }),
-  metricsPort: setting({ env: "METRICS_PORT", unit: "TCP port", fallback: null, parse: whole(0, 65_535), description: "Port of the Prometheus metrics, on loopback unless `METRICS_HOST` says otherwise. Default: `PORT` + 9; 0 picks a free one." }),
-  metricsHost: setting({ env: "METRICS_HOST", unit: "address", fallback: "localhost", parse: text, description: "Address the metrics bind to." }),
-  walletOrigin: setting({ env: "WALLET_ORIGIN", unit: "origin", fallback: null, parse: httpUrl, description: "Origin of the web wallet: allowed to call `/w/*` from a browser. Default: the origin of `BASE_URL` with `PORT` + 2." }),
-  trustedProxies: setting({ env: "TRUSTED_PROXIES", unit: "CIDR list", fallback: "", parse: list, description: "Proxies whose `X-Forwarded-For` is believed. Empty: the peer's address is the client's." }),
-  embeddedDatabaseAllowed: setting({ env: "ALLOW_EMBEDDED_DATABASE", unit: "true | false", fallback: "false", parse: flag, description: "Lets `production` run on the embedded PostgreSQL." }),
-  logLevel: setting({ env: "LOG_LEVEL", unit: "level", fallback: "info", parse: oneOf("fatal", "error", "warn", "info", "debug", "silent"), description: "Least level that is written to standard output, as JSON lines." }),
-  loginLifetimeSeconds: setting({ env: "LOGIN_LIFETIME_SECONDS", unit: "seconds", fallback: "120", parse: whole(30, 900), description: "How long a QR page waits for its wallet." }),
-  codeLifetimeSeconds: setting({ env: "CODE_LIFETIME_SECONDS", unit: "seconds", fallback: "60", parse: whole(5, 600), description: "Life of an authorization code." }),
-  accessTokenLifetimeSeconds: setting({ env: "ACCESS_TOKEN_LIFETIME_SECONDS", unit: "seconds", fallback: "3600", parse: whole(60, 86_400), description: "Life of an access token and of an id token." }),
-  refreshGraceSeconds: setting({ env: "REFRESH_GRACE_SECONDS", unit: "seconds", fallback: "10", parse: whole(0, 60), description: "For how long a repeated refresh returns the same successor instead of revoking the family." }),
-  refreshIdleSeconds: setting({ env: "REFRESH_IDLE_SECONDS", unit: "seconds", fallback: "2592000", parse: whole(60, 31_536_000), description: "Life of a refresh token that is not used." }),
-  refreshAbsoluteSeconds: setting({ env: "REFRESH_ABSOLUTE_SECONDS", unit: "seconds", fallback: "31536000", parse: whole(60, 63_072_000), description: "Life of a family of refresh tokens, however often it is used." }),
-  sessionIdleSeconds: setting({ env: "SESSION_IDLE_SECONDS", unit: "seconds", fallback: "43200", parse: whole(60, 604_800), description: "Life of a browser session that is not used." }),
-  sessionAbsoluteSeconds: setting({ env: "SESSION_ABSOLUTE_SECONDS", unit: "seconds", fallback: "604800", parse: whole(60, 2_592_000), description: "Life of a browser session, however often it is used." }),
-  keyLifetimeSeconds: setting({ env: "KEY_LIFETIME_SECONDS", unit: "seconds", fallback: "7776000", parse: whole(3600, 31_536_000), description: "For how long one key signs tokens before the next takes over." }),
-  readsPerSecond: setting({ env: "LIMIT_READS_PER_SECOND", unit: "requests/s", fallback: "100", parse: whole(1, 100_000), description: "Reads per API key; bursts of four times as many." }),
-  createsPerSecond: setting({ env: "LIMIT_CREATES_PER_SECOND", unit: "requests/s", fallback: "25", parse: whole(1, 100_000), description: "Creations per API key; bursts of four times as many." }),
-  loginsPerAddressMinute: setting({ env: "LIMIT_LOGINS_PER_ADDRESS_MINUTE", unit: "requests/min", fallback: "300", parse: whole(1, 1_000_000), description: "Logins started per client address (IPv6: per /64)." }),
-  loginsPerClientMinute: setting({ env: "LIMIT_LOGINS_PER_CLIENT_MINUTE", unit: "requests/min", fallback: "3000", parse: whole(1, 1_000_000), description: "Logins started per OAuth client." }),
-  limitLoopback: setting({ env: "LIMIT_LOOPBACK", unit: "true | false", fallback: null, parse: flag, description: "Whether limits count for clients on loopback. Default: not in `dev`." }),
-  drainSeconds: setting({ env: "DRAIN_SECONDS", unit: "seconds", fallback: "15", parse: whole(0, 300), description: "How long a stopping process waits for requests under way." }),
-  operators: setting({ env: "OPERATORS", unit: "address list", fallback: "", parse: list, description: "User identities that may sign in as operators." }),
+  profile: setting({
+    env: "PROFILE",
+    unit: "dev | production",
+    fallback: "dev",
+    parse: oneOf("dev", "production"),
+    description:
+      "`production` refuses development keys, embedded parts that are not allowed by name, insecure addresses and the clock verb.",
+  }),
+  port: setting({
+    env: "PORT",
+    unit: "TCP port",
+    fallback: "4000",
+    parse: whole(0, 65_535),
+    description:
+      "Port of the service. The demo's shop, wallet and console listen on the three ports after it. 0 picks a free one.",
+  }),
+  host: setting({
+    env: "HOST",
+    unit: "address",
+    fallback: "localhost",
+    parse: text,
+    description: "Address the service binds to. `localhost` means both loopback addresses.",
+  }),
+  baseUrl: setting({
+    env: "BASE_URL",
+    unit: "origin",
+    fallback: null,
+    parse: httpUrl,
+    description:
+      "Public origin of the service and the issuer of its tokens. Default: `http://localhost:<PORT>`.",
+  }),
+  dataDirectory: setting({
+    env: "DATA_DIR",
+    unit: "path",
+    fallback: null,
+    parse: text,
+    description:
+      "Where the embedded parts keep their state. Default: `.data`; as root `/var/lib/svc`.",
+  }),
+  databaseUrl: setting({
+    env: "DATABASE_URL",
+    unit: "connection string",
+    fallback: null,
+    parse: text,
+    description: "A PostgreSQL 15 or newer. Unset: the embedded PostgreSQL under `DATA_DIR`.",
+    secret: true,
+  }),
+  databaseConnections: setting({
+    env: "DATABASE_CONNECTIONS",
+    unit: "connections",
+    fallback: "10",
+    parse: whole(2, 200),
+    description: "Size of the connection pool of one process.",
+  }),
+  masterKeys: setting({
+    env: "MASTER_KEY",
+    unit: "hex",
+    fallback: null,
+    parse: masterKeys,
+    description:
+      "Keys that wrap everything sealed in the database, newest first; an older one stays listed until `svc key rewrap` has run. Unset in `dev`: made at the first start and kept in `DATA_DIR`.",
+    secret: true,
+  }),
+  metricsPort: setting({
+    env: "METRICS_PORT",
+    unit: "TCP port",
+    fallback: null,
+    parse: whole(0, 65_535),
+    description:
+      "Port of the Prometheus metrics, on loopback unless `METRICS_HOST` says otherwise. Default: `PORT` + 9; 0 picks a free one.",
+  }),
+  metricsHost: setting({
+    env: "METRICS_HOST",
+    unit: "address",
+    fallback: "localhost",
+    parse: text,
+    description: "Address the metrics bind to.",
+  }),
+  walletOrigin: setting({
+    env: "WALLET_ORIGIN",
+    unit: "origin",
+    fallback: null,
+    parse: httpUrl,
+    description:
+      "Origin of the web wallet: allowed to call `/w/*` from a browser. Default: the origin of `BASE_URL` with `PORT` + 2.",
+  }),
+  trustedProxies: setting({
+    env: "TRUSTED_PROXIES",
+    unit: "CIDR list",
+    fallback: "",
+    parse: list,
+    description:
+      "Proxies whose `X-Forwarded-For` is believed. Empty: the peer's address is the client's.",
+  }),
+  embeddedDatabaseAllowed: setting({
+    env: "ALLOW_EMBEDDED_DATABASE",
+    unit: "true | false",
+    fallback: "false",
+    parse: flag,
+    description: "Lets `production` run on the embedded PostgreSQL.",
+  }),
+  logLevel: setting({
+    env: "LOG_LEVEL",
+    unit: "level",
+    fallback: "info",
+    parse: oneOf("fatal", "error", "warn", "info", "debug", "silent"),
+    description: "Least level that is written to standard output, as JSON lines.",
+  }),
+  loginLifetimeSeconds: setting({
+    env: "LOGIN_LIFETIME_SECONDS",
+    unit: "seconds",
+    fallback: "120",
+    parse: whole(30, 900),
+    description: "How long a QR page waits for its wallet.",
+  }),
+  codeLifetimeSeconds: setting({
+    env: "CODE_LIFETIME_SECONDS",
+    unit: "seconds",
+    fallback: "60",
+    parse: whole(5, 600),
+    description: "Life of an authorization code.",
+  }),
+  accessTokenLifetimeSeconds: setting({
+    env: "ACCESS_TOKEN_LIFETIME_SECONDS",
+    unit: "seconds",
+    fallback: "3600",
+    parse: whole(60, 86_400),
+    description: "Life of an access token and of an id token.",
+  }),
+  refreshGraceSeconds: setting({
+    env: "REFRESH_GRACE_SECONDS",
+    unit: "seconds",
+    fallback: "10",
+    parse: whole(0, 60),
+    description:
+      "For how long a repeated refresh returns the same successor instead of revoking the family.",
+  }),
+  refreshIdleSeconds: setting({
+    env: "REFRESH_IDLE_SECONDS",
+    unit: "seconds",
+    fallback: "2592000",
+    parse: whole(60, 31_536_000),
+    description: "Life of a refresh token that is not used.",
+  }),
+  refreshAbsoluteSeconds: setting({
+    env: "REFRESH_ABSOLUTE_SECONDS",
+    unit: "seconds",
+    fallback: "31536000",
+    parse: whole(60, 63_072_000),
+    description: "Life of a family of refresh tokens, however often it is used.",
+  }),
+  sessionIdleSeconds: setting({
+    env: "SESSION_IDLE_SECONDS",
+    unit: "seconds",
+    fallback: "43200",
+    parse: whole(60, 604_800),
+    description: "Life of a browser session that is not used.",
+  }),
+  sessionAbsoluteSeconds: setting({
+    env: "SESSION_ABSOLUTE_SECONDS",
+    unit: "seconds",
+    fallback: "604800",
+    parse: whole(60, 2_592_000),
+    description: "Life of a browser session, however often it is used.",
+  }),
+  keyLifetimeSeconds: setting({
+    env: "KEY_LIFETIME_SECONDS",
+    unit: "seconds",
+    fallback: "7776000",
+    parse: whole(3600, 31_536_000),
+    description: "For how long one key signs tokens before the next takes over.",
+  }),
+  readsPerSecond: setting({
+    env: "LIMIT_READS_PER_SECOND",
+    unit: "requests/s",
+    fallback: "100",
+    parse: whole(1, 100_000),
+    description: "Reads per API key; bursts of four times as many.",
+  }),
+  createsPerSecond: setting({
+    env: "LIMIT_CREATES_PER_SECOND",
+    unit: "requests/s",
+    fallback: "25",
+    parse: whole(1, 100_000),
+    description: "Creations per API key; bursts of four times as many.",
+  }),
+  loginsPerAddressMinute: setting({
+    env: "LIMIT_LOGINS_PER_ADDRESS_MINUTE",
+    unit: "requests/min",
+    fallback: "300",
+    parse: whole(1, 1_000_000),
+    description: "Logins started per client address (IPv6: per /64).",
+  }),
+  loginsPerClientMinute: setting({
+    env: "LIMIT_LOGINS_PER_CLIENT_MINUTE",
+    unit: "requests/min",
+    fallback: "3000",
+    parse: whole(1, 1_000_000),
+    description: "Logins started per OAuth client.",
+  }),
+  limitLoopback: setting({
+    env: "LIMIT_LOOPBACK",
+    unit: "true | false",
+    fallback: null,
+    parse: flag,
+    description: "Whether limits count for clients on loopback. Default: not in `dev`.",
+  }),
+  drainSeconds: setting({
+    env: "DRAIN_SECONDS",
+    unit: "seconds",
+    fallback: "15",
+    parse: whole(0, 300),
+    description: "How long a stopping process waits for requests under way.",
+  }),
+  operators: setting({
+    env: "OPERATORS",
+    unit: "address list",
+    fallback: "",
+    parse: list,
+    description: "User identities that may sign in as operators.",
+  }),
 } as const;
 
 type Parsed = { [K in keyof typeof settings]: ReturnType<(typeof settings)[K]["parse"]> };
@@ -111,13 +315,19 @@ function read<T>(environment: NodeJS.ProcessEnv, each: Setting<T>): T | null {
   }
 }
 
-function derived(given: Omit<Parsed, Derived> & { [K in Derived]: Parsed[K] | null }): Pick<Parsed, Derived> {
+function derived(
+  given: Omit<Parsed, Derived> & { [K in Derived]: Parsed[K] | null },
+): Pick<Parsed, Derived> {
   const baseUrl = given.baseUrl ?? `http://localhost:${given.port}`;
   const wallet = new URL(baseUrl);
-  wallet.port = String(Number(wallet.port === "" ? (wallet.protocol === "https:" ? 443 : 80) : wallet.port) + 2);
+  wallet.port = String(
+    Number(wallet.port === "" ? (wallet.protocol === "https:" ? 443 : 80) : wallet.port) + 2,
+  );
   return {
     baseUrl,
-    dataDirectory: given.dataDirectory ?? (process.getuid?.() === 0 ? "/var/lib/svc" : join(process.cwd(), ".data")),
+    dataDirectory:
+      given.dataDirectory ??
+      (process.getuid?.() === 0 ? "/var/lib/svc" : join(process.cwd(), ".data")),
     metricsPort: given.metricsPort ?? (given.port === 0 ? 0 : given.port + 9),
     walletOrigin: given.walletOrigin ?? wallet.origin,
     limitLoopback: given.limitLoopback ?? given.profile !== "dev",
@@ -128,13 +338,20 @@ function refuseUnsafe(config: Config): void {
   const url = new URL(config.baseUrl);
   const isLoopback = url.hostname === "localhost" || url.hostname === "127.0.0.1";
   if (config.profile === "dev") {
-    if (!isLoopback) throw new ConfigError("BASE_URL must be on localhost in the profile dev; set PROFILE=production");
+    if (!isLoopback)
+      throw new ConfigError(
+        "BASE_URL must be on localhost in the profile dev; set PROFILE=production",
+      );
     return;
   }
-  if (url.protocol !== "https:") throw new ConfigError("BASE_URL must be https in the profile production");
-  if (config.masterKeys === null) throw new ConfigError("MASTER_KEY must be set in the profile production");
+  if (url.protocol !== "https:")
+    throw new ConfigError("BASE_URL must be https in the profile production");
+  if (config.masterKeys === null)
+    throw new ConfigError("MASTER_KEY must be set in the profile production");
   if (config.databaseUrl === null && !config.embeddedDatabaseAllowed) {
-    throw new ConfigError("DATABASE_URL must be set in the profile production (or ALLOW_EMBEDDED_DATABASE=true)");
+    throw new ConfigError(
+      "DATABASE_URL must be set in the profile production (or ALLOW_EMBEDDED_DATABASE=true)",
+    );
   }
 }
 
@@ -146,10 +363,12 @@ function refuseUnsafe(config: Config): void {
  */
 export function parseConfig(overrides: NodeJS.ProcessEnv = {}): Config {
   const environment = { ...process.env, ...overrides };
-  const entries = Object.entries(settings).map(([name, each]) => [name, read<unknown>(environment, each)]);
+  const entries = Object.entries(settings).map(([name, each]) => [
+    name,
+    read<unknown>(environment, each),
+  ]);
   const given = Object.fromEntries(entries) as Parameters<typeof derived>[0];
   const config: Config = Object.freeze({ ...given, ...derived(given) });
   refuseUnsafe(config);
   return config;
 }
-

@@ -1,5 +1,12 @@
 import { createHash } from "node:crypto";
-import { DatabaseError, Pool, types as pgTypes, type CustomTypesConfig, type PoolClient, type PoolConfig } from "pg";
+import {
+  DatabaseError,
+  Pool,
+  types as pgTypes,
+  type CustomTypesConfig,
+  type PoolClient,
+  type PoolConfig,
+} from "pg";
 
 /** A statement written with {@link sql}: its text never holds a value, so it is prepared once per connection by name. */
 export interface Statement {
@@ -39,10 +46,13 @@ export function sql(strings: TemplateStringsArray, ...values: unknown[]): Statem
   return { name, text, values };
 }
 
+const int8Oid = 20;
+const getTypeParser = pgTypes.getTypeParser as (oid: number, format?: string) => unknown;
+
 const types: CustomTypesConfig = {
-  getTypeParser: ((oid: number, format?: "text" | "binary") =>
-    // 20 = int8, 1016 = int8[]: seconds, counters and ids here stay far below 2^53.
-    oid === 20 ? Number : pgTypes.getTypeParser(oid, format)) as typeof pgTypes.getTypeParser,
+  // Seconds, counters and ids of 8 bytes stay far below 2^53 here.
+  getTypeParser: (oid: number, format?: "text" | "binary"): unknown =>
+    oid === int8Oid ? Number : getTypeParser(oid, format),
 };
 
 /** SQLSTATE of a failed statement, or null when the error is of another kind. */
@@ -53,14 +63,27 @@ export function sqlState(error: unknown): string | null {
 /** Opens the connection pool of one process. Every statement ends after 30 s at the latest. */
 export function openDb(connection: PoolConfig & { connections: number }): Db {
   const { connections, ...rest } = connection;
-  const options = { ...rest, max: connections, types, statement_timeout: 30_000, connectionTimeoutMillis: 10_000 };
+  const options = {
+    ...rest,
+    max: connections,
+    types,
+    statement_timeout: 30_000,
+    connectionTimeoutMillis: 10_000,
+  };
   const pool = new Pool(options);
   // An idle connection that breaks (database restart) is replaced by the pool; the next statement reports what matters.
   pool.on("error", () => undefined);
   let callsTotal = 0;
-  const run = async <Row extends object>(on: Pool | PoolClient, statement: Statement): Promise<Row[]> => {
+  const run = async <Row extends object>(
+    on: Pool | PoolClient,
+    statement: Statement,
+  ): Promise<Row[]> => {
     callsTotal += 1;
-    const result = await on.query<Row>({ name: statement.name, text: statement.text, values: statement.values as unknown[] });
+    const result = await on.query<Row>({
+      name: statement.name,
+      text: statement.text,
+      values: [...statement.values],
+    });
     return result.rows;
   };
   const bracket = async (client: PoolClient, text: string): Promise<void> => {

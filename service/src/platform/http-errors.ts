@@ -13,10 +13,13 @@ interface FrameworkError {
 export function problemOf(error: unknown): Problem | OAuthProblem | null {
   if (error instanceof Problem || error instanceof OAuthProblem) return error;
   const { code, statusCode, validation } = error as FrameworkError;
-  if (validation !== undefined) return new Problem("invalid_request", { message: `Invalid Request: ${sayFault(validation)}` });
+  if (validation !== undefined)
+    return new Problem("invalid_request", { message: `Invalid Request: ${sayFault(validation)}` });
   if (code === "FST_ERR_CTP_BODY_TOO_LARGE") return new Problem("body_too_large");
-  if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE" || statusCode === 415) return new Problem("unsupported_media_type");
-  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) return new Problem("malformed_request");
+  if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE" || statusCode === 415)
+    return new Problem("unsupported_media_type");
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
+    return new Problem("malformed_request");
   if (statusCode === 503) return new Problem("unavailable");
   return null;
 }
@@ -25,12 +28,16 @@ function sayFault(validation: NonNullable<FrameworkError["validation"]>): string
   const [first] = validation;
   const path = (first?.instancePath ?? "").replaceAll("/", ".").replace(/^\./, "");
   const member = first?.params?.["missingProperty"] ?? first?.params?.["additionalProperty"];
-  const name = typeof member === "string" ? [path, member].filter((part) => part !== "").join(".") : path;
+  const name =
+    typeof member === "string" ? [path, member].filter((part) => part !== "").join(".") : path;
   return `${name === "" ? "the body" : name.slice(0, 100)} ${first?.message ?? "is wrong"}`;
 }
 
 function logFault(ctx: Ctx, error: unknown, request: FastifyRequest): void {
-  ctx.log.error({ requestId: request.id, route: request.routeOptions.url, err: error }, "a request failed");
+  ctx.log.error(
+    { requestId: request.id, route: request.routeOptions.url, err: error },
+    "a request failed",
+  );
 }
 
 /** A failed call: what to answer, and where. */
@@ -48,27 +55,54 @@ export async function answerEnvelopeError(ctx: Ctx, failure: Failure): Promise<F
   const problem = found ?? new Problem("internal");
   const { retryAfterSeconds, details, headers = {} } = problem.options;
   if (retryAfterSeconds !== undefined) void reply.header("retry-after", String(retryAfterSeconds));
-  const body = { code: problem.status, reason: problem.reason, message: problem.message, requestId: request.id, ...(details === undefined ? {} : { details }) };
-  return reply.code(problem.status).headers(headers).header("cache-control", "no-store").send({ success: false, error: body });
+  const body = {
+    code: problem.status,
+    reason: problem.reason,
+    message: problem.message,
+    requestId: request.id,
+    ...(details === undefined ? {} : { details }),
+  };
+  return reply
+    .code(problem.status)
+    .headers(headers)
+    .header("cache-control", "no-store")
+    .send({ success: false, error: body });
 }
 
 /** The OAuth shape of an error. Failures of the framework become `invalid_request` with the same status. */
 export function oauthProblemOf(error: unknown): OAuthProblem | null {
   const found = problemOf(error);
   if (found === null || found instanceof OAuthProblem) return found;
-  if (found.reason === "unsupported_media_type") return new OAuthProblem("invalid_request", "the body must be application/x-www-form-urlencoded");
+  if (found.reason === "unsupported_media_type")
+    return new OAuthProblem(
+      "invalid_request",
+      "the body must be application/x-www-form-urlencoded",
+    );
   if (found.reason === "rate_limited" || found.reason === "unavailable") {
-    const headers = { ...found.options.headers, ...(found.options.retryAfterSeconds === undefined ? {} : { "retry-after": String(found.options.retryAfterSeconds) }) };
-    return new OAuthProblem("temporarily_unavailable", found.message, { status: found.status, headers });
+    const headers = {
+      ...found.options.headers,
+      ...(found.options.retryAfterSeconds === undefined
+        ? {}
+        : { "retry-after": String(found.options.retryAfterSeconds) }),
+    };
+    return new OAuthProblem("temporarily_unavailable", found.message, {
+      status: found.status,
+      headers,
+    });
   }
   return new OAuthProblem("invalid_request", found.message, { status: found.status });
 }
 
-export async function answerOAuthError(ctx: Ctx, { error, request, reply }: Failure): Promise<FastifyReply> {
+export async function answerOAuthError(
+  ctx: Ctx,
+  { error, request, reply }: Failure,
+): Promise<FastifyReply> {
   const found = oauthProblemOf(error);
   if (found === null) logFault(ctx, error, request);
-  const problem = found ?? new OAuthProblem("server_error", `something failed here; quote ${request.id}`);
-  if (problem.options.challenge !== undefined) void reply.header("www-authenticate", challengeOf(problem));
+  const problem =
+    found ?? new OAuthProblem("server_error", `something failed here; quote ${request.id}`);
+  if (problem.options.challenge !== undefined)
+    void reply.header("www-authenticate", challengeOf(problem));
   return reply
     .code(problem.status)
     .headers({ "cache-control": "no-store", pragma: "no-cache", ...problem.options.headers })

@@ -12,8 +12,14 @@ export function parseForm(text: string): Form {
   let count = 0;
   for (const [name, value] of new URLSearchParams(text)) {
     count += 1;
-    if (count > parametersMax) throw new Problem("invalid_request", { message: `Invalid Request: more than ${parametersMax} parameters` });
-    if (value.includes("\0") || name.includes("\0")) throw new Problem("invalid_request", { message: "Invalid Request: a parameter holds U+0000" });
+    if (count > parametersMax)
+      throw new Problem("invalid_request", {
+        message: `Invalid Request: more than ${parametersMax} parameters`,
+      });
+    if (value.includes("\0") || name.includes("\0"))
+      throw new Problem("invalid_request", {
+        message: "Invalid Request: a parameter holds U+0000",
+      });
     const known = form[name];
     form[name] = known === undefined ? value : [known, value].flat();
   }
@@ -26,19 +32,27 @@ export function parseJson(text: string): unknown {
   try {
     value = JSON.parse(text);
   } catch {
-    throw new Problem("malformed_request", { message: "Invalid Request: the body is not valid JSON" });
+    throw new Problem("malformed_request", {
+      message: "Invalid Request: the body is not valid JSON",
+    });
   }
   checkValue(value, 0);
   return value;
 }
 
 function checkValue(value: unknown, depth: number): void {
-  if (depth > depthMax) throw new Problem("malformed_request", { message: `Invalid Request: the body is nested deeper than ${depthMax}` });
+  if (depth > depthMax)
+    throw new Problem("malformed_request", {
+      message: `Invalid Request: the body is nested deeper than ${depthMax}`,
+    });
   if (typeof value === "string") checkText(value);
   else if (Array.isArray(value)) value.forEach((each) => checkValue(each, depth + 1));
   else if (typeof value === "object" && value !== null) {
     for (const [name, each] of Object.entries(value)) {
-      if (name === "__proto__") throw new Problem("malformed_request", { message: "Invalid Request: a member is named __proto__" });
+      if (name === "__proto__")
+        throw new Problem("malformed_request", {
+          message: "Invalid Request: a member is named __proto__",
+        });
       checkText(name);
       checkValue(each, depth + 1);
     }
@@ -47,6 +61,8 @@ function checkValue(value: unknown, depth: number): void {
 
 function checkText(text: string): void {
   if (text.includes("\0") || !text.isWellFormed()) {
-    throw new Problem("malformed_request", { message: "Invalid Request: a text holds U+0000 or a lone surrogate" });
+    throw new Problem("malformed_request", {
+      message: "Invalid Request: a text holds U+0000 or a lone surrogate",
+    });
   }
 }

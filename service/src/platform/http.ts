@@ -1,7 +1,12 @@
 import { randomUUID } from "node:crypto";
 import swagger from "@fastify/swagger";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
-import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type RawServerDefault } from "fastify";
+import fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type RawServerDefault,
+} from "fastify";
 import type { FastifyBaseLogger } from "fastify";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Ctx } from "./context.ts";
@@ -9,7 +14,13 @@ import { answerEnvelopeError, answerOAuthError } from "./http-errors.ts";
 import { parseForm, parseJson } from "./http-input.ts";
 import { Problem } from "./problems.ts";
 
-export type Http = FastifyInstance<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger, TypeBoxTypeProvider>;
+export type Http = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>;
 
 /** Bytes of an ordinary body (decisions section 1); a route that takes more says so in `bodyLimit`. */
 const bodyBytesMax = 64 * 1024;
@@ -31,13 +42,30 @@ export async function createHttp(ctx: Ctx): Promise<Http> {
     return503OnClosing: true,
     // Parts of the path and query that a client sent are never logged; the service writes its own line below.
     logger: false,
-    frameworkErrors: (error, request, reply) => answerEnvelopeError(ctx, { error, request, reply }),
-    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: false } },
+    frameworkErrors: (error, request, reply) => {
+      void answerEnvelopeError(ctx, { error, request, reply });
+    },
+    ajv: {
+      customOptions: {
+        coerceTypes: false,
+        removeAdditional: false,
+        useDefaults: false,
+        allErrors: false,
+      },
+    },
   }).withTypeProvider<TypeBoxTypeProvider>();
   http.removeAllContentTypeParsers();
-  http.addContentTypeParser("application/json", { parseAs: "string" }, (_request, body, done) => settle(() => parseJson(String(body)), done));
-  http.addContentTypeParser("application/x-www-form-urlencoded", { parseAs: "string" }, (_request, body, done) => settle(() => parseForm(String(body)), done));
-  http.setErrorHandler((error, request, reply) => answerEnvelopeError(ctx, { error, request, reply }));
+  http.addContentTypeParser("application/json", { parseAs: "string" }, (_request, body, done) =>
+    settle(() => parseJson(String(body)), done),
+  );
+  http.addContentTypeParser(
+    "application/x-www-form-urlencoded",
+    { parseAs: "string" },
+    (_request, body, done) => settle(() => parseForm(String(body)), done),
+  );
+  http.setErrorHandler((error, request, reply) =>
+    answerEnvelopeError(ctx, { error, request, reply }),
+  );
   http.addHook("onRequest", (request, reply, done) => {
     void reply.header("x-request-id", request.id).header("x-content-type-options", "nosniff");
     done();
@@ -53,7 +81,9 @@ export async function createHttp(ctx: Ctx): Promise<Http> {
 
 /** Makes every failure in this scope an OAuth error (RFC 6749 section 5.2) instead of the envelope. */
 export function useOAuthErrors(ctx: Ctx, scope: Http): void {
-  scope.setErrorHandler((error, request, reply) => answerOAuthError(ctx, { error, request, reply }));
+  scope.setErrorHandler((error, request, reply) =>
+    answerOAuthError(ctx, { error, request, reply }),
+  );
 }
 
 function settle(parse: () => unknown, done: (error: Error | null, body?: unknown) => void): void {
@@ -67,20 +97,37 @@ function settle(parse: () => unknown, done: (error: Error | null, body?: unknown
 function report(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): void {
   const route = request.routeOptions.url ?? "unknown";
   const seconds = reply.elapsedTime / 1000;
-  ctx.metrics.httpRequestDuration.observe({ route, method: request.method, status: String(reply.statusCode) }, seconds);
-  ctx.log.info({ requestId: request.id, method: request.method, route, status: reply.statusCode, durationMs: Math.round(reply.elapsedTime * 100) / 100 }, "request");
+  ctx.metrics.httpRequestDuration.observe(
+    { route, method: request.method, status: String(reply.statusCode) },
+    seconds,
+  );
+  ctx.log.info(
+    {
+      requestId: request.id,
+      method: request.method,
+      route,
+      status: reply.statusCode,
+      durationMs: Math.round(reply.elapsedTime * 100) / 100,
+    },
+    "request",
+  );
 }
 
 /** 404 in the envelope, or 405 with `Allow` where the path exists under other methods. */
 function answerUnknownRoutes(http: Http): void {
   const known: { pattern: RegExp; methods: string[] }[] = [];
   http.addHook("onRoute", ({ url, method }) => {
-    const source = url.split("/").map((part) => (part.startsWith(":") ? "[^/]+" : part === "*" ? ".*" : RegExp.escape(part))).join("/");
+    const source = url
+      .split("/")
+      .map((part) => (part.startsWith(":") ? "[^/]+" : part === "*" ? ".*" : RegExp.escape(part)))
+      .join("/");
     known.push({ pattern: new RegExp(`^${source}$`), methods: [method].flat() });
   });
   http.setNotFoundHandler((request, reply) => {
     const path = request.url.split("?", 1)[0] ?? "";
-    const allowed = new Set(known.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods));
+    const allowed = new Set(
+      known.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods),
+    );
     if (allowed.size === 0 || allowed.has(request.method)) throw new Problem("route_not_found");
     void reply.header("allow", [...allowed].toSorted().join(", "));
     throw new Problem("method_not_allowed");
@@ -91,13 +138,20 @@ async function describe(http: Http, ctx: Ctx): Promise<void> {
   await http.register(swagger, {
     openapi: {
       openapi: "3.1.0",
-      info: { title: "svc", version: "1", description: "Hosted identity broker: login, verified fields, business identity." },
+      info: {
+        title: "svc",
+        version: "1",
+        description: "Hosted identity broker: login, verified fields, business identity.",
+      },
       servers: [{ url: ctx.config.baseUrl }],
     },
   });
   let document: string | undefined;
   http.get("/openapi.json", { schema: { hide: true } }, (_request, reply) => {
     document ??= JSON.stringify(http.swagger());
-    return reply.type("application/json").header("cache-control", "public, max-age=300").send(document);
+    return reply
+      .type("application/json")
+      .header("cache-control", "public, max-age=300")
+      .send(document);
   });
 }

@@ -15,10 +15,17 @@ export interface Migration {
 
 /** The migrations of this version of the code, in order: `0001_name.sql`, forward only. */
 export function listMigrations(): Migration[] {
-  const names = readdirSync(directory).filter((name) => name.endsWith(".sql")).toSorted();
+  const names = readdirSync(directory)
+    .filter((name) => name.endsWith(".sql"))
+    .toSorted();
   return names.map((name) => {
     const text = readFileSync(join(directory, name), "utf8");
-    return { number: Number(name.slice(0, 4)), name, text, sha256: createHash("sha256").update(text).digest("hex") };
+    return {
+      number: Number(name.slice(0, 4)),
+      name,
+      text,
+      sha256: createHash("sha256").update(text).digest("hex"),
+    };
   });
 }
 
@@ -36,8 +43,12 @@ export async function migrate(db: Db): Promise<string[]> {
     const known = listMigrations();
     for (const row of applied) {
       const file = known.find((each) => each.number === row.number);
-      if (file === undefined) throw new Error(`the database holds migration ${row.number}, which this version does not know`);
-      if (file.sha256 !== row.sha256) throw new Error(`${file.name} was changed after it ran; write a new migration`);
+      if (file === undefined)
+        throw new Error(
+          `the database holds migration ${row.number}, which this version does not know`,
+        );
+      if (file.sha256 !== row.sha256)
+        throw new Error(`${file.name} was changed after it ran; write a new migration`);
     }
     const pending = known.filter((each) => applied.every((row) => row.number !== each.number));
     for (const each of pending) {

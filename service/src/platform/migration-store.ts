@@ -21,5 +21,7 @@ export async function runMigration(tx: Queryable, migration: Migration): Promise
   // Without a name and values the text goes over the simple protocol, which takes several statements at once.
   const script: Statement = { name: "", text: migration.text, values: [] };
   await tx.query(script);
-  await tx.query(sql`insert into migration (number, name, sha256) values (${migration.number}, ${migration.name}, ${migration.sha256})`);
+  await tx.query(
+    sql`insert into migration (number, name, sha256) values (${migration.number}, ${migration.name}, ${migration.sha256})`,
+  );
 }

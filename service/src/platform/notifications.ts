@@ -24,14 +24,21 @@ export interface NotificationOptions {
   onFault: (error: unknown) => void;
 }
 
-function dispatch(handlers: Handlers, message: { channel: string; payload: string }, onFault: (error: unknown) => void): void {
+function dispatch(
+  handlers: Handlers,
+  message: { channel: string; payload: string },
+  onFault: (error: unknown) => void,
+): void {
   for (const handler of handlers.get(message.channel) ?? []) {
     Promise.try(handler, message.payload).catch(onFault);
   }
 }
 
 /** Opens the listening connection; throws when the database cannot be reached the first time. */
-export async function openNotifications(db: Db, options: NotificationOptions): Promise<Notifications> {
+export async function openNotifications(
+  db: Db,
+  options: NotificationOptions,
+): Promise<Notifications> {
   const handlers: Handlers = new Map();
   let client: Client | null = null;
   let timer: NodeJS.Timeout | undefined;
@@ -41,7 +48,11 @@ export async function openNotifications(db: Db, options: NotificationOptions): P
     const next = new Client({ ...db.connectionString, keepAlive: true });
     next.on("error", options.onFault);
     next.on("notification", (message) => {
-      dispatch(handlers, { channel: message.channel, payload: message.payload ?? "" }, options.onFault);
+      dispatch(
+        handlers,
+        { channel: message.channel, payload: message.payload ?? "" },
+        options.onFault,
+      );
     });
     next.on("end", reconnectLater);
     await next.connect();
@@ -60,7 +71,8 @@ export async function openNotifications(db: Db, options: NotificationOptions): P
     }, reconnectMs);
   };
   const announceGap = (): void => {
-    for (const channel of handlers.keys()) dispatch(handlers, { channel, payload: "" }, options.onFault);
+    for (const channel of handlers.keys())
+      dispatch(handlers, { channel, payload: "" }, options.onFault);
   };
   const close = async (): Promise<void> => {
     isClosed = true;

@@ -34,10 +34,30 @@ export type Reason = keyof typeof table;
 
 /** OAuth error codes in use: RFC 6749 4.1.2.1 and 5.2, RFC 6750 3.1, RFC 8707 2, RFC 9126 2.3, RFC 9449 5 and 8, OpenID Connect Core 3.1.2.6. */
 export type OAuthCode =
-  | "invalid_request" | "invalid_client" | "invalid_grant" | "unauthorized_client" | "unsupported_grant_type" | "invalid_scope"
-  | "access_denied" | "unsupported_response_type" | "server_error" | "temporarily_unavailable" | "invalid_target"
-  | "login_required" | "consent_required" | "interaction_required" | "account_selection_required" | "request_not_supported" | "request_uri_not_supported" | "registration_not_supported" | "invalid_request_uri" | "unmet_authentication_requirements"
-  | "invalid_token" | "insufficient_scope" | "invalid_dpop_proof" | "use_dpop_nonce";
+  | "invalid_request"
+  | "invalid_client"
+  | "invalid_grant"
+  | "unauthorized_client"
+  | "unsupported_grant_type"
+  | "invalid_scope"
+  | "access_denied"
+  | "unsupported_response_type"
+  | "server_error"
+  | "temporarily_unavailable"
+  | "invalid_target"
+  | "login_required"
+  | "consent_required"
+  | "interaction_required"
+  | "account_selection_required"
+  | "request_not_supported"
+  | "request_uri_not_supported"
+  | "registration_not_supported"
+  | "invalid_request_uri"
+  | "unmet_authentication_requirements"
+  | "invalid_token"
+  | "insufficient_scope"
+  | "invalid_dpop_proof"
+  | "use_dpop_nonce";
 
 export interface ProblemOptions {
   /** Replaces the table's message; starts with the literal text of the specification where there is one. */
@@ -78,12 +98,26 @@ export class OAuthProblem extends Error {
   constructor(code: OAuthCode, description: string, options: OAuthProblemOptions = {}) {
     super(description.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "?"));
     this.code = code;
-    this.status = options.status ?? (code === "invalid_client" || code === "invalid_token" ? 401 : code === "insufficient_scope" ? 403 : code === "temporarily_unavailable" ? 503 : code === "server_error" ? 500 : 400);
+    this.status =
+      options.status ??
+      (code === "invalid_client" || code === "invalid_token"
+        ? 401
+        : code === "insufficient_scope"
+          ? 403
+          : code === "temporarily_unavailable"
+            ? 503
+            : code === "server_error"
+              ? 500
+              : 400);
     this.options = options;
   }
 }
 
 /** Rows of the error table for the generated reference. */
 export function listProblems(): { reason: Reason; status: number; message: string }[] {
-  return Object.entries(table).map(([reason, [status, message]]) => ({ reason: reason as Reason, status, message }));
+  return Object.entries(table).map(([reason, [status, message]]) => ({
+    reason: reason as Reason,
+    status,
+    message,
+  }));
 }
