@@ -1,0 +1,494 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { createServer as createHttp } from "node:http";
+import type { IncomingMessage, RequestListener } from "node:http";
+import { createServer as createHttps } from "node:https";
+import { createServer as createTcp } from "node:net";
+import type { Server, Socket } from "node:net";
+import { test } from "node:test";
+import type { TestContext } from "node:test";
+import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
+import { createOutbound, resolveTxt } from "./outbound.ts";
+import type { FakeInternet, OutboundProfile, OutboundRequest, Resolver } from "./outbound.ts";
+
+// The receiver of these tests, valid until 2120 for hooks.example.com and other.example.com. It
+// guards nothing; the certificate is trusted by FakeInternet below and nowhere else.
+const key = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgjG8EXdW9YFIRm3YH
+ZOG6PaaO5i39QgJiEmqFBqao9MehRANCAATv3Wtv1Bsc1/d5pAQQz5F5rnZfId9H
+sjr/THKpZtq+v1CnLc7ZzoO1b+G9elX8PeYqotNXm1i8BmtRNUSAhXwH
+-----END PRIVATE KEY-----
+`;
+const cert = `-----BEGIN CERTIFICATE-----
+MIIBuDCCAV+gAwIBAgIUbMZgq+CAr53y2aoY9TNnf+4uJEkwCgYIKoZIzj0EAwIw
+KTEnMCUGA1UEAwwecmVjZWl2ZXIgb2YgdGhlIG91dGJvdW5kIHRlc3RzMCAXDTIw
+MDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjApMScwJQYDVQQDDB5yZWNlaXZl
+ciBvZiB0aGUgb3V0Ym91bmQgdGVzdHMwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AATv3Wtv1Bsc1/d5pAQQz5F5rnZfId9Hsjr/THKpZtq+v1CnLc7ZzoO1b+G9elX8
+PeYqotNXm1i8BmtRNUSAhXwHo2MwYTAvBgNVHREEKDAmghFob29rcy5leGFtcGxl
+LmNvbYIRb3RoZXIuZXhhbXBsZS5jb20wDwYDVR0TAQH/BAUwAwEB/zAdBgNVHQ4E
+FgQUuRo1eRTR31GJjfl/QQbanoSg4gMwCgYIKoZIzj0EAwIDRwAwRAIgD1ek69Zc
+TmVOk8lJ84kyYNXYrNgno63CD3jb0BXzEV8CIHzZcqgGGKu2fRikrjFJdUENk1KM
+hLR7yTm/HQxWBde8
+-----END CERTIFICATE-----
+`;
+
+const publicAddress = "93.184.215.14";
+const limits = { timeoutMs: 5_000, responseBytesMax: 1_024 };
+const get = (url: string, over: Partial<OutboundRequest> = {}): OutboundRequest => ({
+  method: "GET",
+  url,
+  ...limits,
+  ...over,
+});
+
+/** Listens on loopback until the test ends, and remembers every connection. */
+async function listen(t: TestContext, server: Server, host = "127.0.0.1") {
+  const sockets: Socket[] = [];
+  server.on("connection", (socket: Socket) => {
+    socket.on("error", () => undefined);
+    sockets.push(socket);
+  });
+  server.listen(0, host);
+  await once(server, "listening");
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const address = server.address();
+  assert.ok(typeof address === "object" && address !== null);
+  return { port: address.port, sockets };
+}
+
+/** A resolver that gives its answers in turn, the last one for ever, and counts the questions. */
+function answering(...answers: string[][]): Resolver & { asked: string[] } {
+  const asked: string[] = [];
+  return {
+    asked,
+    async addresses(name) {
+      asked.push(name);
+      return answers[Math.min(asked.length, answers.length) - 1] ?? [];
+    },
+    txt: () => Promise.reject(new Error("not asked here")),
+  };
+}
+
+/** The internet as one machine: every checked address leads to loopback; `reached` keeps what was dialled. */
+function fakeInternet(): FakeInternet & { reached: string[] } {
+  const reached: string[] = [];
+  return {
+    ca: cert,
+    reached,
+    addressOf(address) {
+      reached.push(address);
+      return "127.0.0.1";
+    },
+  };
+}
+
+const open = (
+  t: TestContext,
+  profile: OutboundProfile,
+  rest: { resolve?: Resolver; connect?: FakeInternet } = {},
+) => {
+  const outbound = createOutbound({ profile, ownHosts: ["login.example.com"], ...rest });
+  t.after(() => outbound.close());
+  return outbound;
+};
+
+async function openReceiver(t: TestContext, listener: RequestListener) {
+  const requests: IncomingMessage[] = [];
+  const server = createHttps({ key, cert }, (request, response) => {
+    requests.push(request);
+    listener(request, response);
+  });
+  const { port, sockets } = await listen(t, server);
+  return { url: `https://hooks.example.com:${port}/in`, port, sockets, requests };
+}
+
+/** A receiver in dev that answers these bytes to whatever comes, and keeps the connection open. */
+async function openRaw(t: TestContext, answer: (socket: Socket) => void) {
+  const server = createTcp((socket) => socket.once("data", () => answer(socket)));
+  const { port, sockets } = await listen(t, server);
+  return { url: `http://127.0.0.1:${port}/`, sockets };
+}
+
+const failed = (reason: string) => ({ kind: "failed", reason });
+
+test("production reaches a public receiver by https, under its own name", async (t) => {
+  const receiver = await openReceiver(t, (request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      response.writeHead(201, { "X-Seen": ["a", "b"], "set-cookie": "s=1" });
+      response.end(Buffer.concat(chunks));
+    });
+  });
+  const connect = fakeInternet();
+  const outbound = open(t, "production", { resolve: answering([publicAddress]), connect });
+  const body = Uint8Array.from([0, 255, 10, 13]);
+  const result = await outbound.send({
+    ...get(`${receiver.url}?a=1`),
+    method: "POST",
+    headers: { "Content-Type": "application/json", "svc-signature": "t=1,s=00" },
+    body,
+  });
+  assert.ok(result.kind === "answered");
+  assert.equal(result.status, 201);
+  assert.deepEqual(Uint8Array.from(result.body), body);
+  assert.equal(result.headers["x-seen"], "a, b");
+  assert.equal(result.headers["set-cookie"], undefined);
+
+  const [seen] = receiver.requests;
+  assert.ok(seen);
+  assert.equal(seen.url, "/in?a=1");
+  const { host, connection, ...headers } = seen.headers;
+  assert.equal(host, `hooks.example.com:${receiver.port}`);
+  assert.equal(connection, "close");
+  assert.deepEqual(headers, {
+    "content-type": "application/json",
+    "svc-signature": "t=1,s=00",
+    "accept-encoding": "identity",
+    "content-length": "4",
+  });
+  assert.equal(Reflect.get(seen.socket, "servername"), "hooks.example.com");
+  assert.deepEqual(connect.reached, [publicAddress]);
+
+  const again = await outbound.send(get(receiver.url));
+  assert.equal(again.kind, "answered");
+  assert.equal(receiver.requests[1]?.headers.cookie, undefined);
+  assert.equal(receiver.sockets.length, 2, "each request has a connection of its own");
+});
+
+test("a receiver whose certificate names another host gets no request", async (t) => {
+  const receiver = await openReceiver(t, (_request, response) => response.end());
+  const outbound = open(t, "production", {
+    resolve: answering([publicAddress]),
+    connect: fakeInternet(),
+  });
+  const url = `https://elsewhere.example.com:${receiver.port}/`;
+  assert.deepEqual(await outbound.send(get(url)), failed("unreachable"));
+  assert.equal(receiver.sockets.length, 1);
+  assert.equal(receiver.requests.length, 0);
+});
+
+test("no form of a loopback address reaches this machine in production", async (t) => {
+  const canary = await listen(t, createTcp());
+  const hosts = `localhost 127.0.0.1 127.1 127.0.1 127.0.0.1. 2130706433 0x7f000001 0x7f.0.0.1 0x7f.1 017700000001
+    0177.0.0.1 0 0.0.0.0 %31%32%37.0.0.1 １２７.０.０.１ ①②⑦.⓪.⓪.① 127。0。0。1 [::1] [::] [::ffff:127.0.0.1]
+    [::ffff:7f00:1] [::127.0.0.1] [64:ff9b::127.0.0.1] [64:ff9b:1::7f00:1] [2002:7f00:1::1] user@127.0.0.1
+    a.localhost localhost. localhost.localdomain`;
+  const outbound = open(t, "production", { resolve: answering(["127.0.0.1"]) });
+  for (const host of hosts.split(/\s+/)) {
+    for (const scheme of ["https", "http"]) {
+      const result = await outbound.send(get(`${scheme}://${host}:${canary.port}/`));
+      assert.deepEqual(result, failed("blocked"), host);
+    }
+  }
+  assert.equal(canary.sockets.length, 0);
+});
+
+test("one address that is not public blocks the whole name", async (t) => {
+  const canary = await listen(t, createTcp());
+  const answers = `127.0.0.1 127.0.0.2 0.0.0.0 10.0.0.1 169.254.169.254 192.168.1.1 100.64.0.1 ::1 :: ::ffff:127.0.0.1
+    ::ffff:7f00:1 ::ffff:93.184.215.14 64:ff9b::7f00:1 64:ff9b:1::7f00:1 2002:7f00:1::1 fe80::1 fe80::1%lo fd00::1
+    localhost 127.1 hooks.example.com`;
+  const url = `https://hooks.example.com:${canary.port}/`;
+  for (const address of answers.split(/\s+/)) {
+    for (const answer of [[address], [publicAddress, address], [address, publicAddress]]) {
+      const outbound = open(t, "production", { resolve: answering(answer) });
+      assert.deepEqual(await outbound.send(get(url)), failed("blocked"), answer.join());
+    }
+    const inDev = open(t, "dev", { resolve: answering([address]) });
+    assert.deepEqual(await inDev.send(get(url)), failed("blocked"), address);
+  }
+  assert.equal(canary.sockets.length, 0);
+});
+
+test("a name that moves to a private address between two requests is blocked", async (t) => {
+  const receiver = await openReceiver(t, (_request, response) => response.end());
+  const resolve = answering([publicAddress], ["127.0.0.1"]);
+  const connect = fakeInternet();
+  const outbound = open(t, "production", { resolve, connect });
+  assert.equal((await outbound.send(get(receiver.url))).kind, "answered");
+  assert.deepEqual(await outbound.send(get(receiver.url)), failed("blocked"));
+  assert.deepEqual(connect.reached, [publicAddress]);
+  assert.equal(receiver.sockets.length, 1);
+});
+
+test("each request asks once and connects to what was answered then", async (t) => {
+  const receiver = await openReceiver(t, (_request, response) => response.end());
+  const resolve = answering([publicAddress, "2606:4700::1"], ["8.8.8.8"]);
+  const connect = fakeInternet();
+  const outbound = open(t, "production", { resolve, connect });
+  await outbound.send(get(receiver.url));
+  await outbound.send(get(receiver.url));
+  assert.deepEqual(resolve.asked, ["hooks.example.com", "hooks.example.com"]);
+  assert.deepEqual(connect.reached, [publicAddress, "2606:4700::1", "8.8.8.8"]);
+  assert.equal(receiver.sockets.length, 2);
+});
+
+test("a redirect is an answer and leads nowhere", async (t) => {
+  const canary = await listen(t, createTcp());
+  const location = `http://127.0.0.1:${canary.port}/`;
+  for (const status of [301, 302, 303, 307, 308]) {
+    const receiver = await openReceiver(t, (_request, response) =>
+      response.writeHead(status, { location, refresh: `0;url=${location}` }).end(),
+    );
+    const resolve = answering([publicAddress]);
+    const outbound = open(t, "production", { resolve, connect: fakeInternet() });
+    const result = await outbound.send(get(receiver.url));
+    assert.ok(result.kind === "answered");
+    assert.equal(result.status, status);
+    assert.equal(result.headers["location"], location);
+  }
+  assert.equal(canary.sockets.length, 0);
+});
+
+test("dev reaches this machine by its two names, and not its own port", async (t) => {
+  const server = createHttp((request, response) => response.end(request.headers.host));
+  const { port } = await listen(t, server);
+  const resolve = answering(["10.0.0.1"]);
+  const outbound = createOutbound({ profile: "dev", ownHosts: ["localhost:4000"], resolve });
+  for (const host of [`localhost:${port}`, `127.0.0.1:${port}`]) {
+    const result = await outbound.send(get(`http://${host}/in`));
+    assert.ok(result.kind === "answered");
+    assert.equal(Buffer.from(result.body).toString(), host);
+  }
+  assert.deepEqual(resolve.asked, [], "no resolver decides what localhost is");
+  assert.deepEqual(await outbound.send(get("http://localhost:4000/")), failed("blocked"));
+  assert.deepEqual(await outbound.send(get(`http://127.1:${port}/`)), failed("blocked"));
+});
+
+test("a receiver that hangs at any step ends at the time limit, and so does its connection", async (t) => {
+  const header = "HTTP/1.1 200 OK\r\n";
+  const steps: Record<string, (socket: Socket) => void> = {
+    "says nothing": () => undefined,
+    "stops in the headers": (socket) => socket.write(header),
+    "stops before the body": (socket) => socket.write(`${header}content-length: 5\r\n\r\n`),
+    "stops in the body": (socket) => socket.write(`${header}content-length: 5\r\n\r\nabc`),
+    "sends one interim answer after the other": (socket) => {
+      const timer = setInterval(() => socket.write("HTTP/1.1 103 Early Hints\r\n\r\n"), 5);
+      socket.on("close", () => clearInterval(timer));
+    },
+    "drips for ever": (socket) => {
+      socket.write(`${header}transfer-encoding: chunked\r\n\r\n`);
+      const timer = setInterval(() => socket.write("1\r\nx\r\n"), 5);
+      socket.on("close", () => clearInterval(timer));
+    },
+  };
+  const outbound = open(t, "dev");
+  for (const [name, answer] of Object.entries(steps)) {
+    const raw = await openRaw(t, answer);
+    const startMs = performance.now();
+    const result = await outbound.send(get(raw.url, { timeoutMs: 100 }));
+    const tookMs = performance.now() - startMs;
+    assert.deepEqual(result, failed("timeout"), name);
+    assert.ok(tookMs >= 95 && tookMs < 1_500, `${name}: ${tookMs}`);
+    await closed(raw.sockets[0]);
+  }
+});
+
+const closed = async (socket: Socket | undefined): Promise<void> => {
+  assert.ok(socket);
+  if (!socket.closed) await new Promise((resolve) => socket.once("close", resolve));
+};
+
+test("a TLS handshake that hangs ends at the time limit, and so does its connection", async (t) => {
+  const silent = await listen(
+    t,
+    createTcp((socket) => socket.resume()),
+  );
+  const resolve = answering([publicAddress]);
+  const outbound = open(t, "production", { resolve, connect: fakeInternet() });
+  const url = `https://hooks.example.com:${silent.port}/`;
+  assert.deepEqual(await outbound.send(get(url, { timeoutMs: 100 })), failed("timeout"));
+  await closed(silent.sockets[0]);
+});
+
+const never = () => new Promise<string[]>(() => undefined);
+
+test("a name server that never answers ends at the time limit", async (t) => {
+  const outbound = open(t, "production", { resolve: { addresses: never, txt: never } });
+  const result = await outbound.send(get("https://hooks.example.com/", { timeoutMs: 50 }));
+  assert.deepEqual(result, failed("timeout"));
+});
+
+test("the system's name servers are asked within the time limit", async (t) => {
+  // `.example` resolves nowhere (RFC 6761), with a network or without.
+  const result = await open(t, "production").send(get("https://a.example/", { timeoutMs: 200 }));
+  assert.equal(result.kind, "failed");
+  assert.deepEqual(await resolveTxt("a.example", { timeoutMs: 200 }), []);
+});
+
+test("a body up to the limit is kept, one byte more is too large", async (t) => {
+  const size = 1_024;
+  for (const framing of ["content-length", "chunked"]) {
+    for (const bytes of [0, size, size + 1, 50 * size]) {
+      const server = createHttp((_request, response) => {
+        if (framing === "content-length") response.setHeader("content-length", bytes);
+        response.write("");
+        response.end(Buffer.alloc(bytes));
+      });
+      const { port } = await listen(t, server);
+      const outbound = open(t, "dev");
+      const result = await outbound.send(
+        get(`http://127.0.0.1:${port}/`, { responseBytesMax: size }),
+      );
+      if (bytes > size) assert.deepEqual(result, failed("too_large"));
+      else assert.equal(result.kind === "answered" && result.body.length, bytes);
+    }
+  }
+});
+
+const flood = (start: string, piece: string) => (socket: Socket) => {
+  const pump = (): void => {
+    while (!socket.destroyed && socket.write(piece));
+  };
+  socket.on("drain", pump);
+  socket.write(start);
+  pump();
+};
+
+test("a flood is cut off by its size, long before the time limit", async (t) => {
+  const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+  const chunk = `400\r\n${"x".repeat(1024)}\r\n`;
+  const headerLine = `x-more: ${"y".repeat(500)}\r\n`;
+  const outbound = open(t, "dev");
+  for (const answer of [
+    flood(chunked, chunk),
+    flood("HTTP/1.1 200 OK\r\n", headerLine),
+    flood("HTTP/1.1 200 OK\r\nx-endless: ", "z".repeat(1024)),
+    flood(`${chunked}0\r\n`, headerLine),
+  ]) {
+    const raw = await openRaw(t, answer);
+    const result = await outbound.send(get(raw.url, { timeoutMs: 30_000 }));
+    assert.deepEqual(result, failed("too_large"));
+    await closed(raw.sockets[0]);
+  }
+});
+
+test("a compressed body is handed over as it came", async (t) => {
+  const bomb = gzipSync(Buffer.alloc(200_000));
+  const server = createHttp((_request, response) =>
+    response.writeHead(200, { "content-encoding": "gzip" }).end(bomb),
+  );
+  const { port } = await listen(t, server);
+  const result = await open(t, "dev").send(get(`http://127.0.0.1:${port}/`));
+  assert.ok(result.kind === "answered");
+  assert.deepEqual(Buffer.from(result.body), bomb);
+});
+
+test("what cannot be reached, or breaks off, is unreachable", async (t) => {
+  const outbound = open(t, "dev");
+  for (const answer of [
+    (socket: Socket) => socket.destroy(),
+    (socket: Socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc"),
+    (socket: Socket) => socket.end("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc"),
+    (socket: Socket) =>
+      socket.end("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
+    (socket: Socket) => socket.end("SSH-2.0-OpenSSH_9\r\n"),
+  ]) {
+    const raw = await openRaw(t, answer);
+    assert.deepEqual(await outbound.send(get(raw.url)), failed("unreachable"));
+  }
+  const gone = createTcp();
+  const { port } = await listen(t, gone);
+  gone.close();
+  assert.deepEqual(await outbound.send(get(`http://127.0.0.1:${port}/`)), failed("unreachable"));
+
+  const unknown = { addresses: () => Promise.reject(new Error("ENOTFOUND")), txt: async () => [] };
+  for (const resolve of [unknown, answering([])]) {
+    const production = open(t, "production", { resolve });
+    const result = await production.send(get("https://hooks.example.com/"));
+    assert.deepEqual(result, failed("unreachable"));
+  }
+});
+
+test("a request that would frame, name or authenticate itself otherwise is thrown back", async (t) => {
+  const outbound = open(t, "dev");
+  const url = "http://localhost:4999/";
+  const reserved = "Host Cookie Content-Length Transfer-Encoding Accept-Encoding Connection Expect";
+  for (const name of reserved.split(" ")) {
+    await assert.rejects(outbound.send(get(url, { headers: { [name]: "x" } })), /reserved/);
+  }
+  await assert.rejects(
+    outbound.send(get(url, { headers: { "x-a": "1\r\nhost: b" } })),
+    /malformed/,
+  );
+  await assert.rejects(outbound.send(get(url, { headers: { "x-a: 1\r\nb": "" } })), /malformed/);
+  await assert.rejects(outbound.send(get(url, { body: "x" })), /no body/);
+  await assert.rejects(outbound.send(get(url, { timeoutMs: 60_001 })), /timeoutMs/);
+  await assert.rejects(outbound.send(get(url, { timeoutMs: Number.NaN })), /timeoutMs/);
+  await assert.rejects(outbound.send(get(url, { responseBytesMax: 2 ** 30 })), /responseBytesMax/);
+  await assert.rejects(outbound.send(get(url, { responseBytesMax: -1 })), /responseBytesMax/);
+});
+
+test("closing cuts off what is under way without blaming the receiver", async (t) => {
+  const raw = await openRaw(t, () => undefined);
+  const outbound = open(t, "dev");
+  const result = outbound.send(get(raw.url, { timeoutMs: 60_000 }));
+  const rejected = assert.rejects(result, /was closed/);
+  while (raw.sockets.length === 0) await new Promise(setImmediate);
+  await outbound.close();
+  await rejected;
+  await closed(raw.sockets[0]);
+  await assert.rejects(outbound.send(get(raw.url)), /is closed/);
+});
+
+test("proxies and a disabled TLS check in the environment have no effect", async (t) => {
+  const proxy = await listen(t, createTcp());
+  const server = createHttp((_request, response) => response.end("direct"));
+  const { port } = await listen(t, server);
+  const receiver = await openReceiver(t, (_request, response) => response.end());
+  const script = `
+    import { createOutbound } from ${JSON.stringify(import.meta.resolve("./outbound.ts"))};
+    const resolve = { addresses: async () => ["${publicAddress}"] };
+    const connect = { ca: "", addressOf: () => "127.0.0.1" };
+    const outbound = createOutbound({ profile: "dev", ownHosts: [], resolve, connect });
+    for (const url of ["http://localhost:${port}/", "${receiver.url}"]) {
+      const result = await outbound.send({ method: "GET", url, timeoutMs: 5000, responseBytesMax: 99 });
+      console.log(result.kind, result.reason ?? Buffer.from(result.body).toString());
+    }`;
+  const address = `http://127.0.0.1:${proxy.port}`;
+  const names = ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY"];
+  const env = {
+    ...Object.fromEntries(names.map((name) => [name, address])),
+    NODE_USE_ENV_PROXY: "1",
+    NODE_TLS_REJECT_UNAUTHORIZED: "0",
+    NODE_NO_WARNINGS: "1",
+  };
+  const flags = ["--conditions=source", "--input-type=module", "--eval", script];
+  const { stdout } = await promisify(execFile)(process.execPath, flags, { env });
+  assert.equal(stdout, "answered direct\nfailed unreachable\n");
+  assert.equal(proxy.sockets.length, 0);
+  assert.equal(receiver.requests.length, 0);
+});
+
+test("TXT records come joined, bounded in number and time, and only for public names", async () => {
+  const asked: string[] = [];
+  const resolver = (answer: () => Promise<string[]>): Resolver => ({
+    addresses: () => Promise.reject(new Error("not asked here")),
+    txt: (name) => {
+      asked.push(name);
+      return answer();
+    },
+  });
+  const options = { timeoutMs: 50, resolve: resolver(async () => ["svc=1", "other"]) };
+  assert.deepEqual(await resolveTxt("_svc.example.com", options), ["svc=1", "other"]);
+  assert.deepEqual(await resolveTxt("example.com", options), ["svc=1", "other"]);
+  assert.deepEqual(asked, ["_svc.example.com", "example.com"]);
+  for (const name of "localhost _svc.localhost db.internal _svc a,b.com 8.8.8.8".split(" ")) {
+    assert.deepEqual(await resolveTxt(name, options), [], name);
+  }
+  assert.equal(asked.length, 2);
+
+  const many = resolver(async () => Array.from({ length: 5_000 }, () => "x"));
+  assert.equal((await resolveTxt("example.com", { ...options, resolve: many })).length, 100);
+  const silent = resolver(never);
+  assert.deepEqual(await resolveTxt("example.com", { ...options, resolve: silent }), []);
+  const broken = resolver(() => Promise.reject(new Error("ESERVFAIL")));
+  assert.deepEqual(await resolveTxt("example.com", { ...options, resolve: broken }), []);
+});
