@@ -47,7 +47,7 @@ create table login (
   -- The authorization request, checked and normalised; what the code will stand for.
   request jsonb not null,
   status text not null check (status in ('waiting', 'claimed', 'approved', 'finished', 'failed')),
-  -- Why a failed one failed: declined, not_started, expired, wrong_number, other_browser.
+  -- Why a failed one failed: declined, not_started, wrong_number, other_browser, restarted.
   failure text,
   browser_sha256 bytea not null,
   browser_network text not null,
@@ -64,6 +64,8 @@ create table login (
   claimed_by text,
   claim_sha256 text,
   digits text,
+  -- A second wallet tried to claim: both sides are told.
+  is_contested boolean not null default false,
   request_object text,
   acr text,
   approved_at bigint,
@@ -139,7 +141,7 @@ create index on logout_delivery (due_at) where ended_at is null;
 -- Sessions of wallets, opened by a signed `Session` message.
 create table wallet_session (
   token_sha256 bytea primary key,
-  user_address text not null references svc_user,
+  user_address text not null,
   created_at bigint not null,
   expires_at bigint not null,
   ended_at bigint

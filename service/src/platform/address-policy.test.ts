@@ -146,7 +146,7 @@ const refused: readonly (readonly [string, string])[] = [
   ["https://%6cogin.example.com/", "own_host"],
 ];
 
-void test("URLs outside the address policy are refused, with the reason", async (t) => {
+test("URLs outside the address policy are refused, with the reason", async (t) => {
   assert.ok(refused.length >= 60);
   for (const [text, reason] of refused) {
     await t.test(JSON.stringify(text.slice(0, 80)), () => {
@@ -155,7 +155,7 @@ void test("URLs outside the address policy are refused, with the reason", async 
   }
 });
 
-void test("public https URLs are accepted and normalised", () => {
+test("public https URLs are accepted and normalised", () => {
   const accepted: readonly (readonly [string, string])[] = [
     ["https://hooks.example.com", "https://hooks.example.com/"],
     ["https://hooks.example.com/in?client=1&x=%20", "https://hooks.example.com/in?client=1&x=%20"],
@@ -176,7 +176,7 @@ void test("public https URLs are accepted and normalised", () => {
   for (const [text, href] of accepted) assert.equal(outcome(text, production), href);
 });
 
-void test("dev takes exactly two spellings of this machine in addition", () => {
+test("dev takes exactly two spellings of this machine in addition", () => {
   const cases: readonly (readonly [string, string])[] = [
     ["http://localhost:4001/in", "http://localhost:4001/in"],
     ["http://127.0.0.1:4001/in?x=1", "http://127.0.0.1:4001/in?x=1"],
@@ -206,7 +206,7 @@ void test("dev takes exactly two spellings of this machine in addition", () => {
   for (const [text, expected] of cases) assert.equal(outcome(text, dev), expected, text);
 });
 
-void test("an own host is meant on every port, however the configuration writes it", () => {
+test("an own host is meant on every port, however the configuration writes it", () => {
   for (const own of ["a.example.com", "A.example.com:8443", "https://a.example.com/base"]) {
     const options = { profile: "production", ownHosts: [own] } as const;
     assert.equal(outcome("https://a.example.com:9000/", options), "own_host", own);
@@ -214,7 +214,7 @@ void test("an own host is meant on every port, however the configuration writes 
   }
 });
 
-void test("no text makes the check throw, and an accepted URL is accepted again unchanged", () => {
+test("no text makes the check throw, and an accepted URL is accepted again unchanged", () => {
   const piece = fc.constantFrom(
     ..."https:// http:// @ : / # ? . [ ] % \\ 0x7f 127 ::1 localhost a example com 。 １ 443".split(
       " ",
@@ -238,7 +238,7 @@ void test("no text makes the check throw, and an accepted URL is accepted again 
   );
 });
 
-void test("addresses are public only outside the special ranges, to the last address of each", () => {
+test("addresses are public only outside the special ranges, to the last address of each", () => {
   const special = `0.0.0.0 0.255.255.255 10.0.0.0 10.255.255.255 100.64.0.0 100.100.100.200 100.127.255.255
     127.0.0.1 127.255.255.255 168.63.129.16 169.254.0.0 169.254.169.254 169.254.255.255 172.16.0.0 172.31.255.255
     192.0.0.0 192.0.0.192 192.0.0.255 192.0.2.1 192.31.196.1 192.52.193.1 192.88.99.1 192.168.0.0 192.168.255.255
@@ -258,7 +258,7 @@ void test("addresses are public only outside the special ranges, to the last add
   for (const ip of open.split(/\s+/)) assert.equal(isPublicAddress(ip), true, ip);
 });
 
-void test("text that is not one plain address is not public", () => {
+test("text that is not one plain address is not public", () => {
   const texts = ["", "8.8.8", "8", "0x8.8.8.8", "010.8.8.8", "8.8.8.8.", " 8.8.8.8", "8.8.8.8/32"];
   const more = ["[2606:4700::1]", "2606:4700::1%eth0", "2606:4700::1/64", "hooks.example.com"];
   for (const text of [...texts, ...more]) assert.equal(isPublicAddress(text), false, text);

@@ -117,7 +117,7 @@ async function openRaw(t: TestContext, answer: (socket: Socket) => void) {
 
 const failed = (reason: string) => ({ kind: "failed", reason });
 
-void test("production reaches a public receiver by https, under its own name", async (t) => {
+test("production reaches a public receiver by https, under its own name", async (t) => {
   const receiver = await openReceiver(t, (request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -162,7 +162,7 @@ void test("production reaches a public receiver by https, under its own name", a
   assert.equal(receiver.sockets.length, 2, "each request has a connection of its own");
 });
 
-void test("a receiver whose certificate names another host gets no request", async (t) => {
+test("a receiver whose certificate names another host gets no request", async (t) => {
   const receiver = await openReceiver(t, (_request, response) => response.end());
   const outbound = open(t, "production", {
     resolve: answering([publicAddress]),
@@ -174,7 +174,7 @@ void test("a receiver whose certificate names another host gets no request", asy
   assert.equal(receiver.requests.length, 0);
 });
 
-void test("no form of a loopback address reaches this machine in production", async (t) => {
+test("no form of a loopback address reaches this machine in production", async (t) => {
   const canary = await listen(t, createTcp());
   const hosts = `localhost 127.0.0.1 127.1 127.0.1 127.0.0.1. 2130706433 0x7f000001 0x7f.0.0.1 0x7f.1 017700000001
     0177.0.0.1 0 0.0.0.0 %31%32%37.0.0.1 １２７.０.０.１ ①②⑦.⓪.⓪.① 127。0。0。1 [::1] [::] [::ffff:127.0.0.1]
@@ -190,7 +190,7 @@ void test("no form of a loopback address reaches this machine in production", as
   assert.equal(canary.sockets.length, 0);
 });
 
-void test("one address that is not public blocks the whole name", async (t) => {
+test("one address that is not public blocks the whole name", async (t) => {
   const canary = await listen(t, createTcp());
   const answers = `127.0.0.1 127.0.0.2 0.0.0.0 10.0.0.1 169.254.169.254 192.168.1.1 100.64.0.1 ::1 :: ::ffff:127.0.0.1
     ::ffff:7f00:1 ::ffff:93.184.215.14 64:ff9b::7f00:1 64:ff9b:1::7f00:1 2002:7f00:1::1 fe80::1 fe80::1%lo fd00::1
@@ -207,7 +207,7 @@ void test("one address that is not public blocks the whole name", async (t) => {
   assert.equal(canary.sockets.length, 0);
 });
 
-void test("a name that moves to a private address between two requests is blocked", async (t) => {
+test("a name that moves to a private address between two requests is blocked", async (t) => {
   const receiver = await openReceiver(t, (_request, response) => response.end());
   const resolve = answering([publicAddress], ["127.0.0.1"]);
   const connect = fakeInternet();
@@ -218,7 +218,7 @@ void test("a name that moves to a private address between two requests is blocke
   assert.equal(receiver.sockets.length, 1);
 });
 
-void test("each request asks once and connects to what was answered then", async (t) => {
+test("each request asks once and connects to what was answered then", async (t) => {
   const receiver = await openReceiver(t, (_request, response) => response.end());
   const resolve = answering([publicAddress, "2606:4700::1"], ["8.8.8.8"]);
   const connect = fakeInternet();
@@ -230,7 +230,7 @@ void test("each request asks once and connects to what was answered then", async
   assert.equal(receiver.sockets.length, 2);
 });
 
-void test("a redirect is an answer and leads nowhere", async (t) => {
+test("a redirect is an answer and leads nowhere", async (t) => {
   const canary = await listen(t, createTcp());
   const location = `http://127.0.0.1:${canary.port}/`;
   for (const status of [301, 302, 303, 307, 308]) {
@@ -247,7 +247,7 @@ void test("a redirect is an answer and leads nowhere", async (t) => {
   assert.equal(canary.sockets.length, 0);
 });
 
-void test("dev reaches this machine by its two names, and not its own port", async (t) => {
+test("dev reaches this machine by its two names, and not its own port", async (t) => {
   const server = createHttp((request, response) => response.end(request.headers.host));
   const { port } = await listen(t, server);
   const resolve = answering(["10.0.0.1"]);
@@ -262,7 +262,7 @@ void test("dev reaches this machine by its two names, and not its own port", asy
   assert.deepEqual(await outbound.send(get(`http://127.1:${port}/`)), failed("blocked"));
 });
 
-void test("a receiver that hangs at any step ends at the time limit, and so does its connection", async (t) => {
+test("a receiver that hangs at any step ends at the time limit, and so does its connection", async (t) => {
   const header = "HTTP/1.1 200 OK\r\n";
   const steps: Record<string, (socket: Socket) => void> = {
     "says nothing": () => undefined,
@@ -296,7 +296,7 @@ const closed = async (socket: Socket | undefined): Promise<void> => {
   if (!socket.closed) await new Promise((resolve) => socket.once("close", resolve));
 };
 
-void test("a TLS handshake that hangs ends at the time limit, and so does its connection", async (t) => {
+test("a TLS handshake that hangs ends at the time limit, and so does its connection", async (t) => {
   const silent = await listen(
     t,
     createTcp((socket) => socket.resume()),
@@ -310,20 +310,20 @@ void test("a TLS handshake that hangs ends at the time limit, and so does its co
 
 const never = () => new Promise<string[]>(() => undefined);
 
-void test("a name server that never answers ends at the time limit", async (t) => {
+test("a name server that never answers ends at the time limit", async (t) => {
   const outbound = open(t, "production", { resolve: { addresses: never, txt: never } });
   const result = await outbound.send(get("https://hooks.example.com/", { timeoutMs: 50 }));
   assert.deepEqual(result, failed("timeout"));
 });
 
-void test("the system's name servers are asked within the time limit", async (t) => {
+test("the system's name servers are asked within the time limit", async (t) => {
   // `.example` resolves nowhere (RFC 6761), with a network or without.
   const result = await open(t, "production").send(get("https://a.example/", { timeoutMs: 200 }));
   assert.equal(result.kind, "failed");
   assert.deepEqual(await resolveTxt("a.example", { timeoutMs: 200 }), []);
 });
 
-void test("a body up to the limit is kept, one byte more is too large", async (t) => {
+test("a body up to the limit is kept, one byte more is too large", async (t) => {
   const size = 1_024;
   for (const framing of ["content-length", "chunked"]) {
     for (const bytes of [0, size, size + 1, 50 * size]) {
@@ -352,7 +352,7 @@ const flood = (start: string, piece: string) => (socket: Socket) => {
   pump();
 };
 
-void test("a flood is cut off by its size, long before the time limit", async (t) => {
+test("a flood is cut off by its size, long before the time limit", async (t) => {
   const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
   const chunk = `400\r\n${"x".repeat(1024)}\r\n`;
   const headerLine = `x-more: ${"y".repeat(500)}\r\n`;
@@ -370,7 +370,7 @@ void test("a flood is cut off by its size, long before the time limit", async (t
   }
 });
 
-void test("a compressed body is handed over as it came", async (t) => {
+test("a compressed body is handed over as it came", async (t) => {
   const bomb = gzipSync(Buffer.alloc(200_000));
   const server = createHttp((_request, response) =>
     response.writeHead(200, { "content-encoding": "gzip" }).end(bomb),
@@ -381,7 +381,7 @@ void test("a compressed body is handed over as it came", async (t) => {
   assert.deepEqual(Buffer.from(result.body), bomb);
 });
 
-void test("what cannot be reached, or breaks off, is unreachable", async (t) => {
+test("what cannot be reached, or breaks off, is unreachable", async (t) => {
   const outbound = open(t, "dev");
   for (const answer of [
     (socket: Socket) => socket.destroy(),
@@ -407,7 +407,7 @@ void test("what cannot be reached, or breaks off, is unreachable", async (t) => 
   }
 });
 
-void test("a request that would frame, name or authenticate itself otherwise is thrown back", async (t) => {
+test("a request that would frame, name or authenticate itself otherwise is thrown back", async (t) => {
   const outbound = open(t, "dev");
   const url = "http://localhost:4999/";
   const reserved = "Host Cookie Content-Length Transfer-Encoding Accept-Encoding Connection Expect";
@@ -426,7 +426,7 @@ void test("a request that would frame, name or authenticate itself otherwise is 
   await assert.rejects(outbound.send(get(url, { responseBytesMax: -1 })), /responseBytesMax/);
 });
 
-void test("closing cuts off what is under way without blaming the receiver", async (t) => {
+test("closing cuts off what is under way without blaming the receiver", async (t) => {
   const raw = await openRaw(t, () => undefined);
   const outbound = open(t, "dev");
   const result = outbound.send(get(raw.url, { timeoutMs: 60_000 }));
@@ -438,7 +438,7 @@ void test("closing cuts off what is under way without blaming the receiver", asy
   await assert.rejects(outbound.send(get(raw.url)), /is closed/);
 });
 
-void test("proxies and a disabled TLS check in the environment have no effect", async (t) => {
+test("proxies and a disabled TLS check in the environment have no effect", async (t) => {
   const proxy = await listen(t, createTcp());
   const server = createHttp((_request, response) => response.end("direct"));
   const { port } = await listen(t, server);
@@ -467,7 +467,7 @@ void test("proxies and a disabled TLS check in the environment have no effect", 
   assert.equal(receiver.requests.length, 0);
 });
 
-void test("TXT records come joined, bounded in number and time, and only for public names", async () => {
+test("TXT records come joined, bounded in number and time, and only for public names", async () => {
   const asked: string[] = [];
   const resolver = (answer: () => Promise<string[]>): Resolver => ({
     addresses: () => Promise.reject(new Error("not asked here")),

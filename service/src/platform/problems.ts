@@ -22,6 +22,8 @@ const table = {
   wrong_channel: [409, "this login was opened another way"],
   claim_wrong: [403, "the claim secret does not belong to this login"],
   identity_changed: [409, "the login was claimed for another identity"],
+  identity_refused: [403, "this login is for another identity"],
+  acr_unmet: [403, "this client asks for a login on the same device or from the same network"],
   wrong_number: [403, "wrong number; the login has ended"],
   number_required: [409, "this login needs the number that the page shows"],
   signature_wrong: [422, "the signature does not fit this login and identity"],

@@ -1,0 +1,273 @@
+import { type Queryable, sql } from "../platform/db.ts";
+import type { Attempt, AttemptFailure, Channel } from "./attempt.ts";
+import type { Acr } from "./acr.ts";
+
+interface Row {
+  id: string;
+  client_id: string;
+  request: Attempt["request"];
+  status: Attempt["status"];
+  failure: AttemptFailure | null;
+  browser_sha256: Buffer;
+  browser_network: string;
+  created_at: number;
+  expires_at: number;
+  restarts: number;
+  is_static: boolean;
+  is_contested: boolean;
+  channel: Channel | null;
+  session_text: string | null;
+  connection: string | null;
+  claimed_by: string | null;
+  claim_sha256: string | null;
+  digits: string | null;
+  request_object: string | null;
+  acr: Acr | null;
+}
+
+function attemptOf(row: Row): Attempt {
+  return {
+    id: row.id,
+    clientId: row.client_id,
+    request: row.request,
+    status: row.status,
+    failure: row.failure,
+    browserSha256: row.browser_sha256,
+    browserNetwork: row.browser_network,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    restarts: row.restarts,
+    isStatic: row.is_static,
+    isContested: row.is_contested,
+    channel: row.channel,
+    sessionText: row.session_text,
+    connection: row.connection,
+    claimedBy: row.claimed_by,
+    claimSha256: row.claim_sha256,
+    digits: row.digits,
+    requestObject: row.request_object,
+    acr: row.acr,
+  };
+}
+
+/** What the first row of an attempt holds. */
+export type NewAttempt = Pick<Attempt, "id" | "clientId" | "request" | "browserSha256" | "browserNetwork" | "createdAt" | "expiresAt" | "restarts">;
+
+export async function insertAttempt(db: Queryable, attempt: NewAttempt): Promise<void> {
+  await db.query(sql`
+    insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at, restarts)
+    values (${attempt.id}, ${attempt.clientId}, ${JSON.stringify(attempt.request)}, 'waiting', ${attempt.browserSha256},
+      ${attempt.browserNetwork}, ${attempt.createdAt}, ${attempt.expiresAt}, ${attempt.restarts})`);
+}
+
+/** Ends an attempt and starts the same request anew, unless it is finished or was restarted too often. */
+export async function restartAttempt(db: Queryable, previousId: string, next: Omit<NewAttempt, "request" | "clientId" | "restarts"> & { restartsMax: number }): Promise<boolean> {
+  const rows = await db.query(sql`
+    with ended as (
+      update login set status = 'failed', failure = coalesce(failure, 'restarted')
+      where id = ${previousId} and status <> 'finished' and status <> 'approved' and restarts < ${next.restartsMax}
+        and failure is distinct from 'restarted'
+      returning client_id, request, restarts)
+    insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at, restarts)
+    select ${next.id}, client_id, request, 'waiting', ${next.browserSha256}::bytea, ${next.browserNetwork}, ${next.createdAt}::bigint,
+      ${next.expiresAt}::bigint, restarts + 1
+    from ended returning id`);
+  return rows.length === 1;
+}
+
+export async function findAttempt(db: Queryable, id: string): Promise<Attempt | null> {
+  const [row] = await db.query<Row>(sql`
+    select id, client_id, request, status, failure, browser_sha256, browser_network, created_at, expires_at, restarts,
+      is_static, is_contested, channel, session_text, connection, claimed_by, claim_sha256, digits, request_object, acr
+    from login where id = ${id}`);
+  return row === undefined ? null : attemptOf(row);
+}
+
+/** Which of these attempts have left the state in which their page still shows the code. */
+export async function listChanged(db: Queryable, ids: readonly string[]): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(sql`select id from login where id = any(${ids}) and status <> 'waiting'`);
+  return rows.map((row) => row.id);
+}
+
+/** For good: a single code; only before anybody claimed. */
+export async function makeStatic(db: Queryable, id: string, now: number): Promise<boolean> {
+  const rows = await db.query(sql`
+    update login set is_static = true where id = ${id} and status = 'waiting' and channel is null and expires_at > ${now}
+    returning id`);
+  return rows.length === 1;
+}
+
+export interface Claim {
+  readonly channel: Channel;
+  readonly sessionText: string;
+  readonly connection: string;
+  readonly claimedBy: string;
+  readonly claimSha256: string;
+  readonly digits: string;
+  readonly requestObject: string;
+  readonly acr: Acr;
+  /** What the scanned code was; the page may have switched meanwhile. */
+  readonly isStatic: boolean;
+}
+
+/** The first claim wins; it fixes the identity. */
+export async function claimAttempt(db: Queryable, id: string, { claim, now }: { claim: Claim; now: number }): Promise<boolean> {
+  const rows = await db.query(sql`
+    with claimed as (
+      update login set status = 'claimed', channel = ${claim.channel}, session_text = ${claim.sessionText},
+        connection = ${claim.connection}, claimed_by = ${claim.claimedBy}, claim_sha256 = ${claim.claimSha256},
+        digits = ${claim.digits}, request_object = ${claim.requestObject}, acr = ${claim.acr}
+      where id = ${id} and status = 'waiting' and expires_at > ${now} and is_static = ${claim.isStatic}
+      returning id)
+    select pg_notify('login', id) from claimed`);
+  return rows.length === 1;
+}
+
+export async function contestAttempt(db: Queryable, id: string): Promise<void> {
+  await db.query(sql`
+    with contested as (update login set is_contested = true where id = ${id} and status = 'claimed' and not is_contested returning id)
+    select pg_notify('login', id) from contested`);
+}
+
+export interface Approval {
+  readonly user: string;
+  readonly claimSha256: string;
+  readonly now: number;
+}
+
+/** The approval of a claimed attempt; the sign-up of an unseen identity and its audit entry happen here, once. */
+export async function approveAttempt(db: Queryable, id: string, approval: Approval): Promise<boolean> {
+  const rows = await db.query(sql`
+    with approved as (
+      update login set status = 'approved', approved_at = ${approval.now}
+      where id = ${id} and status = 'claimed' and claim_sha256 = ${approval.claimSha256} and claimed_by = ${approval.user}
+        and expires_at > ${approval.now}
+      returning id, claimed_by),
+    signed_up as (
+      insert into svc_user (address, created_at) select claimed_by, ${approval.now}::bigint from approved
+      on conflict do nothing returning address),
+    audited as (
+      insert into audit_entry (at, actor, action, subject)
+      select ${approval.now}::bigint, address, 'user.sign-up', address from signed_up)
+    select pg_notify('login', id || ' approved') from approved`);
+  return rows.length === 1;
+}
+
+export interface DirectApproval {
+  readonly user: string;
+  readonly channel: Channel;
+  readonly sessionText: string;
+  readonly connection: string;
+  readonly acr: Acr;
+  readonly now: number;
+}
+
+/** Claim and approval in one call: a wallet that knows the service document alone, or the same device. */
+export async function approveUnclaimed(db: Queryable, id: string, approval: DirectApproval): Promise<boolean> {
+  const rows = await db.query(sql`
+    with approved as (
+      update login set status = 'approved', channel = ${approval.channel}, session_text = ${approval.sessionText},
+        connection = ${approval.connection}, claimed_by = ${approval.user}, acr = ${approval.acr}, approved_at = ${approval.now}
+      where id = ${id} and status = 'waiting' and not is_static and expires_at > ${approval.now}
+      returning id, claimed_by),
+    signed_up as (
+      insert into svc_user (address, created_at) select claimed_by, ${approval.now}::bigint from approved
+      on conflict do nothing returning address),
+    audited as (
+      insert into audit_entry (at, actor, action, subject)
+      select ${approval.now}::bigint, address, 'user.sign-up', address from signed_up)
+    select pg_notify('login', id || ' approved') from approved`);
+  return rows.length === 1;
+}
+
+/** Ends an attempt that is still open. */
+export async function failAttempt(db: Queryable, id: string, failure: AttemptFailure): Promise<boolean> {
+  const rows = await db.query(sql`
+    with failed as (
+      update login set status = 'failed', failure = ${failure}
+      where id = ${id} and status in ('waiting', 'claimed', 'approved') returning id)
+    select pg_notify('login', id) from failed`);
+  return rows.length === 1;
+}
+
+export interface Finish {
+  readonly now: number;
+  readonly browserSha256: Buffer;
+  readonly channel: Channel;
+  readonly codeSha256: Buffer;
+  readonly codeExpiresAt: number;
+  readonly sessionId: string;
+  readonly sessionSecretSha256: Buffer;
+  /** Of the session cookie that the browser sent, if any: the same user goes on in that session, under a new secret. */
+  readonly presentedSecretSha256: Buffer | null;
+  readonly sessionIdleSeconds: number;
+  readonly sessionAbsoluteSeconds: number;
+}
+
+/**
+ * Turns an approved attempt into a code, once, together with the browser's session and what it now remembers as
+ * approved. Nothing happens for another browser or another channel.
+ */
+export async function finishAttempt(db: Queryable, id: string, finish: Finish): Promise<Attempt["request"] | null> {
+  const [row] = await db.query<{ request: Attempt["request"] }>(sql`
+    with found as (
+      select id, client_id, request, claimed_by, approved_at, acr from login
+      where id = ${id} and status = 'approved' and browser_sha256 = ${finish.browserSha256} and channel = ${finish.channel}
+        and expires_at > ${finish.now} for update),
+    kept as (
+      update session set secret_sha256 = ${finish.sessionSecretSha256}, authenticated_at = found.approved_at, acr = found.acr,
+        used_at = ${finish.now}
+      from found
+      where session.secret_sha256 = ${finish.presentedSecretSha256} and session.user_address = found.claimed_by
+        and session.ended_at is null and session.used_at > ${finish.now - finish.sessionIdleSeconds}
+        and session.created_at > ${finish.now - finish.sessionAbsoluteSeconds}
+      returning session.id),
+    made as (
+      insert into session (id, secret_sha256, user_address, authenticated_at, acr, created_at, used_at)
+      select ${finish.sessionId}::uuid, ${finish.sessionSecretSha256}::bytea, claimed_by, approved_at, acr, ${finish.now}::bigint, ${finish.now}::bigint
+      from found where not exists (select from kept) returning id),
+    remembered as (
+      insert into session_approval (session_id, client_id, scope, audience, acr, approved_at)
+      select coalesce(made.id, kept.id), found.client_id, found.request ->> 'scope', found.request ->> 'audience', found.acr, found.approved_at
+      from found left join made on true left join kept on true
+      on conflict (session_id, client_id, scope, audience, acr) do update set approved_at = excluded.approved_at),
+    finished as (
+      update login set status = 'finished', finished_at = ${finish.now}, session_id = coalesce(made.id, kept.id),
+        code_sha256 = ${finish.codeSha256}, code_expires_at = ${finish.codeExpiresAt}
+      from found left join made on true left join kept on true
+      where login.id = found.id)
+    select request from found`);
+  return row?.request ?? null;
+}
+
+export interface DirectCode {
+  readonly id: string;
+  readonly clientId: string;
+  readonly request: Attempt["request"];
+  readonly user: string;
+  readonly acr: Acr;
+  readonly authenticatedAt: number;
+  readonly sessionId: string;
+  readonly browserSha256: Buffer;
+  readonly browserNetwork: string;
+  readonly now: number;
+  readonly codeSha256: Buffer;
+  readonly codeExpiresAt: number;
+}
+
+/** A code answered from the browser's session, without the wallet; the session counts as used. */
+export async function insertAnsweredAttempt(db: Queryable, code: DirectCode): Promise<void> {
+  await db.query(sql`
+    with used as (update session set used_at = ${code.now} where id = ${code.sessionId})
+    insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at, claimed_by,
+      acr, approved_at, session_id, code_sha256, code_expires_at, finished_at)
+    values (${code.id}, ${code.clientId}, ${JSON.stringify(code.request)}, 'finished', ${code.browserSha256}, ${code.browserNetwork},
+      ${code.now}::bigint, ${code.codeExpiresAt}::bigint, ${code.user}, ${code.acr}, ${code.authenticatedAt}::bigint, ${code.sessionId}, ${code.codeSha256}, ${code.codeExpiresAt}::bigint, ${code.now}::bigint)`);
+}
+
+/** Attempts are kept 30 days (decisions section 8, Retention); a live family keeps what it needs itself. */
+export async function purgeAttempts(db: Queryable, before: number, limit: number): Promise<number> {
+  const rows = await db.query(sql`
+    delete from login where id in (select id from login where created_at < ${before} order by created_at limit ${limit}) returning id`);
+  return rows.length;
+}

@@ -1,0 +1,105 @@
+import type { KeyObject } from "node:crypto";
+import { buildLoginSession, buildLink, type LoginSession } from "@svc/protocol";
+import { equalBytes, mac } from "../platform/mac.ts";
+import type { Acr } from "./acr.ts";
+import type { AuthorizationRequest } from "./authorization-request.ts";
+
+export type AttemptStatus = "waiting" | "claimed" | "approved" | "finished" | "failed";
+export type AttemptFailure = "declined" | "not_started" | "expired" | "wrong_number" | "other_browser" | "restarted";
+/** How a login was opened; it cannot be finished the other way. */
+export type Channel = "qr" | "app-link";
+
+/** One attempt to log in, as stored: from the authorization request to the code. */
+export interface Attempt {
+  readonly id: string;
+  readonly clientId: string;
+  readonly request: AuthorizationRequest;
+  readonly status: AttemptStatus;
+  readonly failure: AttemptFailure | null;
+  readonly browserSha256: Buffer;
+  readonly browserNetwork: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly restarts: number;
+  readonly isStatic: boolean;
+  readonly isContested: boolean;
+  readonly channel: Channel | null;
+  readonly sessionText: string | null;
+  readonly connection: string | null;
+  readonly claimedBy: string | null;
+  readonly claimSha256: string | null;
+  readonly digits: string | null;
+  readonly requestObject: string | null;
+  readonly acr: Acr | null;
+}
+
+export const stepSeconds = 4;
+export const restartsMax = 3;
+/** The step of a code that does not rotate. */
+export const staticStep = 0;
+
+export function stepAt(now: number): number {
+  return Math.floor(now / stepSeconds);
+}
+
+/** HMAC-SHA256 over login and step, truncated to 128 bits; without the installation's key nobody can make the next one. */
+export function stepMac(key: KeyObject, loginId: string, step: number): string {
+  return mac(key, `${loginId}.${step}`).subarray(0, 16).toString("base64url");
+}
+
+/** Which steps the page of a login may show, and their macs in that order. */
+export function pageSteps(key: KeyObject, attempt: Pick<Attempt, "id" | "isStatic" | "createdAt" | "expiresAt">): { firstStep: number; macs: string[] } {
+  if (attempt.isStatic) return { firstStep: staticStep, macs: [stepMac(key, attempt.id, staticStep)] };
+  const firstStep = stepAt(attempt.createdAt);
+  const count = stepAt(attempt.expiresAt) - firstStep + 1;
+  return { firstStep, macs: Array.from({ length: count }, (_, index) => stepMac(key, attempt.id, firstStep + index)) };
+}
+
+export type SessionFault = "forged" | "stale";
+
+/** Judges what a wallet scanned: the mac must be ours, the step the current or the one before. */
+export function judgeSession(key: KeyObject, session: LoginSession, now: number): SessionFault | "rolling" | "static" {
+  const expected = Buffer.from(stepMac(key, session.loginId, session.step));
+  if (!equalBytes(expected, Buffer.from(session.mac))) return "forged";
+  if (session.step === staticStep) return "static";
+  const age = stepAt(now) - session.step;
+  return age === 0 || age === 1 ? "rolling" : "stale";
+}
+
+/** `conn` of the QR code, and of the link on the same device. */
+export function connectionOf(base: string, channel: Channel, loginId: string): string {
+  return `${base}/w/${channel === "qr" ? "l" : "b"}/${loginId}`;
+}
+
+export function qrLink(base: string, session: LoginSession): string {
+  return buildLink({
+    action: "login",
+    session: buildLoginSession(session),
+    connection: connectionOf(base, "qr", session.loginId),
+    returnType: "callback",
+  });
+}
+
+export function sameDeviceLink(base: string, loginId: string): string {
+  return buildLink({ action: "login", session: loginId, connection: connectionOf(base, "app-link", loginId), returnType: "app-link" });
+}
+
+/** Where a failed or declined login sends the browser (RFC 6749 section 4.1.2.1, RFC 9207). */
+export function errorLocation(request: Pick<AuthorizationRequest, "redirectUri" | "state">, issuer: string, error: { code: string; description?: string }): string {
+  return withQuery(request.redirectUri, {
+    error: error.code,
+    ...(error.description === undefined ? {} : { error_description: error.description }),
+    ...(request.state === undefined ? {} : { state: request.state }),
+    iss: issuer,
+  });
+}
+
+export function codeLocation(request: AuthorizationRequest, issuer: string, code: string): string {
+  return withQuery(request.redirectUri, { code, ...(request.state === undefined ? {} : { state: request.state }), iss: issuer });
+}
+
+/** Adds parameters to a redirect URI as registered, keeping its own query to the letter (RFC 6749 section 3.1.2). */
+function withQuery(uri: string, parameters: Record<string, string>): string {
+  const query = new URLSearchParams(parameters).toString();
+  return `${uri}${uri.includes("?") ? (/[?&]$/.test(uri) ? "" : "&") : "?"}${query}`;
+}

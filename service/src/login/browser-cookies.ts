@@ -1,0 +1,82 @@
+import { createHash } from "node:crypto";
+import type { Config } from "../platform/config.ts";
+
+/** Parallel tabs work because every attempt has a cookie of its own; more than this many is no person. */
+const attemptCookiesMax = 8;
+
+/** The `__Host-` prefix needs https; plain http is only ever localhost. */
+function prefixOf(config: Config): string {
+  return config.baseUrl.startsWith("https:") ? "__Host-" : "";
+}
+
+export function sessionCookieName(config: Config): string {
+  return `${prefixOf(config)}svc_session`;
+}
+
+function attemptCookiePrefix(config: Config): string {
+  return `${prefixOf(config)}svc_login_`;
+}
+
+/** Cookies by name; the first of a name counts, since a browser sends the more specific one first. */
+export function parseCookies(header: string | undefined): ReadonlyMap<string, string> {
+  const cookies = new Map<string, string>();
+  for (const part of (header ?? "").split(";")) {
+    const at = part.indexOf("=");
+    const name = part.slice(0, at).trim();
+    if (at > 0 && !cookies.has(name)) cookies.set(name, part.slice(at + 1).trim());
+  }
+  return cookies;
+}
+
+function setCookie(config: Config, name: string, { value, maxAgeSeconds }: { value: string; maxAgeSeconds: number }): string {
+  const secure = config.baseUrl.startsWith("https:") ? "; Secure" : "";
+  return `${name}=${value}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Lax${secure}`;
+}
+
+export function sessionCookie(config: Config, secret: string): string {
+  return setCookie(config, sessionCookieName(config), { value: secret, maxAgeSeconds: config.sessionAbsoluteSeconds });
+}
+
+export function endedSessionCookie(config: Config): string {
+  return setCookie(config, sessionCookieName(config), { value: "", maxAgeSeconds: 0 });
+}
+
+/** SHA-256 of a cookie secret of 32 bytes in base64url, or null when it is spelled otherwise. */
+export function secretHash(value: string | undefined): Buffer | null {
+  if (value === undefined || !/^[A-Za-z0-9_-]{43}$/.test(value)) return null;
+  return createHash("sha256").update(value).digest();
+}
+
+/** The hash of the secret that this browser holds for an attempt, or null. */
+export function attemptSecretHash(config: Config, header: string | undefined, loginId: string): Buffer | null {
+  const value = parseCookies(header).get(`${attemptCookiePrefix(config)}${loginId}`);
+  return secretHash(value?.split(".")[1]);
+}
+
+/** The hash of the session secret that this browser holds, or null. */
+export function sessionSecretHash(config: Config, header: string | undefined): Buffer | null {
+  return secretHash(parseCookies(header).get(sessionCookieName(config)));
+}
+
+export interface NewAttemptCookie {
+  readonly loginId: string;
+  readonly secret: string;
+  readonly createdAt: number;
+  readonly lifetimeSeconds: number;
+}
+
+/** `Set-Cookie` values for a new attempt: its own cookie, and the end of the oldest beyond the eighth. */
+export function attemptCookies(config: Config, header: string | undefined, made: NewAttemptCookie): string[] {
+  const prefix = attemptCookiePrefix(config);
+  const held = [...parseCookies(header)]
+    .filter(([name]) => name.startsWith(prefix))
+    .map(([name, value]) => ({ name, createdAt: Number(value.split(".")[0]) || 0 }))
+    .toSorted((a, b) => b.createdAt - a.createdAt);
+  const evicted = held.slice(attemptCookiesMax - 1).map(({ name }) => setCookie(config, name, { value: "", maxAgeSeconds: 0 }));
+  const value = `${made.createdAt}.${made.secret}`;
+  return [setCookie(config, `${prefix}${made.loginId}`, { value, maxAgeSeconds: made.lifetimeSeconds }), ...evicted];
+}
+
+export function endedAttemptCookie(config: Config, loginId: string): string {
+  return setCookie(config, `${attemptCookiePrefix(config)}${loginId}`, { value: "", maxAgeSeconds: 0 });
+}

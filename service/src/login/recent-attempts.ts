@@ -1,0 +1,29 @@
+import type { Attempt } from "./attempt.ts";
+
+/** About 2 kB each: page, claim and approval of one login usually reach the same process within seconds. */
+const attemptsMax = 10_000;
+
+/**
+ * Attempts that this process wrote or read a moment ago. A shortcut for what does not change, never an authority: every
+ * change is one guarded statement that fails when the row differs, and then the row is read again.
+ */
+export interface RecentAttempts {
+  get(id: string): Attempt | undefined;
+  put(attempt: Attempt): void;
+  forget(id: string): void;
+}
+
+export function createRecentAttempts(): RecentAttempts {
+  const attempts = new Map<string, Attempt>();
+  return {
+    get: (id) => attempts.get(id),
+    put(attempt) {
+      attempts.delete(attempt.id);
+      attempts.set(attempt.id, attempt);
+      if (attempts.size <= attemptsMax) return;
+      const [oldest] = attempts.keys();
+      if (oldest !== undefined) attempts.delete(oldest);
+    },
+    forget: (id) => attempts.delete(id),
+  };
+}

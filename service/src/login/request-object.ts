@@ -1,0 +1,43 @@
+import { REQUEST_OBJECT_TYP, organizationIdentity, type RequestObject } from "@svc/protocol";
+import type { Client } from "../accounts/index.ts";
+import type { Acr } from "./acr.ts";
+import type { Attempt } from "./attempt.ts";
+import { signJwt } from "./jwt.ts";
+import type { LoginContext } from "./login-context.ts";
+
+export interface RequestObjectInput {
+  readonly attempt: Attempt;
+  readonly client: Client;
+  readonly sessionText: string;
+  readonly acr: Acr;
+  readonly numberMatching: boolean;
+}
+
+/**
+ * Says who asks, signed by this broker for wallets (decisions section 3): the answer to a claim. `acr` tells the wallet
+ * whether it and the browser are near each other, `number_matching` whether to ask for the digits.
+ */
+export function signLoginObject(ctx: LoginContext, { attempt, client, sessionText, acr, numberMatching }: RequestObjectInput): string {
+  const claims: RequestObject = {
+    iss: ctx.config.baseUrl,
+    aud: "svc-wallet",
+    action: "login",
+    sess: sessionText,
+    client_name: client.name,
+    ...(client.domain === null ? {} : { domain: client.domain }),
+    from: organizationIdentity(client.organizationId),
+    redirect_host: hostOf(attempt.request.redirectUri),
+    scopes: attempt.request.scope.split(" "),
+    acr,
+    number_matching: numberMatching,
+    iat: ctx.clock.now(),
+    exp: attempt.expiresAt,
+  };
+  return signJwt(ctx.signingKeys.current("wallet-es256"), REQUEST_OBJECT_TYP, claims);
+}
+
+/** Host with port of a web redirect, or the scheme of a native app's. */
+function hostOf(redirectUri: string): string {
+  const url = new URL(redirectUri);
+  return url.host === "" ? url.protocol : url.host;
+}

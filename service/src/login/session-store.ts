@@ -1,0 +1,33 @@
+import { type Queryable, sql } from "../platform/db.ts";
+import type { Acr } from "./acr.ts";
+
+/** A browser's session, and whether the user approved this very request in it. */
+export interface FoundSession {
+  readonly id: string;
+  readonly user: string;
+  readonly acr: Acr;
+  readonly authenticatedAt: number;
+  readonly isApproved: boolean;
+}
+
+export interface SessionLookup {
+  readonly secretSha256: Buffer;
+  readonly now: number;
+  readonly idleSeconds: number;
+  readonly absoluteSeconds: number;
+  /** What is asked: the approval must be for exactly this. */
+  readonly clientId: string;
+  readonly scope: string;
+  readonly audience: string;
+}
+
+export async function findSession(db: Queryable, lookup: SessionLookup): Promise<FoundSession | null> {
+  const [row] = await db.query<{ id: string; user_address: string; acr: Acr; authenticated_at: number; is_approved: boolean }>(sql`
+    select session.id, session.user_address, session.acr, session.authenticated_at, approval.session_id is not null as is_approved
+    from session left join session_approval approval on approval.session_id = session.id and approval.client_id = ${lookup.clientId}
+      and approval.scope = ${lookup.scope} and approval.audience = ${lookup.audience} and approval.acr = session.acr
+    where session.secret_sha256 = ${lookup.secretSha256} and session.ended_at is null
+      and session.used_at > ${lookup.now - lookup.idleSeconds} and session.created_at > ${lookup.now - lookup.absoluteSeconds}`);
+  if (row === undefined) return null;
+  return { id: row.id, user: row.user_address, acr: row.acr, authenticatedAt: row.authenticated_at, isApproved: row.is_approved };
+}
