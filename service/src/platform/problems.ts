@@ -13,6 +13,18 @@ const table = {
   rate_limited: [429, "too many requests; wait as long as Retry-After says"],
   unavailable: [503, "the service cannot answer now; try again"],
   internal: [500, "something failed here; quote the request id"],
+  // Accounts
+  organization_not_found: [404, "no such organization"],
+  member_not_found: [404, "no such member"],
+  client_domain_not_found: [404, "no such client domain"],
+  client_not_found: [404, "no such client"],
+  secret_not_found: [404, "no such live secret"],
+  apikey_not_found: [404, "no such live API key"],
+  last_owner: [409, "an organization keeps at least one owner"],
+  domain_exists: [409, "the organization has this domain in this environment already"],
+  too_many_secrets: [409, "a client has at most two live secrets; revoke one first"],
+  too_many: [409, "the limit is reached; remove one first"],
+  proof_missing: [422, "the proof of the domain was not found"],
   // Wallet side of a login
   login_not_found: [404, "no such login"],
   already_claimed: [409, "this login was claimed by another wallet"],

@@ -1,0 +1,105 @@
+import { isPublicName } from "../platform/address-policy.ts";
+import { refuse } from "./refusal.ts";
+
+/** Live and sandbox never mix: keys, orders, ledger and issuers stay on their side (decisions section 1, Environments). */
+export type Environment = "live" | "sandbox";
+
+export type Profile = "dev" | "production";
+
+/** A merchant's site in one environment. */
+export interface ClientDomain {
+  readonly id: string;
+  readonly organizationId: string;
+  /** Lower-case host; in `dev` also `localhost` with an optional port. */
+  readonly domain: string;
+  readonly environment: Environment;
+  /** `waived`: nothing to prove, it is the developer's own machine. */
+  readonly proof: "required" | "waived";
+  /** Stands in the TXT record or the well-known file; not a secret. */
+  readonly proofToken: string;
+  /** When the proof was last found. */
+  readonly provedAt: number | null;
+  readonly checkedAt: number | null;
+  /** Since when every check has failed. */
+  readonly failingSince: number | null;
+  readonly createdAt: number;
+}
+
+/** For how long a proof counts after it was last found (decisions section 8). */
+export const proofLifetimeSeconds = 7 * 86_400;
+
+/** Whether the domain may be shown as verified at `now`. */
+export function isVerified(domain: Pick<ClientDomain, "proof" | "provedAt">, now: number): boolean {
+  if (domain.proof === "waived") return true;
+  return domain.provedAt !== null && now - domain.provedAt < proofLifetimeSeconds;
+}
+
+/** @throws {Problem} invalid_request */
+export function parseEnvironment(text: string): Environment {
+  if (text === "live" || text === "sandbox") return text;
+  return refuse("environment must be live or sandbox");
+}
+
+/**
+ * Reads a domain: a public host name in lower case, international names in their `xn--` form, no port, no trailing dot,
+ * not itself a suffix under which strangers register. In `dev` also `localhost` and `localhost:<port>`.
+ *
+ * @throws {Problem} invalid_request
+ */
+export function parseDomain(text: string, profile: Profile): string {
+  if (profile === "dev" && isLocalDomain(text)) return text;
+  if (!isPublicName(text)) {
+    const more = profile === "dev" ? ", or localhost with an optional port" : "";
+    refuse(`domain must be a public host name in lower case, such as shop.example.com${more}`);
+  }
+  if (isSharedSuffix(text))
+    refuse(`domain must belong to one company; many register under ${text}`);
+  return text;
+}
+
+/** Whether it is this machine, as `dev` spells it. */
+export function isLocalDomain(text: string): boolean {
+  const port = /^localhost(?::([1-9]\d{0,4}))?$/.exec(text);
+  return port !== null && Number(port[1] ?? 1) <= 65_535;
+}
+
+/** Whether `host` is the domain or lies under it. */
+export function liesUnder(host: string, domain: string): boolean {
+  return host === domain || host.endsWith(`.${domain}`);
+}
+
+/** Where and what a proof is: one of the two suffices. */
+export function proofOf(domain: Pick<ClientDomain, "domain" | "proofToken">): {
+  txtName: string;
+  url: string;
+  content: string;
+} {
+  return {
+    txtName: `_svc-challenge.${domain.domain}`,
+    url: `https://${domain.domain}/.well-known/svc-domain-proof`,
+    content: `svc-domain-proof=${domain.proofToken}`,
+  };
+}
+
+/** Second-level labels under which registries of countries sell names: `co.uk`, `com.au`. */
+const registryLabels = new Set(
+  "ac co com edu go gob gov gouv ltd me mil ne net nom or org plc sch web".split(" "),
+);
+
+/** Where strangers get a name of their own below: proving one of these would claim all of its users. */
+const hostingSuffixes = new Set(
+  [
+    "appspot.com azurewebsites.net cloudfront.net firebaseapp.com fly.dev github.io gitlab.io herokuapp.com",
+    "netlify.app ngrok.app ngrok.dev ngrok.io onrender.com pages.dev railway.app vercel.app web.app workers.dev",
+  ]
+    .join(" ")
+    .split(" "),
+);
+
+/** A short list, not the Public Suffix List: the proof itself already needs control of the name. */
+function isSharedSuffix(name: string): boolean {
+  const labels = name.split(".");
+  const [first = "", second = ""] = labels;
+  const isRegistry = labels.length === 2 && second.length === 2 && registryLabels.has(first);
+  return isRegistry || hostingSuffixes.has(name);
+}

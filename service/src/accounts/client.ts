@@ -1,0 +1,190 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { parsePublicUrl } from "../platform/address-policy.ts";
+import type { Environment, Profile } from "./client-domain.ts";
+import { type ClientKeySet, parseKeySet } from "./key-set.ts";
+import { parseName } from "./organization.ts";
+import { checkRedirectUris } from "./redirect-uri.ts";
+import { refuse } from "./refusal.ts";
+
+/** How a client proves itself at the token endpoint (RFC 7591 section 2); `none` is a browser-only client with PKCE alone. */
+export type AuthenticationMethod =
+  | "client_secret_basic"
+  | "client_secret_post"
+  | "private_key_jwt"
+  | "none";
+
+export type AcrMinimum = "urn:svc:acr:qr" | "urn:svc:acr:qr-near" | "urn:svc:acr:same-device";
+
+/** What a merchant decides about its client. */
+export interface ClientSettings {
+  readonly name: string;
+  readonly authenticationMethod: AuthenticationMethod;
+  /** Compared character by character. */
+  readonly redirectUris: readonly string[];
+  readonly postLogoutRedirectUris: readonly string[];
+  readonly audiences: readonly string[];
+  readonly backchannelLogoutUri: string | null;
+  /** Keys of `private_key_jwt`, given here or fetched from `jwksUri`: exactly one of the two. */
+  readonly jwks: ClientKeySet | null;
+  readonly jwksUri: string | null;
+  readonly numberMatching: boolean;
+  readonly pkceRequired: boolean;
+  readonly dpopRequired: boolean;
+  readonly idTokenAlgorithm: "RS256" | "ES256";
+  /** Least `acr` that a login of this client must reach. */
+  readonly acrMinimum: AcrMinimum | null;
+}
+
+/** An OAuth client as the login engine sees it: enabled, frozen, at most a minute old. */
+export interface Client extends ClientSettings {
+  readonly id: string;
+  readonly clientDomainId: string;
+  readonly organizationId: string;
+  readonly environment: Environment;
+  /** The client domain's host while it is verified, else null: a domain that is not proved is never shown. */
+  readonly domain: string | null;
+  /** Live secrets, at most two. */
+  readonly secrets: readonly { readonly id: string; readonly sha256: Buffer }[];
+}
+
+export const authenticationMethods: readonly AuthenticationMethod[] = [
+  "client_secret_basic",
+  "client_secret_post",
+  "private_key_jwt",
+  "none",
+];
+
+export const acrMinima: readonly AcrMinimum[] = [
+  "urn:svc:acr:qr",
+  "urn:svc:acr:qr-near",
+  "urn:svc:acr:same-device",
+];
+
+/** Two, so that one can be replaced without a gap (decisions section 2, Client types). */
+export const liveSecretsMax = 2;
+
+/** What a client is unless its owner says otherwise. */
+export const clientDefaults: Omit<ClientSettings, "name" | "authenticationMethod"> = {
+  redirectUris: [],
+  postLogoutRedirectUris: [],
+  audiences: [],
+  backchannelLogoutUri: null,
+  jwks: null,
+  jwksUri: null,
+  numberMatching: true,
+  pkceRequired: true,
+  dpopRequired: false,
+  idTokenAlgorithm: "RS256",
+  acrMinimum: null,
+};
+
+/** What the settings of a client are checked against. */
+export interface ClientPolicy {
+  readonly profile: Profile;
+  /** Hosts of this installation; it never calls itself for a client. */
+  readonly ownHosts: readonly string[];
+  /** The verified host of the client's domain, or null. */
+  readonly domain: string | null;
+}
+
+const audiencesMax = 20;
+const audienceLengthMax = 500;
+
+/**
+ * Checks everything a merchant may decide, as a whole, on creation and on every change.
+ *
+ * @throws {Problem} invalid_request naming the setting
+ */
+export function checkClientSettings(given: ClientSettings, policy: ClientPolicy): ClientSettings {
+  const { authenticationMethod } = given;
+  if (!authenticationMethods.includes(authenticationMethod))
+    refuse(`authenticationMethod must be one of ${authenticationMethods.join(", ")}`);
+  if (given.idTokenAlgorithm !== "RS256" && given.idTokenAlgorithm !== "ES256")
+    refuse("idTokenAlgorithm must be RS256 or ES256");
+  if (given.acrMinimum !== null && !acrMinima.includes(given.acrMinimum))
+    refuse(`acrMinimum must be one of ${acrMinima.join(", ")}`);
+  if (!given.pkceRequired && policy.profile === "production")
+    refuse("pkceRequired cannot be switched off in production");
+  return {
+    ...given,
+    name: parseName(given.name),
+    redirectUris: checkRedirectUris(given.redirectUris, {
+      ...policy,
+      authenticationMethod,
+      setting: "redirectUris",
+    }),
+    postLogoutRedirectUris: checkRedirectUris(given.postLogoutRedirectUris, {
+      ...policy,
+      authenticationMethod,
+      setting: "postLogoutRedirectUris",
+    }),
+    audiences: checkAudiences(given.audiences),
+    backchannelLogoutUri: checkCalledUrl(
+      given.backchannelLogoutUri,
+      "backchannelLogoutUri",
+      policy,
+    ),
+    ...checkKeys(given, policy),
+  };
+}
+
+/**
+ * The live secret that was presented, or null. Every live secret is compared in constant time, also after a match, so
+ * the duration tells nothing. Secrets hold 256 random bits, hence a plain SHA-256 (decisions section 2).
+ */
+export function matchSecret(client: Pick<Client, "secrets">, presented: string): string | null {
+  const given = createHash("sha256").update(presented, "utf8").digest();
+  return client.secrets.reduce<string | null>(
+    (found, secret) => (timingSafeEqual(given, secret.sha256) ? secret.id : found),
+    null,
+  );
+}
+
+export function usesSecret(method: AuthenticationMethod): boolean {
+  return method === "client_secret_basic" || method === "client_secret_post";
+}
+
+/** Absolute URIs or plain names; compared character by character with what a request asks for. */
+function checkAudiences(audiences: readonly string[]): readonly string[] {
+  if (audiences.length > audiencesMax) refuse(`audiences holds more than ${audiencesMax} entries`);
+  if (new Set(audiences).size !== audiences.length) refuse("audiences names an entry twice");
+  audiences.forEach((audience, index) => {
+    const isPlain = /^[A-Za-z0-9._~-]+$/.test(audience);
+    // RFC 8707 section 2: an absolute URI without a fragment.
+    const isUri =
+      /^[a-z][a-z0-9+.-]*:[\x21-\x7e]+$/i.test(audience) &&
+      URL.canParse(audience) &&
+      !/[#"<>\\^`{|}]/.test(audience);
+    if (audience.length > audienceLengthMax || !(isPlain || isUri))
+      refuse(`audiences[${index}] must be an absolute URI without a fragment, or a plain name`);
+  });
+  return audiences;
+}
+
+/** An address that this service will call. @returns its normalised form, the one that was checked */
+function checkCalledUrl(
+  given: string | null,
+  setting: string,
+  policy: ClientPolicy,
+): string | null {
+  if (given === null) return null;
+  const url = parsePublicUrl(given, policy);
+  return "refused" in url ? refuse(`${setting} cannot be called: ${url.refused}`) : url.href;
+}
+
+function checkKeys(
+  given: ClientSettings,
+  policy: ClientPolicy,
+): Pick<ClientSettings, "jwks" | "jwksUri"> {
+  const { jwks, jwksUri } = given;
+  if (given.authenticationMethod !== "private_key_jwt") {
+    if (jwks !== null || jwksUri !== null) refuse("jwks and jwksUri belong to private_key_jwt");
+    return { jwks, jwksUri };
+  }
+  if ((jwks === null) === (jwksUri === null))
+    refuse("private_key_jwt needs either jwks or jwksUri");
+  return {
+    jwks: jwks === null ? null : parseKeySet(jwks),
+    jwksUri: checkCalledUrl(jwksUri, "jwksUri", policy),
+  };
+}

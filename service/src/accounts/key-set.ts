@@ -1,0 +1,96 @@
+import { createPublicKey, type KeyObject } from "node:crypto";
+import { refuse } from "./refusal.ts";
+
+/** A public key of a client, reduced to the members that matter (RFC 7517). */
+export interface ClientJwk {
+  readonly kty: "RSA" | "EC";
+  readonly kid?: string;
+  readonly alg: "RS256" | "ES256";
+  readonly n?: string;
+  readonly e?: string;
+  readonly crv?: "P-256";
+  readonly x?: string;
+  readonly y?: string;
+}
+
+export interface ClientKeySet {
+  readonly keys: readonly ClientJwk[];
+}
+
+const keysMax = 10;
+const kidLengthMax = 100;
+const modulusBitsMin = 2048;
+/** Larger ones only make verification slow. */
+const modulusBitsMax = 8192;
+const privateMembers = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
+
+/**
+ * Reads the key set of a `private_key_jwt` client: 1 to 10 public keys, RSA of 2048 bits or more for RS256, P-256 for
+ * ES256. Private members are refused, not dropped: the owner must learn that the key has left home.
+ *
+ * @throws {Problem} invalid_request naming the key
+ */
+export function parseKeySet(value: unknown): ClientKeySet {
+  const keys = isRecord(value) ? value["keys"] : undefined;
+  if (!Array.isArray(keys) || keys.length === 0 || keys.length > keysMax) {
+    return refuse(`jwks must be { "keys": [..] } with 1 to ${keysMax} keys`);
+  }
+  const parsed = keys.map((key: unknown, index) => parseKey(key, `jwks.keys[${index}]`));
+  const kids = parsed.map((key) => key.kid);
+  if (new Set(kids).size !== kids.length) refuse("jwks holds two keys without different kid");
+  return { keys: parsed };
+}
+
+function parseKey(value: unknown, name: string): ClientJwk {
+  if (!isRecord(value)) return refuse(`${name} is not an object`);
+  if (privateMembers.some((member) => Object.hasOwn(value, member)))
+    refuse(`${name} holds private members; register the public key alone`);
+  const { kid, use } = value;
+  if (use !== undefined && use !== "sig") refuse(`${name} is not for signatures`);
+  if (kid !== undefined && (typeof kid !== "string" || kid === "" || kid.length > kidLengthMax))
+    refuse(`${name} has an unusable kid`);
+  const alg = value["kty"] === "RSA" ? "RS256" : "ES256";
+  if (value["alg"] !== undefined && value["alg"] !== alg)
+    refuse(`${name} must have the alg RS256 (RSA) or ES256 (P-256)`);
+  const named = typeof kid === "string" ? { kid } : {};
+  if (value["kty"] === "RSA") return { kty: "RSA", ...named, alg, ...parseRsa(value, name) };
+  if (value["kty"] === "EC" && value["crv"] === "P-256")
+    return { kty: "EC", ...named, alg, crv: "P-256", ...parsePoint(value, name) };
+  return refuse(`${name} must be RSA or EC P-256`);
+}
+
+function parseRsa(value: Record<string, unknown>, name: string): { n: string; e: string } {
+  const [n, e] = [memberOf(value, "n", name), memberOf(value, "e", name)];
+  const key = importKey({ kty: "RSA", n, e }, name);
+  const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
+  if (modulusLength < modulusBitsMin || modulusLength > modulusBitsMax)
+    refuse(`${name} must have ${modulusBitsMin} to ${modulusBitsMax} bits`);
+  // An exponent of 1 makes every text its own signature.
+  if (publicExponent < 3n || publicExponent % 2n === 0n) refuse(`${name} has an unusable exponent`);
+  return { n, e };
+}
+
+function parsePoint(value: Record<string, unknown>, name: string): { x: string; y: string } {
+  const [x, y] = [memberOf(value, "x", name), memberOf(value, "y", name)];
+  importKey({ kty: "EC", crv: "P-256", x, y }, name);
+  return { x, y };
+}
+
+function memberOf(value: Record<string, unknown>, member: string, name: string): string {
+  const text = value[member];
+  if (typeof text !== "string" || !/^[A-Za-z0-9_-]{2,2000}$/.test(text))
+    return refuse(`${name}.${member} is not base64url`);
+  return text;
+}
+
+function importKey(key: Record<string, string>, name: string): KeyObject {
+  try {
+    return createPublicKey({ key, format: "jwk" });
+  } catch {
+    return refuse(`${name} is not a valid public key`);
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

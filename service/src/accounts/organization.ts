@@ -1,0 +1,58 @@
+import { isShowable } from "@svc/protocol";
+import { refuse } from "./refusal.ts";
+
+/** The account of a paying company. */
+export interface Organization {
+  readonly id: string;
+  readonly name: string;
+  readonly createdAt: number;
+}
+
+/** What a member may do: `owner` everything, `developer` clients and keys, `viewer` look. */
+export type Role = "owner" | "developer" | "viewer";
+
+export const roles: readonly Role[] = ["owner", "developer", "viewer"];
+
+export interface OrganizationMember {
+  /** Canonical address. */
+  readonly user: string;
+  readonly role: Role;
+  readonly createdAt: number;
+}
+
+const organizationNameMax = 200;
+const nameMax = 100;
+
+/** @throws {Problem} invalid_request */
+export function parseRole(text: string): Role {
+  return roles.find((role) => role === text) ?? refuse(`role must be one of ${roles.join(", ")}`);
+}
+
+/** Names are shown to people: 1 to 200 characters on one line (decisions section 1, Bounds). @throws {Problem} invalid_request */
+export function parseOrganizationName(text: string): string {
+  return parseShownName(text, organizationNameMax);
+}
+
+/** The name of a client or key: like {@link parseOrganizationName}, at most 100 characters. @throws {Problem} invalid_request */
+export function parseName(text: string): string {
+  return parseShownName(text, nameMax);
+}
+
+/** Whether the organization keeps an owner when `user` takes `role`, or leaves (null): nobody could manage it otherwise. */
+export function keepsOwner(
+  members: readonly Pick<OrganizationMember, "user" | "role">[],
+  change: { user: string; role: Role | null },
+): boolean {
+  return (
+    change.role === "owner" ||
+    members.some((member) => member.role === "owner" && member.user !== change.user)
+  );
+}
+
+function parseShownName(text: string, most: number): string {
+  const name = text.trim();
+  if (name === "" || name.length > most || name.includes("\n") || !isShowable(name)) {
+    refuse(`name must be 1 to ${most} characters on one line, without control characters`);
+  }
+  return name;
+}
