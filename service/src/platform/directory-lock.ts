@@ -1,0 +1,31 @@
+import { chmodSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+
+/** The sole right to use a directory, until released or until this process ends. */
+export interface DirectoryLock {
+  release(): void;
+}
+
+/** SQLITE_BUSY: somebody else holds the file lock. */
+const busy = 5;
+
+/**
+ * Takes the sole right to use `directory`, or returns null when a live process (this one included) has it.
+ *
+ * The kernel holds the lock, taken through SQLite on an empty file named `lock`, and drops it with the process: there
+ * is no stale lock after a crash and no process id to misread in a container.
+ */
+export function lockDirectory(directory: string): DirectoryLock | null {
+  const file = join(directory, "lock");
+  const database = new DatabaseSync(file, { timeout: 0 });
+  try {
+    chmodSync(file, 0o600);
+    database.exec("begin exclusive");
+  } catch (error) {
+    database.close();
+    if (error instanceof Error && "errcode" in error && error.errcode === busy) return null;
+    throw error;
+  }
+  return { release: () => database.close() };
+}
