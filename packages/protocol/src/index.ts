@@ -1,0 +1,136 @@
+export type { Action } from "./action.ts";
+export {
+  addressOfPublicKey,
+  addressOfSubject,
+  checksumAddress,
+  organizationIdentity,
+  parseAddress,
+  shortAddress,
+  subjectOf,
+} from "./address.ts";
+export type { Address } from "./address.ts";
+export {
+  attributeOfField,
+  businessAttribute,
+  entryOfField,
+  fieldNames,
+  fieldsOfAttribute,
+  fieldsOfName,
+  isFieldName,
+  isParentName,
+  nameOfAttribute,
+  parentNames,
+} from "./attributes.ts";
+export type { FieldEntry, FieldName, FieldType, ParentName, Sensitivity } from "./attributes.ts";
+export {
+  accessDigest,
+  declineDigest,
+  fieldsHash,
+  leavesHash,
+  loginDigest,
+  sessionDigest,
+  shareDigest,
+  transferDigest,
+  zeroHash,
+} from "./digests.ts";
+export type {
+  AccessMessage,
+  DeclineMessage,
+  LoginMessage,
+  SessionMessage,
+  ShareMessage,
+  TransferMessage,
+} from "./digests.ts";
+export {
+  base64OfBytes,
+  base64urlOfBytes,
+  bytesOfBase64,
+  bytesOfBase64url,
+  bytesOfHex,
+  bytesOfText,
+  canonicalJson,
+  hexOfBytes,
+  isHexOf,
+  isRecord,
+  isShowable,
+  textOfBytes,
+} from "./encoding.ts";
+export type { Hex, Hex32 } from "./encoding.ts";
+export { textFingerprint } from "./fingerprint.ts";
+export { JwsFault, verifyEs256Jws } from "./jws.ts";
+export type { EcPublicJwk, Jws } from "./jws.ts";
+export { buildLink, linkLengthMax, parseLink, returnTypeOf, universalLinkOf } from "./link.ts";
+export type { Link } from "./link.ts";
+export type { AccessLink } from "./links/access.ts";
+export type { ReturnType, TransferReturnType } from "./links/connection.ts";
+export type { DataTransferLink } from "./links/data-transfer.ts";
+export type { LoginLink } from "./links/login.ts";
+export type { LinkFault } from "./links/parameters.ts";
+export type { RequestLink } from "./links/request.ts";
+export type { SignLink } from "./links/sign.ts";
+export type { TdLink } from "./links/td.ts";
+export type { TxLink } from "./links/tx.ts";
+export {
+  buildLoginSession,
+  claimOf,
+  isClaim,
+  isLoginId,
+  parseLoginSession,
+} from "./login-session.ts";
+export type { LoginSession } from "./login-session.ts";
+export {
+  REQUEST_OBJECT_TYP,
+  checkRequestObject,
+  originOfConnection,
+  requestObjectAudience,
+  requestObjectHash,
+} from "./request-object.ts";
+export type { RequestObject } from "./request-object.ts";
+export {
+  refusalOf,
+  refusalOfMessage,
+  refusalOfTypedData,
+  reservedTypeHashes,
+  siweDomainOf,
+  warningsOf,
+  warningsOfMessage,
+  warningsOfTypedData,
+} from "./reserved.ts";
+export type { Warning } from "./reserved.ts";
+export { buildResult, parseResult, resultLengthMax } from "./results.ts";
+export type {
+  BusinessPart,
+  Delivery,
+  LoginResult,
+  Received,
+  Refusal,
+  RefusalReason,
+  RequestResult,
+  AccessResult,
+  ResultOf,
+  SignatureResult,
+  TransferResult,
+  TxResult,
+} from "./results.ts";
+export { decodeInfos, encodeInfos } from "./results/infos.ts";
+export type { Info } from "./results/infos.ts";
+export type { ResultFault } from "./results/members.ts";
+export type { AccessProof } from "./results/proofs.ts";
+export {
+  addressOfPrivateKey,
+  parseSignature,
+  personalDigest,
+  recoverAddress,
+  signDigest,
+} from "./signature.ts";
+export type { Signature } from "./signature.ts";
+export { businessTypes, svcDomain, svcTypes } from "./svc-types.ts";
+export {
+  TypedDataFault,
+  domainSeparator,
+  encodeType,
+  hashTypedData,
+  typeHash,
+  typedDataDigest,
+} from "./typed-data.ts";
+export type { TypedDataDocument, TypedDataField, TypedDataTypes } from "./typed-data.ts";
