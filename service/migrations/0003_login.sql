@@ -137,12 +137,3 @@ create table logout_delivery (
   outcome text
 );
 create index on logout_delivery (due_at) where ended_at is null;
-
--- Sessions of wallets, opened by a signed `Session` message.
-create table wallet_session (
-  token_sha256 bytea primary key,
-  user_address text not null,
-  created_at bigint not null,
-  expires_at bigint not null,
-  ended_at bigint
-);

@@ -1,4 +1,4 @@
-import { type Address, claimOf, declineDigest, isClaim, loginDigest, requestObjectHash } from "@svc/protocol";
+import { type Address, claimOf, declineDigest, isClaim, loginDigest, requestObjectHash, zeroHash } from "@svc/protocol";
 import type { Client } from "../accounts/index.ts";
 import { equalBytes } from "../platform/mac.ts";
 import { Problem } from "../platform/problems.ts";
@@ -19,9 +19,6 @@ export interface Answer {
   /** Address that the wallet calls from. */
   readonly address: string;
 }
-
-/** All zero: a signature that names no request object. */
-const noObject = new Uint8Array(32);
 
 /**
  * A wallet approves a login that was opened by QR code.
@@ -91,7 +88,7 @@ export interface UnclaimedAnswer {
 
 /** The signature of a wallet that never asked who the requester is: requester, number and object are empty. */
 export function isSignedWithoutClaim(user: Address, { session, connection, signature }: UnclaimedAnswer): boolean {
-  return recoverAddress(loginDigest({ session, connection, requester: "", code: "", object: noObject }), signature) === user;
+  return recoverAddress(loginDigest({ session, connection, requester: "", code: "", object: zeroHash }), signature) === user;
 }
 
 async function approveWithoutClaim(ctx: LoginContext, { answer, user, attempt, client }: { answer: Answer; user: Address; attempt: Attempt; client: Client }): Promise<void> {

@@ -1,0 +1,29 @@
+import type { Client } from "../accounts/index.ts";
+import { type Attempt, pageSteps, sameDeviceLink } from "./attempt.ts";
+import { backLocation, stateOf } from "./browser.ts";
+import type { LoginContext } from "./login-context.ts";
+import { type LoginView, pickLocale } from "./pages.ts";
+
+/** Everything that the page of an attempt shows. */
+export function viewOf(ctx: LoginContext, { attempt, client }: { attempt: Attempt; client: Client }, acceptLanguage: string | undefined): LoginView {
+  const state = stateOf(ctx, attempt, client);
+  const { firstStep, macs } = pageSteps(ctx.keys.hmac("login-code"), attempt);
+  return {
+    loginId: attempt.id,
+    clientName: client.name,
+    clientDomain: client.domain,
+    scopes: attempt.request.scope.split(" "),
+    locale: pickLocale(attempt.request.uiLocales, acceptLanguage),
+    nowMs: ctx.clock.nowMs(),
+    expiresAt: attempt.expiresAt,
+    base: ctx.config.baseUrl,
+    isStatic: attempt.isStatic,
+    firstStep,
+    macs,
+    sameDeviceLink: sameDeviceLink(ctx.config.baseUrl, attempt.id),
+    state,
+    contested: attempt.isContested,
+    backUrl: backLocation(ctx, attempt),
+    isBusiness: false,
+  };
+}

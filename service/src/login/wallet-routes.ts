@@ -1,0 +1,61 @@
+import { Type } from "@fastify/type-provider-typebox";
+import type { Http } from "../platform/http.ts";
+import { Problem } from "../platform/problems.ts";
+import { approveLogin, declineLogin } from "./approve.ts";
+import type { Channel } from "./attempt.ts";
+import { addressOf } from "./authorize-routes.ts";
+import { claimLogin } from "./claim.ts";
+import type { LoginContext } from "./login-context.ts";
+
+const LoginParams = Type.Object({ loginId: Type.String({ minLength: 1, maxLength: 100 }) });
+const Session = Type.String({ minLength: 1, maxLength: 200 });
+const Identity = Type.String({ minLength: 1, maxLength: 100 });
+
+const ClaimBody = Type.Object({
+  session: Session,
+  svcID: Identity,
+  claim: Type.String({ minLength: 43, maxLength: 43 }),
+});
+
+/** Either a result with its signature, or a refusal with `error`; other members are ignored. */
+const AnswerBody = Type.Object({
+  session: Session,
+  svcID: Type.Optional(Identity),
+  signature: Type.Optional(Type.String({ minLength: 1, maxLength: 2000 })),
+  claimSecret: Type.Optional(Type.String({ minLength: 43, maxLength: 43 })),
+  code: Type.Optional(Type.String({ maxLength: 2 })),
+  error: Type.Optional(Type.Union(["access_denied", "expired", "unsupported", "no_matching_data", "invalid_request"].map((each) => Type.Literal(each)))),
+  notStarted: Type.Optional(Type.Boolean()),
+});
+
+/** The routes behind `conn` of a login's link: claim, result, refusal (decisions section 2, the QR page, rule 3). */
+export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
+  claimRoute(ctx, scope, { path: "/w/l/:loginId/claim", channel: "qr" });
+  claimRoute(ctx, scope, { path: "/w/b/:loginId/claim", channel: "app-link" });
+  const schema = { params: LoginParams, body: AnswerBody, tags: ["wallet"], summary: "The wallet approves or declines a login" };
+  scope.post("/w/l/:loginId", { schema }, async (request) => {
+    const { session, svcID, signature, claimSecret, code, error, notStarted = false } = request.body;
+    const { loginId } = request.params;
+    if (error !== undefined) {
+      await declineLogin(ctx, { loginId, channel: "qr", session, notStarted, ...given({ svcID, signature, claimSecret }) });
+      return { status: "declined" };
+    }
+    if (svcID === undefined || signature === undefined) throw new Problem("invalid_request", { message: "Invalid Request: svcID and signature are required" });
+    await approveLogin(ctx, { loginId, session, svcID, signature, address: addressOf(ctx, request), ...given({ claimSecret, code }) });
+    return { status: "approved" };
+  });
+}
+
+function claimRoute(ctx: LoginContext, scope: Http, { path, channel }: { path: string; channel: Channel }): void {
+  const schema = { params: LoginParams, body: ClaimBody, tags: ["wallet"], summary: "The wallet claims a login; answers the signed request object" };
+  scope.post<{ Params: { loginId: string }; Body: { session: string; svcID: string; claim: string } }>(path, { schema }, async (request, reply) => {
+    const { session, svcID, claim } = request.body;
+    const object = await claimLogin(ctx, { loginId: request.params.loginId, channel, session, svcID, claim, address: addressOf(ctx, request) });
+    return reply.type("application/jwt").header("cache-control", "no-store").send(object);
+  });
+}
+
+/** Only the members that are there. */
+function given<T extends Record<string, string | undefined>>(members: T): { [K in keyof T]?: string } {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as { [K in keyof T]?: string };
+}

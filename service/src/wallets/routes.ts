@@ -1,0 +1,85 @@
+import { Type } from "@fastify/type-provider-typebox";
+import type { Address } from "@svc/protocol";
+import type { Ctx } from "../platform/context.ts";
+import type { Http } from "../platform/http.ts";
+import { Problem } from "../platform/problems.ts";
+import { closeWalletSession, getWalletUser, makeChallenge, openWalletSession } from "./wallet-sessions.ts";
+
+/** One login as its user sees it. */
+export interface WalletLogin {
+  readonly id: string;
+  readonly clientName: string;
+  readonly domain?: string;
+  /** Unix seconds. */
+  readonly at: number;
+  readonly acr: string;
+}
+
+/** What the wallet's side needs of slices above it; passed by `compose.ts`. */
+export interface WalletDeps {
+  listLogins(user: Address, page: { limit: number; cursor?: string }): Promise<{ items: WalletLogin[]; nextCursor?: string }>;
+  /** False when this user has no such login. */
+  endLogin(user: Address, id: string): Promise<boolean>;
+  /** Routes of other slices that answer wallets; they get the same CORS rule. */
+  addRoutes(scope: Http): void;
+}
+
+const SessionBody = Type.Object({
+  svcID: Type.String({ minLength: 1, maxLength: 100 }),
+  challenge: Type.String({ minLength: 1, maxLength: 200 }),
+  deadline: Type.Integer({ minimum: 0, maximum: 4_294_967_295 }),
+  signature: Type.String({ minLength: 1, maxLength: 2000 }),
+});
+
+const PageQuery = Type.Object({
+  limit: Type.Optional(Type.String({ pattern: "^([1-9][0-9]?|100)$" })),
+  cursor: Type.Optional(Type.String({ maxLength: 200 })),
+});
+
+const LoginParams = Type.Object({ id: Type.String({ format: "uuid" }) });
+
+/** Everything below `/w/` that wallets call; a web wallet may call it from its own origin (decisions section 2, CORS). */
+export async function walletRoutes(ctx: Ctx, http: Http, deps: WalletDeps): Promise<void> {
+  await http.register(async (scope: Http) => {
+    allowWalletOrigin(ctx, scope);
+    sessionRoutes(ctx, scope);
+    loginRoutes(ctx, scope, deps);
+    deps.addRoutes(scope);
+  });
+}
+
+function allowWalletOrigin(ctx: Ctx, scope: Http): void {
+  scope.addHook("onRequest", (request, reply, done) => {
+    void reply.header("vary", "origin");
+    if (request.headers.origin === ctx.config.walletOrigin) void reply.header("access-control-allow-origin", ctx.config.walletOrigin);
+    done();
+  });
+  scope.options("/w/*", { schema: { hide: true } }, (_request, reply) =>
+    reply
+      .code(204)
+      .headers({ "access-control-allow-methods": "GET, POST, DELETE", "access-control-allow-headers": "authorization, content-type", "access-control-max-age": "600" })
+      .send());
+}
+
+function sessionRoutes(ctx: Ctx, scope: Http): void {
+  const tags = ["wallet"];
+  scope.post("/w/session/challenge", { schema: { tags, summary: "A challenge for a wallet session" } }, () => makeChallenge(ctx));
+  scope.post("/w/session", { schema: { body: SessionBody, tags, summary: "Open a wallet session by a signed Session message" } }, async (request) => openWalletSession(ctx, request.body));
+  scope.delete("/w/session", { schema: { tags, summary: "End the wallet session" } }, async (request, reply) => {
+    await closeWalletSession(ctx, request.headers.authorization);
+    return reply.code(204).send();
+  });
+}
+
+function loginRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
+  scope.get("/w/logins", { schema: { querystring: PageQuery, tags: ["wallet"], summary: "Logins of this identity that still hold" } }, async (request) => {
+    const user = await getWalletUser(ctx, request.headers.authorization);
+    const { limit = "20", cursor } = request.query;
+    return deps.listLogins(user, { limit: Number(limit), ...(cursor === undefined ? {} : { cursor }) });
+  });
+  scope.post("/w/logins/:id/end", { schema: { params: LoginParams, tags: ["wallet"], summary: "End a login: session, tokens, back-channel logout" } }, async (request) => {
+    const user = await getWalletUser(ctx, request.headers.authorization);
+    if (!(await deps.endLogin(user, request.params.id))) throw new Problem("login_not_found");
+    return { status: "ended" };
+  });
+}

@@ -1,0 +1,34 @@
+import type { Address } from "@svc/protocol";
+import { type Queryable, sql } from "../platform/db.ts";
+
+export interface NewWalletSession {
+  readonly tokenSha256: Buffer;
+  readonly user: Address;
+  readonly challengeSha256: Buffer;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+}
+
+/** False when the challenge was used before. */
+export async function insertWalletSession(db: Queryable, session: NewWalletSession): Promise<boolean> {
+  const rows = await db.query(sql`
+    insert into wallet_session (token_sha256, user_address, challenge_sha256, created_at, expires_at)
+    values (${session.tokenSha256}, ${session.user}, ${session.challengeSha256}, ${session.createdAt}, ${session.expiresAt})
+    on conflict (challenge_sha256) do nothing returning token_sha256`);
+  return rows.length === 1;
+}
+
+export async function findWalletUser(db: Queryable, tokenSha256: Buffer, now: number): Promise<Address | null> {
+  const [row] = await db.query<{ user_address: Address }>(sql`
+    select user_address from wallet_session where token_sha256 = ${tokenSha256} and expires_at > ${now}`);
+  return row?.user_address ?? null;
+}
+
+export async function deleteWalletSession(db: Queryable, tokenSha256: Buffer): Promise<void> {
+  await db.query(sql`delete from wallet_session where token_sha256 = ${tokenSha256}`);
+}
+
+/** A session outlives its challenge, so a challenge cannot come back after its session is gone. */
+export async function purgeWalletSessions(db: Queryable, now: number): Promise<void> {
+  await db.query(sql`delete from wallet_session where expires_at <= ${now}`);
+}
