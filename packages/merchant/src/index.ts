@@ -1,0 +1,97 @@
+import { isSafeUrl, openIssuer } from "./issuer.ts";
+import { openLogin, type LoginVerbs } from "./login.ts";
+import { MerchantError } from "./merchant-error.ts";
+import {
+  openTokens,
+  type AccessToken,
+  type IdToken,
+  type IdTokenChecks,
+} from "./token-verification.ts";
+
+export { MerchantError, type MerchantErrorCode } from "./merchant-error.ts";
+export type { Business } from "./business.ts";
+export type {
+  Login,
+  LoginRequest,
+  LoginVerbs,
+  LogoutRequest,
+  PendingLogin,
+  Userinfo,
+} from "./login.ts";
+export type { AccessToken, IdToken, IdTokenChecks, LogoutToken } from "./token-verification.ts";
+
+/** How a merchant is known to the broker: what the dashboard shows of its OAuth client. */
+export interface MerchantOptions {
+  /** The broker's base address, without a slash at its end; https, or http on this machine. */
+  issuer: string;
+  clientId: string;
+  /** Absent for a browser-only client, which proves itself by PKCE alone. */
+  clientSecret?: string;
+  /** Where people come back after a login; registered with the client, letter for letter. */
+  redirectUri: string;
+  /** The API that access tokens are for: one of the client's registered audiences. */
+  audience?: string;
+  /** Default: the global fetch. */
+  fetch?: typeof fetch;
+  /** Unix seconds. Default: this machine's clock. */
+  now?: () => number;
+}
+
+/** A merchant's side of the broker. It keeps nothing but the broker's discovery document and keys, for ten minutes. */
+export interface Merchant {
+  login: LoginVerbs;
+  /** Verifies an id token in full; `login.finish` has done it already. @throws {MerchantError} token_refused */
+  verifyIdToken: (jwt: string, checks: IdTokenChecks) => Promise<IdToken>;
+  /**
+   * Verifies an access token that a caller of your API sent as `Authorization: Bearer`.
+   *
+   * @param checks `audience` is the API's own name; `now` in Unix seconds
+   * @throws {MerchantError} token_refused
+   */
+  verifyAccessToken: (
+    jwt: string,
+    checks: { audience: string; now: number },
+  ) => Promise<AccessToken>;
+}
+
+/**
+ * Opens the SDK. Nothing is sent before the first call.
+ *
+ * @throws {MerchantError} configuration_invalid; its `reason` names the option
+ */
+export function openMerchant(options: MerchantOptions): Merchant {
+  checkOptions(options);
+  const send = options.fetch ?? fetch;
+  const now = options.now ?? (() => Math.floor(Date.now() / 1000));
+  const issuer = openIssuer({ issuer: options.issuer, fetch: send, now });
+  const tokens = openTokens({ issuer, issuerUrl: options.issuer, clientId: options.clientId });
+  const login = openLogin({
+    issuer,
+    tokens,
+    issuerUrl: options.issuer,
+    clientId: options.clientId,
+    clientSecret: options.clientSecret,
+    redirectUri: options.redirectUri,
+    audience: options.audience,
+    fetch: send,
+    now,
+  });
+  return {
+    login,
+    verifyIdToken: (jwt, checks) => tokens.idToken(jwt, checks),
+    verifyAccessToken: (jwt, checks) => tokens.accessToken(jwt, checks),
+  };
+}
+
+function checkOptions(options: MerchantOptions): void {
+  if (!isSafeUrl(options.issuer) || options.issuer.endsWith("/") || options.issuer.includes("?"))
+    throw misconfigured("issuer");
+  if (!isSafeUrl(options.redirectUri)) throw misconfigured("redirectUri");
+  if (options.clientId === "") throw misconfigured("clientId");
+  // An empty secret is a setting that was forgotten, not a browser-only client.
+  if (options.clientSecret === "") throw misconfigured("clientSecret");
+}
+
+function misconfigured(reason: string): MerchantError {
+  return new MerchantError("configuration_invalid", { reason });
+}

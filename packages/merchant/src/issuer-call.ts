@@ -1,0 +1,66 @@
+import { MerchantError } from "./merchant-error.ts";
+
+/** The broker is one hop away; a person waits for the answer. */
+const timeoutMs = 10_000;
+
+/** Discovery, key sets and token responses are a few kilobytes. */
+const bytesMax = 256 * 1024;
+
+/** One request to the broker: POST with a form, else GET. */
+export interface IssuerCall {
+  url: string;
+  form?: URLSearchParams;
+  headers?: Record<string, string>;
+}
+
+/** What the broker answered: 2xx or 4xx. The body is null where it is no JSON object. */
+export interface IssuerAnswer {
+  status: number;
+  body: Record<string, unknown> | null;
+}
+
+/**
+ * Calls the broker. Redirects are not followed: a request with a secret goes where it was sent, or nowhere.
+ *
+ * @throws {MerchantError} issuer_unreachable for no answer in 10 s, more than 256 KiB, 3xx and 5xx
+ */
+export async function callIssuer(send: typeof fetch, call: IssuerCall): Promise<IssuerAnswer> {
+  try {
+    const response = await send(call.url, {
+      method: call.form === undefined ? "GET" : "POST",
+      headers: { accept: "application/json", ...call.headers },
+      ...(call.form !== undefined && { body: call.form }),
+      redirect: "error",
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    if (response.status >= 500) throw new Error(`the broker answered ${response.status}`);
+    return { status: response.status, body: parseObject(await readText(response)) };
+  } catch (cause) {
+    throw new MerchantError("issuer_unreachable", { cause });
+  }
+}
+
+async function readText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.byteLength;
+    if (size > bytesMax) throw new Error("the broker's answer is too long");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function parseObject(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** True for a JSON object; arrays and null are none. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

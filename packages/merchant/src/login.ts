@@ -1,0 +1,249 @@
+import { createHash, randomBytes } from "node:crypto";
+
+import { readCallback } from "./callback.ts";
+import { callIssuer } from "./issuer-call.ts";
+import { MerchantError } from "./merchant-error.ts";
+import {
+  formOf,
+  postForm,
+  refusalOf,
+  requestTokens,
+  type Form,
+  type TokenEndpointContext,
+} from "./token-endpoint.ts";
+import type { IdToken, LogoutToken, Tokens } from "./token-verification.ts";
+
+/** What a login asks for. Every member has a default: the request of the service document. */
+export interface LoginRequest {
+  /** Default `openid offline offline_access`. Add `business` to let people act for a business. */
+  scope?: string;
+  /** Default `consent`: the wallet always asks. `null` lets the broker answer from its own session. */
+  prompt?: "consent" | "login" | "select_account" | "none" | null;
+  /** Default 256 random bits. A text of yours must be as hard to guess: it ties the answer to this browser. */
+  state?: string;
+  /** Languages for the broker's page, best first, parted by spaces: `de en`. */
+  uiLocales?: string;
+  /** The weakest acceptable way to approve, such as `urn:svc:acr:qr-near`; compare `claims.acr` afterwards. */
+  acrValues?: string;
+  /** Seconds since the person last approved; `finish` checks it. */
+  maxAge?: number;
+  /** The identity that is expected to log in. */
+  loginHint?: string;
+}
+
+/** What the browser's login must remember until the callback; keep it where only this browser can bring it back. */
+export interface PendingLogin {
+  state: string;
+  nonce: string;
+  codeVerifier: string;
+  maxAge?: number;
+}
+
+/** A person who has logged in: what a verified id token says, and the tokens. */
+export interface Login extends IdToken {
+  idToken: string;
+  accessToken: string;
+  /** Present with the scope `offline_access`. Each refresh brings a new one: store that and forget this. */
+  refreshToken?: string;
+  /** Unix seconds: when the access token ends. */
+  expiresAt: number;
+}
+
+/** What `/userinfo` says of the person behind an access token. */
+export interface Userinfo {
+  subject: string;
+  claims: Record<string, unknown>;
+}
+
+/** What the broker is asked to end, and where the browser goes afterwards. */
+export interface LogoutRequest {
+  idToken: string;
+  /** Registered with the client, at the origin of `redirectUri`. Absent: people stay at the broker. */
+  postLogoutRedirectUri?: string;
+  state?: string;
+}
+
+interface LoginContext extends TokenEndpointContext {
+  tokens: Tokens;
+  issuerUrl: string;
+  redirectUri: string;
+  audience: string | undefined;
+}
+
+/** The six verbs of a login. All that reach the broker may throw issuer_unreachable and response_invalid. */
+export interface LoginVerbs {
+  /** Prepares a login: send the browser to `url`, keep the rest for `finish`. PKCE is always used (RFC 7636). */
+  start: (request?: LoginRequest) => Promise<PendingLogin & { url: string }>;
+  /**
+   * Ends a login at the callback: checks whose it is, redeems the code, verifies the id token in full.
+   *
+   * @param callbackUrl the URL of the callback request; path and query are enough
+   * @throws {MerchantError} callback_invalid, state_mismatch, issuer_mismatch, access_denied, login_required,
+   * authorization_refused, grant_refused, client_refused, request_refused, token_refused
+   */
+  finish: (callbackUrl: string | URL, pending: PendingLogin) => Promise<Login>;
+  /**
+   * Renews the tokens. The old refresh token is spent; the same call again within ten seconds gets the same answer,
+   * so a lost response is no lost login.
+   *
+   * @param options `subject` is that of the login; an answer for anybody else is refused
+   * @throws {MerchantError} grant_refused when the login has ended, subject_changed, client_refused, token_refused
+   */
+  refresh: (refreshToken: string, options: { subject: string }) => Promise<Login>;
+  /** Asks the broker about the person. @throws {MerchantError} access_token_refused */
+  userinfo: (accessToken: string) => Promise<Userinfo>;
+  /**
+   * Where to send the browser to end the login at the broker, too (RP-Initiated Logout 1.0). It is always the
+   * broker's own address, and the way back always leads to the origin of `redirectUri`.
+   *
+   * @throws {MerchantError} redirect_refused
+   */
+  logoutUrl: (options: {
+    idToken: string;
+    postLogoutRedirectUri?: string;
+    state?: string;
+  }) => Promise<string>;
+  /** Ends a token and all of its family (RFC 7009). A token that is unknown or over already is no error. */
+  revoke: (token: string) => Promise<void>;
+  /**
+   * Verifies a back-channel logout token: end the sessions it names.
+   *
+   * @param options `now` in Unix seconds
+   * @throws {MerchantError} token_refused
+   */
+  verifyLogoutToken: (jwt: string, options: { now: number }) => Promise<LogoutToken>;
+}
+
+/** Binds the verbs to one client of one broker. */
+export function openLogin(context: LoginContext): LoginVerbs {
+  return {
+    start: (request = {}) => start(context, request),
+    finish: (callbackUrl, pending) => finish(context, callbackUrl, pending),
+    refresh: (refreshToken, { subject }) => refresh(context, refreshToken, subject),
+    userinfo: (accessToken) => userinfo(context, accessToken),
+    logoutUrl: (options) => logoutUrl(context, options),
+    revoke: (token) => revoke(context, token),
+    verifyLogoutToken: (jwt, options) => context.tokens.logoutToken(jwt, options),
+  };
+}
+
+async function start(context: LoginContext, request: LoginRequest) {
+  const { authorizationEndpoint } = await context.issuer.discovery();
+  const state = request.state ?? randomText();
+  if (state.length < stateLengthMin)
+    throw new MerchantError("configuration_invalid", { reason: "state" });
+  const pending = { state, nonce: randomText(), codeVerifier: randomText() };
+  const url = withQuery(
+    authorizationEndpoint,
+    authorizationQuery(context, { ...request, ...pending }),
+  );
+  return { url, ...pending, ...(request.maxAge !== undefined && { maxAge: request.maxAge }) };
+}
+
+async function finish(
+  context: LoginContext,
+  callbackUrl: string | URL,
+  pending: PendingLogin,
+): Promise<Login> {
+  // A pending login that lost its nonce must not switch the check off.
+  if (!pending.nonce || !pending.state) throw new MerchantError("state_mismatch");
+  const url = new URL(callbackUrl, context.redirectUri);
+  const code = readCallback(url, { state: pending.state, issuer: context.issuerUrl });
+  const response = await requestTokens(context, {
+    grant_type: "authorization_code",
+    code,
+    redirect_uri: context.redirectUri,
+    code_verifier: pending.codeVerifier,
+  });
+  const idToken = await context.tokens.idToken(response.idToken, {
+    now: context.now(),
+    nonce: pending.nonce,
+    accessToken: response.accessToken,
+    ...(pending.maxAge !== undefined && { maxAgeSeconds: pending.maxAge }),
+  });
+  return { ...response, ...idToken };
+}
+
+async function refresh(
+  context: LoginContext,
+  refreshToken: string,
+  subject: string,
+): Promise<Login> {
+  const response = await requestTokens(context, {
+    grant_type: "refresh_token",
+    refresh_token: refreshToken,
+  });
+  const checks = { now: context.now(), accessToken: response.accessToken };
+  const idToken = await context.tokens.idToken(response.idToken, checks);
+  // Core 1.0 section 12.2: the same person, or these are somebody else's tokens.
+  if (idToken.subject !== subject) throw new MerchantError("subject_changed");
+  return { ...response, ...idToken };
+}
+
+async function userinfo(context: LoginContext, accessToken: string): Promise<Userinfo> {
+  const { userinfoEndpoint } = await context.issuer.discovery();
+  const headers = { authorization: `Bearer ${accessToken}` };
+  const { status, body } = await callIssuer(context.fetch, { url: userinfoEndpoint, headers });
+  if (status !== 200) throw new MerchantError("access_token_refused");
+  const subject = body?.["sub"];
+  if (body === null || typeof subject !== "string")
+    throw new MerchantError("response_invalid", { reason: "sub" });
+  return { subject, claims: body };
+}
+
+async function logoutUrl(context: LoginContext, options: LogoutRequest): Promise<string> {
+  const { endSessionEndpoint } = await context.issuer.discovery();
+  const back = options.postLogoutRedirectUri;
+  if (back !== undefined && !isSameOrigin(back, context.redirectUri))
+    throw new MerchantError("redirect_refused");
+  return withQuery(endSessionEndpoint, {
+    client_id: context.clientId,
+    id_token_hint: options.idToken,
+    post_logout_redirect_uri: back,
+    state: options.state,
+  });
+}
+
+async function revoke(context: LoginContext, token: string): Promise<void> {
+  const { revocationEndpoint } = await context.issuer.discovery();
+  const answer = await postForm(context, revocationEndpoint, { token });
+  if (answer.status !== 200) throw refusalOf(answer);
+}
+
+/** 22 characters of base64url hold 128 bits. */
+const stateLengthMin = 22;
+
+/** 256 bits; as a PKCE verifier exactly the 43 characters that RFC 7636 section 4.1 wants at least. */
+function randomText(): string {
+  return randomBytes(32).toString("base64url");
+}
+
+function authorizationQuery(context: LoginContext, request: LoginRequest & PendingLogin): Form {
+  return {
+    client_id: context.clientId,
+    redirect_uri: context.redirectUri,
+    response_type: "code",
+    scope: request.scope ?? "openid offline offline_access",
+    state: request.state,
+    nonce: request.nonce,
+    code_challenge: createHash("sha256").update(request.codeVerifier).digest("base64url"),
+    code_challenge_method: "S256",
+    audience: context.audience,
+    prompt: request.prompt === null ? undefined : (request.prompt ?? "consent"),
+    access_type: "offline",
+    ui_locales: request.uiLocales,
+    acr_values: request.acrValues,
+    max_age: request.maxAge?.toString(),
+    login_hint: request.loginHint,
+  };
+}
+
+function withQuery(endpoint: string, members: Form): string {
+  const url = new URL(endpoint);
+  for (const [name, value] of formOf(members)) url.searchParams.set(name, value);
+  return url.href;
+}
+
+function isSameOrigin(one: string, other: string): boolean {
+  return URL.canParse(one) && new URL(one).origin === new URL(other).origin;
+}

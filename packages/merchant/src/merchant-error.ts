@@ -1,0 +1,77 @@
+/** Why a call of the SDK failed. Codes are stable: programs branch on them, messages are for people. */
+export type MerchantErrorCode = keyof typeof messages;
+
+/**
+ * Everything the SDK throws on purpose. No message holds a token, a secret or an identity, so it may be logged.
+ */
+export class MerchantError extends Error {
+  override readonly name = "MerchantError";
+  readonly code: MerchantErrorCode;
+  /** The check of a token that failed (`aud`, `nonce`, ...), or the `error` the broker answered (RFC 6749). */
+  readonly reason?: string;
+
+  constructor(
+    code: MerchantErrorCode,
+    options: { reason?: string | undefined; cause?: unknown } = {},
+  ) {
+    const { reason } = options;
+    const remedy =
+      code === "token_refused" && reason !== undefined ? tokenRemedies[reason] : undefined;
+    super(
+      [messages[code], ...(reason === undefined ? [] : [`[${reason}]`]), remedy].join(" ").trim(),
+      {
+        cause: options.cause,
+      },
+    );
+    this.code = code;
+    if (reason !== undefined) this.reason = reason;
+  }
+}
+
+const messages = {
+  configuration_invalid:
+    "openMerchant was given an option it cannot work with; compare it with the dashboard.",
+  callback_invalid:
+    "The callback holds no code, or one parameter twice; pass the request's whole URL and start the login again.",
+  state_mismatch:
+    "This login was started in another browser, or has been finished already; start it again in this one.",
+  issuer_mismatch:
+    "The answer comes from another issuer; compare the option `issuer` with the `issuer` of the discovery document.",
+  access_denied: "The person declined in the wallet; offer to try again.",
+  login_required:
+    "The broker cannot answer without the wallet; start the login again without prompt=none.",
+  authorization_refused:
+    "The broker refused the authorization request; compare redirectUri, audience and scope with the client's registration.",
+  grant_refused:
+    "The code or refresh token is used, expired or revoked; let the person log in again.",
+  client_refused:
+    "The broker does not know this client by this secret; compare clientId and clientSecret with the dashboard.",
+  request_refused: "The broker refused the request; the reason is its `error` of RFC 6749.",
+  access_token_refused:
+    "The access token is expired or revoked; refresh it, or let the person log in again.",
+  token_refused: "The token is not to be trusted; let the person log in again.",
+  subject_changed: "The answer belongs to another person; end this session.",
+  redirect_refused:
+    "After a logout people return to the origin of redirectUri only; pass a postLogoutRedirectUri there.",
+  issuer_unreachable: "The broker did not answer in time or failed; try again shortly.",
+  response_invalid:
+    "The broker's answer is not what the standard says; check that `issuer` names the broker itself.",
+} as const;
+
+/** For the operator who finds a refused token in the log: where to look. */
+const tokenRemedies: Record<string, string> = {
+  form: "It is no signed JWT.",
+  alg: "It is signed with an algorithm that the broker did not announce.",
+  typ: "It is a token of another kind: an access token is no id token, nor the reverse.",
+  kid: "Its key is not in the broker's JWKS.",
+  signature: "Its signature is wrong.",
+  iss: "It was issued by another issuer.",
+  aud: "It was issued for another client or audience; compare `clientId` and `audience`.",
+  exp: "It has expired; compare this machine's clock with the broker's.",
+  iat: "It was issued in the future; compare this machine's clock with the broker's.",
+  nbf: "It is not valid yet; compare this machine's clock with the broker's.",
+  nonce: "It answers another login.",
+  at_hash: "The access token was exchanged on the way.",
+  auth_time: "The person's approval is older than `maxAge`.",
+  cnf: "It is bound to a key and no bearer token.",
+};

@@ -1,0 +1,99 @@
+import { oauthError } from "./callback.ts";
+import { callIssuer, isObject, type IssuerAnswer } from "./issuer-call.ts";
+import type { Issuer } from "./issuer.ts";
+import { MerchantError } from "./merchant-error.ts";
+
+/** The client, and how it reaches its broker. */
+export interface TokenEndpointContext {
+  issuer: Issuer;
+  clientId: string;
+  clientSecret: string | undefined;
+  fetch: typeof fetch;
+  now: () => number;
+}
+
+/** The members of a form or query; undefined ones are left out. */
+export type Form = Record<string, string | undefined>;
+
+/** The tokens as they came: the id token is not verified yet. */
+export interface TokenResponse {
+  idToken: string;
+  accessToken: string;
+  refreshToken?: string;
+  expiresAt: number;
+}
+
+/**
+ * Redeems a grant (RFC 6749 sections 4.1.3 and 6).
+ *
+ * @throws {MerchantError} grant_refused, client_refused, request_refused, response_invalid, issuer_unreachable
+ */
+export async function requestTokens(
+  context: TokenEndpointContext,
+  grant: Form,
+): Promise<TokenResponse> {
+  const { tokenEndpoint } = await context.issuer.discovery();
+  const answer = await postForm(context, tokenEndpoint, grant);
+  if (answer.status !== 200) throw refusalOf(answer);
+  return parseTokenResponse(answer.body, context.now());
+}
+
+/** The client's credentials go in HTTP Basic; a browser-only client names itself and proves itself by PKCE. */
+export function postForm(
+  context: TokenEndpointContext,
+  url: string,
+  members: Form,
+): Promise<IssuerAnswer> {
+  const { clientId, clientSecret } = context;
+  if (clientSecret === undefined) {
+    return callIssuer(context.fetch, { url, form: formOf({ ...members, client_id: clientId }) });
+  }
+  // RFC 6749 section 2.3.1: both parts are form-encoded first.
+  const credentials = `${formEncode(clientId)}:${formEncode(clientSecret)}`;
+  const headers = { authorization: `Basic ${Buffer.from(credentials).toString("base64")}` };
+  return callIssuer(context.fetch, { url, form: formOf(members), headers });
+}
+
+/** What an error answer of the broker means (RFC 6749 section 5.2). */
+export function refusalOf(answer: IssuerAnswer): MerchantError {
+  const reason = oauthError(answer.body?.["error"]);
+  if (reason === undefined) return new MerchantError("response_invalid");
+  if (reason === "invalid_grant") return new MerchantError("grant_refused", { reason });
+  if (reason === "invalid_client") return new MerchantError("client_refused", { reason });
+  return new MerchantError("request_refused", { reason });
+}
+
+/** RFC 6749 section 5.1. */
+function parseTokenResponse(body: unknown, now: number): TokenResponse {
+  const members = isObject(body) ? body : {};
+  const text = (name: string): string => {
+    const value = members[name];
+    if (typeof value !== "string" || value === "")
+      throw new MerchantError("response_invalid", { reason: name });
+    return value;
+  };
+  if (text("token_type").toLowerCase() !== "bearer")
+    throw new MerchantError("response_invalid", { reason: "token_type" });
+  const lifetimeSeconds = members["expires_in"];
+  if (typeof lifetimeSeconds !== "number" || !(lifetimeSeconds > 0)) {
+    throw new MerchantError("response_invalid", { reason: "expires_in" });
+  }
+  return {
+    idToken: text("id_token"),
+    accessToken: text("access_token"),
+    ...(members["refresh_token"] !== undefined && { refreshToken: text("refresh_token") }),
+    expiresAt: now + Math.floor(lifetimeSeconds),
+  };
+}
+
+/** Encodes a form or query. */
+export function formOf(members: Form): URLSearchParams {
+  const given = Object.entries(members).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined,
+  );
+  return new URLSearchParams(given);
+}
+
+function formEncode(text: string): string {
+  return new URLSearchParams({ "": text }).toString().slice(1);
+}
