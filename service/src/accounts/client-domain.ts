@@ -58,7 +58,7 @@ export function parseDomain(text: string, profile: Profile): string {
 }
 
 /** Whether it is this machine, as `dev` spells it. */
-export function isLocalDomain(text: string): boolean {
+function isLocalDomain(text: string): boolean {
   const port = /^localhost(?::([1-9]\d{0,4}))?$/.exec(text);
   return port !== null && Number(port[1] ?? 1) <= 65_535;
 }
@@ -66,6 +66,11 @@ export function isLocalDomain(text: string): boolean {
 /** Whether `host` is the domain or lies under it. */
 export function liesUnder(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`);
+}
+
+/** What there is to prove: nothing on a developer's own machine, which counts in `dev` alone. */
+export function proofNeeded(domain: string, profile: Profile): ClientDomain["proof"] {
+  return profile === "dev" && isLocalDomain(domain) ? "waived" : "required";
 }
 
 /** Where and what a proof is: one of the two suffices. */

@@ -1,0 +1,90 @@
+import type { Ctx } from "../platform/context.ts";
+import { equalBytes } from "../platform/mac.ts";
+import { Problem } from "../platform/problems.ts";
+import {
+  type ApiKey,
+  type ApiKeyText,
+  kindOf,
+  type ManagementKey,
+  parseApiKey,
+} from "./api-key.ts";
+import * as store from "./api-key-store.ts";
+import { type ClientDomain, isVerified, proofNeeded } from "./client-domain.ts";
+import { openRowCache } from "./row-cache.ts";
+import { openUseRecord } from "./use-record.ts";
+
+/** The keys of this installation, from memory, rarely from the database. */
+export interface ApiKeys extends AsyncDisposable {
+  /**
+   * Reads the `Authorization` header of a KYC or KYB call: the key alone, without `Bearer` (service document,
+   * Authentication).
+   *
+   * @throws {Problem} apikey_missing | apikey_invalid; which of unknown, revoked, damaged or foreign is not told
+   */
+  authenticate(authorization: string | undefined): Promise<ApiKey>;
+  /** The same for a management key. @throws {Problem} apikey_missing | apikey_invalid */
+  authenticateManagement(authorization: string | undefined): Promise<ManagementKey>;
+}
+
+/** What is kept of a live key. */
+interface KnownKey {
+  readonly mac: Buffer;
+  readonly key: ManagementKey | Omit<ApiKey, "verified">;
+  readonly domain: Pick<ClientDomain, "proof" | "provedAt"> | null;
+}
+
+/** Opens the lookup of one process; it follows the channel `api-key`. */
+export async function openApiKeys(ctx: Ctx): Promise<ApiKeys> {
+  const cache = await openRowCache<KnownKey>(ctx, {
+    channel: "api-key",
+    load: async (id) => {
+      const row = await store.findLiveApiKey(ctx.db, id);
+      return row === null ? null : toKnownKey(ctx, row);
+    },
+  });
+  const uses = openUseRecord(ctx, async (noted) => store.recordApiKeyUses(ctx.db, noted));
+
+  const find = async (authorization: string | undefined): Promise<[ApiKeyText, KnownKey]> => {
+    if (authorization === undefined || authorization === "") throw new Problem("apikey_missing");
+    const presented = parseApiKey(authorization);
+    const known = presented === null ? null : await cache.find(presented.id);
+    if (presented === null || known === null) throw new Problem("apikey_invalid");
+    // The MAC covers the prefix too, so the environment cannot be changed; another installation has another key.
+    if (!equalBytes(known.mac, ctx.keys.mac("api-key", presented.text)))
+      throw new Problem("apikey_invalid");
+    uses.note(presented.id);
+    return [presented, known];
+  };
+
+  return {
+    async authenticate(authorization) {
+      const [presented, { key, domain }] = await find(authorization);
+      if (domain === null || !("environment" in key) || presented.kind !== kindOf(key.environment))
+        throw new Problem("apikey_invalid");
+      return { ...key, verified: isVerified(domain, ctx.clock.now()) };
+    },
+    async authenticateManagement(authorization) {
+      const [presented, { key }] = await find(authorization);
+      if (presented.kind !== "mgmt" || "environment" in key) throw new Problem("apikey_invalid");
+      return key;
+    },
+    async [Symbol.asyncDispose]() {
+      cache[Symbol.dispose]();
+      await uses[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function toKnownKey(ctx: Ctx, row: store.LiveApiKeyRow): KnownKey {
+  const { id, mac, organization_id: organizationId, client_domain_id: clientDomainId } = row;
+  if (clientDomainId === null || row.domain === null || row.environment === null)
+    return { mac, key: { id, organizationId }, domain: null };
+  return {
+    mac,
+    key: { id, organizationId, clientDomainId, domain: row.domain, environment: row.environment },
+    domain: {
+      proof: proofNeeded(row.domain, ctx.config.profile),
+      provedAt: row.proved_at,
+    },
+  };
+}

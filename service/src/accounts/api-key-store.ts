@@ -1,0 +1,104 @@
+import { type Queryable, sql } from "../platform/db.ts";
+import type { Environment } from "./client-domain.ts";
+
+/** What the organization sees of a key. */
+export interface ApiKeyRow {
+  readonly id: string;
+  readonly organizationId: string;
+  /** Null for a management key. */
+  readonly clientDomainId: string | null;
+  readonly name: string;
+  readonly createdAt: number;
+  /** To the minute; null while it was never used. */
+  readonly lastUsedAt: number | null;
+}
+
+/** A live key with the domain it serves, in one row. */
+export interface LiveApiKeyRow {
+  id: string;
+  organization_id: string;
+  client_domain_id: string | null;
+  mac: Buffer;
+  domain: string | null;
+  environment: Environment | null;
+  proved_at: number | null;
+}
+
+interface KeyColumns {
+  id: string;
+  organization_id: string;
+  client_domain_id: string | null;
+  name: string;
+  created_at: number;
+  last_used_at: number | null;
+}
+
+function toApiKeyRow(row: KeyColumns): ApiKeyRow {
+  return {
+    id: row.id,
+    organizationId: row.organization_id,
+    clientDomainId: row.client_domain_id,
+    name: row.name,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+  };
+}
+
+export async function findLiveApiKey(db: Queryable, id: string): Promise<LiveApiKeyRow | null> {
+  const [row] = await db.query<LiveApiKeyRow>(
+    sql`select api_key.id, api_key.organization_id, client_domain_id, mac, domain, environment, proved_at
+      from api_key left join client_domain on client_domain.id = client_domain_id
+      where api_key.id = ${id} and revoked_at is null`,
+  );
+  return row ?? null;
+}
+
+export async function insertApiKey(
+  tx: Queryable,
+  key: Omit<ApiKeyRow, "lastUsedAt"> & { mac: Buffer },
+): Promise<void> {
+  await tx.query(
+    sql`insert into api_key (id, organization_id, client_domain_id, name, mac, created_at)
+      values (${key.id}, ${key.organizationId}, ${key.clientDomainId}, ${key.name}, ${key.mac}, ${key.createdAt})`,
+  );
+  await announceApiKey(tx, key.id);
+}
+
+/** Live keys of the organization, management keys first. */
+export async function listLiveApiKeys(db: Queryable, organizationId: string): Promise<ApiKeyRow[]> {
+  const rows = await db.query<KeyColumns>(
+    sql`select id, organization_id, client_domain_id, name, created_at, last_used_at from api_key
+      where organization_id = ${organizationId} and revoked_at is null
+      order by client_domain_id nulls first, created_at, id`,
+  );
+  return rows.map(toApiKeyRow);
+}
+
+/** @returns the key, or null when there is no such live one */
+export async function revokeApiKey(
+  tx: Queryable,
+  id: string,
+  now: number,
+): Promise<ApiKeyRow | null> {
+  const [row] = await tx.query<KeyColumns>(
+    sql`update api_key set revoked_at = ${now} where id = ${id} and revoked_at is null
+      returning id, organization_id, client_domain_id, name, created_at, last_used_at`,
+  );
+  await announceApiKey(tx, id);
+  return row === undefined ? null : toApiKeyRow(row);
+}
+
+export async function recordApiKeyUses(
+  db: Queryable,
+  uses: readonly { id: string; at: number }[],
+): Promise<void> {
+  await db.query(
+    sql`update api_key set last_used_at = greatest(last_used_at, seen.at)
+      from unnest(${uses.map((use) => use.id)}::text[], ${uses.map((use) => use.at)}::bigint[]) as seen (id, at)
+      where api_key.id = seen.id`,
+  );
+}
+
+async function announceApiKey(tx: Queryable, id: string): Promise<void> {
+  await tx.query(sql`select pg_notify('api-key', ${id})`);
+}

@@ -1,0 +1,132 @@
+import { type Queryable, sql } from "../platform/db.ts";
+import { type ClientDomain, type Environment, type Profile, proofNeeded } from "./client-domain.ts";
+
+export interface DomainRow {
+  id: string;
+  organization_id: string;
+  domain: string;
+  environment: Environment;
+  proof_token: string;
+  proved_at: number | null;
+  checked_at: number | null;
+  failing_since: number | null;
+  created_at: number;
+}
+
+export function toDomain(row: DomainRow, profile: Profile): ClientDomain {
+  return {
+    id: row.id,
+    organizationId: row.organization_id,
+    domain: row.domain,
+    environment: row.environment,
+    proof: proofNeeded(row.domain, profile),
+    proofToken: row.proof_token,
+    provedAt: row.proved_at,
+    checkedAt: row.checked_at,
+    failingSince: row.failing_since,
+    createdAt: row.created_at,
+  };
+}
+
+/** @returns false when the organization has this domain in this environment already */
+export async function insertDomain(
+  tx: Queryable,
+  domain: Omit<ClientDomain, "proof">,
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`insert into client_domain (id, organization_id, domain, environment, proof_token, created_at)
+      values (${domain.id}, ${domain.organizationId}, ${domain.domain}, ${domain.environment},
+        ${domain.proofToken}, ${domain.createdAt})
+      on conflict (organization_id, domain, environment) do nothing
+      returning id`,
+  );
+  return rows.length > 0;
+}
+
+export async function findDomain(db: Queryable, id: string): Promise<DomainRow | null> {
+  const [row] = await db.query<DomainRow>(
+    sql`select id, organization_id, domain, environment, proof_token, proved_at, checked_at, failing_since, created_at
+      from client_domain where id = ${id}`,
+  );
+  return row ?? null;
+}
+
+/** Makes changes to what belongs to the domain take turns. */
+export async function lockDomain(tx: Queryable, id: string): Promise<DomainRow | null> {
+  const [row] = await tx.query<DomainRow>(
+    sql`select id, organization_id, domain, environment, proof_token, proved_at, checked_at, failing_since, created_at
+      from client_domain where id = ${id} for update`,
+  );
+  return row ?? null;
+}
+
+export async function listDomains(db: Queryable, organizationId: string): Promise<DomainRow[]> {
+  return db.query<DomainRow>(
+    sql`select id, organization_id, domain, environment, proof_token, proved_at, checked_at, failing_since, created_at
+      from client_domain where organization_id = ${organizationId} order by id`,
+  );
+}
+
+export interface CheckResult {
+  readonly id: string;
+  readonly isProved: boolean;
+  readonly now: number;
+  /** Null: a domain that was never proved is checked on request only. */
+  readonly nextCheckAt: number;
+  /** The lease under which the check ran; null for a check on request. */
+  readonly leaseId: string | null;
+}
+
+/**
+ * Writes down a check. One that lost its lease meanwhile changes nothing.
+ *
+ * @returns what was known before, or null when nothing was written
+ */
+export async function recordCheck(
+  tx: Queryable,
+  check: CheckResult,
+): Promise<{ provedAt: number | null; failingSince: number | null } | null> {
+  const [row] = await tx.query<{ proved_at: number | null; failing_since: number | null }>(
+    sql`with before as (
+        select id, proved_at, failing_since from client_domain
+        where id = ${check.id} and (${check.leaseId}::uuid is null or lease_id = ${check.leaseId}::uuid)
+        for update)
+      update client_domain set
+        checked_at = ${check.now},
+        proved_at = case when ${check.isProved} then ${check.now} else before.proved_at end,
+        failing_since = case when ${check.isProved} then null else coalesce(before.failing_since, ${check.now}) end,
+        check_due_at = case when ${check.isProved} or before.proved_at is not null then ${check.nextCheckAt}::bigint end,
+        lease_id = null,
+        leased_until = null
+      from before where client_domain.id = before.id
+      returning before.proved_at, before.failing_since`,
+  );
+  return row === undefined ? null : { provedAt: row.proved_at, failingSince: row.failing_since };
+}
+
+/** Takes domains whose check is due; two processes never take the same one. */
+export async function leaseDueDomains(
+  db: Queryable,
+  lease: { id: string; now: number; until: number; limit: number },
+): Promise<DomainRow[]> {
+  return db.query<DomainRow>(
+    sql`with due as (
+        select id from client_domain
+        where check_due_at <= ${lease.now} and (leased_until is null or leased_until <= ${lease.now})
+        order by check_due_at limit ${lease.limit}
+        for update skip locked)
+      update client_domain as domain set lease_id = ${lease.id}, leased_until = ${lease.until}
+      from due where domain.id = due.id
+      returning domain.id, organization_id, domain.domain, environment, proof_token, proved_at, checked_at,
+        failing_since, created_at`,
+  );
+}
+
+/** Tells every process to read the domain's clients and keys again, once this transaction commits. */
+export async function announceDomain(tx: Queryable, id: string): Promise<void> {
+  await tx.query(
+    sql`select pg_notify('client', id) from oauth_client where client_domain_id = ${id}
+      union all
+      select pg_notify('api-key', id) from api_key where client_domain_id = ${id} and revoked_at is null`,
+  );
+}

@@ -1,0 +1,192 @@
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import { uuidv7 } from "../platform/ids.ts";
+import { Problem } from "../platform/problems.ts";
+import {
+  type ClientDomain,
+  isVerified,
+  parseDomain,
+  parseEnvironment,
+  proofOf,
+} from "./client-domain.ts";
+import * as store from "./client-domain-store.ts";
+import { parseId } from "./id.ts";
+import { lockOrganization } from "./organization-store.ts";
+import { getOrganization } from "./organizations.ts";
+
+const domainsMax = 100;
+const proofTokenBytes = 24;
+/** A proof is one short line; whoever answers with more is not answering us. */
+const proofBytesMax = 1024;
+const proofTimeoutMs = 5_000;
+const checkEverySeconds = 86_400;
+/** Spreads the checks, so that domains added together are not checked together for ever. */
+const checkSpreadSeconds = 3_600;
+
+/** How the proof was found; `waived` on a developer's own machine. */
+export type ProofFound = "dns" | "well-known" | "waived";
+
+/**
+ * Adds a site. Its environment never changes.
+ *
+ * @throws {Problem} invalid_request, organization_not_found, domain_exists, too_many (100 domains)
+ */
+export async function createDomain(
+  ctx: Ctx,
+  given: { organizationId: string; domain: string; environment: string },
+  actor: string,
+): Promise<ClientDomain> {
+  const { profile } = ctx.config;
+  const domain = parseDomain(given.domain, profile);
+  const environment = parseEnvironment(given.environment);
+  const id = uuidv7(ctx);
+  await ctx.db.transaction(async (tx) => {
+    const organizationId = parseId(given.organizationId);
+    if (organizationId === null || !(await lockOrganization(tx, organizationId)))
+      throw new Problem("organization_not_found");
+    const known = await store.listDomains(tx, organizationId);
+    if (known.length >= domainsMax) throw new Problem("too_many");
+    const isNew = await store.insertDomain(tx, {
+      id,
+      organizationId,
+      domain,
+      environment,
+      proofToken: ctx.random.bytes(proofTokenBytes).toString("base64url"),
+      provedAt: null,
+      checkedAt: null,
+      failingSince: null,
+      createdAt: ctx.clock.now(),
+    });
+    if (!isNew) throw new Problem("domain_exists");
+    await ctx.audit.record(tx, {
+      actor,
+      action: "client-domain.create",
+      subject: id,
+      details: { organizationId, domain, environment },
+    });
+  });
+  return getDomain(ctx, id);
+}
+
+/** @throws {Problem} client_domain_not_found */
+export async function getDomain(ctx: Ctx, id: string): Promise<ClientDomain> {
+  const uuid = parseId(id);
+  const row = uuid === null ? null : await store.findDomain(ctx.db, uuid);
+  if (row === null) throw new Problem("client_domain_not_found");
+  return store.toDomain(row, ctx.config.profile);
+}
+
+/** @throws {Problem} organization_not_found */
+export async function listDomains(ctx: Ctx, organizationId: string): Promise<ClientDomain[]> {
+  const { id } = await getOrganization(ctx, organizationId);
+  const rows = await store.listDomains(ctx.db, id);
+  return rows.map((row) => store.toDomain(row, ctx.config.profile));
+}
+
+/**
+ * Looks for the proof of a domain now: the TXT record or the well-known file of {@link proofOf}.
+ *
+ * @throws {Problem} client_domain_not_found, proof_missing (with where it was looked for)
+ */
+export async function proveDomain(ctx: Ctx, id: string, actor: string): Promise<ProofFound> {
+  const domain = await getDomain(ctx, id);
+  if (domain.proof === "waived") return "waived";
+  const found = await findProof(ctx, domain);
+  await ctx.db.transaction(async (tx) => {
+    await recordCheck(ctx, tx, { domain, found, leaseId: null });
+    if (found === null) return;
+    await ctx.audit.record(tx, {
+      actor,
+      action: "client-domain.prove",
+      subject: domain.id,
+      details: { by: found },
+    });
+  });
+  if (found !== null) return found;
+  const { txtName, url, content } = proofOf(domain);
+  throw new Problem("proof_missing", {
+    message: `the proof was not found: neither a TXT record "${content}" at ${txtName} nor that line at ${url}`,
+    details: { txtName, url, content },
+  });
+}
+
+/**
+ * Checks again every proved domain that is due, a batch at a time; several processes share the work. What fails is
+ * tried again the next day, and the domain counts as unverified when seven days have passed without a proof.
+ *
+ * @returns how many were checked; at most 20 a call, so call again while it is not 0
+ */
+export async function recheckDomains(ctx: Ctx): Promise<number> {
+  const leaseId = uuidv7(ctx);
+  const now = ctx.clock.now();
+  const rows = await store.leaseDueDomains(ctx.db, {
+    id: leaseId,
+    now,
+    until: now + leaseSeconds,
+    limit: batchSize,
+  });
+  const domains = rows.map((row) => store.toDomain(row, ctx.config.profile));
+  await Promise.all(domains.map(async (domain) => recheck(ctx, domain, leaseId)));
+  return rows.length;
+}
+
+const batchSize = 20;
+/** Far longer than two look-ups take; after a crash another process checks again. */
+const leaseSeconds = 60;
+
+async function recheck(ctx: Ctx, domain: ClientDomain, leaseId: string): Promise<void> {
+  const found = await findProof(ctx, domain);
+  await ctx.db.transaction(async (tx) => {
+    const before = await recordCheck(ctx, tx, { domain, found, leaseId });
+    const isFailing = found === null;
+    if (before === null || (before.failingSince !== null) === isFailing) return;
+    await ctx.audit.record(tx, {
+      actor: "svc",
+      action: isFailing ? "client-domain.proof-lost" : "client-domain.proof-found",
+      subject: domain.id,
+    });
+  });
+}
+
+async function recordCheck(
+  ctx: Ctx,
+  tx: Queryable,
+  check: { domain: ClientDomain; found: ProofFound | null; leaseId: string | null },
+): Promise<{ provedAt: number | null; failingSince: number | null } | null> {
+  const now = ctx.clock.now();
+  const isProved = check.found !== null;
+  const before = await store.recordCheck(tx, {
+    id: check.domain.id,
+    isProved,
+    now,
+    nextCheckAt: now + checkEverySeconds + ctx.random.below(checkSpreadSeconds),
+    leaseId: check.leaseId,
+  });
+  // The clients' and keys' view changes only when the domain becomes verified; that it ceases to be is a matter of time.
+  if (
+    before !== null &&
+    isProved &&
+    !isVerified({ ...check.domain, provedAt: before.provedAt }, now)
+  )
+    await store.announceDomain(tx, check.domain.id);
+  return before;
+}
+
+async function findProof(ctx: Ctx, domain: ClientDomain): Promise<ProofFound | null> {
+  const { txtName, url, content } = proofOf(domain);
+  const [records, answer] = await Promise.all([
+    ctx.resolveTxt(txtName, { timeoutMs: proofTimeoutMs }),
+    ctx.outbound.send({
+      method: "GET",
+      url,
+      timeoutMs: proofTimeoutMs,
+      responseBytesMax: proofBytesMax,
+    }),
+  ]);
+  if (records.some((record) => record.trim() === content)) return "dns";
+  const isOnSite =
+    answer.kind === "answered" &&
+    answer.status === 200 &&
+    new TextDecoder().decode(answer.body).trim() === content;
+  return isOnSite ? "well-known" : null;
+}

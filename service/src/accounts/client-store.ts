@@ -1,0 +1,222 @@
+import { type Queryable, sql } from "../platform/db.ts";
+import type { ClientSettings } from "./client.ts";
+import type { Environment } from "./client-domain.ts";
+
+/** An OAuth client with what its organization sees of it; secrets without their hashes. */
+export interface ClientRow {
+  readonly id: string;
+  readonly clientDomainId: string;
+  readonly settings: ClientSettings;
+  readonly createdAt: number;
+  readonly disabledAt: number | null;
+}
+
+/** A secret that is live, or was. */
+export interface SecretRow {
+  readonly id: string;
+  readonly createdAt: number;
+  /** To the minute; null while it was never used. */
+  readonly lastUsedAt: number | null;
+}
+
+interface SettingsColumns {
+  name: string;
+  authentication_method: ClientSettings["authenticationMethod"];
+  redirect_uris: string[];
+  post_logout_redirect_uris: string[];
+  audiences: string[];
+  backchannel_logout_uri: string | null;
+  jwks: ClientSettings["jwks"];
+  jwks_uri: string | null;
+  number_matching: boolean;
+  pkce_required: boolean;
+  dpop_required: boolean;
+  id_token_algorithm: ClientSettings["idTokenAlgorithm"];
+  acr_minimum: ClientSettings["acrMinimum"];
+}
+
+interface ClientColumns extends SettingsColumns {
+  id: string;
+  client_domain_id: string;
+  created_at: number;
+  disabled_at: number | null;
+}
+
+/** What the login engine needs of a client, its domain and its secrets, in one row. */
+export interface LiveClientRow extends SettingsColumns {
+  id: string;
+  client_domain_id: string;
+  organization_id: string;
+  domain: string;
+  environment: Environment;
+  proved_at: number | null;
+  secret_ids: string[];
+  secret_hashes: Buffer[];
+}
+
+export function toSettings(row: SettingsColumns): ClientSettings {
+  return {
+    name: row.name,
+    authenticationMethod: row.authentication_method,
+    redirectUris: row.redirect_uris,
+    postLogoutRedirectUris: row.post_logout_redirect_uris,
+    audiences: row.audiences,
+    backchannelLogoutUri: row.backchannel_logout_uri,
+    jwks: row.jwks,
+    jwksUri: row.jwks_uri,
+    numberMatching: row.number_matching,
+    pkceRequired: row.pkce_required,
+    dpopRequired: row.dpop_required,
+    idTokenAlgorithm: row.id_token_algorithm,
+    acrMinimum: row.acr_minimum,
+  };
+}
+
+function toClientRow(row: ClientColumns): ClientRow {
+  return {
+    id: row.id,
+    clientDomainId: row.client_domain_id,
+    settings: toSettings(row),
+    createdAt: row.created_at,
+    disabledAt: row.disabled_at,
+  };
+}
+
+/** One row of an enabled client, secrets included; a single call, for the hot path's cache. */
+export async function findLiveClient(db: Queryable, id: string): Promise<LiveClientRow | null> {
+  const [row] = await db.query<LiveClientRow>(
+    sql`select client.id, client_domain_id, organization_id, domain, environment, proved_at,
+        name, authentication_method, redirect_uris, post_logout_redirect_uris, audiences,
+        backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required,
+        id_token_algorithm, acr_minimum,
+        array(select secret.id::text from client_secret as secret
+          where client_id = client.id and revoked_at is null order by secret.id) as secret_ids,
+        array(select sha256 from client_secret as secret
+          where client_id = client.id and revoked_at is null order by secret.id) as secret_hashes
+      from oauth_client as client join client_domain on client_domain.id = client_domain_id
+      where client.id = ${id} and disabled_at is null`,
+  );
+  return row ?? null;
+}
+
+export async function findClient(db: Queryable, id: string): Promise<ClientRow | null> {
+  const [row] = await db.query<ClientColumns>(
+    sql`select id, client_domain_id, name, authentication_method, redirect_uris, post_logout_redirect_uris, audiences,
+        backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required, id_token_algorithm,
+        acr_minimum, created_at, disabled_at
+      from oauth_client where id = ${id}`,
+  );
+  return row === undefined ? null : toClientRow(row);
+}
+
+/** Makes changes to the client and its secrets take turns. */
+export async function lockClient(tx: Queryable, id: string): Promise<ClientRow | null> {
+  const [row] = await tx.query<ClientColumns>(
+    sql`select id, client_domain_id, name, authentication_method, redirect_uris, post_logout_redirect_uris, audiences,
+        backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required, id_token_algorithm,
+        acr_minimum, created_at, disabled_at
+      from oauth_client where id = ${id} for update`,
+  );
+  return row === undefined ? null : toClientRow(row);
+}
+
+export async function listClients(db: Queryable, clientDomainId: string): Promise<ClientRow[]> {
+  const rows = await db.query<ClientColumns>(
+    sql`select id, client_domain_id, name, authentication_method, redirect_uris, post_logout_redirect_uris, audiences,
+        backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required, id_token_algorithm,
+        acr_minimum, created_at, disabled_at
+      from oauth_client where client_domain_id = ${clientDomainId} order by created_at, id`,
+  );
+  return rows.map(toClientRow);
+}
+
+export async function insertClient(tx: Queryable, client: ClientRow): Promise<void> {
+  const { settings } = client;
+  await tx.query(
+    sql`insert into oauth_client (id, client_domain_id, name, authentication_method, redirect_uris,
+        post_logout_redirect_uris, audiences, backchannel_logout_uri, jwks, jwks_uri, number_matching,
+        pkce_required, dpop_required, id_token_algorithm, acr_minimum, created_at)
+      values (${client.id}, ${client.clientDomainId}, ${settings.name}, ${settings.authenticationMethod},
+        ${settings.redirectUris}, ${settings.postLogoutRedirectUris}, ${settings.audiences},
+        ${settings.backchannelLogoutUri}, ${settings.jwks}, ${settings.jwksUri}, ${settings.numberMatching},
+        ${settings.pkceRequired}, ${settings.dpopRequired}, ${settings.idTokenAlgorithm},
+        ${settings.acrMinimum}, ${client.createdAt})`,
+  );
+  await announceClient(tx, client.id);
+}
+
+export async function updateClient(
+  tx: Queryable,
+  id: string,
+  settings: ClientSettings,
+): Promise<void> {
+  await tx.query(
+    sql`update oauth_client set name = ${settings.name}, authentication_method = ${settings.authenticationMethod},
+        redirect_uris = ${settings.redirectUris}, post_logout_redirect_uris = ${settings.postLogoutRedirectUris},
+        audiences = ${settings.audiences}, backchannel_logout_uri = ${settings.backchannelLogoutUri},
+        jwks = ${settings.jwks}, jwks_uri = ${settings.jwksUri}, number_matching = ${settings.numberMatching},
+        pkce_required = ${settings.pkceRequired}, dpop_required = ${settings.dpopRequired},
+        id_token_algorithm = ${settings.idTokenAlgorithm}, acr_minimum = ${settings.acrMinimum}
+      where id = ${id}`,
+  );
+  await announceClient(tx, id);
+}
+
+export async function disableClient(tx: Queryable, id: string, now: number): Promise<void> {
+  await tx.query(
+    sql`update oauth_client set disabled_at = ${now} where id = ${id} and disabled_at is null`,
+  );
+  await announceClient(tx, id);
+}
+
+export async function listLiveSecrets(db: Queryable, clientId: string): Promise<SecretRow[]> {
+  const rows = await db.query<{ id: string; created_at: number; last_used_at: number | null }>(
+    sql`select id, created_at, last_used_at from client_secret
+      where client_id = ${clientId} and revoked_at is null order by created_at, id`,
+  );
+  return rows.map((row) => ({
+    id: row.id,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+  }));
+}
+
+export async function insertSecret(
+  tx: Queryable,
+  secret: { id: string; clientId: string; sha256: Buffer; createdAt: number },
+): Promise<void> {
+  await tx.query(
+    sql`insert into client_secret (id, client_id, sha256, created_at)
+      values (${secret.id}, ${secret.clientId}, ${secret.sha256}, ${secret.createdAt})`,
+  );
+  await announceClient(tx, secret.clientId);
+}
+
+/** @returns false when the client has no such live secret */
+export async function revokeSecret(
+  tx: Queryable,
+  secret: { id: string; clientId: string; now: number },
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`update client_secret set revoked_at = ${secret.now}
+      where id = ${secret.id} and client_id = ${secret.clientId} and revoked_at is null returning id`,
+  );
+  await announceClient(tx, secret.clientId);
+  return rows.length > 0;
+}
+
+export async function recordSecretUses(
+  db: Queryable,
+  uses: readonly { id: string; at: number }[],
+): Promise<void> {
+  await db.query(
+    sql`update client_secret set last_used_at = greatest(last_used_at, seen.at)
+      from unnest(${uses.map((use) => use.id)}::uuid[], ${uses.map((use) => use.at)}::bigint[]) as seen (id, at)
+      where client_secret.id = seen.id`,
+  );
+}
+
+/** Sent with the transaction: processes read the client again only when the change is there to be read. */
+async function announceClient(tx: Queryable, id: string): Promise<void> {
+  await tx.query(sql`select pg_notify('client', ${id})`);
+}

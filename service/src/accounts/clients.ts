@@ -1,0 +1,219 @@
+import { createHash, randomUUID } from "node:crypto";
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import { uuidv7 } from "../platform/ids.ts";
+import { Problem } from "../platform/problems.ts";
+import {
+  type AuthenticationMethod,
+  checkClientSettings,
+  clientDefaults,
+  type ClientPolicy,
+  type ClientSettings,
+  liveSecretsMax,
+  usesSecret,
+} from "./client.ts";
+import { type ClientDomain, isVerified } from "./client-domain.ts";
+import { lockDomain, toDomain } from "./client-domain-store.ts";
+import { getDomain } from "./client-domains.ts";
+import * as store from "./client-store.ts";
+import { parseId } from "./id.ts";
+import { refuse } from "./refusal.ts";
+
+/** An OAuth client as its organization sees it. */
+export interface ClientRecord extends store.ClientRow {
+  readonly secrets: readonly store.SecretRow[];
+}
+
+/** What a new client needs; everything else has a default. */
+export type NewClient = { clientDomainId: string } & Pick<
+  ClientSettings,
+  "name" | "authenticationMethod"
+> &
+  Partial<ClientSettings>;
+
+/** A secret at the one moment it can be shown. */
+export interface ShownSecret {
+  readonly id: string;
+  readonly secret: string;
+}
+
+const clientsMax = 100;
+const secretBytes = 32;
+
+/**
+ * Registers an OAuth client, with its first secret where its type has one.
+ *
+ * @throws {Problem} invalid_request, client_domain_not_found, too_many (100 clients in the domain)
+ */
+export async function createClient(
+  ctx: Ctx,
+  given: NewClient,
+  actor: string,
+): Promise<{ client: ClientRecord; secret: string | null }> {
+  const { clientDomainId, ...chosen } = given;
+  const id = randomUUID();
+  const secret = await ctx.db.transaction(async (tx) => {
+    const domain = await lockClientDomain(ctx, tx, clientDomainId);
+    const settings = checkClientSettings({ ...clientDefaults, ...chosen }, policyOf(ctx, domain));
+    const known = await store.listClients(tx, domain.id);
+    if (known.length >= clientsMax) throw new Problem("too_many");
+    const createdAt = ctx.clock.now();
+    await store.insertClient(tx, {
+      id,
+      clientDomainId: domain.id,
+      settings,
+      createdAt,
+      disabledAt: null,
+    });
+    await ctx.audit.record(tx, {
+      actor,
+      action: "client.create",
+      subject: id,
+      details: { clientDomainId: domain.id, ...auditOf(settings) },
+    });
+    return usesSecret(settings.authenticationMethod) ? insertSecret(ctx, tx, id) : null;
+  });
+  return { client: await getClient(ctx, id), secret: secret?.secret ?? null };
+}
+
+/**
+ * Changes settings; what is not given stays. All settings are checked anew against the domain as it is now.
+ *
+ * @throws {Problem} invalid_request, client_not_found
+ */
+export async function updateClient(
+  ctx: Ctx,
+  given: { clientId: string; changes: Partial<ClientSettings> },
+  actor: string,
+): Promise<ClientRecord> {
+  const { clientDomainId } = await getClient(ctx, given.clientId);
+  await ctx.db.transaction(async (tx) => {
+    const domain = await lockClientDomain(ctx, tx, clientDomainId);
+    const client = await lockClient(tx, given.clientId);
+    const wanted = { ...client.settings, ...given.changes };
+    refuseTypeChange(client.settings.authenticationMethod, wanted.authenticationMethod);
+    const settings = checkClientSettings(wanted, policyOf(ctx, domain));
+    await store.updateClient(tx, client.id, settings);
+    await ctx.audit.record(tx, {
+      actor,
+      action: "client.update",
+      subject: client.id,
+      details: auditOf(settings),
+    });
+  });
+  return getClient(ctx, given.clientId);
+}
+
+/**
+ * Ends a client for good: it is unknown from now on. What it holds already (refresh tokens) is refused with it.
+ *
+ * @throws {Problem} client_not_found
+ */
+export async function disableClient(ctx: Ctx, clientId: string, actor: string): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    const client = await lockClient(tx, clientId);
+    await store.disableClient(tx, client.id, ctx.clock.now());
+    await ctx.audit.record(tx, { actor, action: "client.disable", subject: client.id });
+  });
+}
+
+/** @throws {Problem} client_not_found */
+export async function getClient(ctx: Ctx, clientId: string): Promise<ClientRecord> {
+  const id = parseId(clientId);
+  const client = id === null ? null : await store.findClient(ctx.db, id);
+  if (client === null) throw new Problem("client_not_found");
+  return { ...client, secrets: await store.listLiveSecrets(ctx.db, client.id) };
+}
+
+/** The clients of a domain, disabled ones included. @throws {Problem} client_domain_not_found */
+export async function listClients(ctx: Ctx, clientDomainId: string): Promise<store.ClientRow[]> {
+  const { id } = await getDomain(ctx, clientDomainId);
+  return store.listClients(ctx.db, id);
+}
+
+/**
+ * Makes a further secret and shows it this once; the older one stays good until it is revoked.
+ *
+ * @throws {Problem} client_not_found, invalid_request (a type without secrets), too_many_secrets
+ */
+export async function addSecret(ctx: Ctx, clientId: string, actor: string): Promise<ShownSecret> {
+  return ctx.db.transaction(async (tx) => {
+    const client = await lockClient(tx, clientId);
+    const method = client.settings.authenticationMethod;
+    if (!usesSecret(method)) refuse(`a client of the type ${method} has no secrets`);
+    const live = await store.listLiveSecrets(tx, client.id);
+    if (live.length >= liveSecretsMax) throw new Problem("too_many_secrets");
+    const added = await insertSecret(ctx, tx, client.id);
+    await ctx.audit.record(tx, {
+      actor,
+      action: "client.secret.add",
+      subject: client.id,
+      details: { secretId: added.id },
+    });
+    return added;
+  });
+}
+
+/** Ends a secret at once. @throws {Problem} client_not_found, secret_not_found */
+export async function revokeSecret(
+  ctx: Ctx,
+  given: { clientId: string; secretId: string },
+  actor: string,
+): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    const client = await lockClient(tx, given.clientId);
+    const id = parseId(given.secretId);
+    const secret = { id: id ?? "", clientId: client.id, now: ctx.clock.now() };
+    if (id === null || !(await store.revokeSecret(tx, secret)))
+      throw new Problem("secret_not_found");
+    await ctx.audit.record(tx, {
+      actor,
+      action: "client.secret.revoke",
+      subject: client.id,
+      details: { secretId: id },
+    });
+  });
+}
+
+async function insertSecret(ctx: Ctx, tx: Queryable, clientId: string): Promise<ShownSecret> {
+  const id = uuidv7(ctx);
+  const secret = ctx.random.bytes(secretBytes).toString("base64url");
+  const sha256 = createHash("sha256").update(secret, "utf8").digest();
+  await store.insertSecret(tx, { id, clientId, sha256, createdAt: ctx.clock.now() });
+  return { id, secret };
+}
+
+/** Every change takes the domain before the client, so that two changes never wait for each other. */
+async function lockClientDomain(ctx: Ctx, tx: Queryable, id: string): Promise<ClientDomain> {
+  const uuid = parseId(id);
+  const row = uuid === null ? null : await lockDomain(tx, uuid);
+  if (row === null) throw new Problem("client_domain_not_found");
+  return toDomain(row, ctx.config.profile);
+}
+
+async function lockClient(tx: Queryable, clientId: string): Promise<store.ClientRow> {
+  const id = parseId(clientId);
+  const client = id === null ? null : await store.lockClient(tx, id);
+  if (client === null || client.disabledAt !== null) throw new Problem("client_not_found");
+  return client;
+}
+
+function policyOf(ctx: Ctx, domain: ClientDomain): ClientPolicy {
+  return {
+    profile: ctx.config.profile,
+    ownHosts: [new URL(ctx.config.baseUrl).host],
+    domain: isVerified(domain, ctx.clock.now()) ? domain.domain : null,
+  };
+}
+
+/** Tokens and secrets were issued for one type; only where the secret is sent may change. */
+function refuseTypeChange(from: AuthenticationMethod, to: AuthenticationMethod): void {
+  if (from !== to && !(usesSecret(from) && usesSecret(to)))
+    refuse(`a client of the type ${from} cannot become ${to}; create another client`);
+}
+
+/** What the audit trail keeps of the settings: those that decide who may log in where, and how strictly. */
+function auditOf(settings: ClientSettings): Record<string, unknown> {
+  const { jwks, ...rest } = settings;
+  return { ...rest, keyIds: jwks?.keys.map((key) => key.kid ?? null) ?? null };
+}

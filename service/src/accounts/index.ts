@@ -1,0 +1,57 @@
+export type { ApiKey, ManagementKey } from "./api-key.ts";
+export { type ApiKeys, openApiKeys } from "./api-key-lookup.ts";
+export type { ApiKeyRow } from "./api-key-store.ts";
+export {
+  createApiKey,
+  createManagementKey,
+  listApiKeys,
+  revokeApiKey,
+  type ShownApiKey,
+} from "./api-keys.ts";
+export {
+  acrMinima,
+  type AcrMinimum,
+  type AuthenticationMethod,
+  authenticationMethods,
+  type Client,
+  type ClientSettings,
+} from "./client.ts";
+export {
+  type ClientDomain,
+  type Environment,
+  isVerified,
+  proofLifetimeSeconds,
+  proofOf,
+} from "./client-domain.ts";
+export {
+  createDomain,
+  getDomain,
+  listDomains,
+  type ProofFound,
+  proveDomain,
+  recheckDomains,
+} from "./client-domains.ts";
+export { type Clients, openClients } from "./client-lookup.ts";
+export type { ClientRow, SecretRow } from "./client-store.ts";
+export {
+  addSecret,
+  type ClientRecord,
+  createClient,
+  disableClient,
+  getClient,
+  listClients,
+  type NewClient,
+  revokeSecret,
+  type ShownSecret,
+  updateClient,
+} from "./clients.ts";
+export { type ClientJwk, type ClientKeySet, parseKeySet } from "./key-set.ts";
+export { type Organization, type OrganizationMember, type Role, roles } from "./organization.ts";
+export {
+  addMember,
+  createOrganization,
+  getOrganization,
+  listMembers,
+  listOrganizations,
+  removeMember,
+} from "./organizations.ts";

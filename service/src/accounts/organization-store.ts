@@ -1,0 +1,88 @@
+import { type Queryable, sql } from "../platform/db.ts";
+import type { Organization, OrganizationMember, Role } from "./organization.ts";
+
+interface OrganizationRow {
+  id: string;
+  name: string;
+  created_at: number;
+}
+
+interface MemberRow {
+  user_address: string;
+  role: Role;
+  created_at: number;
+}
+
+function toOrganization(row: OrganizationRow): Organization {
+  return { id: row.id, name: row.name, createdAt: row.created_at };
+}
+
+export async function insertOrganization(tx: Queryable, organization: Organization): Promise<void> {
+  await tx.query(
+    sql`insert into organization (id, name, created_at)
+      values (${organization.id}, ${organization.name}, ${organization.createdAt})`,
+  );
+}
+
+export async function findOrganization(db: Queryable, id: string): Promise<Organization | null> {
+  const [row] = await db.query<OrganizationRow>(
+    sql`select id, name, created_at from organization where id = ${id}`,
+  );
+  return row === undefined ? null : toOrganization(row);
+}
+
+/** Makes changes to the organization's members, domains and keys take turns. @returns whether it exists */
+export async function lockOrganization(tx: Queryable, id: string): Promise<boolean> {
+  const rows = await tx.query(sql`select 1 from organization where id = ${id} for update`);
+  return rows.length > 0;
+}
+
+/** In the order of creation: the ids are UUIDv7. */
+export async function listOrganizations(
+  db: Queryable,
+  page: { after: string | null; limit: number },
+): Promise<Organization[]> {
+  const rows = await db.query<OrganizationRow>(
+    sql`select id, name, created_at from organization
+      where ${page.after}::uuid is null or id > ${page.after}::uuid
+      order by id limit ${page.limit}`,
+  );
+  return rows.map(toOrganization);
+}
+
+export async function listMembers(
+  db: Queryable,
+  organizationId: string,
+): Promise<OrganizationMember[]> {
+  const rows = await db.query<MemberRow>(
+    sql`select user_address, role, created_at from organization_member
+      where organization_id = ${organizationId} order by created_at, user_address`,
+  );
+  return rows.map((row) => ({
+    user: row.user_address,
+    role: row.role,
+    createdAt: row.created_at,
+  }));
+}
+
+export async function upsertMember(
+  tx: Queryable,
+  organizationId: string,
+  member: OrganizationMember,
+): Promise<void> {
+  await tx.query(
+    sql`insert into organization_member (organization_id, user_address, role, created_at)
+      values (${organizationId}, ${member.user}, ${member.role}, ${member.createdAt})
+      on conflict (organization_id, user_address) do update set role = excluded.role`,
+  );
+}
+
+export async function deleteMember(
+  tx: Queryable,
+  organizationId: string,
+  user: string,
+): Promise<void> {
+  await tx.query(
+    sql`delete from organization_member where organization_id = ${organizationId} and user_address = ${user}`,
+  );
+}

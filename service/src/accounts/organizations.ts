@@ -1,0 +1,147 @@
+import { parseAddress } from "@svc/protocol";
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import { uuidv7 } from "../platform/ids.ts";
+import { Problem } from "../platform/problems.ts";
+import { parseId } from "./id.ts";
+import {
+  keepsOwner,
+  type Organization,
+  type OrganizationMember,
+  parseOrganizationName,
+  parseRole,
+  type Role,
+} from "./organization.ts";
+import * as store from "./organization-store.ts";
+import { refuse } from "./refusal.ts";
+
+const pageMax = 100;
+const membersMax = 200;
+
+/** @throws {Problem} invalid_request */
+export async function createOrganization(
+  ctx: Ctx,
+  given: { name: string },
+  actor: string,
+): Promise<Organization> {
+  const organization: Organization = {
+    id: uuidv7(ctx),
+    name: parseOrganizationName(given.name),
+    createdAt: ctx.clock.now(),
+  };
+  await ctx.db.transaction(async (tx) => {
+    await store.insertOrganization(tx, organization);
+    await ctx.audit.record(tx, {
+      actor,
+      action: "organization.create",
+      subject: organization.id,
+      details: { name: organization.name },
+    });
+  });
+  return organization;
+}
+
+/**
+ * One page in the order of creation.
+ *
+ * @param page.after id of the last organization of the page before
+ * @param page.limit 1 to 100
+ * @throws {Problem} invalid_request
+ */
+export async function listOrganizations(
+  ctx: Ctx,
+  page: { after?: string; limit?: number } = {},
+): Promise<Organization[]> {
+  const { after, limit = pageMax } = page;
+  if (!Number.isInteger(limit) || limit < 1 || limit > pageMax)
+    refuse(`limit must be 1 to ${pageMax}`);
+  if (after !== undefined && parseId(after) === null)
+    refuse("after must be the id of an organization");
+  return store.listOrganizations(ctx.db, { after: after ?? null, limit });
+}
+
+/** @throws {Problem} organization_not_found */
+export async function getOrganization(ctx: Ctx, id: string): Promise<Organization> {
+  const uuid = parseId(id);
+  const organization = uuid === null ? null : await store.findOrganization(ctx.db, uuid);
+  if (organization === null) throw new Problem("organization_not_found");
+  return organization;
+}
+
+/** @throws {Problem} organization_not_found */
+export async function listMembers(ctx: Ctx, organizationId: string): Promise<OrganizationMember[]> {
+  const { id } = await getOrganization(ctx, organizationId);
+  return store.listMembers(ctx.db, id);
+}
+
+/**
+ * Adds a member, or gives one another role.
+ *
+ * @throws {Problem} invalid_request, organization_not_found, last_owner, too_many (200 members)
+ */
+export async function addMember(
+  ctx: Ctx,
+  given: { organizationId: string; user: string; role: string },
+  actor: string,
+): Promise<OrganizationMember> {
+  const user = parseUser(given.user);
+  const role = parseRole(given.role);
+  return ctx.db.transaction(async (tx) => {
+    const { id, members } = await lockMembers(tx, given.organizationId);
+    const known = members.find((member) => member.user === user);
+    // Also keeps the first member from being anything but an owner.
+    refuseOwnerless(members, { user, role });
+    if (known === undefined && members.length >= membersMax) throw new Problem("too_many");
+    const member = { user, role, createdAt: known?.createdAt ?? ctx.clock.now() };
+    await store.upsertMember(tx, id, member);
+    await ctx.audit.record(tx, {
+      actor,
+      action: "organization.member.add",
+      subject: id,
+      details: { user, role },
+    });
+    return member;
+  });
+}
+
+/** @throws {Problem} invalid_request, organization_not_found, member_not_found, last_owner */
+export async function removeMember(
+  ctx: Ctx,
+  given: { organizationId: string; user: string },
+  actor: string,
+): Promise<void> {
+  const user = parseUser(given.user);
+  await ctx.db.transaction(async (tx) => {
+    const { id, members } = await lockMembers(tx, given.organizationId);
+    if (members.every((member) => member.user !== user)) throw new Problem("member_not_found");
+    refuseOwnerless(members, { user, role: null });
+    await store.deleteMember(tx, id, user);
+    await ctx.audit.record(tx, {
+      actor,
+      action: "organization.member.remove",
+      subject: id,
+      details: { user },
+    });
+  });
+}
+
+async function lockMembers(
+  tx: Queryable,
+  organizationId: string,
+): Promise<{ id: string; members: OrganizationMember[] }> {
+  const id = parseId(organizationId);
+  if (id === null || !(await store.lockOrganization(tx, id)))
+    throw new Problem("organization_not_found");
+  return { id, members: await store.listMembers(tx, id) };
+}
+
+function refuseOwnerless(
+  members: readonly OrganizationMember[],
+  change: { user: string; role: Role | null },
+): void {
+  if (!keepsOwner(members, change)) throw new Problem("last_owner");
+}
+
+function parseUser(text: string): string {
+  return parseAddress(text) ?? refuse("user must be an address of 40 hex digits");
+}

@@ -1,0 +1,92 @@
+import type { Ctx } from "../platform/context.ts";
+
+/** Rows kept in memory for the hot path, at most {@link lifetimeMs} old and dropped as soon as they are announced as changed. */
+export interface RowCache<Row> extends Disposable {
+  /** The row, or null when there is none. Callers that ask at the same time share one statement. */
+  find(id: string): Promise<Row | null>;
+}
+
+export interface RowCacheOptions<Row> {
+  /** Its notifications carry the id of a changed row, in the transaction that changes it. */
+  readonly channel: string;
+  load(id: string): Promise<Row | null>;
+}
+
+const entriesMax = 10_000;
+/** Ids that do not exist are kept apart, so that a flood of invented ones cannot push out real rows. */
+const absentMax = 1_000;
+/** Notifications are hints: this bounds how long a lost one matters. */
+const lifetimeMs = 60_000;
+const absentLifetimeMs = 5_000;
+
+interface Entry<Row> {
+  readonly value: Promise<Row | null>;
+  readonly storedAtMs: number;
+  readonly lifetimeMs: number;
+}
+
+/** Opens a cache that follows its channel; after a gap in the notifications it starts empty. */
+export async function openRowCache<Row>(
+  ctx: Pick<Ctx, "clock" | "notifications">,
+  options: RowCacheOptions<Row>,
+): Promise<RowCache<Row>> {
+  const present = new Map<string, Entry<Row>>();
+  const absent = new Map<string, Entry<Row>>();
+  const loading = new Map<string, Promise<Row | null>>();
+  const unsubscribe = await ctx.notifications.subscribe(options.channel, (id) => {
+    for (const known of [present, absent, loading]) {
+      if (id === "") known.clear();
+      else known.delete(id);
+    }
+  });
+
+  const load = async (id: string): Promise<Row | null> => {
+    const value = options.load(id);
+    loading.set(id, value);
+    try {
+      const row = await value;
+      // A change announced since this read began has taken the entry away: the row may be old, so it is not kept.
+      if (loading.get(id) === value) {
+        const storedAtMs = ctx.clock.nowMs();
+        if (row === null)
+          keep(absent, absentMax, [id, { value, storedAtMs, lifetimeMs: absentLifetimeMs }]);
+        else keep(present, entriesMax, [id, { value, storedAtMs, lifetimeMs }]);
+      }
+      return row;
+    } finally {
+      if (loading.get(id) === value) loading.delete(id);
+    }
+  };
+
+  return {
+    find(id) {
+      const known = present.get(id) ?? absent.get(id);
+      if (known !== undefined && isFresh(known, ctx.clock.nowMs())) {
+        // The least recently used entry is the first of the map.
+        if (present.delete(id)) present.set(id, known);
+        return known.value;
+      }
+      present.delete(id);
+      absent.delete(id);
+      return loading.get(id) ?? load(id);
+    },
+    [Symbol.dispose]: unsubscribe,
+  };
+}
+
+function keep<Row>(
+  entries: Map<string, Entry<Row>>,
+  most: number,
+  [id, entry]: [string, Entry<Row>],
+): void {
+  entries.set(id, entry);
+  if (entries.size <= most) return;
+  const [oldest] = entries.keys();
+  if (oldest !== undefined) entries.delete(oldest);
+}
+
+/** A clock that was set back makes entries stale, not immortal. */
+function isFresh(entry: { storedAtMs: number; lifetimeMs: number }, nowMs: number): boolean {
+  const ageMs = nowMs - entry.storedAtMs;
+  return ageMs >= 0 && ageMs < entry.lifetimeMs;
+}

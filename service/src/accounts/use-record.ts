@@ -1,0 +1,58 @@
+import type { Ctx } from "../platform/context.ts";
+
+/** Remembers when secrets and keys were last used, off the path of the requests that use them. */
+export interface UseRecord extends AsyncDisposable {
+  /** Returns at once; written within seconds, at most once a minute for each id. */
+  note(id: string): void;
+  /** Writes what is noted; the next flush tries again what could not be written. */
+  flush(): Promise<void>;
+}
+
+export interface Use {
+  readonly id: string;
+  /** Unix seconds. */
+  readonly at: number;
+}
+
+const resolutionSeconds = 60;
+const flushMs = 5_000;
+/** Above this the record forgets when it last wrote an id, which costs a write too many and nothing else. */
+const idsMax = 10_000;
+
+/** Opens a record that writes with `save`. */
+export function openUseRecord(
+  ctx: Pick<Ctx, "clock" | "log">,
+  save: (uses: readonly Use[]) => Promise<void>,
+): UseRecord {
+  const noted = new Map<string, number>();
+  const written = new Map<string, number>();
+  let timer: NodeJS.Timeout | undefined;
+
+  const flush = async (): Promise<void> => {
+    clearTimeout(timer);
+    timer = undefined;
+    const uses = [...noted].map(([id, at]) => ({ id, at }));
+    if (uses.length === 0) return;
+    noted.clear();
+    try {
+      await save(uses);
+    } catch (error) {
+      for (const { id } of uses) written.delete(id);
+      ctx.log.warn({ err: error }, "the last use of secrets and keys could not be written");
+    }
+  };
+
+  return {
+    note(id) {
+      const now = ctx.clock.now();
+      if (now - (written.get(id) ?? -Infinity) < resolutionSeconds) return;
+      if (written.size >= idsMax) written.clear();
+      if (noted.size >= idsMax) return;
+      written.set(id, now);
+      noted.set(id, now);
+      timer ??= setTimeout(() => void flush(), flushMs).unref();
+    },
+    flush,
+    [Symbol.asyncDispose]: flush,
+  };
+}
