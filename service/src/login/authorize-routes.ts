@@ -60,7 +60,7 @@ function show(ctx: LoginContext, outcome: AuthorizeOutcome, { request, reply }: 
   const { attempt, client, cookies } = outcome;
   const view = viewOf(ctx, { attempt, client }, request.headers["accept-language"]);
   return reply
-    .headers({ ...pageHeaders({ formTargets: [formTargetOf(attempt.request.redirectUri)] }), "set-cookie": [...cookies] })
+    .headers({ ...pageHeaders({ formTargets: [attempt.request.redirectUri] }), "set-cookie": [...cookies] })
     .send(renderLoginPage(view));
 }
 
@@ -70,12 +70,6 @@ function leave(reply: FastifyReply, location: string, cookies: readonly string[]
     .code(303)
     .headers({ location, "cache-control": "no-store", "referrer-policy": "no-referrer", ...(cookies.length === 0 ? {} : { "set-cookie": [...cookies] }) })
     .send();
-}
-
-/** Chromium applies `form-action` to where a submitted form is redirected, so the client's origin or scheme belongs in it. */
-function formTargetOf(redirectUri: string): string {
-  const url = new URL(redirectUri);
-  return url.origin === "null" ? url.protocol : url.origin;
 }
 
 function pageRoutes(ctx: LoginContext, scope: Http): void {

@@ -1,0 +1,84 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { brotliCompressSync, gzipSync } from "node:zlib";
+
+/** A file of the pages. Its path holds a hash of its content, so it may be cached for ever. */
+export interface PageAsset {
+  readonly body: Buffer;
+  readonly gzip: Buffer;
+  readonly brotli: Buffer;
+  readonly contentType: string;
+  /** Quoted, as the header wants it (RFC 9110 section 8.8.3). */
+  readonly etag: string;
+}
+
+/** Paths of the files as pages name them. */
+export interface AssetPaths {
+  readonly style: string;
+  readonly noScriptStyle: string;
+  readonly script: string;
+  readonly encoder: string;
+  readonly icon: string;
+}
+
+const assetRoot = "/oauth2/assets/";
+const own = new URL("assets/", import.meta.url);
+
+const built = buildAssets();
+
+/** The files of the pages by absolute path; read and compressed once, when the service starts. */
+export function loadPageAssets(): ReadonlyMap<string, PageAsset> {
+  return built.assets;
+}
+
+export function assetPaths(): AssetPaths {
+  return built.paths;
+}
+
+function buildAssets(): { assets: ReadonlyMap<string, PageAsset>; paths: AssetPaths } {
+  const assets = new Map<string, PageAsset>();
+  const add = (name: string, contentType: string, text: string): string => {
+    const body = Buffer.from(text);
+    const hash = createHash("sha256").update(body).digest("base64url").slice(0, 16);
+    const path = `${assetRoot}${name.replace(".", `.${hash}.`)}`;
+    const [gzip, brotli] = [gzipSync(body, { level: 9 }), brotliCompressSync(body)];
+    assets.set(path, { body, gzip, brotli, contentType, etag: `"${hash}"` });
+    return path;
+  };
+  const script = "text/javascript; charset=utf-8";
+  const style = "text/css; charset=utf-8";
+  const encoder = add("qr.js", script, stripComments(readPackage("qr")));
+  const paths = {
+    encoder,
+    script: add("login.js", script, linkEncoder(stripComments(readOwn("login.js")), encoder)),
+    style: add("page.css", style, stripComments(readOwn("page.css"))),
+    noScriptStyle: add("no-script.css", style, stripComments(readOwn("no-script.css"))),
+    icon: add("icon.svg", "image/svg+xml", readOwn("icon.svg")),
+  };
+  return { assets, paths };
+}
+
+function readOwn(name: string): string {
+  return readFileSync(new URL(name, own), "utf8");
+}
+
+/** The library's own module as it was installed: its one file has no imports, so a browser can run it. */
+function readPackage(name: string): string {
+  return readFileSync(fileURLToPath(import.meta.resolve(name)), "utf8");
+}
+
+/** In the sources the script imports the package by its name, which the type checker knows; a browser needs the path. */
+function linkEncoder(script: string, encoder: string): string {
+  const linked = script.replace('from "qr"', `from "${encoder}"`);
+  if (linked === script) throw new Error("login.js no longer imports qr");
+  return linked;
+}
+
+/** A third of the sources is comments. Only whole lines go, licence notices (`/*!`) stay; a test runs what is left. */
+function stripComments(source: string): string {
+  return source
+    .replaceAll(/^[ \t]*\/\*(?!!)(?:(?!\*\/)[^])*\*\/[ \t]*\n/gm, "")
+    .replaceAll(/^[ \t]*\/\/.*\n/gm, "")
+    .replaceAll(/^[ \t]+/gm, "");
+}

@@ -1,0 +1,72 @@
+import { texts, type Locale, type TextKey } from "./page-texts.ts";
+
+/** Text that is HTML already. Only this file makes it, so nothing reaches a page unescaped. */
+export interface Markup {
+  readonly markup: string;
+}
+
+type Part = string | number | Markup | readonly Markup[] | null;
+
+/** Puts values into HTML, escaped for text and for quoted attributes alike; `null` leaves nothing. */
+export function html(parts: TemplateStringsArray, ...values: readonly Part[]): Markup {
+  let markup = parts[0] ?? "";
+  for (const [index, value] of values.entries()) markup += toMarkup(value) + (parts[index + 1] ?? "");
+  return { markup };
+}
+
+function toMarkup(value: Part): string {
+  if (value === null) return "";
+  if (typeof value === "string" || typeof value === "number") return escapeHtml(String(value));
+  return "markup" in value ? value.markup : value.map((each) => each.markup).join("");
+}
+
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+/** Controls, and the marks that turn the reading direction: a name could dress up as another one with them. */
+const misleading = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** The one place where foreign text becomes HTML. Misleading characters become U+FFFD. */
+export function escapeHtml(text: string): string {
+  return text.replaceAll(misleading, "\ufffd").replaceAll(/[&<>"']/g, (character) => entities[character] ?? "");
+}
+
+/** Takes over markup that our own code drew, such as `qrSvg`. */
+export function drawn(markup: string): Markup {
+  return { markup };
+}
+
+/** A text of the pages in one language, with its placeholders filled. */
+export function say(locale: Locale, key: TextKey, values: Readonly<Record<string, string | Markup>> = {}): Markup {
+  const [first = "", ...rest] = texts[locale][key].split("{");
+  let markup = escapeHtml(first);
+  for (const part of rest) {
+    const end = part.indexOf("}");
+    const value = values[part.slice(0, end)];
+    if (value === undefined) throw new Error(`text ${key} needs ${part.slice(0, end)}`);
+    markup += toMarkup(value) + escapeHtml(part.slice(end + 1));
+  }
+  return { markup };
+}
+
+/** A name that somebody else chose, kept from disturbing the text around it. */
+export function foreign(name: string): Markup {
+  return html`<bdi>${name}</bdi>`;
+}
+
+/** What a link of ours may never start with; a registered redirect URI may have a scheme of its own (RFC 8252). */
+const executable = /^\s*(?:javascript|data|vbscript|blob|file):/i;
+
+/**
+ * A link to an address that was checked when it was registered; this check is the second one.
+ *
+ * @throws {Error} for an address that would run in the page
+ */
+export function href(address: string): string {
+  if (executable.test(address.replaceAll(misleading, "").replaceAll(/[\t\n]/g, ""))) throw new Error("an address of a page must not be executable");
+  return address;
+}
