@@ -27,6 +27,12 @@ interface Call {
   form: URLSearchParams;
 }
 
+interface TokenAnswer {
+  status: number;
+  body: string;
+  location?: string;
+}
+
 /** Changes to what is signed; a member set to undefined is left out. */
 export interface Changes {
   claims?: Record<string, unknown>;
@@ -60,7 +66,7 @@ export async function openFakeIssuer() {
     discovery: {} as Record<string, unknown>,
     callback: {} as Record<string, string>,
     /** The next answers of the token endpoint, before it works again. */
-    tokenAnswers: [] as { status: number; body: string }[],
+    tokenAnswers: [] as TokenAnswer[],
     /** Members of the token response that differ. */
     tokenMembers: {} as Record<string, unknown>,
     refreshTokens: new Set<string>(),
@@ -195,11 +201,14 @@ async function token(
 ): Promise<void> {
   const { form } = request;
   const refusal = refuseClient(request) ?? refuseGrant(fake, form);
-  const planned =
-    fake.tokenAnswers.shift() ??
-    (refusal && { status: 400, body: JSON.stringify({ error: refusal }) });
+  const refused =
+    refusal === undefined ? undefined : { status: 400, body: JSON.stringify({ error: refusal }) };
+  const planned: TokenAnswer | undefined = fake.tokenAnswers.shift() ?? refused;
   if (planned !== undefined) {
-    response.writeHead(planned.status, { "content-type": "application/json" }).end(planned.body);
+    const { status, body, location } = planned;
+    response
+      .writeHead(status, { "content-type": "application/json", ...(location && { location }) })
+      .end(body);
     return;
   }
   const authorization = fake.authorizations.get(form.get("code") ?? "");
@@ -227,8 +236,11 @@ function refuseClient({ form, authorization }: TokenRequest): string | undefined
   const [id, secret] = Buffer.from(authorization.slice("Basic ".length), "base64")
     .toString()
     .split(":");
-  const decode = (part = "") => new URLSearchParams(`x=${part}`).get("x");
   return decode(id) === clientId && decode(secret) === clientSecret ? undefined : "invalid_client";
+}
+
+function decode(part = ""): string | null {
+  return new URLSearchParams(`x=${part}`).get("x");
 }
 
 function refuseGrant(fake: FakeIssuer, form: URLSearchParams): string | undefined {

@@ -1,0 +1,374 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { after, before, beforeEach, describe, test } from "node:test";
+
+import {
+  alice,
+  audience,
+  clientId,
+  clientSecret,
+  openFakeIssuer,
+  subject,
+  type FakeIssuer,
+} from "../test/fake-issuer.ts";
+import {
+  MerchantError,
+  openMerchant,
+  type Merchant,
+  type MerchantOptions,
+  type PendingLogin,
+} from "./index.ts";
+
+const redirectUri = "http://localhost:4001/callback";
+
+let fake: FakeIssuer;
+let merchant: Merchant;
+
+before(async () => {
+  fake = await openFakeIssuer();
+  merchant = open();
+});
+after(() => fake[Symbol.asyncDispose]());
+beforeEach(() => {
+  Object.assign(fake, {
+    discovery: {},
+    idToken: {},
+    callback: {},
+    refusal: undefined,
+    tokenMembers: {},
+    tokenAnswers: [],
+  });
+});
+
+const open = (options: Partial<MerchantOptions> = {}) =>
+  openMerchant({
+    issuer: fake.url,
+    clientId,
+    clientSecret,
+    redirectUri,
+    audience,
+    now: () => fake.now,
+    ...options,
+  });
+
+/** Plays the browser between start and finish: the URL with which it comes back. */
+async function visit(url: string): Promise<string> {
+  const response = await fetch(url, { redirect: "manual" });
+  return response.headers.get("location") ?? "";
+}
+
+async function logIn(who = merchant) {
+  const { url, ...pending } = await who.login.start();
+  return who.login.finish(await visit(url), pending);
+}
+
+test("a login starts with the request of the service document", async () => {
+  const { url, state, nonce, codeVerifier } = await merchant.login.start();
+  assert.ok(url.startsWith(`${fake.url}/oauth2/auth?`));
+  assert.deepEqual(Object.fromEntries(new URL(url).searchParams), {
+    client_id: clientId,
+    redirect_uri: redirectUri,
+    response_type: "code",
+    scope: "openid offline offline_access",
+    state,
+    nonce,
+    code_challenge: createHash("sha256").update(codeVerifier).digest("base64url"),
+    code_challenge_method: "S256",
+    audience,
+    prompt: "consent",
+    access_type: "offline",
+  });
+  assert.match(codeVerifier, /^[\w-]{43}$/);
+  const other = await merchant.login.start();
+  assert.equal(
+    new Set([state, nonce, codeVerifier, other.state, other.nonce, other.codeVerifier]).size,
+    6,
+  );
+});
+
+test("every wish of a login reaches the broker", async () => {
+  const state = "0123456789abcdefghijkl";
+  const { url } = await merchant.login.start({
+    scope: "openid business",
+    prompt: null,
+    state,
+    uiLocales: "de en",
+    acrValues: "urn:svc:acr:qr-near",
+    maxAge: 60,
+    loginHint: alice,
+  });
+  const query = new URL(url).searchParams;
+  assert.equal(query.get("scope"), "openid business");
+  assert.equal(query.has("prompt"), false);
+  assert.equal(query.get("state"), state);
+  assert.equal(query.get("ui_locales"), "de en");
+  assert.equal(query.get("acr_values"), "urn:svc:acr:qr-near");
+  assert.equal(query.get("max_age"), "60");
+  assert.equal(query.get("login_hint"), alice);
+  await assert.rejects(merchant.login.start({ state: "guessable" }), {
+    code: "configuration_invalid",
+    reason: "state",
+  });
+});
+
+test("a login ends with a verified identity and its tokens", async () => {
+  const login = await logIn();
+  assert.equal(login.user, alice);
+  assert.equal(login.subject, subject);
+  assert.equal(login.expiresAt, fake.now + 3600);
+  assert.equal(login.claims["acr"], "urn:svc:acr:qr-near");
+  assert.ok(login.refreshToken);
+  const { client_id: sentId, client_secret: sentSecret } = Object.fromEntries(
+    fake.calls.at(-1)?.form ?? [],
+  );
+  assert.equal(sentId ?? sentSecret, undefined, "the secret goes in the header alone");
+});
+
+test("a browser-only client proves itself by its verifier alone", async () => {
+  fake.idToken = { claims: { aud: "browser-client" } };
+  const options = {
+    issuer: fake.url,
+    clientId: "browser-client",
+    redirectUri,
+    now: () => fake.now,
+  };
+  const login = await logIn(openMerchant(options));
+  assert.equal(login.user, alice);
+});
+
+test("an API verifies the access token that the shop sends along", async () => {
+  const { accessToken } = await logIn();
+  const { user, scope } = await merchant.verifyAccessToken(accessToken, {
+    audience,
+    now: fake.now,
+  });
+  assert.equal(user, alice);
+  assert.ok(scope.includes("openid"));
+});
+
+describe("a callback is refused", () => {
+  let pending: PendingLogin;
+  let callbackUrl: URL;
+  beforeEach(async () => {
+    const { url, ...rest } = await merchant.login.start();
+    pending = rest;
+    callbackUrl = new URL(await visit(url));
+  });
+  const finish = () => merchant.login.finish(callbackUrl, pending);
+
+  test("with the state of another browser's login", async () => {
+    callbackUrl.searchParams.set("state", (await merchant.login.start()).state);
+    await assert.rejects(finish(), { code: "state_mismatch" });
+  });
+
+  test("without a state", async () => {
+    callbackUrl.searchParams.delete("state");
+    await assert.rejects(finish(), { code: "state_mismatch" });
+  });
+
+  test("when the pending login lost its nonce or its state", async () => {
+    await assert.rejects(merchant.login.finish(callbackUrl, { ...pending, nonce: "" }), {
+      code: "state_mismatch",
+    });
+    callbackUrl.searchParams.set("state", "");
+    await assert.rejects(merchant.login.finish(callbackUrl, { ...pending, state: "" }), {
+      code: "state_mismatch",
+    });
+  });
+
+  test("with the issuer of another broker, before the code goes anywhere", async () => {
+    const requests = fake.countOf("/oauth2/token");
+    callbackUrl.searchParams.set("iss", "https://evil.example");
+    await assert.rejects(finish(), { code: "issuer_mismatch" });
+    callbackUrl.searchParams.delete("iss");
+    await assert.rejects(finish(), { code: "issuer_mismatch" });
+    assert.equal(fake.countOf("/oauth2/token"), requests);
+  });
+
+  test("with one parameter twice", async () => {
+    callbackUrl.searchParams.append("code", "another");
+    await assert.rejects(finish(), { code: "callback_invalid", reason: "code" });
+  });
+
+  test("without a code", async () => {
+    callbackUrl.searchParams.delete("code");
+    await assert.rejects(finish(), { code: "callback_invalid", reason: "code" });
+  });
+
+  test("with the verifier of another login", async () => {
+    const { codeVerifier } = await merchant.login.start();
+    await assert.rejects(merchant.login.finish(callbackUrl, { ...pending, codeVerifier }), {
+      code: "grant_refused",
+    });
+  });
+
+  test("with the nonce of another login", async () => {
+    const { nonce } = await merchant.login.start();
+    const finished = merchant.login.finish(callbackUrl, { ...pending, nonce });
+    await assert.rejects(finished, { code: "token_refused", reason: "nonce" });
+  });
+
+  test("the second time", async () => {
+    await finish();
+    await assert.rejects(finish(), { code: "grant_refused" });
+  });
+
+  test("when the approval is older than was asked", async () => {
+    fake.idToken = { claims: { auth_time: fake.now - 3600 } };
+    await assert.rejects(merchant.login.finish(callbackUrl, { ...pending, maxAge: 60 }), {
+      reason: "auth_time",
+    });
+  });
+});
+
+describe("what the broker says at the callback has a code:", () => {
+  const rows: Record<string, string> = {
+    access_denied: "access_denied",
+    login_required: "login_required",
+    interaction_required: "login_required",
+    temporarily_unavailable: "issuer_unreachable",
+    invalid_target: "authorization_refused",
+    constructor: "authorization_refused",
+    "<script>": "authorization_refused",
+  };
+  for (const [refusal, code] of Object.entries(rows)) {
+    test(`${refusal} is ${code}`, async () => {
+      fake.refusal = refusal;
+      await assert.rejects(logIn(), (error) => {
+        assert.ok(error instanceof MerchantError);
+        assert.equal(error.code, code);
+        assert.ok(!error.message.includes("<"), "text of a URL does not reach the log");
+        return true;
+      });
+    });
+  }
+});
+
+const json = (status: number, body: unknown) => ({ status, body: JSON.stringify(body) });
+
+describe("what the token endpoint answers has a code:", () => {
+  const rows: Record<string, [answer: { status: number; body: string }, expected: object]> = {
+    "a used code": [json(400, { error: "invalid_grant" }), { code: "grant_refused" }],
+    "a wrong secret": [json(401, { error: "invalid_client" }), { code: "client_refused" }],
+    "any other refusal": [
+      json(400, { error: "invalid_target" }),
+      { code: "request_refused", reason: "invalid_target" },
+    ],
+    "a refusal without error": [{ status: 400, body: "<html>" }, { code: "response_invalid" }],
+    "a failure": [json(503, { error: "temporarily_unavailable" }), { code: "issuer_unreachable" }],
+    "an endless body": [{ status: 200, body: "x".repeat(300_000) }, { code: "issuer_unreachable" }],
+    "no JSON": [{ status: 200, body: "OK" }, { code: "response_invalid" }],
+    "a JSON array": [json(200, []), { code: "response_invalid" }],
+  };
+  for (const [name, [answer, expected]] of Object.entries(rows)) {
+    test(name, async () => {
+      fake.tokenAnswers.push(answer);
+      await assert.rejects(logIn(), expected);
+    });
+  }
+
+  const members: Record<string, unknown> = {
+    access_token: undefined,
+    id_token: "",
+    token_type: "DPoP",
+    expires_in: "3600",
+    refresh_token: 7,
+  };
+  for (const [name, value] of Object.entries(members)) {
+    test(`a bad ${name}`, async () => {
+      fake.tokenMembers = { [name]: value };
+      await assert.rejects(logIn(), { code: "response_invalid", reason: name });
+    });
+  }
+
+  test("no answer at all", async () => {
+    fake.discovery = { token_endpoint: "http://localhost:1/token" };
+    await assert.rejects(logIn(open()), { code: "issuer_unreachable" });
+  });
+});
+
+test("a redirect of the token endpoint is not followed, so the secret stays where it was sent", async () => {
+  fake.tokenAnswers.push({ status: 307, body: "", location: `${fake.url}/elsewhere` });
+  await assert.rejects(logIn(), { code: "issuer_unreachable" });
+  assert.equal(fake.countOf("/elsewhere"), 0);
+});
+
+test("a refresh brings new tokens for the same person", async () => {
+  const login = await logIn();
+  fake.now += 3000;
+  const fresh = await merchant.login.refresh(login.refreshToken ?? "", { subject: login.subject });
+  assert.equal(fresh.user, alice);
+  assert.equal(fresh.expiresAt, fake.now + 3600);
+  assert.notEqual(fresh.refreshToken, login.refreshToken);
+  const again = merchant.login.refresh(login.refreshToken ?? "", { subject: login.subject });
+  await assert.rejects(again, { code: "grant_refused" });
+});
+
+test("a refresh that answers for another person is refused", async () => {
+  const { refreshToken = "" } = await logIn();
+  fake.idToken = { claims: { sub: `svcid:0x${"e".repeat(40)}` } };
+  await assert.rejects(merchant.login.refresh(refreshToken, { subject }), {
+    code: "subject_changed",
+  });
+});
+
+test("userinfo names the person behind an access token", async () => {
+  const { accessToken } = await logIn();
+  assert.equal((await merchant.login.userinfo(accessToken)).subject, subject);
+  await assert.rejects(merchant.login.userinfo("expired"), { code: "access_token_refused" });
+});
+
+test("a revoked refresh token brings nothing", async () => {
+  const { refreshToken = "" } = await logIn();
+  await merchant.login.revoke(refreshToken);
+  await assert.rejects(merchant.login.refresh(refreshToken, { subject }), {
+    code: "grant_refused",
+  });
+});
+
+test("a logout leads to the broker, and back to the origin of the shop alone", async () => {
+  const idToken = "eyJ.eyJ.sig";
+  const url = await merchant.login.logoutUrl({
+    idToken,
+    postLogoutRedirectUri: "http://localhost:4001/",
+    state: "s",
+  });
+  assert.ok(url.startsWith(`${fake.url}/oauth2/sessions/logout?`));
+  assert.deepEqual(Object.fromEntries(new URL(url).searchParams), {
+    client_id: clientId,
+    id_token_hint: idToken,
+    post_logout_redirect_uri: "http://localhost:4001/",
+    state: "s",
+  });
+  const elsewhere = [
+    "https://evil.example/",
+    "//evil.example",
+    "http://localhost:4001@evil.example/",
+    "http://localhost:4001.evil.example/",
+    "http://localhost:4002/",
+    "https://localhost:4001/",
+    "javascript:alert(1)",
+    "/relative",
+    "",
+  ];
+  for (const postLogoutRedirectUri of elsewhere) {
+    await assert.rejects(merchant.login.logoutUrl({ idToken, postLogoutRedirectUri }), {
+      code: "redirect_refused",
+    });
+  }
+});
+
+test("options that cannot work are refused by name", () => {
+  const rows: [Partial<MerchantOptions>, string][] = [
+    [{ issuer: "http://broker.example" }, "issuer"],
+    [{ issuer: `${fake.url}/` }, "issuer"],
+    [{ issuer: "broker" }, "issuer"],
+    [{ redirectUri: "http://shop.example/callback" }, "redirectUri"],
+    [{ redirectUri: "https://shop.example/callback#x" }, "redirectUri"],
+    [{ clientId: "" }, "clientId"],
+    [{ clientSecret: "" }, "clientSecret"],
+  ];
+  for (const [options, reason] of rows) {
+    assert.throws(() => open(options), { code: "configuration_invalid", reason });
+  }
+});

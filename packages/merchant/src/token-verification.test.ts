@@ -1,0 +1,366 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+
+import {
+  exportSPKI,
+  importJWK,
+  SignJWT,
+  UnsecuredJWT,
+  type CryptoKey,
+  type JWTPayload,
+} from "jose";
+
+import {
+  audience,
+  alice,
+  clientId,
+  hashOf,
+  logoutEvent,
+  makeKey,
+  openFakeIssuer,
+  subject,
+  type Changes,
+  type FakeIssuer,
+} from "../test/fake-issuer.ts";
+import { MerchantError, openMerchant, type Merchant } from "./index.ts";
+
+const accessToken = "an-access-token";
+const business = {
+  id: `0x${"b".repeat(40)}`,
+  name: "Acme AG",
+  domain: "acme.example",
+  verified: true,
+  status: "active",
+};
+
+let fake: FakeIssuer;
+let merchant: Merchant;
+
+before(async () => {
+  fake = await openFakeIssuer();
+  merchant = openFor(fake);
+});
+after(() => fake[Symbol.asyncDispose]());
+
+const openFor = (issuer: FakeIssuer, now = () => issuer.now) =>
+  openMerchant({
+    issuer: issuer.url,
+    clientId,
+    redirectUri: "http://localhost:4001/callback",
+    now,
+  });
+
+const refused = (reason: string) => (error: unknown) => {
+  assert.ok(error instanceof MerchantError, String(error));
+  assert.equal(error.code, "token_refused", error.message);
+  assert.equal(error.reason, reason, error.message);
+  return true;
+};
+
+const idClaims = (): JWTPayload => ({
+  ...fake.idClaims(),
+  nonce: "n-1",
+  at_hash: hashOf(accessToken),
+});
+const signId = (changes?: Changes) => fake.sign("JWT", idClaims(), changes);
+const verifyId = (jwt: string) =>
+  merchant.verifyIdToken(jwt, { nonce: "n-1", accessToken, now: fake.now });
+
+const signAccess = (changes?: Changes) => fake.sign("at+jwt", fake.accessClaims(), changes);
+const verifyAccess = (jwt: string) => merchant.verifyAccessToken(jwt, { audience, now: fake.now });
+
+const signLogout = (changes?: Changes) => fake.sign("logout+jwt", fake.logoutClaims(), changes);
+const verifyLogout = (jwt: string) => merchant.login.verifyLogoutToken(jwt, { now: fake.now });
+
+/** One row per way in which an id token can be bad: what is changed, and the check that refuses it. */
+const badIdTokens: Record<
+  string,
+  { reason: string; change?: Changes; jwt?: () => Promise<string> | string }
+> = {
+  "no JWT at all": { reason: "form", jwt: () => "not.a.jwt" },
+  "an empty text": { reason: "form", jwt: () => "" },
+  "alg none": { reason: "typ", jwt: () => new UnsecuredJWT(idClaims()).encode() },
+  "alg none under the right typ and kid": {
+    reason: "alg",
+    jwt: async () => {
+      const [, claims] = (await signId()).split(".");
+      const header = Buffer.from(
+        JSON.stringify({ alg: "none", typ: "JWT", kid: "rsa-1" }),
+      ).toString("base64url");
+      return `${header}.${claims}.`;
+    },
+  },
+  "HS256 keyed with the public key": { reason: "alg", jwt: () => signWithPublicKey() },
+  "an algorithm that the broker does not announce": {
+    reason: "alg",
+    jwt: async () => signId({ key: { ...(await makeKey("rsa-1", "PS256")) } }),
+  },
+  "a signature by a key of the same name": {
+    reason: "signature",
+    jwt: async () => signId({ key: await makeKey("rsa-1") }),
+  },
+  "claims exchanged after signing": {
+    reason: "signature",
+    jwt: async () => {
+      const [header, , signature] = (await signId()).split(".");
+      const claims = Buffer.from(
+        JSON.stringify({ ...idClaims(), sub: `svcid:0x${"e".repeat(40)}` }),
+      );
+      return `${header}.${claims.toString("base64url")}.${signature}`;
+    },
+  },
+  "a kid that the broker does not know": {
+    reason: "kid",
+    jwt: async () => signId({ key: await makeKey("rsa-9") }),
+  },
+  "no kid": { reason: "kid", change: { header: { kid: undefined } } },
+  "an ES256 key named by an RS256 token": { reason: "kid", change: { header: { kid: "ec-1" } } },
+  "a critical header it does not understand": { reason: "form", jwt: () => withCriticalHeader() },
+  "an access token": { reason: "typ", jwt: () => fake.sign("at+jwt", fake.accessClaims()) },
+  "an access token for the client itself": {
+    reason: "typ",
+    jwt: () => fake.sign("at+jwt", { ...idClaims(), client_id: clientId }),
+  },
+  "a logout token": { reason: "typ", jwt: () => fake.sign("logout+jwt", fake.logoutClaims()) },
+  "no typ": { reason: "typ", change: { header: { typ: undefined } } },
+  "another issuer": { reason: "iss", change: { claims: { iss: "https://evil.example" } } },
+  "no issuer": { reason: "iss", change: { claims: { iss: undefined } } },
+  "another client": { reason: "aud", change: { claims: { aud: "other-client" } } },
+  "no audience": { reason: "aud", change: { claims: { aud: undefined } } },
+  "an empty audience": { reason: "aud", change: { claims: { aud: [] } } },
+  "several audiences and no azp": {
+    reason: "azp",
+    change: { claims: { aud: [clientId, "other"] } },
+  },
+  "several audiences and another azp": {
+    reason: "azp",
+    change: { claims: { aud: [clientId, "other"], azp: "other" } },
+  },
+  "another azp": { reason: "azp", change: { claims: { azp: "other" } } },
+  expired: { reason: "exp", change: { claims: { exp: 1_800_000_000 - 31 } } },
+  "no expiry": { reason: "exp", change: { claims: { exp: undefined } } },
+  "an expiry that is text": { reason: "exp", change: { claims: { exp: "1900000000" } } },
+  "issued in the future": { reason: "iat", change: { claims: { iat: 1_800_000_000 + 31 } } },
+  "no issue time": { reason: "iat", change: { claims: { iat: undefined } } },
+  "not valid yet": { reason: "nbf", change: { claims: { nbf: 1_800_000_000 + 31 } } },
+  "the nonce of another login": { reason: "nonce", change: { claims: { nonce: "n-2" } } },
+  "no nonce": { reason: "nonce", change: { claims: { nonce: undefined } } },
+  "the hash of another access token": {
+    reason: "at_hash",
+    change: { claims: { at_hash: hashOf("another") } },
+  },
+  "no hash of the access token": { reason: "at_hash", change: { claims: { at_hash: undefined } } },
+  "a sub without prefix": { reason: "sub", change: { claims: { sub: alice } } },
+  "a sub in mixed case": {
+    reason: "sub",
+    change: { claims: { sub: `svcid:${alice.replace("a11ce", "A11CE")}` } },
+  },
+  "a sub that is too short": { reason: "sub", change: { claims: { sub: "svcid:0x12" } } },
+  "a sub that is no text": { reason: "sub", change: { claims: { sub: 7 } } },
+  "no sub": { reason: "sub", change: { claims: { sub: undefined } } },
+  "a business login without a business": {
+    reason: "ext",
+    change: { claims: { ext: { login_type: "business" } } },
+  },
+  "a business whose identity is no address": {
+    reason: "ext",
+    change: { claims: { ext: { login_type: "business", business: { ...business, id: "0x1" } } } },
+  },
+};
+
+describe("an id token is refused with", () => {
+  for (const [fault, { reason, change, jwt }] of Object.entries(badIdTokens)) {
+    test(fault, async () => {
+      await assert.rejects(verifyId((await jwt?.()) ?? (await signId(change))), refused(reason));
+    });
+  }
+});
+
+describe("an id token is accepted", () => {
+  const rows: Record<string, Changes> = {
+    "when everything is right": {},
+    "with several audiences and the right azp": {
+      claims: { aud: [clientId, "other"], azp: clientId },
+    },
+    "thirty seconds around its times": {
+      claims: { iat: 1_800_000_029, nbf: 1_800_000_029, exp: 1_799_999_971 },
+    },
+  };
+  for (const [name, change] of Object.entries(rows)) {
+    test(name, async () => {
+      const token = await verifyId(await signId(change));
+      assert.equal(token.user, alice);
+      assert.equal(token.subject, subject);
+      assert.equal(token.business, undefined);
+    });
+  }
+
+  test("when an ES256 key signed it", async () => {
+    const [, key] = fake.keys;
+    assert.ok(key);
+    assert.equal((await verifyId(await signId({ key }))).user, alice);
+  });
+
+  test("with the business that the person acted for", async () => {
+    const ext = { login_type: "business", business: { ...business, id: `0x${"B".repeat(40)}` } };
+    assert.deepEqual((await verifyId(await signId({ claims: { ext } }))).business, business);
+  });
+});
+
+test("an approval older than maxAge is refused", async () => {
+  const jwt = await signId({ claims: { auth_time: fake.now - 91 } });
+  const verify = (maxAgeSeconds: number) =>
+    merchant.verifyIdToken(jwt, { maxAgeSeconds, now: fake.now });
+  await assert.rejects(verify(60), refused("auth_time"));
+  assert.equal((await verify(61)).user, alice);
+});
+
+describe("an access token", () => {
+  test("tells an API who calls, by which client, for what", async () => {
+    const token = await verifyAccess(await signAccess());
+    assert.equal(token.user, alice);
+    assert.equal(token.clientId, clientId);
+    assert.deepEqual(token.scope, ["openid", "offline", "offline_access"]);
+  });
+
+  const rows: Record<string, [reason: string, change: Changes]> = {
+    "is refused for another API": ["aud", { claims: { aud: ["https://other.example"] } }],
+    "is refused when it ended": ["exp", { claims: { exp: 1 } }],
+    "is refused when it is bound to a key": ["cnf", { claims: { cnf: { jkt: "x" } } }],
+    "is refused when no person is behind it": ["sub", { claims: { sub: clientId } }],
+    "is refused without a client": ["client_id", { claims: { client_id: undefined } }],
+    "is refused as an id token of the same audience": ["typ", { header: { typ: "JWT" } }],
+  };
+  for (const [name, [reason, change]] of Object.entries(rows)) {
+    test(name, async () => assert.rejects(verifyAccess(await signAccess(change)), refused(reason)));
+  }
+
+  test("is not verified for an API without a name", async () => {
+    const verification = merchant.verifyAccessToken(await signAccess(), {
+      audience: "",
+      now: fake.now,
+    });
+    await assert.rejects(verification, { code: "configuration_invalid", reason: "audience" });
+  });
+});
+
+describe("a logout token", () => {
+  test("names the person and the login that ended", async () => {
+    assert.deepEqual(await verifyLogout(await signLogout()), { sub: subject, sid: "sid-1" });
+    assert.deepEqual(await verifyLogout(await signLogout({ claims: { sub: undefined } })), {
+      sid: "sid-1",
+    });
+    assert.deepEqual(await verifyLogout(await signLogout({ claims: { sid: undefined } })), {
+      sub: subject,
+    });
+  });
+
+  const rows: Record<string, [reason: string, change: Changes]> = {
+    "is refused with a nonce": ["nonce", { claims: { nonce: "n-1" } }],
+    "is refused without its event": ["events", { claims: { events: {} } }],
+    "is refused with an event that is no object": [
+      "events",
+      { claims: { events: { [logoutEvent]: true } } },
+    ],
+    "is refused without jti": ["jti", { claims: { jti: undefined } }],
+    "is refused when it names nobody": ["sub", { claims: { sub: undefined, sid: undefined } }],
+    "is refused for a sub of another form": ["sub", { claims: { sub: 7 } }],
+    "is refused for another client": ["aud", { claims: { aud: "other" } }],
+    "is refused when it ended": ["exp", { claims: { exp: 1 } }],
+    "is refused without issue time": ["iat", { claims: { iat: undefined } }],
+    "is refused when it is an id token": ["typ", { header: { typ: "JWT" } }],
+  };
+  for (const [name, [reason, change]] of Object.entries(rows)) {
+    test(name, async () => assert.rejects(verifyLogout(await signLogout(change)), refused(reason)));
+  }
+});
+
+test("a new key is found at once, and made-up key names cause one request in thirty seconds", async () => {
+  await using other = await openFakeIssuer();
+  const own = openFor(other);
+  const verify = async (changes: Changes) =>
+    own.verifyIdToken(await other.sign("JWT", other.idClaims(), changes), { now: other.now });
+  const requests = () => other.countOf("/.well-known/jwks.json");
+
+  await verify({});
+  const next = await makeKey("rsa-2");
+  other.keys.push(next);
+  assert.equal((await verify({ key: next })).user, alice);
+  assert.equal(requests(), 2);
+
+  const forged = await makeKey("forged");
+  await Promise.all(
+    Array.from({ length: 10 }, () => assert.rejects(verify({ key: forged }), refused("kid"))),
+  );
+  assert.equal(requests(), 2);
+  other.now += 30;
+  await Promise.all(
+    Array.from({ length: 10 }, () => assert.rejects(verify({ key: forged }), refused("kid"))),
+  );
+  assert.equal(requests(), 3);
+});
+
+test("a key that the broker took back is refused ten minutes later", async () => {
+  await using other = await openFakeIssuer();
+  const own = openFor(other);
+  const verify = async () =>
+    own.verifyIdToken(await other.sign("JWT", other.idClaims()), { now: other.now });
+  await verify();
+  other.keys.shift();
+  other.now += 599;
+  await verify();
+  other.now += 1;
+  await assert.rejects(verify(), refused("kid"));
+});
+
+test("parallel verifications share one request for discovery and keys", async () => {
+  await using other = await openFakeIssuer();
+  const own = openFor(other);
+  const jwt = await other.sign("JWT", other.idClaims());
+  await Promise.all(Array.from({ length: 20 }, () => own.verifyIdToken(jwt, { now: other.now })));
+  assert.equal(other.countOf("/.well-known/openid-configuration"), 1);
+  assert.equal(other.countOf("/.well-known/jwks.json"), 1);
+});
+
+test("a discovery document of another issuer is refused", async () => {
+  await using other = await openFakeIssuer();
+  other.discovery = { issuer: "https://evil.example" };
+  const verification = openFor(other).verifyIdToken(await other.sign("JWT", other.idClaims()), {
+    now: other.now,
+  });
+  await assert.rejects(verification, { code: "issuer_mismatch" });
+});
+
+test("an endpoint that would send secrets in the clear is refused", async () => {
+  await using other = await openFakeIssuer();
+  for (const url of [
+    "http://broker.example/token",
+    "javascript:alert(1)",
+    "https://user:pass@broker.example",
+    7,
+  ]) {
+    other.discovery = { token_endpoint: url };
+    await assert.rejects(openFor(other).login.start(), {
+      code: "response_invalid",
+      reason: "token_endpoint",
+    });
+  }
+});
+
+async function signWithPublicKey(): Promise<string> {
+  const publicKey = await importJWK(
+    fake.keys[0]?.publicJwk as Parameters<typeof importJWK>[0],
+    "RS256",
+    { extractable: true },
+  );
+  const secret = Buffer.from(await exportSPKI(publicKey as CryptoKey));
+  return new SignJWT(idClaims())
+    .setProtectedHeader({ alg: "HS256", kid: "rsa-1", typ: "JWT" })
+    .sign(secret);
+}
+
+async function withCriticalHeader(): Promise<string> {
+  const [, claims, signature] = (await signId()).split(".");
+  const header = { alg: "RS256", kid: "rsa-1", typ: "JWT", crit: ["x"], x: 1 };
+  return `${Buffer.from(JSON.stringify(header)).toString("base64url")}.${claims}.${signature}`;
+}
