@@ -44,6 +44,7 @@ exec 3<&-
 wait "$child"
 status=$?
 kill -KILL "$watcher"
+wait "$watcher" 2>/dev/null
 exit "$status"
 `;
 

@@ -42,6 +42,7 @@ export class EmbeddedPostgresInUse extends Error {
 const user = "svc";
 const readyWithinMs = 120_000;
 const retryEveryMs = 50;
+const lockTriesMax = 10;
 /** How long a start waits for a server whose process was killed, to finish its shutdown. */
 const orphanTriesMax = 400;
 
@@ -88,17 +89,15 @@ export async function startEmbeddedPostgres(options: {
 }): Promise<EmbeddedPostgres> {
   const directory = await files.createDirectory(options.directory);
   const locks: DirectoryLock[] = [];
-  const lock = (path: string): void => {
-    const taken = lockDirectory(path);
-    if (taken === null) throw new EmbeddedPostgresInUse(options.directory);
-    locks.push(taken);
+  const lock = async (path: string): Promise<void> => {
+    locks.push(await takeLock(path));
   };
   const release = (): void => locks.forEach((each) => each.release());
   try {
-    lock(directory);
+    await lock(directory);
     const home = await files.chooseHome(directory, options.log);
     // A copy of the directory names the same home as the original.
-    if (home.directory !== directory) lock(home.directory);
+    if (home.directory !== directory) await lock(home.directory);
     const stalePid = await waitForOrphan(home, options.directory);
     await files.removeLeftovers(home);
     await removeSocket(home);
@@ -113,6 +112,16 @@ export async function startEmbeddedPostgres(options: {
     release();
     throw error;
   }
+}
+
+/** A process that was just killed may hold its lock for another moment. */
+async function takeLock(directory: string): Promise<DirectoryLock> {
+  for (let tries = 0; tries < lockTriesMax; tries += 1) {
+    const lock = lockDirectory(directory);
+    if (lock !== null) return lock;
+    await delay(retryEveryMs);
+  }
+  throw new EmbeddedPostgresInUse(directory);
 }
 
 /**
@@ -272,10 +281,10 @@ async function tryStart(
   }
 }
 
-const absentCodes = ["ENOENT", "ENOTDIR", "ECONNREFUSED"];
+const absentCodes = new Set(["ENOENT", "ENOTDIR", "ECONNREFUSED"]);
 
 /** cannot_connect_now, admin_shutdown, and connections that a stopping server drops. */
-const busyCodes = ["57P03", "57P01", "ECONNRESET", "EPIPE"];
+const busyCodes = new Set(["57P03", "57P01", "ECONNRESET", "EPIPE"]);
 
 /** `busy`: it is about to start or stop. @throws Error when it answers and refuses for another reason. */
 async function tryConnection(connection: Connection): Promise<"ready" | "busy" | "absent"> {
@@ -287,9 +296,9 @@ async function tryConnection(connection: Connection): Promise<"ready" | "busy" |
     return "ready";
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "none";
-    if (absentCodes.includes(code)) return "absent";
+    if (absentCodes.has(code)) return "absent";
     if (
-      busyCodes.includes(code) ||
+      busyCodes.has(code) ||
       (error instanceof Error && error.message.startsWith("Connection terminated"))
     )
       return "busy";
