@@ -22,7 +22,8 @@ export interface AssetPaths {
   readonly icon: string;
 }
 
-const assetRoot = "/oauth2/assets/";
+/** Every path of `loadPageAssets` is this and a name. */
+export const assetPrefix = "/oauth2/assets/";
 const own = new URL("assets/", import.meta.url);
 
 const built = buildAssets();
@@ -41,7 +42,7 @@ function buildAssets(): { assets: ReadonlyMap<string, PageAsset>; paths: AssetPa
   const add = (name: string, contentType: string, text: string): string => {
     const body = Buffer.from(text);
     const hash = createHash("sha256").update(body).digest("base64url").slice(0, 16);
-    const path = `${assetRoot}${name.replace(".", `.${hash}.`)}`;
+    const path = `${assetPrefix}${name.replace(".", `.${hash}.`)}`;
     const [gzip, brotli] = [gzipSync(body, { level: 9 }), brotliCompressSync(body)];
     assets.set(path, { body, gzip, brotli, contentType, etag: `"${hash}"` });
     return path;

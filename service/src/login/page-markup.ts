@@ -10,7 +10,8 @@ type Part = string | number | Markup | readonly Markup[] | null;
 /** Puts values into HTML, escaped for text and for quoted attributes alike; `null` leaves nothing. */
 export function html(parts: TemplateStringsArray, ...values: readonly Part[]): Markup {
   let markup = parts[0] ?? "";
-  for (const [index, value] of values.entries()) markup += toMarkup(value) + (parts[index + 1] ?? "");
+  for (const [index, value] of values.entries())
+    markup += toMarkup(value) + (parts[index + 1] ?? "");
   return { markup };
 }
 
@@ -28,11 +29,13 @@ const entities: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 /** Controls, and the marks that turn the reading direction: a name could dress up as another one with them. */
-const misleading = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const misleading = /[\p{Bidi_Control}\p{Zl}\p{Zp}]|(?![\t\n])\p{Cc}/gu;
 
 /** The one place where foreign text becomes HTML. Misleading characters become U+FFFD. */
 export function escapeHtml(text: string): string {
-  return text.replaceAll(misleading, "\ufffd").replaceAll(/[&<>"']/g, (character) => entities[character] ?? "");
+  return text
+    .replaceAll(misleading, "\ufffd")
+    .replaceAll(/[&<>"']/g, (character) => entities[character] ?? "");
 }
 
 /** Takes over markup that our own code drew, such as `qrSvg`. */
@@ -41,7 +44,11 @@ export function drawn(markup: string): Markup {
 }
 
 /** A text of the pages in one language, with its placeholders filled. */
-export function say(locale: Locale, key: TextKey, values: Readonly<Record<string, string | Markup>> = {}): Markup {
+export function say(
+  locale: Locale,
+  key: TextKey,
+  values: Readonly<Record<string, string | Markup>> = {},
+): Markup {
   const [first = "", ...rest] = texts[locale][key].split("{");
   let markup = escapeHtml(first);
   for (const part of rest) {
@@ -67,6 +74,7 @@ const executable = /^\s*(?:javascript|data|vbscript|blob|file):/i;
  * @throws {Error} for an address that would run in the page
  */
 export function href(address: string): string {
-  if (executable.test(address.replaceAll(misleading, "").replaceAll(/[\t\n]/g, ""))) throw new Error("an address of a page must not be executable");
+  if (executable.test(address.replaceAll(misleading, "").replaceAll(/[\t\n]/g, "")))
+    throw new Error("an address of a page must not be executable");
   return address;
 }

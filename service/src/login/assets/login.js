@@ -1,0 +1,313 @@
+// @ts-check
+/**
+ * The login page in the browser: draws each step's code, follows the login, and goes on with its outcome.
+ * Every text it shows is in the page already, in templates, so it knows no language. Without it the page works by forms.
+ */
+import { encodeQR } from "qr";
+
+/** @typedef {"waiting" | "claimed" | "approved" | "finished" | "failed"} Kind */
+/**
+ * What the service tells about the login. No authorization code travels here.
+ *
+ * @typedef {{ kind: Kind, digits?: string | null, identity?: string, failure?: string, contested?: boolean,
+ *   canRestart?: boolean, location?: string }} Status
+ */
+/**
+ * @typedef {{ loginId: string, conn: string, nowMs: number, expiresAt: number, isStatic: boolean, firstStep: number,
+ *   macs: string[], kind: Kind }} Page
+ */
+
+const stepMs = 4000;
+const quietZone = 4;
+/** The service answers a long poll after 25 s. */
+const answerTimeoutMs = 40_000;
+const retryMsMax = 10_000;
+/** After the end by our clock, the service may need a moment until its own says so. */
+const endChecksMax = 5;
+const endCheckMs = 2000;
+const order = ["waiting", "claimed", "approved", "finished", "failed"];
+
+const root = find(document, "[data-login]");
+/** @type {Page} */
+const page = JSON.parse(root.dataset["login"] ?? "");
+const path = `/oauth2/login/${page.loginId}`;
+const clockOffsetMs = page.nowMs - arrivedMs();
+
+/** @type {Kind} */
+let kind = page.kind;
+let shownStep = -1;
+/** @type {EventSource | null} */
+let stream = null;
+let streamFaults = 0;
+/** The poll whose answers count; a poll that nobody needs any more ends with its next answer. */
+let polling = { isOver: true };
+
+if (kind === "approved") void finish();
+else {
+  follow();
+  tick();
+}
+document.addEventListener("visibilitychange", () => (document.hidden ? unfollow() : wake()));
+addEventListener("pagehide", unfollow);
+addEventListener("pageshow", (event) => {
+  if (event.persisted) wake();
+});
+
+// The time, and the code that belongs to it.
+
+/** When the first byte of the page came: that is as near to `nowMs` as this machine can say. */
+function arrivedMs() {
+  const [navigation] = performance.getEntriesByType("navigation");
+  const isTimed = navigation instanceof PerformanceNavigationTiming && navigation.responseStart > 0;
+  return isTimed ? performance.timeOrigin + navigation.responseStart : Date.now();
+}
+
+function serverNowMs() {
+  return Date.now() + clockOffsetMs;
+}
+
+/** Once a second while the login is open: the time left, and the next code when its step comes. */
+function tick() {
+  if (isEnded()) return;
+  const leftMs = page.expiresAt * 1000 - serverNowMs();
+  showTimeLeft(leftMs);
+  if (kind === "waiting" && !page.isStatic) drawStep(Math.floor(serverNowMs() / stepMs));
+  if (leftMs <= 0) void expire();
+  else setTimeout(tick, 1000 - (serverNowMs() % 1000));
+}
+
+/** @param {number} leftMs */
+function showTimeLeft(leftMs) {
+  const element = root.querySelector("[data-left]");
+  if (!(element instanceof HTMLElement)) return;
+  const seconds = Math.max(0, Math.ceil(leftMs / 1000));
+  find(element, "[data-time]").textContent =
+    `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+  element.hidden = false;
+}
+
+/** @param {number} step */
+function drawStep(step) {
+  const mac = page.macs[step - page.firstStep];
+  if (step === shownStep || mac === undefined) return;
+  shownStep = step;
+  const session = encodeURIComponent(`${page.loginId}.${step}.${mac}`);
+  const text = `svc:login?sess=${session}&conn=${encodeURIComponent(page.conn)}&type=callback`;
+  const code = find(root, "[data-qr]");
+  const matrix = encodeQR(text, "raw", { ecc: "low", border: quietZone });
+  code.dataset["qr"] = text;
+  find(code, "svg").setAttribute("viewBox", `0 0 ${matrix.length} ${matrix.length}`);
+  find(code, "path").setAttribute("d", pathOf(matrix));
+}
+
+/**
+ * The path that `qrSvg` of the service draws.
+ *
+ * @param {boolean[][]} matrix
+ */
+function pathOf(matrix) {
+  let drawn = "";
+  for (const [y, modules] of matrix.entries()) {
+    let end = -1;
+    for (let x = 0; x < modules.length; x++) {
+      if (!modules[x]) continue;
+      const start = x;
+      while (modules[x + 1]) x++;
+      drawn += end < 0 ? `M${start} ${y}.5` : `m${start - end} 0`;
+      end = x + 1;
+      drawn += `h${end - start}`;
+    }
+  }
+  return drawn;
+}
+
+/** The time is up by our clock; the service is asked first, because it may have been approved in the last moment. */
+async function expire() {
+  for (let check = 0; check < endChecksMax && !isEnded(); check++) {
+    const status = await ask("").catch(() => null);
+    if (status === null) break;
+    apply(status);
+    if (!isEnded()) await pause(endCheckMs);
+  }
+  if (!isEnded()) apply({ kind: "failed", failure: "expired" });
+}
+
+// What happens to the login.
+
+/** A stream holds a connection, of which a browser has six for all its tabs: only a page in view keeps one. */
+function follow() {
+  if (stream !== null || isEnded() || document.hidden) return;
+  if (streamFaults >= 2) {
+    void poll();
+    return;
+  }
+  stream = new EventSource(`${path}/events`);
+  stream.addEventListener("message", (event) => {
+    streamFaults = 0;
+    showOffline(false);
+    apply(JSON.parse(event.data));
+  });
+  stream.addEventListener("error", () => {
+    streamFaults++;
+    if (streamFaults < 2 && stream?.readyState !== EventSource.CLOSED) return;
+    streamFaults = 2;
+    unfollow();
+    follow();
+  });
+}
+
+function unfollow() {
+  stream?.close();
+  stream = null;
+  polling.isOver = true;
+}
+
+/** The page is in view again, perhaps after a visit to the wallet. */
+function wake() {
+  unfollow();
+  if (isEnded()) return;
+  if (kind === "waiting" && !page.isStatic) drawStep(Math.floor(serverNowMs() / stepMs));
+  void ask("").then(apply, () => {});
+  follow();
+}
+
+async function poll() {
+  polling.isOver = true;
+  const round = (polling = { isOver: false });
+  let retryMs = 500;
+  while (!round.isOver && !isEnded()) {
+    try {
+      const status = await ask(`?after=${kind}`);
+      retryMs = 500;
+      showOffline(false);
+      if (!round.isOver) apply(status);
+    } catch {
+      showOffline(true);
+      await pause(retryMs);
+      retryMs = Math.min(2 * retryMs, retryMsMax);
+    }
+  }
+}
+
+/**
+ * @param {string} query empty for an answer at once
+ * @returns {Promise<Status>}
+ */
+async function ask(query) {
+  const response = await fetch(`${path}/status${query}`, {
+    headers: { accept: "application/json" },
+    cache: "no-store",
+    signal: AbortSignal.timeout(answerTimeoutMs),
+  });
+  // The service has forgotten this login, or this browser is not the one that began it.
+  if (response.status === 404 || response.status === 403)
+    return { kind: "failed", failure: "over" };
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  return response.json();
+}
+
+/** @param {Status} status */
+function apply(status) {
+  if (isEnded()) return;
+  if (status.contested) find(root, "[data-contested]").hidden = false;
+  if (order.indexOf(status.kind) <= order.indexOf(kind)) return;
+  kind = status.kind;
+  if (isEnded()) unfollow();
+  if (kind === "claimed") showClaimed(status);
+  else if (kind === "approved") void finish();
+  else if (status.location !== undefined) location.replace(status.location);
+  else showFailed(status);
+}
+
+function isEnded() {
+  return order.indexOf(kind) >= order.indexOf("approved");
+}
+
+/** @param {Status} status */
+function showClaimed({ digits, identity }) {
+  const hasNumber = typeof digits === "string";
+  const panel = templateOf(hasNumber ? "claimed-number" : "claimed");
+  find(panel, "[data-identity]").textContent = identity ?? "";
+  if (hasNumber) {
+    const number = find(panel, "[data-digits]");
+    number.removeAttribute("data-digits");
+    number.setAttribute("data-code", "");
+    number.textContent = digits;
+  }
+  show(panel);
+}
+
+/** @param {Partial<Status>} status */
+function showFailed({ failure = "over", canRestart = true }) {
+  const panel = templateOf(failure);
+  if (!canRestart) panel.querySelector("[data-form=restart]")?.remove();
+  show(panel);
+}
+
+/** The code comes in this answer alone, to the browser that holds the cookie. */
+async function finish() {
+  show(templateOf("approved"));
+  for (const waitMs of [0, 1000, 3000]) {
+    await pause(waitMs);
+    const response = await fetch(`${path}/finish`, {
+      method: "POST",
+      headers: { accept: "application/json" },
+    }).catch(() => null);
+    if (response?.ok) return location.replace((await response.json()).location);
+    if (response !== null && response.status < 500) return giveUp();
+  }
+}
+
+async function giveUp() {
+  const status = await ask("").catch(() => null);
+  if (status?.location !== undefined) location.replace(status.location);
+  else showFailed(status?.kind === "failed" ? status : {});
+}
+
+// The page.
+
+/**
+ * @param {string} name
+ * @returns {DocumentFragment}
+ */
+function templateOf(name) {
+  const template =
+    document.querySelector(`template[data-for="${name}"]`) ??
+    document.querySelector("template[data-for=over]");
+  if (!(template instanceof HTMLTemplateElement)) throw new Error(`no template ${name}`);
+  return document.importNode(template.content, true);
+}
+
+/** @param {DocumentFragment} panel */
+function show(panel) {
+  const place = find(root, "[data-state]");
+  const hadFocus = place.contains(document.activeElement);
+  showOffline(false);
+  place.replaceChildren(panel);
+  const spoken = [...place.querySelectorAll("h2, .number, .identity, h2 ~ p:not(.hint, .back)")];
+  find(document, "[data-status]").textContent = [...new Set(spoken)]
+    .map((element) => element.textContent)
+    .join(" ");
+  if (hadFocus) find(place, "h2").focus();
+}
+
+/** @param {boolean} isOffline */
+function showOffline(isOffline) {
+  find(root, "[data-offline]").hidden = !isOffline;
+}
+
+/**
+ * @param {ParentNode} parent
+ * @param {string} selector
+ * @returns {HTMLElement}
+ */
+function find(parent, selector) {
+  const element = parent.querySelector(selector);
+  if (element === null) throw new Error(`no ${selector}`);
+  return /** @type {HTMLElement} */ (element);
+}
+
+/** @param {number} ms */
+function pause(ms) {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,26 @@
+import type { LoginView } from "./page-view.ts";
+import { foreign, href, html, say, type Markup } from "./page-markup.ts";
+
+/** A button that works without a script. */
+export function loginForm(
+  view: LoginView,
+  {
+    action,
+    label,
+    look,
+  }: { action: "show-code" | "continue" | "restart"; label: Markup; look?: "quiet" },
+): Markup {
+  return html`<form
+    method="post"
+    action="/oauth2/login/${view.loginId}/${action}"
+    data-form="${action}"
+  >
+    <button class="button${look === undefined ? null : html` ${look}`}">${label}</button>
+  </form>`;
+}
+
+/** The way on that every state has: the client is told `access_denied`. */
+export function backLink(view: LoginView, look: "text" | "button" = "text"): Markup {
+  const label = say(view.locale, "back", { client: foreign(view.clientName) });
+  return html`<p class="back"><a${look === "button" ? html` class="button"` : null} href="${href(view.backUrl)}">${label}</a></p>`;
+}

@@ -1,0 +1,73 @@
+import { backLink, loginForm } from "./login-forms.ts";
+import type { LoginFailure, LoginView } from "./page-view.ts";
+import { foreign, html, say, type Markup } from "./page-markup.ts";
+import type { TextKey } from "./page-texts.ts";
+
+/**
+ * After the claim. With `digits` the person carries them to the wallet (decisions section 2, rule 4); empty ones make the
+ * form that the script fills in, which has no `[data-code]` yet.
+ */
+export function renderClaimed(
+  view: LoginView,
+  { digits, identity }: { digits: string | null; identity: string },
+): Markup {
+  const { locale } = view;
+  const hasNumber = digits !== null;
+  return html`<h2 tabindex="-1">${say(locale, hasNumber ? "numberTitle" : "confirmTitle")}</h2>
+    ${digits === null ? html`<p class="pulse" aria-hidden="true"></p>` : html`<p class="number" ${digits === "" ? "data-digits" : "data-code"}>${digits}</p>`}
+    <p class="identity">
+      ${say(locale, "claimedBy", { identity: html`<code data-identity>${identity}</code>` })}
+    </p>
+    <p>${say(locale, hasNumber ? "numberHint" : "confirmHint")}</p>
+    ${carryOn(view)} ${backLink(view)}`;
+}
+
+/** Where no script watches for the approval, the person says when it is done. */
+function carryOn(view: LoginView): Markup {
+  const label = say(view.locale, "continue");
+  const button = html`<p class="hint">${say(view.locale, "approvedContinue")}</p>
+    ${loginForm(view, { action: "continue", label })}`;
+  return view.isStatic ? button : html`<noscript>${button}</noscript>`;
+}
+
+/** The script takes the code at once; the button is for when it cannot. */
+export function renderApproved(view: LoginView): Markup {
+  const { locale, clientName } = view;
+  return html`<h2 tabindex="-1">${say(locale, "approvedTitle")}</h2>
+    <p>${say(locale, "approvedHint", { client: foreign(clientName) })}</p>
+    ${loginForm(view, { action: "continue", label: say(locale, "continue") })}`;
+}
+
+const outcomes: Readonly<Record<LoginFailure, readonly [title: TextKey, hint: TextKey]>> = {
+  expired: ["expiredTitle", "expiredHint"],
+  wrong_number: ["wrongNumberTitle", "wrongNumberHint"],
+  declined: ["declinedTitle", "declinedHint"],
+  not_started: ["notStartedTitle", "notStartedHint"],
+  other_browser: ["otherBrowserTitle", "otherBrowserHint"],
+  restarted: ["restartedTitle", "restartedHint"],
+};
+
+export function renderFailed(
+  view: LoginView,
+  { failure, canRestart }: { failure: LoginFailure; canRestart: boolean },
+): Markup {
+  const [title, hint] = outcomes[failure];
+  const mayRestart = canRestart && failure !== "restarted";
+  return ended(view, { title, hint, mayRestart });
+}
+
+/** The login went on without this page, so there is nothing to start again. */
+export function renderOver(view: LoginView): Markup {
+  return ended(view, { title: "overTitle", hint: "overHint", mayRestart: false });
+}
+
+function ended(
+  view: LoginView,
+  { title, hint, mayRestart }: { title: TextKey; hint: TextKey; mayRestart: boolean },
+): Markup {
+  const { locale } = view;
+  return html`<h2 tabindex="-1">${say(locale, title)}</h2>
+    <p>${say(locale, hint)}</p>
+    ${mayRestart ? loginForm(view, { action: "restart", label: say(locale, "startAgain") }) : null}
+    ${backLink(view, mayRestart ? "text" : "button")}`;
+}

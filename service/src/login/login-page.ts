@@ -1,0 +1,178 @@
+import { qrSvg } from "../platform/qr-svg.ts";
+import { connectionOf, qrLink, stepAt } from "./attempt.ts";
+import { renderApproved, renderClaimed, renderFailed, renderOver } from "./login-outcome.ts";
+import { backLink, loginForm } from "./login-forms.ts";
+import { loginFailures, type LoginView } from "./page-view.ts";
+import { assetPaths } from "./page-assets.ts";
+import { renderPage } from "./page-layout.ts";
+import { drawn, foreign, href, html, say, type Markup } from "./page-markup.ts";
+
+/**
+ * The QR page of decisions section 2. It works without its script; with it the code rotates and the outcome comes by
+ * itself. Hooks for tools: `[data-qr]` (one element while waiting), `a[data-same-device]`, `[data-code]` after the claim.
+ *
+ * @throws {Error} when `backUrl` or `sameDeviceLink` could run in the page
+ */
+export function renderLoginPage(view: LoginView): string {
+  const isOver = view.state.kind === "failed" || view.state.kind === "finished";
+  return renderPage({
+    locale: view.locale,
+    title: say(view.locale, "title", { client: view.clientName }),
+    head: isOver ? html`` : scripts(view),
+    body: html`<main class="card login" ${isOver ? null : pageData(view)}>
+        <header>
+          <h1>${say(view.locale, "title", { client: foreign(view.clientName) })}</h1>
+          ${requester(view)}
+        </header>
+        <section class="panel" data-panel>
+          <p class="notice" role="alert" data-contested${view.contested ? null : html` hidden`}>
+            ${say(view.locale, "contested")}
+          </p>
+          <div data-state>${statePanel(view)}</div>
+          <p class="notice" data-offline hidden>${say(view.locale, "offline")}</p>
+        </section>
+        <footer>
+          <p>
+            ${say(view.locale, "host", { host: html`<strong>${new URL(view.base).host}</strong>` })}
+          </p>
+        </footer>
+      </main>
+      <p class="unseen" role="status" data-status></p>
+      ${isOver ? null : templates(view)}`,
+  });
+}
+
+/** Who asks, and for what. The domain is the only thing about the requester that somebody checked. */
+function requester(view: LoginView): Markup {
+  const { locale, clientDomain } = view;
+  const badge =
+    clientDomain === null
+      ? html`<p class="badge unverified">${say(locale, "unverified")}</p>`
+      : html`<p class="badge verified">
+          ${say(locale, "verified", { domain: html`<strong>${foreign(clientDomain)}</strong>` })}
+        </p>`;
+  return html`${badge}
+    <div class="receives">
+      <p>${say(locale, "receives", { client: foreign(view.clientName) })}</p>
+      <ul>
+        ${receivedThings(view).map((thing) => html`<li>${thing}</li>`)}
+      </ul>
+    </div>`;
+}
+
+function receivedThings({ locale, scopes, isBusiness }: LoginView): Markup[] {
+  const known = new Set(["openid", "offline", "offline_access", "business"]);
+  return [
+    say(locale, "receivesIdentity"),
+    ...(isBusiness ? [say(locale, "receivesBusiness")] : []),
+    ...(scopes.some((scope) => scope.startsWith("offline")) ? [say(locale, "receivesStay")] : []),
+    ...scopes.filter((scope) => !known.has(scope)).map((scope) => html`<code>${scope}</code>`),
+  ];
+}
+
+function statePanel(view: LoginView): Markup {
+  const { state } = view;
+  if (state.kind === "waiting") return renderWaiting(view);
+  if (state.kind === "claimed") return renderClaimed(view, state);
+  if (state.kind === "finished") return renderOver(view);
+  return state.kind === "approved" ? renderApproved(view) : renderFailed(view, state);
+}
+
+function renderWaiting(view: LoginView): Markup {
+  const { locale } = view;
+  return html`<div class="ways">
+      <div class="way scan">
+        <h2 tabindex="-1">${say(locale, "scanTitle")}</h2>
+        ${renderCode(view)}
+        <p class="left" role="timer" data-left hidden>
+          ${say(locale, "timeLeft", { time: html`<span data-time></span>` })}
+        </p>
+        ${view.isStatic ? staticButtons(view) : showCode(view)}
+      </div>
+      <p class="or"><span>${say(locale, "or")}</span></p>
+      <div class="way same">
+        <a class="button" data-same-device href="${href(view.sameDeviceLink)}"
+          >${say(locale, "sameDevice")}</a
+        >
+        <p class="hint">${say(locale, "sameDeviceHint")}</p>
+      </div>
+    </div>
+    ${backLink(view)}`;
+}
+
+/** The current code is in the HTML, so it is there before any script and where none runs. */
+function renderCode(view: LoginView): Markup {
+  const text = codeText(view);
+  return html`<div
+      class="qr${view.isStatic ? "" : " live"}"
+      role="img"
+      aria-label="${say(view.locale, "qrLabel")}"
+      data-qr="${text}"
+    >
+      ${drawn(qrSvg(text))}
+    </div>
+    <p class="hint${view.isStatic ? "" : " live"}">
+      ${say(view.locale, view.isStatic ? "staticHint" : "scanHint")}
+    </p>`;
+}
+
+function codeText(view: LoginView): string {
+  const step = view.isStatic ? view.firstStep : stepAt(view.nowMs / 1000);
+  const index = Math.min(Math.max(step - view.firstStep, 0), view.macs.length - 1);
+  const mac = view.macs[index] ?? "";
+  return qrLink(view.base, { loginId: view.loginId, step: view.firstStep + index, mac });
+}
+
+function showCode(view: LoginView): Markup {
+  return html`<noscript>
+    <p>${say(view.locale, "noScript")}</p>
+    ${loginForm(view, { action: "show-code", label: say(view.locale, "showCode") })}
+  </noscript>`;
+}
+
+function staticButtons(view: LoginView): Markup {
+  return html`<div class="buttons">
+    ${loginForm(view, { action: "continue", label: say(view.locale, "continue") })}
+    ${loginForm(view, { action: "restart", label: say(view.locale, "newCode"), look: "quiet" })}
+  </div>`;
+}
+
+/** The code must not look current where no script renews it: that style hides what needs one. */
+function scripts(view: LoginView): Markup {
+  const { script, encoder, noScriptStyle } = assetPaths();
+  const stale = view.state.kind === "waiting" && !view.isStatic;
+  return html`<link rel="modulepreload" href="${encoder}" />
+    <script type="module" src="${script}"></script>
+    ${stale ? html`<noscript><link rel="stylesheet" href="${noScriptStyle}" /></noscript>` : null}`;
+}
+
+/** What the script works with. It is data in an attribute, because the policy allows nothing inline. */
+function pageData(view: LoginView): Markup {
+  const { loginId, nowMs, expiresAt, isStatic, firstStep, macs, state } = view;
+  const data = {
+    loginId,
+    conn: connectionOf(view.base, "qr", loginId),
+    nowMs,
+    expiresAt,
+    isStatic,
+    firstStep,
+    macs: state.kind === "waiting" ? macs : [],
+    kind: state.kind,
+  };
+  return html` data-login="${JSON.stringify(data)}"`;
+}
+
+/** The other states of the page in its language, for the script to show. They hold no secret and no `[data-code]`. */
+function templates(view: LoginView): Markup {
+  const states: [string, Markup][] = [
+    ["claimed", renderClaimed(view, { digits: null, identity: "" })],
+    ["claimed-number", renderClaimed(view, { digits: "", identity: "" })],
+    ["approved", renderApproved(view)],
+    ["over", renderOver(view)],
+    ...loginFailures.map((failure): [string, Markup] => [
+      failure,
+      renderFailed(view, { failure, canRestart: true }),
+    ]),
+  ];
+  return html`${states.map(([name, panel]) => html`<template data-for="${name}">${panel}</template>`)}`;
+}

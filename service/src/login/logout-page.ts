@@ -1,0 +1,53 @@
+import { renderNotice } from "./page-layout.ts";
+import { foreign, html, say } from "./page-markup.ts";
+import type { Locale, TextKey } from "./page-texts.ts";
+
+/** A logout that nobody proved to be the client's: the person decides (OpenID Connect RP-Initiated Logout section 2). */
+export interface LogoutView {
+  readonly locale: Locale;
+  /** Where the answer goes, with `hidden` and the member `decision` = `logout` | `stay`. */
+  readonly action: string;
+  readonly hidden: Readonly<Record<string, string>>;
+  readonly clientName: string | null;
+  /** Short form of the identity, or null where there is no session. */
+  readonly identity: string | null;
+}
+
+export function renderLogoutPage(view: LogoutView): string {
+  const { locale, clientName, identity } = view;
+  const asks =
+    clientName === null
+      ? say(locale, "logoutAskUnknown")
+      : say(locale, "logoutAsk", { client: foreign(clientName) });
+  const hidden = Object.entries(view.hidden).map(
+    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`,
+  );
+  return renderNotice({
+    locale,
+    title: say(locale, "logoutTitle"),
+    body: html`<p>${asks}</p>
+      ${identity === null ? null : html`<p>${say(locale, "logoutIdentity", { identity: html`<code>${identity}</code>` })}</p>`}
+      <form class="buttons" method="post" action="${view.action}">
+        ${hidden}
+        <button class="button" name="decision" value="logout">${say(locale, "logOut")}</button>
+        <button class="button quiet" name="decision" value="stay">${say(locale, "stay")}</button>
+      </form>`,
+  });
+}
+
+export function renderLoggedOutPage(view: { readonly locale: Locale }): string {
+  return renderDone(view.locale, "loggedOutTitle");
+}
+
+/** The answer to `decision=stay`. */
+export function renderStayedPage(view: { readonly locale: Locale }): string {
+  return renderDone(view.locale, "stayedTitle");
+}
+
+function renderDone(locale: Locale, title: TextKey): string {
+  return renderNotice({
+    locale,
+    title: say(locale, title),
+    body: html`<p>${say(locale, "closePage")}</p>`,
+  });
+}

@@ -1,0 +1,44 @@
+import { assetPaths } from "./page-assets.ts";
+import { html, type Markup } from "./page-markup.ts";
+import type { Locale } from "./page-texts.ts";
+
+export interface PageParts {
+  readonly locale: Locale;
+  readonly title: Markup;
+  /** More elements of the head. */
+  readonly head?: Markup;
+  readonly body: Markup;
+}
+
+/** The frame of every page. There is nothing inline in it: the policy of `pageHeaders` would refuse it. */
+export function renderPage({ locale, title, head, body }: PageParts): string {
+  const paths = assetPaths();
+  return html`<!doctype html>
+    <html lang="${locale}">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <meta name="robots" content="noindex" />
+        <title>${title}</title>
+        <link rel="icon" type="image/svg+xml" href="${paths.icon}" />
+        <link rel="stylesheet" href="${paths.style}" />
+        ${head ?? null}
+      </head>
+      <body>
+        ${body}
+      </body>
+    </html> `.markup;
+}
+
+/** A page that says one thing in a narrow card: errors and logout. */
+export function renderNotice({ locale, title, body }: PageParts): string {
+  return renderPage({
+    locale,
+    title,
+    body: html`<main class="card narrow">
+      <h1>${title}</h1>
+      ${body}
+    </main>`,
+  });
+}
