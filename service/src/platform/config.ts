@@ -125,6 +125,14 @@ export const settings = {
     parse: whole(2, 200),
     description: "Size of the connection pool of one process.",
   }),
+  chainRpcUrl: setting({
+    env: "CHAIN_RPC_URL",
+    unit: "URL",
+    fallback: null,
+    parse: text,
+    description: "JSON-RPC of a chain to settle on. Unset: the embedded chain.",
+    secret: true,
+  }),
   masterKeys: setting({
     env: "MASTER_KEY",
     unit: "hex",
@@ -296,7 +304,7 @@ export const settings = {
 
 type Parsed = { [K in keyof typeof settings]: ReturnType<(typeof settings)[K]["parse"]> };
 type Derived = "baseUrl" | "dataDirectory" | "metricsPort" | "walletOrigin" | "limitLoopback";
-type Optional = "databaseUrl" | "masterKeys";
+type Optional = "chainRpcUrl" | "databaseUrl" | "masterKeys";
 
 /** The configuration of one process: parsed once, frozen, every member documented in {@link settings}. */
 export type Config = Readonly<Omit<Parsed, Optional> & { [K in Optional]: Parsed[K] | null }>;
