@@ -1,5 +1,5 @@
 import type { Ctx } from "../platform/context.ts";
-import { equalBytes } from "../platform/mac.ts";
+import { equalBytes, mac } from "../platform/mac.ts";
 import { Problem } from "../platform/problems.ts";
 import {
   type ApiKey,
@@ -50,7 +50,7 @@ export async function openApiKeys(ctx: Ctx): Promise<ApiKeys> {
     const known = presented === null ? null : await cache.find(presented.id);
     if (presented === null || known === null) throw new Problem("apikey_invalid");
     // The MAC covers the prefix too, so the environment cannot be changed; another installation has another key.
-    if (!equalBytes(known.mac, ctx.keys.mac("api-key", presented.text)))
+    if (!equalBytes(known.mac, mac(ctx.keys.hmac("api-key"), presented.text)))
       throw new Problem("apikey_invalid");
     uses.note(presented.id);
     return [presented, known];

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Problem } from "../platform/problems.ts";
+import {
+  isVerified,
+  liesUnder,
+  parseDomain,
+  proofLifetimeSeconds,
+  proofNeeded,
+  proofOf,
+} from "./client-domain.ts";
+
+const isRefused = (error: unknown): boolean =>
+  error instanceof Problem && error.reason === "invalid_request";
+
+void test("a domain counts as verified for seven days from the last proof", () => {
+  const proved = { proof: "required", provedAt: 1_000 } as const;
+  assert.equal(isVerified(proved, 1_000), true);
+  assert.equal(isVerified(proved, 1_000 + proofLifetimeSeconds - 1), true);
+  assert.equal(isVerified(proved, 1_000 + proofLifetimeSeconds), false);
+  assert.equal(isVerified({ proof: "required", provedAt: null }, 1_000), false);
+});
+
+void test("only a developer's own machine needs no proof, and only in dev", () => {
+  assert.equal(isVerified({ proof: "waived", provedAt: null }, 0), true);
+  assert.equal(proofNeeded("localhost:3000", "dev"), "waived");
+  assert.equal(proofNeeded("localhost:3000", "production"), "required");
+  assert.equal(proofNeeded("localhost.example.com", "dev"), "required");
+});
+
+void test("public host names are taken as they are", () => {
+  for (const name of [
+    "example.com",
+    "shop.example.co.uk",
+    "xn--bcher-kva.example",
+    "a.b.c.example.org",
+  ])
+    assert.equal(parseDomain(name, "production"), name);
+});
+
+for (const name of [
+  "",
+  "Example.com",
+  "example",
+  "example.com.",
+  "example.com:443",
+  "https://example.com",
+  "example.com/",
+  "bücher.example",
+  "-a.example.com",
+  "a..example.com",
+  "127.0.0.1",
+  "[::1]",
+  "shop.local",
+  "shop.internal",
+  "co.uk",
+  "com.au",
+  "github.io",
+  "vercel.app",
+  "*.example.com",
+  "user@example.com",
+  `${"a".repeat(64)}.example.com`,
+]) {
+  void test(`"${name.slice(0, 30)}" is refused as a domain`, () => {
+    assert.throws(() => parseDomain(name, "dev"), isRefused);
+    assert.throws(() => parseDomain(name, "production"), isRefused);
+  });
+}
+
+void test("localhost with an optional port is a domain in dev alone", () => {
+  for (const name of ["localhost", "localhost:1", "localhost:65535"]) {
+    assert.equal(parseDomain(name, "dev"), name);
+    assert.throws(() => parseDomain(name, "production"), isRefused);
+  }
+  for (const name of ["localhost:0", "localhost:65536", "localhost:", "localhost:080", "LOCALHOST"])
+    assert.throws(() => parseDomain(name, "dev"), isRefused);
+});
+
+void test("a host lies under a domain at a label, not in the middle of one", () => {
+  assert.equal(liesUnder("example.com", "example.com"), true);
+  assert.equal(liesUnder("a.b.example.com", "example.com"), true);
+  assert.equal(liesUnder("evilexample.com", "example.com"), false);
+  assert.equal(liesUnder("example.com.evil.org", "example.com"), false);
+});
+
+void test("the proof is a TXT record or a file with the same line", () => {
+  assert.deepEqual(proofOf({ domain: "shop.example.com", proofToken: "abc" }), {
+    txtName: "_svc-challenge.shop.example.com",
+    url: "https://shop.example.com/.well-known/svc-domain-proof",
+    content: "svc-domain-proof=abc",
+  });
+});

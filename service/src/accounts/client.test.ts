@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { createHash, generateKeyPairSync } from "node:crypto";
+import { test } from "node:test";
+import { Problem } from "../platform/problems.ts";
+import {
+  checkClientSettings,
+  clientDefaults,
+  type ClientPolicy,
+  type ClientSettings,
+  matchSecret,
+} from "./client.ts";
+
+const policy: ClientPolicy = {
+  profile: "production",
+  ownHosts: ["id.example.net"],
+  domain: "example.com",
+};
+const settings: ClientSettings = {
+  ...clientDefaults,
+  name: "Shop",
+  authenticationMethod: "client_secret_basic",
+  redirectUris: ["https://example.com/callback"],
+  audiences: ["https://api.example.com", "urn:example:api", "reports"],
+};
+const jwk = generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey.export({ format: "jwk" });
+
+void test("by default numbers are matched and PKCE is required", () => {
+  const checked = checkClientSettings(settings, policy);
+  assert.equal(checked.numberMatching, true);
+  assert.equal(checked.pkceRequired, true);
+  assert.equal(checked.dpopRequired, false);
+  assert.equal(checked.idTokenAlgorithm, "RS256");
+});
+
+void test("optional PKCE is refused in production and possible in dev", () => {
+  const optional = { ...settings, pkceRequired: false };
+  assert.throws(() => checkClientSettings(optional, policy), /pkceRequired/);
+  assert.equal(checkClientSettings(optional, { ...policy, profile: "dev" }).pkceRequired, false);
+});
+
+const refused: Record<string, Partial<ClientSettings>> = {
+  "an empty name": { name: " " },
+  "a name of two lines": { name: "Shop\nBank" },
+  "a name that turns the reading direction": { name: "Shop\u202Eknab" },
+  "a name of 101 characters": { name: "a".repeat(101) },
+  "an audience with a space": { audiences: ["my api"] },
+  "an audience with a fragment": { audiences: ["https://api.example.com#a"] },
+  "an empty audience": { audiences: [""] },
+  "an audience twice": { audiences: ["a", "a"] },
+  "21 audiences": { audiences: Array.from({ length: 21 }, (_each, at) => `a${at}`) },
+  "keys that its type does not use": { jwksUri: "https://example.com/jwks.json" },
+  "a logout address on this service": { backchannelLogoutUri: "https://id.example.net/logout" },
+  "a logout address in a private network": { backchannelLogoutUri: "https://10.0.0.1/logout" },
+  "a logout address without TLS": { backchannelLogoutUri: "http://example.com/logout" },
+  "a return after logout to elsewhere": { postLogoutRedirectUris: ["https://evil.example/"] },
+  "private_key_jwt without keys": { authenticationMethod: "private_key_jwt" },
+  "private_key_jwt with keys twice": {
+    authenticationMethod: "private_key_jwt",
+    jwks: { keys: [{ ...jwk, kty: "EC", alg: "ES256", crv: "P-256" }] },
+    jwksUri: "https://example.com/jwks.json",
+  },
+  "keys fetched from a private network": {
+    authenticationMethod: "private_key_jwt",
+    jwksUri: "https://db.internal/jwks.json",
+  },
+};
+for (const [name, change] of Object.entries(refused)) {
+  void test(`a client with ${name} is refused`, () => {
+    assert.throws(
+      () => checkClientSettings({ ...settings, ...change }, policy),
+      (error) => error instanceof Problem && error.reason === "invalid_request",
+    );
+  });
+}
+
+void test("addresses that this service calls are kept in the form that was checked", () => {
+  const checked = checkClientSettings(
+    { ...settings, backchannelLogoutUri: "https://EXAMPLE.com/a/../logout" },
+    policy,
+  );
+  assert.equal(checked.backchannelLogoutUri, "https://example.com/logout");
+});
+
+void test("either live secret is recognised, and nothing else", () => {
+  const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();
+  const client = {
+    secrets: [
+      { id: "old", sha256: sha256("one") },
+      { id: "new", sha256: sha256("two") },
+    ],
+  };
+  assert.equal(matchSecret(client, "one"), "old");
+  assert.equal(matchSecret(client, "two"), "new");
+  assert.equal(matchSecret(client, "three"), null);
+  assert.equal(matchSecret(client, ""), null);
+  assert.equal(matchSecret({ secrets: [] }, "one"), null);
+});
