@@ -42,6 +42,10 @@ export interface RequestObject {
   redirect_host?: string;
   /** OAuth scopes of a login, else empty. */
   scopes: readonly string[];
+  /** Of a login: how surely wallet and browser belong together, as the broker sees it (`urn:svc:acr:..`). */
+  acr?: string;
+  /** Of a login: whether the approval must carry the digits that the page shows; absent counts as true. */
+  number_matching?: boolean;
   purpose?: string;
   /** Unix seconds. */
   iat: number;
@@ -127,6 +131,7 @@ function readRequestObject(claims: unknown): RequestObject {
     optional: names(claims, "optional"),
     ...destination(claims, action),
     scopes: names(claims, "scopes"),
+    ...loginTerms(claims, action),
     ...(purpose === undefined ? {} : { purpose }),
     iat: seconds(claims, "iat"),
     exp: seconds(claims, "exp"),
@@ -143,6 +148,22 @@ function subjectMatter(
     throw new ObjectRefused(`${other} does not belong to a ${action}`);
   const value = text(claims, own);
   return own === "sess" ? { sess: value } : { id: value };
+}
+
+function loginTerms(
+  claims: Record<string, unknown>,
+  action: Action,
+): Pick<RequestObject, "acr" | "number_matching"> {
+  if (action !== "login") return {};
+  const acr = optionalText(claims, "acr");
+  const isMatched = claims["number_matching"];
+  if (isMatched !== undefined && typeof isMatched !== "boolean") {
+    throw new ObjectRefused("number_matching is not a boolean");
+  }
+  return {
+    ...(acr === undefined ? {} : { acr }),
+    ...(isMatched === undefined ? {} : { number_matching: isMatched }),
+  };
 }
 
 function destination(

@@ -14,6 +14,7 @@ import {
   secondsMember,
   signatureMember,
   textMember,
+  within,
 } from "./results/members.ts";
 import type { Members, ResultFault } from "./results/members.ts";
 import { infosMember } from "./results/infos.ts";
@@ -222,12 +223,12 @@ function readSignatureResult(members: Members): SignatureResult {
 
 function readBusiness(members: unknown): BusinessPart {
   if (!isRecord(members)) throw new ResultRefused("business", "is not an object");
-  return {
+  return within("business", () => ({
     address: addressMember(members, "address"),
     epoch: countMember(members, "epoch"),
     validUntil: secondsMember(members, "validUntil"),
     approval: signatureMember(members, "approval"),
-  };
+  }));
 }
 
 const refusalReasons: readonly string[] = [

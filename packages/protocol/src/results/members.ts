@@ -109,6 +109,17 @@ export function countMember(members: Members, name: string): number {
   return value;
 }
 
+/** Reads the members of an inner object, whose faults name it. */
+export function within<T>(at: string, read: () => T): T {
+  try {
+    return read();
+  } catch (refusal) {
+    if (!(refusal instanceof ResultRefused)) throw refusal;
+    const { member, reason } = refusal.fault;
+    throw new ResultRefused(member === null ? at : `${at}.${member}`, reason);
+  }
+}
+
 function lowerHex(text: string): Hex {
   return `0x${text.slice(2).toLowerCase()}`;
 }

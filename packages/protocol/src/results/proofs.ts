@@ -2,7 +2,14 @@ import { isFieldName } from "../attributes.ts";
 import type { FieldName } from "../attributes.ts";
 import { isHexOf, isRecord } from "../encoding.ts";
 import type { Hex32 } from "../encoding.ts";
-import { ResultRefused, hashMember, optionalMember, secondsMember, textMember } from "./members.ts";
+import {
+  ResultRefused,
+  hashMember,
+  optionalMember,
+  secondsMember,
+  textMember,
+  within,
+} from "./members.ts";
 import type { Members } from "./members.ts";
 
 /**
@@ -35,7 +42,7 @@ export function proofsMember(members: Members, name: string): readonly AccessPro
 
 function readProof(entry: unknown, at: string): AccessProof {
   if (!isRecord(entry)) throw new ResultRefused(at, "is not an object");
-  try {
+  return within(at, () => {
     const field = textMember(entry, "field");
     if (!isFieldName(field)) throw new ResultRefused("field", "is not a field of the catalogue");
     return {
@@ -46,10 +53,7 @@ function readProof(entry: unknown, at: string): AccessProof {
       proof: siblingsOf(optionalMember(entry, "proof")),
       ...openingOf(optionalMember(entry, "opening")),
     };
-  } catch (refusal) {
-    if (!(refusal instanceof ResultRefused)) throw refusal;
-    throw new ResultRefused(`${at}.${refusal.fault.member ?? ""}`, refusal.fault.reason);
-  }
+  });
 }
 
 function siblingsOf(value: unknown): readonly Hex32[] {
@@ -66,5 +70,7 @@ function siblingsOf(value: unknown): readonly Hex32[] {
 function openingOf(value: unknown): { opening?: { data: string; pepper: Hex32 } } {
   if (value === undefined) return {};
   if (!isRecord(value)) throw new ResultRefused("opening", "is not an object");
-  return { opening: { data: textMember(value, "data"), pepper: hashMember(value, "pepper") } };
+  return within("opening", () => ({
+    opening: { data: textMember(value, "data"), pepper: hashMember(value, "pepper") },
+  }));
 }

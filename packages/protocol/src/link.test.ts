@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import * as fc from "fast-check";
+
+import vectors from "../vectors/links.json" with { type: "json" };
+import { buildLink, linkLengthMax, parseLink, returnTypeOf, universalLinkOf } from "./link.ts";
+import { anyLink } from "../tools/generated-links.ts";
+
+test("every good link of the vectors reads as it says and is written back in its one spelling", () => {
+  for (const { link, parsed, built } of vectors.good) {
+    const read = parseLink(link);
+    assert.deepEqual(read, parsed, link);
+    assert.ok(!("refused" in read));
+    assert.equal(buildLink(read), built ?? link);
+  }
+});
+
+test("every bad link of the vectors is refused for the parameter at fault", () => {
+  for (const { link, parameter } of vectors.bad) {
+    const read = parseLink(link);
+    assert.ok("refused" in read, `accepted: ${link}`);
+    assert.equal(read.refused.parameter, parameter, `${link} -> ${read.refused.reason}`);
+    assert.match(read.refused.reason, /^\S/);
+  }
+});
+
+test("a link of every action reads back as it was built", () => {
+  fc.assert(
+    fc.property(anyLink, (link) => {
+      assert.deepEqual(parseLink(buildLink(link)), link);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test("no text makes the parser throw", () => {
+  const texts = fc.oneof(
+    fc.string({ unit: "binary" }),
+    fc.string({ unit: "binary" }).map((rest) => `svc:${rest}`),
+    fc
+      .tuple(fc.constantFrom(...vectors.bad, ...vectors.good), fc.string())
+      .map(([{ link }, rest]) => link + rest),
+  );
+  fc.assert(
+    fc.property(texts, (text) => {
+      assert.equal(typeof parseLink(text), "object");
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test("a valid link with one stretch replaced is read or refused, never thrown at", () => {
+  const cut = fc.record({
+    link: anyLink,
+    at: fc.nat(),
+    length: fc.nat(8),
+    put: fc.string({ maxLength: 8 }),
+  });
+  fc.assert(
+    fc.property(cut, ({ link, at, length, put }) => {
+      const text = buildLink(link);
+      const from = at % text.length;
+      const read = parseLink(text.slice(0, from) + put + text.slice(from + length));
+      assert.ok("refused" in read || parseLink(buildLink(read)));
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test("a link longer than 128 KiB is refused as a whole, one as long is read", () => {
+  const start = "svc:sign?data=";
+  const digits = "0".repeat(linkLengthMax - start.length);
+  assert.ok(!("refused" in parseLink(start + digits)));
+  assert.deepEqual(parseLink(`${start}${digits}00`), {
+    refused: { parameter: null, reason: `is longer than ${linkLengthMax} characters` },
+  });
+});
+
+test("types that nest or multiply beyond measure are refused in bounded time", () => {
+  const nested = "[".repeat(30_000) + "]".repeat(30_000);
+  const read = parseLink(
+    `svc:td?dl=1&td=${encodeURIComponent('{"A":[{"name":"a","type":"A[]"}]}')}&data=${encodeURIComponent(`{"domain":{},"primaryType":"A","message":{"a":`)}${nested}%7D%7D`,
+  );
+  assert.ok("refused" in read);
+  assert.equal(read.refused.parameter, "data");
+});
+
+test("the builder refuses a link that the parser would not read, naming the parameter", () => {
+  assert.throws(() => buildLink({ action: "login", session: "", returnType: "qr" }), /sess/);
+  assert.throws(
+    () =>
+      buildLink({
+        action: "login",
+        session: "a",
+        connection: "javascript:x",
+        returnType: "app-link",
+      }),
+    /conn/,
+  );
+  assert.throws(
+    () => buildLink({ action: "login", session: "\ud800", returnType: "qr" }),
+    TypeError,
+  );
+});
+
+test("a callback without a connection is shown as qr", () => {
+  assert.equal(returnTypeOf({ action: "sign", data: "0x00", returnType: "callback" }), "qr");
+  assert.equal(
+    returnTypeOf({
+      action: "sign",
+      data: "0x00",
+      connection: "https://a.example/",
+      returnType: "callback",
+    }),
+    "callback",
+  );
+});
+
+test("the universal link carries the link in its fragment", () => {
+  const link = buildLink({ action: "login", session: "a,b", returnType: "qr" });
+  const url = new URL(universalLinkOf("https://wallet.example", link));
+  assert.equal(url.pathname, "/l");
+  assert.equal(url.hash.slice(1), link);
+});

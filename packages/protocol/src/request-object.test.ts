@@ -1,0 +1,217 @@
+import assert from "node:assert/strict";
+import { generateKeyPairSync, sign } from "node:crypto";
+import { test } from "node:test";
+
+import { JwsFault, verifyEs256Jws } from "./jws.ts";
+import type { EcPublicJwk } from "./jws.ts";
+import type { Link } from "./link.ts";
+import { REQUEST_OBJECT_TYP, checkRequestObject, originOfConnection } from "./request-object.ts";
+
+const pair = generateKeyPairSync("ec", { namedCurve: "P-256" });
+const jwk = { ...pair.publicKey.export({ format: "jwk" }), kid: "k1" } as EcPublicJwk;
+const other = generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey.export({
+  format: "jwk",
+}) as EcPublicJwk;
+
+const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+function compactOf(header: object, payload: unknown): string {
+  const input = `${encode(header)}.${encode(payload)}`;
+  const signature = sign("sha256", Buffer.from(input), {
+    key: pair.privateKey,
+    dsaEncoding: "ieee-p1363",
+  });
+  return `${input}.${signature.toString("base64url")}`;
+}
+const header = { alg: "ES256", typ: REQUEST_OBJECT_TYP, kid: "k1" };
+
+test("a genuine token gives its header and claims, by one key or out of a set", () => {
+  for (let round = 0; round < 20; round += 1) {
+    const compact = compactOf(header, { round });
+    assert.deepEqual(verifyEs256Jws(compact, jwk, { typ: REQUEST_OBJECT_TYP }), {
+      header,
+      payload: { round },
+    });
+    assert.deepEqual(verifyEs256Jws(compact, { keys: [{ ...other, kid: "k0" }, jwk] }).payload, {
+      round,
+    });
+  }
+});
+
+test("a token that is not genuine or not plain is refused", () => {
+  const compact = compactOf(header, { a: 1 });
+  const [head = "", body = "", tail = ""] = compact.split(".");
+  const last = tail.at(-1) ?? "";
+  const spare = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  const respelled = tail.slice(0, -1) + (spare[spare.indexOf(last) + 1] ?? "");
+  const bad: [string, string][] = [
+    ["empty", ""],
+    ["two parts", `${head}.${body}`],
+    ["four parts", `${compact}.x`],
+    ["another payload", `${head}.${encode({ a: 2 })}.${tail}`],
+    ["another header", `${encode({ ...header, x: 1 })}.${body}.${tail}`],
+    ["padding", `${compact}=`],
+    ["another spelling of the signature", `${head}.${body}.${respelled}`],
+    ["no signature", `${head}.${body}.`],
+    ["zero signature", `${head}.${body}.${Buffer.alloc(64).toString("base64url")}`],
+    ["alg none", compactOf({ ...header, alg: "none" }, {})],
+    ["alg HS256", compactOf({ ...header, alg: "HS256" }, {})],
+    ["no typ", compactOf({ alg: "ES256" }, {})],
+    ["crit", compactOf({ ...header, crit: ["b64"] }, {})],
+    ["b64", compactOf({ ...header, b64: false }, {})],
+    ["a key of its own", compactOf({ ...header, jwk: other }, {})],
+    ["a list as payload", compactOf(header, [])],
+    ["too long", compactOf(header, { text: "x".repeat(70_000) })],
+  ];
+  for (const [what, token] of bad) assert.throws(() => verifyEs256Jws(token, jwk), JwsFault, what);
+  assert.throws(() => verifyEs256Jws(compact, other), JwsFault);
+  assert.throws(() => verifyEs256Jws(compact, jwk, { typ: "at+jwt" }), JwsFault);
+});
+
+test("a key that is no P-256 point, or not the one the token names, verifies nothing", () => {
+  const compact = compactOf(header, {});
+  assert.throws(() => verifyEs256Jws(compact, { ...jwk, x: jwk.y }), JwsFault);
+  assert.throws(() => verifyEs256Jws(compact, { ...jwk, crv: "P-384" }), JwsFault);
+  assert.throws(() => verifyEs256Jws(compact, { ...jwk, x: "AA" }), JwsFault);
+  assert.throws(() => verifyEs256Jws(compact, { keys: [] }), JwsFault);
+  assert.throws(() => verifyEs256Jws(compact, { keys: [{ ...jwk, kid: "k2" }] }), JwsFault);
+  assert.throws(() => verifyEs256Jws(compact, { keys: [jwk, jwk] }), JwsFault);
+});
+
+const now = 1_800_000_000;
+const brokers = ["https://id.example"];
+const from = "0x00000000000000000000000000000000000000a1" as const;
+const loginId = "AAAAAAAAAAAAAAAAAAAAAA";
+const loginLink: Link = {
+  action: "login",
+  session: `${loginId}.7.BBBBBBBBBBBBBBBBBBBBBA`,
+  connection: "https://id.example/w/l/1",
+  returnType: "callback",
+};
+const loginClaims = {
+  iss: "https://id.example",
+  aud: "svc-wallet",
+  action: "login",
+  sess: loginLink.session,
+  client_name: "Shop",
+  domain: "shop.example",
+  from,
+  required: [],
+  optional: [],
+  redirect_host: "shop.example",
+  scopes: ["openid"],
+  iat: now,
+  exp: now + 120,
+};
+const requestLink: Link = {
+  action: "request",
+  connection: "https://id.example/w/o/1",
+  from,
+  deadline: now + 600,
+  attributes: ["full-name", "email"],
+  id: "ref-1",
+  returnType: "callback",
+};
+const { sess: _sess, redirect_host: _host, ...rest } = loginClaims;
+const requestClaims = {
+  ...rest,
+  action: "request",
+  id: "ref-1",
+  required: ["NAME_PARENT_FIELD"],
+  optional: ["EMAIL"],
+  callback_host: "hooks.example",
+  scopes: [],
+  purpose: "Open an account",
+};
+
+test("a request object that agrees with the link counts, and unknown claims are dropped", () => {
+  assert.deepEqual(
+    checkRequestObject({ ...loginClaims, jti: "x" }, { link: loginLink, brokers, now }),
+    loginClaims,
+  );
+  assert.deepEqual(
+    checkRequestObject(requestClaims, { link: requestLink, brokers, now }),
+    requestClaims,
+  );
+});
+
+test("the object of a login may name the login id, and a client without a verified domain an empty one", () => {
+  const claims = { ...loginClaims, sess: loginId, domain: "" };
+  assert.deepEqual(checkRequestObject(claims, { link: loginLink, brokers, now }), claims);
+});
+
+test("the object of a login may tell how near the browser is and whether digits are asked", () => {
+  const claims = { ...loginClaims, acr: "urn:svc:acr:qr", number_matching: false };
+  assert.deepEqual(checkRequestObject(claims, { link: loginLink, brokers, now }), claims);
+});
+
+test("the object of an offer names the fields that its link does not", () => {
+  const claims = { ...requestClaims, required: ["BUSINESS_LEI"], optional: ["BUSINESS_DUNS"] };
+  const link: Link = { ...requestLink, attributes: ["business"] };
+  assert.deepEqual(checkRequestObject(claims, { link, brokers, now }), claims);
+});
+
+const refusals: [string, Link, Record<string, unknown>, RegExp][] = [
+  ["an issuer that is no broker", loginLink, { iss: "https://evil.example" }, /^iss/],
+  ["an issuer with a slash", loginLink, { iss: "https://id.example/" }, /^iss/],
+  [
+    "a conn of another origin",
+    { ...loginLink, connection: "https://evil.example/w/l/1" },
+    {},
+    /^iss/,
+  ],
+  [
+    "a conn of another port",
+    { ...loginLink, connection: "https://id.example:8443/w/l/1" },
+    {},
+    /^iss/,
+  ],
+  ["another audience", loginLink, { aud: "svc-wallets" }, /^aud/],
+  ["a list of audiences", loginLink, { aud: ["svc-wallet"] }, /^aud/],
+  [
+    "another action",
+    loginLink,
+    { action: "request", sess: undefined, id: "x", redirect_host: undefined, callback_host: "x" },
+    /^action/,
+  ],
+  ["an unknown action", loginLink, { action: "pay" }, /^action/],
+  ["another session", loginLink, { sess: "other" }, /^sess/],
+  ["no session", loginLink, { sess: undefined }, /^sess/],
+  ["a session and an id", loginLink, { id: "x" }, /^id/],
+  ["digits asked by a text", loginLink, { number_matching: "no" }, /^number_matching/],
+  ["fields in a login", loginLink, { required: ["EMAIL"] }, /fields/],
+  ["no redirect host", loginLink, { redirect_host: undefined }, /^redirect_host/],
+  ["both hosts", loginLink, { callback_host: "x.example" }, /^callback_host/],
+  ["expired", loginLink, { exp: now }, /^exp/],
+  ["made later", loginLink, { iat: now + 61, exp: now + 120 }, /^iat/],
+  ["a text as time", loginLink, { exp: String(now + 120) }, /^exp/],
+  ["a client name that turns around", loginLink, { client_name: "\u202epohs" }, /^client_name/],
+  ["no domain", loginLink, { domain: undefined }, /^domain/],
+  ["no scopes", loginLink, { scopes: undefined }, /^scopes/],
+  ["a from that is not canonical", loginLink, { from: from.slice(2) }, /^from/],
+  ["another from", requestLink, { from: "0x00000000000000000000000000000000000000a2" }, /^from/],
+  ["another id", requestLink, { id: "ref-2" }, /^id/],
+  ["one name more", requestLink, { optional: ["EMAIL", "PHONE"] }, /^required and optional/],
+  ["one name less", requestLink, { optional: [] }, /^required and optional/],
+  ["another name", requestLink, { optional: ["PHONE"] }, /^required and optional/],
+  ["a name twice", requestLink, { optional: ["EMAIL", "EMAIL"] }, /twice/],
+  ["no callback host", requestLink, { callback_host: undefined }, /^callback_host/],
+];
+
+test("a request object that is forged, stale or differs from the link is refused", () => {
+  for (const [what, link, change, reason] of refusals) {
+    const claims = { ...(link.action === "login" ? loginClaims : requestClaims), ...change };
+    const read = checkRequestObject(claims, { link, brokers, now });
+    assert.ok("refused" in read, what);
+    assert.match(read.refused, reason, what);
+  }
+  for (const claims of [null, [], "x"]) {
+    assert.ok("refused" in checkRequestObject(claims, { link: loginLink, brokers, now }));
+  }
+});
+
+test("only a web address can be asked for a request object", () => {
+  assert.equal(originOfConnection("https://id.example/w?x"), "https://id.example");
+  assert.equal(originOfConnection("http://localhost:4000/w"), "http://localhost:4000");
+  assert.equal(originOfConnection("shop://login"), null);
+  assert.equal(originOfConnection(undefined), null);
+});

@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import vectors from "../vectors/reserved.json" with { type: "json" };
+import { bytesOfHex, bytesOfText, hexOfBytes } from "./encoding.ts";
+import {
+  refusalOf,
+  refusalOfMessage,
+  refusalOfTypedData,
+  reservedTypeHashes,
+  siweDomainOf,
+  warningsOf,
+  warningsOfMessage,
+  warningsOfTypedData,
+} from "./reserved.ts";
+import { businessTypes, svcTypes } from "./svc-types.ts";
+import { encodeType } from "./typed-data.ts";
+import type { TypedDataDocument } from "./typed-data.ts";
+
+const documentOf = (value: object): TypedDataDocument => value as TypedDataDocument;
+
+test("our types are spelled as the vectors say, and every one of them is reserved", () => {
+  const own = { ...svcTypes, ...businessTypes };
+  assert.deepEqual(
+    Object.keys(own),
+    vectors.types.map(({ name }) => name),
+  );
+  for (const { name, encodeType: text, typeHash } of vectors.types) {
+    assert.equal(encodeType(own, name), text);
+    assert.equal(reservedTypeHashes.get(typeHash as `0x${string}`), name);
+  }
+});
+
+test("reserved types are refused whatever the domain, alone or inside another type, and so is our domain name", () => {
+  for (const document of vectors.refused) {
+    assert.notEqual(refusalOfTypedData(documentOf(document)), null, JSON.stringify(document));
+  }
+});
+
+test("other documents are not refused and carry the warnings of their types", () => {
+  for (const { warnings, ...document } of vectors.allowed) {
+    assert.equal(refusalOfTypedData(documentOf(document)), null, document.primaryType);
+    assert.deepEqual(warningsOfTypedData(documentOf(document)), warnings, document.primaryType);
+  }
+});
+
+test("messages are refused and warned about as the vectors say", () => {
+  for (const { text, hex, connection, refused, warnings } of vectors.messages) {
+    const message =
+      text === undefined ? (bytesOfHex(hex ?? "") ?? assert.fail()) : bytesOfText(text);
+    const refusal = refusalOfMessage(message, connection ?? undefined);
+    assert.equal(refusal !== null, refused, `${text} ${connection}`);
+    assert.deepEqual(warningsOfMessage(message), warnings, text);
+  }
+});
+
+test("the domain of an EIP-4361 text is read without its scheme", () => {
+  const rest = "wants you to sign in with your Ethereum account:\n0x";
+  assert.equal(siweDomainOf(`https://shop.example:8443 ${rest}`), "shop.example:8443");
+  assert.equal(siweDomainOf(`shop.example ${rest}`), "shop.example");
+  assert.equal(siweDomainOf("Hello"), null);
+  assert.equal(siweDomainOf(" ".repeat(100_000)), null);
+});
+
+test("a link is judged as its content", () => {
+  const sign = {
+    action: "sign",
+    returnType: "callback",
+    connection: "https://evil.example/",
+  } as const;
+  const siwe = bytesOfText("shop.example wants you to sign in with your Ethereum account:\n0x");
+  assert.notEqual(refusalOf({ ...sign, data: hexOfBytes(siwe) }), null);
+  assert.equal(refusalOf({ ...sign, data: "0x00" }), null);
+  assert.deepEqual(warningsOf({ ...sign, data: `0x${"ee".repeat(32)}` }), ["blind-hash"]);
+  const [document] = vectors.refused;
+  assert.ok(document);
+  const { types, domain, primaryType, message } = documentOf(document);
+  assert.notEqual(
+    refusalOf({
+      action: "td",
+      returnType: "qr",
+      deadline: 1,
+      data: { domain, primaryType, message },
+      types,
+    }),
+    null,
+  );
+});

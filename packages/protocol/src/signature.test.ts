@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import * as fc from "fast-check";
+import { privateKeyToAccount } from "viem/accounts";
+
+import vectors from "../vectors/digests.json" with { type: "json" };
+import { bytesOfHex, hexOfBytes } from "./encoding.ts";
+import {
+  addressOfPrivateKey,
+  parseSignature,
+  personalDigest,
+  recoverAddress,
+  signDigest,
+} from "./signature.ts";
+import { anyHash } from "../tools/generated-links.ts";
+
+function bytes(hex: string): Uint8Array {
+  const value = bytesOfHex(hex);
+  assert.ok(value !== null);
+  return value;
+}
+const key = bytes(vectors.privateKey);
+
+test("every signature of the vectors is made alike and recovers its signer", () => {
+  assert.equal(addressOfPrivateKey(key), vectors.address);
+  for (const { digest, signature } of [...vectors.typedData, ...vectors.personal]) {
+    assert.equal(signDigest(bytes(digest), key), signature);
+    const parsed = parseSignature(signature);
+    assert.ok(parsed !== null);
+    assert.equal(recoverAddress(bytes(digest), parsed), vectors.address);
+  }
+});
+
+test("a personal message has the EIP-191 digest of the vectors", () => {
+  for (const { data, digest } of vectors.personal)
+    assert.equal(hexOfBytes(personalDigest(bytes(data))), digest);
+});
+
+test("another spelling of a signature is not read: high s, other v, other length, zero, too large", () => {
+  for (const text of vectors.invalidSignatures) assert.equal(parseSignature(text), null, text);
+});
+
+test("upper-case hex is read", () => {
+  const [first] = vectors.typedData;
+  assert.ok(first);
+  assert.notEqual(parseSignature(`0x${first.signature.slice(2).toUpperCase()}`), null);
+});
+
+test("a signature of any key over any digest is viem's and recovers the key's address", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyHash, anyHash, async (secret, digest) => {
+      fc.pre(!/^0x0+$/.test(secret) && !secret.startsWith("0xfffffffffffffffffffffffffffffff"));
+      const account = privateKeyToAccount(secret);
+      const signature = signDigest(bytes(digest), bytes(secret));
+      assert.equal(signature, await account.sign({ hash: digest }));
+      const parsed = parseSignature(signature);
+      assert.ok(parsed !== null);
+      assert.equal(recoverAddress(bytes(digest), parsed), account.address.toLowerCase());
+    }),
+    { numRuns: 20 },
+  );
+});
+
+test("a made-up signature recovers some other address or none, never throws", () => {
+  fc.assert(
+    fc.property(anyHash, anyHash, anyHash, (r, s, digest) => {
+      const parsed = parseSignature(`${r}${s.slice(2)}1b`);
+      const address = parsed === null ? null : recoverAddress(bytes(digest), parsed);
+      assert.notEqual(address, vectors.address);
+    }),
+    { numRuns: 50 },
+  );
+});
