@@ -1,11 +1,7 @@
-import type { Clients } from "../accounts/index.ts";
-import type { Ctx } from "../platform/context.ts";
 import type { RecentAttempts } from "./recent-attempts.ts";
-import type { SigningKeys } from "./signing-keys.ts";
+import type { TokenContext } from "./token-context.ts";
 
-/** What the login slice works with. */
-export interface LoginContext extends Ctx {
-  readonly clients: Clients;
-  readonly signingKeys: SigningKeys;
+/** What the authorization side of login works with. */
+export interface LoginContext extends TokenContext {
   readonly recent: RecentAttempts;
 }

@@ -1,0 +1,48 @@
+import type { Address } from "@svc/protocol";
+import * as store from "./login-list-store.ts";
+import type { LoginContext } from "./login-context.ts";
+import { endSession } from "./session-end.ts";
+import { Problem } from "../platform/problems.ts";
+
+/** A login that still holds: tokens can be refreshed or are good, as its user sees it. */
+export interface LiveLogin {
+  /** The family of tokens, a UUID. */
+  readonly id: string;
+  readonly clientName: string;
+  readonly domain?: string;
+  /** Unix seconds. */
+  readonly at: number;
+  readonly acr: string;
+}
+
+/** The user's logins, newest first. @throws {Problem} invalid_request for a cursor that is not ours */
+export async function listLogins(ctx: LoginContext, user: Address, page: { limit: number; cursor?: string }): Promise<{ items: LiveLogin[]; nextCursor?: string }> {
+  const after = page.cursor === undefined ? null : parseCursor(page.cursor);
+  const rows = await store.listFamilies(ctx.db, user, { now: ctx.clock.now(), limit: page.limit + 1, after });
+  const shown = rows.slice(0, page.limit);
+  const items = await Promise.all(shown.map(async (row) => {
+    const client = await ctx.clients.find(row.clientId);
+    const domain = client?.domain ?? null;
+    return { id: row.id, clientName: client?.name ?? row.clientId, ...(domain === null ? {} : { domain }), at: row.createdAt, acr: row.acr ?? "" };
+  }));
+  const last = shown.at(-1);
+  return { items, ...(rows.length > page.limit && last !== undefined ? { nextCursor: `${last.createdAt}.${last.id}` } : {}) };
+}
+
+function parseCursor(cursor: string): { createdAt: number; id: string } {
+  const [, createdAt, id] = /^(\d{1,12})\.([0-9a-f-]{36})$/.exec(cursor) ?? [];
+  if (createdAt === undefined || id === undefined) throw new Problem("invalid_request", { message: "Invalid Request: cursor is not one of ours" });
+  return { createdAt: Number(createdAt), id };
+}
+
+/** Ends a login of this user with its session and everything that came from that session. False when there is none. */
+export async function endLogin(ctx: LoginContext, user: Address, id: string): Promise<boolean> {
+  return ctx.db.transaction(async (tx) => {
+    const now = ctx.clock.now();
+    const found = await store.revokeFamilyOf(tx, user, { id, now });
+    if (found === null) return false;
+    if (found.sessionId !== null) await endSession(tx, found.sessionId, now);
+    await ctx.audit.record(tx, { actor: user, action: "login.end", subject: id });
+    return true;
+  });
+}

@@ -1,0 +1,124 @@
+// The steps of a login as a browser without a screen sees them.
+import { createHash, randomBytes } from "node:crypto";
+import { type Jar, openJar } from "./cookie-jar.ts";
+import { type Claimed, type Identity, approve, claim, scan } from "./raw-wallet.ts";
+
+export interface LoginClient {
+  readonly id: string;
+  readonly secret?: string;
+  readonly redirectUri: string;
+}
+
+export interface Pkce {
+  readonly verifier: string;
+  readonly challenge: string;
+}
+
+export function makePkce(): Pkce {
+  const verifier = randomBytes(32).toString("base64url");
+  return { verifier, challenge: createHash("sha256").update(verifier).digest("base64url") };
+}
+
+/** The document's authorization request, with anything replaced or left out (undefined). */
+export function authorizationUrl(baseUrl: string, client: LoginClient, { challenge }: Pick<Pkce, "challenge">, changed: Record<string, string | undefined> = {}): string {
+  const parameters: Record<string, string | undefined> = {
+    client_id: client.id,
+    redirect_uri: client.redirectUri,
+    response_type: "code",
+    scope: "openid offline offline_access",
+    state: "state-of-the-browser",
+    code_challenge: challenge,
+    code_challenge_method: "S256",
+    prompt: "consent",
+    access_type: "offline",
+    ...changed,
+  };
+  const given = Object.entries(parameters).filter((pair): pair is [string, string] => pair[1] !== undefined);
+  return `${baseUrl}/oauth2/auth?${new URLSearchParams(given)}`;
+}
+
+export interface OpenPage {
+  readonly jar: Jar;
+  readonly html: string;
+  readonly loginId: string;
+  /** Text of the QR code in the page. */
+  readonly qr: string;
+  readonly sameDevice: string;
+  readonly pkce: Pkce;
+}
+
+function unescape(text: string): string {
+  return text.replaceAll("&quot;", '"').replaceAll("&#39;", "'").replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+}
+
+function attributeOf(html: string, pattern: RegExp): string {
+  return unescape(pattern.exec(html)?.[1] ?? "");
+}
+
+/** Opens the QR page in a browser and reads the hooks that it offers. */
+export async function openPage(baseUrl: string, client: LoginClient, { jar = openJar(), changed = {} }: { jar?: Jar; changed?: Record<string, string | undefined> } = {}): Promise<OpenPage> {
+  const pkce = makePkce();
+  const response = await jar.fetch(authorizationUrl(baseUrl, client, pkce, changed));
+  const html = await response.text();
+  if (response.status !== 200) throw new Error(`the page answered ${response.status} ${response.headers.get("location") ?? html.slice(0, 300)}`);
+  return { jar, html, pkce, ...hooksOf(html) };
+}
+
+export function hooksOf(html: string): { qr: string; sameDevice: string; loginId: string } {
+  const qr = attributeOf(html, /data-qr="([^"]+)"/);
+  const sameDevice = attributeOf(html, /<a[^>]*data-same-device[^>]*href="([^"]+)"/) || attributeOf(html, /<a[^>]*href="([^"]+)"[^>]*data-same-device/);
+  const link = qr === "" ? sameDevice : qr;
+  const loginId = link === "" ? "" : scan(link).session.split(".")[0] ?? "";
+  return { qr, sameDevice, loginId };
+}
+
+export async function statusOf(baseUrl: string, page: Pick<OpenPage, "jar" | "loginId">): Promise<Record<string, unknown>> {
+  const response = await page.jar.fetch(`${baseUrl}/oauth2/login/${page.loginId}/status`);
+  return (await response.json()) as Record<string, unknown>;
+}
+
+/** Claims with number matching: reads the digits as the browser shows them. */
+export async function approveByQr(baseUrl: string, page: OpenPage, identity: Identity): Promise<Claimed> {
+  const claimed = await claim(scan(page.qr), identity);
+  const { digits } = await statusOf(baseUrl, page);
+  const response = await approve(claimed, typeof digits === "string" ? digits : "");
+  if (response.status !== 200) throw new Error(`approval answered ${response.status}: ${await response.text()}`);
+  return claimed;
+}
+
+export async function finish(baseUrl: string, page: Pick<OpenPage, "jar" | "loginId">): Promise<URL> {
+  const response = await page.jar.fetch(`${baseUrl}/oauth2/login/${page.loginId}/finish`, { method: "POST" });
+  const { location } = (await response.json()) as { location?: string };
+  if (location === undefined) throw new Error(`finish answered ${response.status}`);
+  return new URL(location);
+}
+
+export interface Tokens {
+  access_token: string;
+  id_token: string;
+  refresh_token?: string;
+  token_type: string;
+  expires_in: number;
+  scope: string;
+}
+
+/** Sends a token request with the client's authentication. */
+export async function postToken(baseUrl: string, client: LoginClient, parameters: Record<string, string>): Promise<Response> {
+  const authorization = client.secret === undefined ? {} : { authorization: `Basic ${Buffer.from(`${encodeURIComponent(client.id)}:${encodeURIComponent(client.secret)}`).toString("base64")}` };
+  const body = new URLSearchParams({ ...(client.secret === undefined ? { client_id: client.id } : {}), ...parameters });
+  return fetch(`${baseUrl}/oauth2/token`, { method: "POST", headers: authorization, body });
+}
+
+export async function redeem(baseUrl: string, client: LoginClient, { code, verifier }: { code: string; verifier: string }): Promise<Response> {
+  return postToken(baseUrl, client, { grant_type: "authorization_code", code, redirect_uri: client.redirectUri, code_verifier: verifier });
+}
+
+/** A whole login by QR code, from the page to the tokens. */
+export async function logIn(baseUrl: string, client: LoginClient, identity: Identity, options: { jar?: Jar; changed?: Record<string, string | undefined> } = {}): Promise<{ tokens: Tokens; page: OpenPage; code: string }> {
+  const page = await openPage(baseUrl, client, options);
+  await approveByQr(baseUrl, page, identity);
+  const code = (await finish(baseUrl, page)).searchParams.get("code") ?? "";
+  const response = await redeem(baseUrl, client, { code, verifier: page.pkce.verifier });
+  if (response.status !== 200) throw new Error(`token answered ${response.status}: ${await response.text()}`);
+  return { tokens: (await response.json()) as Tokens, page, code };
+}
