@@ -6,7 +6,7 @@ import type { InstallationKeys } from "./installation-keys.ts";
 import type { Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Notifications } from "./notifications.ts";
-import type { Outbound, TxtResolver } from "./outbound.ts";
+import type { Outbound, resolveTxt } from "./outbound.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import type { Seal } from "./seal.ts";
 
@@ -23,7 +23,7 @@ export interface Ctx {
   /** HMAC keys of this installation, by purpose. */
   readonly keys: InstallationKeys;
   readonly outbound: Outbound;
-  readonly resolveTxt: TxtResolver;
+  readonly resolveTxt: typeof resolveTxt;
   readonly limits: RateLimiter;
   readonly audit: Audit;
 }

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import type { Clock } from "./clock.ts";
+import type { Random } from "./context.ts";
+
+/** Fits 48 bits until the year 10889. */
+function writeTime(bytes: Buffer, clock: Clock): Buffer {
+  bytes.writeUIntBE(Math.floor(clock.nowMs()), 0, 6);
+  return bytes;
+}
+
+/** A UUIDv7 in lower case (RFC 9562 section 5.7): milliseconds, then 74 random bits. Ids of one millisecond are unordered. */
+export function uuidv7(clock: Clock, random: Random): string {
+  const bytes = writeTime(Buffer.concat([Buffer.alloc(6), random.bytes(10)]), clock);
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x70, 6);
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
+  const hex = bytes.toString("hex");
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    hex.slice(12, 16),
+    hex.slice(16, 20),
+    hex.slice(20),
+  ].join("-");
+}
+
+/** Crockford's base 32: no I, L, O, U. */
+const ulidAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const ulidLength = 26;
+
+/** A ULID in upper case, 26 characters: milliseconds, then 80 random bits. Ids of one millisecond are unordered. */
+export function ulid(clock: Clock, random: Random): string {
+  const bytes = writeTime(Buffer.concat([Buffer.alloc(6), random.bytes(10)]), clock);
+  let rest = BigInt(`0x${bytes.toString("hex")}`);
+  let text = "";
+  for (let index = 0; index < ulidLength; index += 1) {
+    text = `${ulidAlphabet[Number(rest & 31n)]}${text}`;
+    rest >>= 5n;
+  }
+  return text;
+}
+
+/** Least bytes of an id that nobody may guess. */
+const secretIdBytesMin = 16;
+
+/** A random id that cannot be guessed, base64url without padding. @param bytes at least 16 */
+export function randomId(random: Random, bytes: number): string {
+  assert(bytes >= secretIdBytesMin, "an id that must not be guessed has at least 128 bits");
+  return random.bytes(bytes).toString("base64url");
+}
