@@ -1,0 +1,56 @@
+import { Client, escapeIdentifier, type PoolConfig } from "pg";
+
+async function withClient<T>(server: PoolConfig, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client(server);
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Names are made by the tests themselves. */
+async function create(client: Client, name: string, template: string): Promise<void> {
+  await client.query(
+    `create database ${escapeIdentifier(name)} template ${escapeIdentifier(template)}`,
+  );
+}
+
+export async function createDatabase(
+  server: PoolConfig,
+  name: string,
+  template: string,
+): Promise<void> {
+  await withClient(server, async (client) => create(client, name, template));
+}
+
+/** Ends sessions that a test forgot. */
+export async function dropDatabase(server: PoolConfig, name: string): Promise<void> {
+  await withClient(server, async (client) =>
+    client.query(`drop database if exists ${escapeIdentifier(name)} with (force)`),
+  );
+}
+
+/** Any fixed number will do. */
+const templateLock = 7_355_090;
+
+/** Creates and fills a database unless it exists. It gets its name when it is complete, so a killed attempt leaves none. */
+export async function createDatabaseOnce(
+  server: PoolConfig,
+  name: string,
+  fill: (database: string) => Promise<void>,
+): Promise<void> {
+  await withClient(server, async (client) => {
+    await client.query("select pg_advisory_lock($1)", [templateLock]);
+    const found = await client.query("select from pg_database where datname = $1", [name]);
+    if (found.rows.length > 0) return;
+    const draft = `${name}_draft`;
+    await client.query(`drop database if exists ${escapeIdentifier(draft)} with (force)`);
+    await create(client, draft, "template1");
+    await fill(draft);
+    await client.query(
+      `alter database ${escapeIdentifier(draft)} rename to ${escapeIdentifier(name)}`,
+    );
+  });
+}
