@@ -12,6 +12,8 @@ import * as store from "./test-database-store.ts";
 export interface TestDatabase extends AsyncDisposable {
   /** For `openDb({ ...connection, connections: 4 })`. */
   readonly connection: PoolConfig;
+  /** The same as `DATABASE_URL` takes it. */
+  readonly url: string;
 }
 
 /** What a test acknowledged does not have to survive a power cut. */
@@ -35,8 +37,10 @@ export async function openTestDatabase(
   const name = `svc_test_${randomBytes(8).toString("hex")}`;
   if (options.migrated === false) await store.createDatabase(server, name, "template1");
   else await store.createDatabase(server, name, await findTemplate(server));
+  const connection = { ...server, database: name };
   return {
-    connection: { ...server, database: name },
+    connection,
+    url: writeUrl(connection),
     [Symbol.asyncDispose]: async () => store.dropDatabase(server, name),
   };
 }
@@ -78,6 +82,19 @@ function parseUrl(text: string): PoolConfig {
     password: decodeURIComponent(url.password),
     database: decodeURIComponent(url.pathname.slice(1)),
   };
+}
+
+/** The socket's directory goes into a parameter: it cannot stand where a host name does. */
+function writeUrl({
+  host = "",
+  port = 5432,
+  user = "",
+  password,
+  database = "",
+}: PoolConfig): string {
+  const secret = typeof password === "string" ? `:${encodeURIComponent(password)}` : "";
+  const login = `${encodeURIComponent(user)}${secret}`;
+  return `postgresql://${login}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`;
 }
 
 const templates = new Map<PoolConfig, Promise<string>>();
