@@ -1,0 +1,49 @@
+// `npm start`: the service with everything embedded, the demo shop, and a demo world at the first start.
+import { once } from "node:events";
+import { mkdirSync } from "node:fs";
+import { openShop } from "@svc/shop";
+import { compose } from "@svc/service";
+import { ConfigError, parseConfig } from "@svc/service/config";
+import { openDemoWorld, openShopAccount } from "./seed.ts";
+
+async function start(): Promise<void> {
+  const config = parseConfig();
+  // The embedded database runs under a user of its own, which has to pass through here; every secret in it is 0600.
+  mkdirSync(config.dataDirectory, { recursive: true, mode: 0o711 });
+  await using service = await compose(config);
+  const { port } = new URL(service.baseUrl);
+  const shopPort = Number(port) + 1;
+  const shopUrl = `http://localhost:${shopPort}`;
+  const place = { directory: config.dataDirectory, shopUrl };
+  const world = await openDemoWorld(service, place);
+  const account = await openShopAccount(service, place);
+  const shop = await openShop({
+    port: shopPort,
+    host: config.host,
+    issuer: service.baseUrl,
+    clientId: account.clientId,
+    clientSecret: account.clientSecret,
+    audience: world.clients[0]?.audiences[0] ?? "",
+    clockUrl: `${service.baseUrl}/health/ready`,
+    onFault: (error) => service.ctx.log.warn({ err: error }, "the shop reports a fault"),
+  });
+  print(`shop      ${shop.url}`);
+  print(`docs      ${service.baseUrl}/openapi.json`);
+  print(`metrics   ${service.metricsUrl}`);
+  print(`ready ${service.baseUrl}`);
+  await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")]);
+  await shop.close();
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+try {
+  await start();
+} catch (error) {
+  // A person reads this: what is wrong, in one line; the trace only for faults that nobody foresaw.
+  const isForeseen = error instanceof ConfigError || (error instanceof Error && error.name === "EmbeddedPostgresInUse");
+  process.stderr.write(`${isForeseen ? error.message : error instanceof Error ? error.stack : String(error)}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,129 @@
+// The whole product on free ports, with a database of its own and a clock that can be moved.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { createInterface } from "node:readline";
+import { createClient, createDomain, createOrganization, type NewClient } from "../service/src/accounts/index.ts";
+import { compose, type Service } from "../service/src/compose.ts";
+import { advanceClock } from "../service/src/platform/clock.ts";
+import { parseConfig } from "../service/src/platform/config.ts";
+import type { Ctx } from "../service/src/platform/context.ts";
+import { openTestDatabase } from "../service/src/platform/test-database.ts";
+import type { LoginClient } from "./login-flow.ts";
+
+export interface World extends AsyncDisposable {
+  readonly baseUrl: string;
+  readonly service: Service;
+  readonly ctx: Ctx;
+  readonly clientDomainId: string;
+  readonly organizationId: string;
+  /** A confidential client with number matching. */
+  readonly client: LoginClient;
+  addClient(changed?: Partial<NewClient>): Promise<LoginClient>;
+  /** Moves the time of every process and waits until this one follows. */
+  advance(seconds: number): Promise<void>;
+  /** Another server process over the same database, under the same issuer. */
+  startProcess(environment?: NodeJS.ProcessEnv): Promise<ServerProcess>;
+}
+
+export interface ServerProcess extends AsyncDisposable {
+  /** Where this process listens; the issuer stays the world's. */
+  readonly url: string;
+  readonly pid: number;
+  /** kill -9. */
+  kill(): Promise<void>;
+}
+
+export const callbackUri = "http://localhost:4999/callback";
+export const apiAudience = "https://api.example.com";
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
+
+export async function openWorld(environment: NodeJS.ProcessEnv = {}): Promise<World> {
+  const database = await openTestDatabase();
+  const port = await freePort();
+  const settings: NodeJS.ProcessEnv = {
+    PROFILE: "dev",
+    PORT: String(port),
+    BASE_URL: `http://localhost:${port}`,
+    METRICS_PORT: "0",
+    DATABASE_URL: database.url,
+    MASTER_KEY: "11".repeat(32),
+    LOG_LEVEL: "silent",
+    ...environment,
+  };
+  const service = await compose(parseConfig(settings));
+  const { ctx } = service;
+  const organization = await createOrganization(ctx, { name: "Test organization" }, "test");
+  const domain = await createDomain(ctx, { organizationId: organization.id, domain: "localhost", environment: "live" }, "test");
+  const addClient = async (changed: Partial<NewClient> = {}): Promise<LoginClient> => {
+    const given: NewClient = {
+      clientDomainId: domain.id,
+      name: "Test shop",
+      authenticationMethod: "client_secret_basic",
+      redirectUris: [callbackUri],
+      postLogoutRedirectUris: ["http://localhost:4999/bye"],
+      audiences: [apiAudience],
+      ...changed,
+    };
+    const made = await createClient(ctx, given, "test");
+    const redirectUri = given.redirectUris?.[0] ?? callbackUri;
+    return { id: made.client.id, redirectUri, ...(made.secret === null ? {} : { secret: made.secret }) };
+  };
+  return {
+    baseUrl: service.baseUrl,
+    service,
+    ctx,
+    clientDomainId: domain.id,
+    organizationId: organization.id,
+    client: await addClient(),
+    addClient,
+    async advance(seconds) {
+      const before = ctx.clock.now();
+      await advanceClock(ctx.db, seconds);
+      await service.refreshClock();
+      if (ctx.clock.now() < before + seconds) throw new Error("the clock did not move");
+    },
+    startProcess: async (more = {}) => startProcess({ ...settings, ...more }),
+    async [Symbol.asyncDispose]() {
+      await service.close();
+      await database[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function startProcess(settings: NodeJS.ProcessEnv): Promise<ServerProcess> {
+  const port = await freePort();
+  const main = new URL("../service/src/main.ts", import.meta.url).pathname;
+  const child = spawn(process.execPath, ["--conditions=source", main, "serve"], {
+    env: { ...process.env, ...settings, PORT: String(port) },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const lines = createInterface({ input: child.stdout });
+  const exited = once(child, "exit");
+  for await (const line of lines) {
+    if (line.startsWith("ready ")) break;
+  }
+  if (child.pid === undefined || child.exitCode !== null) throw new Error("the process did not start");
+  return {
+    url: `http://localhost:${port}`,
+    pid: child.pid,
+    async kill() {
+      child.kill("SIGKILL");
+      await exited;
+    },
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode === null && child.signalCode === null) child.kill("SIGTERM");
+      await exited;
+    },
+  };
+}
