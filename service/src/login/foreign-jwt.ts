@@ -1,0 +1,69 @@
+import { type KeyObject, verify } from "node:crypto";
+
+/** Algorithms in which clients may sign assertions and proofs: asymmetric ones alone. */
+export const foreignAlgorithms = ["ES256", "RS256"] as const;
+
+export type ForeignAlgorithm = (typeof foreignAlgorithms)[number];
+
+/** A JWT of somebody else, taken apart; nothing in it is proved before {@link isSignedBy}. */
+export interface ForeignJwt {
+  readonly header: Readonly<Record<string, unknown>>;
+  readonly claims: Readonly<Record<string, unknown>>;
+  readonly signingInput: string;
+  readonly signature: Buffer;
+}
+
+const jwtLengthMax = 8192;
+const modulusBitsMin = 2048;
+const modulusBitsMax = 8192;
+
+/** Reads the compact form (RFC 7515 section 3.1); null for anything else. */
+export function parseForeignJwt(text: string): ForeignJwt | null {
+  if (text.length > jwtLengthMax || !/^[\w-]+\.[\w-]+\.[\w-]+$/.test(text)) return null;
+  const [headerText = "", claimsText = "", signatureText = ""] = text.split(".");
+  const header = parseSegment(headerText);
+  const claims = parseSegment(claimsText);
+  if (header === null || claims === null) return null;
+  // Extensions that must be understood are not (RFC 7515 section 4.1.11).
+  if (header["crit"] !== undefined || header["b64"] !== undefined) return null;
+  return {
+    header,
+    claims,
+    signingInput: `${headerText}.${claimsText}`,
+    signature: Buffer.from(signatureText, "base64url"),
+  };
+}
+
+export function isForeignAlgorithm(value: unknown): value is ForeignAlgorithm {
+  return foreignAlgorithms.some((algorithm) => algorithm === value);
+}
+
+/** Whether a key is of the kind and size that its algorithm demands. */
+export function fits(key: KeyObject, algorithm: ForeignAlgorithm): boolean {
+  const { modulusLength = 0, publicExponent = 0n, namedCurve } = key.asymmetricKeyDetails ?? {};
+  if (algorithm === "ES256") return key.asymmetricKeyType === "ec" && namedCurve === "prime256v1";
+  return (
+    key.asymmetricKeyType === "rsa" &&
+    modulusLength >= modulusBitsMin &&
+    modulusLength <= modulusBitsMax &&
+    publicExponent >= 3n
+  );
+}
+
+/** Whether this key made the signature, in the algorithm that the caller has allowed. */
+export function isSignedBy(jwt: ForeignJwt, key: KeyObject, algorithm: ForeignAlgorithm): boolean {
+  if (!fits(key, algorithm)) return false;
+  const input = Buffer.from(jwt.signingInput);
+  if (algorithm === "RS256") return verify("sha256", input, key, jwt.signature);
+  return verify("sha256", input, { key, dsaEncoding: "ieee-p1363" }, jwt.signature);
+}
+
+function parseSegment(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(text, "base64url").toString("utf8"));
+    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+    return isObject ? (value as Record<string, unknown>) : null;
+  } catch {
+    return null;
+  }
+}

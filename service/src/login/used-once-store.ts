@@ -1,0 +1,43 @@
+import { type Queryable, sql } from "../platform/db.ts";
+
+/** A value that counts once in its kind: the `jti` of a client assertion or of a DPoP proof. */
+export interface OneTimeValue {
+  readonly kind: "assertion" | "dpop";
+  readonly sha256: Buffer;
+  /** Unix seconds after which the value could not be accepted anyway. */
+  readonly expiresAt: number;
+}
+
+/** One-time values as three columns for `unnest`, to be spent in the statement that uses them. */
+export interface OneTimeColumns {
+  readonly count: number;
+  readonly kinds: readonly string[];
+  readonly hashes: readonly Buffer[];
+  readonly expiries: readonly number[];
+}
+
+export function columnsOf(values: readonly OneTimeValue[]): OneTimeColumns {
+  return {
+    count: values.length,
+    kinds: values.map((value) => value.kind),
+    hashes: values.map((value) => value.sha256),
+    expiries: values.map((value) => value.expiresAt),
+  };
+}
+
+/** Spends values on their own, for an endpoint that has no statement to do it in. @returns the kinds that were fresh */
+export async function spendOnce(
+  db: Queryable,
+  values: readonly OneTimeValue[],
+): Promise<readonly string[]> {
+  const once = columnsOf(values);
+  const rows = await db.query<{ kind: string }>(sql`
+    insert into used_once (kind, value_sha256, expires_at)
+    select * from unnest(${once.kinds}::text[], ${once.hashes}::bytea[], ${once.expiries}::bigint[])
+    on conflict do nothing returning kind`);
+  return rows.map((row) => row.kind);
+}
+
+export async function purgeUsedOnce(db: Queryable, now: number): Promise<void> {
+  await db.query(sql`delete from used_once where expires_at < ${now}`);
+}
