@@ -1,0 +1,62 @@
+import { deliverLogouts } from "./back-channel.ts";
+import { purgeDeliveries } from "./back-channel-store.ts";
+import { purgeFamilies } from "./family-purge-store.ts";
+import type { SealedCopies } from "./sealed-copies.ts";
+import { ensureKeys } from "./signing-keys.ts";
+import type { TokenContext } from "./token-context.ts";
+import { purgeUsedOnce } from "./used-once-store.ts";
+
+/** Work that every process does again and again; harmless when several do it at once. */
+export interface TokenJob {
+  readonly name: string;
+  readonly everySeconds: number;
+  run(): Promise<void>;
+}
+
+const purgeBatch = 5_000;
+/** Revoked families stay for a day, for whoever looks into a reuse. */
+const revokedRetentionSeconds = 86_400;
+/** Logouts are kept like logins (decisions section 8, Retention). */
+const logoutRetentionSeconds = 30 * 86_400;
+
+/** The jobs of the token side. */
+export function tokenJobs(ctx: TokenContext, copies: SealedCopies): readonly TokenJob[] {
+  return [
+    { name: "logout-delivery", everySeconds: 1, run: async () => deliverAll(ctx) },
+    { name: "sealed-copies", everySeconds: 2, run: async () => copies.sweep() },
+    { name: "signing-keys", everySeconds: 15, run: async () => followKeys(ctx) },
+    {
+      name: "used-once",
+      everySeconds: 60,
+      run: async () => purgeUsedOnce(ctx.db, ctx.clock.now()),
+    },
+    { name: "sealed-copies-of-all", everySeconds: 600, run: async () => copies.sweepAll() },
+    { name: "token-families", everySeconds: 3_600, run: async () => purgeAll(ctx) },
+    {
+      name: "logout-records",
+      everySeconds: 3_600,
+      run: async () => purgeDeliveries(ctx.db, ctx.clock.now() - logoutRetentionSeconds),
+    },
+  ];
+}
+
+async function deliverAll(ctx: TokenContext): Promise<void> {
+  while ((await deliverLogouts(ctx)) > 0);
+}
+
+/** Makes the next keys in time, and reads all of them again: the floor under lost notifications. */
+async function followKeys(ctx: TokenContext): Promise<void> {
+  await ensureKeys(ctx);
+  await ctx.signingKeys.refresh();
+}
+
+async function purgeAll(ctx: TokenContext): Promise<void> {
+  const now = ctx.clock.now();
+  const purge = {
+    now,
+    revokedBefore: now - revokedRetentionSeconds,
+    idleBefore: now - ctx.config.accessTokenLifetimeSeconds,
+    limit: purgeBatch,
+  };
+  while ((await purgeFamilies(ctx.db, purge)) === purgeBatch);
+}
