@@ -1,5 +1,5 @@
 import { renderNotice } from "./page-layout.ts";
-import { href, html, say } from "./page-markup.ts";
+import { href, markup, say } from "./page-markup.ts";
 import type { Locale, TextKey } from "./page-texts.ts";
 
 /** A failed call that is answered with a page because no redirect URI can be trusted (RFC 6749 section 4.1.2.1). */
@@ -20,11 +20,11 @@ export function renderErrorPage(view: ErrorView): string {
   return renderNotice({
     locale,
     title: say(locale, titleOf(view.status)),
-    body: html`<p>
+    body: markup`<p>
         ${retryUrl === undefined ? say(locale, "errorHint") : null}
         ${retryAfterSeconds === undefined ? null : say(locale, "errorWait", { seconds: String(retryAfterSeconds) })}
       </p>
-      ${retryUrl === undefined ? null : html`<p><a class="button" href="${href(retryUrl)}">${say(locale, "tryAgain")}</a></p>`}
+      ${retryUrl === undefined ? null : markup`<p><a class="button" href="${href(retryUrl)}">${say(locale, "tryAgain")}</a></p>`}
       <details>
         <summary>${say(locale, "errorDetails")}</summary>
         <dl>

@@ -1,5 +1,5 @@
 import type { LoginView } from "./page-view.ts";
-import { foreign, href, html, say, type Markup } from "./page-markup.ts";
+import { foreign, href, markup, say, type Markup } from "./page-markup.ts";
 
 /** A button that works without a script. */
 export function loginForm(
@@ -10,17 +10,17 @@ export function loginForm(
     look,
   }: { action: "show-code" | "continue" | "restart"; label: Markup; look?: "quiet" },
 ): Markup {
-  return html`<form
+  return markup`<form
     method="post"
     action="/oauth2/login/${view.loginId}/${action}"
     data-form="${action}"
   >
-    <button class="button${look === undefined ? null : html` ${look}`}">${label}</button>
+    <button class="button${look === undefined ? null : markup` ${look}`}">${label}</button>
   </form>`;
 }
 
 /** The way on that every state has: the client is told `access_denied`. */
 export function backLink(view: LoginView, look: "text" | "button" = "text"): Markup {
   const label = say(view.locale, "back", { client: foreign(view.clientName) });
-  return html`<p class="back"><a${look === "button" ? html` class="button"` : null} href="${href(view.backUrl)}">${label}</a></p>`;
+  return markup`<p class="back"><a${look === "button" ? markup` class="button"` : null} href="${href(view.backUrl)}">${label}</a></p>`;
 }

@@ -1,6 +1,6 @@
 import { backLink, loginForm } from "./login-forms.ts";
 import type { LoginFailure, LoginView } from "./page-view.ts";
-import { foreign, html, say, type Markup } from "./page-markup.ts";
+import { foreign, markup, say, type Markup } from "./page-markup.ts";
 import type { TextKey } from "./page-texts.ts";
 
 /**
@@ -13,10 +13,10 @@ export function renderClaimed(
 ): Markup {
   const { locale } = view;
   const hasNumber = digits !== null;
-  return html`<h2 tabindex="-1">${say(locale, hasNumber ? "numberTitle" : "confirmTitle")}</h2>
-    ${digits === null ? html`<p class="pulse" aria-hidden="true"></p>` : html`<p class="number" ${digits === "" ? "data-digits" : "data-code"}>${digits}</p>`}
+  return markup`<h2 tabindex="-1">${say(locale, hasNumber ? "numberTitle" : "confirmTitle")}</h2>
+    ${digits === null ? markup`<p class="pulse" aria-hidden="true"></p>` : markup`<p class="number" ${digits === "" ? "data-digits" : "data-code"}>${digits}</p>`}
     <p class="identity">
-      ${say(locale, "claimedBy", { identity: html`<code data-identity>${identity}</code>` })}
+      ${say(locale, "claimedBy", { identity: markup`<code data-identity>${identity}</code>` })}
     </p>
     <p>${say(locale, hasNumber ? "numberHint" : "confirmHint")}</p>
     ${carryOn(view)} ${backLink(view)}`;
@@ -25,15 +25,15 @@ export function renderClaimed(
 /** Where no script watches for the approval, the person says when it is done. */
 function carryOn(view: LoginView): Markup {
   const label = say(view.locale, "continue");
-  const button = html`<p class="hint">${say(view.locale, "approvedContinue")}</p>
+  const button = markup`<p class="hint">${say(view.locale, "approvedContinue")}</p>
     ${loginForm(view, { action: "continue", label })}`;
-  return view.isStatic ? button : html`<noscript>${button}</noscript>`;
+  return view.isStatic ? button : markup`<noscript>${button}</noscript>`;
 }
 
 /** The script takes the code at once; the button is for when it cannot. */
 export function renderApproved(view: LoginView): Markup {
   const { locale, clientName } = view;
-  return html`<h2 tabindex="-1">${say(locale, "approvedTitle")}</h2>
+  return markup`<h2 tabindex="-1">${say(locale, "approvedTitle")}</h2>
     <p>${say(locale, "approvedHint", { client: foreign(clientName) })}</p>
     ${loginForm(view, { action: "continue", label: say(locale, "continue") })}`;
 }
@@ -66,7 +66,7 @@ function ended(
   { title, hint, mayRestart }: { title: TextKey; hint: TextKey; mayRestart: boolean },
 ): Markup {
   const { locale } = view;
-  return html`<h2 tabindex="-1">${say(locale, title)}</h2>
+  return markup`<h2 tabindex="-1">${say(locale, title)}</h2>
     <p>${say(locale, hint)}</p>
     ${mayRestart ? loginForm(view, { action: "restart", label: say(locale, "startAgain") }) : null}
     ${backLink(view, mayRestart ? "text" : "button")}`;

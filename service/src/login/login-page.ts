@@ -5,7 +5,7 @@ import { backLink, loginForm } from "./login-forms.ts";
 import { loginFailures, type LoginView } from "./page-view.ts";
 import { assetPaths } from "./page-assets.ts";
 import { renderPage } from "./page-layout.ts";
-import { drawn, foreign, href, html, say, type Markup } from "./page-markup.ts";
+import { drawn, foreign, href, markup, say, type Markup } from "./page-markup.ts";
 
 /**
  * The QR page of decisions section 2. It works without its script; with it the code rotates and the outcome comes by
@@ -18,14 +18,14 @@ export function renderLoginPage(view: LoginView): string {
   return renderPage({
     locale: view.locale,
     title: say(view.locale, "title", { client: view.clientName }),
-    head: isOver ? html`` : scripts(view),
-    body: html`<main class="card login" ${isOver ? null : pageData(view)}>
+    head: isOver ? markup`` : scripts(view),
+    body: markup`<main class="card login" ${isOver ? null : pageData(view)}>
         <header>
           <h1>${say(view.locale, "title", { client: foreign(view.clientName) })}</h1>
           ${requester(view)}
         </header>
         <section class="panel" data-panel>
-          <p class="notice" role="alert" data-contested${view.contested ? null : html` hidden`}>
+          <p class="notice" role="alert" data-contested${view.contested ? null : markup` hidden`}>
             ${say(view.locale, "contested")}
           </p>
           <div data-state>${statePanel(view)}</div>
@@ -33,7 +33,7 @@ export function renderLoginPage(view: LoginView): string {
         </section>
         <footer>
           <p>
-            ${say(view.locale, "host", { host: html`<strong>${new URL(view.base).host}</strong>` })}
+            ${say(view.locale, "host", { host: markup`<strong>${new URL(view.base).host}</strong>` })}
           </p>
         </footer>
       </main>
@@ -47,15 +47,15 @@ function requester(view: LoginView): Markup {
   const { locale, clientDomain } = view;
   const badge =
     clientDomain === null
-      ? html`<p class="badge unverified">${say(locale, "unverified")}</p>`
-      : html`<p class="badge verified">
-          ${say(locale, "verified", { domain: html`<strong>${foreign(clientDomain)}</strong>` })}
+      ? markup`<p class="badge unverified"><span>${say(locale, "unverified")}</span></p>`
+      : markup`<p class="badge verified">
+          <span>${say(locale, "verified", { domain: markup`<strong>${foreign(clientDomain)}</strong>` })}</span>
         </p>`;
-  return html`${badge}
+  return markup`${badge}
     <div class="receives">
       <p>${say(locale, "receives", { client: foreign(view.clientName) })}</p>
       <ul>
-        ${receivedThings(view).map((thing) => html`<li>${thing}</li>`)}
+        ${receivedThings(view).map((thing) => markup`<li>${thing}</li>`)}
       </ul>
     </div>`;
 }
@@ -66,7 +66,7 @@ function receivedThings({ locale, scopes, isBusiness }: LoginView): Markup[] {
     say(locale, "receivesIdentity"),
     ...(isBusiness ? [say(locale, "receivesBusiness")] : []),
     ...(scopes.some((scope) => scope.startsWith("offline")) ? [say(locale, "receivesStay")] : []),
-    ...scopes.filter((scope) => !known.has(scope)).map((scope) => html`<code>${scope}</code>`),
+    ...scopes.filter((scope) => !known.has(scope)).map((scope) => markup`<code>${scope}</code>`),
   ];
 }
 
@@ -80,12 +80,12 @@ function statePanel(view: LoginView): Markup {
 
 function renderWaiting(view: LoginView): Markup {
   const { locale } = view;
-  return html`<div class="ways">
+  return markup`<div class="ways">
       <div class="way scan">
         <h2 tabindex="-1">${say(locale, "scanTitle")}</h2>
         ${renderCode(view)}
         <p class="left" role="timer" data-left hidden>
-          ${say(locale, "timeLeft", { time: html`<span data-time></span>` })}
+          ${say(locale, "timeLeft", { time: markup`<span data-time></span>` })}
         </p>
         ${view.isStatic ? staticButtons(view) : showCode(view)}
       </div>
@@ -103,7 +103,7 @@ function renderWaiting(view: LoginView): Markup {
 /** The current code is in the HTML, so it is there before any script and where none runs. */
 function renderCode(view: LoginView): Markup {
   const text = codeText(view);
-  return html`<div
+  return markup`<div
       class="qr${view.isStatic ? "" : " live"}"
       role="img"
       aria-label="${say(view.locale, "qrLabel")}"
@@ -124,14 +124,14 @@ function codeText(view: LoginView): string {
 }
 
 function showCode(view: LoginView): Markup {
-  return html`<noscript>
+  return markup`<noscript>
     <p>${say(view.locale, "noScript")}</p>
     ${loginForm(view, { action: "show-code", label: say(view.locale, "showCode") })}
   </noscript>`;
 }
 
 function staticButtons(view: LoginView): Markup {
-  return html`<div class="buttons">
+  return markup`<div class="buttons">
     ${loginForm(view, { action: "continue", label: say(view.locale, "continue") })}
     ${loginForm(view, { action: "restart", label: say(view.locale, "newCode"), look: "quiet" })}
   </div>`;
@@ -141,9 +141,9 @@ function staticButtons(view: LoginView): Markup {
 function scripts(view: LoginView): Markup {
   const { script, encoder, noScriptStyle } = assetPaths();
   const stale = view.state.kind === "waiting" && !view.isStatic;
-  return html`<link rel="modulepreload" href="${encoder}" />
+  return markup`<link rel="modulepreload" href="${encoder}" />
     <script type="module" src="${script}"></script>
-    ${stale ? html`<noscript><link rel="stylesheet" href="${noScriptStyle}" /></noscript>` : null}`;
+    ${stale ? markup`<noscript><link rel="stylesheet" href="${noScriptStyle}" /></noscript>` : null}`;
 }
 
 /** What the script works with. It is data in an attribute, because the policy allows nothing inline. */
@@ -159,7 +159,7 @@ function pageData(view: LoginView): Markup {
     macs: state.kind === "waiting" ? macs : [],
     kind: state.kind,
   };
-  return html` data-login="${JSON.stringify(data)}"`;
+  return markup` data-login="${JSON.stringify(data)}"`;
 }
 
 /** The other states of the page in its language, for the script to show. They hold no secret and no `[data-code]`. */
@@ -174,5 +174,5 @@ function templates(view: LoginView): Markup {
       renderFailed(view, { failure, canRestart: true }),
     ]),
   ];
-  return html`${states.map(([name, panel]) => html`<template data-for="${name}">${panel}</template>`)}`;
+  return markup`${states.map(([name, panel]) => markup`<template data-for="${name}">${panel}</template>`)}`;
 }

@@ -1,5 +1,5 @@
 import { renderNotice } from "./page-layout.ts";
-import { foreign, html, say } from "./page-markup.ts";
+import { foreign, markup, say } from "./page-markup.ts";
 import type { Locale, TextKey } from "./page-texts.ts";
 
 /** A logout that nobody proved to be the client's: the person decides (OpenID Connect RP-Initiated Logout section 2). */
@@ -20,13 +20,13 @@ export function renderLogoutPage(view: LogoutView): string {
       ? say(locale, "logoutAskUnknown")
       : say(locale, "logoutAsk", { client: foreign(clientName) });
   const hidden = Object.entries(view.hidden).map(
-    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`,
+    ([name, value]) => markup`<input type="hidden" name="${name}" value="${value}" />`,
   );
   return renderNotice({
     locale,
     title: say(locale, "logoutTitle"),
-    body: html`<p>${asks}</p>
-      ${identity === null ? null : html`<p>${say(locale, "logoutIdentity", { identity: html`<code>${identity}</code>` })}</p>`}
+    body: markup`<p>${asks}</p>
+      ${identity === null ? null : markup`<p>${say(locale, "logoutIdentity", { identity: markup`<code>${identity}</code>` })}</p>`}
       <form class="buttons" method="post" action="${view.action}">
         ${hidden}
         <button class="button" name="decision" value="logout">${say(locale, "logOut")}</button>
@@ -48,6 +48,6 @@ function renderDone(locale: Locale, title: TextKey): string {
   return renderNotice({
     locale,
     title: say(locale, title),
-    body: html`<p>${say(locale, "closePage")}</p>`,
+    body: markup`<p>${say(locale, "closePage")}</p>`,
   });
 }

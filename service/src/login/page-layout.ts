@@ -1,5 +1,5 @@
 import { assetPaths } from "./page-assets.ts";
-import { html, type Markup } from "./page-markup.ts";
+import { markup, type Markup } from "./page-markup.ts";
 import type { Locale } from "./page-texts.ts";
 
 export interface PageParts {
@@ -13,7 +13,7 @@ export interface PageParts {
 /** The frame of every page. There is nothing inline in it: the policy of `pageHeaders` would refuse it. */
 export function renderPage({ locale, title, head, body }: PageParts): string {
   const paths = assetPaths();
-  return html`<!doctype html>
+  return markup`<!doctype html>
     <html lang="${locale}">
       <head>
         <meta charset="utf-8" />
@@ -36,7 +36,7 @@ export function renderNotice({ locale, title, body }: PageParts): string {
   return renderPage({
     locale,
     title,
-    body: html`<main class="card narrow">
+    body: markup`<main class="card narrow">
       <h1>${title}</h1>
       ${body}
     </main>`,

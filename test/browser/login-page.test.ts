@@ -1,0 +1,314 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, test } from "node:test";
+import type { BrowserContextOptions, Page } from "playwright-core";
+import { decodeQR } from "qr/decode.js";
+import { openBrowser } from "./browser.ts";
+import { type LoginStub, openLoginStub, waitingView } from "./login-stub.ts";
+
+const axeSource = readFileSync(
+  createRequire(import.meta.url).resolve("axe-core/axe.min.js"),
+  "utf8",
+);
+const identity = "0x52ab…19fe";
+const claimed = { kind: "claimed", digits: "07", identity } as const;
+const phone = {
+  viewport: { width: 390, height: 844 },
+  deviceScaleFactor: 2,
+  isMobile: true,
+  hasTouch: true,
+};
+
+const browser = await openBrowser();
+after(() => browser.close());
+
+/** A page of the stub in a context of its own; a fault of the script or a breach of the policy fails the test. */
+async function openPage(
+  stub: LoginStub,
+  options: BrowserContextOptions & { clockMs?: number } = {},
+): Promise<Page & AsyncDisposable> {
+  const { clockMs, ...contextOptions } = options;
+  const context = await browser.newContext(contextOptions);
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on("pageerror", (error) => faults.push(error.message));
+  page.on("console", (message) => faults.push(message.text()));
+  if (clockMs !== undefined) await page.clock.install({ time: clockMs });
+  await page.goto(`${stub.url}/oauth2/auth`);
+  return Object.assign(page, {
+    async [Symbol.asyncDispose]() {
+      await context.close();
+      assert.deepEqual(
+        faults.filter((fault) => !/status of (503|409)|ERR_/.test(fault)),
+        [],
+      );
+    },
+  });
+}
+
+const codeOf = async (page: Page): Promise<string> =>
+  (await page.locator("[data-qr]").getAttribute("data-qr")) ?? "";
+const stepOf = (code: string): number => Number(/\.(\d+)\./.exec(decodeURIComponent(code))?.[1]);
+
+/** Reads the code from what a camera would see. */
+async function scan(page: Page): Promise<string | undefined> {
+  const image = (await page.locator("[data-qr]").screenshot()).toString("base64");
+  const context = await browser.newContext();
+  try {
+    const canvas = await context.newPage();
+    const [width, height, bytes] = await canvas.evaluate<[number, number, string]>(`(async () => {
+      const image = await createImageBitmap(await (await fetch("data:image/png;base64,${image}")).blob());
+      const painter = new OffscreenCanvas(image.width, image.height).getContext("2d");
+      painter.drawImage(image, 0, 0);
+      const { data } = painter.getImageData(0, 0, image.width, image.height);
+      return [image.width, image.height, new Uint8Array(data.buffer).toBase64()];
+    })()`);
+    return decodeQR({ width, height, data: new Uint8Array(Buffer.from(bytes, "base64")) });
+  } finally {
+    await context.close();
+  }
+}
+
+test("the page draws each step's code by itself, and a camera can read it", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openPage(stub, { clockMs: Date.now() });
+  const { firstStep } = stub.view;
+  for (let rounds = 0; rounds < 3; rounds++) {
+    await page.clock.runFor(4000);
+    const code = await codeOf(page);
+    assert.equal(stepOf(code), firstStep + rounds + 1);
+    assert.equal(await scan(page), code);
+  }
+  assert.equal(await page.locator("[data-qr]").count(), 1);
+  assert.match(await page.locator("[data-left]").innerText(), /1:4\d/);
+  assert.deepEqual(
+    stub.calls.filter((call) => call.includes("/status") || call.includes("POST")),
+    [],
+  );
+});
+
+test("a browser whose clock is wrong by an hour shows the same code", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openPage(stub, { clockMs: Date.now() - 3_600_000 });
+  await page.clock.runFor(4000);
+  assert.equal(stepOf(await codeOf(page)), stub.view.firstStep + 1);
+});
+
+test("after the claim the code is gone and two digits and the identity are there", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openPage(stub);
+  assert.equal(await page.locator("[data-code]").count(), 0);
+  stub.tell(claimed);
+  await page.locator("[data-code]").waitFor();
+  assert.equal(await page.locator("[data-code]").textContent(), "07");
+  assert.equal(await page.locator("[data-qr]").count(), 0);
+  assert.match(await page.locator("main").innerText(), new RegExp(identity));
+  assert.match(
+    (await page.getByRole("status").textContent()) ?? "",
+    /Enter this number in your wallet 07/,
+  );
+  assert.ok(await page.locator("[data-contested]").isHidden());
+  stub.tell({ ...claimed, contested: true });
+  await page.getByRole("alert").waitFor();
+});
+
+test("where number matching is off the page asks for the approval alone", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openPage(stub);
+  stub.tell({ kind: "claimed", digits: null, identity });
+  await page.getByRole("heading", { name: "Confirm in your wallet" }).waitFor();
+  assert.equal(await page.locator("[data-code]").count(), 0);
+});
+
+test("an approval takes the browser to the client, also when the first answer is lost", async () => {
+  await using stub = await openLoginStub();
+  stub.finishes = [503, `${stub.url}/callback?code=abc`];
+  await using page = await openPage(stub);
+  stub.tell(claimed);
+  stub.tell({ kind: "approved" });
+  await page.waitForURL(`${stub.url}/callback?code=abc`);
+});
+
+test("a page that loads after the approval goes on at once", async () => {
+  await using stub = await openLoginStub({ state: { kind: "approved" } });
+  await using page = await openPage(stub);
+  await page.waitForURL(`${stub.url}/callback?code=1`);
+});
+
+test("a code that another tab took leaves a way back, not a blank page", async () => {
+  await using stub = await openLoginStub();
+  stub.finishes = [409];
+  await using page = await openPage(stub);
+  stub.tell({ kind: "approved" });
+  await page.getByRole("heading", { name: "This login has ended" }).waitFor();
+  await page.getByRole("link", { name: "Back to Alpine Books" }).click();
+  await page.waitForURL(stub.view.backUrl);
+});
+
+test("a refusal in the wallet takes the browser to the client at once", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openPage(stub);
+  stub.tell({
+    kind: "failed",
+    failure: "declined",
+    canRestart: false,
+    location: `${stub.url}/callback?error=access_denied`,
+  });
+  await page.waitForURL(`${stub.url}/callback?error=access_denied`);
+});
+
+test("a wrong number ends on the page, and the login starts again there", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openPage(stub);
+  stub.tell({ kind: "failed", failure: "wrong_number", canRestart: true });
+  await page.getByRole("heading", { name: "That was not the number" }).waitFor();
+  stub.tell({ kind: "waiting" });
+  await page.getByRole("button", { name: "Start again" }).click();
+  await page.locator("[data-qr]").waitFor();
+  assert.ok(stub.calls.includes(`POST /oauth2/login/${stub.view.loginId}/restart`));
+});
+
+test("a login that was started again three times offers the way back alone", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openPage(stub);
+  stub.tell({ kind: "failed", failure: "expired", canRestart: false });
+  await page.getByRole("heading", { name: "The time is up" }).waitFor();
+  assert.equal(await page.getByRole("button").count(), 0);
+  assert.equal(
+    await page.getByRole("link", { name: "Back to Alpine Books" }).getAttribute("href"),
+    stub.view.backUrl,
+  );
+});
+
+test("when its time is up the page asks once more and says so by itself", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openPage(stub, { clockMs: Date.now() });
+  const asked = page.waitForRequest(/\/status$/);
+  await page.clock.runFor(121_000);
+  await asked;
+  stub.tell({ kind: "failed", failure: "expired", canRestart: true });
+  await page.getByRole("heading", { name: "The time is up" }).waitFor();
+  assert.equal(await page.locator("[data-qr]").count(), 0);
+});
+
+test("a service that never says so keeps nobody waiting on a code that is over", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openPage(stub, { clockMs: Date.now() });
+  for (const ms of [121_000, 2000, 2000, 2000, 2000])
+    await Promise.all([page.waitForResponse(/\/status$/), page.clock.runFor(ms)]);
+  await page.clock.runFor(2000);
+  await page.getByRole("heading", { name: "The time is up" }).waitFor();
+});
+
+test("where streams fail the page asks by long poll, and sees claim and approval", async () => {
+  await using stub = await openLoginStub();
+  stub.hasStream = false;
+  await using page = await openPage(stub);
+  stub.tell(claimed);
+  await page.locator("[data-code]").waitFor();
+  assert.ok(stub.calls.some((call) => call.endsWith("/status?after=waiting")));
+  stub.tell({ kind: "approved" });
+  await page.waitForURL(`${stub.url}/callback?code=1`);
+});
+
+test("a page out of view holds no connection, and catches up when it is seen again", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openPage(stub);
+  await page.locator("[data-left]").waitFor();
+  const setHidden = async (isHidden: boolean): Promise<void> =>
+    page.evaluate(`Object.defineProperty(document, "hidden", { configurable: true, value: ${isHidden} });
+      document.dispatchEvent(new Event("visibilitychange"));`);
+  await setHidden(true);
+  await stub.idle();
+  stub.tell(claimed);
+  assert.equal(await page.locator("[data-code]").count(), 0);
+  await setHidden(false);
+  await page.locator("[data-code]").waitFor();
+});
+
+test("without JavaScript one button shows a code that stays", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openPage(stub, { javaScriptEnabled: false });
+  assert.ok(await page.locator("[data-qr]").isHidden(), "a code that nobody renews is not shown");
+  stub.view = waitingView(stub.url, {
+    isStatic: true,
+    firstStep: 0,
+    macs: ["abcdefghijklmnopqrstuv"],
+    loginId: stub.view.loginId,
+  });
+  await page.getByRole("button", { name: "Show code" }).click();
+  const code = await codeOf(page);
+  assert.equal(stepOf(code), 0);
+  assert.equal(await scan(page), code);
+  stub.view = { ...stub.view, state: claimed };
+  await page.getByRole("button", { name: "Continue" }).click();
+  assert.equal(await page.locator("[data-code]").innerText(), "07");
+  assert.ok(await page.getByRole("button", { name: "Continue" }).isVisible());
+  assert.deepEqual(
+    stub.calls.filter((call) => call.startsWith("POST")),
+    [
+      `POST /oauth2/login/${stub.view.loginId}/show-code`,
+      `POST /oauth2/login/${stub.view.loginId}/continue`,
+    ],
+  );
+});
+
+const top = async (page: Page, selector: string): Promise<number> =>
+  (await page.locator(selector).boundingBox())?.y ?? Number.NaN;
+
+test("on a phone the wallet's button comes before the code, on a desk after it", async () => {
+  await using stub = await openLoginStub();
+  await using small = await openPage(stub, phone);
+  assert.ok((await top(small, "[data-same-device]")) < (await top(small, "[data-qr]")));
+  await using large = await openPage(stub);
+  assert.ok((await top(large, "[data-same-device]")) > (await top(large, "[data-qr]")));
+});
+
+test("the code is dark on light in the dark scheme too", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openPage(stub, { ...phone, colorScheme: "dark" });
+  assert.equal(await scan(page), await codeOf(page));
+});
+
+test("nothing is cut off on 320 pixels with long names", async () => {
+  await using stub = await openLoginStub({
+    clientName: "Donaudampfschifffahrtsgesellschaft".repeat(2),
+    clientDomain: null,
+    locale: "de",
+  });
+  await using page = await openPage(stub, { viewport: { width: 320, height: 640 } });
+  for (const told of [
+    null,
+    claimed,
+    { kind: "failed", failure: "expired", canRestart: true } as const,
+  ]) {
+    if (told !== null) stub.tell(told);
+    if (told !== null) await page.locator("[data-qr]").waitFor({ state: "detached" });
+    assert.ok(
+      await page.evaluate<boolean>("document.documentElement.scrollWidth <= innerWidth"),
+      told?.kind,
+    );
+  }
+});
+
+test("axe finds nothing in any state, light or dark", async () => {
+  for (const colorScheme of ["light", "dark"] as const) {
+    await using stub = await openLoginStub({
+      clientDomain: colorScheme === "dark" ? null : "books.example.com",
+    });
+    await using page = await openPage(stub, { colorScheme, reducedMotion: "reduce" });
+    assert.deepEqual(await violationsOf(page), []);
+    stub.tell({ ...claimed, contested: true });
+    await page.locator("[data-code]").waitFor();
+    assert.deepEqual(await violationsOf(page), []);
+    stub.tell({ kind: "failed", failure: "wrong_number", canRestart: true });
+    await page.getByRole("button", { name: "Start again" }).waitFor();
+    assert.deepEqual(await violationsOf(page), []);
+  }
+});
+
+async function violationsOf(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`${axeSource};
+    axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`);
+}

@@ -1,0 +1,147 @@
+import { EventEmitter, once } from "node:events";
+import { randomBytes } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import {
+  loadPageAssets,
+  type LoginView,
+  pageHeaders,
+  renderLoginPage,
+} from "../../service/src/login/pages.ts";
+
+/** What the page is told about its login, as the status channel words it. */
+export interface Told {
+  readonly kind: LoginView["state"]["kind"];
+  readonly digits?: string | null;
+  readonly identity?: string;
+  readonly contested?: boolean;
+  readonly failure?: string;
+  readonly canRestart?: boolean;
+  readonly location?: string;
+}
+
+/** The far end of the login page, without a service behind it: tests say what happens to the login. */
+export interface LoginStub extends AsyncDisposable {
+  readonly url: string;
+  /** Method and path of every call, in order. */
+  readonly calls: readonly string[];
+  /** The view that the next request is shown. */
+  view: LoginView;
+  /** Whether the status stream works. */
+  hasStream: boolean;
+  /** Answers of the next requests to finish; the last one stays. */
+  finishes: readonly (number | string)[];
+  tell(told: Told): void;
+  /** Resolves when no page holds a stream or a poll. */
+  idle(): Promise<void>;
+}
+
+const macsTotal = 31;
+
+/** A login that waits and ends in 120 s, of a client on `example.com`. */
+export function waitingView(base: string, changes: Partial<LoginView> = {}): LoginView {
+  const nowMs = Date.now();
+  const loginId = randomBytes(16).toString("base64url");
+  return {
+    loginId,
+    clientName: "Alpine Books",
+    clientDomain: "books.example.com",
+    scopes: ["openid", "offline"],
+    locale: "en",
+    nowMs,
+    expiresAt: Math.floor(nowMs / 1000) + 120,
+    base,
+    isStatic: false,
+    firstStep: Math.floor(nowMs / 4000),
+    macs: Array.from({ length: macsTotal }, () => randomBytes(16).toString("base64url")),
+    sameDeviceLink: `svc:login?sess=${loginId}&conn=${encodeURIComponent(`${base}/w/b/${loginId}`)}&type=app-link`,
+    state: { kind: "waiting" },
+    contested: false,
+    backUrl: `${base}/callback?error=access_denied`,
+    isBusiness: false,
+    ...changes,
+  };
+}
+
+export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<LoginStub> {
+  const calls: string[] = [];
+  const waiting = new Set<(told: Told) => void>();
+  const left = new EventEmitter();
+  const leave = (send: (told: Told) => void): void => {
+    waiting.delete(send);
+    left.emit("left");
+  };
+  let told: Told = { kind: "waiting" };
+  const server = createServer((request, response) => {
+    calls.push(`${request.method} ${request.url}`);
+    answer(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://localhost:${(server.address() as AddressInfo).port}`;
+  const stub: LoginStub = {
+    url,
+    calls,
+    view: waitingView(url, changes),
+    hasStream: true,
+    finishes: [`${url}/callback?code=1`],
+    tell(next) {
+      told = next;
+      for (const tellOne of waiting) tellOne(next);
+    },
+    async idle() {
+      while (waiting.size > 0) await once(left, "left");
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+
+  function answer(request: IncomingMessage, response: ServerResponse): void {
+    const { pathname, searchParams } = new URL(request.url ?? "", url);
+    const asset = loadPageAssets().get(pathname);
+    if (asset !== undefined)
+      response
+        .writeHead(200, { "content-type": asset.contentType, "content-encoding": "gzip" })
+        .end(asset.gzip);
+    else if (pathname.endsWith("/events")) stream(response);
+    else if (pathname.endsWith("/status")) status(response, searchParams.get("after"));
+    else if (pathname.endsWith("/finish")) finish(response);
+    else if (pathname === "/callback")
+      response.writeHead(200, { "content-type": "text/html" }).end("<title>shop</title>");
+    else if (pathname === "/oauth2/auth" || request.method === "POST")
+      response.writeHead(200, pageHeaders({ formTargets: [url] })).end(renderLoginPage(stub.view));
+    else response.writeHead(404).end();
+  }
+
+  function stream(response: ServerResponse): void {
+    if (!stub.hasStream) return void response.writeHead(503).end();
+    const send = (next: Told): void => void response.write(`data: ${JSON.stringify(next)}\n\n`);
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    send(told);
+    waiting.add(send);
+    response.on("close", () => leave(send));
+  }
+
+  function status(response: ServerResponse, after: string | null): void {
+    const send = (next: Told): void => {
+      waiting.delete(send);
+      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(next));
+    };
+    if (told.kind !== after) send(told);
+    else waiting.add(send);
+    response.on("close", () => leave(send));
+  }
+
+  function finish(response: ServerResponse): void {
+    const [next = 500, ...rest] = stub.finishes;
+    if (rest.length > 0) stub.finishes = rest;
+    if (typeof next === "number") response.writeHead(next).end();
+    else
+      response
+        .writeHead(200, { "content-type": "application/json" })
+        .end(JSON.stringify({ location: next }));
+  }
+
+  return stub;
+}
