@@ -208,6 +208,11 @@ describe("a callback is refused", () => {
     await assert.rejects(finished, { code: "token_refused", reason: "nonce" });
   });
 
+  test("with an access token that was exchanged on the way", async () => {
+    fake.tokenMembers = { access_token: "another" };
+    await assert.rejects(finish(), { code: "token_refused", reason: "at_hash" });
+  });
+
   test("the second time", async () => {
     await finish();
     await assert.rejects(finish(), { code: "grant_refused" });

@@ -1,0 +1,1 @@
+export { openShop, type Shop, type ShopOptions } from "./shop.ts";

@@ -1,0 +1,102 @@
+import { MerchantError, type Login, type Merchant } from "@svc/merchant";
+
+import type { Cookies } from "./cookies.ts";
+import type { Sessions } from "./sessions.ts";
+import { redirect, type Reply, type Visit } from "./web.ts";
+
+/** What the shop works with. */
+export interface Desk {
+  url: string;
+  merchant: Merchant;
+  now: () => number;
+  sessions: Sessions;
+  cookies: Cookies;
+  onFault: (error: unknown) => void;
+}
+
+/** "Log in": off to the broker. What the callback must know waits in a sealed cookie of this browser. */
+export async function startLogin({ merchant, cookies }: Desk, visit: Visit): Promise<Reply> {
+  const { url, ...pending } = await merchant.login.start();
+  return redirect(url, cookies.rememberLogin(visit.cookies, pending));
+}
+
+/** The broker sent the browser back: check everything, then open a session under a new id. */
+export async function finishLogin(
+  { merchant, cookies, sessions }: Desk,
+  visit: Visit,
+): Promise<Reply> {
+  const pending = cookies.recallLogin(visit.cookies, visit.url.searchParams.get("state"));
+  if (pending === null) throw new MerchantError("state_mismatch");
+  const login = await merchant.login.finish(visit.url, pending);
+  sessions.close(cookies.sessionId(visit.cookies));
+  return redirect("/", [cookies.session(sessions.open(login)), cookies.forgetLogin(pending)]);
+}
+
+/** Who is logged in here; null for a guest. */
+export function currentLogin({ cookies, sessions }: Desk, visit: Visit): Login | null {
+  return sessions.find(cookies.sessionId(visit.cookies));
+}
+
+/** "Refresh": new tokens for the same person. The old refresh token is spent, so the new one replaces it. */
+export async function refreshLogin(desk: Desk, visit: Visit): Promise<Reply> {
+  const { merchant, cookies, sessions } = desk;
+  const login = currentLogin(desk, visit);
+  if (login?.refreshToken === undefined) return redirect("/");
+  const id = cookies.sessionId(visit.cookies);
+  try {
+    sessions.renew(
+      id,
+      await merchant.login.refresh(login.refreshToken, { subject: login.subject }),
+    );
+  } catch (error) {
+    // The person ended this login in the wallet, or it is too old: here it ends, too.
+    if (error instanceof MerchantError && endsLogin.has(error.code)) sessions.close(id);
+    throw error;
+  }
+  return redirect("/");
+}
+
+const endsLogin = new Set(["grant_refused", "subject_changed", "token_refused"]);
+
+/** "Log out": here at once, then at the broker. */
+export async function logOut(desk: Desk, visit: Visit): Promise<Reply> {
+  const { merchant, cookies, sessions, url } = desk;
+  const login = currentLogin(desk, visit);
+  sessions.close(cookies.sessionId(visit.cookies));
+  const forgotten = [cookies.endSession()];
+  if (login === null) return redirect("/", forgotten);
+  try {
+    if (login.refreshToken !== undefined) await merchant.login.revoke(login.refreshToken);
+    const postLogoutRedirectUri = `${url}/`;
+    return redirect(
+      await merchant.login.logoutUrl({ idToken: login.idToken, postLogoutRedirectUri }),
+      forgotten,
+    );
+  } catch (error) {
+    // The broker is out of reach: whoever logs out is logged out all the same.
+    desk.onFault(error);
+    return redirect("/", forgotten);
+  }
+}
+
+/** The login ended elsewhere, in the wallet for instance: the broker tells us, and we end the sessions it names. */
+export async function logOutByBroker(
+  { merchant, sessions, now }: Desk,
+  visit: Visit,
+): Promise<Reply> {
+  const form = await visit.form();
+  try {
+    const ended = await merchant.login.verifyLogoutToken(form.get("logout_token") ?? "", {
+      now: now(),
+    });
+    sessions.closeAll(ended);
+    return { status: 200 };
+  } catch (error) {
+    if (!(error instanceof MerchantError) || error.code !== "token_refused") throw error;
+    return {
+      status: 400,
+      headers: { "content-type": "application/json" },
+      body: '{"error":"invalid_request"}',
+    };
+  }
+}

@@ -1,0 +1,81 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+import { parseCookies, type CookieJar } from "./cookies.ts";
+import type { Page } from "./pages.ts";
+
+/** A logout token is about one kilobyte. */
+const bytesMax = 64 * 1024;
+
+/** One request, read. */
+export interface Visit {
+  method: string;
+  url: URL;
+  cookies: CookieJar;
+  origin: string | undefined;
+  /** `Sec-Fetch-Site`: the browser's own word on where the request comes from. */
+  site: string | undefined;
+  form: () => Promise<URLSearchParams>;
+}
+
+/** One answer, before it is sent. */
+export interface Reply {
+  status: number;
+  headers?: Record<string, string>;
+  cookies?: string[];
+  body?: string;
+}
+
+export function readVisit(request: IncomingMessage, shopUrl: string): Visit {
+  return {
+    method: request.method === "HEAD" ? "GET" : (request.method ?? ""),
+    url: readUrl(request.url, shopUrl),
+    cookies: parseCookies(request.headers.cookie),
+    origin: request.headers.origin,
+    site: request.headers["sec-fetch-site"]?.toString(),
+    form: () => readForm(request),
+  };
+}
+
+/** Whether a POST comes from our own page. Without both headers it comes from no browser, so it carries nobody's cookies. */
+export function isFromHere({ site, origin }: Visit, shopUrl: string): boolean {
+  if (site !== undefined) return site === "same-origin";
+  return origin === undefined || origin === shopUrl;
+}
+
+export function page({ status, markup }: Page): Reply {
+  return { status, headers: { "content-type": "text/html; charset=utf-8" }, body: markup };
+}
+
+export function redirect(location: string, cookies: string[] = []): Reply {
+  return { status: 303, headers: { location }, cookies };
+}
+
+export function send(response: ServerResponse, reply: Reply, { issuer }: { issuer: string }): void {
+  // The buttons' forms are redirected to the broker, and browsers apply form-action to that, too.
+  const formTargets = `'self' ${new URL(issuer).origin}`;
+  response.writeHead(reply.status, {
+    "content-security-policy": `default-src 'none'; style-src 'self'; img-src 'self'; form-action ${formTargets}; base-uri 'none'; frame-ancestors 'none'`,
+    // The callback's URL holds a code: it is told to nobody. (no-referrer would blank the Origin of our own forms.)
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+    ...(reply.cookies !== undefined && reply.cookies.length > 0 && { "set-cookie": reply.cookies }),
+    ...reply.headers,
+  });
+  response.end(reply.body);
+}
+
+/** The path as our own URL; what is no path (`//elsewhere`, `*`) is a page that does not exist. */
+function readUrl(target = "", shopUrl: string): URL {
+  const text = /^\/(?!\/)/.test(target) ? shopUrl + target : "";
+  return URL.canParse(text) ? new URL(text) : new URL("/not-found", shopUrl);
+}
+
+async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
+  let body = "";
+  for await (const chunk of request.setEncoding("utf8")) {
+    body += String(chunk);
+    if (body.length > bytesMax) return new URLSearchParams();
+  }
+  return new URLSearchParams(body);
+}
