@@ -3,7 +3,14 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { addressOfPrivateKey, hexOfBytes } from "@svc/protocol";
-import { createApiKey, createClient, createDomain, createOrganization, type NewClient, updateClient } from "@svc/service/accounts";
+import {
+  createApiKey,
+  createClient,
+  createDomain,
+  createOrganization,
+  type NewClient,
+  updateClient,
+} from "@svc/service/accounts";
 import type { Service } from "@svc/service";
 
 /** What `DATA_DIR/demo.json` tells whoever drives the demo from outside. */
@@ -39,9 +46,12 @@ const callbackUri = "http://localhost:4999/callback";
 const audience = "https://api.example.com";
 
 /** Seeds the demo world at the first start; later starts find it as it was, at today's addresses. */
-export async function openDemoWorld(service: Service, { directory, shopUrl }: { directory: string; shopUrl: string }): Promise<DemoWorld> {
+export async function openDemoWorld(
+  service: Service,
+  { directory, shopUrl }: { directory: string; shopUrl: string },
+): Promise<DemoWorld> {
   const path = join(directory, "demo.json");
-  const known = readJson<DemoWorld>(path);
+  const known = readJson(path) as DemoWorld | null;
   const world = known ?? (await seedWorld(service, shopUrl));
   const moved = { ...world, baseUrl: service.baseUrl, shopUrl };
   if (JSON.stringify(moved) !== JSON.stringify(known)) writeJson(path, moved);
@@ -49,16 +59,23 @@ export async function openDemoWorld(service: Service, { directory, shopUrl }: { 
 }
 
 /** The shop's own client, made at the first start and moved along when the shop's address changes. */
-export async function openShopAccount(service: Service, { directory, shopUrl }: { directory: string; shopUrl: string }): Promise<ShopAccount> {
+export async function openShopAccount(
+  service: Service,
+  { directory, shopUrl }: { directory: string; shopUrl: string },
+): Promise<ShopAccount> {
   const path = join(directory, "shop.json");
-  const known = readJson<ShopAccount>(path);
+  const known = readJson(path) as ShopAccount | null;
   if (known === null) {
     const made = await seedShop(service, shopUrl);
     writeJson(path, made);
     return made;
   }
   if (known.shopUrl === shopUrl) return known;
-  await updateClient(service.ctx, { clientId: known.clientId, changes: addressesOf(shopUrl) }, actor);
+  await updateClient(
+    service.ctx,
+    { clientId: known.clientId, changes: addressesOf(shopUrl) },
+    actor,
+  );
   const moved = { ...known, shopUrl };
   writeJson(path, moved);
   return moved;
@@ -67,16 +84,48 @@ export async function openShopAccount(service: Service, { directory, shopUrl }: 
 async function seedWorld(service: Service, shopUrl: string): Promise<DemoWorld> {
   const { ctx } = service;
   const organization = await createOrganization(ctx, { name: "Demo organization" }, actor);
-  const domain = await createDomain(ctx, { organizationId: organization.id, domain: "localhost:4999", environment: "live" }, actor);
-  const common = { clientDomainId: domain.id, redirectUris: [callbackUri], postLogoutRedirectUris: ["http://localhost:4999/"], audiences: [audience] };
+  const domain = await createDomain(
+    ctx,
+    { organizationId: organization.id, domain: "localhost:4999", environment: "live" },
+    actor,
+  );
+  const common = {
+    clientDomainId: domain.id,
+    redirectUris: [callbackUri],
+    postLogoutRedirectUris: ["http://localhost:4999/"],
+    audiences: [audience],
+  };
   const clients = [
-    await addClient(service, { ...common, name: "Demo client", authenticationMethod: "client_secret_basic" }),
-    await addClient(service, { ...common, name: "Demo client without number matching", authenticationMethod: "client_secret_basic", numberMatching: false }),
-    await addClient(service, { ...common, name: "Demo browser client", authenticationMethod: "none" }),
+    await addClient(service, {
+      ...common,
+      name: "Demo client",
+      authenticationMethod: "client_secret_basic",
+    }),
+    await addClient(service, {
+      ...common,
+      name: "Demo client without number matching",
+      authenticationMethod: "client_secret_basic",
+      numberMatching: false,
+    }),
+    await addClient(service, {
+      ...common,
+      name: "Demo browser client",
+      authenticationMethod: "none",
+    }),
   ];
   const { key } = await createApiKey(ctx, { clientDomainId: domain.id, name: "Demo key" }, actor);
-  const identities = Object.fromEntries(names.map((name) => [name, makeIdentity()])) as DemoWorld["identities"];
-  return { baseUrl: service.baseUrl, shopUrl, organization: { id: organization.id }, clientDomain: { id: domain.id, domain: domain.domain }, clients, apiKey: key, identities };
+  const identities = Object.fromEntries(
+    names.map((name) => [name, makeIdentity()]),
+  ) as DemoWorld["identities"];
+  return {
+    baseUrl: service.baseUrl,
+    shopUrl,
+    organization: { id: organization.id },
+    clientDomain: { id: domain.id, domain: domain.domain },
+    clients,
+    apiKey: key,
+    identities,
+  };
 }
 
 async function addClient(service: Service, given: NewClient): Promise<DemoClient> {
@@ -99,19 +148,35 @@ function makeIdentity(): { address: string; privateKey: string } {
 async function seedShop(service: Service, shopUrl: string): Promise<ShopAccount> {
   const { ctx } = service;
   const organization = await createOrganization(ctx, { name: "Demo shop" }, actor);
-  const domain = await createDomain(ctx, { organizationId: organization.id, domain: new URL(shopUrl).host, environment: "live" }, actor);
-  const given: NewClient = { clientDomainId: domain.id, name: "Demo shop", authenticationMethod: "client_secret_basic", audiences: [audience], ...addressesOf(shopUrl) };
+  const domain = await createDomain(
+    ctx,
+    { organizationId: organization.id, domain: new URL(shopUrl).host, environment: "live" },
+    actor,
+  );
+  const given: NewClient = {
+    clientDomainId: domain.id,
+    name: "Demo shop",
+    authenticationMethod: "client_secret_basic",
+    audiences: [audience],
+    ...addressesOf(shopUrl),
+  };
   const { client, secret } = await createClient(ctx, given, actor);
   if (secret === null) throw new Error("a confidential client has a secret");
   return { clientId: client.id, clientSecret: secret, shopUrl };
 }
 
-function addressesOf(shopUrl: string): Pick<NewClient, "redirectUris" | "postLogoutRedirectUris" | "backchannelLogoutUri"> {
-  return { redirectUris: [`${shopUrl}/callback`], postLogoutRedirectUris: [`${shopUrl}/`], backchannelLogoutUri: `${shopUrl}/backchannel-logout` };
+function addressesOf(
+  shopUrl: string,
+): Pick<NewClient, "redirectUris" | "postLogoutRedirectUris" | "backchannelLogoutUri"> {
+  return {
+    redirectUris: [`${shopUrl}/callback`],
+    postLogoutRedirectUris: [`${shopUrl}/`],
+    backchannelLogoutUri: `${shopUrl}/backchannel-logout`,
+  };
 }
 
-function readJson<T>(path: string): T | null {
-  return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as T) : null;
+function readJson(path: string): unknown {
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : null;
 }
 
 /** Written aside and renamed, so that a killed start leaves a whole file or none. */

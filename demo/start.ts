@@ -43,7 +43,11 @@ try {
   await start();
 } catch (error) {
   // A person reads this: what is wrong, in one line; the trace only for faults that nobody foresaw.
-  const isForeseen = error instanceof ConfigError || (error instanceof Error && error.name === "EmbeddedPostgresInUse");
-  process.stderr.write(`${isForeseen ? error.message : error instanceof Error ? error.stack : String(error)}\n`);
+  const isForeseen =
+    error instanceof ConfigError ||
+    (error instanceof Error && error.name === "EmbeddedPostgresInUse");
+  process.stderr.write(
+    `${isForeseen ? error.message : error instanceof Error ? error.stack : String(error)}\n`,
+  );
   process.exitCode = 1;
 }

@@ -11,7 +11,8 @@ export function openJar(cookies = new Map<string, string>()): Jar {
     cookies,
     async fetch(url, init = {}) {
       const headers = new Headers(init.headers);
-      if (cookies.size > 0) headers.set("cookie", [...cookies].map(([name, value]) => `${name}=${value}`).join("; "));
+      if (cookies.size > 0)
+        headers.set("cookie", [...cookies].map(([name, value]) => `${name}=${value}`).join("; "));
       const response = await fetch(url, { redirect: "manual", ...init, headers });
       for (const line of response.headers.getSetCookie()) keep(cookies, line);
       return response;

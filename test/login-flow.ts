@@ -20,7 +20,12 @@ export function makePkce(): Pkce {
 }
 
 /** The document's authorization request, with anything replaced or left out (undefined). */
-export function authorizationUrl(baseUrl: string, client: LoginClient, { challenge }: Pick<Pkce, "challenge">, changed: Record<string, string | undefined> = {}): string {
+export function authorizationUrl(
+  baseUrl: string,
+  client: LoginClient,
+  { challenge }: Pick<Pkce, "challenge">,
+  changed: Record<string, string | undefined> = {},
+): string {
   const parameters: Record<string, string | undefined> = {
     client_id: client.id,
     redirect_uri: client.redirectUri,
@@ -33,8 +38,10 @@ export function authorizationUrl(baseUrl: string, client: LoginClient, { challen
     access_type: "offline",
     ...changed,
   };
-  const given = Object.entries(parameters).filter((pair): pair is [string, string] => pair[1] !== undefined);
-  return `${baseUrl}/oauth2/auth?${new URLSearchParams(given)}`;
+  const given = Object.entries(parameters).filter(
+    (pair): pair is [string, string] => pair[1] !== undefined,
+  );
+  return `${baseUrl}/oauth2/auth?${new URLSearchParams(given).toString()}`;
 }
 
 export interface OpenPage {
@@ -48,7 +55,12 @@ export interface OpenPage {
 }
 
 function unescape(text: string): string {
-  return text.replaceAll("&quot;", '"').replaceAll("&#39;", "'").replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+  return text
+    .replaceAll("&quot;", '"')
+    .replaceAll("&#39;", "'")
+    .replaceAll("&lt;", "<")
+    .replaceAll("&gt;", ">")
+    .replaceAll("&amp;", "&");
 }
 
 function attributeOf(html: string, pattern: RegExp): string {
@@ -56,38 +68,63 @@ function attributeOf(html: string, pattern: RegExp): string {
 }
 
 /** Opens the QR page in a browser and reads the hooks that it offers. */
-export async function openPage(baseUrl: string, client: LoginClient, { jar = openJar(), changed = {} }: { jar?: Jar; changed?: Record<string, string | undefined> } = {}): Promise<OpenPage> {
+export async function openPage(
+  baseUrl: string,
+  client: LoginClient,
+  {
+    jar = openJar(),
+    changed = {},
+  }: { jar?: Jar; changed?: Record<string, string | undefined> } = {},
+): Promise<OpenPage> {
   const pkce = makePkce();
   const response = await jar.fetch(authorizationUrl(baseUrl, client, pkce, changed));
   const html = await response.text();
-  if (response.status !== 200) throw new Error(`the page answered ${response.status} ${response.headers.get("location") ?? html.slice(0, 300)}`);
+  if (response.status !== 200)
+    throw new Error(
+      `the page answered ${response.status} ${response.headers.get("location") ?? html.slice(0, 300)}`,
+    );
   return { jar, html, pkce, ...hooksOf(html) };
 }
 
 export function hooksOf(html: string): { qr: string; sameDevice: string; loginId: string } {
   const qr = attributeOf(html, /data-qr="([^"]+)"/);
-  const sameDevice = attributeOf(html, /<a[^>]*data-same-device[^>]*href="([^"]+)"/) || attributeOf(html, /<a[^>]*href="([^"]+)"[^>]*data-same-device/);
+  const sameDevice =
+    attributeOf(html, /<a[^>]*data-same-device[^>]*href="([^"]+)"/) ||
+    attributeOf(html, /<a[^>]*href="([^"]+)"[^>]*data-same-device/);
   const link = qr === "" ? sameDevice : qr;
-  const loginId = link === "" ? "" : scan(link).session.split(".")[0] ?? "";
+  const loginId = link === "" ? "" : (scan(link).session.split(".")[0] ?? "");
   return { qr, sameDevice, loginId };
 }
 
-export async function statusOf(baseUrl: string, page: Pick<OpenPage, "jar" | "loginId">): Promise<Record<string, unknown>> {
+export async function statusOf(
+  baseUrl: string,
+  page: Pick<OpenPage, "jar" | "loginId">,
+): Promise<Record<string, unknown>> {
   const response = await page.jar.fetch(`${baseUrl}/oauth2/login/${page.loginId}/status`);
   return (await response.json()) as Record<string, unknown>;
 }
 
 /** Claims with number matching: reads the digits as the browser shows them. */
-export async function approveByQr(baseUrl: string, page: OpenPage, identity: Identity): Promise<Claimed> {
+export async function approveByQr(
+  baseUrl: string,
+  page: OpenPage,
+  identity: Identity,
+): Promise<Claimed> {
   const claimed = await claim(scan(page.qr), identity);
   const { digits } = await statusOf(baseUrl, page);
   const response = await approve(claimed, typeof digits === "string" ? digits : "");
-  if (response.status !== 200) throw new Error(`approval answered ${response.status}: ${await response.text()}`);
+  if (response.status !== 200)
+    throw new Error(`approval answered ${response.status}: ${await response.text()}`);
   return claimed;
 }
 
-export async function finish(baseUrl: string, page: Pick<OpenPage, "jar" | "loginId">): Promise<URL> {
-  const response = await page.jar.fetch(`${baseUrl}/oauth2/login/${page.loginId}/finish`, { method: "POST" });
+export async function finish(
+  baseUrl: string,
+  page: Pick<OpenPage, "jar" | "loginId">,
+): Promise<URL> {
+  const response = await page.jar.fetch(`${baseUrl}/oauth2/login/${page.loginId}/finish`, {
+    method: "POST",
+  });
   const { location } = (await response.json()) as { location?: string };
   if (location === undefined) throw new Error(`finish answered ${response.status}`);
   return new URL(location);
@@ -103,22 +140,49 @@ export interface Tokens {
 }
 
 /** Sends a token request with the client's authentication. */
-export async function postToken(baseUrl: string, client: LoginClient, parameters: Record<string, string>): Promise<Response> {
-  const authorization = client.secret === undefined ? {} : { authorization: `Basic ${Buffer.from(`${encodeURIComponent(client.id)}:${encodeURIComponent(client.secret)}`).toString("base64")}` };
-  const body = new URLSearchParams({ ...(client.secret === undefined ? { client_id: client.id } : {}), ...parameters });
+export async function postToken(
+  baseUrl: string,
+  client: LoginClient,
+  parameters: Record<string, string>,
+): Promise<Response> {
+  const authorization =
+    client.secret === undefined
+      ? {}
+      : {
+          authorization: `Basic ${Buffer.from(`${encodeURIComponent(client.id)}:${encodeURIComponent(client.secret)}`).toString("base64")}`,
+        };
+  const body = new URLSearchParams({
+    ...(client.secret === undefined ? { client_id: client.id } : {}),
+    ...parameters,
+  });
   return fetch(`${baseUrl}/oauth2/token`, { method: "POST", headers: authorization, body });
 }
 
-export async function redeem(baseUrl: string, client: LoginClient, { code, verifier }: { code: string; verifier: string }): Promise<Response> {
-  return postToken(baseUrl, client, { grant_type: "authorization_code", code, redirect_uri: client.redirectUri, code_verifier: verifier });
+export async function redeem(
+  baseUrl: string,
+  client: LoginClient,
+  { code, verifier }: { code: string; verifier: string },
+): Promise<Response> {
+  return postToken(baseUrl, client, {
+    grant_type: "authorization_code",
+    code,
+    redirect_uri: client.redirectUri,
+    code_verifier: verifier,
+  });
 }
 
 /** A whole login by QR code, from the page to the tokens. */
-export async function logIn(baseUrl: string, client: LoginClient, identity: Identity, options: { jar?: Jar; changed?: Record<string, string | undefined> } = {}): Promise<{ tokens: Tokens; page: OpenPage; code: string }> {
+export async function logIn(
+  baseUrl: string,
+  client: LoginClient,
+  identity: Identity,
+  options: { jar?: Jar; changed?: Record<string, string | undefined> } = {},
+): Promise<{ tokens: Tokens; page: OpenPage; code: string }> {
   const page = await openPage(baseUrl, client, options);
   await approveByQr(baseUrl, page, identity);
   const code = (await finish(baseUrl, page)).searchParams.get("code") ?? "";
   const response = await redeem(baseUrl, client, { code, verifier: page.pkce.verifier });
-  if (response.status !== 200) throw new Error(`token answered ${response.status}: ${await response.text()}`);
+  if (response.status !== 200)
+    throw new Error(`token answered ${response.status}: ${await response.text()}`);
   return { tokens: (await response.json()) as Tokens, page, code };
 }

@@ -30,7 +30,8 @@ export interface Scanned {
 /** Reads a login link as a wallet's camera would. */
 export function scan(link: string): Scanned {
   const parsed = parseLink(link);
-  if ("refused" in parsed || parsed.action !== "login" || parsed.connection === undefined) throw new Error(`not a login link: ${link}`);
+  if ("refused" in parsed || parsed.action !== "login" || parsed.connection === undefined)
+    throw new Error(`not a login link: ${link}`);
   return { session: parsed.session, connection: parsed.connection };
 }
 
@@ -38,15 +39,34 @@ export interface Claimed extends Scanned {
   readonly identity: Identity;
   readonly secret: string;
   readonly object: string;
-  readonly claims: Record<string, unknown>;
+  /** Members of the request object that tests look at. */
+  readonly claims: {
+    readonly domain: string;
+    readonly number_matching: boolean;
+    readonly acr: string;
+    readonly client_name: string;
+  };
 }
 
-export async function post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
-  return fetch(url, { method: "POST", redirect: "manual", headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(body) });
+export async function post(
+  url: string,
+  body: unknown,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  return fetch(url, {
+    method: "POST",
+    redirect: "manual",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  });
 }
 
 /** Sends a claim and returns the raw answer, with the secret that belongs to it. */
-export async function tryClaim(scanned: Scanned, identity: Identity, secret = randomBytes(32).toString("base64url")): Promise<{ response: Response; secret: string }> {
+export async function tryClaim(
+  scanned: Scanned,
+  identity: Identity,
+  secret = randomBytes(32).toString("base64url"),
+): Promise<{ response: Response; secret: string }> {
   const body = { session: scanned.session, svcID: identity.address, claim: claimOf(secret) };
   return { response: await post(`${scanned.connection}/claim`, body), secret };
 }
@@ -55,16 +75,22 @@ export async function claim(scanned: Scanned, identity: Identity): Promise<Claim
   const { response, secret } = await tryClaim(scanned, identity);
   const object = await response.text();
   if (response.status !== 200) throw new Error(`claim answered ${response.status}: ${object}`);
-  const claims = JSON.parse(Buffer.from(object.split(".")[1] ?? "", "base64url").toString()) as Record<string, unknown>;
+  const claims = JSON.parse(
+    Buffer.from(object.split(".")[1] ?? "", "base64url").toString(),
+  ) as Claimed["claims"];
   return { ...scanned, identity, secret, object, claims };
 }
 
 /** The signature over a claimed login; `changed` replaces members of the signed message. */
-export function signLogin(claimed: Claimed, code: string, changed: Partial<Parameters<typeof loginDigest>[0]> = {}): string {
+export function signLogin(
+  claimed: Claimed,
+  code: string,
+  changed: Partial<Parameters<typeof loginDigest>[0]> = {},
+): string {
   const message = {
     session: claimed.session,
     connection: claimed.connection,
-    requester: String(claimed.claims["domain"] ?? ""),
+    requester: claimed.claims.domain,
     code,
     object: requestObjectHash(claimed.object),
     ...changed,
@@ -88,23 +114,45 @@ export async function approve(claimed: Claimed, code = ""): Promise<Response> {
 }
 
 export async function decline(claimed: Claimed): Promise<Response> {
-  const signature = signDigest(declineDigest({ request: claimed.session, connection: claimed.connection }), claimed.identity.privateKey);
-  return post(claimed.connection, { error: "access_denied", session: claimed.session, svcID: claimed.identity.address, signature });
+  const signature = signDigest(
+    declineDigest({ request: claimed.session, connection: claimed.connection }),
+    claimed.identity.privateKey,
+  );
+  return post(claimed.connection, {
+    error: "access_denied",
+    session: claimed.session,
+    svcID: claimed.identity.address,
+    signature,
+  });
 }
 
 /** The address that the wallet opens on the same device, without a claim. */
 export function sameDeviceReturn(scanned: Scanned, identity: Identity): string {
   const { session, connection } = scanned;
   const digest = loginDigest({ session, connection, requester: "", code: "", object: zeroHash });
-  const query = new URLSearchParams({ signature: signDigest(digest, identity.privateKey), session, svcID: identity.address });
-  return `${connection}?${query}`;
+  const query = new URLSearchParams({
+    signature: signDigest(digest, identity.privateKey),
+    session,
+    svcID: identity.address,
+  });
+  return `${connection}?${query.toString()}`;
 }
 
 /** Opens a wallet session and returns its bearer header. */
-export async function openWalletSession(baseUrl: string, identity: Identity): Promise<Record<string, string>> {
-  const { challenge, deadline, origin } = (await (await post(`${baseUrl}/w/session/challenge`, {})).json()) as { challenge: string; deadline: number; origin: string };
+export async function openWalletSession(
+  baseUrl: string,
+  identity: Identity,
+): Promise<Record<string, string>> {
+  const { challenge, deadline, origin } = (await (
+    await post(`${baseUrl}/w/session/challenge`, {})
+  ).json()) as { challenge: string; deadline: number; origin: string };
   const signature = signDigest(sessionDigest({ origin, challenge, deadline }), identity.privateKey);
-  const response = await post(`${baseUrl}/w/session`, { svcID: identity.address, challenge, deadline, signature });
+  const response = await post(`${baseUrl}/w/session`, {
+    svcID: identity.address,
+    challenge,
+    deadline,
+    signature,
+  });
   const { token } = (await response.json()) as { token: string };
   return { authorization: `Bearer ${token}` };
 }

@@ -3,7 +3,12 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { createInterface } from "node:readline";
-import { createClient, createDomain, createOrganization, type NewClient } from "../service/src/accounts/index.ts";
+import {
+  createClient,
+  createDomain,
+  createOrganization,
+  type NewClient,
+} from "../service/src/accounts/index.ts";
 import { compose, type Service } from "../service/src/compose.ts";
 import { advanceClock } from "../service/src/platform/clock.ts";
 import { parseConfig } from "../service/src/platform/config.ts";
@@ -64,7 +69,11 @@ export async function openWorld(environment: NodeJS.ProcessEnv = {}): Promise<Wo
   const service = await compose(parseConfig(settings));
   const { ctx } = service;
   const organization = await createOrganization(ctx, { name: "Test organization" }, "test");
-  const domain = await createDomain(ctx, { organizationId: organization.id, domain: "localhost", environment: "live" }, "test");
+  const domain = await createDomain(
+    ctx,
+    { organizationId: organization.id, domain: "localhost", environment: "live" },
+    "test",
+  );
   const addClient = async (changed: Partial<NewClient> = {}): Promise<LoginClient> => {
     const given: NewClient = {
       clientDomainId: domain.id,
@@ -77,7 +86,11 @@ export async function openWorld(environment: NodeJS.ProcessEnv = {}): Promise<Wo
     };
     const made = await createClient(ctx, given, "test");
     const redirectUri = given.redirectUris?.[0] ?? callbackUri;
-    return { id: made.client.id, redirectUri, ...(made.secret === null ? {} : { secret: made.secret }) };
+    return {
+      id: made.client.id,
+      redirectUri,
+      ...(made.secret === null ? {} : { secret: made.secret }),
+    };
   };
   return {
     baseUrl: service.baseUrl,
@@ -113,7 +126,8 @@ async function startProcess(settings: NodeJS.ProcessEnv): Promise<ServerProcess>
   for await (const line of lines) {
     if (line.startsWith("ready ")) break;
   }
-  if (child.pid === undefined || child.exitCode !== null) throw new Error("the process did not start");
+  if (child.pid === undefined || child.exitCode !== null)
+    throw new Error("the process did not start");
   return {
     url: `http://localhost:${port}`,
     pid: child.pid,

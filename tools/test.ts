@@ -8,11 +8,20 @@ import { startEmbeddedPostgres } from "../service/src/platform/embedded-postgres
 
 const root = join(import.meta.dirname, "..");
 const patterns = process.argv.slice(2);
-const wanted = patterns.length > 0 ? patterns : ["{packages,service,apps,demo,test,tools}/**/*.test.ts"];
+const wanted =
+  patterns.length > 0 ? patterns : ["{packages,service,apps,demo,test,tools}/**/*.test.ts"];
 const files = globSync(wanted, { cwd: root, exclude: ["**/node_modules/**"] }).toSorted();
 
-async function run(command: string, args: string[], environment: NodeJS.ProcessEnv = {}): Promise<number> {
-  const child = spawn(command, args, { cwd: root, stdio: "inherit", env: { ...process.env, ...environment } });
+async function run(
+  command: string,
+  args: string[],
+  environment: NodeJS.ProcessEnv = {},
+): Promise<number> {
+  const child = spawn(command, args, {
+    cwd: root,
+    stdio: "inherit",
+    env: { ...process.env, ...environment },
+  });
   const [code] = await once(child, "exit");
   return typeof code === "number" ? code : 1;
 }
@@ -21,11 +30,24 @@ async function runTests(): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), "svc-test-"));
   try {
     // What a test acknowledged does not have to survive a power cut; tests of durability start their own server.
-    const settings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" };
-    await using server = await startEmbeddedPostgres({ directory: join(directory, "postgres"), log: () => undefined, settings });
+    const settings = {
+      fsync: "off",
+      synchronous_commit: "off",
+      full_page_writes: "off",
+      max_connections: "300",
+    };
+    await using server = await startEmbeddedPostgres({
+      directory: join(directory, "postgres"),
+      log: () => undefined,
+      settings,
+    });
     const { host, port, user, password, database } = server.connection;
     const url = `postgresql://${user}:${password}@localhost/${database}?host=${encodeURIComponent(host)}&port=${port}`;
-    return await run(process.execPath, ["--conditions=source", "--test", "--test-concurrency=2", "--test-timeout=120000", ...files], { TEST_DATABASE_URL: url });
+    return await run(
+      process.execPath,
+      ["--conditions=source", "--test", "--test-concurrency=2", "--test-timeout=120000", ...files],
+      { TEST_DATABASE_URL: url },
+    );
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }

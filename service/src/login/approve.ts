@@ -1,11 +1,28 @@
-import { type Address, claimOf, declineDigest, isClaim, loginDigest, requestObjectHash, zeroHash } from "@svc/protocol";
+import {
+  type Address,
+  claimOf,
+  declineDigest,
+  isClaim,
+  loginDigest,
+  requestObjectHash,
+  zeroHash,
+} from "@svc/protocol";
 import type { Client } from "../accounts/index.ts";
 import { equalBytes } from "../platform/mac.ts";
 import { Problem } from "../platform/problems.ts";
 import { recoverAddress } from "../platform/secp256k1.ts";
 import { type Attempt, type Channel, connectionOf } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
-import { acrOf, checkSession, getAttempt, getClient, needsNumber, parseUser, readAttempt, refuseUnfit } from "./claim.ts";
+import {
+  acrOf,
+  checkSession,
+  getAttempt,
+  getClient,
+  needsNumber,
+  parseUser,
+  readAttempt,
+  refuseUnfit,
+} from "./claim.ts";
 import type { LoginContext } from "./login-context.ts";
 
 /** What a wallet sends to finish its part (decisions section 2, the QR page, rule 3). */
@@ -29,29 +46,37 @@ export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<v
   const user = parseUser(answer.svcID);
   const attempt = await claimedOrWaiting(ctx, answer);
   const client = await getClient(ctx, attempt);
-  if (attempt.status === "waiting") return approveWithoutClaim(ctx, { answer, user, attempt, client });
+  if (attempt.status === "waiting")
+    return approveWithoutClaim(ctx, { answer, user, attempt, client });
   if (attempt.channel !== "qr") throw new Problem("wrong_channel");
   checkClaim(attempt, answer, user);
   const { code = "" } = answer;
   const isNumberNeeded = needsNumber(client, attempt);
   if (isNumberNeeded && code === "") throw new Problem("number_required");
-  if (!isNumberNeeded && code !== "") throw new Problem("signature_wrong", { message: "this login takes no number" });
-  if (!isSignedBy(user, answer.signature, { attempt, client, code })) throw new Problem("signature_wrong");
+  if (!isNumberNeeded && code !== "")
+    throw new Problem("signature_wrong", { message: "this login takes no number" });
+  if (!isSignedBy(user, answer.signature, { attempt, client, code }))
+    throw new Problem("signature_wrong");
   if (isNumberNeeded && !equalBytes(Buffer.from(code), Buffer.from(attempt.digits ?? ""))) {
     await store.failAttempt(ctx.db, attempt.id, "wrong_number");
     ctx.recent.forget(attempt.id);
     throw new Problem("wrong_number");
   }
   const approval = { user, claimSha256: attempt.claimSha256 ?? "", now: ctx.clock.now() };
-  if (!(await store.approveAttempt(ctx.db, attempt.id, approval))) return refuseLate(ctx, { answer, user });
+  if (!(await store.approveAttempt(ctx.db, attempt.id, approval)))
+    return refuseLate(ctx, { answer, user });
   ctx.recent.forget(attempt.id);
 }
 
 /** The attempt, read again when what this process remembers cannot be the whole story. */
 async function claimedOrWaiting(ctx: LoginContext, answer: Answer): Promise<Attempt> {
   const known = await getAttempt(ctx, answer.loginId);
-  const attempt = known.status === "waiting" && answer.claimSecret !== undefined ? await readAttempt(ctx, answer.loginId) : known;
-  if (attempt.status === "waiting" && answer.claimSecret !== undefined) throw new Problem("not_claimed");
+  const attempt =
+    known.status === "waiting" && answer.claimSecret !== undefined
+      ? await readAttempt(ctx, answer.loginId)
+      : known;
+  if (attempt.status === "waiting" && answer.claimSecret !== undefined)
+    throw new Problem("not_claimed");
   if (attempt.expiresAt <= ctx.clock.now()) throw new Problem("login_over");
   if (attempt.status === "finished" || attempt.status === "failed") throw new Problem("login_over");
   return attempt;
@@ -59,10 +84,15 @@ async function claimedOrWaiting(ctx: LoginContext, answer: Answer): Promise<Atte
 
 function checkClaim(attempt: Attempt, answer: Answer, user: Address): void {
   const secret = answer.claimSecret ?? "";
-  const isOurs = isClaim(secret) && equalBytes(Buffer.from(claimOf(secret)), Buffer.from(attempt.claimSha256 ?? ""));
+  const isOurs =
+    isClaim(secret) &&
+    equalBytes(Buffer.from(claimOf(secret)), Buffer.from(attempt.claimSha256 ?? ""));
   if (!isOurs) throw new Problem("claim_wrong");
   if (attempt.claimedBy !== user) throw new Problem("identity_changed");
-  if (attempt.sessionText !== answer.session) throw new Problem("signature_wrong", { message: "the session is not the one that was claimed" });
+  if (attempt.sessionText !== answer.session)
+    throw new Problem("signature_wrong", {
+      message: "the session is not the one that was claimed",
+    });
 }
 
 interface Signed {
@@ -72,11 +102,21 @@ interface Signed {
 }
 
 /** The signature over what was claimed: session, `conn`, who asks, the number, and the request object. */
-export function isSignedBy(user: Address, signature: string, { attempt, client, code }: Signed): boolean {
+export function isSignedBy(
+  user: Address,
+  signature: string,
+  { attempt, client, code }: Signed,
+): boolean {
   const { sessionText, connection, requestObject } = attempt;
   if (sessionText === null || connection === null || requestObject === null) return false;
   const object = requestObjectHash(requestObject);
-  const digest = loginDigest({ session: sessionText, connection, requester: client.domain ?? "", code, object });
+  const digest = loginDigest({
+    session: sessionText,
+    connection,
+    requester: client.domain ?? "",
+    code,
+    object,
+  });
   return recoverAddress(digest, signature) === user;
 }
 
@@ -87,29 +127,72 @@ export interface UnclaimedAnswer {
 }
 
 /** The signature of a wallet that never asked who the requester is: requester, number and object are empty. */
-export function isSignedWithoutClaim(user: Address, { session, connection, signature }: UnclaimedAnswer): boolean {
-  return recoverAddress(loginDigest({ session, connection, requester: "", code: "", object: zeroHash }), signature) === user;
+export function isSignedWithoutClaim(
+  user: Address,
+  { session, connection, signature }: UnclaimedAnswer,
+): boolean {
+  return (
+    recoverAddress(
+      loginDigest({ session, connection, requester: "", code: "", object: zeroHash }),
+      signature,
+    ) === user
+  );
 }
 
-async function approveWithoutClaim(ctx: LoginContext, { answer, user, attempt, client }: { answer: Answer; user: Address; attempt: Attempt; client: Client }): Promise<void> {
-  if (checkSession(ctx, { loginId: attempt.id, channel: "qr", session: answer.session }) === "static" || client.numberMatching) {
+async function approveWithoutClaim(
+  ctx: LoginContext,
+  {
+    answer,
+    user,
+    attempt,
+    client,
+  }: { answer: Answer; user: Address; attempt: Attempt; client: Client },
+): Promise<void> {
+  if (
+    checkSession(ctx, { loginId: attempt.id, channel: "qr", session: answer.session }) ===
+      "static" ||
+    client.numberMatching
+  ) {
     throw new Problem("not_claimed");
   }
   const connection = connectionOf(ctx.config.baseUrl, "qr", attempt.id);
   const acr = acrOf(attempt, "qr", answer.address);
   refuseUnfit(attempt, { user, acr });
-  if (answer.code !== undefined && answer.code !== "") throw new Problem("signature_wrong", { message: "this login takes no number" });
-  if (!isSignedWithoutClaim(user, { session: answer.session, connection, signature: answer.signature })) throw new Problem("signature_wrong");
-  const approval = { user, channel: "qr" as const, sessionText: answer.session, connection, acr, now: ctx.clock.now() };
-  if (!(await store.approveUnclaimed(ctx.db, attempt.id, approval))) return refuseLate(ctx, { answer, user });
+  if (answer.code !== undefined && answer.code !== "")
+    throw new Problem("signature_wrong", { message: "this login takes no number" });
+  if (
+    !isSignedWithoutClaim(user, {
+      session: answer.session,
+      connection,
+      signature: answer.signature,
+    })
+  )
+    throw new Problem("signature_wrong");
+  const approval = {
+    user,
+    channel: "qr" as const,
+    sessionText: answer.session,
+    connection,
+    acr,
+    now: ctx.clock.now(),
+  };
+  if (!(await store.approveUnclaimed(ctx.db, attempt.id, approval)))
+    return refuseLate(ctx, { answer, user });
   ctx.recent.forget(attempt.id);
 }
 
 /** Another process or call was faster. The same approval again is no error: the wallet may have lost our answer. */
-async function refuseLate(ctx: LoginContext, { answer, user }: { answer: Answer; user: Address }): Promise<void> {
+async function refuseLate(
+  ctx: LoginContext,
+  { answer, user }: { answer: Answer; user: Address },
+): Promise<void> {
   const attempt = await readAttempt(ctx, answer.loginId);
-  if (attempt.status === "claimed" && answer.claimSecret === undefined) throw new Problem("already_claimed");
-  const isOurs = attempt.status === "approved" && attempt.claimedBy === user && attempt.sessionText === answer.session;
+  if (attempt.status === "claimed" && answer.claimSecret === undefined)
+    throw new Problem("already_claimed");
+  const isOurs =
+    attempt.status === "approved" &&
+    attempt.claimedBy === user &&
+    attempt.sessionText === answer.session;
   if (!isOurs) throw new Problem("login_over");
 }
 
@@ -135,7 +218,10 @@ export async function declineLogin(ctx: LoginContext, refusal: Refusal): Promise
   if (attempt.status === "waiting") throw new Problem("not_claimed");
   if (attempt.status !== "claimed") throw new Problem("login_over");
   if (attempt.channel !== refusal.channel) throw new Problem("wrong_channel");
-  if (attempt.sessionText !== refusal.session) throw new Problem("signature_wrong", { message: "the session is not the one that was claimed" });
+  if (attempt.sessionText !== refusal.session)
+    throw new Problem("signature_wrong", {
+      message: "the session is not the one that was claimed",
+    });
   proveRefusal(attempt, refusal);
   await store.failAttempt(ctx.db, attempt.id, refusal.notStarted ? "not_started" : "declined");
   ctx.recent.forget(attempt.id);
@@ -143,7 +229,9 @@ export async function declineLogin(ctx: LoginContext, refusal: Refusal): Promise
 
 function proveRefusal(attempt: Attempt, refusal: Refusal): void {
   if (refusal.claimSecret !== undefined) {
-    const isOurs = isClaim(refusal.claimSecret) && equalBytes(Buffer.from(claimOf(refusal.claimSecret)), Buffer.from(attempt.claimSha256 ?? ""));
+    const isOurs =
+      isClaim(refusal.claimSecret) &&
+      equalBytes(Buffer.from(claimOf(refusal.claimSecret)), Buffer.from(attempt.claimSha256 ?? ""));
     if (!isOurs) throw new Problem("claim_wrong");
     return;
   }

@@ -51,7 +51,17 @@ function attemptOf(row: Row): Attempt {
 }
 
 /** What the first row of an attempt holds. */
-export type NewAttempt = Pick<Attempt, "id" | "clientId" | "request" | "browserSha256" | "browserNetwork" | "createdAt" | "expiresAt" | "restarts">;
+export type NewAttempt = Pick<
+  Attempt,
+  | "id"
+  | "clientId"
+  | "request"
+  | "browserSha256"
+  | "browserNetwork"
+  | "createdAt"
+  | "expiresAt"
+  | "restarts"
+>;
 
 export async function insertAttempt(db: Queryable, attempt: NewAttempt): Promise<void> {
   await db.query(sql`
@@ -61,7 +71,11 @@ export async function insertAttempt(db: Queryable, attempt: NewAttempt): Promise
 }
 
 /** Ends an attempt and starts the same request anew, unless it is finished or was restarted too often. */
-export async function restartAttempt(db: Queryable, previousId: string, next: Omit<NewAttempt, "request" | "clientId" | "restarts"> & { restartsMax: number }): Promise<boolean> {
+export async function restartAttempt(
+  db: Queryable,
+  previousId: string,
+  next: Omit<NewAttempt, "request" | "clientId" | "restarts"> & { restartsMax: number },
+): Promise<boolean> {
   const rows = await db.query(sql`
     with ended as (
       update login set status = 'failed', failure = coalesce(failure, 'restarted')
@@ -85,7 +99,9 @@ export async function findAttempt(db: Queryable, id: string): Promise<Attempt | 
 
 /** Which of these attempts have left the state in which their page still shows the code. */
 export async function listChanged(db: Queryable, ids: readonly string[]): Promise<string[]> {
-  const rows = await db.query<{ id: string }>(sql`select id from login where id = any(${ids}) and status <> 'waiting'`);
+  const rows = await db.query<{ id: string }>(
+    sql`select id from login where id = any(${ids}) and status <> 'waiting'`,
+  );
   return rows.map((row) => row.id);
 }
 
@@ -111,7 +127,11 @@ export interface Claim {
 }
 
 /** The first claim wins; it fixes the identity. */
-export async function claimAttempt(db: Queryable, id: string, { claim, now }: { claim: Claim; now: number }): Promise<boolean> {
+export async function claimAttempt(
+  db: Queryable,
+  id: string,
+  { claim, now }: { claim: Claim; now: number },
+): Promise<boolean> {
   const rows = await db.query(sql`
     with claimed as (
       update login set status = 'claimed', channel = ${claim.channel}, session_text = ${claim.sessionText},
@@ -136,7 +156,11 @@ export interface Approval {
 }
 
 /** The approval of a claimed attempt; the sign-up of an unseen identity and its audit entry happen here, once. */
-export async function approveAttempt(db: Queryable, id: string, approval: Approval): Promise<boolean> {
+export async function approveAttempt(
+  db: Queryable,
+  id: string,
+  approval: Approval,
+): Promise<boolean> {
   const rows = await db.query(sql`
     with approved as (
       update login set status = 'approved', approved_at = ${approval.now}
@@ -163,7 +187,11 @@ export interface DirectApproval {
 }
 
 /** Claim and approval in one call: a wallet that knows the service document alone, or the same device. */
-export async function approveUnclaimed(db: Queryable, id: string, approval: DirectApproval): Promise<boolean> {
+export async function approveUnclaimed(
+  db: Queryable,
+  id: string,
+  approval: DirectApproval,
+): Promise<boolean> {
   const rows = await db.query(sql`
     with approved as (
       update login set status = 'approved', channel = ${approval.channel}, session_text = ${approval.sessionText},
@@ -181,7 +209,11 @@ export async function approveUnclaimed(db: Queryable, id: string, approval: Dire
 }
 
 /** Ends an attempt that is still open. */
-export async function failAttempt(db: Queryable, id: string, failure: AttemptFailure): Promise<boolean> {
+export async function failAttempt(
+  db: Queryable,
+  id: string,
+  failure: AttemptFailure,
+): Promise<boolean> {
   const rows = await db.query(sql`
     with failed as (
       update login set status = 'failed', failure = ${failure}
@@ -208,7 +240,11 @@ export interface Finish {
  * Turns an approved attempt into a code, once, together with the browser's session and what it now remembers as
  * approved. Nothing happens for another browser or another channel.
  */
-export async function finishAttempt(db: Queryable, id: string, finish: Finish): Promise<Attempt["request"] | null> {
+export async function finishAttempt(
+  db: Queryable,
+  id: string,
+  finish: Finish,
+): Promise<Attempt["request"] | null> {
   const [row] = await db.query<{ request: Attempt["request"] }>(sql`
     with found as (
       select id, client_id, request, claimed_by, approved_at, acr from login

@@ -5,7 +5,13 @@ import type { Acr } from "./acr.ts";
 import type { AuthorizationRequest } from "./authorization-request.ts";
 
 export type AttemptStatus = "waiting" | "claimed" | "approved" | "finished" | "failed";
-export type AttemptFailure = "declined" | "not_started" | "expired" | "wrong_number" | "other_browser" | "restarted";
+export type AttemptFailure =
+  | "declined"
+  | "not_started"
+  | "expired"
+  | "wrong_number"
+  | "other_browser"
+  | "restarted";
 /** How a login was opened; it cannot be finished the other way. */
 export type Channel = "qr" | "app-link";
 
@@ -48,17 +54,28 @@ export function stepMac(key: KeyObject, loginId: string, step: number): string {
 }
 
 /** Which steps the page of a login may show, and their macs in that order. */
-export function pageSteps(key: KeyObject, attempt: Pick<Attempt, "id" | "isStatic" | "createdAt" | "expiresAt">): { firstStep: number; macs: string[] } {
-  if (attempt.isStatic) return { firstStep: staticStep, macs: [stepMac(key, attempt.id, staticStep)] };
+export function pageSteps(
+  key: KeyObject,
+  attempt: Pick<Attempt, "id" | "isStatic" | "createdAt" | "expiresAt">,
+): { firstStep: number; macs: string[] } {
+  if (attempt.isStatic)
+    return { firstStep: staticStep, macs: [stepMac(key, attempt.id, staticStep)] };
   const firstStep = stepAt(attempt.createdAt);
   const count = stepAt(attempt.expiresAt) - firstStep + 1;
-  return { firstStep, macs: Array.from({ length: count }, (_, index) => stepMac(key, attempt.id, firstStep + index)) };
+  return {
+    firstStep,
+    macs: Array.from({ length: count }, (_, index) => stepMac(key, attempt.id, firstStep + index)),
+  };
 }
 
 export type SessionFault = "forged" | "stale";
 
 /** Judges what a wallet scanned: the mac must be ours, the step the current or the one before. */
-export function judgeSession(key: KeyObject, session: LoginSession, now: number): SessionFault | "rolling" | "static" {
+export function judgeSession(
+  key: KeyObject,
+  session: LoginSession,
+  now: number,
+): SessionFault | "rolling" | "static" {
   const expected = Buffer.from(stepMac(key, session.loginId, session.step));
   if (!equalBytes(expected, Buffer.from(session.mac))) return "forged";
   if (session.step === staticStep) return "static";
@@ -81,11 +98,20 @@ export function qrLink(base: string, session: LoginSession): string {
 }
 
 export function sameDeviceLink(base: string, loginId: string): string {
-  return buildLink({ action: "login", session: loginId, connection: connectionOf(base, "app-link", loginId), returnType: "app-link" });
+  return buildLink({
+    action: "login",
+    session: loginId,
+    connection: connectionOf(base, "app-link", loginId),
+    returnType: "app-link",
+  });
 }
 
 /** Where a failed or declined login sends the browser (RFC 6749 section 4.1.2.1, RFC 9207). */
-export function errorLocation(request: Pick<AuthorizationRequest, "redirectUri" | "state">, issuer: string, error: { code: string; description?: string }): string {
+export function errorLocation(
+  request: Pick<AuthorizationRequest, "redirectUri" | "state">,
+  issuer: string,
+  error: { code: string; description?: string },
+): string {
   return withQuery(request.redirectUri, {
     error: error.code,
     ...(error.description === undefined ? {} : { error_description: error.description }),
@@ -95,7 +121,11 @@ export function errorLocation(request: Pick<AuthorizationRequest, "redirectUri" 
 }
 
 export function codeLocation(request: AuthorizationRequest, issuer: string, code: string): string {
-  return withQuery(request.redirectUri, { code, ...(request.state === undefined ? {} : { state: request.state }), iss: issuer });
+  return withQuery(request.redirectUri, {
+    code,
+    ...(request.state === undefined ? {} : { state: request.state }),
+    iss: issuer,
+  });
 }
 
 /** Adds parameters to a redirect URI as registered, keeping its own query to the letter (RFC 6749 section 3.1.2). */

@@ -9,10 +9,13 @@ import { OAuthProblem } from "../platform/problems.ts";
  * @throws {OAuthProblem} invalid_target
  */
 export function resolveAudience(given: Readonly<Form>, client: Client): readonly string[] {
-  const asked = new Set([given["audience"] ?? [], given["resource"] ?? []].flat().filter((value) => value !== ""));
+  const asked = new Set(
+    [given["audience"] ?? [], given["resource"] ?? []].flat().filter((value) => value !== ""),
+  );
   if (asked.size > 1) throw new OAuthProblem("invalid_target", "ask for one audience at a time");
   const [audience] = asked;
   if (audience === undefined) return [];
-  if (!client.audiences.includes(audience)) throw new OAuthProblem("invalid_target", "this audience is not registered for the client");
+  if (!client.audiences.includes(audience))
+    throw new OAuthProblem("invalid_target", "this audience is not registered for the client");
   return [audience];
 }

@@ -36,9 +36,28 @@ const shortValueLengthMax = 512;
 
 /** Parameters of the authorization endpoint; anything else is ignored (RFC 6749 section 3.1). */
 export const authorizationParameters = [
-  "client_id", "redirect_uri", "response_type", "response_mode", "scope", "state", "nonce", "code_challenge",
-  "code_challenge_method", "audience", "resource", "prompt", "max_age", "acr_values", "id_token_hint", "login_hint",
-  "ui_locales", "dpop_jkt", "request", "request_uri", "registration", "access_type",
+  "client_id",
+  "redirect_uri",
+  "response_type",
+  "response_mode",
+  "scope",
+  "state",
+  "nonce",
+  "code_challenge",
+  "code_challenge_method",
+  "audience",
+  "resource",
+  "prompt",
+  "max_age",
+  "acr_values",
+  "id_token_hint",
+  "login_hint",
+  "ui_locales",
+  "dpop_jkt",
+  "request",
+  "request_uri",
+  "registration",
+  "access_type",
 ] as const;
 
 type Name = (typeof authorizationParameters)[number];
@@ -68,15 +87,30 @@ function fail(code: ConstructorParameters<typeof OAuthProblem>[0], description: 
 }
 
 const refuseRepeated: Check = (given) => {
-  const repeated = authorizationParameters.find((name) => Array.isArray(given[name]) && name !== "audience" && name !== "resource");
+  const repeated = authorizationParameters.find(
+    (name) => Array.isArray(given[name]) && name !== "audience" && name !== "resource",
+  );
   if (repeated !== undefined) fail("invalid_request", `${repeated} is given more than once`);
 };
 
 const refuseLong: Check = (given) => {
-  const short = new Set<Name>(["response_type", "response_mode", "scope", "code_challenge", "code_challenge_method", "prompt", "max_age", "acr_values", "login_hint", "ui_locales", "dpop_jkt"]);
+  const short = new Set<Name>([
+    "response_type",
+    "response_mode",
+    "scope",
+    "code_challenge",
+    "code_challenge_method",
+    "prompt",
+    "max_age",
+    "acr_values",
+    "login_hint",
+    "ui_locales",
+    "dpop_jkt",
+  ]);
   for (const name of authorizationParameters) {
     const most = short.has(name) ? shortValueLengthMax : valueLengthMax;
-    if ([given[name]].flat().some((value) => (value ?? "").length > most)) fail("invalid_request", `${name} is longer than ${most} characters`);
+    if ([given[name]].flat().some((value) => (value ?? "").length > most))
+      fail("invalid_request", `${name} is longer than ${most} characters`);
   }
 };
 
@@ -86,9 +120,15 @@ const takeState: Check = (given, draft) => {
 };
 
 const refuseUnsupported: Check = (given) => {
-  if (valueOf(given, "request") !== undefined) fail("request_not_supported", "request objects are not supported; push the request instead");
-  if (valueOf(given, "request_uri") !== undefined) fail("request_uri_not_supported", "request_uri is only taken from the pushed authorization request endpoint");
-  if (valueOf(given, "registration") !== undefined) fail("registration_not_supported", "registration is not supported");
+  if (valueOf(given, "request") !== undefined)
+    fail("request_not_supported", "request objects are not supported; push the request instead");
+  if (valueOf(given, "request_uri") !== undefined)
+    fail(
+      "request_uri_not_supported",
+      "request_uri is only taken from the pushed authorization request endpoint",
+    );
+  if (valueOf(given, "registration") !== undefined)
+    fail("registration_not_supported", "registration is not supported");
 };
 
 const checkResponseType: Check = (given) => {
@@ -119,7 +159,8 @@ const checkChallenge: Check = (given, draft, { client }) => {
   }
   // Absent means plain (RFC 7636 section 4.3), which protects nobody.
   if (method !== "S256") fail("invalid_request", "code_challenge_method must be S256");
-  if (!/^[A-Za-z0-9_-]{43}$/.test(challenge)) fail("invalid_request", "code_challenge must be 43 characters of base64url");
+  if (!/^[A-Za-z0-9_-]{43}$/.test(challenge))
+    fail("invalid_request", "code_challenge must be 43 characters of base64url");
   draft.codeChallenge = challenge;
 };
 
@@ -127,13 +168,19 @@ const checkAudience: Check = (given, draft, { client }) => {
   draft.audience = resolveAudience(given, client);
 };
 
-const promptValues: readonly string[] = ["none", "login", "consent", "select_account"] satisfies Prompt[];
+const promptValues: readonly string[] = [
+  "none",
+  "login",
+  "consent",
+  "select_account",
+] satisfies Prompt[];
 
 const checkPrompt: Check = (given, draft) => {
   const prompts = (valueOf(given, "prompt") ?? "").split(" ").filter((prompt) => prompt !== "");
   const unknown = prompts.find((prompt) => !promptValues.includes(prompt));
   if (unknown !== undefined) fail("invalid_request", "prompt holds an unknown value");
-  if (prompts.includes("none") && prompts.length > 1) fail("invalid_request", "prompt none stands alone");
+  if (prompts.includes("none") && prompts.length > 1)
+    fail("invalid_request", "prompt none stands alone");
   draft.prompt = prompts as Prompt[];
 };
 
@@ -148,7 +195,10 @@ const checkAcr: Check = (given, draft, { client }) => {
   const asked = (valueOf(given, "acr_values") ?? "").split(" ").filter(isAcr);
   const wanted = asked.length === 0 ? undefined : acrWeakest(asked);
   const minimum = client.acrMinimum ?? undefined;
-  const strongest = wanted === undefined || (minimum !== undefined && acrAtLeast(minimum, wanted)) ? minimum : wanted;
+  const strongest =
+    wanted === undefined || (minimum !== undefined && acrAtLeast(minimum, wanted))
+      ? minimum
+      : wanted;
   if (strongest !== undefined) draft.acrMinimum = strongest;
 };
 
@@ -173,7 +223,8 @@ const takeTexts: Check = (given, draft) => {
 const checkDpopKey: Check = (given, draft) => {
   const thumbprint = valueOf(given, "dpop_jkt");
   if (thumbprint === undefined) return;
-  if (!/^[A-Za-z0-9_-]{43}$/.test(thumbprint)) fail("invalid_request", "dpop_jkt must be a SHA-256 thumbprint in base64url");
+  if (!/^[A-Za-z0-9_-]{43}$/.test(thumbprint))
+    fail("invalid_request", "dpop_jkt must be a SHA-256 thumbprint in base64url");
   draft.dpopJkt = thumbprint;
 };
 
@@ -202,7 +253,11 @@ const checks: readonly Check[] = [
  *
  * @throws {OAuthProblem} which the caller sends to the redirect URI
  */
-export function checkAuthorizationRequest(given: Given, redirectUri: string, context: CheckContext): AuthorizationRequest {
+export function checkAuthorizationRequest(
+  given: Given,
+  redirectUri: string,
+  context: CheckContext,
+): AuthorizationRequest {
   const draft: Draft = { redirectUri };
   for (const check of checks) check(given, draft, context);
   return draft as AuthorizationRequest;

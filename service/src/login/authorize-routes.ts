@@ -6,15 +6,33 @@ import { oauthProblemOf, problemOf } from "../platform/http-errors.ts";
 import type { Form } from "../platform/http-input.ts";
 import { OAuthProblem, Problem } from "../platform/problems.ts";
 import { authorize, type AuthorizeOutcome, type BrowserCall } from "./authorize.ts";
-import { finishLogin, getBrowserAttempt, refuseOnSameDevice, restartLogin, returnOnSameDevice, showStaticCode, stateOf } from "./browser.ts";
+import {
+  finishLogin,
+  getBrowserAttempt,
+  refuseOnSameDevice,
+  restartLogin,
+  returnOnSameDevice,
+  showStaticCode,
+  stateOf,
+} from "./browser.ts";
 import type { LoginContext } from "./login-context.ts";
 import { viewOf } from "./login-view.ts";
-import { assetPrefix, loadPageAssets, pageHeaders, pickLocale, renderErrorPage, renderLoginPage } from "./pages.ts";
+import {
+  assetPrefix,
+  loadPageAssets,
+  pageHeaders,
+  pickLocale,
+  renderErrorPage,
+  renderLoginPage,
+} from "./pages.ts";
 import type { StatusStreams } from "./status-stream.ts";
 
 const LoginParams = Type.Object({ loginId: Type.String({ pattern: "^[A-Za-z0-9_-]{22}$" }) });
 /** Any parameter may be repeated or unknown here; the checks of the authorization request judge them. */
-const AuthorizationForm = Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]));
+const AuthorizationForm = Type.Record(
+  Type.String(),
+  Type.Union([Type.String(), Type.Array(Type.String())]),
+);
 
 /** The address that a call comes from, seen through the trusted proxies only. */
 export function addressOf(ctx: LoginContext, request: FastifyRequest): string {
@@ -26,13 +44,36 @@ export function browserOf(ctx: LoginContext, request: FastifyRequest): BrowserCa
 }
 
 /** The routes that a browser meets while a person logs in. Every failure is a page, never a redirect to somewhere unproven. */
-export async function authorizeRoutes(ctx: LoginContext, http: Http, streams: StatusStreams): Promise<void> {
+export async function authorizeRoutes(
+  ctx: LoginContext,
+  http: Http,
+  streams: StatusStreams,
+): Promise<void> {
   await http.register(async (scope: Http) => {
     scope.setErrorHandler((error, request, reply) => showError(ctx, { error, request, reply }));
-    scope.get("/oauth2/auth", { schema: { querystring: AuthorizationForm, tags: ["login"], summary: "Authorization request; shows the QR page" } }, async (request, reply) =>
-      start(ctx, request.query, { request, reply }));
-    scope.post("/oauth2/auth", { schema: { body: AuthorizationForm, consumes: ["application/x-www-form-urlencoded"], tags: ["login"], summary: "Authorization request by form" } }, async (request, reply) =>
-      start(ctx, request.body, { request, reply }));
+    scope.get(
+      "/oauth2/auth",
+      {
+        schema: {
+          querystring: AuthorizationForm,
+          tags: ["login"],
+          summary: "Authorization request; shows the QR page",
+        },
+      },
+      async (request, reply) => start(ctx, request.query, { request, reply }),
+    );
+    scope.post(
+      "/oauth2/auth",
+      {
+        schema: {
+          body: AuthorizationForm,
+          consumes: ["application/x-www-form-urlencoded"],
+          tags: ["login"],
+          summary: "Authorization request by form",
+        },
+      },
+      async (request, reply) => start(ctx, request.body, { request, reply }),
+    );
     pageRoutes(ctx, scope);
     formRoutes(ctx, scope);
     returnRoute(ctx, scope);
@@ -46,56 +87,87 @@ interface Call {
   readonly reply: FastifyReply;
 }
 
-async function start(ctx: LoginContext, form: Form, { request, reply }: Call): Promise<FastifyReply> {
+async function start(
+  ctx: LoginContext,
+  form: Form,
+  { request, reply }: Call,
+): Promise<FastifyReply> {
   const address = addressOf(ctx, request);
   const perMinute = ctx.config.loginsPerAddressMinute;
-  const taken = await ctx.limits.take(`login:address:${limitNetworkOf(address)}`, { perSecond: perMinute / 60, burst: perMinute, address });
+  const taken = await ctx.limits.take(`login:address:${limitNetworkOf(address)}`, {
+    perSecond: perMinute / 60,
+    burst: perMinute,
+    address,
+  });
   if (!taken.ok) throw new Problem("rate_limited", { retryAfterSeconds: taken.retryAfterSeconds });
   const outcome = await authorize(ctx, form, browserOf(ctx, request));
   return show(ctx, outcome, { request, reply });
 }
 
-function show(ctx: LoginContext, outcome: AuthorizeOutcome, { request, reply }: Call): FastifyReply {
+function show(
+  ctx: LoginContext,
+  outcome: AuthorizeOutcome,
+  { request, reply }: Call,
+): FastifyReply {
   if (outcome.kind === "redirect") return leave(reply, outcome.location);
   const { attempt, client, cookies } = outcome;
   const view = viewOf(ctx, { attempt, client }, request.headers["accept-language"]);
   return reply
-    .headers({ ...pageHeaders({ formTargets: [attempt.request.redirectUri] }), "set-cookie": [...cookies] })
+    .headers({
+      ...pageHeaders({ formTargets: [attempt.request.redirectUri] }),
+      "set-cookie": [...cookies],
+    })
     .send(renderLoginPage(view));
 }
 
 /** Sends the browser on by 303, without telling where it comes from. */
-function leave(reply: FastifyReply, location: string, cookies: readonly string[] = []): FastifyReply {
+function leave(
+  reply: FastifyReply,
+  location: string,
+  cookies: readonly string[] = [],
+): FastifyReply {
   return reply
     .code(303)
-    .headers({ location, "cache-control": "no-store", "referrer-policy": "no-referrer", ...(cookies.length === 0 ? {} : { "set-cookie": [...cookies] }) })
+    .headers({
+      location,
+      "cache-control": "no-store",
+      "referrer-policy": "no-referrer",
+      ...(cookies.length === 0 ? {} : { "set-cookie": [...cookies] }),
+    })
     .send();
 }
 
 function pageRoutes(ctx: LoginContext, scope: Http): void {
-  scope.get("/oauth2/login/:loginId", { schema: { params: LoginParams, hide: true } }, async (request, reply) => {
-    const found = await getBrowserAttempt(ctx, request.params.loginId, browserOf(ctx, request));
-    return show(ctx, { kind: "page", ...found, cookies: [] }, { request, reply });
-  });
+  scope.get(
+    "/oauth2/login/:loginId",
+    { schema: { params: LoginParams, hide: true } },
+    async (request, reply) => {
+      const found = await getBrowserAttempt(ctx, request.params.loginId, browserOf(ctx, request));
+      return show(ctx, { kind: "page", ...found, cookies: [] }, { request, reply });
+    },
+  );
 }
 
 /** A form of another site must not act here, whatever the browser makes of SameSite. */
 function refuseForeignOrigin(ctx: LoginContext, request: FastifyRequest): void {
   const { origin } = request.headers;
-  if (origin !== undefined && origin !== ctx.config.baseUrl) throw new Problem("forbidden", { message: "this form belongs to the login page" });
+  if (origin !== undefined && origin !== ctx.config.baseUrl)
+    throw new Problem("forbidden", { message: "this form belongs to the login page" });
 }
 
 function formRoutes(ctx: LoginContext, scope: Http): void {
   const schema = { params: LoginParams, hide: true };
   scope.addHook("preHandler", async (request) => {
-    if (request.method === "POST" && request.url.startsWith("/oauth2/login/")) refuseForeignOrigin(ctx, request);
+    if (request.method === "POST" && request.url.startsWith("/oauth2/login/"))
+      refuseForeignOrigin(ctx, request);
   });
   scope.post("/oauth2/login/:loginId/continue", { schema }, async (request, reply) => {
     const { loginId } = request.params;
     const browser = browserOf(ctx, request);
     const { attempt, client } = await getBrowserAttempt(ctx, loginId, browser);
     const state = stateOf(ctx, attempt, client);
-    if (state.kind === "failed" && state.location !== undefined) return leave(reply, state.location);
+    if (state.kind === "failed" && state.location !== undefined)
+      return leave(reply, state.location);
     if (state.kind !== "approved") return leave(reply, `/oauth2/login/${loginId}`);
     const released = await finishLogin(ctx, loginId, { browser, channel: "qr" });
     return leave(reply, released.location, released.cookies);
@@ -112,23 +184,47 @@ function formRoutes(ctx: LoginContext, scope: Http): void {
 
 /** What the page's script calls: JSON, errors in the envelope. */
 function statusRoutes(ctx: LoginContext, scope: Http, streams: StatusStreams): void {
-  scope.post("/oauth2/login/:loginId/finish", { schema: { params: LoginParams, hide: true } }, async (request, reply) => {
-    refuseForeignOrigin(ctx, request);
-    const { location, cookies } = await finishLogin(ctx, request.params.loginId, { browser: browserOf(ctx, request), channel: "qr" });
-    return reply.headers({ "set-cookie": [...cookies], "cache-control": "no-store" }).send({ location });
-  });
-  scope.get("/oauth2/login/:loginId/events", { schema: { params: LoginParams, hide: true } }, async (request, reply) => {
-    const browser = browserOf(ctx, request);
-    const { loginId } = request.params;
-    const { attempt, client } = await getBrowserAttempt(ctx, loginId, browser);
-    streams.open(loginId, reply, { browser, state: stateOf(ctx, attempt, client), expiresAt: attempt.expiresAt });
-    return reply;
-  });
+  scope.post(
+    "/oauth2/login/:loginId/finish",
+    { schema: { params: LoginParams, hide: true } },
+    async (request, reply) => {
+      refuseForeignOrigin(ctx, request);
+      const { location, cookies } = await finishLogin(ctx, request.params.loginId, {
+        browser: browserOf(ctx, request),
+        channel: "qr",
+      });
+      return reply
+        .headers({ "set-cookie": [...cookies], "cache-control": "no-store" })
+        .send({ location });
+    },
+  );
+  scope.get(
+    "/oauth2/login/:loginId/events",
+    { schema: { params: LoginParams, hide: true } },
+    async (request, reply) => {
+      const browser = browserOf(ctx, request);
+      const { loginId } = request.params;
+      const { attempt, client } = await getBrowserAttempt(ctx, loginId, browser);
+      streams.open(loginId, reply, {
+        browser,
+        state: stateOf(ctx, attempt, client),
+        expiresAt: attempt.expiresAt,
+      });
+      return reply;
+    },
+  );
   const StatusQuery = Type.Object({ after: Type.Optional(Type.String({ maxLength: 20 })) });
-  scope.get("/oauth2/login/:loginId/status", { schema: { params: LoginParams, querystring: StatusQuery, hide: true } }, async (request, reply) => {
-    const state = await streams.wait(request.params.loginId, { after: request.query.after ?? "", browser: browserOf(ctx, request) });
-    return reply.header("cache-control", "no-store").send(state);
-  });
+  scope.get(
+    "/oauth2/login/:loginId/status",
+    { schema: { params: LoginParams, querystring: StatusQuery, hide: true } },
+    async (request, reply) => {
+      const state = await streams.wait(request.params.loginId, {
+        after: request.query.after ?? "",
+        browser: browserOf(ctx, request),
+      });
+      return reply.header("cache-control", "no-store").send(state);
+    },
+  );
 }
 
 const ReturnQuery = Type.Object({
@@ -140,34 +236,55 @@ const ReturnQuery = Type.Object({
 
 /** Where the wallet sends the browser on the same device; the bare address that follows carries no signature. */
 function returnRoute(ctx: LoginContext, scope: Http): void {
-  scope.get("/w/b/:loginId", { schema: { params: LoginParams, querystring: ReturnQuery, hide: true } }, async (request, reply) => {
-    const { loginId } = request.params;
-    const { signature, session, svcID, error } = request.query;
-    const browser = browserOf(ctx, request);
-    if (error !== undefined) return leave(reply, await refuseOnSameDevice(ctx, loginId, browser));
-    if (signature === undefined || session === undefined || svcID === undefined) {
-      const released = await finishLogin(ctx, loginId, { browser, channel: "app-link" });
-      return leave(reply, released.location, released.cookies);
-    }
-    await returnOnSameDevice(ctx, loginId, { returned: { signature, session, svcID }, browser });
-    return leave(reply, `/w/b/${loginId}`);
-  });
+  scope.get(
+    "/w/b/:loginId",
+    { schema: { params: LoginParams, querystring: ReturnQuery, hide: true } },
+    async (request, reply) => {
+      const { loginId } = request.params;
+      const { signature, session, svcID, error } = request.query;
+      const browser = browserOf(ctx, request);
+      if (error !== undefined) return leave(reply, await refuseOnSameDevice(ctx, loginId, browser));
+      if (signature === undefined || session === undefined || svcID === undefined) {
+        const released = await finishLogin(ctx, loginId, { browser, channel: "app-link" });
+        return leave(reply, released.location, released.cookies);
+      }
+      await returnOnSameDevice(ctx, loginId, { returned: { signature, session, svcID }, browser });
+      return leave(reply, `/w/b/${loginId}`);
+    },
+  );
 }
 
 function assetRoutes(http: Http): void {
   const assets = loadPageAssets();
-  http.get(`${assetPrefix}:name`, { schema: { params: Type.Object({ name: Type.String({ maxLength: 100 }) }), hide: true } }, (request, reply) => {
-    const asset = assets.get(`${assetPrefix}${request.params.name}`);
-    if (asset === undefined) throw new Problem("route_not_found");
-    const isGzip = /\bgzip\b/.test(String(request.headers["accept-encoding"] ?? ""));
-    void reply.headers({ "content-type": asset.contentType, "cache-control": "public, max-age=31536000, immutable", vary: "accept-encoding" });
-    return isGzip ? reply.header("content-encoding", "gzip").send(asset.gzip) : reply.send(asset.body);
-  });
+  http.get(
+    `${assetPrefix}:name`,
+    { schema: { params: Type.Object({ name: Type.String({ maxLength: 100 }) }), hide: true } },
+    (request, reply) => {
+      const asset = assets.get(`${assetPrefix}${request.params.name}`);
+      if (asset === undefined) throw new Problem("route_not_found");
+      const isGzip = /\bgzip\b/.test(request.headers["accept-encoding"] ?? "");
+      void reply.headers({
+        "content-type": asset.contentType,
+        "cache-control": "public, max-age=31536000, immutable",
+        vary: "accept-encoding",
+      });
+      return isGzip
+        ? reply.header("content-encoding", "gzip").send(asset.gzip)
+        : reply.send(asset.body);
+    },
+  );
 }
 
-function showError(ctx: LoginContext, { error, request, reply }: { error: unknown } & Call): FastifyReply {
+function showError(
+  ctx: LoginContext,
+  { error, request, reply }: { error: unknown } & Call,
+): FastifyReply {
   const found = problemOf(error);
-  if (found === null) ctx.log.error({ requestId: request.id, route: request.routeOptions.url, err: error }, "a page failed");
+  if (found === null)
+    ctx.log.error(
+      { requestId: request.id, route: request.routeOptions.url, err: error },
+      "a page failed",
+    );
   const oauth = found instanceof OAuthProblem ? found : oauthProblemOf(error);
   const status = found?.status ?? 500;
   const code = found instanceof Problem ? found.reason : (oauth?.code ?? "server_error");
@@ -179,7 +296,12 @@ function showError(ctx: LoginContext, { error, request, reply }: { error: unknow
     code,
     message: found?.message ?? "something failed here",
     requestId: request.id,
-    ...(status === 429 && request.method === "GET" ? { retryUrl: request.url, retryAfterSeconds: retryAfterSeconds ?? 1 } : {}),
+    ...(status === 429 && request.method === "GET"
+      ? { retryUrl: request.url, retryAfterSeconds: retryAfterSeconds ?? 1 }
+      : {}),
   });
-  return reply.code(status).headers(pageHeaders({ formTargets: [] })).send(page);
+  return reply
+    .code(status)
+    .headers(pageHeaders({ formTargets: [] }))
+    .send(page);
 }

@@ -7,7 +7,12 @@ import { acrAtLeast } from "./acr.ts";
 import { type Attempt, codeLocation, errorLocation } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import { attemptCookies, sessionSecretHash } from "./browser-cookies.ts";
-import { type AuthorizationRequest, checkAuthorizationRequest, type Given, valueOf } from "./authorization-request.ts";
+import {
+  type AuthorizationRequest,
+  checkAuthorizationRequest,
+  type Given,
+  valueOf,
+} from "./authorization-request.ts";
 import type { LoginContext } from "./login-context.ts";
 import { takePushedRequest } from "./pushed-request.ts";
 import { type FoundSession, findSession } from "./session-store.ts";
@@ -22,7 +27,12 @@ export interface BrowserCall {
 }
 
 export type AuthorizeOutcome =
-  | { readonly kind: "page"; readonly attempt: Attempt; readonly client: Client; readonly cookies: readonly string[] }
+  | {
+      readonly kind: "page";
+      readonly attempt: Attempt;
+      readonly client: Client;
+      readonly cookies: readonly string[];
+    }
   | { readonly kind: "redirect"; readonly location: string };
 
 /** How long the code of a login that is answered from the session lives, and how long an attempt's cookie outlives its page. */
@@ -34,18 +44,29 @@ const cookieSlackSeconds = 600;
  *
  * @throws {OAuthProblem} when client or redirect URI are wrong: shown as a page, never sent anywhere
  */
-export async function authorize(ctx: LoginContext, form: Form, browser: BrowserCall): Promise<AuthorizeOutcome> {
+export async function authorize(
+  ctx: LoginContext,
+  form: Form,
+  browser: BrowserCall,
+): Promise<AuthorizeOutcome> {
   const given = await resolvePushed(ctx, form);
   const client = await getClientOf(ctx, given);
   const redirectUri = getRedirectUri(given, client);
   await limitStarts(ctx, client);
   try {
-    const request = checkAuthorizationRequest(given, redirectUri, { client, userOfIdToken: (token) => userOfIdToken(ctx, token, client.id) });
+    const request = checkAuthorizationRequest(given, redirectUri, {
+      client,
+      userOfIdToken: (token) => userOfIdToken(ctx, token, client.id),
+    });
     return await answer(ctx, { client, request }, browser);
   } catch (error) {
     if (!(error instanceof OAuthProblem)) throw error;
     const state = statePlain(given);
-    const location = errorLocation({ redirectUri, ...(state === undefined ? {} : { state }) }, ctx.config.baseUrl, { code: error.code, description: error.message });
+    const location = errorLocation(
+      { redirectUri, ...(state === undefined ? {} : { state }) },
+      ctx.config.baseUrl,
+      { code: error.code, description: error.message },
+    );
     return { kind: "redirect", location };
   }
 }
@@ -55,23 +76,31 @@ async function resolvePushed(ctx: LoginContext, form: Form): Promise<Given> {
   const uri = valueOf(form, "request_uri");
   if (uri === undefined) return form;
   const pushed = await takePushedRequest(ctx, uri, valueOf(form, "client_id") ?? "");
-  if (pushed === null) throw new OAuthProblem("invalid_request_uri", "this pushed request is unknown, used or expired; go back and start again");
+  if (pushed === null)
+    throw new OAuthProblem(
+      "invalid_request_uri",
+      "this pushed request is unknown, used or expired; go back and start again",
+    );
   return pushed;
 }
 
 async function getClientOf(ctx: LoginContext, given: Given): Promise<Client> {
   const id = valueOf(given, "client_id");
-  if (id === undefined || Array.isArray(given["client_id"])) throw new OAuthProblem("invalid_request", "client_id must be given once");
+  if (id === undefined || Array.isArray(given["client_id"]))
+    throw new OAuthProblem("invalid_request", "client_id must be given once");
   const client = id.length > 200 ? null : await ctx.clients.find(id);
-  if (client === null) throw new OAuthProblem("invalid_client", "the client is unknown", { status: 400 });
+  if (client === null)
+    throw new OAuthProblem("invalid_client", "the client is unknown", { status: 400 });
   return client;
 }
 
 /** Exact match, no exception (decisions section 2, redirect_uri). */
 function getRedirectUri(given: Given, client: Client): string {
   const uri = valueOf(given, "redirect_uri");
-  if (uri === undefined || Array.isArray(given["redirect_uri"])) throw new OAuthProblem("invalid_request", "redirect_uri must be given once");
-  if (!client.redirectUris.includes(uri)) throw new OAuthProblem("invalid_request", "redirect_uri is not registered for this client");
+  if (uri === undefined || Array.isArray(given["redirect_uri"]))
+    throw new OAuthProblem("invalid_request", "redirect_uri must be given once");
+  if (!client.redirectUris.includes(uri))
+    throw new OAuthProblem("invalid_request", "redirect_uri is not registered for this client");
   return uri;
 }
 
@@ -83,7 +112,10 @@ function statePlain(given: Given): string | undefined {
 
 async function limitStarts(ctx: LoginContext, client: Client): Promise<void> {
   const perMinute = ctx.config.loginsPerClientMinute;
-  const taken = await ctx.limits.take(`login:client:${client.id}`, { perSecond: perMinute / 60, burst: perMinute });
+  const taken = await ctx.limits.take(`login:client:${client.id}`, {
+    perSecond: perMinute / 60,
+    burst: perMinute,
+  });
   if (!taken.ok) throw new Problem("rate_limited", { retryAfterSeconds: taken.retryAfterSeconds });
 }
 
@@ -92,15 +124,24 @@ interface Asked {
   readonly request: AuthorizationRequest;
 }
 
-async function answer(ctx: LoginContext, asked: Asked, browser: BrowserCall): Promise<AuthorizeOutcome> {
+async function answer(
+  ctx: LoginContext,
+  asked: Asked,
+  browser: BrowserCall,
+): Promise<AuthorizeOutcome> {
   const session = await usableSession(ctx, asked, browser);
   if (session !== null) return answerFromSession(ctx, { ...asked, session }, browser);
-  if (asked.request.prompt.includes("none")) throw new OAuthProblem("login_required", "the user has to log in with the wallet");
+  if (asked.request.prompt.includes("none"))
+    throw new OAuthProblem("login_required", "the user has to log in with the wallet");
   return startAttempt(ctx, asked, browser);
 }
 
 /** The session that may answer for the wallet (decisions section 2, Session), or null. */
-async function usableSession(ctx: LoginContext, { client, request }: Asked, browser: BrowserCall): Promise<FoundSession | null> {
+async function usableSession(
+  ctx: LoginContext,
+  { client, request }: Asked,
+  browser: BrowserCall,
+): Promise<FoundSession | null> {
   const secretSha256 = sessionSecretHash(ctx.config, browser.cookieHeader);
   const isPromptless = request.prompt.length === 0 || request.prompt.includes("none");
   if (secretSha256 === null || !isPromptless || client.authenticationMethod === "none") return null;
@@ -121,7 +162,11 @@ async function usableSession(ctx: LoginContext, { client, request }: Asked, brow
   return session;
 }
 
-async function answerFromSession(ctx: LoginContext, { client, request, session }: Asked & { session: FoundSession }, browser: BrowserCall): Promise<AuthorizeOutcome> {
+async function answerFromSession(
+  ctx: LoginContext,
+  { client, request, session }: Asked & { session: FoundSession },
+  browser: BrowserCall,
+): Promise<AuthorizeOutcome> {
   const now = ctx.clock.now();
   const code = ctx.random.bytes(32).toString("base64url");
   await store.insertAnsweredAttempt(ctx.db, {
@@ -141,9 +186,19 @@ async function answerFromSession(ctx: LoginContext, { client, request, session }
   return { kind: "redirect", location: codeLocation(request, ctx.config.baseUrl, code) };
 }
 
-async function startAttempt(ctx: LoginContext, { client, request }: Asked, browser: BrowserCall): Promise<AuthorizeOutcome> {
+async function startAttempt(
+  ctx: LoginContext,
+  { client, request }: Asked,
+  browser: BrowserCall,
+): Promise<AuthorizeOutcome> {
   const fresh = newAttempt(ctx, browser);
-  const attempt: Attempt = { ...blankAttempt, ...fresh.attempt, clientId: client.id, request, restarts: 0 };
+  const attempt: Attempt = {
+    ...blankAttempt,
+    ...fresh.attempt,
+    clientId: client.id,
+    request,
+    restarts: 0,
+  };
   await store.insertAttempt(ctx.db, attempt);
   ctx.recent.put(attempt);
   return { kind: "page", attempt, client, cookies: fresh.cookies };
@@ -167,7 +222,10 @@ const blankAttempt = {
 type Fresh = Pick<Attempt, "id" | "browserSha256" | "browserNetwork" | "createdAt" | "expiresAt">;
 
 /** Id, browser secret and lifetime of a new attempt; the secret leaves only in the cookie. */
-export function newAttempt(ctx: LoginContext, browser: BrowserCall): { attempt: Fresh; cookies: string[] } {
+export function newAttempt(
+  ctx: LoginContext,
+  browser: BrowserCall,
+): { attempt: Fresh; cookies: string[] } {
   const now = ctx.clock.now();
   const loginId = ctx.random.bytes(16).toString("base64url");
   const secret = ctx.random.bytes(32).toString("base64url");
@@ -180,7 +238,12 @@ export function newAttempt(ctx: LoginContext, browser: BrowserCall): { attempt: 
       createdAt: now,
       expiresAt: now + lifetimeSeconds,
     },
-    cookies: attemptCookies(ctx.config, browser.cookieHeader, { loginId, secret, createdAt: now, lifetimeSeconds: lifetimeSeconds + cookieSlackSeconds }),
+    cookies: attemptCookies(ctx.config, browser.cookieHeader, {
+      loginId,
+      secret,
+      createdAt: now,
+      lifetimeSeconds: lifetimeSeconds + cookieSlackSeconds,
+    }),
   };
 }
 

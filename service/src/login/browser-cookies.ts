@@ -28,13 +28,20 @@ export function parseCookies(header: string | undefined): ReadonlyMap<string, st
   return cookies;
 }
 
-function setCookie(config: Config, name: string, { value, maxAgeSeconds }: { value: string; maxAgeSeconds: number }): string {
+function setCookie(
+  config: Config,
+  name: string,
+  { value, maxAgeSeconds }: { value: string; maxAgeSeconds: number },
+): string {
   const secure = config.baseUrl.startsWith("https:") ? "; Secure" : "";
   return `${name}=${value}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Lax${secure}`;
 }
 
 export function sessionCookie(config: Config, secret: string): string {
-  return setCookie(config, sessionCookieName(config), { value: secret, maxAgeSeconds: config.sessionAbsoluteSeconds });
+  return setCookie(config, sessionCookieName(config), {
+    value: secret,
+    maxAgeSeconds: config.sessionAbsoluteSeconds,
+  });
 }
 
 export function endedSessionCookie(config: Config): string {
@@ -48,7 +55,11 @@ export function secretHash(value: string | undefined): Buffer | null {
 }
 
 /** The hash of the secret that this browser holds for an attempt, or null. */
-export function attemptSecretHash(config: Config, header: string | undefined, loginId: string): Buffer | null {
+export function attemptSecretHash(
+  config: Config,
+  header: string | undefined,
+  loginId: string,
+): Buffer | null {
   const value = parseCookies(header).get(`${attemptCookiePrefix(config)}${loginId}`);
   return secretHash(value?.split(".")[1]);
 }
@@ -66,17 +77,29 @@ export interface NewAttemptCookie {
 }
 
 /** `Set-Cookie` values for a new attempt: its own cookie, and the end of the oldest beyond the eighth. */
-export function attemptCookies(config: Config, header: string | undefined, made: NewAttemptCookie): string[] {
+export function attemptCookies(
+  config: Config,
+  header: string | undefined,
+  made: NewAttemptCookie,
+): string[] {
   const prefix = attemptCookiePrefix(config);
   const held = [...parseCookies(header)]
     .filter(([name]) => name.startsWith(prefix))
     .map(([name, value]) => ({ name, createdAt: Number(value.split(".")[0]) || 0 }))
     .toSorted((a, b) => b.createdAt - a.createdAt);
-  const evicted = held.slice(attemptCookiesMax - 1).map(({ name }) => setCookie(config, name, { value: "", maxAgeSeconds: 0 }));
+  const evicted = held
+    .slice(attemptCookiesMax - 1)
+    .map(({ name }) => setCookie(config, name, { value: "", maxAgeSeconds: 0 }));
   const value = `${made.createdAt}.${made.secret}`;
-  return [setCookie(config, `${prefix}${made.loginId}`, { value, maxAgeSeconds: made.lifetimeSeconds }), ...evicted];
+  return [
+    setCookie(config, `${prefix}${made.loginId}`, { value, maxAgeSeconds: made.lifetimeSeconds }),
+    ...evicted,
+  ];
 }
 
 export function endedAttemptCookie(config: Config, loginId: string): string {
-  return setCookie(config, `${attemptCookiePrefix(config)}${loginId}`, { value: "", maxAgeSeconds: 0 });
+  return setCookie(config, `${attemptCookiePrefix(config)}${loginId}`, {
+    value: "",
+    maxAgeSeconds: 0,
+  });
 }

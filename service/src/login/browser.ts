@@ -4,26 +4,55 @@ import type { Client } from "../accounts/index.ts";
 import { equalBytes } from "../platform/mac.ts";
 import { Problem } from "../platform/problems.ts";
 import { isSignedBy, isSignedWithoutClaim } from "./approve.ts";
-import { type Attempt, type AttemptFailure, type Channel, codeLocation, connectionOf, errorLocation, restartsMax } from "./attempt.ts";
+import {
+  type Attempt,
+  type AttemptFailure,
+  type Channel,
+  codeLocation,
+  connectionOf,
+  errorLocation,
+  restartsMax,
+} from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import { type BrowserCall, newAttempt, newSession } from "./authorize.ts";
-import { attemptSecretHash, endedAttemptCookie, secretHash, sessionCookie, sessionSecretHash } from "./browser-cookies.ts";
+import {
+  attemptSecretHash,
+  endedAttemptCookie,
+  secretHash,
+  sessionCookie,
+  sessionSecretHash,
+} from "./browser-cookies.ts";
 import { getClient, needsNumber, readAttempt, refuseUnfit } from "./claim.ts";
 import type { LoginContext } from "./login-context.ts";
 
 /** What the page of an attempt may know; the same words go over the status channel. */
 export type LoginState =
   | { readonly kind: "waiting" }
-  | { readonly kind: "claimed"; readonly digits: string | null; readonly identity: string; readonly contested: boolean }
+  | {
+      readonly kind: "claimed";
+      readonly digits: string | null;
+      readonly identity: string;
+      readonly contested: boolean;
+    }
   | { readonly kind: "approved" }
   | { readonly kind: "finished" }
-  | { readonly kind: "failed"; readonly failure: AttemptFailure; readonly canRestart: boolean; readonly location?: string };
+  | {
+      readonly kind: "failed";
+      readonly failure: AttemptFailure;
+      readonly canRestart: boolean;
+      readonly location?: string;
+    };
 
 /** The attempt and its client, for the browser that started it. @throws {Problem} login_not_found for any other */
-export async function getBrowserAttempt(ctx: LoginContext, loginId: string, browser: BrowserCall): Promise<{ attempt: Attempt; client: Client }> {
+export async function getBrowserAttempt(
+  ctx: LoginContext,
+  loginId: string,
+  browser: BrowserCall,
+): Promise<{ attempt: Attempt; client: Client }> {
   const attempt = await readAttempt(ctx, loginId);
   const held = attemptSecretHash(ctx.config, browser.cookieHeader, loginId);
-  if (held === null || !equalBytes(held, attempt.browserSha256)) throw new Problem("login_not_found");
+  if (held === null || !equalBytes(held, attempt.browserSha256))
+    throw new Problem("login_not_found");
   return { attempt, client: await getClient(ctx, attempt) };
 }
 
@@ -32,7 +61,8 @@ export function stateOf(ctx: LoginContext, attempt: Attempt, client: Client): Lo
   if (attempt.status === "finished") return { kind: "finished" };
   if (attempt.expiresAt <= ctx.clock.now()) return failedState(ctx, attempt, "expired");
   // The link of the same device comes back by itself in a page of its own.
-  if (attempt.status === "approved") return attempt.channel === "qr" ? { kind: "approved" } : { kind: "waiting" };
+  if (attempt.status === "approved")
+    return attempt.channel === "qr" ? { kind: "approved" } : { kind: "waiting" };
   if (attempt.status === "waiting" || attempt.channel === "app-link") return { kind: "waiting" };
   const user = parseAddress(attempt.claimedBy ?? "");
   return {
@@ -46,12 +76,20 @@ export function stateOf(ctx: LoginContext, attempt: Attempt, client: Client): Lo
 function failedState(ctx: LoginContext, attempt: Attempt, failure: AttemptFailure): LoginState {
   const isRefusal = failure === "declined" || failure === "not_started";
   const canRestart = !isRefusal && failure !== "restarted" && attempt.restarts < restartsMax;
-  return { kind: "failed", failure, canRestart, ...(isRefusal ? { location: backLocation(ctx, attempt) } : {}) };
+  return {
+    kind: "failed",
+    failure,
+    canRestart,
+    ...(isRefusal ? { location: backLocation(ctx, attempt) } : {}),
+  };
 }
 
 /** "Back to the client": the login is given up (RFC 6749 section 4.1.2.1). */
 export function backLocation(ctx: LoginContext, attempt: Attempt): string {
-  return errorLocation(attempt.request, ctx.config.baseUrl, { code: "access_denied", description: "the login was not approved" });
+  return errorLocation(attempt.request, ctx.config.baseUrl, {
+    code: "access_denied",
+    description: "the login was not approved",
+  });
 }
 
 export interface Released {
@@ -64,7 +102,11 @@ export interface Released {
  *
  * @throws {Problem} login_not_found, login_over, not_claimed (while nobody has approved)
  */
-export async function finishLogin(ctx: LoginContext, loginId: string, { browser, channel }: { browser: BrowserCall; channel: Channel }): Promise<Released> {
+export async function finishLogin(
+  ctx: LoginContext,
+  loginId: string,
+  { browser, channel }: { browser: BrowserCall; channel: Channel },
+): Promise<Released> {
   const browserSha256 = attemptSecretHash(ctx.config, browser.cookieHeader, loginId);
   if (browserSha256 === null) throw new Problem("login_not_found");
   const now = ctx.clock.now();
@@ -90,28 +132,50 @@ export async function finishLogin(ctx: LoginContext, loginId: string, { browser,
   };
 }
 
-async function refuseFinish(ctx: LoginContext, loginId: string, { browser, channel }: { browser: BrowserCall; channel: Channel }): Promise<never> {
+async function refuseFinish(
+  ctx: LoginContext,
+  loginId: string,
+  { browser, channel }: { browser: BrowserCall; channel: Channel },
+): Promise<never> {
   const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
   if (attempt.channel !== null && attempt.channel !== channel) throw new Problem("wrong_channel");
-  const isOpen = (attempt.status === "waiting" || attempt.status === "claimed") && attempt.expiresAt > ctx.clock.now();
-  throw new Problem(isOpen ? "not_claimed" : "login_over", isOpen ? { message: "nobody has approved this login yet" } : {});
+  const isOpen =
+    (attempt.status === "waiting" || attempt.status === "claimed") &&
+    attempt.expiresAt > ctx.clock.now();
+  throw new Problem(
+    isOpen ? "not_claimed" : "login_over",
+    isOpen ? { message: "nobody has approved this login yet" } : {},
+  );
 }
 
 /** Switches the page to a single code without scripts, for good. @throws {Problem} login_not_found, login_over */
-export async function showStaticCode(ctx: LoginContext, loginId: string, browser: BrowserCall): Promise<void> {
+export async function showStaticCode(
+  ctx: LoginContext,
+  loginId: string,
+  browser: BrowserCall,
+): Promise<void> {
   const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
-  if (!attempt.isStatic && !(await store.makeStatic(ctx.db, loginId, ctx.clock.now()))) throw new Problem("login_over");
+  if (!attempt.isStatic && !(await store.makeStatic(ctx.db, loginId, ctx.clock.now())))
+    throw new Problem("login_over");
   ctx.recent.forget(loginId);
 }
 
 /** The same request once more, as a new login. @throws {Problem} login_not_found, login_over (restarted too often, or finished) */
-export async function restartLogin(ctx: LoginContext, loginId: string, browser: BrowserCall): Promise<{ loginId: string; cookies: readonly string[] }> {
+export async function restartLogin(
+  ctx: LoginContext,
+  loginId: string,
+  browser: BrowserCall,
+): Promise<{ loginId: string; cookies: readonly string[] }> {
   const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
   const fresh = newAttempt(ctx, browser);
-  if (!(await store.restartAttempt(ctx.db, attempt.id, { ...fresh.attempt, restartsMax }))) throw new Problem("login_over");
+  if (!(await store.restartAttempt(ctx.db, attempt.id, { ...fresh.attempt, restartsMax })))
+    throw new Problem("login_over");
   ctx.recent.forget(loginId);
   if (attempt.isStatic) await store.makeStatic(ctx.db, fresh.attempt.id, ctx.clock.now());
-  return { loginId: fresh.attempt.id, cookies: [...fresh.cookies, endedAttemptCookie(ctx.config, loginId)] };
+  return {
+    loginId: fresh.attempt.id,
+    cookies: [...fresh.cookies, endedAttemptCookie(ctx.config, loginId)],
+  };
 }
 
 /** What the wallet's link brings back on the same device (decisions section 2, the QR page, rule 6). */
@@ -126,7 +190,11 @@ export interface Returned {
  *
  * @throws {Problem} login_not_found, wrong_channel, signature_wrong, login_over, identity_refused, acr_unmet
  */
-export async function returnOnSameDevice(ctx: LoginContext, loginId: string, { returned, browser }: { returned: Returned; browser: BrowserCall }): Promise<void> {
+export async function returnOnSameDevice(
+  ctx: LoginContext,
+  loginId: string,
+  { returned, browser }: { returned: Returned; browser: BrowserCall },
+): Promise<void> {
   const user = parseAddress(returned.svcID);
   if (user === null || returned.session !== loginId) throw new Problem("login_not_found");
   const attempt = await readAttempt(ctx, loginId);
@@ -142,20 +210,37 @@ export async function returnOnSameDevice(ctx: LoginContext, loginId: string, { r
   if (held === null || !equalBytes(held, attempt.browserSha256)) {
     await store.failAttempt(ctx.db, loginId, "other_browser");
     ctx.recent.forget(loginId);
-    throw new Problem("login_not_found", { message: "this login began in another browser and has ended; start again there" });
+    throw new Problem("login_not_found", {
+      message: "this login began in another browser and has ended; start again there",
+    });
   }
   const acr = "urn:svc:acr:same-device" as const;
   refuseUnfit(attempt, { user, acr });
   const now = ctx.clock.now();
   const isApproved = isClaimed
-    ? await store.approveAttempt(ctx.db, loginId, { user, claimSha256: attempt.claimSha256 ?? "", now })
-    : await store.approveUnclaimed(ctx.db, loginId, { user, channel: "app-link", sessionText: loginId, connection, acr, now });
+    ? await store.approveAttempt(ctx.db, loginId, {
+        user,
+        claimSha256: attempt.claimSha256 ?? "",
+        now,
+      })
+    : await store.approveUnclaimed(ctx.db, loginId, {
+        user,
+        channel: "app-link",
+        sessionText: loginId,
+        connection,
+        acr,
+        now,
+      });
   ctx.recent.forget(loginId);
   if (!isApproved) throw new Problem("login_over");
 }
 
 /** The wallet's refusal on the same device; only the browser that began can end its login so. @returns where to go */
-export async function refuseOnSameDevice(ctx: LoginContext, loginId: string, browser: BrowserCall): Promise<string> {
+export async function refuseOnSameDevice(
+  ctx: LoginContext,
+  loginId: string,
+  browser: BrowserCall,
+): Promise<string> {
   const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
   if (attempt.channel === "qr") throw new Problem("wrong_channel");
   await store.failAttempt(ctx.db, loginId, "declined");

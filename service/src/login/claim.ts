@@ -26,14 +26,24 @@ export interface ClaimInput {
  */
 export async function claimLogin(ctx: LoginContext, input: ClaimInput): Promise<string> {
   const user = parseUser(input.svcID);
-  if (!isClaim(input.claim)) throw new Problem("invalid_request", { message: "Invalid Request: claim must be base64url of 32 bytes" });
+  if (!isClaim(input.claim))
+    throw new Problem("invalid_request", {
+      message: "Invalid Request: claim must be base64url of 32 bytes",
+    });
   const mode = checkSession(ctx, input);
   const attempt = await getAttempt(ctx, input.loginId);
   const client = await getClient(ctx, attempt);
   if (attempt.status === "waiting") {
     const acr = acrOf(attempt, input.channel, input.address);
     refuseUnfit(attempt, { user, acr });
-    const claimed = claimedAttempt(ctx, { attempt, client, input, user, acr, isStatic: mode === "static" });
+    const claimed = claimedAttempt(ctx, {
+      attempt,
+      client,
+      input,
+      user,
+      acr,
+      isStatic: mode === "static",
+    });
     if (await store.claimAttempt(ctx.db, attempt.id, { claim: claimed, now: ctx.clock.now() })) {
       ctx.recent.put(claimed);
       return claimed.requestObject;
@@ -45,12 +55,18 @@ export async function claimLogin(ctx: LoginContext, input: ClaimInput): Promise<
 /** @throws {Problem} invalid_request */
 export function parseUser(svcID: string): Address {
   const user = parseAddress(svcID);
-  if (user === null) throw new Problem("invalid_request", { message: "Invalid Request: svcID must be an address of 20 bytes in hex" });
+  if (user === null)
+    throw new Problem("invalid_request", {
+      message: "Invalid Request: svcID must be an address of 20 bytes in hex",
+    });
   return user;
 }
 
 /** What was scanned: a code of the page, at most one step old; or the login id alone, on the same device. */
-export function checkSession(ctx: LoginContext, input: { loginId: string; channel: Channel; session: string }): "rolling" | "static" {
+export function checkSession(
+  ctx: LoginContext,
+  input: { loginId: string; channel: Channel; session: string },
+): "rolling" | "static" {
   if (input.channel === "app-link") {
     if (input.session !== input.loginId) throw new Problem("login_not_found");
     return "rolling";
@@ -94,7 +110,10 @@ export function refuseUnfit(attempt: Attempt, { user, acr }: { user: Address; ac
   if (acrMinimum !== undefined && !acrAtLeast(acr, acrMinimum)) throw new Problem("acr_unmet");
 }
 
-export function needsNumber(client: Client, attempt: Pick<Attempt, "isStatic" | "channel">): boolean {
+export function needsNumber(
+  client: Client,
+  attempt: Pick<Attempt, "isStatic" | "channel">,
+): boolean {
   return attempt.channel === "qr" && (client.numberMatching || attempt.isStatic);
 }
 
@@ -109,7 +128,10 @@ interface ClaimFacts {
   readonly isStatic: boolean;
 }
 
-function claimedAttempt(ctx: LoginContext, { attempt, client, input, user, acr, isStatic }: ClaimFacts): Claimed {
+function claimedAttempt(
+  ctx: LoginContext,
+  { attempt, client, input, user, acr, isStatic }: ClaimFacts,
+): Claimed {
   const numberMatching = needsNumber(client, { isStatic, channel: input.channel });
   return {
     ...attempt,
@@ -122,16 +144,31 @@ function claimedAttempt(ctx: LoginContext, { attempt, client, input, user, acr, 
     claimSha256: input.claim,
     digits: String(ctx.random.below(100)).padStart(2, "0"),
     acr,
-    requestObject: signLoginObject(ctx, { attempt, client, sessionText: input.session, acr, numberMatching }),
+    requestObject: signLoginObject(ctx, {
+      attempt,
+      client,
+      sessionText: input.session,
+      acr,
+      numberMatching,
+    }),
   };
 }
 
-async function answerSecondClaim(ctx: LoginContext, input: ClaimInput, user: Address): Promise<string> {
+async function answerSecondClaim(
+  ctx: LoginContext,
+  input: ClaimInput,
+  user: Address,
+): Promise<string> {
   const attempt = await readAttempt(ctx, input.loginId);
-  if (attempt.status === "waiting") throw new Problem(attempt.expiresAt > ctx.clock.now() ? "code_expired" : "login_over");
-  if (attempt.status !== "claimed" || attempt.expiresAt <= ctx.clock.now()) throw new Problem("login_over");
+  if (attempt.status === "waiting")
+    throw new Problem(attempt.expiresAt > ctx.clock.now() ? "code_expired" : "login_over");
+  if (attempt.status !== "claimed" || attempt.expiresAt <= ctx.clock.now())
+    throw new Problem("login_over");
   if (attempt.channel !== input.channel) throw new Problem("wrong_channel");
-  const isSame = attempt.claimSha256 === input.claim && attempt.claimedBy === user && attempt.sessionText === input.session;
+  const isSame =
+    attempt.claimSha256 === input.claim &&
+    attempt.claimedBy === user &&
+    attempt.sessionText === input.session;
   if (isSame && attempt.requestObject !== null) return attempt.requestObject;
   await store.contestAttempt(ctx.db, attempt.id);
   throw new Problem("already_claimed");

@@ -1,30 +1,75 @@
-import type { Ctx } from "../platform/context.ts";
 import type { Clients } from "../accounts/index.ts";
+import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";
+import type { Job } from "../platform/jobs.ts";
+import { purgeAttempts } from "./attempt-store.ts";
 import { authorizeRoutes } from "./authorize-routes.ts";
-import type { LoginContext } from "./login-context.ts";
+import type { LoginContext as BaseContext } from "./login-context.ts";
 import { openLoginFeed } from "./login-feed.ts";
 import { endLogin, listLogins } from "./login-list.ts";
+import { pushedRequestRoutes } from "./pushed-request-routes.ts";
+import { purgePushed } from "./pushed-request-store.ts";
 import { createRecentAttempts } from "./recent-attempts.ts";
-import { openSigningKeys } from "./signing-keys.ts";
+import { createSealedCopies, type SealedCopies } from "./sealed-copies.ts";
+import { ensureKeys, openSigningKeys } from "./signing-keys.ts";
 import { createStatusStreams } from "./status-stream.ts";
+import { tokenJobs } from "./token-jobs.ts";
+import { tokenRoutes } from "./token-routes.ts";
 import { loginWalletRoutes } from "./wallet-routes.ts";
 
 export { endLogin, listLogins, loginWalletRoutes };
-export type { LoginContext };
 
-/** Opens what the login slice keeps in memory: signing keys and recent attempts, both read again when they change. */
-export async function openLogin(ctx: Ctx & { readonly clients: Clients }): Promise<LoginContext> {
-  return { ...ctx, signingKeys: await openSigningKeys(ctx), recent: createRecentAttempts() };
+/** The login slice of one process. */
+export type Login = BaseContext & { readonly copies: SealedCopies };
+
+/** Opens what the slice keeps in memory: signing keys, recent attempts; all of it is read again when it changes. */
+export async function openLogin(ctx: Ctx & { readonly clients: Clients }): Promise<Login> {
+  await ensureKeys(ctx);
+  return {
+    ...ctx,
+    signingKeys: await openSigningKeys(ctx),
+    recent: createRecentAttempts(),
+    copies: createSealedCopies(ctx),
+  };
 }
 
 /** Adds the routes of browsers, and ends their status streams before the server closes. */
-export async function addBrowserRoutes(ctx: LoginContext, http: Http): Promise<void> {
+export async function addBrowserRoutes(ctx: Login, http: Http): Promise<void> {
   const feed = await openLoginFeed(ctx);
   const streams = createStatusStreams(ctx, feed);
   await authorizeRoutes(ctx, http, streams);
+  await pushedRequestRoutes(ctx, http);
   http.addHook("preClose", async () => {
     streams.close();
     feed.close();
   });
+}
+
+export async function addTokenRoutes(ctx: Login, http: Http): Promise<void> {
+  await tokenRoutes(ctx, http, { copies: ctx.copies });
+}
+
+/** Attempts are kept 30 days (decisions section 8, Retention). */
+const attemptRetentionSeconds = 30 * 86_400;
+const purgeBatch = 5000;
+
+export function loginJobs(ctx: Login): readonly Job[] {
+  return [
+    ...tokenJobs(ctx, ctx.copies),
+    {
+      name: "pushed-requests",
+      everySeconds: 60,
+      run: async () => purgePushed(ctx.db, ctx.clock.now()),
+    },
+    {
+      name: "login-attempts",
+      everySeconds: 3600,
+      run: async () => {
+        while (
+          (await purgeAttempts(ctx.db, ctx.clock.now() - attemptRetentionSeconds, purgeBatch)) ===
+          purgeBatch
+        );
+      },
+    },
+  ];
 }

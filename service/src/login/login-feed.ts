@@ -15,7 +15,9 @@ export interface LoginFeed {
 const polledPerSecond = 200;
 
 /** Opens the one subscription of this process to changes of logins, made in any process. */
-export async function openLoginFeed(ctx: Pick<LoginContext, "db" | "notifications" | "log">): Promise<LoginFeed> {
+export async function openLoginFeed(
+  ctx: Pick<LoginContext, "db" | "notifications" | "log">,
+): Promise<LoginFeed> {
   const waiting = new Map<string, Set<FeedListener>>();
   const tell = (loginId: string, isApproved: boolean): void => {
     for (const listener of waiting.get(loginId) ?? []) listener({ isApproved });

@@ -13,7 +13,11 @@ export interface FamilyPage {
   readonly after: { readonly createdAt: number; readonly id: string } | null;
 }
 
-export async function listFamilies(db: Queryable, user: string, { now, limit, after }: FamilyPage): Promise<FamilyRow[]> {
+export async function listFamilies(
+  db: Queryable,
+  user: string,
+  { now, limit, after }: FamilyPage,
+): Promise<FamilyRow[]> {
   return db.query<FamilyRow>(sql`
     select id, client_id as "clientId", created_at as "createdAt", acr from token_family
     where user_address = ${user} and revoked_at is null and expires_at > ${now}
@@ -22,13 +26,19 @@ export async function listFamilies(db: Queryable, user: string, { now, limit, af
 }
 
 /** Revokes one family of this user; null when there is none. Back-channel logout follows from the session's end. */
-export async function revokeFamilyOf(db: Queryable, user: string, { id, now }: { id: string; now: number }): Promise<{ sessionId: string | null } | null> {
+export async function revokeFamilyOf(
+  db: Queryable,
+  user: string,
+  { id, now }: { id: string; now: number },
+): Promise<{ sessionId: string | null } | null> {
   const [row] = await db.query<{ session_id: string | null }>(sql`
     select session_id from token_family
     where id = ${id} and user_address = ${user} and revoked_at is null and expires_at > ${now} for update`);
   if (row === undefined) return null;
   if (row.session_id === null) {
-    await db.query(sql`update token_family set revoked_at = ${now}, revoked_reason = 'ended_by_user' where id = ${id}`);
+    await db.query(
+      sql`update token_family set revoked_at = ${now}, revoked_reason = 'ended_by_user' where id = ${id}`,
+    );
   }
   return { sessionId: row.session_id };
 }

@@ -16,22 +16,44 @@ export interface LiveLogin {
 }
 
 /** The user's logins, newest first. @throws {Problem} invalid_request for a cursor that is not ours */
-export async function listLogins(ctx: LoginContext, user: Address, page: { limit: number; cursor?: string }): Promise<{ items: LiveLogin[]; nextCursor?: string }> {
+export async function listLogins(
+  ctx: LoginContext,
+  user: Address,
+  page: { limit: number; cursor?: string },
+): Promise<{ items: LiveLogin[]; nextCursor?: string }> {
   const after = page.cursor === undefined ? null : parseCursor(page.cursor);
-  const rows = await store.listFamilies(ctx.db, user, { now: ctx.clock.now(), limit: page.limit + 1, after });
+  const rows = await store.listFamilies(ctx.db, user, {
+    now: ctx.clock.now(),
+    limit: page.limit + 1,
+    after,
+  });
   const shown = rows.slice(0, page.limit);
-  const items = await Promise.all(shown.map(async (row) => {
-    const client = await ctx.clients.find(row.clientId);
-    const domain = client?.domain ?? null;
-    return { id: row.id, clientName: client?.name ?? row.clientId, ...(domain === null ? {} : { domain }), at: row.createdAt, acr: row.acr ?? "" };
-  }));
+  const items = await Promise.all(
+    shown.map(async (row) => {
+      const client = await ctx.clients.find(row.clientId);
+      const domain = client?.domain ?? null;
+      return {
+        id: row.id,
+        clientName: client?.name ?? row.clientId,
+        ...(domain === null ? {} : { domain }),
+        at: row.createdAt,
+        acr: row.acr ?? "",
+      };
+    }),
+  );
   const last = shown.at(-1);
-  return { items, ...(rows.length > page.limit && last !== undefined ? { nextCursor: `${last.createdAt}.${last.id}` } : {}) };
+  return {
+    items,
+    ...(rows.length > page.limit && last !== undefined
+      ? { nextCursor: `${last.createdAt}.${last.id}` }
+      : {}),
+  };
 }
 
 function parseCursor(cursor: string): { createdAt: number; id: string } {
   const [, createdAt, id] = /^(\d{1,12})\.([0-9a-f-]{36})$/.exec(cursor) ?? [];
-  if (createdAt === undefined || id === undefined) throw new Problem("invalid_request", { message: "Invalid Request: cursor is not one of ours" });
+  if (createdAt === undefined || id === undefined)
+    throw new Problem("invalid_request", { message: "Invalid Request: cursor is not one of ours" });
   return { createdAt: Number(createdAt), id };
 }
 

@@ -5,7 +5,11 @@ import type { LoginContext } from "./login-context.ts";
 import { type LoginView, pickLocale } from "./pages.ts";
 
 /** Everything that the page of an attempt shows. */
-export function viewOf(ctx: LoginContext, { attempt, client }: { attempt: Attempt; client: Client }, acceptLanguage: string | undefined): LoginView {
+export function viewOf(
+  ctx: LoginContext,
+  { attempt, client }: { attempt: Attempt; client: Client },
+  acceptLanguage: string | undefined,
+): LoginView {
   const state = stateOf(ctx, attempt, client);
   const { firstStep, macs } = pageSteps(ctx.keys.hmac("login-code"), attempt);
   return {

@@ -15,7 +15,11 @@ export async function insertPushed(db: Queryable, pushed: PushedRow): Promise<vo
 }
 
 /** Takes a pushed request out; nobody gets it twice. */
-export async function takePushed(db: Queryable, id: string, { clientId, now }: { clientId: string; now: number }): Promise<Form | null> {
+export async function takePushed(
+  db: Queryable,
+  id: string,
+  { clientId, now }: { clientId: string; now: number },
+): Promise<Form | null> {
   const [row] = await db.query<{ parameters: Form }>(sql`
     delete from pushed_request where id = ${id} and client_id = ${clientId} and expires_at > ${now} returning parameters`);
   return row?.parameters ?? null;

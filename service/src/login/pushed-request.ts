@@ -1,7 +1,11 @@
 import type { Client } from "../accounts/index.ts";
 import type { Form } from "../platform/http-input.ts";
 import { OAuthProblem } from "../platform/problems.ts";
-import { authorizationParameters, checkAuthorizationRequest, valueOf } from "./authorization-request.ts";
+import {
+  authorizationParameters,
+  checkAuthorizationRequest,
+  valueOf,
+} from "./authorization-request.ts";
 import { userOfIdToken } from "./id-token-hint.ts";
 import type { LoginContext } from "./login-context.ts";
 import * as store from "./pushed-request-store.ts";
@@ -15,26 +19,46 @@ const pushedLifetimeSeconds = 60;
  *
  * @throws {OAuthProblem}
  */
-export async function pushRequest(ctx: LoginContext, client: Client, form: Form): Promise<{ request_uri: string; expires_in: number }> {
-  if (valueOf(form, "request_uri") !== undefined) throw new OAuthProblem("invalid_request", "request_uri must not be pushed");
+export async function pushRequest(
+  ctx: LoginContext,
+  client: Client,
+  form: Form,
+): Promise<{ request_uri: string; expires_in: number }> {
+  if (valueOf(form, "request_uri") !== undefined)
+    throw new OAuthProblem("invalid_request", "request_uri must not be pushed");
   const clientId = valueOf(form, "client_id");
-  if (clientId !== undefined && clientId !== client.id) throw new OAuthProblem("invalid_request", "client_id is not that of the authenticated client");
+  if (clientId !== undefined && clientId !== client.id)
+    throw new OAuthProblem("invalid_request", "client_id is not that of the authenticated client");
   const redirectUri = valueOf(form, "redirect_uri");
-  if (redirectUri === undefined || Array.isArray(form["redirect_uri"])) throw new OAuthProblem("invalid_request", "redirect_uri must be given once");
-  if (!client.redirectUris.includes(redirectUri)) throw new OAuthProblem("invalid_request", "redirect_uri is not registered for this client");
-  checkAuthorizationRequest(form, redirectUri, { client, userOfIdToken: (token) => userOfIdToken(ctx, token, client.id) });
+  if (redirectUri === undefined || Array.isArray(form["redirect_uri"]))
+    throw new OAuthProblem("invalid_request", "redirect_uri must be given once");
+  if (!client.redirectUris.includes(redirectUri))
+    throw new OAuthProblem("invalid_request", "redirect_uri is not registered for this client");
+  checkAuthorizationRequest(form, redirectUri, {
+    client,
+    userOfIdToken: (token) => userOfIdToken(ctx, token, client.id),
+  });
   const id = ctx.random.bytes(32).toString("base64url");
   const parameters: Form = { client_id: client.id };
   for (const name of authorizationParameters) {
     const value = form[name];
     if (value !== undefined) parameters[name] = value;
   }
-  await store.insertPushed(ctx.db, { id, clientId: client.id, parameters, expiresAt: ctx.clock.now() + pushedLifetimeSeconds });
+  await store.insertPushed(ctx.db, {
+    id,
+    clientId: client.id,
+    parameters,
+    expiresAt: ctx.clock.now() + pushedLifetimeSeconds,
+  });
   return { request_uri: `${uriPrefix}${id}`, expires_in: pushedLifetimeSeconds };
 }
 
 /** The parameters behind a `request_uri` of ours, once; null for anything else. */
-export async function takePushedRequest(ctx: LoginContext, uri: string, clientId: string): Promise<Form | null> {
+export async function takePushedRequest(
+  ctx: LoginContext,
+  uri: string,
+  clientId: string,
+): Promise<Form | null> {
   if (!uri.startsWith(uriPrefix) || uri.length > 200) return null;
   return store.takePushed(ctx.db, uri.slice(uriPrefix.length), { clientId, now: ctx.clock.now() });
 }

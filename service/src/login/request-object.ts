@@ -17,7 +17,10 @@ export interface RequestObjectInput {
  * Says who asks, signed by this broker for wallets (decisions section 3): the answer to a claim. `acr` tells the wallet
  * whether it and the browser are near each other, `number_matching` whether to ask for the digits.
  */
-export function signLoginObject(ctx: LoginContext, { attempt, client, sessionText, acr, numberMatching }: RequestObjectInput): string {
+export function signLoginObject(
+  ctx: LoginContext,
+  { attempt, client, sessionText, acr, numberMatching }: RequestObjectInput,
+): string {
   const claims: RequestObject = {
     iss: ctx.config.baseUrl,
     aud: "svc-wallet",

@@ -4,7 +4,7 @@ import { OAuthProblem } from "../platform/problems.ts";
 export const userScopes = ["openid", "offline", "offline_access"] as const;
 
 /** Either of them yields a refresh token. */
-const refreshScopes: readonly string[] = ["offline", "offline_access"];
+const refreshScopes: ReadonlySet<string> = new Set(["offline", "offline_access"]);
 
 /**
  * Parses a scope parameter (RFC 6749 section 3.3); a repeated token counts once, the order stays.
@@ -16,10 +16,16 @@ export function parseScope(text: string | undefined): { scope: string; wantsRefr
   if (tokens.length === 0) throw new OAuthProblem("invalid_scope", "scope is missing");
   const unknown = tokens.some((token) => !userScopes.some((known) => known === token));
   if (unknown) throw new OAuthProblem("invalid_scope", `scope may hold ${userScopes.join(", ")}`);
-  return { scope: tokens.join(" "), wantsRefresh: tokens.some((token) => refreshScopes.includes(token)) };
+  return {
+    scope: tokens.join(" "),
+    wantsRefresh: tokens.some((token) => refreshScopes.has(token)),
+  };
 }
 
 /** The scope without what yields refresh tokens: a browser session never grants that anew (decisions section 2, Session). */
 export function withoutRefresh(scope: string): string {
-  return scope.split(" ").filter((token) => !refreshScopes.includes(token)).join(" ");
+  return scope
+    .split(" ")
+    .filter((token) => !refreshScopes.has(token))
+    .join(" ");
 }

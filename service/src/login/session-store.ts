@@ -21,13 +21,28 @@ export interface SessionLookup {
   readonly audience: string;
 }
 
-export async function findSession(db: Queryable, lookup: SessionLookup): Promise<FoundSession | null> {
-  const [row] = await db.query<{ id: string; user_address: string; acr: Acr; authenticated_at: number; is_approved: boolean }>(sql`
+export async function findSession(
+  db: Queryable,
+  lookup: SessionLookup,
+): Promise<FoundSession | null> {
+  const [row] = await db.query<{
+    id: string;
+    user_address: string;
+    acr: Acr;
+    authenticated_at: number;
+    is_approved: boolean;
+  }>(sql`
     select session.id, session.user_address, session.acr, session.authenticated_at, approval.session_id is not null as is_approved
     from session left join session_approval approval on approval.session_id = session.id and approval.client_id = ${lookup.clientId}
       and approval.scope = ${lookup.scope} and approval.audience = ${lookup.audience} and approval.acr = session.acr
     where session.secret_sha256 = ${lookup.secretSha256} and session.ended_at is null
       and session.used_at > ${lookup.now - lookup.idleSeconds} and session.created_at > ${lookup.now - lookup.absoluteSeconds}`);
   if (row === undefined) return null;
-  return { id: row.id, user: row.user_address, acr: row.acr, authenticatedAt: row.authenticated_at, isApproved: row.is_approved };
+  return {
+    id: row.id,
+    user: row.user_address,
+    acr: row.acr,
+    authenticatedAt: row.authenticated_at,
+    isApproved: row.is_approved,
+  };
 }

@@ -11,9 +11,16 @@ const longPollMs = 25_000;
 
 /** The open status streams of this process. A waiting page costs one socket and its share of one timer. */
 export interface StatusStreams {
-  open(loginId: string, reply: FastifyReply, follow: { browser: BrowserCall; state: LoginState; expiresAt: number }): void;
+  open(
+    loginId: string,
+    reply: FastifyReply,
+    follow: { browser: BrowserCall; state: LoginState; expiresAt: number },
+  ): void;
   /** Answers as soon as the state is another than `after`, at the latest after 25 s. */
-  wait(loginId: string, { after, browser }: { after: string; browser: BrowserCall }): Promise<LoginState>;
+  wait(
+    loginId: string,
+    { after, browser }: { after: string; browser: BrowserCall },
+  ): Promise<LoginState>;
   /** Ends every stream; browsers reconnect to another process. */
   close(): void;
 }
@@ -43,12 +50,19 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
     open(loginId, reply, { browser, state, expiresAt }) {
       void reply.hijack();
       const response = reply.raw;
-      response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no", "x-request-id": reply.request.id });
+      response.writeHead(200, {
+        "content-type": "text/event-stream",
+        "cache-control": "no-store",
+        "x-accel-buffering": "no",
+        "x-request-id": reply.request.id,
+      });
       response.write(`retry: 1000\ndata: ${JSON.stringify(state)}\n\n`);
       const stream: Stream = { response, expiresAt };
       streams.add(stream);
       const stop = feed.follow(loginId, ({ isApproved }) => {
-        const next = isApproved ? Promise.resolve<LoginState>({ kind: "approved" }) : read(loginId, browser);
+        const next = isApproved
+          ? Promise.resolve<LoginState>({ kind: "approved" })
+          : read(loginId, browser);
         next.then(
           (told) => response.write(`data: ${JSON.stringify(told)}\n\n`),
           () => response.end(),

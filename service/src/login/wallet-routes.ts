@@ -24,7 +24,13 @@ const AnswerBody = Type.Object({
   signature: Type.Optional(Type.String({ minLength: 1, maxLength: 2000 })),
   claimSecret: Type.Optional(Type.String({ minLength: 43, maxLength: 43 })),
   code: Type.Optional(Type.String({ maxLength: 2 })),
-  error: Type.Optional(Type.Union(["access_denied", "expired", "unsupported", "no_matching_data", "invalid_request"].map((each) => Type.Literal(each)))),
+  error: Type.Optional(
+    Type.Union(
+      ["access_denied", "expired", "unsupported", "no_matching_data", "invalid_request"].map(
+        (each) => Type.Literal(each),
+      ),
+    ),
+  ),
   notStarted: Type.Optional(Type.Boolean()),
 });
 
@@ -32,30 +38,82 @@ const AnswerBody = Type.Object({
 export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
   claimRoute(ctx, scope, { path: "/w/l/:loginId/claim", channel: "qr" });
   claimRoute(ctx, scope, { path: "/w/b/:loginId/claim", channel: "app-link" });
-  const schema = { params: LoginParams, body: AnswerBody, tags: ["wallet"], summary: "The wallet approves or declines a login" };
+  const schema = {
+    params: LoginParams,
+    body: AnswerBody,
+    tags: ["wallet"],
+    summary: "The wallet approves or declines a login",
+  };
   scope.post("/w/l/:loginId", { schema }, async (request) => {
-    const { session, svcID, signature, claimSecret, code, error, notStarted = false } = request.body;
+    const {
+      session,
+      svcID,
+      signature,
+      claimSecret,
+      code,
+      error,
+      notStarted = false,
+    } = request.body;
     const { loginId } = request.params;
     if (error !== undefined) {
-      await declineLogin(ctx, { loginId, channel: "qr", session, notStarted, ...given({ svcID, signature, claimSecret }) });
+      await declineLogin(ctx, {
+        loginId,
+        channel: "qr",
+        session,
+        notStarted,
+        ...given({ svcID, signature, claimSecret }),
+      });
       return { status: "declined" };
     }
-    if (svcID === undefined || signature === undefined) throw new Problem("invalid_request", { message: "Invalid Request: svcID and signature are required" });
-    await approveLogin(ctx, { loginId, session, svcID, signature, address: addressOf(ctx, request), ...given({ claimSecret, code }) });
+    if (svcID === undefined || signature === undefined)
+      throw new Problem("invalid_request", {
+        message: "Invalid Request: svcID and signature are required",
+      });
+    await approveLogin(ctx, {
+      loginId,
+      session,
+      svcID,
+      signature,
+      address: addressOf(ctx, request),
+      ...given({ claimSecret, code }),
+    });
     return { status: "approved" };
   });
 }
 
-function claimRoute(ctx: LoginContext, scope: Http, { path, channel }: { path: string; channel: Channel }): void {
-  const schema = { params: LoginParams, body: ClaimBody, tags: ["wallet"], summary: "The wallet claims a login; answers the signed request object" };
-  scope.post<{ Params: { loginId: string }; Body: { session: string; svcID: string; claim: string } }>(path, { schema }, async (request, reply) => {
+function claimRoute(
+  ctx: LoginContext,
+  scope: Http,
+  { path, channel }: { path: string; channel: Channel },
+): void {
+  const schema = {
+    params: LoginParams,
+    body: ClaimBody,
+    tags: ["wallet"],
+    summary: "The wallet claims a login; answers the signed request object",
+  };
+  scope.post<{
+    Params: { loginId: string };
+    Body: { session: string; svcID: string; claim: string };
+  }>(path, { schema }, async (request, reply) => {
     const { session, svcID, claim } = request.body;
-    const object = await claimLogin(ctx, { loginId: request.params.loginId, channel, session, svcID, claim, address: addressOf(ctx, request) });
+    const object = await claimLogin(ctx, {
+      loginId: request.params.loginId,
+      channel,
+      session,
+      svcID,
+      claim,
+      address: addressOf(ctx, request),
+    });
     return reply.type("application/jwt").header("cache-control", "no-store").send(object);
   });
 }
 
 /** Only the members that are there. */
-function given<T extends Record<string, string | undefined>>(members: T): { [K in keyof T]?: string } {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as { [K in keyof T]?: string };
+function given<T extends Record<string, string | undefined>>(
+  members: T,
+): { [K in keyof T]?: string } {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: string;
+  };
 }

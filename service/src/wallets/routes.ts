@@ -3,7 +3,12 @@ import type { Address } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
-import { closeWalletSession, getWalletUser, makeChallenge, openWalletSession } from "./wallet-sessions.ts";
+import {
+  closeWalletSession,
+  getWalletUser,
+  makeChallenge,
+  openWalletSession,
+} from "./wallet-sessions.ts";
 
 /** One login as its user sees it. */
 export interface WalletLogin {
@@ -17,7 +22,10 @@ export interface WalletLogin {
 
 /** What the wallet's side needs of slices above it; passed by `compose.ts`. */
 export interface WalletDeps {
-  listLogins(user: Address, page: { limit: number; cursor?: string }): Promise<{ items: WalletLogin[]; nextCursor?: string }>;
+  listLogins(
+    user: Address,
+    page: { limit: number; cursor?: string },
+  ): Promise<{ items: WalletLogin[]; nextCursor?: string }>;
   /** False when this user has no such login. */
   endLogin(user: Address, id: string): Promise<boolean>;
   /** Routes of other slices that answer wallets; they get the same CORS rule. */
@@ -51,35 +59,82 @@ export async function walletRoutes(ctx: Ctx, http: Http, deps: WalletDeps): Prom
 function allowWalletOrigin(ctx: Ctx, scope: Http): void {
   scope.addHook("onRequest", (request, reply, done) => {
     void reply.header("vary", "origin");
-    if (request.headers.origin === ctx.config.walletOrigin) void reply.header("access-control-allow-origin", ctx.config.walletOrigin);
+    if (request.headers.origin === ctx.config.walletOrigin)
+      void reply.header("access-control-allow-origin", ctx.config.walletOrigin);
     done();
   });
   scope.options("/w/*", { schema: { hide: true } }, (_request, reply) =>
     reply
       .code(204)
-      .headers({ "access-control-allow-methods": "GET, POST, DELETE", "access-control-allow-headers": "authorization, content-type", "access-control-max-age": "600" })
-      .send());
+      .headers({
+        "access-control-allow-methods": "GET, POST, DELETE",
+        "access-control-allow-headers": "authorization, content-type",
+        "access-control-max-age": "600",
+      })
+      .send(),
+  );
 }
 
 function sessionRoutes(ctx: Ctx, scope: Http): void {
   const tags = ["wallet"];
-  scope.post("/w/session/challenge", { schema: { tags, summary: "A challenge for a wallet session" } }, () => makeChallenge(ctx));
-  scope.post("/w/session", { schema: { body: SessionBody, tags, summary: "Open a wallet session by a signed Session message" } }, async (request) => openWalletSession(ctx, request.body));
-  scope.delete("/w/session", { schema: { tags, summary: "End the wallet session" } }, async (request, reply) => {
-    await closeWalletSession(ctx, request.headers.authorization);
-    return reply.code(204).send();
-  });
+  scope.post(
+    "/w/session/challenge",
+    { schema: { tags, summary: "A challenge for a wallet session" } },
+    () => makeChallenge(ctx),
+  );
+  scope.post(
+    "/w/session",
+    {
+      schema: {
+        body: SessionBody,
+        tags,
+        summary: "Open a wallet session by a signed Session message",
+      },
+    },
+    async (request) => openWalletSession(ctx, request.body),
+  );
+  scope.delete(
+    "/w/session",
+    { schema: { tags, summary: "End the wallet session" } },
+    async (request, reply) => {
+      await closeWalletSession(ctx, request.headers.authorization);
+      return reply.code(204).send();
+    },
+  );
 }
 
 function loginRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
-  scope.get("/w/logins", { schema: { querystring: PageQuery, tags: ["wallet"], summary: "Logins of this identity that still hold" } }, async (request) => {
-    const user = await getWalletUser(ctx, request.headers.authorization);
-    const { limit = "20", cursor } = request.query;
-    return deps.listLogins(user, { limit: Number(limit), ...(cursor === undefined ? {} : { cursor }) });
-  });
-  scope.post("/w/logins/:id/end", { schema: { params: LoginParams, tags: ["wallet"], summary: "End a login: session, tokens, back-channel logout" } }, async (request) => {
-    const user = await getWalletUser(ctx, request.headers.authorization);
-    if (!(await deps.endLogin(user, request.params.id))) throw new Problem("login_not_found");
-    return { status: "ended" };
-  });
+  scope.get(
+    "/w/logins",
+    {
+      schema: {
+        querystring: PageQuery,
+        tags: ["wallet"],
+        summary: "Logins of this identity that still hold",
+      },
+    },
+    async (request) => {
+      const user = await getWalletUser(ctx, request.headers.authorization);
+      const { limit = "20", cursor } = request.query;
+      return deps.listLogins(user, {
+        limit: Number(limit),
+        ...(cursor === undefined ? {} : { cursor }),
+      });
+    },
+  );
+  scope.post(
+    "/w/logins/:id/end",
+    {
+      schema: {
+        params: LoginParams,
+        tags: ["wallet"],
+        summary: "End a login: session, tokens, back-channel logout",
+      },
+    },
+    async (request) => {
+      const user = await getWalletUser(ctx, request.headers.authorization);
+      if (!(await deps.endLogin(user, request.params.id))) throw new Problem("login_not_found");
+      return { status: "ended" };
+    },
+  );
 }

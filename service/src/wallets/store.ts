@@ -10,7 +10,10 @@ export interface NewWalletSession {
 }
 
 /** False when the challenge was used before. */
-export async function insertWalletSession(db: Queryable, session: NewWalletSession): Promise<boolean> {
+export async function insertWalletSession(
+  db: Queryable,
+  session: NewWalletSession,
+): Promise<boolean> {
   const rows = await db.query(sql`
     insert into wallet_session (token_sha256, user_address, challenge_sha256, created_at, expires_at)
     values (${session.tokenSha256}, ${session.user}, ${session.challengeSha256}, ${session.createdAt}, ${session.expiresAt})
@@ -18,7 +21,11 @@ export async function insertWalletSession(db: Queryable, session: NewWalletSessi
   return rows.length === 1;
 }
 
-export async function findWalletUser(db: Queryable, tokenSha256: Buffer, now: number): Promise<Address | null> {
+export async function findWalletUser(
+  db: Queryable,
+  tokenSha256: Buffer,
+  now: number,
+): Promise<Address | null> {
   const [row] = await db.query<{ user_address: Address }>(sql`
     select user_address from wallet_session where token_sha256 = ${tokenSha256} and expires_at > ${now}`);
   return row?.user_address ?? null;

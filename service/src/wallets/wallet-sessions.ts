@@ -22,7 +22,11 @@ export interface Challenge {
 export function makeChallenge(ctx: Ctx): Challenge {
   const random = ctx.random.bytes(16).toString("base64url");
   const deadline = ctx.clock.now() + challengeLifetimeSeconds;
-  return { challenge: `${random}.${challengeMac(ctx, random, deadline)}`, deadline, origin: ctx.config.baseUrl };
+  return {
+    challenge: `${random}.${challengeMac(ctx, random, deadline)}`,
+    deadline,
+    origin: ctx.config.baseUrl,
+  };
 }
 
 function challengeMac(ctx: Ctx, random: string, deadline: number): string {
@@ -41,19 +45,34 @@ export interface SignedChallenge {
  *
  * @throws {Problem} invalid_request, challenge_wrong, signature_wrong
  */
-export async function openWalletSession(ctx: Ctx, signed: SignedChallenge): Promise<{ token: string; expiresAt: number }> {
+export async function openWalletSession(
+  ctx: Ctx,
+  signed: SignedChallenge,
+): Promise<{ token: string; expiresAt: number }> {
   const user = parseAddress(signed.svcID);
-  if (user === null) throw new Problem("invalid_request", { message: "Invalid Request: svcID must be an address of 20 bytes in hex" });
+  if (user === null)
+    throw new Problem("invalid_request", {
+      message: "Invalid Request: svcID must be an address of 20 bytes in hex",
+    });
   const now = ctx.clock.now();
   const [random = "", tag = ""] = signed.challenge.split(".");
-  const isOurs = equalBytes(Buffer.from(tag), Buffer.from(challengeMac(ctx, random, signed.deadline)));
+  const isOurs = equalBytes(
+    Buffer.from(tag),
+    Buffer.from(challengeMac(ctx, random, signed.deadline)),
+  );
   if (!isOurs || signed.deadline < now) throw new Problem("challenge_wrong");
   const { challenge, deadline } = signed;
   const digest = sessionDigest({ origin: ctx.config.baseUrl, challenge, deadline });
   if (recoverAddress(digest, signed.signature) !== user) throw new Problem("signature_wrong");
   const token = ctx.random.bytes(32).toString("base64url");
   const expiresAt = now + sessionLifetimeSeconds;
-  const opened = { tokenSha256: sha256(token), user, challengeSha256: sha256(challenge), createdAt: now, expiresAt };
+  const opened = {
+    tokenSha256: sha256(token),
+    user,
+    challengeSha256: sha256(challenge),
+    createdAt: now,
+    expiresAt,
+  };
   if (!(await store.insertWalletSession(ctx.db, opened))) throw new Problem("challenge_wrong");
   return { token, expiresAt };
 }
@@ -61,13 +80,17 @@ export async function openWalletSession(ctx: Ctx, signed: SignedChallenge): Prom
 /** The identity behind `Authorization: Bearer <token>`. @throws {Problem} wallet_session_required */
 export async function getWalletUser(ctx: Ctx, authorization: string | undefined): Promise<Address> {
   const token = /^Bearer ([A-Za-z0-9_-]{43})$/.exec(authorization ?? "")?.[1];
-  const user = token === undefined ? null : await store.findWalletUser(ctx.db, sha256(token), ctx.clock.now());
+  const user =
+    token === undefined ? null : await store.findWalletUser(ctx.db, sha256(token), ctx.clock.now());
   if (user === null) throw new Problem("wallet_session_required");
   return user;
 }
 
 /** Ends the session at once; an unknown token changes nothing. */
-export async function closeWalletSession(ctx: Ctx, authorization: string | undefined): Promise<void> {
+export async function closeWalletSession(
+  ctx: Ctx,
+  authorization: string | undefined,
+): Promise<void> {
   const token = /^Bearer ([A-Za-z0-9_-]{43})$/.exec(authorization ?? "")?.[1];
   if (token !== undefined) await store.deleteWalletSession(ctx.db, sha256(token));
 }

@@ -1,0 +1,185 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { PoolConfig } from "pg";
+import { accountRoutes, openApiKeys, openClients, recheckDomains } from "./accounts/index.ts";
+import {
+  addBrowserRoutes,
+  addTokenRoutes,
+  endLogin,
+  listLogins,
+  loginJobs,
+  loginWalletRoutes,
+  openLogin,
+} from "./login/index.ts";
+import { createAudit } from "./platform/audit.ts";
+import { openClock } from "./platform/clock.ts";
+import { type Config, parseConfig } from "./platform/config.ts";
+import type { Ctx } from "./platform/context.ts";
+import { type Db, openDb } from "./platform/db.ts";
+import { readOrMakeDevelopmentKey } from "./platform/development-key.ts";
+import {
+  type EmbeddedPostgres,
+  findEmbeddedPostgres,
+  startEmbeddedPostgres,
+} from "./platform/embedded-postgres.ts";
+import { addHealthRoutes } from "./platform/health.ts";
+import { createHttp } from "./platform/http.ts";
+import { openInstallationKeys } from "./platform/installation-keys.ts";
+import { type Job, startJobs } from "./platform/jobs.ts";
+import { createLog, type Log } from "./platform/log.ts";
+import { createMetrics, serveMetrics } from "./platform/metrics.ts";
+import { migrate } from "./platform/migrate.ts";
+import { openNotifications } from "./platform/notifications.ts";
+import { createOutbound, resolveTxt } from "./platform/outbound.ts";
+import { createRandom } from "./platform/random.ts";
+import { createRateLimiter } from "./platform/rate-limit.ts";
+import { createSeal } from "./platform/seal.ts";
+import { purgeWalletSessions, walletRoutes } from "./wallets/index.ts";
+
+/** One running process of the service. */
+export interface Service extends AsyncDisposable {
+  /** Public address and issuer. */
+  readonly baseUrl: string;
+  readonly metricsUrl: string;
+  readonly ctx: Ctx;
+  /** Reads the shared clock now instead of at its next notification. */
+  refreshClock(): Promise<void>;
+  /** Drains: no new requests, streams end, requests under way get `DRAIN_SECONDS`. */
+  close(): Promise<void>;
+}
+
+export interface Database extends AsyncDisposable {
+  readonly db: Db;
+}
+
+/** Connects to the configured database: another server's, the one that a running service embeds, or our own. */
+export async function openDatabase(
+  config: Config,
+  options: { mayShare: boolean } = { mayShare: true },
+): Promise<Database> {
+  const connections = config.databaseConnections;
+  if (config.databaseUrl !== null) {
+    const db = openDb({ connectionString: config.databaseUrl, connections });
+    return { db, [Symbol.asyncDispose]: async () => db.close() };
+  }
+  // The embedded server runs under a user of its own, which has to pass through here; every secret in it is 0600.
+  mkdirSync(config.dataDirectory, { recursive: true, mode: 0o711 });
+  const directory = join(config.dataDirectory, "postgres");
+  const running = options.mayShare ? await findEmbeddedPostgres(directory) : null;
+  const server: EmbeddedPostgres | null =
+    running === null ? await startEmbeddedPostgres({ directory, log: () => undefined }) : null;
+  const connection: PoolConfig = { ...(running ?? server?.connection) };
+  const db = openDb({ ...connection, connections });
+  return {
+    db,
+    async [Symbol.asyncDispose]() {
+      await db.close();
+      await server?.close();
+    },
+  };
+}
+
+/** The context of one process, with what has to be closed after it. */
+export type OpenContext = Ctx & AsyncDisposable & { refreshClock(): Promise<void> };
+
+/** Opens everything a verb needs: database (migrated), keys, clock, limits. What was opened is closed again when a later part fails. */
+export async function openContext(
+  config: Config = parseConfig(),
+  options: { mayShare: boolean } = { mayShare: true },
+): Promise<OpenContext> {
+  await using stack = new AsyncDisposableStack();
+  const log = createLog({ level: config.logLevel });
+  const { db } = stack.use(await openDatabase(config, options));
+  await migrate(db);
+  const notifications = stack.use(
+    await openNotifications(db, { onFault: (error) => log.warn({ err: error }, "notifications") }),
+  );
+  const clock = stack.use(await openClock(db, notifications));
+  const random = createRandom();
+  const seal = createSeal(config.masterKeys ?? [readOrMakeDevelopmentKey(config.dataDirectory)]);
+  const keys = await openInstallationKeys({ db, seal, clock, random });
+  const outbound = createOutbound({
+    profile: config.profile,
+    ownHosts: [new URL(config.baseUrl).host],
+  });
+  stack.defer(async () => outbound.close());
+  const ctx: Ctx = {
+    config,
+    db,
+    clock,
+    random,
+    log,
+    metrics: createMetrics(),
+    notifications,
+    seal,
+    keys,
+    outbound,
+    resolveTxt,
+    limits: createRateLimiter({ db, clock, config }),
+    audit: createAudit({ clock }),
+  };
+  const opened = stack.move();
+  return {
+    ...ctx,
+    refreshClock: async () => clock.refresh(),
+    [Symbol.asyncDispose]: async () => opened.disposeAsync(),
+  };
+}
+
+/** Starts one process: HTTP, metrics and jobs over one database. */
+export async function compose(config: Config): Promise<Service> {
+  await using stack = new AsyncDisposableStack();
+  const base = stack.use(await openContext(config, { mayShare: false }));
+  const clients = stack.use(await openClients(base));
+  const apiKeys = stack.use(await openApiKeys(base));
+  const login = await openLogin({ ...base, clients });
+  stack.use(login.signingKeys);
+  const http = await createHttp(base);
+  addHealthRoutes(base, http);
+  await accountRoutes({ ...base, apiKeys }, http);
+  await addBrowserRoutes(login, http);
+  await addTokenRoutes(login, http);
+  await walletRoutes(base, http, {
+    listLogins: async (user, page) => listLogins(login, user, page),
+    endLogin: async (user, id) => endLogin(login, user, id),
+    addRoutes: (scope) => loginWalletRoutes(login, scope),
+  });
+  await http.listen({ host: config.host, port: config.port });
+  stack.defer(async () => closeWithin(http.close(), config.drainSeconds, base.log));
+  const metrics = await serveMetrics(base.metrics, {
+    host: config.metricsHost,
+    port: config.metricsPort,
+  });
+  stack.defer(async () => metrics.close());
+  stack.use(startJobs(base, [...loginJobs(login), ...platformJobs(base)]));
+  const opened = stack.move();
+  const close = async (): Promise<void> => opened.disposeAsync();
+  return {
+    baseUrl: config.baseUrl,
+    metricsUrl: `http://${config.metricsHost}:${metrics.port}/metrics`,
+    ctx: base,
+    refreshClock: async () => base.refreshClock(),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function platformJobs(ctx: Ctx): Job[] {
+  return [
+    { name: "domain-proofs", everySeconds: 60, run: async () => void (await recheckDomains(ctx)) },
+    {
+      name: "wallet-sessions",
+      everySeconds: 600,
+      run: async () => purgeWalletSessions(ctx.db, ctx.clock.now()),
+    },
+  ];
+}
+
+/** Waits for requests under way, but not for ever: what is left then is cut off with the process. */
+async function closeWithin(closing: Promise<unknown>, seconds: number, log: Log): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<"late">();
+  const timer = setTimeout(() => resolve("late"), seconds * 1000);
+  const outcome = await Promise.race([closing, promise]);
+  clearTimeout(timer);
+  if (outcome === "late") log.warn("requests were cut off at the end of the drain");
+}

@@ -1,0 +1,34 @@
+import { clockSkewMs, skewLimitMs } from "./clock.ts";
+import type { Ctx } from "./context.ts";
+import type { Http } from "./http.ts";
+import { Problem } from "./problems.ts";
+
+/** `alive`: the process runs. `ready`: it can answer now; carries the service's time, which in `dev` can be moved. */
+export function addHealthRoutes(ctx: Ctx, http: Http): void {
+  const tags = ["operations"];
+  http.get("/health/alive", { schema: { tags, summary: "The process runs" } }, () => ({
+    status: "ok",
+  }));
+  http.get(
+    "/health/ready",
+    {
+      schema: {
+        tags,
+        summary: "The process can answer; 503 while the database is away or the clocks disagree",
+      },
+    },
+    async (_request, reply) => {
+      let skewMs: number;
+      try {
+        skewMs = await clockSkewMs(ctx.db);
+      } catch {
+        throw new Problem("unavailable", { message: "the database cannot be reached" });
+      }
+      if (Math.abs(skewMs) > skewLimitMs)
+        throw new Problem("unavailable", {
+          message: "this machine's clock differs from the database's by more than 2 s",
+        });
+      return reply.header("cache-control", "no-store").send({ status: "ok", now: ctx.clock.now() });
+    },
+  );
+}
