@@ -1,5 +1,5 @@
 import type { Ctx } from "../platform/context.ts";
-import { equalBytes, mac } from "../platform/mac.ts";
+import { equalBytes } from "../platform/mac.ts";
 import { Problem } from "../platform/problems.ts";
 import {
   type ApiKey,
@@ -50,7 +50,7 @@ export async function openApiKeys(ctx: Ctx): Promise<ApiKeys> {
     const known = presented === null ? null : await cache.find(presented.id);
     if (presented === null || known === null) throw new Problem("apikey_invalid");
     // The MAC covers the prefix too, so the environment cannot be changed; another installation has another key.
-    if (!equalBytes(known.mac, mac(ctx.keys.hmac("api-key"), presented.text)))
+    if (!equalBytes(known.mac, ctx.keys.mac("api-key", presented.text)))
       throw new Problem("apikey_invalid");
     uses.note(presented.id);
     return [presented, known];
@@ -76,11 +76,11 @@ export async function openApiKeys(ctx: Ctx): Promise<ApiKeys> {
 }
 
 function toKnownKey(ctx: Ctx, row: store.LiveApiKeyRow): KnownKey {
-  const { id, mac, organization_id: organizationId, client_domain_id: clientDomainId } = row;
+  const { id, organization_id: organizationId, client_domain_id: clientDomainId } = row;
   if (clientDomainId === null || row.domain === null || row.environment === null)
-    return { mac, key: { id, organizationId }, domain: null };
+    return { mac: row.mac, key: { id, organizationId }, domain: null };
   return {
-    mac,
+    mac: row.mac,
     key: { id, organizationId, clientDomainId, domain: row.domain, environment: row.environment },
     domain: {
       proof: proofNeeded(row.domain, ctx.config.profile),

@@ -1,6 +1,5 @@
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
-import { mac } from "../platform/mac.ts";
 import { Problem } from "../platform/problems.ts";
 import { type ApiKeyKind, kindOf, makeApiKey } from "./api-key.ts";
 import * as store from "./api-key-store.ts";
@@ -85,7 +84,7 @@ async function insertKey(ctx: Ctx, given: NewKey, actor: string): Promise<ShownA
   };
   await ctx.db.transaction(async (tx) => {
     await refuseTooMany(tx, given.organizationId);
-    await store.insertApiKey(tx, { ...key, mac: mac(ctx.keys.hmac("api-key"), made.text) });
+    await store.insertApiKey(tx, { ...key, mac: ctx.keys.mac("api-key", made.text) });
     await ctx.audit.record(tx, {
       actor,
       action: "api-key.create",

@@ -39,7 +39,7 @@ export async function createDomain(
   const { profile } = ctx.config;
   const domain = parseDomain(given.domain, profile);
   const environment = parseEnvironment(given.environment);
-  const id = uuidv7(ctx);
+  const id = uuidv7(ctx.clock, ctx.random);
   await ctx.db.transaction(async (tx) => {
     const organizationId = parseId(given.organizationId);
     if (organizationId === null || !(await lockOrganization(tx, organizationId)))
@@ -117,7 +117,7 @@ export async function proveDomain(ctx: Ctx, id: string, actor: string): Promise<
  * @returns how many were checked; at most 20 a call, so call again while it is not 0
  */
 export async function recheckDomains(ctx: Ctx): Promise<number> {
-  const leaseId = uuidv7(ctx);
+  const leaseId = uuidv7(ctx.clock, ctx.random);
   const now = ctx.clock.now();
   const rows = await store.leaseDueDomains(ctx.db, {
     id: leaseId,

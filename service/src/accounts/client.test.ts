@@ -81,8 +81,9 @@ void test("addresses that this service calls are kept in the form that was check
   assert.equal(checked.backchannelLogoutUri, "https://example.com/logout");
 });
 
+const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();
+
 void test("either live secret is recognised, and nothing else", () => {
-  const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();
   const client = {
     secrets: [
       { id: "old", sha256: sha256("one") },

@@ -176,7 +176,7 @@ export async function revokeSecret(
 }
 
 async function insertSecret(ctx: Ctx, tx: Queryable, clientId: string): Promise<ShownSecret> {
-  const id = uuidv7(ctx);
+  const id = uuidv7(ctx.clock, ctx.random);
   const secret = ctx.random.bytes(secretBytes).toString("base64url");
   const sha256 = createHash("sha256").update(secret, "utf8").digest();
   await store.insertSecret(tx, { id, clientId, sha256, createdAt: ctx.clock.now() });

@@ -46,6 +46,7 @@ export {
   updateClient,
 } from "./clients.ts";
 export { type ClientJwk, type ClientKeySet, parseKeySet } from "./key-set.ts";
+export { type AccountsContext, accountRoutes, apiKeyOf, requireApiKey } from "./routes.ts";
 export { type Organization, type OrganizationMember, type Role, roles } from "./organization.ts";
 export {
   addMember,

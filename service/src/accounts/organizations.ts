@@ -25,7 +25,7 @@ export async function createOrganization(
   actor: string,
 ): Promise<Organization> {
   const organization: Organization = {
-    id: uuidv7(ctx),
+    id: uuidv7(ctx.clock, ctx.random),
     name: parseOrganizationName(given.name),
     createdAt: ctx.clock.now(),
   };

@@ -93,9 +93,10 @@ for (const uri of [
   });
 }
 
+const many = (count: number): string[] =>
+  Array.from({ length: count }, (_each, at) => `https://example.com/${at}`);
+
 void test("at most 20 addresses of 2,000 characters are taken, each once", () => {
-  const many = (count: number): string[] =>
-    Array.from({ length: count }, (_each, at) => `https://example.com/${at}`);
   assert.equal(checkRedirectUris(many(20), production).length, 20);
   assert.throws(() => checkRedirectUris(many(21), production), /more than 20/);
   assert.throws(() => checkRedirectUris([...many(1), ...many(1)], production), /twice/);

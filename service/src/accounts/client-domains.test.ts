@@ -1,0 +1,212 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openContext } from "../compose.ts";
+import { parseConfig } from "../platform/config.ts";
+import type { Ctx } from "../platform/context.ts";
+import type { OutboundRequest, OutboundResult } from "../platform/outbound.ts";
+import { Problem, type Reason } from "../platform/problems.ts";
+import { openTestDatabase } from "../platform/test-database.ts";
+import {
+  type ClientDomain,
+  createApiKey,
+  createClient,
+  createDomain,
+  createOrganization,
+  getDomain,
+  isVerified,
+  listDomains,
+  openApiKeys,
+  openClients,
+  proofOf,
+  proveDomain,
+  recheckDomains,
+} from "./index.ts";
+
+const day = 86_400;
+
+await using database = await openTestDatabase();
+await using base = await openContext(
+  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
+);
+
+/** The far end of the network: TXT records by name, files by URL. */
+const txt = new Map<string, string[]>();
+const files = new Map<string, OutboundResult>();
+const asked: string[] = [];
+let offsetSeconds = 0;
+const ctx: Ctx = {
+  ...base,
+  clock: {
+    now: () => base.clock.now() + offsetSeconds,
+    nowMs: () => base.clock.nowMs() + offsetSeconds * 1000,
+  },
+  resolveTxt: async (name) => {
+    asked.push(name);
+    return txt.get(name) ?? [];
+  },
+  outbound: {
+    send: async ({ url }: OutboundRequest) =>
+      files.get(url) ?? { kind: "failed", reason: "unreachable" },
+    close: async () => undefined,
+  },
+};
+const { id: organizationId } = await createOrganization(ctx, { name: "Example AG" }, "cli");
+
+const refusedWith =
+  (reason: Reason) =>
+  (error: unknown): boolean =>
+    error instanceof Problem && error.reason === reason;
+
+async function add(domain: string, environment = "live"): Promise<ClientDomain> {
+  return createDomain(ctx, { organizationId, domain, environment }, "cli");
+}
+
+async function addProved(domain: string): Promise<ClientDomain> {
+  const added = await add(domain);
+  const { txtName, content } = proofOf(added);
+  txt.set(txtName, [content]);
+  assert.equal(await proveDomain(ctx, added.id, "cli"), "dns");
+  return added;
+}
+
+async function isVerifiedNow(id: string): Promise<boolean> {
+  return isVerified(await getDomain(ctx, id), ctx.clock.now());
+}
+
+function answer(status: number, body: string): OutboundResult {
+  return { kind: "answered", status, headers: {}, body: new TextEncoder().encode(body) };
+}
+
+await test("a domain is unverified until a TXT record proves it", async () => {
+  const added = await add("dns.example.com");
+  assert.equal(await isVerifiedNow(added.id), false);
+  const { txtName, content } = proofOf(added);
+  txt.set(txtName, ["v=spf1 -all", `${content}x`]);
+  await assert.rejects(proveDomain(ctx, added.id, "cli"), refusedWith("proof_missing"));
+  assert.equal(await isVerifiedNow(added.id), false);
+  txt.set(txtName, ["v=spf1 -all", content]);
+  assert.equal(await proveDomain(ctx, added.id, "cli"), "dns");
+  assert.equal(await isVerifiedNow(added.id), true);
+});
+
+await test("a file on the site proves the domain, and only with status 200 and the one line", async () => {
+  const added = await add("file.example.com");
+  const { url, content } = proofOf(added);
+  for (const bad of [
+    answer(404, content),
+    answer(301, content),
+    answer(200, `${content}\nmore`),
+    answer(200, ""),
+  ]) {
+    files.set(url, bad);
+    await assert.rejects(proveDomain(ctx, added.id, "cli"), refusedWith("proof_missing"));
+  }
+  files.set(url, answer(200, `${content}\r\n`));
+  assert.equal(await proveDomain(ctx, added.id, "cli"), "well-known");
+});
+
+await test("the proof of one organization proves nothing for another", async () => {
+  const mine = await addProved("contested.example.com");
+  const other = await createOrganization(ctx, { name: "Other AG" }, "cli");
+  const theirs = await createDomain(
+    ctx,
+    { organizationId: other.id, domain: mine.domain, environment: "live" },
+    "cli",
+  );
+  await assert.rejects(proveDomain(ctx, theirs.id, "cli"), refusedWith("proof_missing"));
+});
+
+await test("localhost needs no proof in dev and nobody is asked", async () => {
+  const added = await add("localhost:3000");
+  const before = asked.length;
+  assert.equal(await isVerifiedNow(added.id), true);
+  assert.equal(await proveDomain(ctx, added.id, "cli"), "waived");
+  assert.equal(asked.length, before);
+});
+
+await test("a domain exists once per environment", async () => {
+  await add("twice.example.com", "live");
+  await add("twice.example.com", "sandbox");
+  await assert.rejects(add("twice.example.com", "live"), refusedWith("domain_exists"));
+  await assert.rejects(add("twice.example.com", "staging"), refusedWith("invalid_request"));
+  const environments = (await listDomains(ctx, organizationId))
+    .filter((each) => each.domain === "twice.example.com")
+    .map((each) => each.environment);
+  assert.deepEqual(environments.toSorted(), ["live", "sandbox"]);
+});
+
+await test("proofs are looked for every day, and only when they are due", async () => {
+  await addProved("daily.example.com");
+  assert.equal(await recheckDomains(ctx), 0);
+  offsetSeconds += day + 3_600;
+  assert.ok((await recheckDomains(ctx)) > 0);
+  assert.equal(await recheckDomains(ctx), 0);
+});
+
+await test("a domain whose proof is gone stays verified for a week, then is not, and returns with the proof", async () => {
+  const added = await addProved("lost.example.com");
+  const { txtName, content } = proofOf(added);
+  txt.delete(txtName);
+  for (let days = 0; days < 6; days += 1) {
+    offsetSeconds += day + 3_600;
+    await recheckDomains(ctx);
+  }
+  assert.equal(await isVerifiedNow(added.id), true);
+  offsetSeconds += day;
+  await recheckDomains(ctx);
+  assert.equal(await isVerifiedNow(added.id), false);
+  txt.set(txtName, [content]);
+  offsetSeconds += day + 3_600;
+  await recheckDomains(ctx);
+  assert.equal(await isVerifiedNow(added.id), true);
+  const rows = await ctx.db.query<{ action: string }>({
+    name: "",
+    text: "select action from audit_entry where subject = $1 order by id",
+    values: [added.id],
+  });
+  assert.deepEqual(
+    rows.map((row) => row.action),
+    [
+      "client-domain.create",
+      "client-domain.prove",
+      "client-domain.proof-lost",
+      "client-domain.proof-found",
+    ],
+  );
+});
+
+await test("two processes that look at the same time share the domains", async () => {
+  const added = await addProved("shared.example.com");
+  offsetSeconds += day + 3_600;
+  asked.length = 0;
+  await Promise.all([recheckDomains(ctx), recheckDomains(ctx)]);
+  assert.equal(asked.filter((name) => name === proofOf(added).txtName).length, 1);
+});
+
+await test("clients and keys learn at once that their domain is verified", async () => {
+  await using clients = await openClients(ctx);
+  await using apiKeys = await openApiKeys(ctx);
+  const added = await add("told.example.com");
+  const { client } = await createClient(
+    ctx,
+    { clientDomainId: added.id, name: "Shop", authenticationMethod: "none" },
+    "cli",
+  );
+  const { key } = await createApiKey(ctx, { clientDomainId: added.id, name: "backend" }, "cli");
+  assert.equal((await clients.find(client.id))?.domain, null);
+  assert.equal((await apiKeys.authenticate(key)).verified, false);
+  const told = Promise.all(["client", "api-key"].map(async (channel) => nextNotification(channel)));
+  txt.set(proofOf(added).txtName, [proofOf(added).content]);
+  await proveDomain(ctx, added.id, "cli");
+  await told;
+  assert.equal((await clients.find(client.id))?.domain, "told.example.com");
+  assert.equal((await apiKeys.authenticate(key)).verified, true);
+});
+
+/** Resolves after every subscriber that came before was told. */
+async function nextNotification(channel: string): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const unsubscribe = await ctx.notifications.subscribe(channel, () => resolve());
+  await promise;
+  unsubscribe();
+}

@@ -1,0 +1,250 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openContext } from "../compose.ts";
+import { parseConfig } from "../platform/config.ts";
+import { Problem, type Reason } from "../platform/problems.ts";
+import { openTestDatabase } from "../platform/test-database.ts";
+import {
+  addSecret,
+  type Client,
+  type ClientRecord,
+  createClient,
+  createDomain,
+  createOrganization,
+  disableClient,
+  getClient,
+  listClients,
+  type NewClient,
+  openClients,
+  revokeSecret,
+  updateClient,
+} from "./index.ts";
+
+await using database = await openTestDatabase();
+await using ctx = await openContext(
+  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
+);
+await using clients = await openClients(ctx);
+const { id: organizationId } = await createOrganization(ctx, { name: "Example AG" }, "cli");
+const site = { organizationId, domain: "localhost:3000", environment: "sandbox" };
+const { id: clientDomainId } = await createDomain(ctx, site, "cli");
+
+const refusedWith =
+  (reason: Reason) =>
+  (error: unknown): boolean =>
+    error instanceof Problem && error.reason === reason;
+
+async function create(
+  settings: Partial<NewClient> = {},
+): Promise<{ client: ClientRecord; secret: string }> {
+  const { client, secret } = await createClient(
+    ctx,
+    { clientDomainId, name: "Shop", authenticationMethod: "client_secret_basic", ...settings },
+    "cli",
+  );
+  return { client, secret: secret ?? "" };
+}
+
+async function find(id: string): Promise<Client> {
+  const client = await clients.find(id);
+  assert.ok(client);
+  return client;
+}
+
+/** Resolves when a change made by `work` has reached the caches of this process. */
+async function announced<T>(work: () => Promise<T>): Promise<T> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const unsubscribe = await ctx.notifications.subscribe("client", () => resolve());
+  const result = await work();
+  await promise;
+  unsubscribe();
+  return result;
+}
+
+await test("a new client is found with its settings, its domain and its environment, frozen", async () => {
+  const { client } = await create({
+    redirectUris: ["http://localhost:3000/callback"],
+    audiences: ["reports"],
+  });
+  const found = await find(client.id);
+  assert.equal(found.domain, "localhost:3000");
+  assert.equal(found.environment, "sandbox");
+  assert.equal(found.organizationId, organizationId);
+  assert.deepEqual(found.redirectUris, ["http://localhost:3000/callback"]);
+  assert.deepEqual(found.audiences, ["reports"]);
+  assert.equal(found.numberMatching, true);
+  assert.equal(found.pkceRequired, true);
+  assert.ok(
+    Object.isFrozen(found) && Object.isFrozen(found.redirectUris) && Object.isFrozen(found.secrets),
+  );
+});
+
+await test("the secret holds 256 bits, is shown once and only its SHA-256 is stored", async () => {
+  const { client, secret } = await create();
+  assert.match(secret, /^[A-Za-z0-9_-]{43}$/);
+  assert.equal(clients.verifySecret(await find(client.id), secret), true);
+  assert.equal(clients.verifySecret(await find(client.id), `${secret}x`), false);
+  assert.ok(!JSON.stringify(await getClient(ctx, client.id)).includes(secret));
+  const [row] = await ctx.db.query<{ found: boolean }>({
+    name: "",
+    text: "select exists (select from client_secret s where s::text like '%' || $1 || '%') or exists (select from audit_entry a where a::text like '%' || $1 || '%') as found",
+    values: [secret],
+  });
+  assert.equal(row?.found, false);
+});
+
+await test("clients without secrets get none and cannot add one", async () => {
+  const jwksUri = "https://example.com/jwks.json";
+  for (const settings of [
+    { authenticationMethod: "none" },
+    { authenticationMethod: "private_key_jwt", jwksUri },
+  ] as const) {
+    const { client, secret } = await create(settings);
+    assert.equal(secret, "");
+    await assert.rejects(addSecret(ctx, client.id, "cli"), refusedWith("invalid_request"));
+    assert.equal(clients.verifySecret(await find(client.id), ""), false);
+  }
+});
+
+await test("a secret is replaced without a gap: two live, a third refused, the old revoked at once", async () => {
+  const { client, secret } = await create();
+  await find(client.id);
+  const added = await announced(async () => addSecret(ctx, client.id, "cli"));
+  const both = await find(client.id);
+  assert.deepEqual(
+    [secret, added.secret].map((each) => clients.verifySecret(both, each)),
+    [true, true],
+  );
+  await assert.rejects(addSecret(ctx, client.id, "cli"), refusedWith("too_many_secrets"));
+  const [old] = client.secrets;
+  const given = { clientId: client.id, secretId: old?.id ?? "" };
+  await announced(async () => revokeSecret(ctx, given, "cli"));
+  const after = await find(client.id);
+  assert.deepEqual(
+    [secret, added.secret].map((each) => clients.verifySecret(after, each)),
+    [false, true],
+  );
+  await assert.rejects(revokeSecret(ctx, given, "cli"), refusedWith("secret_not_found"));
+});
+
+await test("of many secrets added at once one is made", async () => {
+  const { client } = await create();
+  const results = await Promise.allSettled(
+    Array.from({ length: 5 }, async () => addSecret(ctx, client.id, "cli")),
+  );
+  assert.equal(results.filter((each) => each.status === "fulfilled").length, 1);
+  assert.equal((await getClient(ctx, client.id)).secrets.length, 2);
+});
+
+await test("another client's secret cannot be revoked through this one", async () => {
+  const [mine, theirs] = [await create(), await create()];
+  const secretId = theirs.client.secrets[0]?.id ?? "";
+  await assert.rejects(
+    revokeSecret(ctx, { clientId: mine.client.id, secretId }, "cli"),
+    refusedWith("secret_not_found"),
+  );
+});
+
+await test("a known client costs no database call, and a change is seen at once", async () => {
+  const { client } = await create();
+  await find(client.id);
+  const before = ctx.db.callsTotal;
+  for (let times = 0; times < 100; times += 1) await find(client.id);
+  assert.equal(ctx.db.callsTotal, before);
+  await announced(async () =>
+    updateClient(ctx, { clientId: client.id, changes: { numberMatching: false } }, "cli"),
+  );
+  assert.equal((await find(client.id)).numberMatching, false);
+});
+
+await test("callers that ask for a client at the same time share one database call", async () => {
+  const { client } = await create();
+  const before = ctx.db.callsTotal;
+  await Promise.all(Array.from({ length: 50 }, async () => find(client.id)));
+  assert.equal(ctx.db.callsTotal, before + 1);
+});
+
+await test("unknown ids are looked up once, odd ones never", async () => {
+  const before = ctx.db.callsTotal;
+  for (let times = 0; times < 10; times += 1)
+    assert.equal(await clients.find("00000000-0000-4000-8000-000000000000"), null);
+  assert.equal(ctx.db.callsTotal, before + 1);
+  for (const id of ["", "a b", "'", "\0", "a".repeat(65), "é"])
+    assert.equal(await clients.find(id), null);
+  assert.equal(ctx.db.callsTotal, before + 1);
+});
+
+await test("a disabled client is unknown from then on and cannot be changed", async () => {
+  const { client } = await create();
+  await find(client.id);
+  await announced(async () => disableClient(ctx, client.id, "cli"));
+  assert.equal(await clients.find(client.id), null);
+  await assert.rejects(
+    updateClient(ctx, { clientId: client.id, changes: { name: "Again" } }, "cli"),
+    refusedWith("client_not_found"),
+  );
+  await assert.rejects(addSecret(ctx, client.id, "cli"), refusedWith("client_not_found"));
+  const listed = (await listClients(ctx, clientDomainId)).find((each) => each.id === client.id);
+  assert.ok(listed?.disabledAt);
+});
+
+await test("an update changes what is given and refuses another type", async () => {
+  const { client } = await create({ audiences: ["a"] });
+  const changed = await updateClient(
+    ctx,
+    {
+      clientId: client.id,
+      changes: { acrMinimum: "urn:svc:acr:qr-near", authenticationMethod: "client_secret_post" },
+    },
+    "cli",
+  );
+  assert.deepEqual(changed.settings.audiences, ["a"]);
+  assert.equal(changed.settings.acrMinimum, "urn:svc:acr:qr-near");
+  assert.equal(changed.settings.authenticationMethod, "client_secret_post");
+  await assert.rejects(
+    updateClient(ctx, { clientId: client.id, changes: { authenticationMethod: "none" } }, "cli"),
+    refusedWith("invalid_request"),
+  );
+});
+
+await test("the last use of a secret is kept to the minute, off the path that uses it", async () => {
+  const { client, secret } = await create();
+  await using lookup = await openClients(ctx);
+  const found = await lookup.find(client.id);
+  assert.ok(found);
+  const before = ctx.db.callsTotal;
+  for (let times = 0; times < 20; times += 1)
+    assert.equal(lookup.verifySecret(found, secret), true);
+  assert.equal(ctx.db.callsTotal, before);
+  assert.equal((await getClient(ctx, client.id)).secrets[0]?.lastUsedAt, null);
+  await lookup[Symbol.asyncDispose]();
+  const used = (await getClient(ctx, client.id)).secrets[0]?.lastUsedAt ?? 0;
+  assert.ok(Math.abs(used - ctx.clock.now()) < 60);
+});
+
+await test("a client of a missing domain is refused", async () => {
+  await assert.rejects(
+    create({ clientDomainId: "00000000-0000-7000-8000-000000000000" }),
+    refusedWith("client_domain_not_found"),
+  );
+});
+
+await test("in production a redirect host needs the verified domain, and localhost is never verified", async () => {
+  const config = { ...ctx.config, profile: "production" as const };
+  const production = { ...ctx, config };
+  const given = {
+    clientDomainId,
+    name: "Shop",
+    authenticationMethod: "client_secret_basic" as const,
+    redirectUris: ["https://shop.example.com/callback"],
+  };
+  await assert.rejects(
+    createClient(production, given, "cli"),
+    /needs a verified client domain first/,
+  );
+  const { client } = await create({ pkceRequired: false });
+  await using lookup = await openClients(production);
+  const found = await lookup.find(client.id);
+  assert.equal(found?.domain, null);
+  assert.equal(found?.pkceRequired, true);
+});

@@ -1,0 +1,106 @@
+import { Type } from "@fastify/type-provider-typebox";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Ctx } from "../platform/context.ts";
+import type { Http } from "../platform/http.ts";
+import { Problem } from "../platform/problems.ts";
+import { type ApiKey, looksLikeApiKey } from "./api-key.ts";
+import type { ApiKeys } from "./api-key-lookup.ts";
+
+/** What the routes of the API need besides the context: the keys of this process. */
+export interface AccountsContext extends Ctx {
+  readonly apiKeys: ApiKeys;
+}
+
+const bearerOf = new WeakMap<FastifyRequest, ApiKey>();
+
+/** Bursts of this many seconds' worth (decisions section 8, Rate limits). */
+const burstSeconds = 4;
+
+/**
+ * Guards every route of this scope: an API key in the `Authorization` header, none in the URL, and the rate limit of
+ * that key, `read` for GET and HEAD, `create` for the rest. The routes learn who calls by {@link apiKeyOf}. No route
+ * behind it ever answers with CORS headers: a key has no place in a browser.
+ */
+export function requireApiKey(ctx: AccountsContext, scope: Http): void {
+  scope.addHook("onRequest", async (request, reply) => {
+    refuseKeyInUrl(request.url);
+    const key = await ctx.apiKeys.authenticate(request.headers.authorization);
+    bearerOf.set(request, key);
+    await limitKey(ctx, key, { request, reply });
+  });
+}
+
+/** The key with which a route behind {@link requireApiKey} is called. */
+export function apiKeyOf(request: FastifyRequest): ApiKey {
+  const key = bearerOf.get(request);
+  if (key === undefined) throw new Error("the route is not behind requireApiKey");
+  return key;
+}
+
+const keyAnswer = Type.Object({
+  clientDomainId: Type.String({ format: "uuid" }),
+  organizationId: Type.String({ format: "uuid" }),
+  domain: Type.String({ description: "Host of the client domain." }),
+  livemode: Type.Boolean({ description: "False for a key of the sandbox." }),
+  verified: Type.Boolean({ description: "Whether the domain is proved at this moment." }),
+});
+
+/** Adds the routes of the accounts. */
+export async function accountRoutes(ctx: AccountsContext, http: Http): Promise<void> {
+  await http.register(async (plain) => {
+    const scope = plain as Http;
+    requireApiKey(ctx, scope);
+    scope.get(
+      "/api/v1/key",
+      {
+        schema: {
+          summary: "The key that is calling",
+          description: "Tells a merchant that its key works, and for which client domain.",
+          response: { 200: keyAnswer },
+        },
+      },
+      (request, reply) => {
+        const key = apiKeyOf(request);
+        return reply.header("cache-control", "no-store").send({
+          clientDomainId: key.clientDomainId,
+          organizationId: key.organizationId,
+          domain: key.domain,
+          livemode: key.environment === "live",
+          verified: key.verified,
+        });
+      },
+    );
+  });
+}
+
+/** URLs are logged by everything they pass: a key that was sent in one is no longer a secret. */
+function refuseKeyInUrl(url: string): void {
+  let text = url;
+  try {
+    text = decodeURIComponent(url);
+  } catch {
+    // Undecodable text is looked at as it came.
+  }
+  if (looksLikeApiKey(text))
+    throw new Problem("apikey_invalid", {
+      message:
+        "an API key in the URL is refused: revoke it, and send the new one in the Authorization header",
+    });
+}
+
+async function limitKey(
+  ctx: Ctx,
+  key: ApiKey,
+  { request, reply }: { request: FastifyRequest; reply: FastifyReply },
+): Promise<void> {
+  const isRead = request.method === "GET" || request.method === "HEAD";
+  const perSecond = isRead ? ctx.config.readsPerSecond : ctx.config.createsPerSecond;
+  const name = isRead ? "read" : "create";
+  const burst = perSecond * burstSeconds;
+  const taken = await ctx.limits.take(`key:${name}:${key.id}`, {
+    perSecond,
+    burst,
+    address: request.ip,
+  });
+  void reply.header("ratelimit-policy", `"${name}";q=${burst};w=${burstSeconds}`);
+}

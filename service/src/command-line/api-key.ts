@@ -1,0 +1,60 @@
+import { createApiKey, createManagementKey, listApiKeys, revokeApiKey } from "../accounts/index.ts";
+import { actor, UsageError, type Verb } from "./verb.ts";
+
+const exampleDomain = "0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5";
+const exampleOrganization = "0199c3a0-5c1e-7d4f-9a61-2b7c8e5d4f10";
+
+export const apiKeyVerbs: readonly Verb[] = [
+  {
+    name: "api-key create",
+    summary: "Make an API key of a client domain, or a management key of an organization.",
+    notes: "It is shown this once and never again.",
+    options: {
+      domain: {
+        value: "uuid",
+        description: "The client domain whose KYC and KYB calls it serves.",
+      },
+      organization: {
+        value: "uuid",
+        description: "Instead of --domain: a management key of this organization.",
+      },
+      name: { value: "text", required: true, description: "What it is for." },
+    },
+    example: `api-key create --domain ${exampleDomain} --name backend`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const clientDomainId = input.optional("domain");
+        const organizationId = input.optional("organization");
+        const name = input.text("name");
+        if (clientDomainId !== undefined && organizationId === undefined)
+          return createApiKey(ctx, { clientDomainId, name }, actor);
+        if (organizationId !== undefined && clientDomainId === undefined)
+          return createManagementKey(ctx, { organizationId, name }, actor);
+        throw new UsageError("give either --domain or --organization");
+      }),
+  },
+  {
+    name: "api-key list",
+    summary: "List the live keys of an organization, with their last use.",
+    options: { organization: { value: "uuid", required: true, description: "The organization." } },
+    example: `api-key list --organization ${exampleOrganization}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => listApiKeys(ctx, input.text("organization"))),
+  },
+  {
+    name: "api-key revoke",
+    summary: "End a key at once.",
+    parameters: [
+      {
+        name: "key",
+        description: "Its id: the 12 characters after svc_live_, svc_test_ or svc_mgmt_.",
+      },
+    ],
+    example: "api-key revoke 4kQz81LmXw0T",
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        await revokeApiKey(ctx, input.text("key"), actor);
+        return { revoked: input.text("key") };
+      }),
+  },
+];

@@ -1,0 +1,272 @@
+import { readFileSync } from "node:fs";
+import {
+  acrMinima,
+  addSecret,
+  authenticationMethods,
+  type ClientRow,
+  type ClientSettings,
+  createClient,
+  disableClient,
+  getClient,
+  listClients,
+  parseKeySet,
+  revokeSecret,
+  type SecretRow,
+  updateClient,
+} from "../accounts/index.ts";
+import {
+  actor,
+  choiceOf,
+  type Input,
+  type Option,
+  switchOf,
+  UsageError,
+  type Verb,
+} from "./verb.ts";
+
+const settingOptions: Record<string, Option> = {
+  "redirect-uri": {
+    value: "url",
+    repeated: true,
+    description: "Where the browser may return to, compared character by character.",
+  },
+  "post-logout-redirect-uri": {
+    value: "url",
+    repeated: true,
+    description: "Where the browser may return to after a logout.",
+  },
+  audience: {
+    value: "text",
+    repeated: true,
+    description: "A URI or plain name that access tokens may be asked for.",
+  },
+  "backchannel-logout-uri": {
+    value: "url",
+    description: "Called when a login of this client ends.",
+  },
+  jwks: {
+    value: "file",
+    description: "Public keys of a private_key_jwt client, as a JSON Web Key Set.",
+  },
+  "jwks-uri": {
+    value: "url",
+    description: "Where those keys are fetched from, instead of --jwks.",
+  },
+  "number-matching": {
+    value: "on|off",
+    description: "Whether the user types the two digits of the page into the wallet. Default: on.",
+  },
+  "pkce-required": {
+    value: "on|off",
+    description: "Off is for conformance suites, and refused in production. Default: on.",
+  },
+  "dpop-required": {
+    value: "on|off",
+    description: "Whether tokens must be bound by DPoP. Default: off.",
+  },
+  "id-token-algorithm": {
+    value: "RS256|ES256",
+    description: "What id tokens are signed with. Default: RS256.",
+  },
+  "acr-minimum": {
+    value: "urn",
+    description: `Least proximity of a login: ${acrMinima.join(", ")}.`,
+  },
+};
+
+const parameters = [{ name: "client", description: "Its oauth2ClientID." }];
+const exampleId = "6f1c2a9e-1d35-4b0e-9a7e-0c4d5e6f7a8b";
+const exampleDomain = "0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5";
+
+export const clientVerbs: readonly Verb[] = [
+  {
+    name: "client create",
+    summary: "Register an OAuth client of a client domain.",
+    notes: "A secret is shown this once and never again.",
+    options: {
+      domain: { value: "uuid", required: true, description: "The client domain." },
+      name: { value: "text", required: true, description: "Its name, as the wallet shows it." },
+      type: {
+        value: "type",
+        description: `How it proves itself: ${authenticationMethods.join(", ")}. Default: client_secret_basic.`,
+      },
+      ...settingOptions,
+    },
+    example: `client create --domain ${exampleDomain} --name Shop --redirect-uri https://shop.example.com/callback --audience https://api.example.com`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const type = input.optional("type") ?? "client_secret_basic";
+        const given = {
+          ...readSettings(input),
+          clientDomainId: input.text("domain"),
+          name: input.text("name"),
+          authenticationMethod: choiceOf("--type", type, authenticationMethods),
+        };
+        const { client, secret } = await createClient(ctx, given, actor);
+        return { ...toWire(client), ...(secret === null ? {} : { secret }) };
+      }),
+  },
+  {
+    name: "client list",
+    summary: "List the OAuth clients of a client domain.",
+    options: { domain: { value: "uuid", required: true, description: "The client domain." } },
+    example: `client list --domain ${exampleDomain}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const clients = await listClients(ctx, input.text("domain"));
+        return clients.map(toSummary);
+      }),
+  },
+  {
+    name: "client show",
+    summary: "Show an OAuth client with all its settings.",
+    parameters,
+    example: `client show ${exampleId}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => toWire(await getClient(ctx, input.text("client")))),
+  },
+  {
+    name: "client update",
+    summary: "Change settings of an OAuth client.",
+    notes:
+      'What is not given stays; a list that is given replaces the old one; "" empties a list or removes a setting.',
+    parameters,
+    options: {
+      name: { value: "text", description: "Its name, as the wallet shows it." },
+      type: {
+        value: "type",
+        description: "client_secret_basic or client_secret_post; others never change.",
+      },
+      ...settingOptions,
+    },
+    example: `client update ${exampleId} --redirect-uri https://shop.example.com/callback --number-matching off`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const changes = { ...readSettings(input), ...readIdentity(input) };
+        if (Object.keys(changes).length === 0) throw new UsageError("no setting is given");
+        return toWire(await updateClient(ctx, { clientId: input.text("client"), changes }, actor));
+      }),
+  },
+  {
+    name: "client disable",
+    summary: "End an OAuth client for good.",
+    parameters,
+    example: `client disable ${exampleId}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        await disableClient(ctx, input.text("client"), actor);
+        return toWire(await getClient(ctx, input.text("client")));
+      }),
+  },
+  {
+    name: "client secret-add",
+    summary: "Make a second secret, to replace the first without a gap.",
+    notes: "It is shown this once and never again. A client has at most two.",
+    parameters,
+    example: `client secret-add ${exampleId}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => addSecret(ctx, input.text("client"), actor)),
+  },
+  {
+    name: "client secret-revoke",
+    summary: "End a secret at once.",
+    parameters: [
+      ...parameters,
+      { name: "secret", description: "The id of the secret, from `client show`." },
+    ],
+    example: `client secret-revoke ${exampleId} 0199c3a0-7c3e-7b21-9d55-a2e1f3b4c5d6`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const secretId = input.text("secret");
+        await revokeSecret(ctx, { clientId: input.text("client"), secretId }, actor);
+        return { revoked: secretId };
+      }),
+  },
+];
+
+function readSettings(input: Input): Partial<ClientSettings> {
+  const algorithm = input.optional("id-token-algorithm");
+  return present({
+    redirectUris: listOf(input, "redirect-uri"),
+    postLogoutRedirectUris: listOf(input, "post-logout-redirect-uri"),
+    audiences: listOf(input, "audience"),
+    backchannelLogoutUri: clearable(input.optional("backchannel-logout-uri"), String),
+    jwks: clearable(input.optional("jwks"), readKeySet),
+    jwksUri: clearable(input.optional("jwks-uri"), String),
+    numberMatching: switchOf("number-matching", input.optional("number-matching")),
+    pkceRequired: switchOf("pkce-required", input.optional("pkce-required")),
+    dpopRequired: switchOf("dpop-required", input.optional("dpop-required")),
+    idTokenAlgorithm:
+      algorithm === undefined
+        ? undefined
+        : choiceOf("--id-token-algorithm", algorithm, ["RS256", "ES256"]),
+    acrMinimum: clearable(input.optional("acr-minimum"), (text) =>
+      choiceOf("--acr-minimum", text, acrMinima),
+    ),
+  });
+}
+
+function readIdentity(input: Input): Partial<ClientSettings> {
+  const type = input.optional("type");
+  return present({
+    name: input.optional("name"),
+    authenticationMethod:
+      type === undefined ? undefined : choiceOf("--type", type, authenticationMethods),
+  });
+}
+
+/** Without what was not given. */
+function present(settings: {
+  [K in keyof ClientSettings]?: ClientSettings[K] | undefined;
+}): Partial<ClientSettings> {
+  const entries = Object.entries(settings).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as Partial<ClientSettings>;
+}
+
+function listOf(input: Input, name: string): readonly string[] | undefined {
+  return input.list(name)?.filter((value) => value !== "");
+}
+
+/** Undefined when it was not given, null when it was given as "". */
+function clearable<T>(text: string | undefined, read: (text: string) => T): T | null | undefined {
+  if (text === undefined) return undefined;
+  return text === "" ? null : read(text);
+}
+
+function readKeySet(path: string): ReturnType<typeof parseKeySet> {
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(path, "utf8"));
+  } catch {
+    throw new UsageError(`${path} is not a readable JSON file`);
+  }
+  return parseKeySet(value);
+}
+
+/** A client in the words of the protocol. */
+function toWire(client: ClientRow & { secrets: readonly SecretRow[] }): Record<string, unknown> {
+  const { authenticationMethod, name, ...settings } = client.settings;
+  return {
+    oauth2ClientID: client.id,
+    clientDomainId: client.clientDomainId,
+    name,
+    tokenEndpointAuthMethod: authenticationMethod,
+    ...settings,
+    secrets: client.secrets,
+    createdAt: client.createdAt,
+    disabledAt: client.disabledAt,
+  };
+}
+
+function toSummary(client: ClientRow): Record<string, unknown> {
+  const { authenticationMethod, name, redirectUris, audiences, numberMatching } = client.settings;
+  return {
+    oauth2ClientID: client.id,
+    name,
+    tokenEndpointAuthMethod: authenticationMethod,
+    redirectUris,
+    audiences,
+    numberMatching,
+    disabledAt: client.disabledAt,
+  };
+}

@@ -1,0 +1,322 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { after, test } from "node:test";
+import { openTestDatabase } from "../platform/test-database.ts";
+import { runCommandLine, verbs } from "./index.ts";
+
+const main = join(import.meta.dirname, "../main.ts");
+const directory = mkdtempSync(join(tmpdir(), "svc-cli-"));
+after(() => rmSync(directory, { recursive: true, force: true }));
+
+await using database = await openTestDatabase();
+const environment = { DATABASE_URL: database.url, DATA_DIR: directory, PROFILE: "dev" };
+
+interface Transcript {
+  status: number | null;
+  out: string;
+  err: string;
+}
+
+/** Runs the real program in a process of its own. */
+async function svc(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Transcript> {
+  const child = spawn(process.execPath, ["--conditions=source", main, ...args], {
+    env: { ...process.env, ...environment, ...more },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
+  const [out, err, status] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
+  return { status, out, err };
+}
+
+/** The one JSON value that a verb prints. */
+async function json(args: readonly string[]): Promise<Record<string, unknown>> {
+  const { status, out, err } = await svc([...args, "--json"]);
+  assert.deepEqual({ status, err }, { status: 0, err: "" });
+  return JSON.parse(out) as Record<string, unknown>;
+}
+
+/** The same within this process, for what touches no database. */
+async function help(args: readonly string[]): Promise<Transcript> {
+  const written = { out: "", err: "" };
+  const status = await runCommandLine(args, {
+    out: (part) => (written.out += part),
+    err: (part) => (written.err += part),
+  });
+  return { status, ...written };
+}
+
+const textOf = (record: Record<string, unknown>, name: string): string => String(record[name]);
+
+for (const verb of verbs) {
+  void test(`svc ${verb.name} --help says what it does, each option and an example`, async () => {
+    const { status, out, err } = await help([...verb.name.split(" "), "--help"]);
+    assert.deepEqual({ status, err }, { status: 0, err: "" });
+    assert.ok(out.startsWith(verb.summary));
+    assert.ok(out.includes(`Example: svc ${verb.example}`));
+    for (const name of Object.keys(verb.options ?? {})) assert.ok(out.includes(`--${name}`));
+    for (const { name } of verb.parameters ?? []) assert.ok(out.includes(`<${name}>`));
+    assert.ok(verb.example.startsWith(verb.name));
+  });
+}
+
+void test("svc --help lists every verb, a group its own", async () => {
+  const all = await help(["--help"]);
+  assert.equal(all.status, 0);
+  for (const verb of verbs) assert.ok(all.out.includes(`  ${verb.name} `));
+  const group = await help(["organization", "member", "--help"]);
+  assert.ok(group.out.includes("organization member add"));
+  assert.ok(!group.out.includes("client create"));
+});
+
+void test("wrong use is one line on standard error and status 2", async () => {
+  for (const [args, err] of [
+    [[], "svc: which verb? see svc --help\n"],
+    [["frob"], 'svc: there is no verb "frob"; see svc --help\n'],
+    [["client"], 'svc: "client" needs one more word; see svc client --help\n'],
+    [
+      ["organization", "create"],
+      "svc organization create: --name is missing; see svc organization create --help\n",
+    ],
+    [["client", "show"], "svc client show: <client> is missing; see svc client show --help\n"],
+    [["migrate", "now"], 'svc migrate: unexpected "now"; see svc migrate --help\n'],
+    [["clock", "advance", "-5"], null],
+    [
+      ["clock", "advance", "1.5"],
+      "svc clock advance: seconds must be a whole number; see svc clock advance --help\n",
+    ],
+    [["migrate", "--frob"], null],
+  ] as const) {
+    const answer = await help(args);
+    assert.equal(answer.status, 2, args.join(" "));
+    assert.equal(answer.out, "");
+    if (err === null) assert.match(answer.err, /^svc [^\n]+\n$/);
+    else assert.equal(answer.err, err);
+  }
+});
+
+await test("an organization, its members, a domain, a client and a key are made and shown", async () => {
+  const organization = await json(["organization", "create", "--name", "Example AG"]);
+  const organizationId = textOf(organization, "id");
+  assert.deepEqual(organization, {
+    id: organizationId,
+    name: "Example AG",
+    createdAt: organization["createdAt"],
+  });
+
+  const user = `0x${"a1".repeat(20)}`;
+  const scope = ["--organization", organizationId];
+  const member = await json([
+    "organization",
+    "member",
+    "add",
+    ...scope,
+    "--user",
+    user,
+    "--role",
+    "owner",
+  ]);
+  assert.equal(member["role"], "owner");
+  const shown = await json(["organization", "show", organizationId]);
+  assert.deepEqual(shown, { ...organization, members: [member] });
+
+  const domain = await json([
+    "domain",
+    "create",
+    ...scope,
+    "--domain",
+    "localhost:4001",
+    "--environment",
+    "live",
+  ]);
+  assert.deepEqual(
+    { verified: domain["verified"], proof: domain["proof"] },
+    { verified: true, proof: null },
+  );
+
+  const domainId = textOf(domain, "id");
+  const client = await json([
+    ...["client", "create", "--domain", domainId, "--name", "Shop"],
+    ...[
+      "--redirect-uri",
+      "http://localhost:4999/callback",
+      "--redirect-uri",
+      "http://localhost:4001/callback",
+    ],
+    ...["--audience", "https://api.example.com", "--number-matching", "off"],
+  ]);
+  const { oauth2ClientID, secret, ...settings } = client;
+  assert.match(String(secret), /^[A-Za-z0-9_-]{43}$/);
+  assert.equal(settings["tokenEndpointAuthMethod"], "client_secret_basic");
+  assert.equal(settings["numberMatching"], false);
+  assert.deepEqual(settings["redirectUris"], [
+    "http://localhost:4999/callback",
+    "http://localhost:4001/callback",
+  ]);
+  assert.deepEqual(await json(["client", "show", String(oauth2ClientID)]), {
+    oauth2ClientID,
+    ...settings,
+  });
+
+  const key = await json(["api-key", "create", "--domain", domainId, "--name", "backend"]);
+  assert.match(textOf(key, "key"), /^svc_live_/);
+  const listed = await svc(["api-key", "list", ...scope, "--json"]);
+  assert.equal((JSON.parse(listed.out) as unknown[]).length, 1);
+  assert.ok(!listed.out.includes(textOf(key, "key")));
+  assert.deepEqual(await json(["api-key", "revoke", textOf(key, "id")]), { revoked: key["id"] });
+});
+
+await test("a client is changed, gets a second secret, loses the first, and is disabled", async () => {
+  const organization = await json(["organization", "create", "--name", "Second AG"]);
+  const scope = ["--organization", textOf(organization, "id")];
+  const domain = await json([
+    "domain",
+    "create",
+    ...scope,
+    "--domain",
+    "localhost",
+    "--environment",
+    "sandbox",
+  ]);
+  const create = ["client", "create", "--domain", textOf(domain, "id"), "--name", "Shop"];
+  const client = await json([
+    ...create,
+    "--audience",
+    "one",
+    "--backchannel-logout-uri",
+    "http://localhost:4001/logout",
+  ]);
+  const id = textOf(client, "oauth2ClientID");
+
+  const changed = await json([
+    "client",
+    "update",
+    id,
+    "--audience",
+    "",
+    "--backchannel-logout-uri",
+    "",
+    "--name",
+    "Store",
+  ]);
+  assert.deepEqual(
+    [changed["audiences"], changed["backchannelLogoutUri"], changed["name"]],
+    [[], null, "Store"],
+  );
+
+  const added = await json(["client", "secret-add", id]);
+  assert.match(textOf(added, "secret"), /^[A-Za-z0-9_-]{43}$/);
+  const third = await svc(["client", "secret-add", id]);
+  assert.deepEqual(third, {
+    status: 1,
+    out: "",
+    err: "svc client secret-add: a client has at most two live secrets; revoke one first\n",
+  });
+  const [first] = client["secrets"] as { id: string }[];
+  assert.deepEqual(await json(["client", "secret-revoke", id, first?.id ?? ""]), {
+    revoked: first?.id,
+  });
+  const disabled = await json(["client", "disable", id]);
+  assert.equal(typeof disabled["disabledAt"], "number");
+});
+
+await test("without --json a list is an aligned table with dates", async () => {
+  const { status, out } = await svc(["organization", "list"]);
+  const [head = "", ...rows] = out.trimEnd().split("\n");
+  assert.equal(status, 0);
+  assert.match(head, /^id +name +createdAt$/);
+  const at = head.indexOf("createdAt");
+  assert.ok(rows.length >= 2);
+  for (const row of rows) assert.match(row.slice(at), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+});
+
+await test("keys of a private_key_jwt client come from a file, public ones alone", async () => {
+  const organization = await json(["organization", "create", "--name", "Third AG"]);
+  const scope = ["--organization", textOf(organization, "id")];
+  const domain = await json([
+    "domain",
+    "create",
+    ...scope,
+    "--domain",
+    "localhost",
+    "--environment",
+    "live",
+  ]);
+  const path = join(directory, "jwks.json");
+  writeFileSync(path, JSON.stringify({ keys: [{ kty: "oct", k: "AAAA" }] }));
+  const create = [
+    "client",
+    "create",
+    "--domain",
+    textOf(domain, "id"),
+    "--name",
+    "Shop",
+    "--type",
+    "private_key_jwt",
+  ];
+  const refused = await svc([...create, "--jwks", path]);
+  assert.equal(refused.status, 1);
+  assert.match(
+    refused.err,
+    /^svc client create: Invalid Request: jwks\.keys\[0\] holds private members[^\n]*\n$/,
+  );
+  const missing = await svc([...create, "--jwks", join(directory, "nowhere.json")]);
+  assert.equal(missing.status, 2);
+});
+
+await test("the clock moves forward for everyone, in dev alone and never with a chain of others", async () => {
+  const before = Math.floor(Date.now() / 1000);
+  const moved = await json(["clock", "advance", "3600"]);
+  assert.ok(Number(moved["now"]) >= before + 3600);
+  const organization = await json(["organization", "create", "--name", "Later AG"]);
+  assert.ok(Number(organization["createdAt"]) >= before + 3600);
+  const chained = await svc(["clock", "advance", "1"], { CHAIN_RPC_URL: "http://localhost:8545" });
+  assert.equal(chained.status, 1);
+  assert.match(chained.err, /CHAIN_RPC_URL/);
+  const production = await svc(["clock", "advance", "1"], {
+    PROFILE: "production",
+    BASE_URL: "https://id.example.com",
+    MASTER_KEY: "11".repeat(32),
+  });
+  assert.equal(production.status, 1);
+  assert.match(production.err, /profile dev only/);
+});
+
+await test("settings are listed with their values, secrets masked", async () => {
+  const { out } = await svc(["settings", "--json"], { MASTER_KEY: "ab".repeat(32), PORT: "4100" });
+  const rows = JSON.parse(out) as { setting: string; value: unknown }[];
+  const valueOf = (name: string): unknown => rows.find((row) => row.setting === name)?.value;
+  assert.equal(valueOf("PORT"), 4100);
+  assert.equal(valueOf("BASE_URL"), "http://localhost:4100");
+  assert.equal(valueOf("MASTER_KEY"), "********");
+  assert.ok(!out.includes("ab".repeat(32)));
+  assert.ok(!out.includes("postgresql://"));
+});
+
+await test("a setting with a wrong value is named in one line, status 1", async () => {
+  const { status, err } = await svc(["organization", "list"], { PORT: "many" });
+  assert.deepEqual(
+    { status, err },
+    { status: 1, err: "svc organization list: PORT must be a whole number from 0 to 65535\n" },
+  );
+});
+
+await test("migrate brings an empty database up, and finds nothing to do the second time", async () => {
+  await using empty = await openTestDatabase({ migrated: false });
+  const first = await svc(["migrate", "--json"], { DATABASE_URL: empty.url });
+  assert.ok((JSON.parse(first.out) as { applied: string[] }).applied.includes("0002_accounts.sql"));
+  const second = await svc(["migrate", "--json"], { DATABASE_URL: empty.url });
+  assert.deepEqual(JSON.parse(second.out), { applied: [] });
+});
+
+await test("without DATABASE_URL and without a service the embedded database runs for the verb", async () => {
+  const data = mkdtempSync(join(directory, "data-"));
+  const own = { DATABASE_URL: "", DATA_DIR: data };
+  const made = await svc(["organization", "create", "--name", "Embedded AG", "--json"], own);
+  assert.deepEqual([made.status, made.err], [0, ""]);
+  const listed = await svc(["organization", "list", "--json"], own);
+  assert.deepEqual(JSON.parse(listed.out), [JSON.parse(made.out)]);
+});

@@ -1,0 +1,97 @@
+import {
+  type ClientDomain,
+  createDomain,
+  getDomain,
+  isVerified,
+  listDomains,
+  proofOf,
+  proveDomain,
+} from "../accounts/index.ts";
+import type { Ctx } from "../platform/context.ts";
+import { actor, type Verb } from "./verb.ts";
+
+const parameters = [{ name: "domain", description: "The UUID of the client domain." }];
+const exampleId = "0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5";
+const exampleOrganization = "0199c3a0-5c1e-7d4f-9a61-2b7c8e5d4f10";
+
+export const domainVerbs: readonly Verb[] = [
+  {
+    name: "domain create",
+    summary: "Add a merchant's site in one environment.",
+    notes:
+      "The environment never changes. The answer says which TXT record or file proves the domain; localhost needs none.",
+    options: {
+      organization: { value: "uuid", required: true, description: "The owner." },
+      domain: {
+        value: "host",
+        required: true,
+        description: "A public host name; in the profile dev also localhost[:port].",
+      },
+      environment: {
+        value: "live|sandbox",
+        required: true,
+        description: "Keys and data of the two never mix.",
+      },
+    },
+    example: `domain create --organization ${exampleOrganization} --domain shop.example.com --environment live`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const organizationId = input.text("organization");
+        const environment = input.text("environment");
+        const given = { organizationId, domain: input.text("domain"), environment };
+        return withProof(ctx, await createDomain(ctx, given, actor));
+      }),
+  },
+  {
+    name: "domain list",
+    summary: "List the client domains of an organization.",
+    options: { organization: { value: "uuid", required: true, description: "The owner." } },
+    example: `domain list --organization ${exampleOrganization}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const domains = await listDomains(ctx, input.text("organization"));
+        return domains.map((domain) => summaryOf(ctx, domain));
+      }),
+  },
+  {
+    name: "domain show",
+    summary: "Show a client domain, and what proves it.",
+    parameters,
+    example: `domain show ${exampleId}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => withProof(ctx, await getDomain(ctx, input.text("domain")))),
+  },
+  {
+    name: "domain prove",
+    summary: "Look for the proof of a client domain now.",
+    notes:
+      "It is looked for every day afterwards; seven days without it make the domain unverified.",
+    parameters,
+    example: `domain prove ${exampleId}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const found = await proveDomain(ctx, input.text("domain"), actor);
+        return { ...summaryOf(ctx, await getDomain(ctx, input.text("domain"))), found };
+      }),
+  },
+];
+
+function summaryOf(ctx: Ctx, domain: ClientDomain): Record<string, unknown> {
+  const { id, organizationId, environment, provedAt, failingSince, createdAt } = domain;
+  const verified = isVerified(domain, ctx.clock.now());
+  return {
+    id,
+    organizationId,
+    domain: domain.domain,
+    environment,
+    verified,
+    provedAt,
+    failingSince,
+    createdAt,
+  };
+}
+
+function withProof(ctx: Ctx, domain: ClientDomain): Record<string, unknown> {
+  const proof = domain.proof === "waived" ? null : proofOf(domain);
+  return { ...summaryOf(ctx, domain), proof };
+}

@@ -1,0 +1,61 @@
+import { parseArgs, type ParseArgsOptionsConfig } from "node:util";
+import { type Input, UsageError, type Verb } from "./verb.ts";
+
+/** Options that every verb takes. */
+export const commonOptions = {
+  json: { description: "Print exactly one JSON value." },
+  help: { description: "Print this help." },
+} as const;
+
+type Values = Record<string, string | boolean | (string | boolean)[] | undefined>;
+
+/** Reads what follows the verb's words. @throws {UsageError} saying what is wrong */
+export function parseInput(verb: Verb, args: readonly string[]): Input {
+  const { values, positionals } = split(verb, args);
+  const { parameters = [], options = {} } = verb;
+  if (values["help"] !== true) {
+    const missing = parameters[positionals.length];
+    if (missing !== undefined) throw new UsageError(`<${missing.name}> is missing`);
+    for (const [name, option] of Object.entries(options)) {
+      if (option.required && values[name] === undefined)
+        throw new UsageError(`--${name} is missing`);
+    }
+  }
+  if (positionals.length > parameters.length)
+    throw new UsageError(`unexpected "${positionals[parameters.length] ?? ""}"`);
+  const optional = (name: string): string | undefined => {
+    const at = parameters.findIndex((parameter) => parameter.name === name);
+    const value = at === -1 ? values[name] : positionals[at];
+    return typeof value === "string" ? value : undefined;
+  };
+  return {
+    optional,
+    text(name) {
+      const value = optional(name);
+      if (value === undefined) throw new UsageError(`${name} is missing`);
+      return value;
+    },
+    list(name) {
+      const value = values[name];
+      return Array.isArray(value) ? value.map(String) : undefined;
+    },
+    flag: (name) => values[name] === true,
+  };
+}
+
+function split(verb: Verb, args: readonly string[]): { values: Values; positionals: string[] } {
+  const options: ParseArgsOptionsConfig = {};
+  for (const [name, option] of Object.entries({ ...verb.options, ...commonOptions })) {
+    const takesValue = "value" in option;
+    const isRepeated = "repeated" in option;
+    options[name] = { type: takesValue ? "string" : "boolean", multiple: isRepeated };
+  }
+  try {
+    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+    return { values, positionals };
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : "unreadable options", {
+      cause: error,
+    });
+  }
+}

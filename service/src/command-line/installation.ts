@@ -1,0 +1,91 @@
+import { once } from "node:events";
+import { compose, openDatabase } from "../compose.ts";
+import { advanceClock } from "../platform/clock.ts";
+import { type Config, settings } from "../platform/config.ts";
+import { migrate } from "../platform/migrate.ts";
+import { UsageError, type Verb, wholeNumber } from "./verb.ts";
+
+/** A century: further than any test needs, and far from what a date can hold. */
+const advanceSecondsMax = 3_153_600_000;
+
+export const installationVerbs: readonly Verb[] = [
+  {
+    name: "serve",
+    summary: "Run the service until SIGTERM or SIGINT, then drain and end.",
+    notes: "The line `ready <base url>` says that it answers. Log lines are JSON.",
+    example: "serve",
+    run: async (shell) => {
+      const stop = new AbortController();
+      const ended = Promise.race([
+        once(process, "SIGTERM", { signal: stop.signal }),
+        once(process, "SIGINT", { signal: stop.signal }),
+      ]);
+      await using service = await compose(shell.config);
+      shell.say(`ready ${service.baseUrl}`);
+      await ended;
+      stop.abort();
+    },
+  },
+  {
+    name: "migrate",
+    summary: "Bring the database to this version of the code.",
+    notes: "`serve` does the same at its start; several processes take turns.",
+    example: "migrate",
+    run: async (shell) => {
+      await using database = await openDatabase(shell.config);
+      return { applied: await migrate(database.db) };
+    },
+  },
+  {
+    name: "settings",
+    summary: "Print every setting with its value; secrets are masked.",
+    example: "settings",
+    run: async (shell) => listSettings(shell.config),
+  },
+  {
+    name: "audit verify",
+    summary: "Recompute the chain over the audit trail.",
+    notes:
+      "Reports edits, deletions and the tail that is not sealed yet; ends with status 1 when something is wrong.",
+    example: "audit verify",
+    run: async (shell) =>
+      shell.withContext(async (ctx) => {
+        const result = await ctx.audit.verify();
+        return result;
+      }),
+  },
+  {
+    name: "clock advance",
+    summary: "Move the time of the whole installation forward; in the profile dev only.",
+    notes: "Every process follows at once. There is no way back.",
+    parameters: [{ name: "seconds", description: "How far, at least 1." }],
+    example: "clock advance 86400",
+    run: async (shell, input) => {
+      const seconds = wholeNumber("seconds", input.text("seconds"));
+      if (seconds < 1 || seconds > advanceSecondsMax)
+        throw new UsageError("seconds must be at least 1");
+      refuseClock(shell.config);
+      return shell.withContext(async (ctx) => {
+        const offsetSeconds = await advanceClock(ctx.db, seconds);
+        return { now: Math.floor(Date.now() / 1000) + offsetSeconds, offsetSeconds };
+      });
+    },
+  },
+];
+
+/** A movable clock would void every deadline in production, and a chain of others does not follow it. */
+function refuseClock(config: Config): void {
+  if (config.profile !== "dev") throw new Error("the clock can be moved in the profile dev only");
+  if (config.chainRpcUrl !== null)
+    throw new Error("the clock cannot be moved with CHAIN_RPC_URL: that chain has its own time");
+}
+
+function listSettings(config: Config): Record<string, unknown>[] {
+  const names = Object.keys(settings) as (keyof typeof settings)[];
+  return names.map((name) => {
+    const { env, unit } = settings[name];
+    const isSecret = "secret" in settings[name];
+    const value = config[name];
+    return { setting: env, value: isSecret && value !== null ? "********" : value, unit };
+  });
+}

@@ -1,0 +1,3 @@
+import type { Verb } from "./verb.ts";
+
+export const keyVerbs: readonly Verb[] = [];

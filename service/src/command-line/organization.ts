@@ -1,0 +1,102 @@
+import {
+  addMember,
+  createOrganization,
+  getOrganization,
+  listMembers,
+  listOrganizations,
+  removeMember,
+} from "../accounts/index.ts";
+import { actor, type Verb, wholeNumber } from "./verb.ts";
+
+const organization = { value: "uuid", required: true, description: "The organization." } as const;
+const exampleId = "0199c3a0-5c1e-7d4f-9a61-2b7c8e5d4f10";
+const exampleUser = "0x52908400098527886e0f7030069857d2e4169ee7";
+
+export const organizationVerbs: readonly Verb[] = [
+  {
+    name: "organization create",
+    summary: "Open the account of a company.",
+    options: {
+      name: { value: "text", required: true, description: "Its name, as people see it." },
+    },
+    example: 'organization create --name "Example AG"',
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) =>
+        createOrganization(ctx, { name: input.text("name") }, actor),
+      ),
+  },
+  {
+    name: "organization list",
+    summary: "List organizations in the order of their creation.",
+    options: {
+      after: { value: "uuid", description: "Begin after this organization: the next page." },
+      limit: { value: "number", description: "How many, 1 to 100. Default: 100." },
+    },
+    example: "organization list --limit 20",
+    run: async (shell, input) => {
+      const after = input.optional("after");
+      const limit = input.optional("limit");
+      return shell.withContext(async (ctx) =>
+        listOrganizations(ctx, {
+          ...(after === undefined ? {} : { after }),
+          ...(limit === undefined ? {} : { limit: wholeNumber("--limit", limit) }),
+        }),
+      );
+    },
+  },
+  {
+    name: "organization show",
+    summary: "Show an organization and its members.",
+    parameters: [{ name: "organization", description: "Its UUID." }],
+    example: `organization show ${exampleId}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const found = await getOrganization(ctx, input.text("organization"));
+        return { ...found, members: await listMembers(ctx, found.id) };
+      }),
+  },
+  {
+    name: "organization member add",
+    summary: "Add a member, or give one another role.",
+    notes: "The first member is an owner, and an owner stays as long as there is no other.",
+    options: {
+      organization,
+      user: { value: "address", required: true, description: "The member's identity." },
+      role: {
+        value: "owner|developer|viewer",
+        required: true,
+        description: "`owner` everything, `developer` clients and keys, `viewer` look.",
+      },
+    },
+    example: `organization member add --organization ${exampleId} --user ${exampleUser} --role owner`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const organizationId = input.text("organization");
+        const given = { organizationId, user: input.text("user"), role: input.text("role") };
+        return addMember(ctx, given, actor);
+      }),
+  },
+  {
+    name: "organization member remove",
+    summary: "Remove a member; never the last owner.",
+    options: {
+      organization,
+      user: { value: "address", required: true, description: "The member's identity." },
+    },
+    example: `organization member remove --organization ${exampleId} --user ${exampleUser}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const given = { organizationId: input.text("organization"), user: input.text("user") };
+        await removeMember(ctx, given, actor);
+        return { removed: given.user };
+      }),
+  },
+  {
+    name: "organization member list",
+    summary: "List the members of an organization.",
+    options: { organization },
+    example: `organization member list --organization ${exampleId}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => listMembers(ctx, input.text("organization"))),
+  },
+];

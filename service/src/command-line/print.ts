@@ -1,0 +1,50 @@
+/** Writes a result for people: a list of records as an aligned table, one record as lines of name and value. */
+export function forPeople(value: unknown): string {
+  if (Array.isArray(value)) return table(value.map(recordOf));
+  if (isRecord(value)) return lines(value);
+  return `${cell("", value)}\n`;
+}
+
+function table(records: readonly Record<string, unknown>[]): string {
+  if (records.length === 0) return "none\n";
+  const columns = [...new Set(records.flatMap((record) => Object.keys(record)))];
+  const rows = [
+    columns,
+    ...records.map((record) => columns.map((column) => cell(column, record[column]))),
+  ];
+  const widths = columns.map((_column, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
+  return rows
+    .map(
+      (row) =>
+        `${row
+          .map((text, at) => text.padEnd(widths[at] ?? 0))
+          .join("  ")
+          .trimEnd()}\n`,
+    )
+    .join("");
+}
+
+function lines(record: Record<string, unknown>): string {
+  const width = Math.max(0, ...Object.keys(record).map((name) => name.length));
+  return Object.entries(record)
+    .map(([name, value]) => `${name.padEnd(width)}  ${cell(name, value)}`.trimEnd() + "\n")
+    .join("");
+}
+
+/** Times are Unix seconds in JSON and dates for people; nothing is a dash. */
+function cell(name: string, value: unknown): string {
+  if (value === null || value === undefined || value === "") return "-";
+  if (typeof value === "number" && /(?:At|Since|^now)$/.test(name))
+    return new Date(value * 1000).toISOString().replace(".000", "");
+  if (Array.isArray(value))
+    return value.length === 0 ? "-" : value.map((each) => cell("", each)).join(", ");
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+function recordOf(value: unknown): Record<string, unknown> {
+  return isRecord(value) ? value : { value };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

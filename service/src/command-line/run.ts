@@ -1,0 +1,79 @@
+import { openContext } from "../compose.ts";
+import { type Config, parseConfig } from "../platform/config.ts";
+import { helpOf, listVerbs } from "./help.ts";
+import { parseInput } from "./input.ts";
+import { forPeople } from "./print.ts";
+import { type Shell, UsageError, type Verb } from "./verb.ts";
+import { verbs } from "./verbs.ts";
+
+/** Where a call of the command line writes to. */
+export interface Output {
+  out(text: string): void;
+  err(text: string): void;
+}
+
+/**
+ * Runs one call. Results go to `out`: one JSON value with `--json`, else a table; a refusal is one line on `err`.
+ *
+ * @param args what stands after the name of the program
+ * @returns the exit status: 0, 1 for a refusal, 2 for wrong use
+ */
+export async function runCommandLine(args: readonly string[], output: Output): Promise<number> {
+  const verb = findVerb(args);
+  if (verb === null) return answerWithoutVerb(args, output);
+  try {
+    const input = parseInput(verb, args.slice(wordsOf(verb).length));
+    if (input.flag("help")) {
+      output.out(helpOf(verb));
+      return 0;
+    }
+    const value = await verb.run(openShell(verb, output), input);
+    if (value !== undefined)
+      output.out(input.flag("json") ? `${JSON.stringify(value)}\n` : forPeople(value));
+    return 0;
+  } catch (error) {
+    const message = error instanceof Error ? error.message : "failed";
+    const isUsage = error instanceof UsageError;
+    const more = isUsage ? `; see svc ${verb.name} --help` : "";
+    output.err(`svc ${verb.name}: ${message.replaceAll(/\s*\n\s*/g, " ")}${more}\n`);
+    return isUsage ? 2 : 1;
+  }
+}
+
+/** The verb whose words come first; of two that fit, the longer. */
+function findVerb(args: readonly string[]): Verb | null {
+  const fitting = verbs.filter((verb) => wordsOf(verb).every((word, at) => args[at] === word));
+  return fitting.toSorted((a, b) => b.name.length - a.name.length)[0] ?? null;
+}
+
+/** `svc`, `svc --help`, `svc client --help`: the verbs that begin so; anything else is wrong use. */
+function answerWithoutVerb(args: readonly string[], output: Output): number {
+  const words = args.filter((arg) => !arg.startsWith("-"));
+  const below = verbs.filter((verb) => words.every((word, at) => wordsOf(verb)[at] === word));
+  if (below.length > 0 && args.includes("--help")) {
+    output.out(listVerbs(below));
+    return 0;
+  }
+  const given = words.join(" ");
+  if (below.length === 0) output.err(`svc: there is no verb "${given}"; see svc --help\n`);
+  else if (given === "") output.err("svc: which verb? see svc --help\n");
+  else output.err(`svc: "${given}" needs one more word; see svc ${given} --help\n`);
+  return 2;
+}
+
+function openShell(verb: Verb, output: Output): Shell {
+  // The log of a verb would stand between its result and whoever reads it; a running service logs as configured.
+  const config: Config = parseConfig(verb.name === "serve" ? {} : { LOG_LEVEL: "silent" });
+  return {
+    config,
+    async withContext(work) {
+      await using ctx = await openContext(config);
+      return await work(ctx);
+    },
+    say: (line) => output.out(`${line}\n`),
+  };
+}
+
+function wordsOf(verb: Verb): string[] {
+  return verb.name.split(" ");
+}

@@ -1,0 +1,83 @@
+import type { Config } from "../platform/config.ts";
+import type { Ctx } from "../platform/context.ts";
+
+/** One option of a verb. Without `value` it is a flag. */
+export interface Option {
+  readonly description: string;
+  /** Placeholder of its value in the help, such as `uuid` or `on|off`. */
+  readonly value?: string;
+  readonly required?: true;
+  /** May be given several times. */
+  readonly repeated?: true;
+}
+
+/** A value that stands without a name, in order after the verb. */
+export interface Parameter {
+  readonly name: string;
+  readonly description: string;
+}
+
+/** One verb of the operator's command line: the help, the reference page and the parsing all come from it. */
+export interface Verb {
+  /** Its words, such as `organization member add`. */
+  readonly name: string;
+  /** One sentence. */
+  readonly summary: string;
+  /** What else the operator has to know. */
+  readonly notes?: string;
+  readonly parameters?: readonly Parameter[];
+  readonly options?: Readonly<Record<string, Option>>;
+  /** A whole call, without `svc`. */
+  readonly example: string;
+  /** @returns the JSON value to print, or undefined for nothing */
+  run(shell: Shell, input: Input): Promise<unknown>;
+}
+
+/** What a verb has to work with besides its input. */
+export interface Shell {
+  readonly config: Config;
+  /** Runs against the database of the configuration, and lets it go afterwards. */
+  withContext<T>(work: (ctx: Ctx) => Promise<T>): Promise<T>;
+  /** Writes one line to standard output at once; for verbs that run on. */
+  say(line: string): void;
+}
+
+/** The values given to a verb: declared ones alone, required ones present. */
+export interface Input {
+  /** A parameter or an option that is required. */
+  text(name: string): string;
+  optional(name: string): string | undefined;
+  /** Values of a repeated option in the order given; undefined when it is absent. */
+  list(name: string): readonly string[] | undefined;
+  flag(name: string): boolean;
+}
+
+/** The command line was used wrongly; it ends with status 2. */
+export class UsageError extends Error {}
+
+/** The name in the audit trail of whoever uses the command line. */
+export const actor = "cli";
+
+/** Reads a whole number of at most 9 digits. @throws {UsageError} */
+export function wholeNumber(name: string, text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`${name} must be a whole number`);
+  return Number(text);
+}
+
+/** Reads `on` or `off`. @throws {UsageError} */
+export function switchOf(name: string, text: string | undefined): boolean | undefined {
+  if (text === undefined) return undefined;
+  if (text !== "on" && text !== "off") throw new UsageError(`--${name} must be on or off`);
+  return text === "on";
+}
+
+/** Reads one of several words. @throws {UsageError} */
+export function choiceOf<const T extends string>(
+  name: string,
+  text: string,
+  choices: readonly T[],
+): T {
+  const found = choices.find((choice) => choice === text);
+  if (found === undefined) throw new UsageError(`${name} must be one of ${choices.join(", ")}`);
+  return found;
+}

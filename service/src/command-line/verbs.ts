@@ -1,0 +1,17 @@
+import { apiKeyVerbs } from "./api-key.ts";
+import { clientVerbs } from "./client.ts";
+import { domainVerbs } from "./domain.ts";
+import { installationVerbs } from "./installation.ts";
+import { keyVerbs } from "./key.ts";
+import { organizationVerbs } from "./organization.ts";
+import type { Verb } from "./verb.ts";
+
+/** Every verb, in the order of the help. */
+export const verbs: readonly Verb[] = [
+  ...installationVerbs,
+  ...organizationVerbs,
+  ...domainVerbs,
+  ...clientVerbs,
+  ...apiKeyVerbs,
+  ...keyVerbs,
+];

@@ -1,0 +1,7 @@
+// The one program of the service: `serve` and the operator's verbs.
+import { runCommandLine } from "./command-line/index.ts";
+
+process.exitCode = await runCommandLine(process.argv.slice(2), {
+  out: (text) => process.stdout.write(text),
+  err: (text) => process.stderr.write(text),
+});
