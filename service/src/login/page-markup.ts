@@ -40,13 +40,12 @@ const entities: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 /** Controls, and the marks that turn the reading direction: a name could dress up as another one with them. */
-const misleading = /[\p{Bidi_Control}\p{Zl}\p{Zp}]|(?![\t\n])\p{Cc}/gu;
+const misleading = /[\p{Bidi_Control}\p{Zl}\p{Zp}]|(?![\t\n])\p{Cc}/u;
+const special = new RegExp(`[&<>"']|${misleading.source}`, "gu");
 
 /** The one place where foreign text becomes HTML. Misleading characters become U+FFFD. */
 export function escapeHtml(text: string): string {
-  return text
-    .replaceAll(misleading, "\ufffd")
-    .replaceAll(/[&<>"']/g, (character) => entities[character] ?? "");
+  return text.replaceAll(special, (character) => entities[character] ?? "\ufffd");
 }
 
 /** Takes over markup that our own code drew, such as `qrSvg`. */
@@ -60,15 +59,27 @@ export function say(
   key: TextKey,
   values: Readonly<Record<string, string | Markup>> = {},
 ): Markup {
-  const [first = "", ...rest] = texts[locale][key].split("{");
-  let text = escapeHtml(first);
-  for (const part of rest) {
-    const end = part.indexOf("}");
-    const value = values[part.slice(0, end)];
-    if (value === undefined) throw new Error(`text ${key} needs ${part.slice(0, end)}`);
-    text += toMarkup(value) + escapeHtml(part.slice(end + 1));
+  const parts = partsOf(locale, key);
+  let text = parts[0] ?? "";
+  for (let index = 1; index < parts.length; index += 2) {
+    const name = parts[index] ?? "";
+    const value = values[name];
+    if (value === undefined) throw new Error(`text ${key} needs ${name}`);
+    text += toMarkup(value) + (parts[index + 1] ?? "");
   }
   return { markup: text };
+}
+
+const partsCache = new Map<string, readonly string[]>();
+
+/** Escaped text and names of placeholders in turn. A page says 50 texts, so they are taken apart once. */
+function partsOf(locale: Locale, key: TextKey): readonly string[] {
+  const cacheKey = `${locale} ${key}`;
+  const known = partsCache.get(cacheKey);
+  if (known !== undefined) return known;
+  const parts = texts[locale][key].split(/[{}]/).map(escapeHtml);
+  partsCache.set(cacheKey, parts);
+  return parts;
 }
 
 /** A name that somebody else chose, kept from disturbing the text around it. */
@@ -79,13 +90,16 @@ export function foreign(name: string): Markup {
 /** What a link of ours may never start with; a registered redirect URI may have a scheme of its own (RFC 8252). */
 const executable = /^\s*(?:javascript|data|vbscript|blob|file):/i;
 
+/** What a browser drops or a reader does not see while it looks for the scheme. */
+const ignored = new RegExp(`[\\t\\n]|${misleading.source}`, "gu");
+
 /**
  * A link to an address that was checked when it was registered; this check is the second one.
  *
  * @throws {Error} for an address that would run in the page
  */
 export function href(address: string): string {
-  if (executable.test(address.replaceAll(misleading, "").replaceAll(/[\t\n]/g, "")))
+  if (executable.test(address.replaceAll(ignored, "")))
     throw new Error("an address of a page must not be executable");
   return address;
 }

@@ -1,0 +1,34 @@
+// Takes the pictures of the login page that the docs show: node --conditions=source test/browser/screenshots.ts
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { BrowserContextOptions } from "playwright-core";
+import { openBrowser } from "./browser.ts";
+import { openLoginStub } from "./login-stub.ts";
+
+const directory = join(import.meta.dirname, "../../docs/images");
+const base = "https://login.example.com";
+const desktop = { viewport: { width: 1120, height: 760 } };
+const phone = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+
+const pictures: { name: string; options: BrowserContextOptions; isClaimed?: boolean }[] = [
+  { name: "login-desktop", options: desktop },
+  { name: "login-dark", options: { ...desktop, colorScheme: "dark" } },
+  { name: "login-phone", options: phone },
+  { name: "login-number", options: desktop, isClaimed: true },
+  { name: "login-no-javascript", options: { ...desktop, javaScriptEnabled: false } },
+];
+
+await using browser = await openBrowser();
+mkdirSync(directory, { recursive: true });
+for (const { name, options, isClaimed } of pictures) {
+  await using stub = await openLoginStub({ base });
+  const context = await browser.newContext({ ...options, reducedMotion: "reduce" });
+  const page = await context.newPage();
+  await page.goto(`${stub.url}/oauth2/auth`);
+  if (isClaimed === true) {
+    stub.tell({ kind: "claimed", digits: "42", identity: "0x52ab…19fe" });
+    await page.locator("[data-code]").waitFor();
+  }
+  await page.screenshot({ path: join(directory, `${name}.png`), fullPage: true });
+  await context.close();
+}
