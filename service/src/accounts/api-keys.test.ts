@@ -5,6 +5,7 @@ import { openContext } from "../compose.ts";
 import { parseConfig } from "../platform/config.ts";
 import { createHttp } from "../platform/http.ts";
 import { Problem, type Reason } from "../platform/problems.ts";
+import { createRateLimiter } from "../platform/rate-limit.ts";
 import { openTestDatabase } from "../platform/test-database.ts";
 import { makeApiKey } from "./api-key.ts";
 import {
@@ -221,9 +222,10 @@ await test("no answer of the API carries a CORS header, asked by an origin or no
 });
 
 await test("429: a key that reads too fast is told when to come back, another key is not", async () => {
-  const config = { ...ctx.config, readsPerSecond: 1, limitLoopback: true };
-  await using slow = await createHttp({ ...ctx, config });
-  await accountRoutes({ ...ctx, config, apiKeys }, slow);
+  const config = { ...ctx.config, readsPerSecond: 1 };
+  const limits = createRateLimiter(ctx, { limitLoopback: true });
+  await using slow = await createHttp(ctx);
+  await accountRoutes({ ...ctx, config, limits, apiKeys }, slow);
   const { key } = await createApiKey(ctx, { clientDomainId: live.id, name: "fast" }, "cli");
   const ask = async (authorization: string) =>
     slow.inject({ method: "GET", url: "/api/v1/key", headers: { authorization } });

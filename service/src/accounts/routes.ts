@@ -1,8 +1,10 @@
 import { Type } from "@fastify/type-provider-typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { clientAddressOf } from "../platform/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
+import { type Limit, limitHeaders } from "../platform/rate-limit.ts";
 import { type ApiKey, looksLikeApiKey } from "./api-key.ts";
 import type { ApiKeys } from "./api-key-lookup.ts";
 
@@ -59,15 +61,16 @@ export async function accountRoutes(ctx: AccountsContext, http: Http): Promise<v
           response: { 200: keyAnswer },
         },
       },
-      (request, reply) => {
+      async (request, reply) => {
         const key = apiKeyOf(request);
-        return reply.header("cache-control", "no-store").send({
+        void reply.header("cache-control", "no-store");
+        return {
           clientDomainId: key.clientDomainId,
           organizationId: key.organizationId,
           domain: key.domain,
           livemode: key.environment === "live",
           verified: key.verified,
-        });
+        };
       },
     );
   });
@@ -95,12 +98,18 @@ async function limitKey(
 ): Promise<void> {
   const isRead = request.method === "GET" || request.method === "HEAD";
   const perSecond = isRead ? ctx.config.readsPerSecond : ctx.config.createsPerSecond;
-  const name = isRead ? "read" : "create";
-  const burst = perSecond * burstSeconds;
-  const taken = await ctx.limits.take(`key:${name}:${key.id}`, {
+  const limit: Limit = {
     perSecond,
-    burst,
-    address: request.ip,
-  });
-  void reply.header("ratelimit-policy", `"${name}";q=${burst};w=${burstSeconds}`);
+    burst: perSecond * burstSeconds,
+    address: clientAddressOf(
+      request.socket.remoteAddress ?? "",
+      request.headers["x-forwarded-for"],
+      ctx.config.trustedProxies,
+    ),
+  };
+  const taken = await ctx.limits.take(`key:${isRead ? "read" : "create"}:${key.id}`, limit);
+  void reply.headers(limitHeaders(taken, limit));
+  if (taken.ok) return;
+  ctx.metrics.refusals.inc({ limit: isRead ? "key-reads" : "key-creations" });
+  throw new Problem("rate_limited", { retryAfterSeconds: taken.retryAfterSeconds });
 }
