@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { DatabaseError } from "pg";
+import { createLog, type Log } from "./log.ts";
+
+function openLog(level: "info" | "error" = "info"): { log: Log; text: () => string } {
+  let text = "";
+  const destination = { write: (line: string): void => void (text += line) };
+  return { log: createLog({ level, destination }), text: () => text };
+}
+
+const canary = "canary-5b1f2c7e";
+
+test("a line is one JSON object with level, time, fields and a constant message", () => {
+  const { log, text } = openLog();
+  log.info({ requestId: "req_1", route: "/a/:id", status: 200, money: 5n }, "request");
+  const line = JSON.parse(text()) as Record<string, unknown>;
+  assert.deepEqual(
+    [line["level"], line["msg"], line["requestId"], line["route"], line["status"], line["money"]],
+    ["info", "request", "req_1", "/a/:id", 200, "5"],
+  );
+  assert.match(String(line["time"]), /^\d{4}-\d\d-\d\dT/);
+  assert.equal(text().indexOf("\n"), text().length - 1);
+});
+
+test("a line below the level is not written", () => {
+  const { log, text } = openLog("error");
+  log.info({}, "request");
+  assert.equal(text(), "");
+});
+
+const names =
+  "authorization Authorization cookie set-cookie Set-Cookie code client_secret clientSecret refresh_token access_token id_token client_assertion signature claimSecret claim_secret password secret code_verifier apiKey private_key";
+
+for (const name of names.split(" ")) {
+  test(`the field ${name} is hidden at every depth`, () => {
+    const { log, text } = openLog();
+    log.warn({ [name]: canary }, "top");
+    log.warn({ request: { headers: { [name]: canary } } }, "deep");
+    log.warn({ list: [{ [name]: [canary] }, { [name]: { inner: canary } }] }, "list");
+    log.warn({ err: new Error("outer", { cause: { [name]: canary } }) }, "cause");
+    assert.ok(!text().includes(canary), text());
+    assert.equal(text().split("\n").length, 5);
+  });
+}
+
+const texts: [what: string, text: string, kept: string][] = [
+  ["a query string", `https://id.example.com/a?code=${canary}&state=1`, "https://id.example.com/a"],
+  ["a fragment", `https://id.example.com/a#token=${canary}`, "https://id.example.com/a"],
+  ["the query of a path", `GET /oauth2/auth?x=${canary} failed`, "GET /oauth2/auth"],
+  ["the query of a deep link", `svc:login?sess=${canary}&conn=a`, "svc:login"],
+  ["a token", `refused eyJhbGciOi.${canary}.c2ln`, "refused"],
+  ["a DPoP header", `sent DPoP ${canary}${canary}`, "sent DPoP"],
+  ["a bearer token", `sent Bearer ${canary}`, "sent Bearer"],
+  ["basic credentials", `sent authorization: basic ${canary}==`, "sent authorization"],
+  ["an API key", `used svc_live_01${canary.replaceAll("-", "")}`, "used"],
+];
+
+for (const [what, content, kept] of texts) {
+  test(`${what} is cut out of a text`, () => {
+    const { log, text } = openLog();
+    log.info({ url: content, nested: { list: [content] } }, "field");
+    log.error({ err: new Error(content) }, "error");
+    log.error({}, content);
+    const secret = what === "an API key" ? canary.replaceAll("-", "") : canary;
+    assert.ok(!text().includes(secret), text());
+    assert.equal(text().split(kept).length - 1, 4);
+    for (const line of text().trim().split("\n")) JSON.parse(line);
+  });
+}
+
+test("a question in a text stays", () => {
+  const { log, text } = openLog();
+  log.info({ note: "ready? a = b" }, "really?");
+  assert.match(text(), /ready\? a = b.*really\?/);
+});
+
+test("an error keeps its kind, code and place, but nothing of what it was given", () => {
+  const { log, text } = openLog();
+  const failed = new DatabaseError(`invalid input syntax for type bigint: "${canary}"`, 1, "error");
+  Object.assign(failed, { code: "22P02", detail: canary, where: canary, parameters: [canary] });
+  log.error({ err: failed }, "a request failed");
+  log.error(
+    { err: Object.assign(new Error("down"), { code: "ECONNREFUSED", config: canary }) },
+    "x",
+  );
+  const parse = (): unknown => JSON.parse(`{"secret": ${canary}}`);
+  try {
+    parse();
+  } catch (error) {
+    log.error({ err: error }, "unreadable");
+  }
+  assert.ok(!text().includes(canary), text());
+  assert.match(text(), /22P02.*ECONNREFUSED/s);
+  assert.match(text(), /log\.test\.ts/);
+});
+
+test("bytes, depth and cycles cannot flood or break a line", () => {
+  const { log, text } = openLog();
+  const cycle: Record<string, unknown> = {};
+  cycle["self"] = cycle;
+  log.info(
+    { cycle, bytes: Buffer.from(canary), list: Array.from({ length: 1000 }, () => 1) },
+    "odd",
+  );
+  assert.ok(text().length < 1000, text());
+});

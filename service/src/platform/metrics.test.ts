@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createMetrics, serveMetrics } from "./metrics.ts";
+
+async function read(port: number, path: string): Promise<{ status: number; text: string }> {
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`);
+  return { status: answer.status, text: await answer.text() };
+}
+
+test("metrics are served as Prometheus text on a port of their own", async () => {
+  const metrics = createMetrics();
+  let callsTotal = 3;
+  metrics.countDatabaseCalls({
+    get callsTotal() {
+      return callsTotal;
+    },
+  });
+  metrics.httpRequestDuration.observe({ route: "/w/l/:id", method: "GET", status: "200" }, 0.004);
+  metrics.logins.inc({ outcome: "finished" });
+  metrics.outboundRequests.inc({ outcome: "answered" });
+  await using server = await serveMetrics(metrics, { host: "127.0.0.1", port: 0 });
+
+  const first = await read(server.port, "/metrics");
+  assert.equal(first.status, 200);
+  const expected = [
+    'http_request_duration_seconds_bucket{le="0.005",route="/w/l/:id",method="GET",status="200"} 1',
+    'logins_total{outcome="finished"} 1',
+    'outbound_requests_total{outcome="answered"} 1',
+    "database_calls_total 3",
+    "process_resident_memory_bytes ",
+  ];
+  for (const line of expected) assert.ok(first.text.includes(line), line);
+
+  callsTotal = 5;
+  assert.match((await read(server.port, "/metrics")).text, /^database_calls_total 5$/m);
+});
+
+test("nothing but the metrics is served there", async () => {
+  await using server = await serveMetrics(createMetrics(), { host: "127.0.0.1", port: 0 });
+  assert.equal((await read(server.port, "/")).status, 404);
+  const posted = await fetch(`http://127.0.0.1:${server.port}/metrics`, { method: "POST" });
+  assert.equal(posted.status, 404);
+});
+
+test("two processes' worth of metrics do not share counters", async () => {
+  const [one, two] = [createMetrics(), createMetrics()];
+  one.logins.inc({ outcome: "finished" });
+  assert.doesNotMatch(await two.registry.metrics(), /logins_total\{/);
+});

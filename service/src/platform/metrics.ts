@@ -1,0 +1,100 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { collectDefaultMetrics, Counter, Histogram, Registry } from "prom-client";
+
+/** What this process counts. No label ever holds an id, an address or anything else a caller chooses. */
+export interface Metrics {
+  readonly registry: Registry;
+  /** Seconds; `route` is the pattern, never the path that was asked. */
+  readonly httpRequestDuration: Histogram<"route" | "method" | "status">;
+  /** Requests to hosts that callers chose, by how they ended. */
+  readonly outboundRequests: Counter<"outcome">;
+  /** Logins that ended, by how. */
+  readonly logins: Counter<"outcome">;
+  /** Requests refused by a limit; `limit` is the kind, never whom it hit. */
+  readonly refusals: Counter<"limit">;
+  /** Reports the calls that the database object counts itself. */
+  countDatabaseCalls(db: { readonly callsTotal: number }): void;
+}
+
+/** Seconds: from what a cached answer takes to what a waiting one does. */
+const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  return {
+    registry,
+    httpRequestDuration: new Histogram({
+      name: "http_request_duration_seconds",
+      help: "Time to answer a request, by route pattern.",
+      labelNames: ["route", "method", "status"] as const,
+      buckets: durationBuckets,
+      registers,
+    }),
+    outboundRequests: new Counter({
+      name: "outbound_requests_total",
+      help: "Requests to hosts that callers chose, by outcome.",
+      labelNames: ["outcome"] as const,
+      registers,
+    }),
+    logins: new Counter({
+      name: "logins_total",
+      help: "Logins that ended, by outcome.",
+      labelNames: ["outcome"] as const,
+      registers,
+    }),
+    refusals: new Counter({
+      name: "rate_limited_total",
+      help: "Requests refused by a limit, by kind of limit.",
+      labelNames: ["limit"] as const,
+      registers,
+    }),
+    countDatabaseCalls(db) {
+      const counter = new Counter({
+        name: "database_calls_total",
+        help: "Statements sent to the database.",
+        registers,
+        collect() {
+          counter.reset();
+          counter.inc(db.callsTotal);
+        },
+      });
+    },
+  };
+}
+
+/** The Prometheus endpoint `/metrics`, on a port of its own so that it is never public by mistake. */
+export interface MetricsServer extends AsyncDisposable {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** @param options.port 0 picks a free one */
+export async function serveMetrics(
+  metrics: Metrics,
+  options: { host: string; port: number },
+): Promise<MetricsServer> {
+  const server = createServer({ requestTimeout: 10_000 }, (request, response) => {
+    const path = request.url?.split("?", 1)[0];
+    if (request.method !== "GET" || path !== "/metrics") {
+      response.writeHead(404).end();
+      return;
+    }
+    metrics.registry.metrics().then(
+      (text) => response.writeHead(200, { "content-type": metrics.registry.contentType }).end(text),
+      () => response.writeHead(500).end(),
+    );
+  });
+  server.listen(options.port, options.host);
+  await once(server, "listening");
+  const close = async (): Promise<void> => {
+    server.close();
+    server.closeAllConnections();
+    await once(server, "close");
+  };
+  const { port } = server.address() as AddressInfo;
+  return { port, close, [Symbol.asyncDispose]: close };
+}
