@@ -1,0 +1,55 @@
+import { type Queryable, sql } from "./db.ts";
+
+/** Of a full bucket one draw takes this share, of a nearly empty one what is asked for. */
+const share = 1 / 16;
+
+/** Whoever waited as long as he was told must not fail by the last bit of a sum. */
+export const roundingTokens = 1e-6;
+
+export interface LeaseDraw {
+  readonly perSecond: number;
+  readonly burst: number;
+  /** Number of the epoch for which the lease is drawn. */
+  readonly epoch: number;
+  /** Unix seconds with fraction. */
+  readonly now: number;
+  /** Tokens asked for. */
+  readonly demand: number;
+  /** Below this nothing is drawn. */
+  readonly leastCost: number;
+}
+
+/**
+ * Refills the bucket and draws a lease of whole tokens, all in one statement. While an epoch lasts, the bucket refills
+ * up to the burst less what was drawn in it. Clocks that differ a little never turn time or epoch back.
+ */
+export async function drawLease(
+  db: Queryable,
+  name: string,
+  draw: LeaseDraw,
+): Promise<{ leased: number; left: number }> {
+  const { perSecond, burst, epoch, now, demand, leastCost } = draw;
+  const first = Math.max(Math.min(Math.floor(burst), demand), Math.floor(burst * share));
+  const [row] = await db.query<{ leased: number; left: number }>(sql`
+    insert into rate_bucket as bucket (name, tokens, refilled_at, epoch, outstanding, leased)
+    values (${name}, ${burst - first}, ${now}, ${epoch}, ${first}, ${first})
+    on conflict (name) do update set (tokens, refilled_at, epoch, outstanding, leased) = (
+      select greatest(0, held - drawn), greatest(bucket.refilled_at, ${now}::float8),
+        greatest(bucket.epoch, ${epoch}::float8), live + drawn, drawn
+      from (select case when bucket.epoch >= ${epoch}::float8 then bucket.outstanding else 0 end as live) as a
+      cross join lateral (
+        select greatest(0, least(${burst}::float8 - live,
+          bucket.tokens + greatest(0, ${now}::float8 - bucket.refilled_at) * ${perSecond}::float8)) + ${roundingTokens}::float8 as held) as b
+      cross join lateral (
+        select case when held < ${leastCost}::float8 then 0
+          else greatest(least(floor(held), ${demand}::float8), floor(held * ${share}::float8)) end as drawn) as c)
+    returning leased, tokens as left`);
+  return row ?? { leased: 0, left: 0 };
+}
+
+export async function deleteBuckets(db: Queryable, refilledBefore: number): Promise<number> {
+  const rows = await db.query(
+    sql`delete from rate_bucket where refilled_at < ${refilledBefore} returning name`,
+  );
+  return rows.length;
+}

@@ -1,0 +1,246 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import type { Clock } from "./clock.ts";
+import { openDb } from "./db.ts";
+import {
+  createRateLimiter,
+  failedSecretLimit,
+  limitHeaders,
+  purgeRateBuckets,
+  type Limit,
+  type RateLimiter,
+} from "./rate-limit.ts";
+import { openTestDatabase } from "./test-database.ts";
+
+const database = await openTestDatabase();
+const dbs = [1, 2].map(() => openDb({ ...database.connection, connections: 4 }));
+after(async () => {
+  for (const db of dbs) await db.close();
+  await database[Symbol.asyncDispose]();
+});
+const [one, two] = dbs as [(typeof dbs)[0], (typeof dbs)[0]];
+
+interface MovableClock extends Clock {
+  ms: number;
+}
+
+function openClock(): MovableClock {
+  return {
+    ms: 1_700_000_000_000,
+    nowMs() {
+      return this.ms;
+    },
+    now() {
+      return Math.floor(this.ms / 1000);
+    },
+  };
+}
+
+let bucketCount = 0;
+const newName = (): string => `test:${(bucketCount += 1)}`;
+
+/** Two processes over one database, with one time. */
+function openLimiters(clock: Clock): [RateLimiter, RateLimiter] {
+  const options = { limitLoopback: false };
+  return [
+    createRateLimiter({ db: one, clock }, options),
+    createRateLimiter({ db: two, clock }, options),
+  ];
+}
+
+async function takeMany(
+  limiters: readonly RateLimiter[],
+  work: { name: string; limit: Limit; times: number },
+): Promise<number> {
+  const taken = await Promise.all(
+    Array.from({ length: work.times }, async (_, index) =>
+      limiters[index % limiters.length]!.take(work.name, work.limit),
+    ),
+  );
+  return taken.filter((each) => each.ok).length;
+}
+
+const limit = { perSecond: 100, burst: 400 };
+
+test("two processes together hand out exactly one burst", async () => {
+  const limiters = openLimiters(openClock());
+  const name = newName();
+  assert.equal(await takeMany(limiters, { name, limit, times: 1000 }), 400);
+  assert.equal(await takeMany(limiters, { name, limit, times: 10 }), 0);
+});
+
+test("a burst is handed out to callers that come one after the other, too", async () => {
+  const [limiter] = openLimiters(openClock());
+  const name = newName();
+  let count = 0;
+  while ((await limiter.take(name, limit)).ok) count += 1;
+  assert.equal(count, 400);
+});
+
+test("tokens come back at the rate of the limit", async () => {
+  const clock = openClock();
+  const [limiter] = openLimiters(clock);
+  const name = newName();
+  await takeMany([limiter], { name, limit, times: 500 });
+  for (let second = 0; second < 5; second += 1) {
+    clock.ms += 1000;
+    assert.equal(await takeMany([limiter], { name, limit, times: 500 }), 100);
+  }
+  clock.ms += 60_000;
+  assert.equal(await takeMany([limiter], { name, limit, times: 500 }), 400);
+});
+
+/** A bucket without leases: what it would refuse must never have been handed out. */
+function assertNeverExceeds(bound: Limit, handedOutMs: readonly number[]): void {
+  let tokens = bound.burst;
+  let atMs = handedOutMs[0] ?? 0;
+  for (const ms of handedOutMs) {
+    tokens = Math.min(bound.burst, tokens + ((ms - atMs) / 1000) * bound.perSecond) - 1;
+    atMs = ms;
+    assert.ok(tokens > -1e-2, `one too many at ${ms}`);
+  }
+}
+
+const limits: Limit[] = [
+  { perSecond: 100, burst: 400 },
+  { perSecond: 5, burst: 300 },
+  { perSecond: 50, burst: 40 },
+  { perSecond: 7.5, burst: 16 },
+  failedSecretLimit,
+];
+
+for (const each of limits) {
+  test(`over any time two processes stay within ${each.perSecond}/s and ${each.burst} at once`, async () => {
+    const clock = openClock();
+    const limiters = openLimiters(clock);
+    const name = newName();
+    const handedOut: number[] = [];
+    const fillMs = (each.burst / each.perSecond) * 1000;
+    for (let round = 0; round < 150; round += 1) {
+      const idles = [0, Math.random() * fillMs * 0.02, Math.random() * fillMs * 0.3, fillMs * 1.2];
+      clock.ms += Math.floor(idles[Math.floor(Math.random() * 4)] ?? 0);
+      // Leases are held while the bucket refills: now one process asks, now the other, now both.
+      const asked = [[limiters[0]], [limiters[1]], limiters][round % 3] ?? limiters;
+      const times = 1 + Math.floor((Math.random() * each.burst) / 4);
+      const count = await takeMany(asked, { name, limit: each, times });
+      for (let index = 0; index < count; index += 1) handedOut.push(clock.ms);
+    }
+    assert.ok(handedOut.length > each.burst);
+    assertNeverExceeds(each, handedOut);
+  });
+}
+
+test("a busy caller costs few database calls, a refused one none", async () => {
+  const clock = openClock();
+  const [limiter] = openLimiters(clock);
+  const name = newName();
+  const before = one.callsTotal;
+  for (let index = 0; index < 100; index += 1) {
+    clock.ms += 10;
+    assert.ok((await limiter.take(name, { perSecond: 1000, burst: 4000 })).ok);
+  }
+  assert.ok(one.callsTotal - before <= 2, `${one.callsTotal - before} calls`);
+
+  await takeMany([limiter], { name: "refused", limit, times: 500 });
+  const refusedFrom = one.callsTotal;
+  for (let index = 0; index < 100; index += 1) {
+    assert.equal((await limiter.take("refused", limit)).ok, false);
+  }
+  assert.equal(one.callsTotal, refusedFrom);
+});
+
+test("callers that wait together share one database call", async () => {
+  const [limiter] = openLimiters(openClock());
+  const before = one.callsTotal;
+  assert.equal(await takeMany([limiter], { name: newName(), limit, times: 300 }), 300);
+  assert.ok(one.callsTotal - before <= 2);
+});
+
+test("who waits as long as he was told is let through", async () => {
+  const clock = openClock();
+  const [limiter, other] = openLimiters(clock);
+  const name = newName();
+  for (let index = 0; index < 10; index += 1)
+    assert.ok((await limiter.take(name, failedSecretLimit)).ok);
+  const refused = await limiter.take(name, failedSecretLimit);
+  assert.deepEqual(refused, { ok: false, retryAfterSeconds: 60 });
+  assert.deepEqual(await other.take(name, failedSecretLimit), refused);
+  clock.ms += 59_000;
+  assert.deepEqual(await limiter.take(name, failedSecretLimit), {
+    ok: false,
+    retryAfterSeconds: 1,
+  });
+  clock.ms += 1000;
+  assert.ok((await limiter.take(name, failedSecretLimit)).ok);
+  assert.equal((await limiter.take(name, failedSecretLimit)).ok, false);
+});
+
+test("a cost is taken whole or not at all", async () => {
+  const [limiter] = openLimiters(openClock());
+  const name = newName();
+  const small = { perSecond: 1, burst: 10 };
+  assert.deepEqual(await limiter.take(name, small, 7), { ok: true, remaining: 3 });
+  assert.deepEqual(await limiter.take(name, small, 7), { ok: false, retryAfterSeconds: 4 });
+  assert.deepEqual(await limiter.take(name, small, 3), { ok: true, remaining: 0 });
+  await assert.rejects(limiter.take(name, small, 11), /fits the burst/);
+  await assert.rejects(limiter.take(name, small, 0), /fits the burst/);
+});
+
+test("names have buckets of their own", async () => {
+  const [limiter] = openLimiters(openClock());
+  const tight = { perSecond: 1, burst: 1 };
+  assert.ok((await limiter.take(newName(), tight)).ok);
+  assert.ok((await limiter.take(newName(), tight)).ok);
+});
+
+test("a limit that was lowered holds at once", async () => {
+  const clock = openClock();
+  const [limiter, other] = openLimiters(clock);
+  const name = newName();
+  assert.ok((await limiter.take(name, limit)).ok);
+  assert.ok((await takeMany([other], { name, limit: { perSecond: 1, burst: 5 }, times: 50 })) <= 5);
+});
+
+test("loopback is exempt unless limits count for it", async () => {
+  const clock = openClock();
+  const strict = createRateLimiter({ db: one, clock }, { limitLoopback: true });
+  const [lenient] = openLimiters(clock);
+  const name = newName();
+  const loopback = { perSecond: 1, burst: 2, address: "::1" };
+  assert.equal(await takeMany([lenient], { name, limit: loopback, times: 50 }), 50);
+  assert.equal(await takeMany([strict], { name, limit: loopback, times: 50 }), 2);
+  const remote = { ...loopback, address: "203.0.113.9" };
+  assert.equal(await takeMany([lenient], { name: newName(), limit: remote, times: 50 }), 2);
+});
+
+test("a limit that cannot be counted is not passed", async () => {
+  const gone = openDb({ ...database.connection, connections: 2 });
+  await gone.close();
+  const limiter = createRateLimiter({ db: gone, clock: openClock() }, { limitLoopback: true });
+  await assert.rejects(limiter.take("gone", limit));
+  await assert.rejects(limiter.take("gone", limit));
+});
+
+test("buckets that were left alone for long are removed", async () => {
+  const clock = openClock();
+  const [limiter] = openLimiters(clock);
+  await purgeRateBuckets({ db: one, clock: { now: () => 2e9, nowMs: () => 2e12 } });
+  await limiter.take(newName(), limit);
+  clock.ms += 86_000_000;
+  await limiter.take(newName(), limit);
+  assert.equal(await purgeRateBuckets({ db: one, clock }), 0);
+  clock.ms += 1_000_000;
+  assert.equal(await purgeRateBuckets({ db: one, clock }), 1);
+});
+
+test("the answer names the limit, what is left and when to come back", () => {
+  assert.deepEqual(limitHeaders({ ok: true, remaining: 399 }, limit), {
+    "ratelimit-policy": '"default";q=400;w=4',
+    ratelimit: '"default";r=399',
+  });
+  assert.deepEqual(limitHeaders({ ok: false, retryAfterSeconds: 60 }, failedSecretLimit), {
+    "ratelimit-policy": '"default";q=10;w=600',
+    ratelimit: '"default";r=0;t=60',
+    "retry-after": "60",
+  });
+});

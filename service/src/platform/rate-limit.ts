@@ -1,0 +1,203 @@
+import assert from "node:assert/strict";
+import { isLoopbackAddress } from "./client-address.ts";
+import type { Clock } from "./clock.ts";
+import type { Ctx } from "./context.ts";
+import type { Queryable } from "./db.ts";
+import * as store from "./rate-limit-store.ts";
+
+/** A token bucket: full at first, `burst` at most, refilled evenly. A day must suffice to fill it. */
+export interface Limit {
+  readonly perSecond: number;
+  readonly burst: number;
+  /** Whom it counts, where that is an address: loopback is exempt unless the limiter was told otherwise (`LIMIT_LOOPBACK`). */
+  readonly address?: string;
+}
+
+export type Taken =
+  /** `remaining`: whole tokens left, as far as this process knows. */
+  | { readonly ok: true; readonly remaining: number }
+  /** Whole seconds until the same cost can be paid, at least 1. */
+  | { readonly ok: false; readonly retryAfterSeconds: number };
+
+/** Limits shared by all processes of the installation (decisions section 8). */
+export interface RateLimiter {
+  /**
+   * Takes `cost` tokens (1 unless given, whole, at most the burst) from the bucket `name`, or none. Over any time all
+   * processes together never hand out more than the burst and what was refilled in that time.
+   *
+   * Usually without a database call: tokens come in leases, and an empty bucket is remembered until it has refilled.
+   *
+   * @throws when the database cannot be reached: a limit that cannot be counted is not passed
+   */
+  take(name: string, limit: Limit, cost?: number): Promise<Taken>;
+}
+
+/** Failed secrets per client and address: 10 in 10 minutes (decisions section 8). */
+export const failedSecretLimit: Limit = { perSecond: 10 / 600, burst: 10 };
+
+/** Buckets that one process remembers; the one that was met first is forgotten first, with what it held. */
+const bucketsMax = 20_000;
+const fillSecondsMax = 86_400;
+/** Longer leases would spare few calls more. */
+const epochSecondsMax = 10;
+
+interface Waiter {
+  readonly cost: number;
+  resolve(taken: Taken): void;
+  reject(error: unknown): void;
+}
+
+/** What this process knows of one bucket. */
+interface Bucket {
+  /** Leased tokens; they are void from `expiresMs` on. */
+  tokens: number;
+  expiresMs: number;
+  /** What the shared bucket held at `seenMs`: with the refill since, more cannot be in it. */
+  left: number;
+  seenMs: number;
+  waiting: Waiter[];
+  isDrawing: boolean;
+}
+
+/** @param options.limitLoopback whether limits with an address count for loopback too */
+export function createRateLimiter(
+  ctx: Pick<Ctx, "db" | "clock">,
+  options: { limitLoopback: boolean },
+): RateLimiter {
+  const buckets = new Map<string, Bucket>();
+  return {
+    async take(name, limit, cost = 1) {
+      assertLimit(limit, cost);
+      const isExempt = !options.limitLoopback && isLoopbackAddress(limit.address ?? "");
+      if (isExempt) return { ok: true, remaining: limit.burst };
+      const bucket = findBucket(buckets, name, limit);
+      const settled = bucket.isDrawing ? null : settle(bucket, { limit, cost, clock: ctx.clock });
+      if (settled !== null) return settled;
+      return new Promise((resolve, reject) => {
+        bucket.waiting.push({ cost, resolve, reject });
+        if (!bucket.isDrawing) void draw(ctx, { name, limit, bucket });
+      });
+    },
+  };
+}
+
+/** `RateLimit` and `RateLimit-Policy` of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` with a refusal. */
+export function limitHeaders(taken: Taken, limit: Limit): Record<string, string> {
+  const windowSeconds = Math.ceil(limit.burst / limit.perSecond);
+  const policy = { "ratelimit-policy": `"default";q=${limit.burst};w=${windowSeconds}` };
+  if (taken.ok) return { ...policy, ratelimit: `"default";r=${taken.remaining}` };
+  const wait = taken.retryAfterSeconds;
+  return { ...policy, ratelimit: `"default";r=0;t=${wait}`, "retry-after": String(wait) };
+}
+
+/** Removes the shared buckets that are full again whatever their limit. @returns how many */
+export async function purgeRateBuckets(ctx: {
+  readonly db: Queryable;
+  readonly clock: Clock;
+}): Promise<number> {
+  return store.deleteBuckets(ctx.db, ctx.clock.nowMs() / 1000 - fillSecondsMax);
+}
+
+function assertLimit(limit: Limit, cost: number): void {
+  assert(limit.perSecond > 0 && limit.burst >= 1, "a limit lets something through");
+  assert(limit.burst / limit.perSecond <= fillSecondsMax, "a bucket fills within a day");
+  assert(Number.isInteger(cost) && cost >= 1 && cost <= limit.burst, "the cost fits the burst");
+}
+
+function findBucket(buckets: Map<string, Bucket>, name: string, limit: Limit): Bucket {
+  const known = buckets.get(name);
+  if (known !== undefined) return known;
+  const [oldest] = buckets.keys();
+  if (buckets.size >= bucketsMax && oldest !== undefined) buckets.delete(oldest);
+  const fresh: Bucket = {
+    tokens: 0,
+    expiresMs: 0,
+    left: limit.burst,
+    seenMs: 0,
+    waiting: [],
+    isDrawing: false,
+  };
+  buckets.set(name, fresh);
+  return fresh;
+}
+
+/** Answers from what this process knows; null when only the database can tell. */
+function settle(
+  bucket: Bucket,
+  { limit, cost, clock }: { limit: Limit; cost: number; clock: Clock },
+): Taken | null {
+  const nowMs = clock.nowMs();
+  const refilled = (Math.max(0, nowMs - bucket.seenMs) / 1000) * limit.perSecond;
+  const shared = Math.min(limit.burst, bucket.left + refilled);
+  if (nowMs >= bucket.expiresMs) bucket.tokens = 0;
+  if (bucket.tokens >= cost) {
+    bucket.tokens -= cost;
+    return { ok: true, remaining: Math.floor(bucket.tokens + shared) };
+  }
+  return shared + store.roundingTokens >= cost ? null : refuse(limit, cost - shared);
+}
+
+function refuse(limit: Limit, missing: number): Taken {
+  const seconds = Math.ceil((missing - store.roundingTokens) / limit.perSecond);
+  return { ok: false, retryAfterSeconds: Math.max(1, seconds) };
+}
+
+/**
+ * Leases are drawn for the current epoch and void after it, and while they last the shared bucket refills only up to
+ * the burst less all that was leased in it: what the bucket and the processes hold together never exceeds the burst.
+ * An epoch is a quarter of the time a bucket takes to fill, so what is lost with void leases stays small.
+ */
+function epochSecondsOf(limit: Limit): number {
+  return Math.min(epochSecondsMax, limit.burst / limit.perSecond / 4);
+}
+
+interface Draw {
+  readonly name: string;
+  readonly limit: Limit;
+  readonly bucket: Bucket;
+}
+
+/** Draws leases until nobody waits; everyone who waits at its start shares one. */
+async function draw(ctx: Pick<Ctx, "db" | "clock">, work: Draw): Promise<void> {
+  work.bucket.isDrawing = true;
+  while (work.bucket.waiting.length > 0) {
+    const waiting = work.bucket.waiting.splice(0);
+    try {
+      await drawFor(ctx, work, waiting);
+      for (const each of waiting) each.resolve(spend(work, each.cost));
+    } catch (error) {
+      for (const each of waiting) each.reject(error);
+    }
+  }
+  work.bucket.isDrawing = false;
+}
+
+async function drawFor(
+  ctx: Pick<Ctx, "db" | "clock">,
+  { name, limit, bucket }: Draw,
+  waiting: readonly Waiter[],
+): Promise<void> {
+  const costs = waiting.map((each) => each.cost);
+  const nowMs = ctx.clock.nowMs();
+  const epochSeconds = epochSecondsOf(limit);
+  const epoch = Math.floor(nowMs / 1000 / epochSeconds);
+  const lease = await store.drawLease(ctx.db, name, {
+    perSecond: limit.perSecond,
+    burst: limit.burst,
+    epoch,
+    now: nowMs / 1000,
+    demand: costs.reduce((total, cost) => total + cost, 0),
+    leastCost: Math.min(...costs),
+  });
+  bucket.tokens = lease.leased + (nowMs < bucket.expiresMs ? bucket.tokens : 0);
+  bucket.expiresMs = (epoch + 1) * epochSeconds * 1000;
+  bucket.left = lease.left;
+  bucket.seenMs = nowMs;
+}
+
+/** What was drawn for a waiter is his, also when the epoch ended on the way. */
+function spend({ limit, bucket }: Draw, cost: number): Taken {
+  if (bucket.tokens < cost) return refuse(limit, cost - bucket.tokens - bucket.left);
+  bucket.tokens -= cost;
+  return { ok: true, remaining: Math.floor(bucket.tokens + bucket.left) };
+}
