@@ -106,7 +106,7 @@ export async function openWorld(environment: NodeJS.ProcessEnv = {}): Promise<Wo
       await service.refreshClock();
       if (ctx.clock.now() < before + seconds) throw new Error("the clock did not move");
     },
-    startProcess: async (more = {}) => startProcess({ ...settings, ...more }),
+    startProcess: async (more = {}) => startServer({ ...settings, ...more }),
     async [Symbol.asyncDispose]() {
       await service.close();
       await database[Symbol.asyncDispose]();
@@ -114,8 +114,12 @@ export async function openWorld(environment: NodeJS.ProcessEnv = {}): Promise<Wo
   };
 }
 
-async function startProcess(settings: NodeJS.ProcessEnv): Promise<ServerProcess> {
-  const port = await freePort();
+/** Starts `svc serve` as a process of its own on a free port; settings without `BASE_URL` make it its own issuer. */
+export async function startServer(
+  settings: NodeJS.ProcessEnv,
+  options: { port?: number } = {},
+): Promise<ServerProcess> {
+  const port = options.port ?? (await freePort());
   const main = new URL("../service/src/main.ts", import.meta.url).pathname;
   const child = spawn(process.execPath, ["--conditions=source", main, "serve"], {
     env: { ...process.env, ...settings, PORT: String(port) },

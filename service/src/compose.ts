@@ -103,19 +103,21 @@ export async function openContext(
     ownHosts: [new URL(config.baseUrl).host],
   });
   stack.defer(async () => outbound.close());
+  const metrics = createMetrics();
+  metrics.countDatabaseCalls(db);
   const ctx: Ctx = {
     config,
     db,
     clock,
     random,
     log,
-    metrics: createMetrics(),
+    metrics,
     notifications,
     seal,
     keys,
     outbound,
     resolveTxt,
-    limits: createRateLimiter({ db, clock, config }),
+    limits: createRateLimiter({ db, clock }, { limitLoopback: config.limitLoopback }),
     audit: createAudit({ clock }),
   };
   const opened = stack.move();
@@ -146,17 +148,17 @@ export async function compose(config: Config): Promise<Service> {
   });
   await http.listen({ host: config.host, port: config.port });
   stack.defer(async () => closeWithin(http.close(), config.drainSeconds, base.log));
-  const metrics = await serveMetrics(base.metrics, {
+  const exposed = await serveMetrics(base.metrics, {
     host: config.metricsHost,
     port: config.metricsPort,
   });
-  stack.defer(async () => metrics.close());
+  stack.use(exposed);
   stack.use(startJobs(base, [...loginJobs(login), ...platformJobs(base)]));
   const opened = stack.move();
   const close = async (): Promise<void> => opened.disposeAsync();
   return {
     baseUrl: config.baseUrl,
-    metricsUrl: `http://${config.metricsHost}:${metrics.port}/metrics`,
+    metricsUrl: `http://${config.metricsHost}:${exposed.port}/metrics`,
     ctx: base,
     refreshClock: async () => base.refreshClock(),
     close,

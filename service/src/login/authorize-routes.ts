@@ -40,7 +40,8 @@ export function addressOf(ctx: LoginContext, request: FastifyRequest): string {
 }
 
 export function browserOf(ctx: LoginContext, request: FastifyRequest): BrowserCall {
-  return { cookieHeader: request.headers.cookie, network: networkOf(addressOf(ctx, request)) };
+  const address = addressOf(ctx, request);
+  return { cookieHeader: request.headers.cookie, address, network: networkOf(address) };
 }
 
 /** The routes that a browser meets while a person logs in. Every failure is a page, never a redirect to somewhere unproven. */

@@ -22,7 +22,9 @@ import { withoutRefresh } from "./scope.ts";
 /** A browser's call, reduced to what login decides by. */
 export interface BrowserCall {
   readonly cookieHeader: string | undefined;
-  /** The network that the browser is in, see `networkOf`. */
+  /** Where it calls from, seen through the trusted proxies. */
+  readonly address: string;
+  /** The network of that address, see `networkOf`. */
   readonly network: string;
 }
 
@@ -52,7 +54,7 @@ export async function authorize(
   const given = await resolvePushed(ctx, form);
   const client = await getClientOf(ctx, given);
   const redirectUri = getRedirectUri(given, client);
-  await limitStarts(ctx, client);
+  await limitStarts(ctx, client, browser.address);
   try {
     const request = checkAuthorizationRequest(given, redirectUri, {
       client,
@@ -110,13 +112,13 @@ function statePlain(given: Given): string | undefined {
   return typeof state === "string" && state !== "" && state.length <= 4096 ? state : undefined;
 }
 
-async function limitStarts(ctx: LoginContext, client: Client): Promise<void> {
+async function limitStarts(ctx: LoginContext, client: Client, address: string): Promise<void> {
   const perMinute = ctx.config.loginsPerClientMinute;
-  const taken = await ctx.limits.take(`login:client:${client.id}`, {
-    perSecond: perMinute / 60,
-    burst: perMinute,
-  });
-  if (!taken.ok) throw new Problem("rate_limited", { retryAfterSeconds: taken.retryAfterSeconds });
+  const limit = { perSecond: perMinute / 60, burst: perMinute, address };
+  const taken = await ctx.limits.take(`login:client:${client.id}`, limit);
+  if (!taken.ok) {
+    throw new Problem("rate_limited", { retryAfterSeconds: taken.retryAfterSeconds });
+  }
 }
 
 interface Asked {

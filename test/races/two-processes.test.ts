@@ -1,0 +1,217 @@
+// What two server processes over one database do at the same instant.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { disableClient } from "../../service/src/accounts/index.ts";
+import { openDb } from "../../service/src/platform/db.ts";
+import { openTestDatabase } from "../../service/src/platform/test-database.ts";
+import {
+  approveByQr,
+  finish,
+  logIn,
+  openPage,
+  postToken,
+  redeem,
+  statusOf,
+  type Tokens,
+} from "../login-flow.ts";
+import { approvalOf, approve, claim, newIdentity, post, scan, tryClaim } from "../raw-wallet.ts";
+import { openWorld, type ServerProcess, startServer, type World } from "../world.ts";
+
+let world: World;
+let other: ServerProcess;
+before(async () => {
+  world = await openWorld({ REFRESH_GRACE_SECONDS: "0" });
+  other = await world.startProcess();
+});
+after(async () => {
+  await other[Symbol.asyncDispose]();
+  await world[Symbol.asyncDispose]();
+});
+
+function alternate(index: number): string {
+  return index % 2 === 0 ? world.baseUrl : other.url;
+}
+
+async function count(table: "svc_user" | "audit_entry", identity: string): Promise<number> {
+  const text =
+    table === "svc_user"
+      ? "select count(*)::int as n from svc_user where address = $1"
+      : "select count(*)::int as n from audit_entry where subject = $1 and action = 'user.sign-up'";
+  const [row] = await world.ctx.db.query<{ n: number }>({ name: "", text, values: [identity] });
+  return row?.n ?? -1;
+}
+
+test("one code redeemed 50 times in parallel gives exactly one success and revokes the family", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  await approveByQr(world.baseUrl, page, newIdentity());
+  const code = (await finish(world.baseUrl, page)).searchParams.get("code") ?? "";
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, async (_, index) =>
+      redeem(alternate(index), world.client, { code, verifier: page.pkce.verifier }),
+    ),
+  );
+  const good = answers.filter((answer) => answer.status === 200);
+  assert.equal(good.length, 1);
+  assert.ok(answers.every((answer) => answer.status === 200 || answer.status === 400));
+  const tokens = (await good[0]?.json()) as Tokens;
+  const userinfo = await fetch(`${other.url}/userinfo`, {
+    headers: { authorization: `Bearer ${tokens.access_token}` },
+  });
+  assert.equal(userinfo.status, 401, "the family is revoked");
+});
+
+test("one refresh token used 50 times in parallel outside the grace gives one success and revokes the family", async () => {
+  const { tokens } = await logIn(world.baseUrl, world.client, newIdentity());
+  const parameters = { grant_type: "refresh_token", refresh_token: tokens.refresh_token ?? "" };
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, async (_, index) =>
+      postToken(alternate(index), world.client, parameters),
+    ),
+  );
+  const good = answers.filter((answer) => answer.status === 200);
+  assert.equal(good.length, 1);
+  const next = (await good[0]?.json()) as Tokens;
+  const again = await postToken(world.baseUrl, world.client, {
+    grant_type: "refresh_token",
+    refresh_token: next.refresh_token ?? "",
+  });
+  assert.equal(again.status, 400);
+});
+
+test("of 20 wallets that claim one code at once, one claims it", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const scanned = scan(page.qr);
+  const moved = { ...scanned, connection: scanned.connection.replace(world.baseUrl, other.url) };
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, async (_, index) =>
+      tryClaim(index % 2 === 0 ? scanned : moved, newIdentity()),
+    ),
+  );
+  const statuses = answers.map(({ response }) => response.status).toSorted();
+  assert.deepEqual(statuses, [200, ...Array.from({ length: 19 }, () => 409)]);
+  const state = await statusOf(other.url, page);
+  assert.equal(state["contested"], true);
+});
+
+test("the first logins of one identity on two processes are one sign-up: one user, one audit entry", async () => {
+  const identity = newIdentity();
+  const relaxed = await world.addClient({ numberMatching: false });
+  const claims = await Promise.all(
+    Array.from({ length: 10 }, async () =>
+      claim(scan((await openPage(world.baseUrl, relaxed)).qr), identity),
+    ),
+  );
+  const answers = await Promise.all(
+    claims.map(async (claimed, index) =>
+      post(claimed.connection.replace(world.baseUrl, alternate(index)), approvalOf(claimed)),
+    ),
+  );
+  assert.ok(answers.every((answer) => answer.status === 200));
+  assert.equal(await count("svc_user", identity.address), 1);
+  assert.equal(await count("audit_entry", identity.address), 1);
+});
+
+test("an approval posted twice at once is one approval, and the code comes out once", async () => {
+  const relaxed = await world.addClient({ numberMatching: false });
+  const page = await openPage(world.baseUrl, relaxed);
+  const claimed = await claim(scan(page.qr), newIdentity());
+  const approvals = await Promise.all([approve(claimed), approve({ ...claimed })]);
+  assert.ok(approvals.every((answer) => answer.status === 200));
+  const finishes = await Promise.all(
+    Array.from({ length: 10 }, async (_, index) =>
+      page.jar
+        .copy()
+        .fetch(`${alternate(index)}/oauth2/login/${page.loginId}/finish`, { method: "POST" }),
+    ),
+  );
+  assert.equal(finishes.filter((answer) => answer.status === 200).length, 1);
+});
+
+test("a login moves between processes at every step", async () => {
+  const page = await openPage(other.url, world.client);
+  assert.ok(
+    page.qr.includes(encodeURIComponent(world.baseUrl)),
+    "the issuer is the same everywhere",
+  );
+  await approveByQr(world.baseUrl, page, newIdentity());
+  const callback = await finish(other.url, page);
+  const answer = await redeem(world.baseUrl, world.client, {
+    code: callback.searchParams.get("code") ?? "",
+    verifier: page.pkce.verifier,
+  });
+  assert.equal(answer.status, 200);
+});
+
+test("the event stream of one process tells what another process did", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const response = await page.jar.fetch(`${other.url}/oauth2/login/${page.loginId}/events`);
+  assert.equal(response.headers.get("content-type"), "text/event-stream");
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  assert.ok(reader);
+  const next = async (): Promise<Record<string, unknown>> => {
+    for (;;) {
+      const { value = "", done } = await reader.read();
+      const data = /data: (.+)/.exec(value)?.[1];
+      if (data !== undefined) return JSON.parse(data) as Record<string, unknown>;
+      if (done) throw new Error("the stream ended");
+    }
+  };
+  assert.equal((await next())["kind"], "waiting");
+  const claimed = await claim(scan(page.qr), newIdentity());
+  const told = await next();
+  assert.equal(told["kind"], "claimed");
+  await approve(claimed, String(told["digits"]));
+  assert.deepEqual(await next(), { kind: "approved" });
+  await reader.cancel();
+});
+
+test("a client changed in one process is known in the other at once", async () => {
+  const client = await world.addClient();
+  await openPage(other.url, client);
+  await disableClient(world.ctx, client.id, "test");
+  const parameters = new URLSearchParams({
+    client_id: client.id,
+    redirect_uri: client.redirectUri,
+  });
+  const refused = async (): Promise<boolean> =>
+    (await fetch(`${other.url}/oauth2/auth?${parameters.toString()}`, { redirect: "manual" }))
+      .status === 400;
+  const until = Date.now() + 5000;
+  while (!(await refused()))
+    assert.ok(Date.now() < until, "the other process still knows the client");
+});
+
+test("two processes that start on an empty database migrate it once", async () => {
+  await using database = await openTestDatabase({ migrated: false });
+  const settings = {
+    PROFILE: "dev",
+    METRICS_PORT: "0",
+    DATABASE_URL: database.url,
+    MASTER_KEY: "22".repeat(32),
+    LOG_LEVEL: "silent",
+  };
+  const processes = await Promise.all([startServer(settings), startServer(settings)]);
+  const db = openDb({ ...database.connection, connections: 1 });
+  const rows = await db.query<{ number: number }>({
+    name: "",
+    text: "select number from migration order by number",
+    values: [],
+  });
+  assert.deepEqual(
+    rows.map((row) => row.number),
+    [...new Set(rows.map((row) => row.number))],
+  );
+  assert.ok(rows.length > 0);
+  const keys = await db.query<{ purpose: string }>({
+    name: "",
+    text: "select purpose from signing_key where starts_at <= extract(epoch from now())",
+    values: [],
+  });
+  assert.equal(
+    new Set(keys.map((key) => key.purpose)).size,
+    keys.length,
+    "one signing key for each purpose",
+  );
+  await db.close();
+  for (const each of processes) await each[Symbol.asyncDispose]();
+});
