@@ -2,7 +2,10 @@ import { DatabaseError } from "pg";
 import { type DestinationStream, pino } from "pino";
 import type { Config } from "./config.ts";
 
-type Write = (fields: Readonly<Record<string, unknown>>, message: string) => void;
+interface Write {
+  (fields: Readonly<Record<string, unknown>>, message: string): void;
+  (message: string): void;
+}
 
 /** Structured log: what varies goes into fields, the message is a constant. An error goes into the field `err`. */
 export interface Log {

@@ -130,6 +130,19 @@ for (const each of limits) {
   });
 }
 
+test("what a process holds back is not refilled meanwhile", async () => {
+  const clock = openClock();
+  const limiters = openLimiters(clock);
+  const name = newName();
+  assert.equal(await takeMany([limiters[0]], { name, limit, times: 1 }), 1);
+  clock.ms += 900;
+  const [other, holder] = [limiters[1], limiters[0]];
+  const taken = await takeMany([other], { name, limit, times: 500 });
+  const held = await takeMany([holder], { name, limit, times: 500 });
+  assert.ok(held > 1, "the first process held a lease");
+  assert.ok(taken + held <= 400, `${taken} and ${held}`);
+});
+
 test("a busy caller costs few database calls, a refused one none", async () => {
   const clock = openClock();
   const [limiter] = openLimiters(clock);
