@@ -28,7 +28,10 @@ export interface World extends AsyncDisposable {
   /** Moves the time of every process and waits until this one follows. */
   advance(seconds: number): Promise<void>;
   /** Another server process over the same database, under the same issuer. */
-  startProcess(environment?: NodeJS.ProcessEnv): Promise<ServerProcess>;
+  startProcess(
+    environment?: NodeJS.ProcessEnv,
+    options?: { port?: number },
+  ): Promise<ServerProcess>;
 }
 
 export interface ServerProcess extends AsyncDisposable {
@@ -106,7 +109,7 @@ export async function openWorld(environment: NodeJS.ProcessEnv = {}): Promise<Wo
       await service.refreshClock();
       if (ctx.clock.now() < before + seconds) throw new Error("the clock did not move");
     },
-    startProcess: async (more = {}) => startServer({ ...settings, ...more }),
+    startProcess: async (more = {}, options = {}) => startServer({ ...settings, ...more }, options),
     async [Symbol.asyncDispose]() {
       await service.close();
       await database[Symbol.asyncDispose]();
