@@ -1,0 +1,61 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Db, openDb, sql } from "../service/src/platform/db.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../service/src/platform/embedded-postgres.ts";
+import { childrenOf, type ClusterProcesses, parentOf } from "./process-accounts.ts";
+
+/** One PostgreSQL for both sides, with the service's own durable settings. */
+export interface Cluster extends AsyncDisposable {
+  readonly version: string;
+  /** Makes an empty database; answers its connection string. */
+  createDatabase(name: "service" | "peer"): Promise<string>;
+  /** The processes that work for a database now. */
+  processesOf(database: "service" | "peer"): Promise<ClusterProcesses>;
+}
+
+export async function openCluster(): Promise<Cluster> {
+  const directory = await mkdtemp(join(tmpdir(), "svc-bench-"));
+  const server = await startEmbeddedPostgres({ directory, log: () => undefined });
+  const db = openDb({ ...server.connection, connections: 2 });
+  const [about] = await db.query<{ pid: number; version: string }>(sql`
+    select pg_backend_pid() as pid, current_setting('server_version') as version`);
+  const postmaster = parentOf(about?.pid ?? 0);
+  return {
+    version: about?.version ?? "",
+    async createDatabase(name) {
+      if (name === "service") await db.query(sql`create database service`);
+      else await db.query(sql`create database peer`);
+      return connectionString(server, name);
+    },
+    async processesOf(database) {
+      const rows = await db.query<{ pid: number; datname: string | null }>(sql`
+        select pid, datname from pg_stat_activity where datname is not null`);
+      const used = new Set(rows.map(({ pid }) => pid));
+      return {
+        backends: rows.filter(({ datname }) => datname === database).map(({ pid }) => pid),
+        background: [postmaster, ...childrenOf(postmaster).filter((pid) => !used.has(pid))],
+      };
+    },
+    [Symbol.asyncDispose]: async () => close(directory, server, db),
+  };
+}
+
+/** A home elsewhere (as root, when the directory cannot be reached) is recorded in the file `location`. */
+async function close(directory: string, server: EmbeddedPostgres, db: Db): Promise<void> {
+  await db.close();
+  await server.close();
+  await removeHome(directory);
+}
+
+/** Removes what an embedded PostgreSQL left behind in `directory`, wherever it kept its data. */
+export async function removeHome(directory: string): Promise<void> {
+  const elsewhere = await readFile(join(directory, "location"), "utf8").catch(() => null);
+  if (elsewhere !== null) await rm(elsewhere.trim(), { recursive: true, force: true });
+  await rm(directory, { recursive: true, force: true });
+}
+
+function connectionString({ connection }: EmbeddedPostgres, database: string): string {
+  const { user, password, host, port } = connection;
+  return `postgresql://${user}:${password}@/${database}?host=${encodeURIComponent(host)}&port=${port}`;
+}

@@ -1,0 +1,136 @@
+// oidc-provider as its own process, set up as a careful user would run it in production, at its cheapest. What it is
+// set up with comes in one message from the process that starts it; further messages ask for the count of calls.
+import { createServer } from "node:http";
+import { type OidcContext, Provider } from "oidc-provider";
+import { type Db, openDb } from "../../service/src/platform/db.ts";
+import { renderInteractionPage } from "./interaction-page.ts";
+import { createPayloadTable, openAdapter } from "./payload-store.ts";
+
+export interface PeerSettings {
+  readonly port: number;
+  readonly connectionString: string;
+  readonly connections: number;
+  /** Private JWK, RS256. */
+  readonly signingKey: Record<string, unknown>;
+  readonly cookieKeys: readonly string[];
+  readonly client: { readonly id: string; readonly secret: string; readonly redirectUri: string; readonly name: string };
+  /** The resource whose access tokens are RS256 JWTs; without it they are opaque. */
+  readonly audience: string;
+  /** Length of the page, the service's own. */
+  readonly pageBytes: number;
+}
+
+export type PeerAnswer = { readonly kind: "ready" } | { readonly kind: "calls"; readonly callsTotal: number };
+
+const accessSeconds = 3600;
+const refreshSeconds = 30 * 86_400;
+const scopes = "openid offline_access";
+
+function send(answer: PeerAnswer): void {
+  process.send?.(answer);
+}
+
+process.once("message", (message: PeerSettings) => {
+  serve(message).catch((error: unknown) => {
+    console.error(error);
+    process.exit(1);
+  });
+});
+process.once("disconnect", () => process.exit(0));
+
+async function serve(settings: PeerSettings): Promise<void> {
+  const db = openDb({ connectionString: settings.connectionString, connections: settings.connections });
+  await createPayloadTable(db);
+  const issuer = `http://localhost:${settings.port}`;
+  const provider = new Provider(issuer, configurationOf(settings, db));
+  provider.use(async (ctx, next) => (ctx.path.startsWith("/interaction/") ? interact(provider, settings, ctx) : next()));
+  provider.on("server_error", (_ctx, error) => console.error(error));
+  createServer(provider.callback()).listen(settings.port, "localhost", () => send({ kind: "ready" }));
+  process.on("message", () => send({ kind: "calls", callsTotal: db.callsTotal }));
+}
+
+function configurationOf(settings: PeerSettings, db: Db): Record<string, unknown> {
+  const { client, audience } = settings;
+  return {
+    adapter: (model: string) => openAdapter(db, model),
+    // Clients in the configuration cost no database call.
+    clients: [
+      {
+        client_id: client.id,
+        client_secret: client.secret,
+        client_name: client.name,
+        redirect_uris: [client.redirectUri],
+        grant_types: ["authorization_code", "refresh_token"],
+        response_types: ["code"],
+        token_endpoint_auth_method: "client_secret_basic",
+        id_token_signed_response_alg: "RS256",
+      },
+    ],
+    jwks: { keys: [settings.signingKey] },
+    cookies: { keys: settings.cookieKeys },
+    pkce: { required: () => true },
+    scopes: ["openid", "offline_access"],
+    // The account lies in the subject, so finding it costs no database call.
+    findAccount: (_ctx: unknown, sub: string) => ({ accountId: sub, claims: () => ({ sub }) }),
+    loadExistingGrant: async (ctx: OidcContext) => grantOf(ctx, settings),
+    rotateRefreshToken: true,
+    ttl: {
+      AccessToken: accessSeconds,
+      AuthorizationCode: 60,
+      IdToken: accessSeconds,
+      RefreshToken: refreshSeconds,
+      Interaction: 120,
+      Session: 43_200,
+      Grant: refreshSeconds,
+    },
+    features: {
+      devInteractions: { enabled: false },
+      introspection: { enabled: true },
+      revocation: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: (_ctx: unknown, _client: unknown, oneOf: string | undefined) => oneOf,
+        useGrantedResource: () => true,
+        getResourceServerInfo: () => ({
+          scope: scopes,
+          audience,
+          accessTokenTTL: accessSeconds,
+          accessTokenFormat: "jwt",
+          jwt: { sign: { alg: "RS256" } },
+        }),
+      },
+    },
+  };
+}
+
+/** The one grant of this login, made when the browser comes back approved: nothing reads it before it is complete. */
+async function grantOf(ctx: OidcContext, { audience }: PeerSettings): Promise<unknown> {
+  if (ctx.oidc.result === undefined) return undefined;
+  const provider = ctx.oidc as unknown as { provider: Provider };
+  const grant = new provider.provider.Grant({ accountId: ctx.oidc.session.accountId, clientId: ctx.oidc.client.clientId });
+  grant.addOIDCScope(scopes);
+  grant.addResourceScope(audience, scopes);
+  await grant.save();
+  return grant;
+}
+
+async function interact(provider: Provider, settings: PeerSettings, ctx: OidcContext): Promise<void> {
+  if (ctx.method === "POST" && ctx.path.endsWith("/approve")) return approve(provider, ctx);
+  const { uid, params } = await provider.interactionDetails(ctx.req, ctx.res);
+  const client = await provider.Client.find(params["client_id"] ?? "");
+  ctx.set({ "content-type": "text/html; charset=utf-8", "cache-control": "no-store", "content-security-policy": "default-src 'none'" });
+  ctx.body = renderInteractionPage({
+    issuer: `http://localhost:${settings.port}`,
+    uid,
+    clientName: client?.clientName ?? "",
+    host: new URL(settings.client.redirectUri).host,
+    bytes: settings.pageBytes,
+  });
+}
+
+/** Login and consent in one answer, so that the browser comes back once. */
+async function approve(provider: Provider, ctx: OidcContext): Promise<void> {
+  const accountId = String(ctx.req.headers["x-account"] ?? "");
+  ctx.respond = false;
+  await provider.interactionFinished(ctx.req, ctx.res, { login: { accountId }, consent: {} }, { mergeWithLastSubmission: false });
+}

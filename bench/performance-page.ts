@@ -1,0 +1,46 @@
+import { readFileSync } from "node:fs";
+import { cpus, totalmem } from "node:os";
+import type { Result } from "./login.ts";
+import type { Row } from "./row.ts";
+
+export function machineText(postgresVersion: string): string {
+  const [first] = cpus();
+  const release = /^PRETTY_NAME="?([^"\n]+)"?$/m.exec(readFileSync("/etc/os-release", "utf8"))?.[1] ?? "Linux";
+  const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`;
+  const database = postgresVersion === "" ? "" : `, PostgreSQL ${postgresVersion}`;
+  return `${cpus().length} x ${first?.model.trim() ?? "CPU"}, ${memory}, ${release}, Node ${process.versions.node}${database}`;
+}
+
+/** The reference page: command, table, machine, and how each figure came about. */
+export function performancePage({ rows, postgresVersion }: Result, show: { columnNames: readonly string[]; cellsOf: (row: Row) => string[] }): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
+  const table = [line(show.columnNames), line(["---", "---:", "---:", "---:", "---", "---"]), ...rows.map((row) => line(show.cellsOf(row)))].join("\n");
+  return `# Performance
+
+Written by \`npm run bench -- login --write\`; run it to get the figures of your machine.
+
+![CPU per operation of the service and of oidc-provider](performance-login.svg)
+
+${table}
+
+Machine: ${machineText(postgresVersion)}.
+
+## How it is measured
+
+- The service and oidc-provider 9.13.3 each run as one process, with databases of their own in one PostgreSQL with the
+  service's durable settings, and ten connections each, by the same driver with named prepared statements.
+- \`ms\` are milliseconds on a CPU per operation, user and system, all threads, as the kernel accounts for the process
+  (\`/proc/<pid>/task/*/schedstat\`). The load comes from another process and is not counted. Each figure is the median of
+  three rounds; in a round both sides take turns batch by batch, and who begins changes.
+- Both answer the same authorization request with PKCE and \`prompt=consent\`, show a page of the same length with a drawn
+  QR code, and issue an RS256 id token, an RS256 JWT access token for the asked audience, and a rotating refresh token.
+- *Authorize to token* is authorization request, page, release of the code and token request. At the service the wallet's
+  part (claim, request object, verification, approval) is measured apart. oidc-provider has no wallet: its page's form
+  approves, and that is part of its figure, because without it the library releases no code. *Everything of a login together*
+  counts all requests of both sides.
+- oidc-provider is set up at its cheapest: clients in its configuration, no account store, login and consent in one answer,
+  one grant written once. Its introspection and userinfo take opaque tokens, because it refuses its own JWTs there.
+- *PostgreSQL* is the CPU of the backends of that database and of the cluster's background processes.
+- Rows without a verdict depend on the clock on the wall, and so on whatever else the machine does; their aim is in brackets.
+`;
+}

@@ -1,0 +1,90 @@
+/** One line of the result. `peer` is null where there is nothing to compare with. */
+export interface Row {
+  readonly name: string;
+  readonly unit: "ms" | "calls" | "MiB" | "KiB" | "B" | "s";
+  readonly ours: number;
+  readonly peer: number | null;
+  readonly target: Target;
+}
+
+export type Target =
+  /** Peer divided by ours, at least. */
+  | { readonly kind: "times-cheaper"; readonly least: number }
+  /** Ours divided by the peer's, at most. */
+  | { readonly kind: "share-of-peer"; readonly most: number }
+  | { readonly kind: "at-most"; readonly most: number }
+  /** Depends on the machine: printed, never judged. `aim` is what it should be. */
+  | { readonly kind: "printed"; readonly aim?: number };
+
+export type Verdict = "ok" | "FAIL" | "-";
+
+export function ratioOf({ ours, peer, target }: Row): number | null {
+  if (peer === null) return null;
+  return target.kind === "share-of-peer" ? ours / peer : peer / ours;
+}
+
+export function verdictOf(row: Row): Verdict {
+  const { target } = row;
+  const ratio = ratioOf(row);
+  if (target.kind === "printed") return "-";
+  if (target.kind === "at-most") return row.ours <= target.most ? "ok" : "FAIL";
+  if (ratio === null) return "FAIL";
+  return (target.kind === "times-cheaper" ? ratio >= target.least : ratio <= target.most) ? "ok" : "FAIL";
+}
+
+export function hasFailed(rows: readonly Row[]): boolean {
+  return rows.some((row) => verdictOf(row) === "FAIL");
+}
+
+/** The cells of a row as text. */
+export function cellsOf(row: Row): string[] {
+  const ratio = ratioOf(row);
+  return [
+    row.name,
+    `${figure(row.ours)} ${row.unit}`,
+    row.peer === null ? "" : `${figure(row.peer)} ${row.unit}`,
+    ratio === null ? "" : `${ratio.toFixed(2)}x`,
+    targetText(row),
+    verdictOf(row),
+  ];
+}
+
+export const columnNames = ["", "svc", "oidc-provider", "ratio", "target", "verdict"];
+
+function targetText({ target, unit }: Row): string {
+  switch (target.kind) {
+    case "times-cheaper":
+      return `>= ${target.least}x cheaper`;
+    case "share-of-peer":
+      return `<= ${target.most}x`;
+    case "at-most":
+      return `<= ${target.most} ${unit}`;
+    case "printed":
+      return target.aim === undefined ? "" : `(${target.aim} ${unit})`;
+  }
+}
+
+/** Three significant digits, no exponent. */
+function figure(value: number): string {
+  if (value === 0) return "0";
+  const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
+  return value.toFixed(Math.min(digits, 3));
+}
+
+export function alignedTable(rows: readonly Row[]): string {
+  const lines = [columnNames, ...rows.map(cellsOf)];
+  const widths = columnNames.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0)));
+  const isNumber = (column: number): boolean => column >= 1 && column <= 3;
+  const pad = (text: string, column: number): string => (isNumber(column) ? text.padStart(widths[column] ?? 0) : text.padEnd(widths[column] ?? 0));
+  return lines.map((cells) => cells.map(pad).join("  ").trimEnd()).join("\n");
+}
+
+/** One line for each target that was missed. */
+export function failureLines(rows: readonly Row[]): string[] {
+  return rows
+    .filter((row) => verdictOf(row) === "FAIL")
+    .map((row) => {
+      const [name, ours, peer, ratio, target] = cellsOf(row);
+      return `FAIL ${name}: ${ours}${peer === "" ? "" : ` against ${peer}, ${ratio}`}; target ${target}`;
+    });
+}
