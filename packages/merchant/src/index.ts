@@ -72,7 +72,7 @@ export function openMerchant(options: MerchantOptions): Merchant {
     clientId: options.clientId,
     clientSecret: options.clientSecret,
     redirectUri: options.redirectUri,
-    audience: options.audience,
+    audience: options.audience === "" ? undefined : options.audience,
     fetch: send,
     now,
   });

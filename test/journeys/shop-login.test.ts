@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { after, before, test } from "node:test";
+import { openShop, type Shop } from "@svc/shop";
+import { openJar } from "../cookie-jar.ts";
+import { approveByQr, finish, hooksOf, statusOf, type OpenPage } from "../login-flow.ts";
+import { claim, decline, newIdentity, openWalletSession, scan } from "../raw-wallet.ts";
+import { apiAudience, freePort, openWorld, type World } from "../world.ts";
+
+let world: World;
+let shop: Shop;
+/** Stands before the shop's back-channel address and tells the test of what was delivered. */
+let backChannel: Server;
+const alice = newIdentity();
+
+before(async () => {
+  world = await openWorld();
+  const port = await freePort();
+  const url = `http://localhost:${port}`;
+  backChannel = createServer((request, response) => {
+    text(request)
+      .then(async (body) =>
+        fetch(`${url}/backchannel-logout`, { method: "POST", body: new URLSearchParams(body) }),
+      )
+      .then(({ status }) => response.writeHead(status).end())
+      .then(() => backChannel.emit("delivered"))
+      .catch((error: unknown) => backChannel.emit("error", error));
+  }).listen(0, "127.0.0.1");
+  await once(backChannel, "listening");
+  const { port: backChannelPort } = backChannel.address() as AddressInfo;
+  const { id, secret = "" } = await world.addClient({
+    redirectUris: [`${url}/callback`],
+    postLogoutRedirectUris: [`${url}/`],
+    backchannelLogoutUri: `http://localhost:${backChannelPort}/`,
+  });
+  shop = await openShop({
+    port,
+    host: "127.0.0.1",
+    issuer: world.baseUrl,
+    clientId: id,
+    clientSecret: secret,
+    audience: apiAudience,
+    clockUrl: `${world.baseUrl}/health/ready`,
+  });
+});
+after(async () => {
+  await shop.close();
+  backChannel.close();
+  await world[Symbol.asyncDispose]();
+});
+
+const locationOf = (response: Response) => response.headers.get("location") ?? "";
+
+/** A browser that pressed "Log in" in the shop and stands before the QR page. */
+async function pressLogIn(): Promise<OpenPage> {
+  const jar = openJar();
+  const start = await jar.fetch(`${shop.url}/login`, { method: "POST" });
+  const html = await (await jar.fetch(locationOf(start))).text();
+  return { jar, html, pkce: { verifier: "", challenge: "" }, ...hooksOf(html) };
+}
+
+async function logIn(identity = alice): Promise<OpenPage> {
+  const page = await pressLogIn();
+  await approveByQr(world.baseUrl, page, identity);
+  const back = await page.jar.fetch((await finish(world.baseUrl, page)).href);
+  assert.equal(locationOf(back), "/", await back.text());
+  return page;
+}
+
+const home = async ({ jar }: Pick<OpenPage, "jar">) => (await jar.fetch(`${shop.url}/`)).text();
+
+test("a person logs in to the shop with the wallet and is greeted by name", async () => {
+  const page = await logIn();
+  assert.ok((await home(page)).includes(`<code>${alice.address}</code>`));
+});
+
+test("the shop renews a login, also after the time was moved", async () => {
+  const page = await logIn();
+  await world.advance(7200);
+  const refreshed = await page.jar.fetch(`${shop.url}/refresh`, { method: "POST" });
+  assert.equal(locationOf(refreshed), "/", await refreshed.text());
+  assert.match(await home(page), /Hello/);
+});
+
+test("a person who declines comes back to the shop and may try again", async () => {
+  const page = await pressLogIn();
+  await decline(await claim(scan(page.qr), alice));
+  const { location } = await statusOf(world.baseUrl, page);
+  const response = await page.jar.fetch(String(location));
+  assert.equal(response.status, 403);
+  assert.match(await response.text(), /You declined[\s\S]*Try again/);
+});
+
+test("a person who logs out is logged out at the broker and comes back to the shop", async () => {
+  const page = await logIn();
+  const out = await page.jar.fetch(`${shop.url}/logout`, { method: "POST" });
+  const atBroker = await page.jar.fetch(locationOf(out));
+  assert.equal(locationOf(atBroker), `${shop.url}/`, await atBroker.text());
+  assert.match(await home(page), /Log in/);
+});
+
+test("a login that its person ends in the wallet ends in the shop", async () => {
+  const bob = newIdentity();
+  const [page, other] = [await logIn(bob), await logIn()];
+  const headers = await openWalletSession(world.baseUrl, bob);
+  const logins = await fetch(`${world.baseUrl}/w/logins`, { headers });
+  const { items } = (await logins.json()) as { items: { id: string }[] };
+  assert.equal(items.length, 1);
+  const delivered = once(backChannel, "delivered");
+  await fetch(`${world.baseUrl}/w/logins/${items[0]?.id}/end`, { method: "POST", headers });
+  await delivered;
+  assert.match(await home(page), /Log in/);
+  assert.match(await home(other), /Hello/);
+});
