@@ -44,10 +44,8 @@ export async function refreshLogin(desk: Desk, visit: Visit): Promise<Reply> {
   if (login?.refreshToken === undefined) return redirect("/");
   const id = cookies.sessionId(visit.cookies);
   try {
-    sessions.renew(
-      id,
-      await merchant.login.refresh(login.refreshToken, { subject: login.subject }),
-    );
+    const fresh = await merchant.login.refresh(login.refreshToken, { subject: login.subject });
+    sessions.renew(id, fresh);
   } catch (error) {
     // The person ended this login in the wallet, or it is too old: here it ends, too.
     if (error instanceof MerchantError && endsLogin.has(error.code)) sessions.close(id);
@@ -67,11 +65,9 @@ export async function logOut(desk: Desk, visit: Visit): Promise<Reply> {
   if (login === null) return redirect("/", forgotten);
   try {
     if (login.refreshToken !== undefined) await merchant.login.revoke(login.refreshToken);
-    const postLogoutRedirectUri = `${url}/`;
-    return redirect(
-      await merchant.login.logoutUrl({ idToken: login.idToken, postLogoutRedirectUri }),
-      forgotten,
-    );
+    const { idToken } = login;
+    const target = await merchant.login.logoutUrl({ idToken, postLogoutRedirectUri: `${url}/` });
+    return redirect(target, forgotten);
   } catch (error) {
     // The broker is out of reach: whoever logs out is logged out all the same.
     desk.onFault(error);
@@ -86,10 +82,8 @@ export async function logOutByBroker(
 ): Promise<Reply> {
   const form = await visit.form();
   try {
-    const ended = await merchant.login.verifyLogoutToken(form.get("logout_token") ?? "", {
-      now: now(),
-    });
-    sessions.closeAll(ended);
+    const token = form.get("logout_token") ?? "";
+    sessions.closeAll(await merchant.login.verifyLogoutToken(token, { now: now() }));
     return { status: 200 };
   } catch (error) {
     if (!(error instanceof MerchantError) || error.code !== "token_refused") throw error;
