@@ -45,7 +45,7 @@ async function compare(cluster: Cluster, connectionString: string, report: (line
 /** The streams meet a process that has served little, so that memory freed elsewhere does not hide what they take. */
 async function openStreams(connectionString: string, report: (line: string) => void, count = streamsCount): Promise<Row[]> {
   await using broker = await startBroker({ connectionString, connections });
-  return benchStreams(broker, report, count);
+  return await benchStreams(broker, report, count);
 }
 
 /** The streams alone. */
