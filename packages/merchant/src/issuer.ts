@@ -13,7 +13,7 @@ const refetchSeconds = 30;
 const knownAlgorithms = ["RS256", "ES256"];
 
 /** The part of the discovery document that a login needs (OpenID Connect Discovery 1.0 section 3). */
-export interface Discovery {
+interface Discovery {
   authorizationEndpoint: string;
   tokenEndpoint: string;
   userinfoEndpoint: string;
