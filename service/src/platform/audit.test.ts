@@ -135,9 +135,9 @@ test("an entry that commits after higher ids is linked once it does", async () =
 });
 
 test("entries of 20 transactions that commit in any order are each linked once by two processes", async () => {
-  let isDone = false;
+  const writing = new AbortController();
   const chaining = [ctx, other].map(async (each) => {
-    while (!isDone) {
+    while (!writing.signal.aborted) {
       await chainAudit(each);
       await delay(1);
     }
@@ -156,7 +156,7 @@ test("entries of 20 transactions that commit in any order are each linked once b
     }
   });
   await Promise.all(writers);
-  isDone = true;
+  writing.abort();
   await Promise.all(chaining);
   await chainAll();
   const entries = await countOf(sql`select count(*) from audit_entry`);

@@ -1,4 +1,6 @@
 import { join } from "node:path";
+import { type Address, parseAddress } from "@svc/protocol";
+import { isNetwork } from "./client-address.ts";
 
 /** One documented setting: where it comes from, what it means, how its text becomes a value. */
 interface Setting<T> {
@@ -50,9 +52,27 @@ function httpUrl(value: string): string {
     url.pathname === "/" &&
     url.search === "" &&
     url.hash === "" &&
-    url.username === "";
+    url.username === "" &&
+    url.password === "";
   if (!isBare) throw new Error("must be an http(s) origin such as https://id.example.com");
   return url.origin;
+}
+
+function networks(value: string): readonly string[] {
+  const given = list(value);
+  if (!given.every(isNetwork)) {
+    throw new Error("must be addresses or CIDR blocks such as 10.0.0.0/8, separated by commas");
+  }
+  return given;
+}
+
+function addresses(value: string): readonly Address[] {
+  const parsed = list(value).map(parseAddress);
+  const known = parsed.filter((address) => address !== null);
+  if (known.length < parsed.length) {
+    throw new Error("must be identities such as 0x and 40 hex digits, separated by commas");
+  }
+  return Object.freeze(known);
 }
 
 function masterKeys(value: string): readonly string[] {
@@ -169,7 +189,7 @@ export const settings = {
     env: "TRUSTED_PROXIES",
     unit: "CIDR list",
     fallback: "",
-    parse: list,
+    parse: networks,
     description:
       "Proxies whose `X-Forwarded-For` is believed. Empty: the peer's address is the client's.",
   }),
@@ -297,7 +317,7 @@ export const settings = {
     env: "OPERATORS",
     unit: "address list",
     fallback: "",
-    parse: list,
+    parse: addresses,
     description: "User identities that may sign in as operators.",
   }),
 } as const;

@@ -13,7 +13,7 @@ export interface Migration {
   readonly sha256: string;
 }
 
-/** The migrations of this version of the code, in order: `0001_name.sql`, forward only. */
+/** The migrations of this version of the code, in order: files named 0001_name.sql, forward only. */
 export function listMigrations(): Migration[] {
   const names = readdirSync(directory)
     .filter((name) => name.endsWith(".sql"))

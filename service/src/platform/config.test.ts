@@ -1,0 +1,147 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Config, ConfigError, parseConfig, settings } from "./config.ts";
+
+/** Whatever the machine that runs the tests has set must not matter. */
+const unset = Object.fromEntries(Object.values(settings).map(({ env }) => [env, ""]));
+const parse = (given: NodeJS.ProcessEnv = {}): Config => parseConfig({ ...unset, ...given });
+
+const production = {
+  PROFILE: "production",
+  BASE_URL: "https://id.example.com",
+  MASTER_KEY: "ab".repeat(32),
+  DATABASE_URL: "postgresql://db.example.com/svc",
+};
+
+test("nothing has to be set in the profile dev", () => {
+  const config = parse();
+  assert.deepEqual(
+    [config.profile, config.baseUrl, config.port, config.metricsPort, config.walletOrigin],
+    ["dev", "http://localhost:4000", 4000, 4009, "http://localhost:4002"],
+  );
+  assert.deepEqual(
+    [config.databaseUrl, config.masterKeys, config.limitLoopback, config.trustedProxies],
+    [null, null, false, []],
+  );
+});
+
+test("what is not given follows the port", () => {
+  const config = parse({ PORT: "5000" });
+  assert.deepEqual(
+    [config.baseUrl, config.metricsPort, config.walletOrigin],
+    ["http://localhost:5000", 5009, "http://localhost:5002"],
+  );
+  assert.equal(parse({ PORT: "0" }).metricsPort, 0);
+});
+
+test("the issuer has no trailing slash and no path", () => {
+  assert.equal(
+    parse({ ...production, BASE_URL: "https://ID.example.com/" }).baseUrl,
+    "https://id.example.com",
+  );
+});
+
+const wrong: [env: string, value: string, says: RegExp][] = [
+  ["PROFILE", "test", /one of dev, production/],
+  ["PORT", "65536", /whole number from 0 to 65535/],
+  ["PORT", "4000.5", /whole number/],
+  ["PORT", "-1", /whole number/],
+  ["PORT", "1e3", /whole number/],
+  ["BASE_URL", "localhost:4000", /origin/],
+  ["BASE_URL", "ftp://localhost", /origin/],
+  ["BASE_URL", "http://localhost:4000/path", /origin/],
+  ["BASE_URL", "http://localhost:4000/?x", /origin/],
+  ["BASE_URL", "http://user@localhost:4000", /origin/],
+  ["BASE_URL", "http://:secret@localhost:4000", /origin/],
+  ["MASTER_KEY", "ab", /64 lower-case hex/],
+  ["MASTER_KEY", "AB".repeat(32), /64 lower-case hex/],
+  ["MASTER_KEY", Array.from({ length: 5 }, () => "ab".repeat(32)).join(), /one to four/],
+  ["DATABASE_CONNECTIONS", "1", /from 2 to 200/],
+  ["TRUSTED_PROXIES", "10.0.0.0/33", /CIDR/],
+  ["TRUSTED_PROXIES", "10.0.0.1,proxy.example.com", /CIDR/],
+  ["OPERATORS", "0x12", /identities/],
+  ["OPERATORS", "0x52908400098527886E0F7030069857D2E4169Ee7", /identities/],
+  ["LOG_LEVEL", "verbose", /one of/],
+  ["ALLOW_EMBEDDED_DATABASE", "yes", /one of true, false/],
+  ["REFRESH_GRACE_SECONDS", "61", /from 0 to 60/],
+];
+
+const refuses = (env: string, value: string, says: RegExp): void =>
+  assert.throws(
+    () => parse({ [env]: value }),
+    (error: unknown) =>
+      error instanceof ConfigError &&
+      error.message.startsWith(`${env} `) &&
+      says.test(error.message),
+  );
+
+for (const [env, value, says] of wrong) {
+  test(`${env}=${value.slice(0, 40)} is refused by name`, () => refuses(env, value, says));
+}
+
+test("a refusal never repeats the value", () => {
+  for (const env of ["MASTER_KEY", "BASE_URL", "OPERATORS"])
+    refuses(env, "canary", /^(?!.*canary)/);
+});
+
+const unsafe: [what: string, change: NodeJS.ProcessEnv, says: RegExp][] = [
+  ["without a master key", { MASTER_KEY: "" }, /^MASTER_KEY must be set/],
+  ["on the embedded database", { DATABASE_URL: "" }, /^DATABASE_URL must be set/],
+  ["without https", { BASE_URL: "http://id.example.com" }, /^BASE_URL must be https/],
+  ["on its default address", { BASE_URL: "" }, /^BASE_URL must be https/],
+];
+
+for (const [what, change, says] of unsafe) {
+  test(`production does not start ${what}`, () => {
+    assert.throws(
+      () => parse({ ...production, ...change }),
+      (error: unknown) => error instanceof ConfigError && says.test(error.message),
+    );
+  });
+}
+
+test("production takes the embedded database when that is allowed by name", () => {
+  const change = { DATABASE_URL: "", ALLOW_EMBEDDED_DATABASE: "true" };
+  assert.equal(parse({ ...production, ...change }).databaseUrl, null);
+});
+
+test("in production limits count for loopback too", () => {
+  assert.equal(parse(production).limitLoopback, true);
+  assert.equal(parse({ ...production, LIMIT_LOOPBACK: "false" }).limitLoopback, false);
+});
+
+test("dev stays on localhost", () => {
+  assert.throws(() => parse({ BASE_URL: "https://id.example.com" }), ConfigError);
+  assert.equal(parse({ BASE_URL: "http://127.0.0.1:4000" }).baseUrl, "http://127.0.0.1:4000");
+});
+
+test("lists are trimmed and identities come in their canonical spelling", () => {
+  const config = parse({
+    TRUSTED_PROXIES: " 10.0.0.0/8 , ::1,",
+    OPERATORS: "0x52908400098527886E0F7030069857D2E4169EE7",
+  });
+  assert.deepEqual(config.trustedProxies, ["10.0.0.0/8", "::1"]);
+  assert.deepEqual(config.operators, ["0x52908400098527886e0f7030069857d2e4169ee7"]);
+});
+
+test("the configuration cannot be changed", () => {
+  const config = parse({
+    ...production,
+    TRUSTED_PROXIES: "10.0.0.0/8",
+    OPERATORS: "0x" + "a".repeat(40),
+  });
+  assert.throws(() => Object.assign(config, { profile: "dev" }), TypeError);
+  for (const each of Object.values(config)) {
+    if (Array.isArray(each)) assert.ok(Object.isFrozen(each));
+  }
+});
+
+test("every setting is documented once", () => {
+  const rows = Object.values(settings);
+  assert.equal(new Set(rows.map((row) => row.env)).size, rows.length);
+  for (const row of rows) {
+    assert.match(row.env, /^[A-Z][A-Z_]+$/);
+    assert.match(row.description, /\.$/);
+    assert.ok(row.unit.length > 0);
+  }
+});

@@ -1,0 +1,87 @@
+// Writes docs/reference/settings.md and errors.md from the code: node --conditions=source tools/generate-settings.ts
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { settings } from "../service/src/platform/config.ts";
+import { listProblems } from "../service/src/platform/problems.ts";
+
+const reference = join(import.meta.dirname, "../docs/reference");
+
+/** The generated pages: path and content. */
+export const settingsPages: readonly { path: string; write: () => string }[] = [
+  { path: join(reference, "settings.md"), write: writeSettingsReference },
+  { path: join(reference, "errors.md"), write: writeErrorsReference },
+];
+
+function writeSettingsReference(): string {
+  const rows = Object.values(settings).map((each) => {
+    const fallback =
+      each.fallback === null ? "" : each.fallback === "" ? "empty" : code(each.fallback);
+    const mark = "secret" in each ? " Secret: never logged or printed." : "";
+    return [code(each.env), fallback, each.unit, `${each.description}${mark}`];
+  });
+  return page([
+    "# Settings",
+    "",
+    "Generated from `service/src/platform/config.ts` by `tools/generate-settings.ts`; a test compares.",
+    "",
+    "Settings are environment variables, read once at the start. A value that cannot be used stops the start with a line",
+    "that names the variable. An empty variable counts as unset.",
+    "",
+    ...table(["Variable", "Default", "Unit", "Meaning"], rows),
+  ]);
+}
+
+function writeErrorsReference(): string {
+  const rows = listProblems()
+    .toSorted((a, b) => a.status - b.status)
+    .map((each) => [String(each.status), code(each.reason), each.message]);
+  return page([
+    "# Errors",
+    "",
+    "Generated from `service/src/platform/problems.ts` by `tools/generate-settings.ts`; a test compares.",
+    "",
+    "A refused call answers this envelope. Branch on `reason`, which never changes; `message` is for people and may say",
+    "more than here. Quote `requestId` when you ask about a call; it is also in the header `X-Request-Id`.",
+    "",
+    "```json",
+    JSON.stringify(
+      {
+        success: false,
+        error: {
+          code: 404,
+          reason: "login_not_found",
+          message: "no such login",
+          requestId: "req_..",
+        },
+      },
+      null,
+      2,
+    ),
+    "```",
+    "",
+    ...table(["Status", "Reason", "Message"], rows),
+    "",
+    'OAuth endpoints and `/userinfo` answer `{ "error": .., "error_description": .. }` instead, with the codes of RFC 6749,',
+    "6750, 8707, 9126 and 9449 and of OpenID Connect Core. 429 carries `Retry-After`, and so may 503.",
+  ]);
+}
+
+const code = (text: string): string => `\`${text}\``;
+
+/** Cells are padded as oxfmt pads them, so the page passes the check of formats. */
+function table(head: string[], rows: string[][]): string[] {
+  const cells = [head, ...rows].map((row) => row.map((cell) => cell.replaceAll("|", "\\|")));
+  const widths = head.map((_, at) => Math.max(...cells.map((row) => row[at]?.length ?? 0)));
+  const line = (row: string[]): string =>
+    `| ${row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(" | ")} |`;
+  const [first = "", ...rest] = cells.map(line);
+  return [first, line(widths.map((width) => "-".repeat(width))), ...rest];
+}
+
+function page(lines: string[]): string {
+  return `${lines.join("\n")}\n`;
+}
+
+if (import.meta.main) {
+  for (const { path, write } of settingsPages) writeFileSync(path, write());
+}
