@@ -118,7 +118,7 @@ export async function openContext(
     outbound,
     resolveTxt,
     limits: createRateLimiter({ db, clock }, { limitLoopback: config.limitLoopback }),
-    audit: createAudit({ clock }),
+    audit: createAudit({ db, clock, keys }),
   };
   const opened = stack.move();
   return {
@@ -183,5 +183,7 @@ async function closeWithin(closing: Promise<unknown>, seconds: number, log: Log)
   const timer = setTimeout(() => resolve("late"), seconds * 1000);
   const outcome = await Promise.race([closing, promise]);
   clearTimeout(timer);
-  if (outcome === "late") log.warn("requests were cut off at the end of the drain");
+  if (outcome === "late") {
+    log.warn({ drainSeconds: seconds }, "requests were cut off at the end of the drain");
+  }
 }

@@ -26,6 +26,23 @@ export function parseForm(text: string): Form {
   return form;
 }
 
+const queryFault = Symbol("queryFault");
+
+/** As {@link parseForm} for the router, which a parser that throws would take down: the fault waits in the result. */
+export function parseQuery(text: string): Form {
+  try {
+    return parseForm(text);
+  } catch (error) {
+    return Object.assign(Object.create(null) as Form, { [queryFault]: error });
+  }
+}
+
+/** What {@link parseQuery} found wrong, for the first hook of a request to throw; null for a good query. */
+export function queryFaultOf(query: unknown): Problem | null {
+  const fault = (query as { [queryFault]?: unknown } | null)?.[queryFault];
+  return fault instanceof Problem ? fault : null;
+}
+
 /** Parses a JSON body: at most 32 levels, no U+0000, no lone surrogates, no `__proto__`. @throws {Problem} malformed_request */
 export function parseJson(text: string): unknown {
   let value: unknown;

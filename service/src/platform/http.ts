@@ -11,7 +11,7 @@ import type { FastifyBaseLogger } from "fastify";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Ctx } from "./context.ts";
 import { answerEnvelopeError, answerOAuthError } from "./http-errors.ts";
-import { parseForm, parseJson } from "./http-input.ts";
+import { parseForm, parseJson, parseQuery, queryFaultOf } from "./http-input.ts";
 import { Problem } from "./problems.ts";
 
 export type Http = FastifyInstance<
@@ -34,7 +34,7 @@ const parameterLengthMax = 512;
 export async function createHttp(ctx: Ctx): Promise<Http> {
   const http: Http = fastify({
     bodyLimit: bodyBytesMax,
-    routerOptions: { maxParamLength: parameterLengthMax, querystringParser: parseForm },
+    routerOptions: { maxParamLength: parameterLengthMax, querystringParser: parseQuery },
     exposeHeadRoutes: false,
     requestIdHeader: false,
     genReqId: () => `req_${randomUUID().replaceAll("-", "")}`,
@@ -68,7 +68,7 @@ export async function createHttp(ctx: Ctx): Promise<Http> {
   );
   http.addHook("onRequest", (request, reply, done) => {
     void reply.header("x-request-id", request.id).header("x-content-type-options", "nosniff");
-    done();
+    done(queryFaultOf(request.query) ?? undefined);
   });
   http.addHook("onResponse", (request, reply, done) => {
     report(ctx, request, reply);
@@ -117,6 +117,8 @@ function report(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): void {
 function answerUnknownRoutes(http: Http): void {
   const known: { pattern: RegExp; methods: string[] }[] = [];
   http.addHook("onRoute", ({ url, method }) => {
+    // A preflight is answered below many paths that nobody can get.
+    if (method === "OPTIONS") return;
     const source = url
       .split("/")
       .map((part) => (part.startsWith(":") ? "[^/]+" : part === "*" ? ".*" : RegExp.escape(part)))

@@ -1,0 +1,320 @@
+// Every route answers every malformed request with its documented error: never 5xx, nothing half-written.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { openPage } from "../login-flow.ts";
+import { newIdentity, scan } from "../raw-wallet.ts";
+import { openWorld, type World } from "../world.ts";
+
+let world: World;
+/** A request that hangs is a fault like any other. */
+const ask = async (url: string, init: RequestInit = {}): Promise<Response> =>
+  fetch(url, { ...init, signal: AbortSignal.timeout(5000) });
+
+before(async () => {
+  world = await openWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+interface Route {
+  readonly method: string;
+  readonly path: string;
+}
+
+/** Routes that the reference does not list: the page's own. */
+const pageRoutes: readonly Route[] = [
+  { method: "GET", path: "/oauth2/login/{loginId}" },
+  { method: "GET", path: "/oauth2/login/{loginId}/events" },
+  { method: "GET", path: "/oauth2/login/{loginId}/status" },
+  { method: "POST", path: "/oauth2/login/{loginId}/finish" },
+  { method: "POST", path: "/oauth2/login/{loginId}/continue" },
+  { method: "POST", path: "/oauth2/login/{loginId}/show-code" },
+  { method: "POST", path: "/oauth2/login/{loginId}/restart" },
+  { method: "GET", path: "/w/b/{loginId}" },
+  { method: "GET", path: "/oauth2/assets/{name}" },
+];
+
+async function listRoutes(): Promise<Route[]> {
+  const document = (await (await ask(`${world.baseUrl}/openapi.json`)).json()) as {
+    openapi: string;
+    paths: Record<string, Record<string, unknown>>;
+  };
+  assert.match(document.openapi, /^3\.1/);
+  const listed = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => ({ method: method.toUpperCase(), path })),
+  );
+  return [...listed, ...pageRoutes];
+}
+
+function fill(path: string, value: string): string {
+  return world.baseUrl + path.replaceAll(/\{[^}]+\}/g, encodeURIComponent(value));
+}
+
+const deep = `${"[".repeat(40)}${"]".repeat(40)}`;
+const bodies: readonly { name: string; type?: string; body: string | Uint8Array<ArrayBuffer> }[] = [
+  { name: "no content type", body: "x" },
+  { name: "empty JSON", type: "application/json", body: "" },
+  { name: "broken JSON", type: "application/json", body: '{"a":' },
+  { name: "JSON null", type: "application/json", body: "null" },
+  { name: "JSON array", type: "application/json", body: "[]" },
+  { name: "JSON number", type: "application/json", body: "5" },
+  { name: "deep JSON", type: "application/json", body: deep },
+  {
+    name: "wide JSON",
+    type: "application/json",
+    body: JSON.stringify({
+      session: { a: [1] },
+      svcID: 5,
+      claim: null,
+      signature: [],
+      challenge: {},
+      deadline: "x",
+    }),
+  },
+  {
+    name: "JSON with NUL",
+    type: "application/json",
+    body: '{"session":"\\u0000","svcID":"a","claim":"b"}',
+  },
+  {
+    name: "JSON with a lone surrogate",
+    type: "application/json",
+    body: '{"session":"\\ud800","svcID":"a","claim":"b"}',
+  },
+  { name: "JSON with __proto__", type: "application/json", body: '{"__proto__":{"a":1}}' },
+  {
+    name: "JSON in UTF-16",
+    type: "application/json; charset=utf-16",
+    body: new Uint8Array([0xff, 0xfe, 0x7b, 0, 0x7d, 0]),
+  },
+  {
+    name: "invalid UTF-8",
+    type: "application/json",
+    body: new Uint8Array([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]),
+  },
+  {
+    name: "too large",
+    type: "application/json",
+    body: JSON.stringify({ session: "x".repeat(70_000) }),
+  },
+  { name: "empty form", type: "application/x-www-form-urlencoded", body: "" },
+  { name: "broken form", type: "application/x-www-form-urlencoded", body: "%zz=%&=&&a=%ff" },
+  {
+    name: "form with NUL",
+    type: "application/x-www-form-urlencoded",
+    body: "client_id=%00&token=%00&grant_type=a",
+  },
+  {
+    name: "repeated parameters",
+    type: "application/x-www-form-urlencoded",
+    body: "client_id=a&client_id=b&token=a&token=b&grant_type=a&grant_type=b&code=1&code=2",
+  },
+  {
+    name: "over-long values",
+    type: "application/x-www-form-urlencoded",
+    body: `client_id=${"a".repeat(9000)}&token=${"b".repeat(9000)}&grant_type=refresh_token&refresh_token=${"c".repeat(9000)}`,
+  },
+  {
+    name: "too many parameters",
+    type: "application/x-www-form-urlencoded",
+    body: Array.from({ length: 200 }, (_, index) => `p${index}=1`).join("&"),
+  },
+  { name: "multipart", type: "multipart/form-data; boundary=x", body: "--x--" },
+  { name: "XML", type: "text/xml", body: "<a/>" },
+];
+
+const queries = [
+  "",
+  "?a=1&a=2",
+  "?client_id=a&client_id=b",
+  "?%zz=%",
+  "?x=%00",
+  `?state=${"s".repeat(6000)}`,
+  "?response_type[]=code",
+  "?limit=-1&cursor=%27",
+  "?signature=1&session=2&svcID=3",
+  "?after=%F0%9F%92%A9".repeat(1),
+];
+const segments = [
+  "x",
+  "a".repeat(22),
+  "..%2f..",
+  "%00",
+  "%ff",
+  "a".repeat(400),
+  "00000000-0000-0000-0000-000000000000",
+  "' or 1=1 --",
+  "${7*7}",
+  "💩",
+];
+
+async function counts(): Promise<Record<string, number>> {
+  const tables = [
+    "login",
+    "session",
+    "session_approval",
+    "token_family",
+    "svc_user",
+    "pushed_request",
+    "used_once",
+    "wallet_session",
+    "audit_entry",
+    "logout_delivery",
+    "oauth_client",
+    "client_secret",
+    "api_key",
+  ];
+  const text = `select ${tables.map((table) => `(select count(*)::int from ${table}) as ${table}`).join(", ")}`;
+  const [row] = await world.ctx.db.query<Record<string, number>>({ name: "", text, values: [] });
+  return row ?? {};
+}
+
+/** The documented shape of a refusal: envelope, OAuth error, or page. */
+async function checkShape(route: Route, response: Response, label: string): Promise<void> {
+  const type = response.headers.get("content-type") ?? "";
+  const text = await response.text();
+  assert.ok(response.status < 500, `${label} answered ${response.status}: ${text.slice(0, 200)}`);
+  if (response.status < 400) return;
+  assert.match(response.headers.get("x-request-id") ?? "", /^req_/, label);
+  if (type.startsWith("text/html")) return assert.match(text, /req_/, label);
+  const body = JSON.parse(text) as {
+    error?: unknown;
+    error_description?: unknown;
+    success?: unknown;
+  };
+  if (typeof body.error === "string")
+    return assert.equal(typeof body.error_description, "string", label);
+  const { code, reason, message, requestId } = body.error as Record<string, unknown>;
+  assert.equal(body.success, false, label);
+  assert.equal(code, response.status, label);
+  assert.ok(
+    typeof reason === "string" && typeof message === "string" && typeof requestId === "string",
+    label,
+  );
+  assert.ok(route.path !== "/oauth2/token", `${label}: the token endpoint answers OAuth errors`);
+}
+
+test("malformed bodies, queries and paths are refused in the documented shape, and nothing is written", async () => {
+  const routes = await listRoutes();
+  assert.ok(routes.length > 20, "the reference lists the routes");
+  const before = await counts();
+  for (const route of routes) {
+    const withBody = route.method === "POST" || route.method === "PUT";
+    const variants = withBody ? bodies : [{ name: "none", body: "" }];
+    for (const { name, type, body } of variants) {
+      const init = withBody
+        ? {
+            method: route.method,
+            body,
+            headers: type === undefined ? {} : { "content-type": type },
+          }
+        : { method: route.method };
+
+      const response = await ask(fill(route.path, "a".repeat(22)), {
+        redirect: "manual",
+        ...init,
+      });
+      await checkShape(route, response, `${route.method} ${route.path} with ${name}`);
+      if (name === "too large") {
+        // A route that takes forms alone refuses the type before the size.
+        assert.ok([413, 400].includes(response.status), `${route.method} ${route.path}`);
+      }
+    }
+    for (const query of queries) {
+      const response = await ask(fill(route.path, "a".repeat(22)) + query, {
+        method: route.method,
+        redirect: "manual",
+      });
+      await checkShape(route, response, `${route.method} ${route.path}${query.slice(0, 40)}`);
+    }
+    if (!route.path.includes("{")) continue;
+    for (const segment of segments) {
+      const response = await ask(fill(route.path, segment), {
+        method: route.method,
+        redirect: "manual",
+      });
+      await checkShape(route, response, `${route.method} ${route.path} of ${segment.slice(0, 40)}`);
+    }
+  }
+  assert.deepEqual(await counts(), before);
+});
+
+test("a path under another method answers 405 and says which it takes; an unknown path 404; both in the envelope", async () => {
+  for (const route of await listRoutes()) {
+    const response = await ask(fill(route.path, "a".repeat(22)), {
+      method: "PATCH",
+      redirect: "manual",
+    });
+    assert.equal(response.status, 405, route.path);
+    assert.ok(response.headers.get("allow")?.includes(route.method), route.path);
+    await checkShape({ ...route, path: "" }, response, `PATCH ${route.path}`);
+  }
+  for (const path of ["/", "/nothing", "/oauth2", "/api/v1/kyc/qrcode", "/w/l", "/oauth2/token/"]) {
+    const response = await ask(world.baseUrl + path, { redirect: "manual" });
+    assert.equal(response.status, 404, path);
+    const body = (await response.json()) as { error: { reason: string } };
+    assert.equal(body.error.reason, "route_not_found");
+  }
+});
+
+test("odd headers are refused or ignored, never a fault", async () => {
+  const odd: Record<string, string>[] = [
+    { authorization: "Basic" },
+    { authorization: "Basic %%%" },
+    { authorization: `Basic ${Buffer.from("no colon").toString("base64")}` },
+    { authorization: `Basic ${Buffer.from("%zz:%zz").toString("base64")}` },
+    { authorization: `Basic ${Buffer.from("a\0b:c").toString("base64")}` },
+    { authorization: `Bearer ${"x.".repeat(3000)}` },
+    { authorization: "Bearer a.b.c" },
+    { authorization: "DPoP a.b.c", dpop: "x" },
+    { authorization: "Bearer eyJhbGciOiJub25lIn0.e30." },
+    { cookie: "svc_session=%00; svc_login_x=; =; ;;; __proto__=1" },
+    { "x-forwarded-for": "not an address, 1.2.3.4" },
+    { "accept-language": "*;q=2,xx-".repeat(100) },
+    { origin: "null" },
+    { range: "bytes=0-", "if-none-match": "*" },
+  ];
+  for (const headers of odd) {
+    for (const path of [
+      "/userinfo",
+      "/oauth2/auth",
+      "/w/logins",
+      "/api/v1/key",
+      "/.well-known/jwks.json",
+    ]) {
+      const response = await ask(world.baseUrl + path, { headers, redirect: "manual" });
+      await checkShape(
+        { method: "GET", path },
+        response,
+        `${path} ${JSON.stringify(headers).slice(0, 60)}`,
+      );
+    }
+    const response = await ask(`${world.baseUrl}/oauth2/token`, {
+      method: "POST",
+      headers,
+      body: new URLSearchParams({ grant_type: "client_credentials" }),
+    });
+    assert.ok(response.status >= 400 && response.status < 500);
+    await checkShape({ method: "POST", path: "/oauth2/token" }, response, "token");
+  }
+});
+
+test("a wallet that sends a session of another login's shape learns nothing", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const { connection } = scan(page.qr);
+  for (const session of [
+    "",
+    ".",
+    "..",
+    `${page.loginId}..`,
+    `${page.loginId}.1.`,
+    `${page.loginId}.-1.${"A".repeat(22)}`,
+    `${page.loginId}.1e3.${"A".repeat(22)}`,
+  ]) {
+    const response = await ask(`${connection}/claim`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ session, svcID: newIdentity().address, claim: "A".repeat(43) }),
+    });
+    assert.ok(response.status === 400 || response.status === 404, session);
+  }
+});
