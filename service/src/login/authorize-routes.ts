@@ -52,6 +52,8 @@ export async function authorizeRoutes(
 ): Promise<void> {
   await http.register(async (scope: Http) => {
     scope.setErrorHandler((error, request, reply) => showError(ctx, { error, request, reply }));
+    // Forms alone (OpenID Connect Core section 3.1.2.1): a JSON body would get past what a browser's preflight guards.
+    scope.removeContentTypeParser("application/json");
     scope.get(
       "/oauth2/auth",
       {
