@@ -158,6 +158,8 @@ async function usableSession(
     audience: JSON.stringify(request.audience),
   });
   if (session === null || !session.isApproved) return null;
+  // No login is young enough for 0, not even one of this second (OpenID Connect Core section 3.1.2.1: the same as prompt=login).
+  if (request.maxAge === 0) return null;
   if (request.maxAge !== undefined && now - session.authenticatedAt > request.maxAge) return null;
   if (request.acrMinimum !== undefined && !acrAtLeast(session.acr, request.acrMinimum)) return null;
   if (request.expectedUser !== undefined && request.expectedUser !== session.user) return null;
