@@ -9,7 +9,7 @@ import type { FamilyRow } from "./token-store.ts";
 export interface Issue {
   readonly familyId: string;
   readonly family: FamilyRow;
-  /** Of the access token; part of what the family has. */
+  /** Of this answer; part of what the family has. */
   readonly scope: string;
   /** Null when none is given. */
   readonly refreshToken: string | null;
@@ -39,7 +39,7 @@ export function issueTokens(
     now,
     expiresAt,
   });
-  const idToken = family.scope.split(" ").includes("openid")
+  const idToken = scope.split(" ").includes("openid")
     ? signIdToken(ctx, {
         client,
         subject,
