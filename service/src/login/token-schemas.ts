@@ -21,10 +21,11 @@ const clientMembers = {
 export const TokenForm = Type.Object({
   ...clientMembers,
   grant_type: text(200),
-  code: text(512),
+  // Longer than ours are, so that a token of another kind is answered as one that is not good here.
+  code: text(4096),
   redirect_uri: text(2048),
   code_verifier: text(256),
-  refresh_token: text(512),
+  refresh_token: text(4096),
   scope: text(1024),
   audience: repeatable,
   resource: repeatable,
