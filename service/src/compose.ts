@@ -11,7 +11,7 @@ import {
   loginWalletRoutes,
   openLogin,
 } from "./login/index.ts";
-import { createAudit } from "./platform/audit.ts";
+import { auditRetentionSeconds, chainAudit, createAudit, purgeAudit } from "./platform/audit.ts";
 import { openClock } from "./platform/clock.ts";
 import { type Config, parseConfig } from "./platform/config.ts";
 import type { Ctx } from "./platform/context.ts";
@@ -32,7 +32,7 @@ import { migrate } from "./platform/migrate.ts";
 import { openNotifications } from "./platform/notifications.ts";
 import { createOutbound, resolveTxt } from "./platform/outbound.ts";
 import { createRandom } from "./platform/random.ts";
-import { createRateLimiter } from "./platform/rate-limit.ts";
+import { createRateLimiter, purgeRateBuckets } from "./platform/rate-limit.ts";
 import { createSeal } from "./platform/seal.ts";
 import { purgeWalletSessions, walletRoutes } from "./wallets/index.ts";
 
@@ -66,8 +66,10 @@ export async function openDatabase(
   mkdirSync(config.dataDirectory, { recursive: true, mode: 0o711 });
   const directory = join(config.dataDirectory, "postgres");
   const running = options.mayShare ? await findEmbeddedPostgres(directory) : null;
+  const log = createLog({ level: config.logLevel });
+  const tell = (line: string): void => log.warn({ line }, "the embedded database says");
   const server: EmbeddedPostgres | null =
-    running === null ? await startEmbeddedPostgres({ directory, log: () => undefined }) : null;
+    running === null ? await startEmbeddedPostgres({ directory, log: tell }) : null;
   const connection: PoolConfig = { ...(running ?? server?.connection) };
   const db = openDb({ ...connection, connections });
   return {
@@ -167,7 +169,20 @@ export async function compose(config: Config): Promise<Service> {
 }
 
 function platformJobs(ctx: Ctx): Job[] {
+  const day = 86_400;
   return [
+    { name: "audit-chain", everySeconds: 1, run: async () => void (await chainAudit(ctx)) },
+    {
+      name: "audit-retention",
+      everySeconds: day,
+      run: async () =>
+        void (await purgeAudit(ctx, { before: ctx.clock.now() - auditRetentionSeconds })),
+    },
+    {
+      name: "rate-buckets",
+      everySeconds: 3600,
+      run: async () => void (await purgeRateBuckets(ctx)),
+    },
     { name: "domain-proofs", everySeconds: 60, run: async () => void (await recheckDomains(ctx)) },
     {
       name: "wallet-sessions",
