@@ -1,0 +1,81 @@
+/** Why outcomes differ on purpose. Sections are those of decisions.md unless a document is named. */
+export const why = {
+  noImplicit:
+    "No implicit or hybrid grant (section 2, Grants), so no error of theirs belongs in the fragment: a refused request is answered in the query, RFC 6749 section 4.1.2.1.",
+  responseTypeExact:
+    "`code` is the only response type; a list that names it twice is none that RFC 6749 section 3.1.1 defines.",
+  queryOnly:
+    'A code leaves by a 303 with a query alone (section 2, redirect_uri); discovery says `response_modes_supported: ["query"]`.',
+  responseModeCode:
+    "No document gives `unsupported_response_mode` to plain responses; RFC 6749 section 4.1.2.1 has `invalid_request` for a parameter value that is not supported.",
+  scopeNeeded:
+    "No default scope exists, so a request without one fails with `invalid_scope`: RFC 6749 section 3.3.",
+  scopeKnown:
+    "As Ory Hydra answers, whose contract this is (section 2): an unknown scope is `invalid_scope` (RFC 6749 section 4.1.2.1) instead of silently less than was asked.",
+  bounded:
+    "Every parameter has a bound (section 1, Bounds); what is longer is a malformed request.",
+  challengeLength:
+    "The S256 challenge is a SHA-256 in base64url, which has 43 characters: RFC 7636 section 4.2. Any other can never be answered.",
+  selectAccount: "`prompt=select_account` acts as `login` (section 2, Scopes).",
+  maxAgeDecimal:
+    "OpenID Connect Core section 3.1.2.1 wants whole seconds; JavaScript's other spellings of numbers are not.",
+  sessionElse:
+    "Whatever a session may not answer is `login_required` (section 2, Session): the wallet logs in and consents in one step.",
+  sessionNone:
+    "A session never answers for a client of type `none` (section 2, Session): nothing tells that client from a copy.",
+  thumbprint:
+    "RFC 9449 section 10: the value is a SHA-256 thumbprint; one that no key can have is refused now instead of at the token endpoint.",
+  oneAudience:
+    "Several audiences, or one that is not registered, are `invalid_target` (section 2, audience); `audience` and `resource` are one thing.",
+  audienceKnown:
+    "`audience` is no parameter of oidc-provider, which ignores it; here it must be registered (section 2, audience).",
+  pushedAlone:
+    "A request_uri stands for all parameters, and those beside it are not used (RFC 9126 section 4, RFC 9101 section 6.3): without the pushed request there is no redirect_uri to send an error to.",
+  pushedIgnores:
+    "Parameters beside a request_uri are not used, right or wrong (RFC 9101 section 6.3).",
+  pushedOnce:
+    "A request_uri is used once (RFC 9126 section 7.3), by the statement that reads it; oidc-provider counts it as used when the login is over.",
+  pushedNested:
+    "RFC 9126 section 2.1 forbids a pushed request_uri, and `invalid_request` is its word for a request that breaks its rules.",
+  offlineAlias:
+    "`offline` or `offline_access` yields a refresh token (section 2, Scopes); oidc-provider knows the second alone.",
+  offlinePrompt:
+    "The wallet is the consent screen (section 2, Session), so every login has the consent that OpenID Connect Core section 11 asks `prompt` for.",
+  refreshGrace:
+    "Within 10 seconds a repeat of the last refresh token gets the same successor (section 2, Refresh), so a lost answer loses no login.",
+  machineBrowser:
+    "RFC 6749 section 5.2 has `unauthorized_client` for a client that may not use the grant.",
+  machineScope:
+    "Every scope speaks about a user; one that cannot be granted is `invalid_scope` (RFC 6749 section 5.2).",
+  authenticationFailed:
+    "RFC 6749 section 5.2: no or failed client authentication is `invalid_client`, by header always 401 with a challenge.",
+  registeredMethod:
+    "A client authenticates by the one method it is registered for (section 2, Client types).",
+  assertionInvalid: "RFC 7521 section 4.2.1: an assertion that is not valid is `invalid_client`.",
+  assertionAudience:
+    "`aud` is the issuer as one string (section 2, Client types), so no other server can replay the assertion.",
+  assertionTimes:
+    "RFC 7523 section 3 lets the server refuse an `exp` unreasonably far ahead: 5 minutes here, which bounds how long a `jti` is kept. An `iat` that has not come is refused for the same reason.",
+  dpopWindow:
+    "RFC 9449 section 11.1 leaves the window to the server; here it is 60 seconds either way.",
+  dpopReplay:
+    "RFC 9449 section 5: a proof that does not hold is `invalid_dpop_proof`, replayed ones included.",
+  dpopKept:
+    "RFC 9449 section 5 frees refresh tokens of clients with a secret from one key, not from proof: tokens of a bound login never turn into Bearer tokens.",
+  dpopAtResource:
+    "RFC 9449 section 7.1: a resource answers a missing or replayed proof by 401 with the code `invalid_dpop_proof` in its challenge.",
+  noToken:
+    "RFC 6750 section 3.1: a request that carries no token by a method that is supported (never the query) is answered by 401 with a challenge.",
+  userOnly:
+    "RFC 6750 section 3.1: the token is good and lacks the scope; `/userinfo` takes user tokens with `openid` only (section 2, audience).",
+  audienceAndUserinfo:
+    "`audience` and `/userinfo` work together (section 2): a user token with `openid` is accepted whatever its audience.",
+  introspectUnknown:
+    "RFC 7662 section 2.2: what is no access or refresh token is simply not active.",
+  introspectOwn:
+    "Introspection answers only for tokens of the caller or with its audience (section 2, Refresh).",
+  introspectConfidential:
+    "RFC 7662 section 2.1: the caller must be authorized; who has neither secret nor key cannot be.",
+  revokeSilent:
+    "As Ory Hydra answers, whose contract this is (section 2): 200, and nothing is revoked, so nobody learns whether a token of others exists. RFC 7009 section 2.1 would refuse.",
+} as const;
