@@ -2,12 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openContext } from "../compose.ts";
 import { parseConfig } from "../platform/config.ts";
+import type { Db } from "../platform/db.ts";
 import { Problem, type Reason } from "../platform/problems.ts";
 import { openTestDatabase } from "../platform/test-database.ts";
 import {
   addSecret,
   type Client,
   type ClientRecord,
+  type Clients,
   createClient,
   createDomain,
   createOrganization,
@@ -49,6 +51,17 @@ async function find(id: string): Promise<Client> {
   const client = await clients.find(id);
   assert.ok(client);
   return client;
+}
+
+/** A lookup of its own that counts its database calls. */
+async function openCounted(): Promise<Clients & { calls(): number }> {
+  let calls = 0;
+  const query: Db["query"] = async (statement) => {
+    calls += 1;
+    return ctx.db.query(statement);
+  };
+  const lookup = await openClients({ ...ctx, db: { ...ctx.db, query } });
+  return Object.assign(lookup, { calls: () => calls });
 }
 
 /** Resolves when a change made by `work` has reached the caches of this process. */
@@ -128,12 +141,15 @@ await test("a secret is replaced without a gap: two live, a third refused, the o
 });
 
 await test("of many secrets added at once one is made", async () => {
-  const { client } = await create();
-  const results = await Promise.allSettled(
-    Array.from({ length: 5 }, async () => addSecret(ctx, client.id, "cli")),
-  );
-  assert.equal(results.filter((each) => each.status === "fulfilled").length, 1);
-  assert.equal((await getClient(ctx, client.id)).secrets.length, 2);
+  // Several rounds: in the first, opening a connection takes longer than another's whole transaction.
+  for (let round = 0; round < 5; round += 1) {
+    const { client } = await create();
+    const results = await Promise.allSettled(
+      Array.from({ length: 5 }, async () => addSecret(ctx, client.id, "cli")),
+    );
+    assert.equal(results.filter((each) => each.status === "fulfilled").length, 1);
+    assert.equal((await getClient(ctx, client.id)).secrets.length, 2);
+  }
 });
 
 await test("another client's secret cannot be revoked through this one", async () => {
@@ -147,31 +163,32 @@ await test("another client's secret cannot be revoked through this one", async (
 
 await test("a known client costs no database call, and a change is seen at once", async () => {
   const { client } = await create();
-  await find(client.id);
-  const before = ctx.db.callsTotal;
-  for (let times = 0; times < 100; times += 1) await find(client.id);
-  assert.equal(ctx.db.callsTotal, before);
+  await using lookup = await openCounted();
+  for (let times = 0; times < 100; times += 1)
+    assert.equal((await lookup.find(client.id))?.numberMatching, true);
+  assert.equal(lookup.calls(), 1);
   await announced(async () =>
     updateClient(ctx, { clientId: client.id, changes: { numberMatching: false } }, "cli"),
   );
-  assert.equal((await find(client.id)).numberMatching, false);
+  assert.equal((await lookup.find(client.id))?.numberMatching, false);
+  assert.equal(lookup.calls(), 2);
 });
 
 await test("callers that ask for a client at the same time share one database call", async () => {
   const { client } = await create();
-  const before = ctx.db.callsTotal;
-  await Promise.all(Array.from({ length: 50 }, async () => find(client.id)));
-  assert.equal(ctx.db.callsTotal, before + 1);
+  await using lookup = await openCounted();
+  await Promise.all(Array.from({ length: 50 }, async () => lookup.find(client.id)));
+  assert.equal(lookup.calls(), 1);
 });
 
 await test("unknown ids are looked up once, odd ones never", async () => {
-  const before = ctx.db.callsTotal;
+  await using lookup = await openCounted();
   for (let times = 0; times < 10; times += 1)
-    assert.equal(await clients.find("00000000-0000-4000-8000-000000000000"), null);
-  assert.equal(ctx.db.callsTotal, before + 1);
+    assert.equal(await lookup.find("00000000-0000-4000-8000-000000000000"), null);
+  assert.equal(lookup.calls(), 1);
   for (const id of ["", "a b", "'", "\0", "a".repeat(65), "é"])
-    assert.equal(await clients.find(id), null);
-  assert.equal(ctx.db.callsTotal, before + 1);
+    assert.equal(await lookup.find(id), null);
+  assert.equal(lookup.calls(), 1);
 });
 
 await test("a disabled client is unknown from then on and cannot be changed", async () => {
@@ -209,15 +226,14 @@ await test("an update changes what is given and refuses another type", async () 
 
 await test("the last use of a secret is kept to the minute, off the path that uses it", async () => {
   const { client, secret } = await create();
-  await using lookup = await openClients(ctx);
+  const lookup = await openCounted();
   const found = await lookup.find(client.id);
   assert.ok(found);
-  const before = ctx.db.callsTotal;
   for (let times = 0; times < 20; times += 1)
     assert.equal(lookup.verifySecret(found, secret), true);
-  assert.equal(ctx.db.callsTotal, before);
-  assert.equal((await getClient(ctx, client.id)).secrets[0]?.lastUsedAt, null);
+  assert.equal(lookup.calls(), 1);
   await lookup[Symbol.asyncDispose]();
+  assert.equal(lookup.calls(), 2);
   const used = (await getClient(ctx, client.id)).secrets[0]?.lastUsedAt ?? 0;
   assert.ok(Math.abs(used - ctx.clock.now()) < 60);
 });

@@ -76,14 +76,17 @@ await test("the first member is an owner, and the last owner stays", async () =>
 });
 
 await test("two owners who leave at once leave one behind", async () => {
-  const { id: organizationId } = await createOrganization(ctx, { name: "Race" }, "cli");
-  for (const user of [alice, bob])
-    await addMember(ctx, { organizationId, user, role: "owner" }, "cli");
-  const results = await Promise.allSettled(
-    [alice, bob].map(async (user) => removeMember(ctx, { organizationId, user }, "cli")),
-  );
-  assert.deepEqual(results.map((each) => each.status).toSorted(), ["fulfilled", "rejected"]);
-  assert.equal((await listMembers(ctx, organizationId)).length, 1);
+  // Several rounds: in the first, opening the second connection takes longer than the other's whole transaction.
+  for (let round = 0; round < 5; round += 1) {
+    const { id: organizationId } = await createOrganization(ctx, { name: "Race" }, "cli");
+    for (const user of [alice, bob])
+      await addMember(ctx, { organizationId, user, role: "owner" }, "cli");
+    const results = await Promise.allSettled(
+      [alice, bob].map(async (user) => removeMember(ctx, { organizationId, user }, "cli")),
+    );
+    assert.deepEqual(results.map((each) => each.status).toSorted(), ["fulfilled", "rejected"]);
+    assert.equal((await listMembers(ctx, organizationId)).length, 1);
+  }
 });
 
 await test("a member that is none cannot be removed, and odd addresses and roles are refused", async () => {

@@ -4,13 +4,14 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { openTestDatabase } from "../platform/test-database.ts";
 import { runCommandLine, verbs } from "./index.ts";
 
 const main = join(import.meta.dirname, "../main.ts");
 const directory = mkdtempSync(join(tmpdir(), "svc-cli-"));
-after(() => rmSync(directory, { recursive: true, force: true }));
+using cleanup = new DisposableStack();
+cleanup.defer(() => rmSync(directory, { recursive: true, force: true }));
 
 await using database = await openTestDatabase();
 const environment = { DATABASE_URL: database.url, DATA_DIR: directory, PROFILE: "dev" };
@@ -34,17 +35,18 @@ async function svc(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promi
 
 /** The one JSON value that a verb prints. */
 async function json(args: readonly string[]): Promise<Record<string, unknown>> {
-  const { status, out, err } = await svc([...args, "--json"]);
+  const { status, out, err } = await call([...args, "--json"]);
   assert.deepEqual({ status, err }, { status: 0, err: "" });
   return JSON.parse(out) as Record<string, unknown>;
 }
 
-/** The same within this process, for what touches no database. */
-async function help(args: readonly string[]): Promise<Transcript> {
+/** The same within this process: most transcripts need no new one. */
+async function call(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Transcript> {
   const written = { out: "", err: "" };
   const status = await runCommandLine(args, {
     out: (part) => (written.out += part),
     err: (part) => (written.err += part),
+    environment: { ...environment, ...more },
   });
   return { status, ...written };
 }
@@ -53,7 +55,7 @@ const textOf = (record: Record<string, unknown>, name: string): string => String
 
 for (const verb of verbs) {
   void test(`svc ${verb.name} --help says what it does, each option and an example`, async () => {
-    const { status, out, err } = await help([...verb.name.split(" "), "--help"]);
+    const { status, out, err } = await call([...verb.name.split(" "), "--help"]);
     assert.deepEqual({ status, err }, { status: 0, err: "" });
     assert.ok(out.startsWith(verb.summary));
     assert.ok(out.includes(`Example: svc ${verb.example}`));
@@ -64,10 +66,10 @@ for (const verb of verbs) {
 }
 
 void test("svc --help lists every verb, a group its own", async () => {
-  const all = await help(["--help"]);
+  const all = await call(["--help"]);
   assert.equal(all.status, 0);
   for (const verb of verbs) assert.ok(all.out.includes(`  ${verb.name} `));
-  const group = await help(["organization", "member", "--help"]);
+  const group = await call(["organization", "member", "--help"]);
   assert.ok(group.out.includes("organization member add"));
   assert.ok(!group.out.includes("client create"));
 });
@@ -90,7 +92,7 @@ void test("wrong use is one line on standard error and status 2", async () => {
     ],
     [["migrate", "--frob"], null],
   ] as const) {
-    const answer = await help(args);
+    const answer = await call(args);
     assert.equal(answer.status, 2, args.join(" "));
     assert.equal(answer.out, "");
     if (err === null) assert.match(answer.err, /^svc [^\n]+\n$/);
@@ -138,24 +140,19 @@ await test("an organization, its members, a domain, a client and a key are made 
   );
 
   const domainId = textOf(domain, "id");
+  const uris = ["http://localhost:4999/callback", "http://localhost:4001/callback"];
+  const create = ["client", "create", "--domain", domainId, "--name", "Shop"];
+  const more = ["--audience", "https://api.example.com", "--number-matching", "off"];
   const client = await json([
-    ...["client", "create", "--domain", domainId, "--name", "Shop"],
-    ...[
-      "--redirect-uri",
-      "http://localhost:4999/callback",
-      "--redirect-uri",
-      "http://localhost:4001/callback",
-    ],
-    ...["--audience", "https://api.example.com", "--number-matching", "off"],
+    ...create,
+    ...uris.flatMap((uri) => ["--redirect-uri", uri]),
+    ...more,
   ]);
   const { oauth2ClientID, secret, ...settings } = client;
   assert.match(String(secret), /^[A-Za-z0-9_-]{43}$/);
   assert.equal(settings["tokenEndpointAuthMethod"], "client_secret_basic");
   assert.equal(settings["numberMatching"], false);
-  assert.deepEqual(settings["redirectUris"], [
-    "http://localhost:4999/callback",
-    "http://localhost:4001/callback",
-  ]);
+  assert.deepEqual(settings["redirectUris"], uris);
   assert.deepEqual(await json(["client", "show", String(oauth2ClientID)]), {
     oauth2ClientID,
     ...settings,
@@ -163,7 +160,7 @@ await test("an organization, its members, a domain, a client and a key are made 
 
   const key = await json(["api-key", "create", "--domain", domainId, "--name", "backend"]);
   assert.match(textOf(key, "key"), /^svc_live_/);
-  const listed = await svc(["api-key", "list", ...scope, "--json"]);
+  const listed = await call(["api-key", "list", ...scope, "--json"]);
   assert.equal((JSON.parse(listed.out) as unknown[]).length, 1);
   assert.ok(!listed.out.includes(textOf(key, "key")));
   assert.deepEqual(await json(["api-key", "revoke", textOf(key, "id")]), { revoked: key["id"] });
@@ -257,13 +254,13 @@ await test("keys of a private_key_jwt client come from a file, public ones alone
     "--type",
     "private_key_jwt",
   ];
-  const refused = await svc([...create, "--jwks", path]);
+  const refused = await call([...create, "--jwks", path]);
   assert.equal(refused.status, 1);
   assert.match(
     refused.err,
     /^svc client create: Invalid Request: jwks\.keys\[0\] holds private members[^\n]*\n$/,
   );
-  const missing = await svc([...create, "--jwks", join(directory, "nowhere.json")]);
+  const missing = await call([...create, "--jwks", join(directory, "nowhere.json")]);
   assert.equal(missing.status, 2);
 });
 
@@ -273,10 +270,10 @@ await test("the clock moves forward for everyone, in dev alone and never with a 
   assert.ok(Number(moved["now"]) >= before + 3600);
   const organization = await json(["organization", "create", "--name", "Later AG"]);
   assert.ok(Number(organization["createdAt"]) >= before + 3600);
-  const chained = await svc(["clock", "advance", "1"], { CHAIN_RPC_URL: "http://localhost:8545" });
+  const chained = await call(["clock", "advance", "1"], { CHAIN_RPC_URL: "http://localhost:8545" });
   assert.equal(chained.status, 1);
   assert.match(chained.err, /CHAIN_RPC_URL/);
-  const production = await svc(["clock", "advance", "1"], {
+  const production = await call(["clock", "advance", "1"], {
     PROFILE: "production",
     BASE_URL: "https://id.example.com",
     MASTER_KEY: "11".repeat(32),
@@ -286,7 +283,7 @@ await test("the clock moves forward for everyone, in dev alone and never with a 
 });
 
 await test("settings are listed with their values, secrets masked", async () => {
-  const { out } = await svc(["settings", "--json"], { MASTER_KEY: "ab".repeat(32), PORT: "4100" });
+  const { out } = await call(["settings", "--json"], { MASTER_KEY: "ab".repeat(32), PORT: "4100" });
   const rows = JSON.parse(out) as { setting: string; value: unknown }[];
   const valueOf = (name: string): unknown => rows.find((row) => row.setting === name)?.value;
   assert.equal(valueOf("PORT"), 4100);
@@ -297,7 +294,7 @@ await test("settings are listed with their values, secrets masked", async () => 
 });
 
 await test("a setting with a wrong value is named in one line, status 1", async () => {
-  const { status, err } = await svc(["organization", "list"], { PORT: "many" });
+  const { status, err } = await call(["organization", "list"], { PORT: "many" });
   assert.deepEqual(
     { status, err },
     { status: 1, err: "svc organization list: PORT must be a whole number from 0 to 65535\n" },
@@ -306,9 +303,9 @@ await test("a setting with a wrong value is named in one line, status 1", async 
 
 await test("migrate brings an empty database up, and finds nothing to do the second time", async () => {
   await using empty = await openTestDatabase({ migrated: false });
-  const first = await svc(["migrate", "--json"], { DATABASE_URL: empty.url });
+  const first = await call(["migrate", "--json"], { DATABASE_URL: empty.url });
   assert.ok((JSON.parse(first.out) as { applied: string[] }).applied.includes("0002_accounts.sql"));
-  const second = await svc(["migrate", "--json"], { DATABASE_URL: empty.url });
+  const second = await call(["migrate", "--json"], { DATABASE_URL: empty.url });
   assert.deepEqual(JSON.parse(second.out), { applied: [] });
 });
 

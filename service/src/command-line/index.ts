@@ -1,4 +1,4 @@
 export { describeOption, helpOf, spell, usageOf } from "./help.ts";
-export { type Output, runCommandLine } from "./run.ts";
+export { runCommandLine, type Terminal } from "./run.ts";
 export type { Option, Verb } from "./verb.ts";
 export { verbs } from "./verbs.ts";

@@ -38,7 +38,7 @@ function cell(name: string, value: unknown): string {
     return new Date(value * 1000).toISOString().replace(".000", "");
   if (Array.isArray(value))
     return value.length === 0 ? "-" : value.map((each) => cell("", each)).join(", ");
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 function recordOf(value: unknown): Record<string, unknown> {

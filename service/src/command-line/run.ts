@@ -6,10 +6,12 @@ import { forPeople } from "./print.ts";
 import { type Shell, UsageError, type Verb } from "./verb.ts";
 import { verbs } from "./verbs.ts";
 
-/** Where a call of the command line writes to. */
-export interface Output {
+/** What a call of the command line reads and writes besides its arguments. */
+export interface Terminal {
   out(text: string): void;
   err(text: string): void;
+  /** Settings that win over the environment of the process, by variable name. */
+  readonly environment?: NodeJS.ProcessEnv;
 }
 
 /**
@@ -18,24 +20,24 @@ export interface Output {
  * @param args what stands after the name of the program
  * @returns the exit status: 0, 1 for a refusal, 2 for wrong use
  */
-export async function runCommandLine(args: readonly string[], output: Output): Promise<number> {
+export async function runCommandLine(args: readonly string[], terminal: Terminal): Promise<number> {
   const verb = findVerb(args);
-  if (verb === null) return answerWithoutVerb(args, output);
+  if (verb === null) return answerWithoutVerb(args, terminal);
   try {
     const input = parseInput(verb, args.slice(wordsOf(verb).length));
     if (input.flag("help")) {
-      output.out(helpOf(verb));
+      terminal.out(helpOf(verb));
       return 0;
     }
-    const value = await verb.run(openShell(verb, output), input);
+    const value = await verb.run(openShell(verb, terminal), input);
     if (value !== undefined)
-      output.out(input.flag("json") ? `${JSON.stringify(value)}\n` : forPeople(value));
+      terminal.out(input.flag("json") ? `${JSON.stringify(value)}\n` : forPeople(value));
     return 0;
   } catch (error) {
     const message = error instanceof Error ? error.message : "failed";
     const isUsage = error instanceof UsageError;
     const more = isUsage ? `; see svc ${verb.name} --help` : "";
-    output.err(`svc ${verb.name}: ${message.replaceAll(/\s*\n\s*/g, " ")}${more}\n`);
+    terminal.err(`svc ${verb.name}: ${message.replaceAll(/\s*\n\s*/g, " ")}${more}\n`);
     return isUsage ? 2 : 1;
   }
 }
@@ -47,30 +49,33 @@ function findVerb(args: readonly string[]): Verb | null {
 }
 
 /** `svc`, `svc --help`, `svc client --help`: the verbs that begin so; anything else is wrong use. */
-function answerWithoutVerb(args: readonly string[], output: Output): number {
+function answerWithoutVerb(args: readonly string[], terminal: Terminal): number {
   const words = args.filter((arg) => !arg.startsWith("-"));
   const below = verbs.filter((verb) => words.every((word, at) => wordsOf(verb)[at] === word));
   if (below.length > 0 && args.includes("--help")) {
-    output.out(listVerbs(below));
+    terminal.out(listVerbs(below));
     return 0;
   }
   const given = words.join(" ");
-  if (below.length === 0) output.err(`svc: there is no verb "${given}"; see svc --help\n`);
-  else if (given === "") output.err("svc: which verb? see svc --help\n");
-  else output.err(`svc: "${given}" needs one more word; see svc ${given} --help\n`);
+  if (below.length === 0) terminal.err(`svc: there is no verb "${given}"; see svc --help\n`);
+  else if (given === "") terminal.err("svc: which verb? see svc --help\n");
+  else terminal.err(`svc: "${given}" needs one more word; see svc ${given} --help\n`);
   return 2;
 }
 
-function openShell(verb: Verb, output: Output): Shell {
+function openShell(verb: Verb, terminal: Terminal): Shell {
   // The log of a verb would stand between its result and whoever reads it; a running service logs as configured.
-  const config: Config = parseConfig(verb.name === "serve" ? {} : { LOG_LEVEL: "silent" });
+  const config: Config = parseConfig({
+    ...terminal.environment,
+    ...(verb.name === "serve" ? {} : { LOG_LEVEL: "silent" }),
+  });
   return {
     config,
     async withContext(work) {
       await using ctx = await openContext(config);
       return await work(ctx);
     },
-    say: (line) => output.out(`${line}\n`),
+    say: (line) => terminal.out(`${line}\n`),
   };
 }
 
