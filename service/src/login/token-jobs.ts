@@ -1,3 +1,4 @@
+import type { Job } from "../platform/jobs.ts";
 import { deliverLogouts } from "./back-channel.ts";
 import { purgeDeliveries } from "./back-channel-store.ts";
 import { purgeFamilies } from "./family-purge-store.ts";
@@ -6,13 +7,6 @@ import { ensureKeys } from "./signing-keys.ts";
 import type { TokenContext } from "./token-context.ts";
 import { purgeUsedOnce } from "./used-once-store.ts";
 
-/** Work that every process does again and again; harmless when several do it at once. */
-export interface TokenJob {
-  readonly name: string;
-  readonly everySeconds: number;
-  run(): Promise<void>;
-}
-
 const purgeBatch = 5_000;
 /** Revoked families stay for a day, for whoever looks into a reuse. */
 const revokedRetentionSeconds = 86_400;
@@ -20,7 +14,7 @@ const revokedRetentionSeconds = 86_400;
 const logoutRetentionSeconds = 30 * 86_400;
 
 /** The jobs of the token side. */
-export function tokenJobs(ctx: TokenContext, copies: SealedCopies): readonly TokenJob[] {
+export function tokenJobs(ctx: TokenContext, copies: SealedCopies): readonly Job[] {
   return [
     { name: "logout-delivery", everySeconds: 1, run: async () => deliverAll(ctx) },
     { name: "sealed-copies", everySeconds: 2, run: async () => copies.sweep() },

@@ -1,0 +1,282 @@
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { openClients } from "../accounts/index.ts";
+import { createAudit } from "../platform/audit.ts";
+import { parseConfig } from "../platform/config.ts";
+import type { Ctx } from "../platform/context.ts";
+import { openDb } from "../platform/db.ts";
+import { createHttp, type Http } from "../platform/http.ts";
+import { openInstallationKeys } from "../platform/installation-keys.ts";
+import { createLog } from "../platform/log.ts";
+import { createMetrics } from "../platform/metrics.ts";
+import { openNotifications } from "../platform/notifications.ts";
+import { createOutbound, type Outbound } from "../platform/outbound.ts";
+import { createRandom } from "../platform/random.ts";
+import { createRateLimiter } from "../platform/rate-limit.ts";
+import { createSeal } from "../platform/seal.ts";
+import { openTestDatabase, type TestDatabase } from "../platform/test-database.ts";
+import { createSealedCopies, type SealedCopies } from "./sealed-copies.ts";
+import { openSigningKeys } from "./signing-keys.ts";
+import * as store from "./test-login-store.ts";
+import type { TokenContext } from "./token-context.ts";
+import { tokenRoutes } from "./token-routes.ts";
+
+/** Time that stands still until a test moves it; shared by the processes that a test plays. */
+export interface TestClock {
+  now(): number;
+  nowMs(): number;
+  advance(seconds: number): void;
+}
+
+export function createTestClock(): TestClock {
+  let ms = 1_800_000_000_000;
+  return {
+    nowMs: () => ms,
+    now: () => Math.floor(ms / 1000),
+    advance(seconds) {
+      ms += seconds * 1000;
+    },
+  };
+}
+
+/** One process of the token side over a real database. */
+export interface TestLogin extends AsyncDisposable {
+  readonly ctx: TokenContext;
+  readonly clock: TestClock;
+  readonly copies: SealedCopies;
+  readonly http: Http;
+  readonly database: TestDatabase;
+}
+
+export interface TestLoginOptions {
+  /** A second process shares these with the first. */
+  readonly with?: TestLogin;
+  readonly environment?: NodeJS.ProcessEnv;
+  readonly outbound?: Outbound;
+  readonly connections?: number;
+}
+
+const masterKey = "5a".repeat(32);
+
+export async function openTestLogin(options: TestLoginOptions = {}): Promise<TestLogin> {
+  const database = options.with?.database ?? (await openTestDatabase());
+  const clock = options.with?.clock ?? createTestClock();
+  const config = parseConfig({ PORT: "4000", LOG_LEVEL: "silent", ...options.environment });
+  const db = openDb({ ...database.connection, connections: options.connections ?? 4 });
+  const notifications = await openNotifications(db, { onFault: () => undefined });
+  const base = {
+    config,
+    db,
+    clock,
+    notifications,
+    random: createRandom(),
+    seal: createSeal([masterKey]),
+    log: createLog({ level: "silent" }),
+    metrics: createMetrics(),
+    outbound: options.outbound ?? createOutbound({ profile: "dev", ownHosts: [] }),
+    resolveTxt: async () => [],
+    limits: createRateLimiter({ db, clock }, { limitLoopback: true }),
+  };
+  const keys = await openInstallationKeys(base);
+  const withKeys: Ctx = { ...base, keys, audit: createAudit({ ...base, keys }) };
+  const clients = await openClients(withKeys);
+  const ctx = { ...withKeys, clients, signingKeys: await openSigningKeys(withKeys) };
+  const copies = createSealedCopies(ctx);
+  const http = await createHttp(ctx);
+  await tokenRoutes(ctx, http, { copies });
+  await http.ready();
+  return {
+    ctx,
+    clock,
+    copies,
+    http,
+    database,
+    async [Symbol.asyncDispose]() {
+      await http.close();
+      await clients[Symbol.asyncDispose]();
+      await notifications.close();
+      await ctx.outbound.close();
+      await db.close();
+      if (options.with === undefined) await database[Symbol.asyncDispose]();
+    },
+  };
+}
+
+export interface TestClient {
+  readonly id: string;
+  readonly secret: string;
+  /** Value of the `Authorization` header. */
+  readonly basic: string;
+}
+
+export const redirectUri = "https://shop.example/callback";
+
+export async function addClient(
+  login: TestLogin,
+  settings: Partial<store.TestClientRow> = {},
+): Promise<TestClient> {
+  const id = randomUUID();
+  const secret = randomBytes(32).toString("base64url");
+  const method = settings.method ?? "client_secret_basic";
+  await store.insertTestClient(login.ctx.db, {
+    id,
+    method,
+    redirectUris: [redirectUri],
+    audiences: ["https://api.example.com"],
+    postLogoutRedirectUris: ["https://shop.example/bye"],
+    backchannelLogoutUri: null,
+    jwks: null,
+    jwksUri: null,
+    dpopRequired: false,
+    idTokenAlgorithm: "RS256",
+    secretSha256: method.startsWith("client_secret") ? sha256(secret) : null,
+    ...settings,
+  });
+  return { id, secret, basic: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}` };
+}
+
+export interface TestCode {
+  readonly code: string;
+  readonly verifier: string;
+  readonly sessionId: string;
+  /** Value of the session cookie. */
+  readonly sessionSecret: string;
+}
+
+export const user = "0x52908400098527886e0f7030069857d2e4169ee7";
+
+/** A code as the authorization endpoint leaves it behind. */
+export async function addCode(
+  login: TestLogin,
+  client: TestClient,
+  request: Record<string, unknown> & { scope?: string } = {},
+): Promise<TestCode> {
+  const code = randomBytes(32).toString("base64url");
+  const verifier = randomBytes(32).toString("base64url");
+  const sessionSecret = randomBytes(32).toString("base64url");
+  const sessionId = randomUUID();
+  const scope = request.scope ?? "openid offline_access";
+  const now = login.clock.now();
+  await store.insertTestLogin(login.ctx.db, {
+    clientId: client.id,
+    user,
+    sessionId,
+    sessionSecretSha256: sha256(sessionSecret),
+    request: {
+      redirectUri,
+      scope,
+      nonce: "n-1",
+      codeChallenge: sha256(verifier).toString("base64url"),
+      audience: [],
+      responseMode: "query",
+      prompt: [],
+      wantsRefresh: scope.includes("offline"),
+      ...request,
+    },
+    codeSha256: sha256(code),
+    now,
+    codeExpiresAt: now + login.ctx.config.codeLifetimeSeconds,
+  });
+  return { code, verifier, sessionId, sessionSecret };
+}
+
+export function sha256(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly text: string;
+  readonly body: Record<string, unknown>;
+}
+
+/** Sends a form. A list repeats its parameter; undefined leaves it out. */
+export async function post(
+  login: TestLogin,
+  path: string,
+  call: {
+    form?: Record<string, string | readonly string[] | undefined>;
+    headers?: Record<string, string | undefined>;
+  },
+): Promise<Answer> {
+  const pairs = Object.entries(call.form ?? {}).flatMap(([name, value]) =>
+    value === undefined ? [] : [value].flat().map((each) => [name, each] as [string, string]),
+  );
+  const headers = Object.entries(call.headers ?? {}).filter(([, value]) => value !== undefined);
+  const response = await login.http.inject({
+    method: "POST",
+    url: path,
+    headers: {
+      "content-type": "application/x-www-form-urlencoded",
+      ...(Object.fromEntries(headers) as Record<string, string>),
+    },
+    payload: new URLSearchParams(pairs).toString(),
+  });
+  return answerOf(response);
+}
+
+export async function get(
+  login: TestLogin,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  return answerOf(await login.http.inject({ method: "GET", url: path, headers }));
+}
+
+function answerOf(response: {
+  statusCode: number;
+  headers: Readonly<Record<string, unknown>>;
+  body: string;
+}): Answer {
+  const isJson = String(response.headers["content-type"]).startsWith("application/json");
+  const body = isJson ? (JSON.parse(response.body) as Record<string, unknown>) : {};
+  return { status: response.statusCode, headers: response.headers, text: response.body, body };
+}
+
+/** Redeems a code as its client would; `form` and `headers` change the request. */
+export async function redeem(
+  login: TestLogin,
+  client: TestClient,
+  given: TestCode & {
+    form?: Record<string, string | readonly string[] | undefined>;
+    headers?: Record<string, string | undefined>;
+  },
+): Promise<Answer> {
+  const form = {
+    grant_type: "authorization_code",
+    code: given.code,
+    redirect_uri: redirectUri,
+    code_verifier: given.verifier,
+    ...given.form,
+  };
+  return post(login, "/oauth2/token", {
+    form,
+    headers: { authorization: client.basic, ...given.headers },
+  });
+}
+
+export async function refresh(
+  login: TestLogin,
+  client: TestClient,
+  token: unknown,
+): Promise<Answer> {
+  return refreshAs(login, client, { refresh_token: String(token) });
+}
+
+/** A refresh with more parameters than its token. */
+export async function refreshAs(
+  login: TestLogin,
+  client: TestClient,
+  form: Record<string, string>,
+): Promise<Answer> {
+  return post(login, "/oauth2/token", {
+    form: { grant_type: "refresh_token", ...form },
+    headers: { authorization: client.basic },
+  });
+}
+
+/** The claims of a JWT, unverified. */
+export function claimsOf(token: unknown): Record<string, unknown> {
+  const [, claims = ""] = String(token).split(".");
+  return JSON.parse(Buffer.from(claims, "base64url").toString("utf8")) as Record<string, unknown>;
+}
