@@ -1,16 +1,11 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, test } from "node:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
-import { decodeQR } from "qr/decode.js";
+import { violationsOf } from "./axe.ts";
 import { openBrowser } from "./browser.ts";
+import { readCode } from "./camera.ts";
 import { type LoginStub, openLoginStub, waitingView } from "./login-stub.ts";
 
-const axeSource = readFileSync(
-  createRequire(import.meta.url).resolve("axe-core/axe.min.js"),
-  "utf8",
-);
 const identity = "0x52ab…19fe";
 const claimed = { kind: "claimed", digits: "07", identity } as const;
 const phone = {
@@ -51,24 +46,7 @@ const codeOf = async (page: Page): Promise<string> =>
   (await page.locator("[data-qr]").getAttribute("data-qr")) ?? "";
 const stepOf = (code: string): number => Number(/\.(\d+)\./.exec(decodeURIComponent(code))?.[1]);
 
-/** Reads the code from what a camera would see. */
-async function scan(page: Page): Promise<string | undefined> {
-  const image = (await page.locator("[data-qr]").screenshot()).toString("base64");
-  const context = await browser.newContext();
-  try {
-    const canvas = await context.newPage();
-    const [width, height, bytes] = await canvas.evaluate<[number, number, string]>(`(async () => {
-      const image = await createImageBitmap(await (await fetch("data:image/png;base64,${image}")).blob());
-      const painter = new OffscreenCanvas(image.width, image.height).getContext("2d");
-      painter.drawImage(image, 0, 0);
-      const { data } = painter.getImageData(0, 0, image.width, image.height);
-      return [image.width, image.height, new Uint8Array(data.buffer).toBase64()];
-    })()`);
-    return decodeQR({ width, height, data: new Uint8Array(Buffer.from(bytes, "base64")) });
-  } finally {
-    await context.close();
-  }
-}
+const scan = async (page: Page): Promise<string | undefined> => readCode(browser, page);
 
 test("the page draws each step's code by itself, and a camera can read it", async () => {
   await using stub = await openLoginStub();
@@ -318,8 +296,3 @@ test("axe finds nothing in any state, light or dark", async () => {
     assert.deepEqual(await violationsOf(page), []);
   }
 });
-
-async function violationsOf(page: Page): Promise<string[]> {
-  return page.evaluate<string[]>(`${axeSource};
-    axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`);
-}

@@ -1,6 +1,4 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, before, beforeEach, test } from "node:test";
 import { openShop, type Shop } from "@svc/shop";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
@@ -10,12 +8,8 @@ import {
   openFakeIssuer,
   type FakeIssuer,
 } from "../../packages/merchant/test/fake-issuer.ts";
+import { violationsOf } from "./axe.ts";
 import { openBrowser } from "./browser.ts";
-
-const axeSource = readFileSync(
-  createRequire(import.meta.url).resolve("axe-core/axe.min.js"),
-  "utf8",
-);
 
 let browser: Browser & AsyncDisposable;
 let issuer: FakeIssuer;
@@ -82,8 +76,6 @@ for (const [look, options] of Object.entries(looks)) {
 }
 
 async function assertSound(page: Page): Promise<void> {
-  const violations = await page.evaluate<string[]>(`${axeSource};
-    axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`);
-  assert.deepEqual(violations, []);
+  assert.deepEqual(await violationsOf(page), []);
   assert.ok(await page.evaluate("document.documentElement.scrollWidth <= innerWidth"));
 }

@@ -1,0 +1,14 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Page } from "playwright-core";
+
+const source = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/**
+ * What axe-core finds wrong with the page as it is now, as `rule: element`. A context with `bypassCSP` lets axe into
+ * pages whose policy runs no foreign script.
+ */
+export async function violationsOf(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`${source};
+    axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`);
+}

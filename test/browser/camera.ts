@@ -1,0 +1,21 @@
+import type { Browser, Page } from "playwright-core";
+import { decodeQR } from "qr/decode.js";
+
+/** Reads the code on the page from a picture of it, as a camera would. Undefined when there is none to read. */
+export async function readCode(browser: Browser, page: Page): Promise<string | undefined> {
+  const image = (await page.locator("[data-qr]").screenshot()).toString("base64");
+  const context = await browser.newContext();
+  try {
+    const canvas = await context.newPage();
+    const [width, height, bytes] = await canvas.evaluate<[number, number, string]>(`(async () => {
+      const image = await createImageBitmap(await (await fetch("data:image/png;base64,${image}")).blob());
+      const painter = new OffscreenCanvas(image.width, image.height).getContext("2d");
+      painter.drawImage(image, 0, 0);
+      const { data } = painter.getImageData(0, 0, image.width, image.height);
+      return [image.width, image.height, new Uint8Array(data.buffer).toBase64()];
+    })()`);
+    return decodeQR({ width, height, data: new Uint8Array(Buffer.from(bytes, "base64")) });
+  } finally {
+    await context.close();
+  }
+}

@@ -1,0 +1,26 @@
+// The real QR page, read by its stable hooks (decisions section 2, the QR page, rule 9).
+import assert from "node:assert/strict";
+import type { Page } from "playwright-core";
+import { approve, claim, type Claimed, type Identity, scan } from "../raw-wallet.ts";
+
+/** Text of the code that the page shows at this moment. */
+export async function readQr(page: Page): Promise<string> {
+  return (await page.locator("[data-qr]").getAttribute("data-qr")) ?? "";
+}
+
+/** The two digits, as soon as a wallet has claimed the login. */
+export async function readDigits(page: Page): Promise<string> {
+  return page.locator("[data-code]").innerText();
+}
+
+export async function readSameDeviceLink(page: Page): Promise<string> {
+  return (await page.locator("a[data-same-device]").getAttribute("href")) ?? "";
+}
+
+/** What a person with a wallet does before the page: scan, read the number, approve. */
+export async function approveOnPage(page: Page, identity: Identity): Promise<Claimed> {
+  const claimed = await claim(scan(await readQr(page)), identity);
+  const response = await approve(claimed, await readDigits(page));
+  assert.equal(response.status, 200, await response.text());
+  return claimed;
+}
