@@ -195,6 +195,11 @@ test("a public client's refresh token is bound to its key; a confidential client
   );
   const { cnf } = claimsOf(moved.body["access_token"]) as { cnf: { jkt: string } };
   assert.notEqual(cnf.jkt, jkt);
+  // Two keys hold the same token: a repeat by the old one is a reuse.
+  const repeated = await refreshWith(confidential, free.body["refresh_token"], await proofOf());
+  refused(repeated, 400, "invalid_grant");
+  const current = await refreshWith(confidential, moved.body["refresh_token"], await proofOf());
+  refused(current, 400, "invalid_grant");
 });
 
 test("userinfo takes a bound token with its proof alone, in one call, and never as Bearer", async () => {

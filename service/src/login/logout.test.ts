@@ -176,8 +176,7 @@ test("every client of the session that wants to know is told once, by a signed l
   sent.length = 0;
   const { tokens, cookie, sessionId } = await logIn();
   const form = { id_token_hint: String(tokens["id_token"]) };
-  await visit(form, cookie);
-  await visit(form, cookie);
+  for (let time = 0; time < 2; time += 1) assert.equal((await visit(form, cookie)).status, 200);
   await deliverLogouts(login.ctx);
   await deliverLogouts(login.ctx);
   assert.equal(sent.length, 1);
