@@ -141,7 +141,7 @@ async function recheck(ctx: Ctx, domain: ClientDomain, leaseId: string): Promise
     const isFailing = found === null;
     if (before === null || (before.failingSince !== null) === isFailing) return;
     await ctx.audit.record(tx, {
-      actor: "svc",
+      actor: "system",
       action: isFailing ? "client-domain.proof-lost" : "client-domain.proof-found",
       subject: domain.id,
     });

@@ -3,8 +3,13 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
+import { openContext } from "../compose.ts";
+import { chainAudit } from "../platform/audit.ts";
+import { parseConfig } from "../platform/config.ts";
+import { openDb } from "../platform/db.ts";
 import { openTestDatabase } from "../platform/test-database.ts";
 import { runCommandLine, verbs } from "./index.ts";
 
@@ -280,6 +285,88 @@ await test("the clock moves forward for everyone, in dev alone and never with a 
   });
   assert.equal(production.status, 1);
   assert.match(production.err, /profile dev only/);
+});
+
+/** The list that a verb prints. */
+async function list(args: readonly string[]): Promise<Record<string, unknown>[]> {
+  return (await json(args)) as unknown as Record<string, unknown>[];
+}
+
+/** The kid of the RS256 login key with that status. */
+function named(keys: Record<string, unknown>[], status: string): unknown {
+  return keys.find((key) => key["purpose"] === "login-rs256" && key["status"] === status)?.["kid"];
+}
+
+await test("a signing key is replaced by its published successor, and can be revoked", async () => {
+  await json(["key", "rotate", "login-rs256"]);
+  const before = await list(["key", "list"]);
+  await json(["clock", "advance", "1"]);
+  const rotated = await json(["key", "rotate", "login-rs256"]);
+  assert.equal(rotated["current"], named(before, "next"));
+  const after = await list(["key", "list"]);
+  assert.equal(named(after, "current"), rotated["current"]);
+  assert.ok(named(after, "next"));
+  assert.deepEqual(await json(["key", "revoke", String(rotated["current"])]), {
+    revoked: rotated["current"],
+  });
+  assert.equal(named(await list(["key", "list"]), "current"), named(after, "next"));
+  const again = await call(["key", "revoke", String(rotated["current"])]);
+  assert.deepEqual(again, {
+    status: 1,
+    out: "",
+    err: "svc key revoke: no such live signing key\n",
+  });
+  assert.equal((await call(["key", "rotate", "login-hs256"])).status, 2);
+});
+
+await test("after a rewrap the old master key is needed no longer", async () => {
+  await using other = await openTestDatabase();
+  const [older, newer] = ["11".repeat(32), "22".repeat(32)];
+  const on = (masterKey: string): NodeJS.ProcessEnv => ({
+    DATABASE_URL: other.url,
+    MASTER_KEY: masterKey,
+  });
+  assert.equal((await call(["key", "rotate", "wallet-es256"], on(older))).status, 0);
+  assert.equal((await call(["key", "list"], on(newer))).status, 1);
+  const { status, out } = await call(["key", "rewrap", "--json"], on(`${newer},${older}`));
+  assert.equal(status, 0);
+  const done = JSON.parse(out) as { table: string; checked: number; rewrapped: number }[];
+  assert.deepEqual(
+    done.map((each) => each.table),
+    ["installation_key", "signing_key"],
+  );
+  for (const each of done) assert.ok(each.rewrapped > 0 && each.rewrapped === each.checked);
+  assert.equal((await call(["key", "list"], on(newer))).status, 0);
+});
+
+await test("an audit trail that was changed behind the service's back is reported with status 1", async () => {
+  const intact = await json(["audit", "verify"]);
+  assert.equal(intact["isIntact"], true);
+  await using db = openDb({ connectionString: database.url, connections: 1 });
+  await using ctx = await openContext(parseConfig({ ...environment, LOG_LEVEL: "silent" }));
+  await chainAudit(ctx);
+  await db.query({
+    name: "",
+    text: "update audit_entry set actor = 'nobody' where id = 1",
+    values: [],
+  });
+  const changed = await call(["audit", "verify", "--json"]);
+  assert.equal(changed.status, 1);
+  assert.equal(changed.err, "svc audit verify: the audit trail was changed\n");
+  assert.equal((JSON.parse(changed.out) as { isIntact: boolean }).isIntact, false);
+});
+
+await test("serve says when it is ready, and SIGTERM ends it with status 0", async () => {
+  const child = spawn(process.execPath, ["--conditions=source", main, "serve"], {
+    env: { ...process.env, ...environment, PORT: "0", METRICS_PORT: "0", LOG_LEVEL: "silent" },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
+  for await (const line of createInterface({ input: child.stdout })) {
+    assert.match(line, /^ready http:\/\/localhost:\d+$/);
+    child.kill("SIGTERM");
+  }
+  assert.equal(await exit, 0);
 });
 
 await test("settings are listed with their values, secrets masked", async () => {

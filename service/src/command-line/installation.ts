@@ -3,7 +3,7 @@ import { compose, openDatabase } from "../compose.ts";
 import { advanceClock } from "../platform/clock.ts";
 import { type Config, settings } from "../platform/config.ts";
 import { migrate } from "../platform/migrate.ts";
-import { UsageError, type Verb, wholeNumber } from "./verb.ts";
+import { BadNews, UsageError, type Verb, wholeNumber } from "./verb.ts";
 
 /** A century: further than any test needs, and far from what a date can hold. */
 const advanceSecondsMax = 3_153_600_000;
@@ -50,8 +50,9 @@ export const installationVerbs: readonly Verb[] = [
     example: "audit verify",
     run: async (shell) =>
       shell.withContext(async (ctx) => {
-        const result = await ctx.audit.verify();
-        return result;
+        const report = await ctx.audit.verify();
+        if (!report.isIntact) throw new BadNews("the audit trail was changed", report);
+        return report;
       }),
   },
   {

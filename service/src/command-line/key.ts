@@ -1,3 +1,66 @@
-import type { Verb } from "./verb.ts";
+import {
+  keyPurposes,
+  listSigningKeys,
+  revokeSigningKey,
+  rotateSigningKey,
+  signingKeyColumns,
+} from "../login/index.ts";
+import { platformSealedColumns, rewrapAll, type SealedColumn } from "../platform/sealed-columns.ts";
+import { actor, choiceOf, type Verb } from "./verb.ts";
 
-export const keyVerbs: readonly Verb[] = [];
+/** Everything that is sealed under the master key; a slice that seals adds its columns here. */
+const sealedColumns: readonly SealedColumn[] = [...platformSealedColumns, ...signingKeyColumns];
+
+const rewrapBatch = 500;
+
+export const keyVerbs: readonly Verb[] = [
+  {
+    name: "key list",
+    summary: "List the keys that sign tokens.",
+    notes: "`next` ones are published already; what `retired` ones signed may still be good.",
+    example: "key list",
+    run: async (shell) => shell.withContext(listSigningKeys),
+  },
+  {
+    name: "key rotate",
+    summary: "Let the published successor of a signing key take over now.",
+    notes: "It happens by itself when a key's lifetime ends. What the old key signed stays good.",
+    parameters: [{ name: "purpose", description: `One of ${keyPurposes.join(", ")}.` }],
+    example: "key rotate login-rs256",
+    run: async (shell, input) => {
+      const purpose = choiceOf("purpose", input.text("purpose"), keyPurposes);
+      return shell.withContext(async (ctx) => ({
+        purpose,
+        current: await rotateSigningKey(ctx, purpose, actor),
+      }));
+    },
+  },
+  {
+    name: "key revoke",
+    summary: "Revoke a signing key at once: it got into other hands.",
+    notes:
+      "What it signed no longer counts here; others learn it from the key set. Its successor takes over.",
+    parameters: [{ name: "kid", description: "The key, from `key list`." }],
+    example: "key revoke pU6Qm3b1yWkz0aXv",
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        await revokeSigningKey(ctx, input.text("kid"), actor);
+        return { revoked: input.text("kid") };
+      }),
+  },
+  {
+    name: "key rewrap",
+    summary: "Put everything that is sealed under the newest master key.",
+    notes:
+      "List the new key first in MASTER_KEY, the old one after it, and restart every process; rewrap; then remove the old one.",
+    example: "key rewrap",
+    run: async (shell) =>
+      shell.withContext(async (ctx) => {
+        const done = await rewrapAll(ctx, sealedColumns, { batch: rewrapBatch });
+        await ctx.db.transaction(async (tx) =>
+          ctx.audit.record(tx, { actor, action: "master-key.rewrap", subject: "installation" }),
+        );
+        return done;
+      }),
+  },
+];

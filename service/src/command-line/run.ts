@@ -3,7 +3,7 @@ import { type Config, parseConfig } from "../platform/config.ts";
 import { helpOf, listVerbs } from "./help.ts";
 import { parseInput } from "./input.ts";
 import { forPeople } from "./print.ts";
-import { type Shell, UsageError, type Verb } from "./verb.ts";
+import { BadNews, type Shell, UsageError, type Verb } from "./verb.ts";
 import { verbs } from "./verbs.ts";
 
 /** What a call of the command line reads and writes besides its arguments. */
@@ -23,17 +23,18 @@ export interface Terminal {
 export async function runCommandLine(args: readonly string[], terminal: Terminal): Promise<number> {
   const verb = findVerb(args);
   if (verb === null) return answerWithoutVerb(args, terminal);
+  let isJson = false;
+  const print = (value: unknown): void => {
+    if (value !== undefined) terminal.out(isJson ? `${JSON.stringify(value)}\n` : forPeople(value));
+  };
   try {
     const input = parseInput(verb, args.slice(wordsOf(verb).length));
-    if (input.flag("help")) {
-      terminal.out(helpOf(verb));
-      return 0;
-    }
-    const value = await verb.run(openShell(verb, terminal), input);
-    if (value !== undefined)
-      terminal.out(input.flag("json") ? `${JSON.stringify(value)}\n` : forPeople(value));
+    isJson = input.flag("json");
+    if (input.flag("help")) terminal.out(helpOf(verb));
+    else print(await verb.run(openShell(verb, terminal), input));
     return 0;
   } catch (error) {
+    if (error instanceof BadNews) print(error.value);
     const message = error instanceof Error ? error.message : "failed";
     const isUsage = error instanceof UsageError;
     const more = isUsage ? `; see svc ${verb.name} --help` : "";

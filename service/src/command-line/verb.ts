@@ -52,6 +52,16 @@ export interface Input {
   flag(name: string): boolean;
 }
 
+/** What the verb found is bad news: the value is printed like any result, the message is the refusal, the status is 1. */
+export class BadNews extends Error {
+  readonly value: unknown;
+
+  constructor(message: string, value: unknown) {
+    super(message);
+    this.value = value;
+  }
+}
+
 /** The command line was used wrongly; it ends with status 2. */
 export class UsageError extends Error {}
 

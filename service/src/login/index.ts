@@ -18,6 +18,15 @@ import { tokenRoutes } from "./token-routes.ts";
 import { loginWalletRoutes } from "./wallet-routes.ts";
 
 export { endLogin, listLogins, loginWalletRoutes };
+export {
+  type KeyPurpose,
+  keyPurposes,
+  listSigningKeys,
+  revokeSigningKey,
+  rotateSigningKey,
+  type SigningKeyRecord,
+} from "./manage-signing-keys.ts";
+export { signingKeyColumns } from "./signing-keys.ts";
 
 /** The login slice of one process. */
 export type Login = BaseContext & { readonly copies: SealedCopies };

@@ -13,6 +13,7 @@ const table = {
   rate_limited: [429, "too many requests; wait as long as Retry-After says"],
   unavailable: [503, "the service cannot answer now; try again"],
   internal: [500, "something failed here; quote the request id"],
+  key_not_found: [404, "no such live signing key"],
   // Accounts
   organization_not_found: [404, "no such organization"],
   member_not_found: [404, "no such member"],
