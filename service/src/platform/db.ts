@@ -21,7 +21,7 @@ export interface Queryable {
 }
 
 export interface Db extends Queryable, AsyncDisposable {
-  /** Runs `work` in one transaction (read committed); rolls back when it throws. */
+  /** Runs `work` in one transaction (read committed); rolls back, and throws, when it throws or hid a failed statement. */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>;
   /** Statements sent so far, transaction brackets included; tests count calls per operation with it. */
   readonly callsTotal: number;
@@ -86,9 +86,15 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
     });
     return result.rows;
   };
-  const bracket = async (client: PoolClient, text: string): Promise<void> => {
+  const bracket = async (
+    client: PoolClient,
+    text: "begin" | "commit" | "rollback",
+  ): Promise<void> => {
     callsTotal += 1;
-    await client.query(text);
+    const { command } = await client.query(text);
+    // PostgreSQL answers the commit of a failed transaction by rolling back, without an error.
+    if (text === "commit" && command !== "COMMIT")
+      throw new Error("the transaction was rolled back: a statement in it had failed");
   };
   const close = async (): Promise<void> => pool.end();
   return {
@@ -96,17 +102,21 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
     async transaction(work) {
       const client = await pool.connect();
       let broken: Error | undefined;
+      const onBroken = (fault: unknown): void => {
+        broken = fault instanceof Error ? fault : new Error("the connection broke");
+      };
+      // A connection may break while no statement is under way; unheard, that would end the process.
+      client.on("error", onBroken);
       try {
         await bracket(client, "begin");
         const result = await work({ query: async (statement) => run(client, statement) });
         await bracket(client, "commit");
         return result;
       } catch (error) {
-        await bracket(client, "rollback").catch((fault: unknown) => {
-          broken = fault instanceof Error ? fault : new Error("rollback failed");
-        });
+        await bracket(client, "rollback").catch(onBroken);
         throw error;
       } finally {
+        if (broken === undefined) client.off("error", onBroken);
         client.release(broken);
       }
     },

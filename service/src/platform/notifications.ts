@@ -16,6 +16,7 @@ export interface Notifications extends AsyncDisposable {
 }
 
 const reconnectMs = 1000;
+const connectWithinMs = 10_000;
 
 type Handlers = Map<string, Set<NotificationHandler>>;
 
@@ -45,7 +46,11 @@ export async function openNotifications(
   let isClosed = false;
 
   const connect = async (): Promise<void> => {
-    const next = new Client({ ...db.connectionString, keepAlive: true });
+    const next = new Client({
+      ...db.connectionString,
+      keepAlive: true,
+      connectionTimeoutMillis: connectWithinMs,
+    });
     next.on("error", options.onFault);
     next.on("notification", (message) => {
       dispatch(
@@ -54,8 +59,12 @@ export async function openNotifications(
         options.onFault,
       );
     });
-    next.on("end", reconnectLater);
+    next.on("end", () => {
+      // A failed attempt may end after the next one succeeded.
+      if (client === next || client === null) reconnectLater();
+    });
     await next.connect();
+    if (isClosed) return next.end();
     client = next;
     for (const channel of handlers.keys()) await listen(next, channel);
   };
@@ -80,7 +89,12 @@ export async function openNotifications(
     await client?.end();
   };
 
-  await connect();
+  try {
+    await connect();
+  } catch (error) {
+    await close();
+    throw error;
+  }
   return {
     async subscribe(channel, handler) {
       const known = handlers.get(channel) ?? new Set();

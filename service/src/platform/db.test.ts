@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { after, beforeEach, test } from "node:test";
+import { type Db, openDb, sql, sqlState, type Queryable } from "./db.ts";
+import { openTestDatabase } from "./test-database.ts";
+
+const database = await openTestDatabase({ migrated: false });
+const open = (connections: number): Db => openDb({ ...database.connection, connections });
+const db = open(4);
+await db.query(sql`create table note (id int primary key, text text not null)`);
+after(async () => {
+  await db.close();
+  await database[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  await db.query(sql`truncate note`);
+});
+
+const insert = async (tx: Queryable, id: number, text: string): Promise<unknown> =>
+  tx.query(sql`insert into note values (${id}, ${text})`);
+
+const listNotes = async (): Promise<number[]> =>
+  (await db.query<{ id: number }>(sql`select id from note order by id`)).map((row) => row.id);
+
+test("a statement is prepared once per connection, whatever its values", async () => {
+  await using single = open(1);
+  const find = async (id: number): Promise<unknown> =>
+    single.query(sql`select text from note where id = ${id}`);
+  for (let id = 0; id < 5; id += 1) await find(id);
+  const rows = await single.query<{ statement: string }>(
+    sql`select statement from pg_prepared_statements where statement like 'select text%'`,
+  );
+  assert.deepEqual(
+    rows.map((row) => row.statement),
+    ["select text from note where id = $1"],
+  );
+});
+
+test("a value is never part of the statement", async () => {
+  const hostile = "x'); drop table note; --";
+  await insert(db, 1, hostile);
+  assert.deepEqual(await db.query(sql`select text from note`), [{ text: hostile }]);
+  assert.ok(!sql`select ${hostile}`.text.includes(hostile));
+});
+
+test("statements of one place share a name, others have their own", () => {
+  const [one, two] = [1, 2].map((value) => sql`select ${value}`.name);
+  assert.equal(one, two);
+  assert.notEqual(one, sql`select ${1} as one`.name);
+});
+
+test("integers of 8 bytes come as numbers", async () => {
+  assert.deepEqual(await db.query(sql`select 1700000000000::bigint as n, null::bigint as none`), [
+    { n: 1_700_000_000_000, none: null },
+  ]);
+});
+
+test("a transaction commits what its work did, and returns what it returned", async () => {
+  const result = await db.transaction(async (tx) => {
+    await insert(tx, 1, "a");
+    await insert(tx, 2, "b");
+    return "done";
+  });
+  assert.equal(result, "done");
+  assert.deepEqual(await listNotes(), [1, 2]);
+});
+
+test("a transaction whose work throws changes nothing", async () => {
+  const failing = db.transaction(async (tx) => {
+    await insert(tx, 1, "a");
+    throw new Error("no");
+  });
+  await assert.rejects(failing, /^Error: no$/);
+  assert.deepEqual(await listNotes(), []);
+});
+
+test("a transaction that hides a failed statement is not reported as committed", async () => {
+  const hiding = db.transaction(async (tx) => {
+    await insert(tx, 1, "a");
+    await insert(tx, 1, "again").catch(() => undefined);
+    return "done";
+  });
+  await assert.rejects(hiding, /rolled back/);
+  assert.deepEqual(await listNotes(), []);
+});
+
+test("a connection that dies inside a transaction fails that transaction alone", async () => {
+  await using single = open(1);
+  const dying = single.transaction(async (tx) => {
+    await insert(tx, 1, "a");
+    const [row] = await tx.query<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+    // No statement is under way when the connection breaks.
+    await db.query(sql`select pg_terminate_backend(${row?.pid}, 5000)`);
+    await insert(tx, 2, "b");
+  });
+  await assert.rejects(dying);
+  assert.deepEqual(await listNotes(), []);
+  await insert(single, 3, "c");
+  assert.deepEqual(await listNotes(), [3]);
+});
+
+test("an idle connection that dies is replaced", async () => {
+  await using single = open(1);
+  const [row] = await single.query<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+  await db.query(sql`select pg_terminate_backend(${row?.pid}, 5000)`);
+  const next = single.query(sql`select 1 as one`);
+  assert.deepEqual(await next.catch(async () => single.query(sql`select 1 as one`)), [{ one: 1 }]);
+});
+
+test("calls are counted, the brackets of a transaction included", async () => {
+  await using counted = open(1);
+  await counted.query(sql`select 1`);
+  assert.equal(counted.callsTotal, 1);
+  await counted.transaction(async (tx) => insert(tx, 1, "a"));
+  assert.equal(counted.callsTotal, 4);
+  await assert.rejects(counted.transaction(async (tx) => insert(tx, 1, "a")));
+  assert.equal(counted.callsTotal, 7);
+});
+
+test("a failed statement carries its SQLSTATE", async () => {
+  await insert(db, 1, "a");
+  const failed = await insert(db, 1, "b").catch((error: unknown) => error);
+  assert.equal(sqlState(failed), "23505");
+  assert.equal(sqlState(new Error("other")), null);
+});
+
+test("every statement ends after 30 s at the latest", async () => {
+  const rows = await db.query(sql`select current_setting('statement_timeout') as timeout`);
+  assert.deepEqual(rows, [{ timeout: "30s" }]);
+});

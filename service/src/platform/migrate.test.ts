@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openDb, sql } from "./db.ts";
+import { listMigrations, migrate } from "./migrate.ts";
+import { openTestDatabase } from "./test-database.ts";
+
+test("migrations are numbered from 1 without a gap", () => {
+  const known = listMigrations();
+  assert.deepEqual(
+    known.map((each) => each.number),
+    known.map((_, at) => at + 1),
+  );
+  for (const each of known) assert.match(each.name, /^\d{4}_[a-z_]+\.sql$/);
+});
+
+test("processes that start together on an empty database migrate it once", async () => {
+  await using database = await openTestDatabase({ migrated: false });
+  await using stack = new AsyncDisposableStack();
+  const dbs = Array.from({ length: 4 }, () =>
+    stack.use(openDb({ ...database.connection, connections: 2 })),
+  );
+  const ran = await Promise.all(dbs.map(migrate));
+  const names = listMigrations().map((each) => each.name);
+  assert.deepEqual(
+    ran.filter((each) => each.length > 0),
+    [names],
+  );
+  assert.deepEqual(
+    await dbs[0]?.query(sql`select name from migration order by number`),
+    names.map((name) => ({ name })),
+  );
+});
+
+test("a migrated database is left alone", async () => {
+  await using database = await openTestDatabase();
+  await using db = openDb({ ...database.connection, connections: 1 });
+  assert.deepEqual(await migrate(db), []);
+});
+
+test("a file that was changed after it ran is refused by name", async () => {
+  await using database = await openTestDatabase();
+  await using db = openDb({ ...database.connection, connections: 1 });
+  await db.query(sql`update migration set sha256 = 'other' where number = 1`);
+  await assert.rejects(migrate(db), /^Error: 0001_platform\.sql was changed after it ran/);
+});
+
+test("a database that is ahead of the code is refused", async () => {
+  await using database = await openTestDatabase();
+  await using db = openDb({ ...database.connection, connections: 1 });
+  await db.query(
+    sql`insert into migration (number, name, sha256) values (9999, '9999_future.sql', 'x')`,
+  );
+  await assert.rejects(migrate(db), /holds migration 9999, which this version does not know/);
+});
+
+test("a migration that fails leaves nothing behind", async () => {
+  await using database = await openTestDatabase({ migrated: false });
+  await using db = openDb({ ...database.connection, connections: 1 });
+  // The last table that the first migration makes is there already.
+  await db.query(sql`create table rate_bucket (name text)`);
+  await assert.rejects(migrate(db), /already exists/);
+  assert.deepEqual(
+    await db.query(sql`select tablename from pg_tables where schemaname = 'public'`),
+    [{ tablename: "rate_bucket" }],
+  );
+});

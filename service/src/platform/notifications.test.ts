@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { openDb, sql } from "./db.ts";
+import { openNotifications, type Notifications } from "./notifications.ts";
+import { openTestDatabase } from "./test-database.ts";
+
+const database = await openTestDatabase();
+const db = openDb({ ...database.connection, connections: 2 });
+after(async () => {
+  await db.close();
+  await database[Symbol.asyncDispose]();
+});
+
+const notify = async (channel: string, payload: string): Promise<unknown> =>
+  db.query(sql`select pg_notify(${channel}, ${payload})`);
+
+interface Inbox {
+  readonly handler: (payload: string) => void;
+  /** The next payload, in the order of arrival. */
+  next(): Promise<string>;
+}
+
+function openInbox(): Inbox {
+  const kept: string[] = [];
+  const waiting: ((payload: string) => void)[] = [];
+  return {
+    handler(payload) {
+      const resolve = waiting.shift();
+      if (resolve === undefined) kept.push(payload);
+      else resolve(payload);
+    },
+    async next() {
+      const first = kept.shift();
+      if (first !== undefined) return first;
+      return new Promise((resolve) => void waiting.push(resolve));
+    },
+  };
+}
+
+async function open(faults: unknown[] = []): Promise<Notifications> {
+  return openNotifications(db, { onFault: (error) => faults.push(error) });
+}
+
+/** Ends the listening connections of this database as a restart would. */
+async function breakListeners(): Promise<void> {
+  await db.query(sql`
+    select pg_terminate_backend(pid, 5000) from pg_stat_activity
+    where datname = current_database() and query like 'listen %'`);
+}
+
+test("a notification reaches every subscriber of its channel with its payload", async () => {
+  await using notifications = await open();
+  const [one, two, other] = [openInbox(), openInbox(), openInbox()];
+  await notifications.subscribe("login", one.handler);
+  await notifications.subscribe("login", two.handler);
+  await notifications.subscribe("other", other.handler);
+  await notify("login", "id 1");
+  await notify("other", "id 2");
+  assert.deepEqual(await Promise.all([one.next(), two.next(), other.next()]), [
+    "id 1",
+    "id 1",
+    "id 2",
+  ]);
+});
+
+test("a subscription that ended hears nothing more", async () => {
+  await using notifications = await open();
+  const [ended, kept] = [openInbox(), openInbox()];
+  const unsubscribe = await notifications.subscribe("login", ended.handler);
+  await notifications.subscribe("login", kept.handler);
+  unsubscribe();
+  await notify("login", "id 1");
+  assert.equal(await kept.next(), "id 1");
+  ended.handler("nothing came before this");
+  assert.equal(await ended.next(), "nothing came before this");
+});
+
+test("a handler that fails is reported and hinders no other", async () => {
+  const faults: unknown[] = [];
+  await using notifications = await open(faults);
+  const inbox = openInbox();
+  await notifications.subscribe("login", () => {
+    throw new Error("handler");
+  });
+  await notifications.subscribe("login", async () => Promise.reject(new Error("later")));
+  await notifications.subscribe("login", inbox.handler);
+  await notify("login", "id 1");
+  assert.equal(await inbox.next(), "id 1");
+  await notify("login", "id 2");
+  assert.equal(await inbox.next(), "id 2");
+  assert.ok(faults.length >= 2);
+});
+
+test("after a lost connection every handler hears of the gap, and then of what follows", async () => {
+  const faults: unknown[] = [];
+  await using notifications = await open(faults);
+  const [login, clock] = [openInbox(), openInbox()];
+  await notifications.subscribe("login", login.handler);
+  await notifications.subscribe("clock", clock.handler);
+  await breakListeners();
+  await notify("login", "lost");
+  assert.deepEqual(await Promise.all([login.next(), clock.next()]), ["", ""]);
+  await notify("login", "id 1");
+  assert.equal(await login.next(), "id 1");
+  assert.ok(faults.length > 0);
+});
+
+test("who subscribes while the connection is lost hears of what follows", async () => {
+  await using notifications = await open();
+  const [before, during] = [openInbox(), openInbox()];
+  await notifications.subscribe("login", before.handler);
+  await breakListeners();
+  await notifications.subscribe("during", during.handler).catch(async () =>
+    // The connection was just breaking: the caller is told, and tries again.
+    notifications.subscribe("during", during.handler),
+  );
+  assert.equal(await before.next(), "");
+  await notify("during", "id 1");
+  const heard = await during.next();
+  assert.equal(heard === "" ? await during.next() : heard, "id 1");
+});
+
+test("a database that cannot be reached at the start is told, and not tried again", async () => {
+  const faults: unknown[] = [];
+  await using gone = openDb({ ...database.connection, database: "absent", connections: 1 });
+  const opening = openNotifications(gone, { onFault: (error) => faults.push(error) });
+  await assert.rejects(opening, /absent/);
+  const timers = process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
+  await assert.rejects(openNotifications(gone, { onFault: () => undefined }), /absent/);
+  const timersAfter = process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
+  assert.equal(timersAfter, timers);
+});
+
+test("closing while the connection is lost leaves no connection behind", async () => {
+  const notifications = await open();
+  await notifications.subscribe("login", () => undefined);
+  await breakListeners();
+  await notifications.close();
+  const [row] = await db.query<{ count: number }>(sql`
+    select count(*) as count from pg_stat_activity
+    where datname = current_database() and query like 'listen %'`);
+  assert.equal(row?.count, 0);
+});
