@@ -1,9 +1,6 @@
-import { type JwtKey, isSignedWith, signJwt } from "./jwt.ts";
+import { accessTokenTyp, isSignedWith, type JwtKey, signJwt } from "./jwt.ts";
 import { bytesOfFamilyId, familyIdOfBytes } from "./family-id.ts";
 import type { TokenContext } from "./token-context.ts";
-
-/** `typ` of access tokens (RFC 9068 section 2.1): an id token can never pass for one, nor the reverse. */
-export const accessTokenTyp = "at+jwt";
 
 /** The claims of an access token (RFC 9068 section 2.2, decisions section 2). */
 export interface AccessTokenClaims {

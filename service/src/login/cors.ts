@@ -41,7 +41,7 @@ export function createRegisteredOrigins(ctx: TokenContext): RegisteredOrigins {
 }
 
 /** Whether the client has a redirect URI on this origin. */
-export function hasOrigin(client: Client, origin: string): boolean {
+function hasOrigin(client: Client, origin: string): boolean {
   return client.redirectUris.some(
     (uri) => /^https?:/.test(uri) && URL.parse(uri)?.origin === origin,
   );

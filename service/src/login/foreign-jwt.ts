@@ -39,7 +39,7 @@ export function isForeignAlgorithm(value: unknown): value is ForeignAlgorithm {
 }
 
 /** Whether a key is of the kind and size that its algorithm demands. */
-export function fits(key: KeyObject, algorithm: ForeignAlgorithm): boolean {
+function fits(key: KeyObject, algorithm: ForeignAlgorithm): boolean {
   const { modulusLength = 0, publicExponent = 0n, namedCurve } = key.asymmetricKeyDetails ?? {};
   if (algorithm === "ES256") return key.asymmetricKeyType === "ec" && namedCurve === "prime256v1";
   return (

@@ -1,6 +1,6 @@
 import { addressOfSubject, type Address } from "@svc/protocol";
 import { readOwnJwt } from "./access-token.ts";
-import { idTokenTyp } from "./id-token.ts";
+import { idTokenTyp } from "./jwt.ts";
 import type { TokenContext } from "./token-context.ts";
 
 /** What a genuine id token says about its login, whether or not it has expired. */

@@ -1,9 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Client } from "../accounts/index.ts";
-import { signJwt } from "./jwt.ts";
+import { idTokenTyp, signJwt } from "./jwt.ts";
 import type { TokenContext } from "./token-context.ts";
-
-export const idTokenTyp = "JWT";
 
 /** How the user proved itself (RFC 8176): by possession of the key in its wallet. */
 const authenticationMethods = ["pop"] as const;

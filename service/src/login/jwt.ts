@@ -1,5 +1,9 @@
 import { type KeyObject, sign, verify } from "node:crypto";
 
+/** `typ` of access tokens (RFC 9068 section 2.1) and of id tokens: one can never pass for the other. */
+export const accessTokenTyp = "at+jwt";
+export const idTokenTyp = "JWT";
+
 /** What signs: a private key and everything about it that goes into a header. */
 export interface JwtKey {
   readonly kid: string;

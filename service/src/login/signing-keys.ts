@@ -7,7 +7,7 @@ import {
 import { promisify } from "node:util";
 import type { Ctx } from "../platform/context.ts";
 import type { Place } from "../platform/seal.ts";
-import { headerSegment } from "./jwt.ts";
+import { accessTokenTyp, headerSegment, idTokenTyp } from "./jwt.ts";
 import {
   algorithmOf,
   currentOf,
@@ -187,8 +187,10 @@ function openKey(ctx: KeyContext, row: store.SigningKeyRow): SigningKey {
 function indexByHeader(keys: readonly SigningKey[]): ReadonlyMap<string, SigningKey> {
   const entries = keys.flatMap((key): [string, SigningKey][] => {
     if (keySetOf(key.purpose) !== "login") return [];
-    const idToken: [string, SigningKey] = [headerSegment(key, "JWT"), key];
-    return key.algorithm === "RS256" ? [idToken, [headerSegment(key, "at+jwt"), key]] : [idToken];
+    const idToken: [string, SigningKey] = [headerSegment(key, idTokenTyp), key];
+    return key.algorithm === "RS256"
+      ? [idToken, [headerSegment(key, accessTokenTyp), key]]
+      : [idToken];
   });
   return new Map(entries);
 }
