@@ -151,11 +151,18 @@ function pageRoutes(ctx: LoginContext, scope: Http): void {
   );
 }
 
-/** A form of another site must not act here, whatever the browser makes of SameSite. */
+/**
+ * A form of another site must not act here, whatever the browser makes of SameSite. The pages send no referrer, so their
+ * own forms come with `Origin: null` (Fetch, "append a request Origin header"): what browsers say in `Sec-Fetch-Site`
+ * counts first.
+ */
 function refuseForeignOrigin(ctx: LoginContext, request: FastifyRequest): void {
-  const { origin } = request.headers;
-  if (origin !== undefined && origin !== ctx.config.baseUrl)
-    throw new Problem("forbidden", { message: "this form belongs to the login page" });
+  const { origin, "sec-fetch-site": site } = request.headers;
+  const isOurs =
+    site === undefined
+      ? origin === undefined || origin === ctx.config.baseUrl
+      : site === "same-origin";
+  if (!isOurs) throw new Problem("forbidden", { message: "this form belongs to the login page" });
 }
 
 function formRoutes(ctx: LoginContext, scope: Http): void {
