@@ -1,7 +1,7 @@
 // `npm test`: the checks of the house, then every test file, on one PostgreSQL that lives as long as this run.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { globSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, globSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../service/src/platform/embedded-postgres.ts";
@@ -28,6 +28,8 @@ async function run(
 
 async function runTests(): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), "svc-test-"));
+  // As root the server runs as another user; where that one cannot pass, its data would stay behind elsewhere.
+  chmodSync(directory, 0o711);
   try {
     // What a test acknowledged does not have to survive a power cut; tests of durability start their own server.
     const settings = {
