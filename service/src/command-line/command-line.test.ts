@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -15,6 +15,8 @@ import { runCommandLine, verbs } from "./index.ts";
 
 const main = join(import.meta.dirname, "../main.ts");
 const directory = mkdtempSync(join(tmpdir(), "svc-cli-"));
+// As root the embedded database runs as another user, who has to pass through here.
+chmodSync(directory, 0o711);
 using cleanup = new DisposableStack();
 cleanup.defer(() => rmSync(directory, { recursive: true, force: true }));
 
@@ -397,7 +399,7 @@ await test("migrate brings an empty database up, and finds nothing to do the sec
 });
 
 await test("without DATABASE_URL and without a service the embedded database runs for the verb", async () => {
-  const data = mkdtempSync(join(directory, "data-"));
+  const data = join(directory, "data");
   const own = { DATABASE_URL: "", DATA_DIR: data };
   const made = await svc(["organization", "create", "--name", "Embedded AG", "--json"], own);
   assert.deepEqual([made.status, made.err], [0, ""]);

@@ -12,7 +12,7 @@ export interface Option {
 }
 
 /** A value that stands without a name, in order after the verb. */
-export interface Parameter {
+interface Parameter {
   readonly name: string;
   readonly description: string;
 }

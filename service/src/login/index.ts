@@ -18,14 +18,8 @@ import { tokenRoutes } from "./token-routes.ts";
 import { loginWalletRoutes } from "./wallet-routes.ts";
 
 export { endLogin, listLogins, loginWalletRoutes };
-export {
-  type KeyPurpose,
-  keyPurposes,
-  listSigningKeys,
-  revokeSigningKey,
-  rotateSigningKey,
-  type SigningKeyRecord,
-} from "./manage-signing-keys.ts";
+export { listSigningKeys, revokeSigningKey, rotateSigningKey } from "./manage-signing-keys.ts";
+export { keyPurposes } from "./signing-key.ts";
 export { signingKeyColumns } from "./signing-keys.ts";
 
 /** The login slice of one process. */

@@ -1,11 +1,11 @@
 import type { Ctx } from "../platform/context.ts";
 import { Problem } from "../platform/problems.ts";
-import { currentOf, type KeyPurpose, keyPurposes } from "./signing-key.ts";
+import { currentOf, type KeyPurpose } from "./signing-key.ts";
 import * as store from "./signing-key-store.ts";
 import { ensureKeys } from "./signing-keys.ts";
 
 /** A signing key as operators see it. */
-export interface SigningKeyRecord {
+interface SigningKeyRecord {
   readonly kid: string;
   readonly purpose: KeyPurpose;
   /** `next` is published already and signs from `startsAt`; what a `retired` one signed may still be good. */
@@ -13,9 +13,6 @@ export interface SigningKeyRecord {
   readonly createdAt: number;
   readonly startsAt: number;
 }
-
-export { keyPurposes };
-export type { KeyPurpose };
 
 /** Every signing key that was not revoked, by purpose and start. */
 export async function listSigningKeys(ctx: Ctx): Promise<SigningKeyRecord[]> {
