@@ -4,7 +4,7 @@ import type { Queryable } from "./db.ts";
 import { equalBytes } from "./mac.ts";
 
 /** What somebody did to the trail. `position` counts the links from 1; `entryId` is null where no entry is concerned. */
-export interface AuditFault {
+interface AuditFault {
   readonly kind:
     | "entry_edited"
     | "entry_deleted"

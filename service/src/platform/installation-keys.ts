@@ -4,7 +4,7 @@ import { mac } from "./mac.ts";
 import * as store from "./installation-key-store.ts";
 
 /** What the keys of an installation are for, one key each, so that a value made for one purpose is void for another. */
-export const installationKeyNames = [
+const installationKeyNames = [
   "login-code",
   "browser-cookie",
   "refresh-token",
@@ -14,7 +14,7 @@ export const installationKeyNames = [
   "session",
 ] as const;
 
-export type InstallationKeyName = (typeof installationKeyNames)[number];
+type InstallationKeyName = (typeof installationKeyNames)[number];
 
 /** The HMAC keys of this installation: 256 random bits each, the same in every process, kept sealed in the database. */
 export interface InstallationKeys {
