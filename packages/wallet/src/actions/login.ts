@@ -1,0 +1,182 @@
+import {
+  loginDigest,
+  returnTypeOf,
+  shortAddress,
+  zeroHash,
+  type LoginLink,
+  type LoginMessage,
+  type LoginResult,
+  type RequestObject,
+} from "@svc/protocol";
+import { claimLogin, needsNumber, type BrokerLogin, type ClaimedLogin } from "../claim.ts";
+import type { Concern } from "../concern.ts";
+import type { WalletContext } from "../context.ts";
+import { signDecline } from "../decline.ts";
+import { WalletRefusal } from "../refusal.ts";
+import type {
+  ActionHandler,
+  Declining,
+  Description,
+  OpenRequest,
+  SentRefusal,
+} from "../request.ts";
+import { findBroker, requesterOf, sayRequester } from "../requester.ts";
+import { shownText } from "../shown-text.ts";
+import { hostOf } from "../transport.ts";
+
+/** `svc:login` (decisions, section 2, "The QR page"). */
+export const loginAction: ActionHandler<LoginLink> = {
+  async open(ctx, link) {
+    const login = await findLogin(ctx, link);
+    return login === null ? openUnknown(ctx, link) : openClaimed(ctx, login);
+  },
+
+  async refuse(ctx, link, declining) {
+    const login = await findLogin(ctx, link);
+    // On the same device the browser's cookie is the proof, and nobody needs to be asked first.
+    if (login === null || returnTypeOf(link) === "app-link")
+      return refuseUnclaimed(ctx, { link, declining, isKnown: login !== null });
+    const { session, connection, claimSecret } = await claimLogin(ctx, login);
+    return {
+      error: "access_denied",
+      session,
+      ...(await signDecline(ctx, { request: session, connection })),
+      claimSecret,
+      ...(declining.notStarted ? { notStarted: true } : {}),
+    };
+  },
+};
+
+/** The login at its broker; null for a link that leads to nobody on the list. @throws {WalletRefusal} unsupported */
+async function findLogin(ctx: WalletContext, link: LoginLink): Promise<BrokerLogin | null> {
+  const { connection } = link;
+  const broker = await findBroker(ctx, link);
+  if (broker === null || connection === undefined) return null;
+  const returnType = returnTypeOf(link);
+  if (returnType !== "callback" && returnType !== "app-link")
+    throw new WalletRefusal("unsupported", "a broker takes a login by callback or app-link");
+  return { link, connection, broker };
+}
+
+async function openClaimed(ctx: WalletContext, login: BrokerLogin): Promise<OpenRequest> {
+  const claimed = await claimLogin(ctx, login);
+  const { object, hash, session, connection, claimSecret } = claimed;
+  if (object.scopes.includes("business"))
+    throw new WalletRefusal("unsupported", "this wallet cannot log in for a business yet");
+  const isScanned = returnTypeOf(login.link) === "callback";
+  return {
+    description: describeClaimed(ctx, login, claimed),
+    async answer({ code }) {
+      const message = { session, connection, requester: object.domain, code, object: hash };
+      const result = await signLogin(ctx, message);
+      // An app-link's query ends in histories: it carries neither the secret nor digits.
+      if (!isScanned) return result;
+      return { ...result, claimSecret, ...(code === "" ? {} : { code }) };
+    },
+  };
+}
+
+async function openUnknown(ctx: WalletContext, link: LoginLink): Promise<OpenRequest> {
+  const { session, connection } = link;
+  const requester = requesterOf(link, null);
+  const description: Description = {
+    action: "login",
+    identity: ctx.identity.address,
+    words: [
+      `${sayRequester(requester)} asks you to log in as ${shortAddress(ctx.identity.address)}.`,
+      connection === undefined
+        ? "The answer is shown to you, and sent to nobody."
+        : `Your identity and a signature go to ${hostOf(connection)}.`,
+    ].map(shownText),
+    requester,
+    concerns: connection === undefined ? [] : ["unknown-requester"],
+    codeNeeded: false,
+    returnType: returnTypeOf(link),
+    ...(connection === undefined ? {} : { connection }),
+    data: { session },
+  };
+  return {
+    description,
+    answer: async () =>
+      signLogin(ctx, {
+        session,
+        connection: connection ?? "",
+        requester: "",
+        code: "",
+        object: zeroHash,
+      }),
+  };
+}
+
+function describeClaimed(
+  ctx: WalletContext,
+  { link }: BrokerLogin,
+  { object, session, connection, hash }: ClaimedLogin,
+): Description {
+  const requester = requesterOf(link, { object, hash });
+  const returnType = returnTypeOf(link);
+  const isScanned = returnType === "callback";
+  const isNumberNeeded = isScanned && needsNumber(object);
+  const { redirect_host: redirectHost, scopes, acr, exp } = object;
+  return {
+    action: "login",
+    identity: ctx.identity.address,
+    words: [
+      `${sayRequester(requester)} asks you to log in as ${shortAddress(ctx.identity.address)}.`,
+      `Afterwards the browser goes to ${redirectHost ?? "an unnamed place"}.`,
+      ...sayScopes(scopes),
+      isScanned ? sayNearness(object) : "The page was opened on this device.",
+      ...(isNumberNeeded ? ["Approving takes the two digits that the page shows now."] : []),
+    ].map(shownText),
+    requester,
+    concerns: isScanned ? concernsOf(object) : [],
+    codeNeeded: isNumberNeeded,
+    returnType,
+    connection,
+    expiresAt: exp,
+    data: {
+      session,
+      redirectHost,
+      scopes,
+      ...(acr === undefined ? {} : { acr }),
+      ...(object.purpose === undefined ? {} : { purpose: object.purpose }),
+    },
+  };
+}
+
+async function refuseUnclaimed(
+  ctx: WalletContext,
+  { link, declining, isKnown }: { link: LoginLink; declining: Declining; isKnown: boolean },
+): Promise<SentRefusal> {
+  const { session, connection = "" } = link;
+  const refusal: SentRefusal = { error: "access_denied", session };
+  if (isKnown || !declining.signed) return refusal;
+  return { ...refusal, ...(await signDecline(ctx, { request: session, connection })) };
+}
+
+async function signLogin(ctx: WalletContext, message: LoginMessage): Promise<LoginResult> {
+  const signature = await ctx.identity.sign(loginDigest(message));
+  return { signature, session: message.session, svcID: ctx.identity.address };
+}
+
+const isNear = ({ acr }: RequestObject): boolean => acr === "urn:svc:acr:qr-near";
+
+/** Whatever the broker does not call near counts as far. */
+function concernsOf(object: RequestObject): readonly Concern[] {
+  return isNear(object) ? [] : ["other-network"];
+}
+
+function sayNearness(object: RequestObject): string {
+  return isNear(object)
+    ? "The browser is in the same network as this wallet."
+    : "The browser is in another network: is it in front of you?";
+}
+
+function sayScopes(scopes: readonly string[]): readonly string[] {
+  const isLasting = scopes.includes("offline") || scopes.includes("offline_access");
+  const others = scopes.filter((scope) => !["openid", "offline", "offline_access"].includes(scope));
+  return [
+    ...(isLasting ? ["It may keep you logged in until you end the login."] : []),
+    ...(others.length > 0 ? [`It also asks for: ${others.join(", ")}.`] : []),
+  ];
+}

@@ -1,0 +1,42 @@
+import { addBroker, listBrokers, removeBroker } from "../brokers.ts";
+import { WalletRefusal } from "../refusal.ts";
+import type { Verb } from "./verb.ts";
+
+const url = { url: "The broker's origin, such as https://login.example." };
+
+/** The verbs of the list of brokers. */
+export const brokerVerbs: readonly Verb[] = [
+  {
+    name: "broker list",
+    summary: "Lists the brokers that may say who asks.",
+    example: "broker list",
+    run: async ({ storage, seededBrokers }) => ({
+      value: { brokers: await listBrokers(storage, seededBrokers) },
+    }),
+  },
+  {
+    name: "broker add",
+    summary: "Lets a broker say who asks.",
+    notes: "What it vouches for is shown as verified from then on: add only a broker you trust.",
+    parameters: url,
+    options: { yes: { description: "Confirm it." } },
+    example: "broker add https://login.example --yes",
+    async run({ storage }, input) {
+      if (!input.flag("yes"))
+        throw new WalletRefusal(
+          "not_accepted",
+          "every name this broker vouches for will be shown as verified; repeat with --yes",
+        );
+      return { value: { added: await addBroker(storage, input.text("url")) } };
+    },
+  },
+  {
+    name: "broker remove",
+    summary: "Takes a broker off the list again.",
+    parameters: url,
+    example: "broker remove https://login.example",
+    run: async ({ storage }, input) => ({
+      value: { removed: await removeBroker(storage, input.text("url")) },
+    }),
+  },
+];

@@ -1,0 +1,71 @@
+import { randomUUID } from "node:crypto";
+import { chmod, link, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { StorageKey, WalletStorage } from "../storage.ts";
+
+/**
+ * Keeps each value in a file of its own, `<directory>/<key>.json`: 0600 in directories of 0700, written
+ * aside and then renamed or linked, so that a file is whole or absent whoever is killed or runs beside.
+ */
+export function fileStorage(directory: string): WalletStorage {
+  const pathOf = (key: StorageKey): string => {
+    if (!/^[a-z]+\/[a-z0-9_-]{1,64}$/.test(key)) throw new TypeError(`not a storage key: ${key}`);
+    return join(directory, `${key}.json`);
+  };
+  const get = async (key: StorageKey): Promise<string | null> =>
+    unless("ENOENT", null, readFile(pathOf(key), "utf8"));
+  return {
+    get,
+    async put(key, text) {
+      const path = pathOf(key);
+      await rename(await writeDraft(directory, path, text), path);
+    },
+    async add(key, text) {
+      const path = pathOf(key);
+      const draft = await writeDraft(directory, path, text);
+      try {
+        // A link, unlike a rename, fails where a file stands already.
+        const added = await unless(
+          "EEXIST",
+          false,
+          link(draft, path).then(() => true),
+        );
+        return added ? text : ((await get(key)) ?? text);
+      } finally {
+        await rm(draft, { force: true });
+      }
+    },
+    remove: async (key) => rm(pathOf(key), { force: true }),
+    async list(folder) {
+      const names = await unless("ENOENT", [], readdir(join(directory, folder)));
+      return names
+        .filter((name) => /^[a-z0-9_-]+\.json$/.test(name))
+        .map((name) => `${folder}/${name.slice(0, -".json".length)}` as const);
+    },
+  };
+}
+
+async function writeDraft(directory: string, path: string, text: string): Promise<string> {
+  // The data directory may be the service's, whose database runs under another user and passes through.
+  await mkdir(dirname(directory), { recursive: true, mode: 0o711 });
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  await chmod(directory, 0o700);
+  const draft = `${path}.${randomUUID()}`;
+  const file = await open(draft, "wx", 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  return draft;
+}
+
+async function unless<T, F>(code: string, fallback: F, work: Promise<T>): Promise<T | F> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === code) return fallback;
+    throw error;
+  }
+}

@@ -1,0 +1,75 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { openIdentity, type Identity } from "../identity.ts";
+import { WalletRefusal } from "../refusal.ts";
+import type { WalletStorage } from "../storage.ts";
+import { hasIdentity, listIdentities, unsealIdentity } from "../vault.ts";
+import { openWallet, type Wallet } from "../wallet.ts";
+import { openClock, readDemoWorld, type DemoWorld } from "./demo-world.ts";
+import { readEnvironment } from "./environment.ts";
+import { fileStorage } from "./file-storage.ts";
+import { askSecret, readSecretFile } from "./secret-input.ts";
+
+/** Where the command line keeps and finds things. */
+export interface Home {
+  readonly storage: WalletStorage;
+  readonly demo: DemoWorld | null;
+  readonly seededBrokers: readonly string[];
+  readonly random: (length: number) => Uint8Array;
+}
+
+/** How an identity is chosen and unlocked. */
+export interface Choice {
+  /** `--as`. */
+  readonly name: string | undefined;
+  readonly passphraseFile: string | undefined;
+}
+
+/** Opens `DATA_DIR/wallet` and the demo world beside it, if there is one. */
+export function openHome(): Home {
+  const { dataDirectory } = readEnvironment();
+  const demo = readDemoWorld(dataDirectory);
+  return {
+    storage: fileStorage(join(dataDirectory, "wallet")),
+    demo,
+    seededBrokers: demo === null ? [] : [demo.baseUrl],
+    random: (length) => new Uint8Array(randomBytes(length)),
+  };
+}
+
+/** The wallet of the chosen identity. @throws {WalletRefusal} */
+export async function openHomeWallet(home: Home, choice: Choice): Promise<Wallet> {
+  const { storage, demo, seededBrokers, random } = home;
+  const identity = await findIdentity(home, choice);
+  return openWallet({ identity, storage, seededBrokers, random, fetch, now: openClock(demo) });
+}
+
+/** The passphrase: from the file, else `WALLET_PASSPHRASE`, else asked on the terminal. @throws {WalletRefusal} wrong_passphrase */
+export async function readPassphrase(file: string | undefined, question: string): Promise<string> {
+  if (file !== undefined) return readSecretFile(file);
+  const passphrase = readEnvironment().passphrase ?? (await askSecret(question));
+  if (passphrase !== null) return passphrase;
+  throw new WalletRefusal(
+    "wrong_passphrase",
+    "the vault takes a passphrase: --passphrase-file, WALLET_PASSPHRASE, or a terminal to ask on",
+  );
+}
+
+async function findIdentity(home: Home, choice: Choice): Promise<Identity> {
+  const name = choice.name ?? (await onlyName(home));
+  if (await hasIdentity(home.storage, name)) {
+    const passphrase = await readPassphrase(choice.passphraseFile, `Passphrase of ${name}: `);
+    return unsealIdentity(home.storage, { name, passphrase });
+  }
+  const known = home.demo?.identities.get(name);
+  if (known === undefined)
+    throw new WalletRefusal("not_found", `there is no identity ${name}; see wallet identity list`);
+  return openIdentity({ kind: "private-key", privateKey: known.privateKey });
+}
+
+/** Without `--as` a vault of one identity answers for it; a demo world has several. */
+async function onlyName({ storage, demo }: Home): Promise<string> {
+  const [only, second] = await listIdentities(storage);
+  if (only !== undefined && second === undefined && demo === null) return only.name;
+  throw new WalletRefusal("invalid_input", "which identity? --as <name>; see wallet identity list");
+}

@@ -1,0 +1,35 @@
+import { openHomeWallet, type Home } from "./home.ts";
+import type { Input, Option } from "./verb.ts";
+import type { Wallet } from "../wallet.ts";
+
+/** Opens the vault, where the chosen identity lies in it. */
+export const passphraseOption = {
+  "passphrase-file": {
+    value: "path",
+    description:
+      "File with the passphrase of the vault, - for standard input. Else WALLET_PASSPHRASE, else the terminal asks.",
+  },
+} as const satisfies Record<string, Option>;
+
+/** What every verb takes that acts for an identity. */
+export const identityOptions = {
+  as: { value: "name", description: "The identity: of the vault, else of the demo world." },
+  ...passphraseOption,
+} as const satisfies Record<string, Option>;
+
+/** Works with the wallet of the chosen identity, and ends its sessions afterwards. */
+export async function withWallet<T>(
+  home: Home,
+  input: Input,
+  work: (wallet: Wallet) => Promise<T>,
+): Promise<T> {
+  const wallet = await openHomeWallet(home, {
+    name: input.optional("as"),
+    passphraseFile: input.optional("passphrase-file"),
+  });
+  try {
+    return await work(wallet);
+  } finally {
+    await wallet.close();
+  }
+}

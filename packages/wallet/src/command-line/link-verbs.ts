@@ -1,0 +1,99 @@
+import { isConcern, type Concern } from "../concern.ts";
+import type { Outcome } from "../wallet.ts";
+import { identityOptions, withWallet } from "./identity-options.ts";
+import { UsageError, type Input, type Reply, type Verb } from "./verb.ts";
+
+const link = { link: "The text of the QR code or of the link; put it in single quotes." };
+const acceptOption = {
+  value: "concern",
+  repeated: true,
+  description:
+    "Confirm one further second screen: other-network, unknown-requester, or the warning that a refusal names.",
+} as const;
+
+/** The verbs that work on a link. */
+export const linkVerbs: readonly Verb[] = [
+  {
+    name: "show",
+    summary: "Says what a link asks for, in words and in data.",
+    notes:
+      "A login at a known broker is claimed by it; a later approve or decline, from any process, goes on with that claim.",
+    parameters: link,
+    options: identityOptions,
+    example: "show 'svc:login?sess=..&conn=..' --as alice",
+    async run(home, input) {
+      const description = await withWallet(home, input, async (wallet) =>
+        wallet.describe(input.text("link")),
+      );
+      return { value: { ...description, words: description.words.join("\n") } };
+    },
+  },
+  {
+    name: "approve",
+    summary: "Approves what a link asks for: signs, and gives the answer the way the link says.",
+    notes: `A login by QR code that needs digits is only claimed without --code: {"status":"code_required"} and status 2.`,
+    parameters: link,
+    options: {
+      ...identityOptions,
+      code: { value: "digits", description: "The two digits that the page shows now." },
+      accept: acceptOption,
+    },
+    example: "approve 'svc:login?sess=..&conn=..' --as alice --code 42",
+    async run(home, input) {
+      const code = input.optional("code");
+      const accept = readAccepted(input);
+      return withWallet(home, input, async (wallet) =>
+        replyOf(
+          await wallet.approve(input.text("link"), {
+            accept,
+            ...(code === undefined ? {} : { code }),
+          }),
+        ),
+      );
+    },
+  },
+  {
+    name: "decline",
+    summary: "Declines what a link asks for.",
+    notes:
+      "Somebody unknown hears no more than that it was declined; with --accept unknown-requester also by whom, signed.",
+    parameters: link,
+    options: {
+      ...identityOptions,
+      "not-started": { description: "Say that somebody else started this login." },
+      accept: acceptOption,
+    },
+    example: "decline 'svc:login?sess=..&conn=..' --as alice --not-started",
+    async run(home, input) {
+      const denial = { notStarted: input.flag("not-started"), accept: readAccepted(input) };
+      return withWallet(home, input, async (wallet) =>
+        replyOf(await wallet.decline(input.text("link"), denial)),
+      );
+    },
+  },
+];
+
+function readAccepted(input: Input): ReadonlySet<Concern> {
+  const given = input.list("accept");
+  const concerns = given.filter(isConcern);
+  const unknown = given.find((text) => !isConcern(text));
+  if (unknown !== undefined) throw new UsageError(`there is nothing to --accept called ${unknown}`);
+  return new Set(concerns);
+}
+
+function replyOf(outcome: Outcome): Reply {
+  switch (outcome.kind) {
+    case "delivered": {
+      const { status, result, sent, refusal } = outcome;
+      const value = { status, result, sent };
+      return refusal === undefined ? { value } : { value, status: 1, line: refusal };
+    }
+    case "opened":
+      return { value: { open: outcome.url } };
+    case "shown":
+      return { value: { payload: outcome.payload } };
+    case "code-required":
+      break;
+  }
+  return { value: { status: "code_required" }, status: 2 };
+}

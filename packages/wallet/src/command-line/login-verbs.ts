@@ -1,0 +1,28 @@
+import { identityOptions, withWallet } from "./identity-options.ts";
+import type { Verb } from "./verb.ts";
+
+/** The verbs for logins that hold. */
+export const loginVerbs: readonly Verb[] = [
+  {
+    name: "logins",
+    summary: "Lists the logins of an identity that still hold.",
+    options: identityOptions,
+    example: "logins --as alice",
+    async run(home, input) {
+      const items = await withWallet(home, input, async (wallet) => wallet.logins());
+      return { value: { items } };
+    },
+  },
+  {
+    name: "logins end",
+    summary: "Ends a login: its browser session and its tokens.",
+    parameters: { id: "The id that `logins` shows." },
+    options: identityOptions,
+    example: "logins end 0198c0de-0000-7000-8000-000000000000 --as alice",
+    async run(home, input) {
+      const id = input.text("id");
+      await withWallet(home, input, async (wallet) => wallet.endLogin(id));
+      return { value: { id, status: "ended" } };
+    },
+  },
+];

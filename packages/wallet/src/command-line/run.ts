@@ -1,0 +1,96 @@
+import { ConcernsRefusal } from "../concern.ts";
+import { WalletRefusal } from "../refusal.ts";
+import { shownText } from "../shown-text.ts";
+import { brokerVerbs } from "./broker-verbs.ts";
+import { helpOf, listVerbs } from "./help.ts";
+import { openHome } from "./home.ts";
+import { identityVerbs } from "./identity-verbs.ts";
+import { parseInput } from "./input.ts";
+import { linkVerbs } from "./link-verbs.ts";
+import { loginVerbs } from "./login-verbs.ts";
+import { UsageError, type Verb } from "./verb.ts";
+
+/** Every verb, in the order of the help. */
+export const verbs: readonly Verb[] = [
+  ...linkVerbs,
+  ...loginVerbs,
+  ...identityVerbs,
+  ...brokerVerbs,
+];
+
+/** Where a call writes to. */
+export interface Output {
+  out(text: string): void;
+  err(text: string): void;
+}
+
+/**
+ * Runs one call of the wallet's command line.
+ *
+ * @param args what stands after the name of the program
+ * @returns the exit status: 0; 1 for a refusal or wrong use; 2 where the digits of the page are needed
+ */
+export async function runCommandLine(args: readonly string[], output: Output): Promise<number> {
+  const verb = findVerb(args);
+  if (verb === null) return answerWithoutVerb(args, output);
+  try {
+    const input = parseInput(verb, args.slice(wordsOf(verb).length));
+    if (input.flag("help")) {
+      output.out(helpOf(verb));
+      return 0;
+    }
+    const { value, status = 0, line } = await verb.run(openHome(), input);
+    output.out(`${jsonOf(value)}\n`);
+    if (line !== undefined) output.err(`wallet ${verb.name}: ${shownText(line)}\n`);
+    return status;
+  } catch (error) {
+    output.err(`wallet ${verb.name}: ${sayFault(error, verb)}\n`);
+    return 1;
+  }
+}
+
+/** One line about what went wrong; a concern comes with the flag that accepts it. */
+function sayFault(error: unknown, verb: Verb): string {
+  const message = shownText(
+    (error instanceof Error ? error.message : "failed").replaceAll("\n", " "),
+  );
+  if (error instanceof ConcernsRefusal) {
+    const flags = error.concerns.map((concern) => `--accept ${concern}`).join(" ");
+    return `refused: ${message}; to go on all the same: ${flags}`;
+  }
+  if (error instanceof WalletRefusal) return `refused (${error.code}): ${message}`;
+  return error instanceof UsageError ? `${message}; see wallet ${verb.name} --help` : message;
+}
+
+/** JSON whose text a terminal shows as it is: what could reorder, hide or control is written `\uXXXX`. */
+export function jsonOf(value: unknown): string {
+  return JSON.stringify(value).replaceAll(/[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/gu, (character) =>
+    Array.from(
+      { length: character.length },
+      (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`,
+    ).join(""),
+  );
+}
+
+/** The verb whose words come first; of two that fit, the longer. */
+function findVerb(args: readonly string[]): Verb | null {
+  const fitting = verbs.filter((verb) => wordsOf(verb).every((word, at) => args[at] === word));
+  return fitting.toSorted((a, b) => b.name.length - a.name.length)[0] ?? null;
+}
+
+function answerWithoutVerb(args: readonly string[], output: Output): number {
+  const words = args.filter((arg) => !arg.startsWith("-"));
+  const below = verbs.filter((verb) => words.every((word, at) => wordsOf(verb)[at] === word));
+  if (below.length > 0 && args.includes("--help")) {
+    output.out(listVerbs(below));
+    return 0;
+  }
+  const given = shownText(words.join(" ").slice(0, 100));
+  const fault = given === "" ? "which verb?" : `there is no verb "${given}"`;
+  output.err(`wallet: ${fault}; see wallet --help\n`);
+  return 1;
+}
+
+function wordsOf(verb: Verb): string[] {
+  return verb.name.split(" ");
+}

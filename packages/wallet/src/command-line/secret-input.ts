@@ -1,0 +1,35 @@
+import { readFile } from "node:fs/promises";
+import { createInterface } from "node:readline/promises";
+import { Writable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { WalletRefusal } from "../refusal.ts";
+
+const secretLengthMax = 4096;
+
+/** Reads a secret from a file, or from standard input where the path is `-`; without the last line's end. */
+export async function readSecretFile(path: string): Promise<string> {
+  let content: string;
+  try {
+    content = path === "-" ? await text(process.stdin) : await readFile(path, "utf8");
+  } catch (cause) {
+    throw new WalletRefusal("invalid_input", `${path} cannot be read`, { cause });
+  }
+  if (content.length > secretLengthMax)
+    throw new WalletRefusal("invalid_input", `${path} is too long for a secret`);
+  return content.replace(/\r?\n$/, "");
+}
+
+/** Asks on the terminal without showing what is typed; null where there is no terminal. */
+export async function askSecret(question: string): Promise<string | null> {
+  if (!process.stdin.isTTY) return null;
+  const silence = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const reader = createInterface({ input: process.stdin, output: silence, terminal: true });
+  try {
+    // Standard output carries the result alone.
+    process.stderr.write(question);
+    return await reader.question("");
+  } finally {
+    reader.close();
+    process.stderr.write("\n");
+  }
+}

@@ -1,0 +1,15 @@
+import type { Identity } from "./identity.ts";
+import type { WalletStorage } from "./storage.ts";
+
+/** What everything in the wallet works with; nothing here is specific to Node or to a browser. */
+export interface WalletContext {
+  readonly identity: Identity;
+  readonly storage: WalletStorage;
+  readonly fetch: typeof fetch;
+  /** Unix seconds. Asynchronous, as a demo takes its time from the service. */
+  now(): Promise<number>;
+  /** Bytes that nobody can predict. */
+  readonly random: (length: number) => Uint8Array;
+  /** Origins of the brokers on the wallet's list. */
+  brokers(): Promise<readonly string[]>;
+}

@@ -1,0 +1,17 @@
+export { addBroker, listBrokers, removeBroker } from "./brokers.ts";
+export { ConcernsRefusal, isConcern, sayConcern } from "./concern.ts";
+export type { Concern } from "./concern.ts";
+export { newMnemonic, openIdentity } from "./identity.ts";
+export type { Identity, IdentitySecret } from "./identity.ts";
+export type { Login } from "./logins.ts";
+export { WalletRefusal } from "./refusal.ts";
+export type { RefusalCode } from "./refusal.ts";
+export type { Description } from "./request.ts";
+export type { Requester } from "./requester.ts";
+export { shownText } from "./shown-text.ts";
+export { memoryStorage } from "./storage.ts";
+export type { StorageFolder, StorageKey, WalletStorage } from "./storage.ts";
+export { hasIdentity, listIdentities, sealIdentity, unsealIdentity } from "./vault.ts";
+export type { VaultContext, VaultEntry } from "./vault.ts";
+export { openWallet } from "./wallet.ts";
+export type { Approval, Denial, Outcome, Wallet, WalletParts } from "./wallet.ts";

@@ -1,0 +1,87 @@
+import { isRecord } from "@svc/protocol";
+import type { WalletContext } from "./context.ts";
+import { WalletRefusal } from "./refusal.ts";
+import type { WalletSessions } from "./sessions.ts";
+import { shownText } from "./shown-text.ts";
+import { membersOf, refusalOfAnswer } from "./transport.ts";
+
+/** A login that still holds. */
+export interface Login {
+  readonly id: string;
+  /** Origin of the broker that keeps it. */
+  readonly broker: string;
+  readonly clientName: string;
+  /** Verified domain of the client. */
+  readonly domain?: string;
+  /** Unix seconds. */
+  readonly at: number;
+  /** How surely wallet and browser belonged together. */
+  readonly acr: string;
+}
+
+const pageLength = 100;
+/** A broker that never ends its list is not read for ever. */
+const pagesMax = 50;
+
+/** The identity's logins at every broker on the list, newest first for each. @throws {WalletRefusal} */
+export async function listLogins(
+  ctx: WalletContext,
+  sessions: WalletSessions,
+): Promise<readonly Login[]> {
+  const logins: Login[] = [];
+  for (const broker of await ctx.brokers()) {
+    let cursor: string | undefined = "";
+    for (let page = 0; cursor !== undefined && page < pagesMax; page += 1) {
+      const query: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+      const path = `/w/logins?limit=${pageLength}${query}`;
+      const answer = await sessions.call(broker, { path });
+      if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+      const { items, nextCursor } = membersOf(answer.text);
+      logins.push(...loginsOf(items, broker));
+      cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
+    }
+  }
+  return logins;
+}
+
+/**
+ * Ends a login with its browser session and tokens, at whichever broker keeps it.
+ *
+ * @param id as `listLogins` gives it
+ * @throws {WalletRefusal} not_found, broker_refused, unreachable
+ */
+export async function endLogin(
+  ctx: WalletContext,
+  sessions: WalletSessions,
+  id: string,
+): Promise<void> {
+  for (const broker of await ctx.brokers()) {
+    const path = `/w/logins/${encodeURIComponent(id)}/end`;
+    const answer = await sessions.call(broker, { path, method: "POST" });
+    if (answer.status === 200) return;
+    // A broker that names its logins otherwise answers 400: it does not keep this one.
+    if (answer.status !== 404 && answer.status !== 400)
+      throw refusalOfAnswer(`${broker}${path}`, answer);
+  }
+  throw new WalletRefusal("not_found", `there is no login ${id} of this identity`);
+}
+
+function loginsOf(items: unknown, broker: string): readonly Login[] {
+  if (!Array.isArray(items)) return [];
+  return items.flatMap((item: unknown) => {
+    if (!isRecord(item)) return [];
+    const { id, clientName, domain, at, acr } = item;
+    if (typeof id !== "string" || typeof clientName !== "string" || typeof at !== "number")
+      return [];
+    return [
+      {
+        id,
+        broker,
+        clientName: shownText(clientName),
+        ...(typeof domain === "string" ? { domain: shownText(domain) } : {}),
+        at,
+        acr: typeof acr === "string" ? acr : "",
+      },
+    ];
+  });
+}

@@ -1,0 +1,51 @@
+import type { Action, Address, Link, Refusal, ResultOf } from "@svc/protocol";
+import type { Concern } from "./concern.ts";
+import type { WalletContext } from "./context.ts";
+import type { Requester } from "./requester.ts";
+
+/** What a link asks for, for a person to decide on and for programs to read. */
+export interface Description {
+  readonly action: Action;
+  /** The identity that would answer. */
+  readonly identity: Address;
+  /** In plain words, one statement a line; every text of others in them went through `shownText`. */
+  readonly words: readonly string[];
+  readonly requester: Requester;
+  /** What has to be accepted besides the approval. */
+  readonly concerns: readonly Concern[];
+  /** Whether the approval takes the two digits that the page shows. */
+  readonly codeNeeded: boolean;
+  /** How the answer travels. */
+  readonly returnType: string;
+  /** Where it goes: the text that is signed. Absent where the answer is only shown. */
+  readonly connection?: string;
+  /** Unix seconds; absent where nothing is said. */
+  readonly expiresAt?: number;
+  /** What is asked for, exactly; the members depend on the action. */
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** A request that was read, and asked about where a broker can say who asks. */
+export interface OpenRequest {
+  readonly description: Description;
+  /** Signs the answer; called once, when every concern is accepted. `code` is empty where none is needed. */
+  answer(approval: { code: string }): Promise<ResultOf[Action]>;
+}
+
+/** How a request is turned down. */
+export interface Declining {
+  /** The person says that somebody else started this. */
+  readonly notStarted: boolean;
+  /** Sign the refusal also towards somebody unknown, who learns the identity by it. */
+  readonly signed: boolean;
+}
+
+/** A refusal on its way out; `notStarted` is for the broker of a login. */
+export type SentRefusal = Refusal & { readonly notStarted?: true };
+
+/** One action of the protocol: a row of the table in `actions.ts`. */
+export interface ActionHandler<L extends Link> {
+  /** @throws {WalletRefusal} for what is never approved */
+  open(ctx: WalletContext, link: L): Promise<OpenRequest>;
+  refuse(ctx: WalletContext, link: L, declining: Declining): Promise<SentRefusal>;
+}

@@ -1,0 +1,133 @@
+import {
+  JwsFault,
+  REQUEST_OBJECT_TYP,
+  bytesOfBase64url,
+  checkRequestObject,
+  originOfConnection,
+  requestObjectHash,
+  textOfBytes,
+  verifyEs256Jws,
+  type Hex32,
+  type Jws,
+  type Link,
+  type RequestObject,
+} from "@svc/protocol";
+import { getBrokerKeys } from "./broker-keys.ts";
+import type { WalletContext } from "./context.ts";
+import { WalletRefusal } from "./refusal.ts";
+import { call, hostOf, membersOf, refusalOfAnswer } from "./transport.ts";
+
+/** Who asks, as far as the wallet can tell. Only what a broker on its list signed counts as known. */
+export type Requester =
+  | {
+      readonly known: true;
+      /** Origin of the broker that vouches. */
+      readonly broker: string;
+      readonly clientName: string;
+      /** Verified by the broker; absent while none is. */
+      readonly domain?: string;
+    }
+  | {
+      readonly known: false;
+      /** Where the answer would go; absent where it is only shown. */
+      readonly host?: string;
+    };
+
+/** A request object that is genuine and belongs to the link. */
+export interface VerifiedObject {
+  readonly object: RequestObject;
+  /** `object` of a signature. */
+  readonly hash: Hex32;
+}
+
+/** The broker that a link leads to, if it stands on the list; null otherwise, and nobody is asked then. */
+export async function findBroker(ctx: WalletContext, link: Link): Promise<string | null> {
+  const connection = link.action === "data-transfer" ? undefined : link.connection;
+  const origin = originOfConnection(connection);
+  return origin !== null && (await ctx.brokers()).includes(origin) ? origin : null;
+}
+
+/**
+ * Asks the broker behind a link who wants this: `POST <conn>/open`. Null where nobody on the list can say.
+ *
+ * @throws {WalletRefusal} forged_request, expired, broker_refused, unreachable
+ */
+export async function askRequester(ctx: WalletContext, link: Link): Promise<VerifiedObject | null> {
+  const broker = await findBroker(ctx, link);
+  if (broker === null || link.action === "data-transfer" || link.connection === undefined)
+    return null;
+  const url = brokerUrl(link.connection, "open");
+  const answer = await call(ctx.fetch, { url, body: {} });
+  if (answer.status === 404 || answer.status === 405) return null;
+  if (answer.status !== 200) throw refusalOfAnswer(url, answer);
+  return verifyRequestObject(ctx, { compact: answer.text ?? "", link, broker });
+}
+
+/** A route below `conn` at a broker, whose connections are bare paths. @throws {WalletRefusal} invalid_link */
+export function brokerUrl(connection: string, route: "claim" | "open"): string {
+  if (/[?#]/.test(connection))
+    throw new WalletRefusal("invalid_link", "conn: a broker's connection has no query");
+  return `${connection}/${route}`;
+}
+
+/**
+ * Lets a request object through only if it is what decisions, section 3, "Request object" asks for:
+ * ES256 by a key of the broker, `typ`, `aud`, `iss`, in force, and in agreement with the link.
+ *
+ * @throws {WalletRefusal} forged_request, expired
+ */
+export async function verifyRequestObject(
+  ctx: WalletContext,
+  { compact, link, broker }: { compact: string; link: Link; broker: string },
+): Promise<VerifiedObject> {
+  const keys = await getBrokerKeys(ctx, broker, { kid: kidOf(compact) });
+  const { payload } = verify(compact, keys);
+  const now = await ctx.now();
+  if (typeof payload["exp"] === "number" && payload["exp"] <= now)
+    throw new WalletRefusal("expired", "the request has expired");
+  const object = checkRequestObject(payload, { link, brokers: [broker], now });
+  if ("refused" in object) throw forged(object.refused);
+  return { object, hash: requestObjectHash(compact) };
+}
+
+/** Who asks, out of what was verified. */
+export function requesterOf(link: Link, verified: VerifiedObject | null): Requester {
+  if (verified !== null) {
+    const { iss, client_name: clientName, domain } = verified.object;
+    return { known: true, broker: iss, clientName, ...(domain === "" ? {} : { domain }) };
+  }
+  const connection = link.action === "data-transfer" ? undefined : link.connection;
+  return connection === undefined ? { known: false } : { known: false, host: hostOf(connection) };
+}
+
+/** The subject of "asks you to ..". */
+export function sayRequester(requester: Requester): string {
+  if (!requester.known) {
+    const { host } = requester;
+    return host === undefined ? "Whoever gave you this" : `Somebody unknown, through ${host},`;
+  }
+  const { clientName, domain, broker } = requester;
+  return domain === undefined
+    ? `"${clientName}", whose domain is not verified,`
+    : `${clientName} (${domain}, verified by ${hostOf(broker)})`;
+}
+
+function verify(compact: string, keys: Parameters<typeof verifyEs256Jws>[1]): Jws {
+  try {
+    return verifyEs256Jws(compact, keys, { typ: REQUEST_OBJECT_TYP });
+  } catch (fault) {
+    if (fault instanceof JwsFault) throw forged(fault.message);
+    throw fault;
+  }
+}
+
+function forged(reason: string): WalletRefusal {
+  return new WalletRefusal("forged_request", `the request object is refused: ${reason}`);
+}
+
+/** Read before anything is verified, and only to know whether the kept keys can be enough. */
+function kidOf(compact: string): string | undefined {
+  const bytes = bytesOfBase64url(compact.split(".", 1)[0] ?? "");
+  const { kid } = membersOf(bytes === null ? null : textOfBytes(bytes));
+  return typeof kid === "string" ? kid : undefined;
+}

@@ -1,0 +1,66 @@
+import { isShowable, sessionDigest } from "@svc/protocol";
+import type { WalletContext } from "./context.ts";
+import { WalletRefusal } from "./refusal.ts";
+import { call, membersOf, refusalOfAnswer, type Call, type CallAnswer } from "./transport.ts";
+
+/** A challenge is for now; a broker that asks for a signature that lasts longer gets none. */
+const challengeSecondsMax = 3600;
+
+/** Sessions of the wallet's identity with brokers: opened when first needed, kept in memory alone. */
+export interface WalletSessions {
+  /** Calls a path below the broker in a session. @throws {WalletRefusal} */
+  call(broker: string, request: { path: string; method?: "POST" }): Promise<CallAnswer>;
+  /** Ends every session at its broker. */
+  close(): Promise<void>;
+}
+
+/** Keeps one session for each broker. A session that the broker forgot is opened anew, once. */
+export function openSessions(ctx: WalletContext): WalletSessions {
+  const tokens = new Map<string, string>();
+  const send = async (broker: string, request: Omit<Call, "url"> & { path: string }) => {
+    const token = tokens.get(broker) ?? (await openSession(ctx, broker));
+    tokens.set(broker, token);
+    const { path, ...others } = request;
+    const headers = { authorization: `Bearer ${token}` };
+    return call(ctx.fetch, { ...others, url: `${broker}${path}`, headers });
+  };
+  return {
+    async call(broker, { path, method }) {
+      const request = { path, ...(method === "POST" ? { body: {} } : {}) };
+      const answer = await send(broker, request);
+      if (answer.status !== 401) return answer;
+      tokens.delete(broker);
+      return send(broker, request);
+    },
+    async close() {
+      for (const broker of tokens.keys())
+        await send(broker, { path: "/w/session", method: "DELETE" });
+      tokens.clear();
+    },
+  };
+}
+
+/** Proves the identity to a broker by a signed `Session` (decisions, section 3). */
+async function openSession(ctx: WalletContext, broker: string): Promise<string> {
+  const challengeUrl = `${broker}/w/session/challenge`;
+  const asked = await call(ctx.fetch, { url: challengeUrl, body: {} });
+  if (asked.status !== 200) throw refusalOfAnswer(challengeUrl, asked);
+  const { challenge, deadline, origin } = membersOf(asked.text);
+  const isFit =
+    typeof challenge === "string" &&
+    challenge.length <= 200 &&
+    isShowable(challenge) &&
+    typeof deadline === "number" &&
+    deadline <= (await ctx.now()) + challengeSecondsMax &&
+    // What is signed names the broker that was called: a challenge passed on from another broker opens nothing there.
+    origin === broker;
+  if (!isFit) throw new WalletRefusal("broker_refused", `${broker} sends a challenge that is none`);
+  const signature = await ctx.identity.sign(sessionDigest({ origin: broker, challenge, deadline }));
+  const url = `${broker}/w/session`;
+  const body = { svcID: ctx.identity.address, challenge, deadline, signature };
+  const opened = await call(ctx.fetch, { url, body });
+  const { token } = membersOf(opened.text);
+  if (opened.status !== 200 || typeof token !== "string" || !/^[\w.~+/=-]{1,500}$/.test(token))
+    throw refusalOfAnswer(url, opened);
+  return token;
+}

@@ -1,0 +1,44 @@
+import { sha256 } from "@noble/hashes/sha2";
+import { bytesOfText, hexOfBytes } from "@svc/protocol";
+
+/** What a key begins with: one folder for each kind of state. */
+export type StorageFolder = "broker" | "claim" | "identity" | "keys";
+/** `<folder>/<name>`; the name is 1 to 64 of `a-z 0-9 _ -`. */
+export type StorageKey = `${StorageFolder}/${string}`;
+
+/**
+ * Where a wallet keeps its state. Each value is one small text of its own, so that two wallets over one
+ * storage never overwrite each other's: nothing is read, changed and written back.
+ */
+export interface WalletStorage {
+  get(key: StorageKey): Promise<string | null>;
+  /** Replaces the value whole: a reader sees the old one or the new one. */
+  put(key: StorageKey, text: string): Promise<void>;
+  /** Writes the value only where there is none. @returns what is stored afterwards: this text, or the earlier one */
+  add(key: StorageKey, text: string): Promise<string>;
+  /** Absent is no error. */
+  remove(key: StorageKey): Promise<void>;
+  list(folder: StorageFolder): Promise<readonly StorageKey[]>;
+}
+
+/** The key for a value that is found by texts of any form: their hash. */
+export function hashedKey(folder: StorageFolder, ...parts: readonly string[]): StorageKey {
+  const hash = hexOfBytes(sha256(bytesOfText(JSON.stringify(parts))));
+  return `${folder}/${hash.slice(2, 42)}`;
+}
+
+/** A storage that lasts as long as the program. */
+export function memoryStorage(): WalletStorage {
+  const values = new Map<StorageKey, string>();
+  return {
+    get: async (key) => values.get(key) ?? null,
+    put: async (key, text) => void values.set(key, text),
+    async add(key, text) {
+      const present = values.get(key);
+      if (present === undefined) values.set(key, text);
+      return present ?? text;
+    },
+    remove: async (key) => void values.delete(key),
+    list: async (folder) => [...values.keys()].filter((key) => key.startsWith(`${folder}/`)),
+  };
+}

@@ -1,0 +1,111 @@
+import { isRecord } from "@svc/protocol";
+import { WalletRefusal } from "./refusal.ts";
+
+/** A person waits for the answer. */
+const timeoutMs = 15_000;
+/** Request objects and acknowledgements are a few kilobytes; a page of logins is the largest. */
+const bytesMax = 256 * 1024;
+
+/** One HTTP call; with `body` it is a POST of JSON. */
+export interface Call {
+  readonly url: string;
+  readonly method?: "GET" | "POST" | "DELETE";
+  readonly body?: Readonly<Record<string, unknown>>;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface CallAnswer {
+  readonly status: number;
+  /** Null where it is longer than 256 KiB or no UTF-8. */
+  readonly text: string | null;
+}
+
+/**
+ * Calls somebody by HTTP: https, or http to this machine; 15 s in total; no redirects, cookies or referrer.
+ *
+ * @throws {WalletRefusal} unreachable
+ */
+export async function call(
+  send: typeof fetch,
+  { url, method, body, headers }: Call,
+): Promise<CallAnswer> {
+  requireSecure(url);
+  try {
+    const response = await send(url, {
+      method: method ?? (body === undefined ? "GET" : "POST"),
+      headers: {
+        accept: "application/json, application/jwt",
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      redirect: "manual",
+      credentials: "omit",
+      referrerPolicy: "no-referrer",
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    const { status } = response;
+    // Browsers hide the status of a redirect that is not followed behind 0.
+    if (status < 200 || (status >= 300 && status < 400)) {
+      await response.body?.cancel();
+      throw new WalletRefusal("unreachable", `${hostOf(url)} redirects, which is not followed`);
+    }
+    return { status, text: await readText(response) };
+  } catch (cause) {
+    if (cause instanceof WalletRefusal) throw cause;
+    const isLate = cause instanceof Error && cause.name === "TimeoutError";
+    const reason = isLate ? `did not answer within ${timeoutMs / 1000} s` : "cannot be reached";
+    throw new WalletRefusal("unreachable", `${hostOf(url)} ${reason}`, { cause });
+  }
+}
+
+/** What is signed or secret travels by https alone, except to this machine. @throws {WalletRefusal} unreachable */
+export function requireSecure(url: string): void {
+  const { protocol, hostname, host } = new URL(url);
+  const isLocal = hostname === "localhost" || hostname === "127.0.0.1" || hostname === "[::1]";
+  if (protocol === "https:" || (protocol === "http:" && isLocal)) return;
+  throw new WalletRefusal("unreachable", `${host} is not called without https`);
+}
+
+/** The members of a JSON object; none for any other text. */
+export function membersOf(text: string | null): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text ?? "");
+    return isRecord(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+/** What an answer that is no success says, by the service's envelope where it has one. */
+export function refusalOfAnswer(url: string, { status, text }: CallAnswer): WalletRefusal {
+  const { error } = membersOf(text);
+  const { reason, message } = isRecord(error) ? error : {};
+  const said = typeof message === "string" ? message.slice(0, 300) : `status ${status}`;
+  const named = typeof reason === "string" ? ` (${reason.slice(0, 60)})` : "";
+  return new WalletRefusal("broker_refused", `${hostOf(url)} refuses: ${said}${named}`);
+}
+
+/** Whom a connection leads to: its host with port, or the scheme of an app. */
+export function hostOf(url: string): string {
+  const { host, protocol } = new URL(url);
+  return host === "" ? protocol : host;
+}
+
+async function readText(response: Response): Promise<string | null> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  const reader = response.body?.getReader();
+  let text = "";
+  let length = 0;
+  for (;;) {
+    const part = await reader?.read();
+    if (part === undefined || part.done) break;
+    length += part.value.length;
+    if (length > bytesMax) {
+      await reader?.cancel();
+      return null;
+    }
+    text += decoder.decode(part.value, { stream: true });
+  }
+  return text + decoder.decode();
+}

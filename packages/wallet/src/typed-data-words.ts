@@ -1,0 +1,55 @@
+import type { TypedDataDocument } from "@svc/protocol";
+import { shownText } from "./shown-text.ts";
+
+/**
+ * Every member of an EIP-712 document as one line each: path, type, value. The document was hashed before,
+ * so that nothing in it is untyped and nothing typed is missing.
+ */
+export function sayTypedData(document: TypedDataDocument): readonly string[] {
+  const { domain, primaryType, message } = document;
+  const lines = Object.entries(domain).map(
+    ([name, value]) => `domain.${name}: ${sayValue(undefined, value)}`,
+  );
+  // The hash of a bare domain covers no message, so none is shown as if it were signed.
+  if (primaryType !== "EIP712Domain")
+    collect(document, { type: primaryType, value: message, at: "" }, lines);
+  return lines.map(shownText);
+}
+
+interface Place {
+  readonly type: string;
+  readonly value: unknown;
+  readonly at: string;
+}
+
+function collect(document: TypedDataDocument, place: Place, lines: string[]): void {
+  const { type, value, at } = place;
+  const element = /^(.*)\[\d*\]$/s.exec(type)?.[1];
+  if (element !== undefined) {
+    const elements: readonly unknown[] = Array.isArray(value) ? value : [];
+    if (elements.length === 0) lines.push(`${at} (${type}): empty`);
+    for (const [index, each] of elements.entries())
+      collect(document, { type: element, value: each, at: `${at}[${index}]` }, lines);
+    return;
+  }
+  const fields = Object.hasOwn(document.types, type) ? document.types[type] : undefined;
+  if (fields === undefined) {
+    lines.push(`${at} (${type}): ${sayValue(type, value)}`);
+    return;
+  }
+  if (fields.length === 0 && at !== "") lines.push(`${at} (${type}): empty`);
+  const members = value as Readonly<Record<string, unknown>>;
+  for (const field of fields) {
+    const path = at === "" ? field.name : `${at}.${field.name}`;
+    collect(document, { type: field.type, value: members[field.name], at: path }, lines);
+  }
+}
+
+/** Numbers in decimal, however they were spelled; texts in quotes, so that none passes for the wallet's words. */
+function sayValue(type: string | undefined, value: unknown): string {
+  const isInteger = type !== undefined && /^u?int\d+$/.test(type);
+  if (isInteger && (typeof value === "string" || typeof value === "number"))
+    return BigInt(value).toString();
+  if (type === "string" || type === undefined) return JSON.stringify(value) ?? "nothing";
+  return String(value);
+}

@@ -1,0 +1,191 @@
+import { scryptAsync } from "@noble/hashes/scrypt";
+import {
+  base64urlOfBytes,
+  bytesOfBase64url,
+  bytesOfText,
+  canonicalJson,
+  isRecord,
+  parseAddress,
+  textOfBytes,
+  type Address,
+  type Hex,
+} from "@svc/protocol";
+import { openIdentity, type Identity, type IdentitySecret } from "./identity.ts";
+import { WalletRefusal } from "./refusal.ts";
+import type { StorageKey, WalletStorage } from "./storage.ts";
+
+/**
+ * The vault: one sealed text for each named identity, so that two programs can add at once. The key is
+ * scrypt of the passphrase with a salt of its own (N 2^17, r 8, p 1: 128 MiB), the cipher AES-256-GCM; name
+ * and address are readable, and part of what is authenticated. The version fixes every parameter: a
+ * changed file cannot ask for a weaker one.
+ */
+interface SealedIdentity {
+  readonly version: 1;
+  readonly name: string;
+  readonly address: Address;
+  /** base64url of 16 bytes. */
+  readonly salt: string;
+  /** base64url of 12 bytes. */
+  readonly nonce: string;
+  /** base64url of ciphertext and tag. */
+  readonly sealed: string;
+}
+
+export interface VaultEntry {
+  readonly name: string;
+  readonly address: Address;
+}
+
+/** What sealing needs from outside. */
+export interface VaultContext {
+  readonly storage: WalletStorage;
+  readonly random: (length: number) => Uint8Array;
+}
+
+// The name of the type differs between browsers' and Node's declarations.
+type CipherKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
+
+const scryptCost = { N: 2 ** 17, r: 8, p: 1, dkLen: 32 } as const;
+const passphraseLengthMin = 8;
+
+/**
+ * Seals an identity under a name.
+ *
+ * @throws {WalletRefusal} invalid_input for a secret, name or passphrase (at least 8 characters) of the wrong form, and where the name is taken
+ */
+export async function sealIdentity(
+  { storage, random }: VaultContext,
+  { name, secret, passphrase }: { name: string; secret: IdentitySecret; passphrase: string },
+): Promise<VaultEntry> {
+  const key = keyOf(name);
+  if (passphrase.length < passphraseLengthMin)
+    throw new WalletRefusal(
+      "invalid_input",
+      `a passphrase has at least ${passphraseLengthMin} characters`,
+    );
+  const taken = new WalletRefusal("invalid_input", `the vault holds an identity ${name} already`);
+  if ((await storage.get(key)) !== null) throw taken;
+  const { address } = await openIdentity(secret);
+  const [salt, nonce] = [random(16), random(12)];
+  const cipher = await cipherOf(passphrase, salt);
+  const content = bytesOfText(JSON.stringify(secret));
+  const options = algorithmOf({ name, address, nonce });
+  const sealed = await crypto.subtle.encrypt(options, cipher, ownBytes(content));
+  const file: SealedIdentity = {
+    version: 1,
+    name,
+    address,
+    salt: base64urlOfBytes(salt),
+    nonce: base64urlOfBytes(nonce),
+    sealed: base64urlOfBytes(new Uint8Array(sealed)),
+  };
+  const text = JSON.stringify(file);
+  if ((await storage.add(key, text)) !== text) throw taken;
+  return { name, address };
+}
+
+/** The identities of the vault by name; needs no passphrase. */
+export async function listIdentities(storage: WalletStorage): Promise<readonly VaultEntry[]> {
+  const keys = await storage.list("identity");
+  const files = await Promise.all(keys.map((key) => readFile(storage, key)));
+  return files
+    .filter((file) => file !== null)
+    .map(({ name, address }) => ({ name, address }))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Whether the vault has an identity of this name; false for what cannot be a name. */
+export async function hasIdentity(storage: WalletStorage, name: string): Promise<boolean> {
+  return isIdentityName(name) && (await storage.get(keyOf(name))) !== null;
+}
+
+/** @throws {WalletRefusal} not_found, wrong_passphrase (also for a file that was changed), damaged_state */
+export async function unsealIdentity(
+  storage: WalletStorage,
+  { name, passphrase }: { name: string; passphrase: string },
+): Promise<Identity> {
+  const file = await readFile(storage, keyOf(name));
+  if (file === null) throw new WalletRefusal("not_found", `the vault holds no identity ${name}`);
+  const [salt, nonce, sealed] = [file.salt, file.nonce, file.sealed].map(bytesOfBase64url);
+  if (!salt || !nonce || !sealed || file.name !== name) throw damaged(name);
+  const cipher = await cipherOf(passphrase, salt);
+  const options = algorithmOf({ name, address: file.address, nonce });
+  let content: ArrayBuffer;
+  try {
+    content = await crypto.subtle.decrypt(options, cipher, ownBytes(sealed));
+  } catch {
+    throw new WalletRefusal("wrong_passphrase", `the passphrase does not open ${name}`);
+  }
+  const identity = await openIdentity(secretOf(textOfBytes(new Uint8Array(content)) ?? "", name));
+  if (identity.address !== file.address) throw damaged(name);
+  return identity;
+}
+
+const isIdentityName = (name: string): boolean => /^[a-z0-9][a-z0-9_-]{0,31}$/.test(name);
+
+function keyOf(name: string): StorageKey {
+  if (!isIdentityName(name))
+    throw new WalletRefusal("invalid_input", "a name is 1 to 32 of a-z, 0-9, _ and -");
+  return `identity/${name}`;
+}
+
+async function readFile(storage: WalletStorage, key: StorageKey): Promise<SealedIdentity | null> {
+  const text = await storage.get(key);
+  if (text === null) return null;
+  const file = parseJson(text);
+  if (!isRecord(file)) throw damaged(key);
+  const { version, name, address, salt, nonce, sealed } = file;
+  const owner = typeof address === "string" ? parseAddress(address) : null;
+  const isRead =
+    typeof name === "string" &&
+    typeof salt === "string" &&
+    typeof nonce === "string" &&
+    typeof sealed === "string" &&
+    version === 1 &&
+    owner !== null;
+  if (!isRead) throw damaged(key);
+  return { version, name, address: owner, salt, nonce, sealed };
+}
+
+function secretOf(text: string, name: string): IdentitySecret {
+  const value = parseJson(text);
+  if (!isRecord(value)) throw damaged(name);
+  const { kind, privateKey, mnemonic, index } = value;
+  if (kind === "private-key" && typeof privateKey === "string")
+    return { kind, privateKey: privateKey as Hex };
+  if (kind === "mnemonic" && typeof mnemonic === "string" && typeof index === "number")
+    return { kind, mnemonic, index };
+  throw damaged(name);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function damaged(what: string): WalletRefusal {
+  return new WalletRefusal("damaged_state", `the vault cannot be read at ${what}`);
+}
+
+async function cipherOf(passphrase: string, salt: Uint8Array): Promise<CipherKey> {
+  const key = await scryptAsync(bytesOfText(passphrase.normalize("NFKC")), salt, scryptCost);
+  return crypto.subtle.importKey("raw", ownBytes(key), "AES-GCM", false, ["encrypt", "decrypt"]);
+}
+
+function algorithmOf({ name, address, nonce }: VaultEntry & { nonce: Uint8Array }): {
+  name: string;
+  iv: Uint8Array<ArrayBuffer>;
+  additionalData: Uint8Array<ArrayBuffer>;
+} {
+  const additionalData = bytesOfText(canonicalJson(["svc-wallet-vault-v1", name, address]));
+  return { name: "AES-GCM", iv: ownBytes(nonce), additionalData: ownBytes(additionalData) };
+}
+
+/** WebCrypto takes no bytes of shared memory, and the type says so. */
+function ownBytes(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(bytes);
+}
