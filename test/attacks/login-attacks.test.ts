@@ -357,7 +357,7 @@ test("no page can be framed, and none runs inline script", async () => {
     assert.match(policy, /frame-ancestors 'none'/);
     assert.doesNotMatch(policy, /unsafe/);
     assert.equal(response.headers.get("x-frame-options"), "DENY");
-    assert.equal(response.headers.get("referrer-policy"), "no-referrer");
+    assert.equal(response.headers.get("referrer-policy"), "same-origin");
   }
 });
 

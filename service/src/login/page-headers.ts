@@ -21,7 +21,8 @@ export function pageHeaders(options: { formTargets: readonly string[] }): Record
     ].join("; "),
     "x-frame-options": "DENY",
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    // Nothing is told to other origins. Under no-referrer browsers would blank the Origin of our own forms, which is checked.
+    "referrer-policy": "same-origin",
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",

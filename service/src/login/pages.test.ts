@@ -367,7 +367,7 @@ test("the policy allows this origin alone, and forms to end at the client", () =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self' https://books.example.com com.example.app: http: http://localhost:4999; frame-ancestors 'none'; base-uri 'none'",
   );
   assert.equal(headers["x-frame-options"], "DENY");
-  assert.equal(headers["referrer-policy"], "no-referrer");
+  assert.equal(headers["referrer-policy"], "same-origin");
   assert.equal(headers["cache-control"], "no-store");
 });
 
