@@ -67,7 +67,11 @@ export async function openDatabase(
   const directory = join(config.dataDirectory, "postgres");
   const running = options.mayShare ? await findEmbeddedPostgres(directory) : null;
   const log = createLog({ level: config.logLevel });
-  const tell = (line: string): void => log.warn({ line }, "the embedded database says");
+  // `LOG:` lines tell of its own starts and stops.
+  const tell = (line: string): void =>
+    line.startsWith("LOG:")
+      ? log.debug({ line }, "the embedded database says")
+      : log.warn({ line }, "the embedded database says");
   const server: EmbeddedPostgres | null =
     running === null ? await startEmbeddedPostgres({ directory, log: tell }) : null;
   const connection: PoolConfig = { ...(running ?? server?.connection) };
@@ -171,7 +175,7 @@ export async function compose(config: Config): Promise<Service> {
 function platformJobs(ctx: Ctx): Job[] {
   const day = 86_400;
   return [
-    { name: "audit-chain", everySeconds: 1, run: async () => void (await chainAudit(ctx)) },
+    { name: "audit-chain", everySeconds: 0.5, run: async () => void (await chainAudit(ctx)) },
     {
       name: "audit-retention",
       everySeconds: day,

@@ -33,7 +33,7 @@ export async function revokeFamilyOf(
 ): Promise<{ sessionId: string | null } | null> {
   const [row] = await db.query<{ session_id: string | null }>(sql`
     select session_id from token_family
-    where id = ${id} and user_address = ${user} and revoked_at is null and expires_at > ${now} for update`);
+    where id = ${id} and user_address = ${user} and revoked_at is null and expires_at > ${now}`);
   if (row === undefined) return null;
   if (row.session_id === null) {
     await db.query(
