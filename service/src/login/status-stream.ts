@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
+import { Problem } from "../platform/problems.ts";
 import type { BrowserCall } from "./authorize.ts";
 import { type LoginState, getBrowserAttempt, stateOf } from "./browser.ts";
 import type { LoginContext } from "./login-context.ts";
@@ -25,20 +26,24 @@ export interface StatusStreams {
   close(): void;
 }
 
+/** One person has fewer tabs of one login; whoever opens more ends the oldest. */
+const followersMax = 8;
+
 interface Stream {
   readonly response: ServerResponse;
   readonly expiresAt: number;
+  end(): void;
 }
 
 export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusStreams {
   const streams = new Set<Stream>();
-  const pending = new Set<() => void>();
+  const followers = createFollowers();
   const timer = setInterval(() => {
     const now = ctx.clock.now();
-    for (const { response, expiresAt } of streams) {
+    for (const stream of streams) {
       // A page whose login ran out asks once more by itself and is told so.
-      if (expiresAt <= now) response.end();
-      else response.write(":\n\n");
+      if (stream.expiresAt <= now) stream.end();
+      else tell(stream.response, ":\n\n");
     }
   }, keepAliveMs);
   timer.unref();
@@ -48,30 +53,38 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
   };
   return {
     open(loginId, reply, { browser, state, expiresAt }) {
-      void reply.hijack();
       const response = reply.raw;
+      refuseWithoutSocket(response);
+      void reply.hijack();
+      // The end of one stream must not be the end of the process.
+      response.on("error", () => response.destroy());
       response.writeHead(200, {
         "content-type": "text/event-stream",
         "cache-control": "no-store",
         "x-accel-buffering": "no",
         "x-request-id": reply.request.id,
       });
-      response.write(`retry: 1000\ndata: ${JSON.stringify(state)}\n\n`);
-      const stream: Stream = { response, expiresAt };
-      streams.add(stream);
+      tell(response, `retry: 1000\ndata: ${JSON.stringify(state)}\n\n`);
       const stop = feed.follow(loginId, ({ isApproved }) => {
         const next = isApproved
           ? Promise.resolve<LoginState>({ kind: "approved" })
           : read(loginId, browser);
         next.then(
-          (told) => response.write(`data: ${JSON.stringify(told)}\n\n`),
-          () => response.end(),
+          (told) => tell(response, `data: ${JSON.stringify(told)}\n\n`),
+          () => stream.end(),
         );
       });
-      response.on("close", () => {
+      // Forgotten at once: a caller that reads nothing could put off the close for long.
+      const end = (): void => {
         stop();
+        leave();
         streams.delete(stream);
-      });
+        response.end();
+      };
+      const leave = followers.admit(loginId, end);
+      const stream: Stream = { response, expiresAt, end };
+      streams.add(stream);
+      response.on("close", end);
     },
     async wait(loginId, { after, browser }) {
       const { promise, resolve } = Promise.withResolvers<undefined>();
@@ -79,7 +92,7 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
       // Listening starts before the first look, so a change in between is not missed.
       const stop = feed.follow(loginId, wake);
       const timeout = setTimeout(wake, longPollMs);
-      pending.add(wake);
+      const leave = followers.admit(loginId, wake);
       try {
         const state = await read(loginId, browser);
         if (state.kind !== after) return state;
@@ -87,14 +100,54 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
         return await read(loginId, browser);
       } finally {
         stop();
+        leave();
         clearTimeout(timeout);
-        pending.delete(wake);
       }
     },
     close() {
       clearInterval(timer);
-      for (const { response } of streams) response.end();
-      for (const wake of pending) wake();
+      followers.endAll();
     },
   };
+}
+
+/** Who follows which login in this process, each with what ends it. */
+function createFollowers() {
+  const byLogin = new Map<string, Set<() => void>>();
+  return {
+    /** Returns what leaves again. */
+    admit(loginId: string, end: () => void): () => void {
+      const known = byLogin.get(loginId) ?? new Set();
+      byLogin.set(loginId, known.add(end));
+      const [oldest] = known;
+      if (known.size > followersMax && oldest !== undefined) {
+        known.delete(oldest);
+        oldest();
+      }
+      return () => {
+        known.delete(end);
+        if (known.size === 0 && byLogin.get(loginId) === known) byLogin.delete(loginId);
+      };
+    },
+    endAll(): void {
+      for (const known of byLogin.values()) for (const end of known) end();
+    },
+  };
+}
+
+/** A stream may have ended while its next state was read. */
+function tell(response: ServerResponse, text: string): void {
+  if (!response.writableEnded && !response.destroyed) response.write(text);
+}
+
+/**
+ * A response waits without a socket behind another one of its connection when the caller sends requests ahead of the
+ * answers, as no browser does: what it is told would pile up, and nothing tells when its connection is gone. Likewise
+ * where the caller has gone already.
+ */
+function refuseWithoutSocket(response: ServerResponse): void {
+  if (response.socket === null || response.destroyed)
+    throw new Problem("invalid_request", {
+      message: "Invalid Request: a status stream needs a connection of its own",
+    });
 }

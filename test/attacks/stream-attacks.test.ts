@@ -1,0 +1,70 @@
+// What a hostile browser would do to the status channel of its own login.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { after, before, test } from "node:test";
+import { type OpenPage, openPage } from "../login-flow.ts";
+import { claim, newIdentity, scan } from "../raw-wallet.ts";
+import { openWorld, type World } from "../world.ts";
+
+let world: World;
+before(async () => {
+  world = await openWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+function eventsRequest(page: OpenPage): string {
+  const cookie = [...page.jar.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+  return `GET /oauth2/login/${page.loginId}/events HTTP/1.1\r\nHost: localhost\r\nCookie: ${cookie}\r\n\r\n`;
+}
+
+async function openSocket(): Promise<Socket> {
+  const socket = connect(Number(new URL(world.baseUrl).port), "localhost");
+  await once(socket, "connect");
+  return socket.setEncoding("utf8");
+}
+
+async function readUntil(socket: Socket, pattern: RegExp): Promise<string> {
+  let text = "";
+  for await (const part of socket.iterator({ destroyOnReturn: false })) {
+    text += String(part);
+    if (pattern.test(text)) break;
+  }
+  return text;
+}
+
+test("a stream that waits behind another one of its connection is refused, so nothing piles up in it", async () => {
+  const [first, second] = [
+    await openPage(world.baseUrl, world.client),
+    await openPage(world.baseUrl, world.client),
+  ];
+  const socket = await openSocket();
+  socket.write(eventsRequest(first) + eventsRequest(second));
+  await readUntil(socket, /"waiting"/);
+  // The ninth stream of the first login ends the one on the socket; then the other answer gets its turn.
+  for (let more = 0; more < 8; more += 1) await openStream(first);
+  assert.match(await readUntil(socket, /needs a connection of its own/), /HTTP\/1\.1 400/);
+  socket.destroy();
+  assert.equal((await fetch(`${world.baseUrl}/health/alive`)).status, 200);
+});
+
+const opened: Socket[] = [];
+after(() => opened.forEach((socket) => socket.destroy()));
+
+async function openStream(page: OpenPage): Promise<Socket> {
+  const socket = await openSocket();
+  opened.push(socket);
+  socket.write(eventsRequest(page));
+  await readUntil(socket, /"waiting"/);
+  return socket;
+}
+
+test("the ninth stream of a login ends its first, and the others go on", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const first = await openStream(page);
+  const others: Socket[] = [];
+  for (let more = 0; more < 8; more += 1) others.push(await openStream(page));
+  assert.match(await readUntil(first, /0\r\n\r\n/), /0\r\n\r\n/);
+  await claim(scan(page.qr), newIdentity());
+  for (const other of others) assert.match(await readUntil(other, /"claimed"/), /"digits":"\d\d"/);
+});
