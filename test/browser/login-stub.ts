@@ -10,7 +10,7 @@ import {
 } from "../../service/src/login/pages.ts";
 
 /** What the page is told about its login, as the status channel words it. */
-export interface Told {
+interface Told {
   readonly kind: LoginView["state"]["kind"];
   readonly digits?: string | null;
   readonly identity?: string;

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { shortAddress } from "@svc/protocol";
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
+import { type CommandLineWallet, openCommandLineWallet } from "../command-line-wallet.ts";
 import {
   approve,
   claim,
@@ -18,13 +19,16 @@ import { openShopWorld, type ShopWorld } from "./shop-world.ts";
 
 let opened: ShopWorld;
 let browser: Browser & AsyncDisposable;
+let wallet: CommandLineWallet;
 const alice = newIdentity();
 const bob = newIdentity();
 
 before(async () => {
   [opened, browser] = await Promise.all([openShopWorld(), openBrowser()]);
+  wallet = await openCommandLineWallet(opened.world.baseUrl, { alice, bob });
 });
 after(async () => {
+  await wallet[Symbol.asyncDispose]();
   await browser[Symbol.asyncDispose]();
   await opened[Symbol.asyncDispose]();
 });
@@ -79,12 +83,16 @@ test("a person presses Log in, scans, compares two digits, and the shop greets t
   await using person = await openPerson();
   const page = await pressLogIn(person);
   assert.match(await page.locator("main").innerText(), /Corner Coffee/);
-  const claimed = await claim(scan(await readQr(page)), alice);
+  const link = await readQr(page);
+  const shown = await wallet.run("alice", "show", link);
+  assert.equal(shown.status, 0, shown.line);
+  assert.match(String(shown.value?.["words"]), /Corner Coffee/);
   const digits = await readDigits(page);
   assert.match(digits, /^\d\d$/);
   assert.ok((await page.locator("main").innerText()).includes(shortAddress(alice.address)));
   assert.equal(await page.locator("[data-qr]").count(), 0);
-  assert.equal((await approve(claimed, digits)).status, 200);
+  const approved = await wallet.run("alice", "approve", link, "--code", digits);
+  assert.equal(approved.status, 0, approved.line);
   await assertGreeted(page, alice);
 
   await press(page, "Log out");
@@ -101,8 +109,10 @@ test("on a phone the link opens the wallet, and its answer in the same browser e
     hasTouch: true,
   });
   const page = await pressLogIn(person);
+  const approved = await wallet.run("alice", "approve", await readSameDeviceLink(page));
+  assert.equal(approved.status, 0, approved.line);
   const back = await person.newPage();
-  await back.goto(sameDeviceReturn(scan(await readSameDeviceLink(page)), alice));
+  await back.goto(String(approved.value?.["open"]));
   await assertGreeted(back, alice);
   await page.getByRole("heading", { name: "This login has ended" }).waitFor();
   assert.ok(await page.getByRole("link", { name: "Back to Corner Coffee" }).isVisible());
@@ -124,7 +134,8 @@ test("the wallet's answer in another browser logs nobody in, and the page that w
 test("whoever declines in the wallet is back in the shop at once, with a way to try again", async () => {
   await using person = await openPerson();
   const page = await pressLogIn(person);
-  await decline(await claim(scan(await readQr(page)), alice));
+  const declined = await wallet.run("alice", "decline", await readQr(page));
+  assert.equal(declined.status, 0, declined.line);
   await assertTurnedAway(page);
   await approveOnPage(page, alice);
   await assertGreeted(page, alice);
