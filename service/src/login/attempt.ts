@@ -4,7 +4,7 @@ import { equalBytes, mac } from "../platform/mac.ts";
 import type { Acr } from "./acr.ts";
 import type { AuthorizationRequest } from "./authorization-request.ts";
 
-export type AttemptStatus = "waiting" | "claimed" | "approved" | "finished" | "failed";
+type AttemptStatus = "waiting" | "claimed" | "approved" | "finished" | "failed";
 export type AttemptFailure =
   | "declined"
   | "not_started"
@@ -39,17 +39,17 @@ export interface Attempt {
   readonly acr: Acr | null;
 }
 
-export const stepSeconds = 4;
+const stepSeconds = 4;
 export const restartsMax = 3;
 /** The step of a code that does not rotate. */
-export const staticStep = 0;
+const staticStep = 0;
 
 export function stepAt(now: number): number {
   return Math.floor(now / stepSeconds);
 }
 
 /** HMAC-SHA256 over login and step, truncated to 128 bits; without the installation's key nobody can make the next one. */
-export function stepMac(key: KeyObject, loginId: string, step: number): string {
+function stepMac(key: KeyObject, loginId: string, step: number): string {
   return mac(key, `${loginId}.${step}`).subarray(0, 16).toString("base64url");
 }
 

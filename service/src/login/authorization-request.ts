@@ -6,7 +6,7 @@ import { type Acr, acrAtLeast, acrWeakest, isAcr } from "./acr.ts";
 import { resolveAudience } from "./audience.ts";
 import { parseScope } from "./scope.ts";
 
-export type Prompt = "none" | "login" | "consent" | "select_account";
+type Prompt = "none" | "login" | "consent" | "select_account";
 
 /** What the user is asked to approve: the authorization request after every check, as it is stored with the login. */
 export interface AuthorizationRequest {

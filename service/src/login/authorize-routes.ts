@@ -39,7 +39,7 @@ export function addressOf(ctx: LoginContext, request: FastifyRequest): string {
   return clientAddressOf(request.ip, request.headers["x-forwarded-for"], ctx.config.trustedProxies);
 }
 
-export function browserOf(ctx: LoginContext, request: FastifyRequest): BrowserCall {
+function browserOf(ctx: LoginContext, request: FastifyRequest): BrowserCall {
   const address = addressOf(ctx, request);
   return { cookieHeader: request.headers.cookie, address, network: networkOf(address) };
 }

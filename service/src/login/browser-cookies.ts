@@ -9,7 +9,7 @@ function prefixOf(config: Config): string {
   return config.baseUrl.startsWith("https:") ? "__Host-" : "";
 }
 
-export function sessionCookieName(config: Config): string {
+function sessionCookieName(config: Config): string {
   return `${prefixOf(config)}svc_session`;
 }
 
@@ -18,7 +18,7 @@ function attemptCookiePrefix(config: Config): string {
 }
 
 /** Cookies by name; the first of a name counts, since a browser sends the more specific one first. */
-export function parseCookies(header: string | undefined): ReadonlyMap<string, string> {
+function parseCookies(header: string | undefined): ReadonlyMap<string, string> {
   const cookies = new Map<string, string>();
   for (const part of (header ?? "").split(";")) {
     const at = part.indexOf("=");

@@ -2,7 +2,7 @@ import type { LoginContext } from "./login-context.ts";
 import * as store from "./attempt-store.ts";
 
 /** Told that an attempt changed; `isApproved` spares a read. */
-export type FeedListener = (change: { isApproved: boolean }) => void;
+type FeedListener = (change: { isApproved: boolean }) => void;
 
 /** Who waits for which attempt in this process. */
 export interface LoginFeed {

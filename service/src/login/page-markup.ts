@@ -44,7 +44,7 @@ const misleading = /[\p{Bidi_Control}\p{Zl}\p{Zp}]|(?![\t\n])\p{Cc}/u;
 const special = new RegExp(`[&<>"']|${misleading.source}`, "gu");
 
 /** The one place where foreign text becomes HTML. Misleading characters become U+FFFD. */
-export function escapeHtml(text: string): string {
+function escapeHtml(text: string): string {
   return text.replaceAll(special, (character) => entities[character] ?? "\ufffd");
 }
 

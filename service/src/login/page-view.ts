@@ -11,7 +11,7 @@ export const loginFailures = [
 ] as const;
 export type LoginFailure = (typeof loginFailures)[number];
 
-export type LoginPageState =
+type LoginPageState =
   | { readonly kind: "waiting" }
   /** `digits` only where number matching is on; `identity` in its short form. */
   | { readonly kind: "claimed"; readonly digits: string | null; readonly identity: string }

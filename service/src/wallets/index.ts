@@ -1,3 +1,2 @@
-export { walletRoutes, type WalletDeps, type WalletLogin } from "./routes.ts";
+export { walletRoutes } from "./routes.ts";
 export { purgeWalletSessions } from "./store.ts";
-export { getWalletUser } from "./wallet-sessions.ts";

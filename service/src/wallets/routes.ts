@@ -11,7 +11,7 @@ import {
 } from "./wallet-sessions.ts";
 
 /** One login as its user sees it. */
-export interface WalletLogin {
+interface WalletLogin {
   readonly id: string;
   readonly clientName: string;
   readonly domain?: string;

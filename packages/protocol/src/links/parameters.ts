@@ -33,7 +33,7 @@ const parametersMax = 64;
 /** The last second of the year 9999: no deadline lies later. */
 const secondsMax = 253_402_300_799;
 const attributesMax = 200;
-export const textMax = 4096;
+const textMax = 4096;
 
 /**
  * Splits a query by RFC 3986: `+` is a plus sign, a pair without `=` has the empty value. Values stay
