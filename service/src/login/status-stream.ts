@@ -53,17 +53,7 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
   };
   return {
     open(loginId, reply, { browser, state, expiresAt }) {
-      const response = reply.raw;
-      refuseWithoutSocket(response);
-      void reply.hijack();
-      // The end of one stream must not be the end of the process.
-      response.on("error", () => response.destroy());
-      response.writeHead(200, {
-        "content-type": "text/event-stream",
-        "cache-control": "no-store",
-        "x-accel-buffering": "no",
-        "x-request-id": reply.request.id,
-      });
+      const response = beginStream(reply);
       tell(response, `retry: 1000\ndata: ${JSON.stringify(state)}\n\n`);
       const stop = feed.follow(loginId, ({ isApproved }) => {
         const next = isApproved
@@ -133,6 +123,20 @@ function createFollowers() {
       for (const known of byLogin.values()) for (const end of known) end();
     },
   };
+}
+
+function beginStream(reply: FastifyReply): ServerResponse {
+  const response = reply.raw;
+  refuseWithoutSocket(response);
+  void reply.hijack();
+  // The end of one stream must not be the end of the process.
+  response.on("error", () => response.destroy());
+  return response.writeHead(200, {
+    "content-type": "text/event-stream",
+    "cache-control": "no-store",
+    "x-accel-buffering": "no",
+    "x-request-id": reply.request.id,
+  });
 }
 
 /** A stream may have ended while its next state was read. */
