@@ -40,7 +40,7 @@ export async function startBroker({ connectionString, connections }: { connectio
     LIMIT_LOGINS_PER_CLIENT_MINUTE: "1000000",
   };
   const client = await seedClient(environment);
-  const { child } = await startService(environment);
+  const { child } = await startService(environment, (process.env["BENCH_NODE_OPTIONS"] ?? "").split(" ").filter(Boolean));
   return {
     name: "service",
     pid: child.pid ?? 0,
@@ -130,7 +130,7 @@ export async function claimAtBroker(page: BrokerPage, identity: Identity): Promi
   const secret = randomBytes(32).toString("base64url");
   const body = JSON.stringify({ session: scanned.session, svcID: identity.address, claim: claimOf(secret) });
   const { body: object } = await sendExpecting(200, `${scanned.connection}/claim`, { method: "POST", headers: jsonHeaders, body });
-  const claims = JSON.parse(Buffer.from(object.split(".")[1] ?? "", "base64url").toString()) as Record<string, unknown>;
+  const claims = JSON.parse(Buffer.from(object.split(".")[1] ?? "", "base64url").toString()) as Claimed["claims"];
   return { ...scanned, identity, secret, object, claims };
 }
 
@@ -151,6 +151,10 @@ export async function approveAtBroker(claimed: Claimed, approval: string): Promi
 export async function finishAtBroker(broker: Broker, page: BrokerPage): Promise<Tokens> {
   const { body } = await page.browser.call(200, `${broker.baseUrl}/oauth2/login/${page.loginId}/finish`, { method: "POST" });
   const { location } = JSON.parse(body) as { location: string };
+  return redeemCodeAtBroker(broker, page, location);
+}
+
+export async function redeemCodeAtBroker(broker: Broker, page: BrokerPage, location: string): Promise<Tokens> {
   const code = new URL(location).searchParams.get("code") ?? "";
   return tokensOf(await postToken(broker, { grant_type: "authorization_code", code, redirect_uri: broker.client.redirectUri, code_verifier: page.pkce.verifier }));
 }

@@ -10,6 +10,8 @@ export interface Cluster extends AsyncDisposable {
   readonly version: string;
   /** Makes an empty database; answers its connection string. */
   createDatabase(name: "service" | "peer"): Promise<string>;
+  /** What autovacuum does within a minute of the first rows, so that plans are those of a database in use. */
+  analyze(): Promise<void>;
   /** The processes that work for a database now. */
   processesOf(database: "service" | "peer"): Promise<ClusterProcesses>;
 }
@@ -21,12 +23,18 @@ export async function openCluster(): Promise<Cluster> {
   const [about] = await db.query<{ pid: number; version: string }>(sql`
     select pg_backend_pid() as pid, current_setting('server_version') as version`);
   const postmaster = parentOf(about?.pid ?? 0);
+  const opened: Db[] = [];
   return {
     version: about?.version ?? "",
     async createDatabase(name) {
       if (name === "service") await db.query(sql`create database service`);
       else await db.query(sql`create database peer`);
-      return connectionString(server, name);
+      const url = connectionString(server, name);
+      opened.push(openDb({ connectionString: url, connections: 1 }));
+      return url;
+    },
+    async analyze() {
+      for (const each of opened) await each.query(sql`analyze`);
     },
     async processesOf(database) {
       const rows = await db.query<{ pid: number; datname: string | null }>(sql`
@@ -37,18 +45,18 @@ export async function openCluster(): Promise<Cluster> {
         background: [postmaster, ...childrenOf(postmaster).filter((pid) => !used.has(pid))],
       };
     },
-    [Symbol.asyncDispose]: async () => close(directory, server, db),
+    [Symbol.asyncDispose]: async () => {
+      for (const each of [...opened, db]) await each.close();
+      await server.close();
+      await removeHome(directory);
+    },
   };
 }
 
-/** A home elsewhere (as root, when the directory cannot be reached) is recorded in the file `location`. */
-async function close(directory: string, server: EmbeddedPostgres, db: Db): Promise<void> {
-  await db.close();
-  await server.close();
-  await removeHome(directory);
-}
-
-/** Removes what an embedded PostgreSQL left behind in `directory`, wherever it kept its data. */
+/**
+ * Removes what an embedded PostgreSQL left behind in `directory`. As root it may have kept its data elsewhere; the file
+ * `location` says where.
+ */
 export async function removeHome(directory: string): Promise<void> {
   const elsewhere = await readFile(join(directory, "location"), "utf8").catch(() => null);
   if (elsewhere !== null) await rm(elsewhere.trim(), { recursive: true, force: true });

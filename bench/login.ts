@@ -35,7 +35,8 @@ async function compare(cluster: Cluster, connectionString: string, report: (line
   await using broker = await startBroker({ connectionString, connections });
   const { bytes } = await openBrokerPage(broker);
   await using peer = await startPeer({ connectionString: await cluster.createDatabase("peer"), connections, audience, pageBytes: bytes });
-  const rows = rowsOf(await runSideBySide(openBrokerTurns(cluster, broker), await openPeerTurns(cluster, peer), report));
+  const both = [openBrokerTurns(cluster, broker), await openPeerTurns(cluster, peer)] as const;
+  const rows = rowsOf(await runSideBySide(both, { analyze: async () => cluster.analyze(), report }));
   const [ours, peers] = [residentBytes(broker.pid), residentBytes(peer.pid)];
   const mib = 1024 * 1024;
   const memory: Row = { name: "resident memory after the same load", unit: "MiB", ours: ours / mib, peer: peers / mib, target: { kind: "share-of-peer", most: 0.6 } };

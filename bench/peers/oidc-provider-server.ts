@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { type OidcContext, Provider } from "oidc-provider";
 import { type Db, openDb } from "../../service/src/platform/db.ts";
 import { renderInteractionPage } from "./interaction-page.ts";
-import { createPayloadTable, openAdapter } from "./payload-store.ts";
+import { createTables, findAccountClaims, insertAccount, openAdapter, openClientAdapter } from "./payload-store.ts";
 
 export interface PeerSettings {
   readonly port: number;
@@ -24,6 +24,7 @@ export type PeerAnswer = { readonly kind: "ready" } | { readonly kind: "calls"; 
 
 const accessSeconds = 3600;
 const refreshSeconds = 30 * 86_400;
+const clientSeconds = 10 * 365 * 86_400;
 const scopes = "openid offline_access";
 
 function send(answer: PeerAnswer): void {
@@ -40,38 +41,29 @@ process.once("disconnect", () => process.exit(0));
 
 async function serve(settings: PeerSettings): Promise<void> {
   const db = openDb({ connectionString: settings.connectionString, connections: settings.connections });
-  await createPayloadTable(db);
+  await createTables(db);
+  await openAdapter(db, "Client").upsert(settings.client.id, metadataOf(settings), clientSeconds);
   const issuer = `http://localhost:${settings.port}`;
   const provider = new Provider(issuer, configurationOf(settings, db));
-  provider.use(async (ctx, next) => (ctx.path.startsWith("/interaction/") ? interact(provider, settings, ctx) : next()));
+  provider.use(async (ctx, next) => (ctx.path.startsWith("/interaction/") ? interact({ provider, settings, db }, ctx) : next()));
   provider.on("server_error", (_ctx, error) => console.error(error));
   createServer(provider.callback()).listen(settings.port, "localhost", () => send({ kind: "ready" }));
   process.on("message", () => send({ kind: "calls", callsTotal: db.callsTotal }));
 }
 
 function configurationOf(settings: PeerSettings, db: Db): Record<string, unknown> {
-  const { client, audience } = settings;
+  const { audience } = settings;
   return {
-    adapter: (model: string) => openAdapter(db, model),
-    // Clients in the configuration cost no database call.
-    clients: [
-      {
-        client_id: client.id,
-        client_secret: client.secret,
-        client_name: client.name,
-        redirect_uris: [client.redirectUri],
-        grant_types: ["authorization_code", "refresh_token"],
-        response_types: ["code"],
-        token_endpoint_auth_method: "client_secret_basic",
-        id_token_signed_response_alg: "RS256",
-      },
-    ],
+    adapter: (model: string) => (model === "Client" ? openClientAdapter(db) : openAdapter(db, model)),
     jwks: { keys: [settings.signingKey] },
     cookies: { keys: settings.cookieKeys },
     pkce: { required: () => true },
     scopes: ["openid", "offline_access"],
-    // The account lies in the subject, so finding it costs no database call.
-    findAccount: (_ctx: unknown, sub: string) => ({ accountId: sub, claims: () => ({ sub }) }),
+    findAccount: async (_ctx: unknown, sub: string) => {
+      const claims = await findAccountClaims(db, sub);
+      return claims === null ? undefined : { accountId: sub, claims: () => ({ sub, ...claims }) };
+    },
+    claims: { openid: ["sub", "ext"] },
     loadExistingGrant: async (ctx: OidcContext) => grantOf(ctx, settings),
     rotateRefreshToken: true,
     ttl: {
@@ -103,6 +95,19 @@ function configurationOf(settings: PeerSettings, db: Db): Record<string, unknown
   };
 }
 
+function metadataOf({ client }: PeerSettings): Record<string, unknown> {
+  return {
+    client_id: client.id,
+    client_secret: client.secret,
+    client_name: client.name,
+    redirect_uris: [client.redirectUri],
+    grant_types: ["authorization_code", "refresh_token"],
+    response_types: ["code"],
+    token_endpoint_auth_method: "client_secret_basic",
+    id_token_signed_response_alg: "RS256",
+  };
+}
+
 /** The one grant of this login, made when the browser comes back approved: nothing reads it before it is complete. */
 async function grantOf(ctx: OidcContext, { audience }: PeerSettings): Promise<unknown> {
   if (ctx.oidc.result === undefined) return undefined;
@@ -114,8 +119,15 @@ async function grantOf(ctx: OidcContext, { audience }: PeerSettings): Promise<un
   return grant;
 }
 
-async function interact(provider: Provider, settings: PeerSettings, ctx: OidcContext): Promise<void> {
-  if (ctx.method === "POST" && ctx.path.endsWith("/approve")) return approve(provider, ctx);
+interface Site {
+  readonly provider: Provider;
+  readonly settings: PeerSettings;
+  readonly db: Db;
+}
+
+async function interact(site: Site, ctx: OidcContext): Promise<void> {
+  const { provider, settings } = site;
+  if (ctx.method === "POST" && ctx.path.endsWith("/approve")) return approve(site, ctx);
   const { uid, params } = await provider.interactionDetails(ctx.req, ctx.res);
   const client = await provider.Client.find(params["client_id"] ?? "");
   ctx.set({ "content-type": "text/html; charset=utf-8", "cache-control": "no-store", "content-security-policy": "default-src 'none'" });
@@ -128,9 +140,10 @@ async function interact(provider: Provider, settings: PeerSettings, ctx: OidcCon
   });
 }
 
-/** Login and consent in one answer, so that the browser comes back once. */
-async function approve(provider: Provider, ctx: OidcContext): Promise<void> {
+/** Login and consent in one answer, so that the browser comes back once. The first login is the sign-up. */
+async function approve({ provider, db }: Site, ctx: OidcContext): Promise<void> {
   const accountId = String(ctx.req.headers["x-account"] ?? "");
+  await insertAccount(db, accountId);
   ctx.respond = false;
   await provider.interactionFinished(ctx.req, ctx.res, { login: { accountId }, consent: {} }, { mergeWithLastSubmission: false });
 }

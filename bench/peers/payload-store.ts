@@ -5,7 +5,7 @@ import { type Db, sql } from "../../service/src/platform/db.ts";
  * Creates what the peer keeps: one row per artefact, found by id, and by grant, session uid or user code where it has
  * one. Partial indexes, so that a row pays only for what it has.
  */
-export async function createPayloadTable(db: Db): Promise<void> {
+export async function createTables(db: Db): Promise<void> {
   await db.query(sql`
     create table if not exists payload (
       model text not null,
@@ -20,6 +20,38 @@ export async function createPayloadTable(db: Db): Promise<void> {
   await db.query(sql`create index if not exists payload_grant on payload (grant_id) where grant_id is not null`);
   await db.query(sql`create index if not exists payload_uid on payload (uid) where uid is not null`);
   await db.query(sql`create index if not exists payload_user_code on payload (user_code) where user_code is not null`);
+  await db.query(sql`
+    create table if not exists account (id text primary key, claims jsonb not null, created_at timestamptz not null default now())`);
+}
+
+/** The sign-up of an unseen account. */
+export async function insertAccount(db: Db, id: string): Promise<void> {
+  await db.query(sql`insert into account (id, claims) values (${id}, '{"ext": {}}') on conflict (id) do nothing`);
+}
+
+/** The claims of an account, or null when there is none. */
+export async function findAccountClaims(db: Db, id: string): Promise<Record<string, unknown> | null> {
+  const [row] = await db.query<{ claims: Record<string, unknown> }>(sql`select claims from account where id = ${id}`);
+  return row?.claims ?? null;
+}
+
+/** How long a client that was read is taken as it is. The service keeps its own likewise, until it hears of a change. */
+const clientsKeptMs = 60_000;
+
+/** Clients come from the database, so that they can be managed without a restart, and are kept in memory for a minute. */
+export function openClientAdapter(db: Db): Adapter {
+  const adapter = openAdapter(db, "Client");
+  const kept = new Map<string, { payload: AdapterPayload; until: number }>();
+  return {
+    ...adapter,
+    async find(id) {
+      const known = kept.get(id);
+      if (known !== undefined && known.until > Date.now()) return known.payload;
+      const payload = await adapter.find(id);
+      if (payload !== undefined) kept.set(id, { payload, until: Date.now() + clientsKeptMs });
+      return payload;
+    },
+  };
 }
 
 interface Row {
