@@ -11,7 +11,15 @@ import { randomBytes } from "node:crypto";
 import { type Browser, openBrowser } from "./browser.ts";
 import { freePort } from "./free-port.ts";
 import { type HttpAnswer, sendExpecting } from "./http-client.ts";
-import { basicAuthorization, formBody, formHeaders, makePkce, type Pkce, type Tokens, tokensOf } from "./oauth.ts";
+import {
+  basicAuthorization,
+  formBody,
+  formHeaders,
+  makePkce,
+  type Pkce,
+  type Tokens,
+  tokensOf,
+} from "./oauth.ts";
 import type { Party } from "./party.ts";
 
 export interface Broker extends Party {
@@ -19,11 +27,17 @@ export interface Broker extends Party {
   readonly audience: string;
 }
 
-export const callbackUri = "http://localhost:4999/callback";
+const callbackUri = "http://localhost:4999/callback";
 export const audience = "https://api.example.com";
 
 /** Starts the service as its own process over this database, with one client of the default settings. */
-export async function startBroker({ connectionString, connections }: { connectionString: string; connections: number }): Promise<Broker> {
+export async function startBroker({
+  connectionString,
+  connections,
+}: {
+  connectionString: string;
+  connections: number;
+}): Promise<Broker> {
   const [port, metricsPort] = [await freePort(), await freePort()];
   const environment = {
     ...process.env,
@@ -40,7 +54,7 @@ export async function startBroker({ connectionString, connections }: { connectio
     LIMIT_LOGINS_PER_CLIENT_MINUTE: "1000000",
   };
   const client = await seedClient(environment);
-  const { child } = await startService(environment, (process.env["BENCH_NODE_OPTIONS"] ?? "").split(" ").filter(Boolean));
+  const { child } = await startService(environment);
   return {
     name: "service",
     pid: child.pid ?? 0,
@@ -65,9 +79,12 @@ export interface StartedService {
 
 const main = new URL("../service/src/main.ts", import.meta.url).pathname;
 
-export async function startService(environment: NodeJS.ProcessEnv, nodeOptions: readonly string[] = []): Promise<StartedService> {
+export async function startService(environment: NodeJS.ProcessEnv): Promise<StartedService> {
   const startedAt = performance.now();
-  const child = spawn(process.execPath, [...nodeOptions, "--conditions=source", main, "serve"], { env: environment, stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, ["--conditions=source", main, "serve"], {
+    env: environment,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const lines = createInterface({ input: child.stdout });
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
   lines.on("line", (line) => {
@@ -88,8 +105,18 @@ export async function stopService(child: ChildProcess): Promise<void> {
 async function seedClient(environment: NodeJS.ProcessEnv): Promise<Broker["client"]> {
   await using ctx = await openContext(parseConfig(environment));
   const organization = await createOrganization(ctx, { name: "Bench" }, "bench");
-  const domain = await createDomain(ctx, { organizationId: organization.id, domain: "localhost", environment: "live" }, "bench");
-  const given = { clientDomainId: domain.id, name: "Bench shop", authenticationMethod: "client_secret_basic", redirectUris: [callbackUri], audiences: [audience] } as const;
+  const domain = await createDomain(
+    ctx,
+    { organizationId: organization.id, domain: "localhost", environment: "live" },
+    "bench",
+  );
+  const given = {
+    clientDomainId: domain.id,
+    name: "Bench shop",
+    authenticationMethod: "client_secret_basic",
+    redirectUris: [callbackUri],
+    audiences: [audience],
+  } as const;
   const { client, secret } = await createClient(ctx, given, "bench");
   if (secret === null) throw new Error("the client has no secret");
   return { id: client.id, secret, redirectUri: callbackUri };
@@ -119,7 +146,7 @@ export async function openBrokerPage(broker: Broker): Promise<BrokerPage> {
     prompt: "consent",
     audience: broker.audience,
   });
-  const { body } = await browser.call(200, `${broker.baseUrl}/oauth2/auth?${query}`);
+  const { body } = await browser.call(200, `${broker.baseUrl}/oauth2/auth?${query.toString()}`);
   const { qr, loginId } = hooksOf(body);
   return { browser, pkce, qr, loginId, bytes: Buffer.byteLength(body) };
 }
@@ -128,46 +155,92 @@ export async function openBrokerPage(broker: Broker): Promise<BrokerPage> {
 export async function claimAtBroker(page: BrokerPage, identity: Identity): Promise<Claimed> {
   const scanned = scan(page.qr);
   const secret = randomBytes(32).toString("base64url");
-  const body = JSON.stringify({ session: scanned.session, svcID: identity.address, claim: claimOf(secret) });
-  const { body: object } = await sendExpecting(200, `${scanned.connection}/claim`, { method: "POST", headers: jsonHeaders, body });
-  const claims = JSON.parse(Buffer.from(object.split(".")[1] ?? "", "base64url").toString()) as Claimed["claims"];
+  const body = JSON.stringify({
+    session: scanned.session,
+    svcID: identity.address,
+    claim: claimOf(secret),
+  });
+  const { body: object } = await sendExpecting(200, `${scanned.connection}/claim`, {
+    method: "POST",
+    headers: jsonHeaders,
+    body,
+  });
+  const claims = JSON.parse(
+    Buffer.from(object.split(".")[1] ?? "", "base64url").toString(),
+  ) as Claimed["claims"];
   return { ...scanned, identity, secret, object, claims };
 }
 
 const jsonHeaders = { "content-type": "application/json" };
 
 /** What the page's browser asks after the claim; answers the body of the wallet's approval, signed. */
-export async function readDigits(broker: Broker, page: BrokerPage, claimed: Claimed): Promise<string> {
-  const { body } = await page.browser.call(200, `${broker.baseUrl}/oauth2/login/${page.loginId}/status`);
+export async function readDigits(
+  broker: Broker,
+  page: BrokerPage,
+  claimed: Claimed,
+): Promise<string> {
+  const { body } = await page.browser.call(
+    200,
+    `${broker.baseUrl}/oauth2/login/${page.loginId}/status`,
+  );
   const { digits } = JSON.parse(body) as { digits?: string };
   return JSON.stringify(approvalOf(claimed, digits ?? ""));
 }
 
 export async function approveAtBroker(claimed: Claimed, approval: string): Promise<void> {
-  await sendExpecting(200, claimed.connection, { method: "POST", headers: jsonHeaders, body: approval });
+  await sendExpecting(200, claimed.connection, {
+    method: "POST",
+    headers: jsonHeaders,
+    body: approval,
+  });
 }
 
 /** The page fetches the code and the shop redeems it. */
 export async function finishAtBroker(broker: Broker, page: BrokerPage): Promise<Tokens> {
-  const { body } = await page.browser.call(200, `${broker.baseUrl}/oauth2/login/${page.loginId}/finish`, { method: "POST" });
+  const { body } = await page.browser.call(
+    200,
+    `${broker.baseUrl}/oauth2/login/${page.loginId}/finish`,
+    { method: "POST" },
+  );
   const { location } = JSON.parse(body) as { location: string };
   return redeemCodeAtBroker(broker, page, location);
 }
 
-export async function redeemCodeAtBroker(broker: Broker, page: BrokerPage, location: string): Promise<Tokens> {
+async function redeemCodeAtBroker(
+  broker: Broker,
+  page: BrokerPage,
+  location: string,
+): Promise<Tokens> {
   const code = new URL(location).searchParams.get("code") ?? "";
-  return tokensOf(await postToken(broker, { grant_type: "authorization_code", code, redirect_uri: broker.client.redirectUri, code_verifier: page.pkce.verifier }));
+  return tokensOf(
+    await postToken(broker, {
+      grant_type: "authorization_code",
+      code,
+      redirect_uri: broker.client.redirectUri,
+      code_verifier: page.pkce.verifier,
+    }),
+  );
 }
 
 export async function refreshAtBroker(broker: Broker, tokens: Tokens): Promise<Tokens> {
-  return tokensOf(await postToken(broker, { grant_type: "refresh_token", refresh_token: tokens.refresh }));
+  return tokensOf(
+    await postToken(broker, { grant_type: "refresh_token", refresh_token: tokens.refresh }),
+  );
 }
 
 async function postToken(broker: Broker, parameters: Record<string, string>): Promise<HttpAnswer> {
-  return sendExpecting(200, `${broker.baseUrl}/oauth2/token`, { method: "POST", headers: { ...formHeaders, authorization: basicAuthorization(broker.client) }, body: formBody(parameters) });
+  return sendExpecting(200, `${broker.baseUrl}/oauth2/token`, {
+    method: "POST",
+    headers: { ...formHeaders, authorization: basicAuthorization(broker.client) },
+    body: formBody(parameters),
+  });
 }
 
 export async function introspectAtBroker(broker: Broker, token: string): Promise<void> {
-  const { body } = await sendExpecting(200, `${broker.baseUrl}/oauth2/introspect`, { method: "POST", headers: { ...formHeaders, authorization: basicAuthorization(broker.client) }, body: formBody({ token }) });
+  const { body } = await sendExpecting(200, `${broker.baseUrl}/oauth2/introspect`, {
+    method: "POST",
+    headers: { ...formHeaders, authorization: basicAuthorization(broker.client) },
+    body: formBody({ token }),
+  });
   if (!body.includes('"active":true')) throw new Error(`introspection answered ${body}`);
 }

@@ -23,7 +23,12 @@ export function openBrowser(): Browser {
     cookieFor,
     async call(status, url, call = {}) {
       const cookie = cookieFor(url);
-      const headers = { accept: "text/html", "accept-language": "en", ...call.headers, ...(cookie === "" ? {} : { cookie }) };
+      const headers = {
+        accept: "text/html",
+        "accept-language": "en",
+        ...call.headers,
+        ...(cookie === "" ? {} : { cookie }),
+      };
       const answer = await sendExpecting(status, url, { ...call, headers });
       for (const line of answer.headers["set-cookie"] ?? []) keep(cookies, line);
       return answer;
@@ -34,9 +39,11 @@ export function openBrowser(): Browser {
 function keep(cookies: Map<string, Cookie>, line: string): void {
   const [pair = "", ...attributes] = line.split(";").map((part) => part.trim());
   const at = pair.indexOf("=");
-  const find = (name: string): string | undefined => attributes.find((each) => each.toLowerCase().startsWith(`${name}=`))?.slice(name.length + 1);
+  const find = (name: string): string | undefined =>
+    attributes.find((each) => each.toLowerCase().startsWith(`${name}=`))?.slice(name.length + 1);
   const expires = find("expires");
-  const isEnded = find("max-age") === "0" || (expires !== undefined && Date.parse(expires) <= Date.now());
+  const isEnded =
+    find("max-age") === "0" || (expires !== undefined && Date.parse(expires) <= Date.now());
   if (isEnded) cookies.delete(pair.slice(0, at));
   else cookies.set(pair.slice(0, at), { value: pair.slice(at + 1), path: find("path") ?? "/" });
 }

@@ -1,5 +1,9 @@
 /** Does `work` for each item, at most `concurrency` at a time, and returns the results in order. */
-export async function forEachOf<Item, Result>(items: readonly Item[], concurrency: number, work: (item: Item) => Promise<Result>): Promise<Result[]> {
+export async function forEachOf<Item, Result>(
+  items: readonly Item[],
+  concurrency: number,
+  work: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
   const results: Result[] = [];
   let next = 0;
   const worker = async (): Promise<void> => {

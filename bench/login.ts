@@ -27,24 +27,48 @@ export async function benchLogin(report: (line: string) => void): Promise<Result
   report("drawing QR codes");
   const qr = benchQr();
   report("starting on an empty machine");
-  return { rows: [...compared, ...streams, ...qr, ...(await benchStarts())], postgresVersion: cluster.version };
+  return {
+    rows: [...compared, ...streams, ...qr, ...(await benchStarts())],
+    postgresVersion: cluster.version,
+  };
 }
 
-async function compare(cluster: Cluster, connectionString: string, report: (line: string) => void): Promise<Row[]> {
+async function compare(
+  cluster: Cluster,
+  connectionString: string,
+  report: (line: string) => void,
+): Promise<Row[]> {
   report("starting both sides");
   await using broker = await startBroker({ connectionString, connections });
   const { bytes } = await openBrokerPage(broker);
-  await using peer = await startPeer({ connectionString: await cluster.createDatabase("peer"), connections, audience, pageBytes: bytes });
+  await using peer = await startPeer({
+    connectionString: await cluster.createDatabase("peer"),
+    connections,
+    audience,
+    pageBytes: bytes,
+  });
   const both = [openBrokerTurns(cluster, broker), await openPeerTurns(cluster, peer)] as const;
-  const rows = rowsOf(await runSideBySide(both, { analyze: async () => cluster.analyze(), report }));
+  const rows = rowsOf(
+    await runSideBySide(both, { analyze: async () => cluster.analyze(), report }),
+  );
   const [ours, peers] = [residentBytes(broker.pid), residentBytes(peer.pid)];
   const mib = 1024 * 1024;
-  const memory: Row = { name: "resident memory after the same load", unit: "MiB", ours: ours / mib, peer: peers / mib, target: { kind: "share-of-peer", most: 0.6 } };
+  const memory: Row = {
+    name: "resident memory after the same load",
+    unit: "MiB",
+    ours: ours / mib,
+    peer: peers / mib,
+    target: { kind: "share-of-peer", most: 0.6 },
+  };
   return [...rows, memory];
 }
 
 /** The streams meet a process that has served little, so that memory freed elsewhere does not hide what they take. */
-async function openStreams(connectionString: string, report: (line: string) => void, count = streamsCount): Promise<Row[]> {
+async function openStreams(
+  connectionString: string,
+  report: (line: string) => void,
+  count = streamsCount,
+): Promise<Row[]> {
   await using broker = await startBroker({ connectionString, connections });
   return await benchStreams(broker, report, count);
 }

@@ -40,9 +40,16 @@ function usageError(message: string): number {
 }
 
 async function run(args: readonly string[]): Promise<number> {
-  let parsed: { values: { help?: boolean; json?: boolean; write?: boolean }; positionals: string[] };
+  let parsed: {
+    values: { help?: boolean; json?: boolean; write?: boolean };
+    positionals: string[];
+  };
   try {
-    parsed = parseArgs({ args: [...args], allowPositionals: true, options: { help: { type: "boolean" }, json: { type: "boolean" }, write: { type: "boolean" } } });
+    parsed = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: { help: { type: "boolean" }, json: { type: "boolean" }, write: { type: "boolean" } },
+    });
   } catch (error) {
     return usageError(error instanceof Error ? error.message : "wrong arguments");
   }
@@ -53,7 +60,8 @@ async function run(args: readonly string[]): Promise<number> {
   }
   const [name, ...rest] = positionals;
   const bench = name === undefined ? undefined : verbs[name];
-  if (bench === undefined) return usageError(name === undefined ? "a verb is missing" : `there is no verb ${name}`);
+  if (bench === undefined)
+    return usageError(name === undefined ? "a verb is missing" : `there is no verb ${name}`);
   if (rest.length > 0) return usageError(`there is one verb; what is ${rest.join(" ")}?`);
   if (values.write === true && name !== "login") return usageError("--write is for login only");
   const result = await bench((line) => process.stderr.write(`${line}\n`));
@@ -65,7 +73,9 @@ async function run(args: readonly string[]): Promise<number> {
 function print({ rows, postgresVersion }: Result, asJson: boolean): void {
   if (asJson) {
     const judged = rows.map((row) => ({ ...row, verdict: verdictOf(row) }));
-    process.stdout.write(`${JSON.stringify({ machine: machineText(postgresVersion), ok: !hasFailed(rows), rows: judged })}\n`);
+    process.stdout.write(
+      `${JSON.stringify({ machine: machineText(postgresVersion), ok: !hasFailed(rows), rows: judged })}\n`,
+    );
     return;
   }
   process.stdout.write(`${alignedTable(rows)}\n\n${machineText(postgresVersion)}\n`);
@@ -74,7 +84,10 @@ function print({ rows, postgresVersion }: Result, asJson: boolean): void {
 
 async function write(result: Result): Promise<void> {
   const directory = join(import.meta.dirname, "..", "docs", "reference");
-  await writeFile(join(directory, "performance.md"), performancePage(result, { columnNames, cellsOf }));
+  await writeFile(
+    join(directory, "performance.md"),
+    performancePage(result, { columnNames, cellsOf }),
+  );
   await writeFile(join(directory, "performance-login.svg"), performancePlot(result.rows));
 }
 

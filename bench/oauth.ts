@@ -18,8 +18,13 @@ export interface Tokens {
 
 /** What the bench goes on with. @throws Error when an id token or a refresh token is missing: then less was done than is claimed */
 export function tokensOf({ body }: HttpAnswer): Tokens {
-  const { access_token: access, refresh_token: refresh, id_token: id } = JSON.parse(body) as Record<string, unknown>;
-  if (typeof access !== "string" || typeof refresh !== "string" || typeof id !== "string") throw new Error(`a token is missing: ${Object.keys(JSON.parse(body) as object).join(", ")}`);
+  const {
+    access_token: access,
+    refresh_token: refresh,
+    id_token: id,
+  } = JSON.parse(body) as Record<string, unknown>;
+  if (typeof access !== "string" || typeof refresh !== "string" || typeof id !== "string")
+    throw new Error(`a token is missing: ${Object.keys(JSON.parse(body) as object).join(", ")}`);
   return { access, refresh };
 }
 
@@ -27,10 +32,14 @@ export function tokensOf({ body }: HttpAnswer): Tokens {
 export function expectRs256(token: string): void {
   const [header = "", , signature = ""] = token.split(".");
   const { alg } = JSON.parse(Buffer.from(header, "base64url").toString()) as { alg?: string };
-  if (alg !== "RS256" || Buffer.from(signature, "base64url").length !== 256) throw new Error("the access token is not an RS256 JWT of 2048 bits");
+  if (alg !== "RS256" || Buffer.from(signature, "base64url").length !== 256)
+    throw new Error("the access token is not an RS256 JWT of 2048 bits");
 }
 
-export function basicAuthorization(client: { readonly id: string; readonly secret: string }): string {
+export function basicAuthorization(client: {
+  readonly id: string;
+  readonly secret: string;
+}): string {
   return `Basic ${Buffer.from(`${encodeURIComponent(client.id)}:${encodeURIComponent(client.secret)}`).toString("base64")}`;
 }
 

@@ -25,7 +25,11 @@ export interface Cost {
  *
  * @param operations what the cost is divided by
  */
-export async function measure<Result>(cluster: Cluster, party: Party, { operations, work }: { operations: number; work: () => Promise<Result> }): Promise<{ cost: Cost; result: Result }> {
+export async function measure<Result>(
+  cluster: Cluster,
+  party: Party,
+  { operations, work }: { operations: number; work: () => Promise<Result> },
+): Promise<{ cost: Cost; result: Result }> {
   const callsBefore = await party.callsTotal();
   const processes = await cluster.processesOf(party.name);
   const serverBefore = readCpu([party.pid]);

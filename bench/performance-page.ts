@@ -5,16 +5,27 @@ import type { Row } from "./row.ts";
 
 export function machineText(postgresVersion: string): string {
   const [first] = cpus();
-  const release = /^PRETTY_NAME="?([^"\n]+)"?$/m.exec(readFileSync("/etc/os-release", "utf8"))?.[1] ?? "Linux";
+  const release =
+    /^PRETTY_NAME="?([^"\n]+)"?$/m.exec(readFileSync("/etc/os-release", "utf8"))?.[1] ?? "Linux";
   const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`;
   const database = postgresVersion === "" ? "" : `, PostgreSQL ${postgresVersion}`;
   return `${cpus().length} x ${first?.model.trim() ?? "CPU"}, ${memory}, ${release}, Node ${process.versions.node}${database}`;
 }
 
+function line(cells: readonly string[]): string {
+  return `| ${cells.join(" | ")} |`;
+}
+
 /** The reference page: command, table, machine, and how each figure came about. */
-export function performancePage({ rows, postgresVersion }: Result, show: { columnNames: readonly string[]; cellsOf: (row: Row) => string[] }): string {
-  const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
-  const table = [line(show.columnNames), line(["---", "---:", "---:", "---:", "---", "---"]), ...rows.map((row) => line(show.cellsOf(row)))].join("\n");
+export function performancePage(
+  { rows, postgresVersion }: Result,
+  show: { columnNames: readonly string[]; cellsOf: (row: Row) => string[] },
+): string {
+  const table = [
+    line(show.columnNames),
+    line(["---", "---:", "---:", "---:", "---", "---"]),
+    ...rows.map((row) => line(show.cellsOf(row))),
+  ].join("\n");
   return `# Performance
 
 Written by \`npm run bench -- login --write\`; run it to get the figures of your machine.

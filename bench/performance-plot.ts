@@ -8,7 +8,9 @@ const suffix = ", eight at a time";
 
 /** CPU per operation of both sides as bars; each pair has its own scale, the longer bar fills the width. */
 export function performancePlot(rows: readonly Row[]): string {
-  const shown = rows.filter((row) => row.peer !== null && row.unit === "ms" && row.name.endsWith(suffix));
+  const shown = rows.filter(
+    (row) => row.peer !== null && row.unit === "ms" && row.name.endsWith(suffix),
+  );
   const height = 56 + shown.length * rowHeight;
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="CPU per operation">
 <style>text{font:13px system-ui,sans-serif;fill:#1f2328}.ours{fill:#0969da}.peer{fill:#8c959f}@media (prefers-color-scheme:dark){text{fill:#e6edf3}.ours{fill:#58a6ff}.peer{fill:#6e7681}}</style>

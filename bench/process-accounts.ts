@@ -14,7 +14,11 @@ export type CpuAccounts = ReadonlyMap<number, bigint>;
 
 /** Reads the accounts of these processes; one that is gone is left out. */
 export function readCpu(pids: readonly number[]): CpuAccounts {
-  return new Map(pids.map((pid) => [pid, cpuOf(pid)] as const).filter((entry): entry is [number, bigint] => entry[1] !== null));
+  return new Map(
+    pids
+      .map((pid) => [pid, cpuOf(pid)] as const)
+      .filter((entry): entry is [number, bigint] => entry[1] !== null),
+  );
 }
 
 /** Milliseconds between two readings. A process that began in between counts whole, one that ended not at all. */
@@ -28,7 +32,12 @@ export function cpuMsBetween(before: CpuAccounts, after: CpuAccounts): number {
 function cpuOf(pid: number): bigint | null {
   try {
     const threads = readdirSync(`/proc/${pid}/task`);
-    return threads.reduce((sum, thread) => sum + BigInt(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0] ?? "0"), 0n);
+    return threads.reduce(
+      (sum, thread) =>
+        sum +
+        BigInt(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0] ?? "0"),
+      0n,
+    );
   } catch {
     return null;
   }
@@ -49,7 +58,9 @@ export function parentOf(pid: number): number {
 
 /** The processes whose parent is this one. */
 export function childrenOf(pid: number): number[] {
-  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(Number);
+  const pids = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
   return pids.filter((each) => {
     try {
       return parentOf(each) === pid;

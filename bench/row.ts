@@ -29,7 +29,9 @@ export function verdictOf(row: Row): Verdict {
   if (target.kind === "printed") return "-";
   if (target.kind === "at-most") return row.ours <= target.most ? "ok" : "FAIL";
   if (ratio === null) return "FAIL";
-  return (target.kind === "times-cheaper" ? ratio >= target.least : ratio <= target.most) ? "ok" : "FAIL";
+  return (target.kind === "times-cheaper" ? ratio >= target.least : ratio <= target.most)
+    ? "ok"
+    : "FAIL";
 }
 
 export function hasFailed(rows: readonly Row[]): boolean {
@@ -52,16 +54,10 @@ export function cellsOf(row: Row): string[] {
 export const columnNames = ["", "svc", "oidc-provider", "ratio", "target", "verdict"];
 
 function targetText({ target, unit }: Row): string {
-  switch (target.kind) {
-    case "times-cheaper":
-      return `>= ${target.least}x cheaper`;
-    case "share-of-peer":
-      return `<= ${target.most}x`;
-    case "at-most":
-      return `<= ${target.most} ${unit}`;
-    case "printed":
-      return target.aim === undefined ? "" : `(${target.aim} ${unit})`;
-  }
+  if (target.kind === "times-cheaper") return `>= ${target.least}x cheaper`;
+  if (target.kind === "share-of-peer") return `<= ${target.most}x`;
+  if (target.kind === "at-most") return `<= ${target.most} ${unit}`;
+  return target.aim === undefined ? "" : `(${target.aim} ${unit})`;
 }
 
 /** Three significant digits, no exponent. */
@@ -73,10 +69,17 @@ function figure(value: number): string {
 
 export function alignedTable(rows: readonly Row[]): string {
   const lines = [columnNames, ...rows.map(cellsOf)];
-  const widths = columnNames.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0)));
-  const isNumber = (column: number): boolean => column >= 1 && column <= 3;
-  const pad = (text: string, column: number): string => (isNumber(column) ? text.padStart(widths[column] ?? 0) : text.padEnd(widths[column] ?? 0));
+  const widths = columnNames.map((_, column) =>
+    Math.max(...lines.map((cells) => cells[column]?.length ?? 0)),
+  );
+  const pad = (text: string, column: number): string =>
+    isNumber(column) ? text.padStart(widths[column] ?? 0) : text.padEnd(widths[column] ?? 0);
   return lines.map((cells) => cells.map(pad).join("  ").trimEnd()).join("\n");
+}
+
+/** The figures stand to the right, the words to the left. */
+function isNumber(column: number): boolean {
+  return column >= 1 && column <= 3;
 }
 
 /** One line for each target that was missed. */

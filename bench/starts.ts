@@ -14,8 +14,20 @@ export async function benchStarts(): Promise<Row[]> {
     const first = await startOnce(directory);
     const second = await startOnce(directory);
     return [
-      { name: "first start (wall)", unit: "s", ours: first / 1000, peer: null, target: { kind: "printed", aim: 5 } },
-      { name: "start on an existing database (wall)", unit: "s", ours: second / 1000, peer: null, target: { kind: "printed", aim: 2 } },
+      {
+        name: "first start (wall)",
+        unit: "s",
+        ours: first / 1000,
+        peer: null,
+        target: { kind: "printed", aim: 5 },
+      },
+      {
+        name: "start on an existing database (wall)",
+        unit: "s",
+        ours: second / 1000,
+        peer: null,
+        target: { kind: "printed", aim: 2 },
+      },
     ];
   } finally {
     await removeHome(join(directory, "postgres"));
@@ -26,7 +38,13 @@ export async function benchStarts(): Promise<Row[]> {
 async function startOnce(directory: string): Promise<number> {
   const [port, metricsPort] = [await freePort(), await freePort()];
   const { DATABASE_URL: _, ...inherited } = process.env;
-  const { child, startMs } = await startService({ ...inherited, DATA_DIR: directory, PORT: String(port), METRICS_PORT: String(metricsPort), LOG_LEVEL: "warn" });
+  const { child, startMs } = await startService({
+    ...inherited,
+    DATA_DIR: directory,
+    PORT: String(port),
+    METRICS_PORT: String(metricsPort),
+    LOG_LEVEL: "warn",
+  });
   await stopService(child);
   return startMs;
 }

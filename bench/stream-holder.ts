@@ -38,14 +38,26 @@ async function holdAll({ port, streams }: StreamRequest): Promise<number> {
 }
 
 /** Settles with the first state; every later byte is dropped. */
-async function open(stream: { port: number; localAddress: string; path: string; cookie: string }): Promise<Socket> {
+async function open(stream: {
+  port: number;
+  localAddress: string;
+  path: string;
+  cookie: string;
+}): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
-  const socket = createConnection({ host: "127.0.0.1", port: stream.port, localAddress: stream.localAddress });
-  socket.write(`GET ${stream.path} HTTP/1.1\r\nHost: localhost:${stream.port}\r\nAccept: text/event-stream\r\nCookie: ${stream.cookie}\r\n\r\n`);
+  const socket = createConnection({
+    host: "127.0.0.1",
+    port: stream.port,
+    localAddress: stream.localAddress,
+  });
+  socket.write(
+    `GET ${stream.path} HTTP/1.1\r\nHost: localhost:${stream.port}\r\nAccept: text/event-stream\r\nCookie: ${stream.cookie}\r\n\r\n`,
+  );
   let head = "";
   const read = (part: Buffer): void => {
     head += part.toString("latin1");
-    if (!head.startsWith("HTTP/1.1 200".slice(0, head.length))) reject(new Error(`a stream answered ${head.slice(0, 100)}`));
+    if (!head.startsWith("HTTP/1.1 200".slice(0, head.length)))
+      reject(new Error(`a stream answered ${head.slice(0, 100)}`));
     if (!head.includes("data: ")) return;
     socket.off("data", read);
     socket.resume();

@@ -37,10 +37,16 @@ export async function measureEach<Item, Result>(
   work: (item: Item) => Promise<Result>,
 ): Promise<{ cost: Cost; result: Result[] }> {
   const { concurrency } = on.batch;
-  return measure(on.cluster, on.party, { operations: items.length, work: async () => forEachOf(items, concurrency, work) });
+  return measure(on.cluster, on.party, {
+    operations: items.length,
+    work: async () => forEachOf(items, concurrency, work),
+  });
 }
 
 /** Measures the same work, as often as the batch says. */
-export async function measureSame(on: { cluster: Cluster; party: Party; batch: Batch }, work: () => Promise<unknown>): Promise<Cost> {
+export async function measureSame(
+  on: { cluster: Cluster; party: Party; batch: Batch },
+  work: () => Promise<unknown>,
+): Promise<Cost> {
   return (await measureEach(on, times(on.batch.operations), work)).cost;
 }

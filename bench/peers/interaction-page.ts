@@ -1,7 +1,13 @@
 import { qrSvg } from "../../service/src/platform/qr-svg.ts";
 
 /** What a careful site shows while a person logs in by QR code, about as long as the service's own page. */
-export function renderInteractionPage(page: { issuer: string; uid: string; clientName: string; host: string; bytes: number }): string {
+export function renderInteractionPage(page: {
+  issuer: string;
+  uid: string;
+  clientName: string;
+  host: string;
+  bytes: number;
+}): string {
   const text = `svc:login?sess=${page.uid}&conn=${encodeURIComponent(`${page.issuer}/interaction/${page.uid}`)}&type=callback`;
   const html = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Log in to ${escape(page.clientName)}</title><link rel="stylesheet" href="/assets/page.css"><script src="/assets/page.js" defer></script></head>
 <body><main class="card"><header><h1>Log in to ${escape(page.clientName)}</h1><p class="badge"><strong>${escape(page.host)}</strong> asks for your identity</p></header>

@@ -4,7 +4,13 @@ import { createServer } from "node:http";
 import { type OidcContext, Provider } from "oidc-provider";
 import { type Db, openDb } from "../../service/src/platform/db.ts";
 import { renderInteractionPage } from "./interaction-page.ts";
-import { createTables, findAccountClaims, insertAccount, openAdapter, openClientAdapter } from "./payload-store.ts";
+import {
+  createTables,
+  findAccountClaims,
+  insertAccount,
+  openAdapter,
+  openClientAdapter,
+} from "./payload-store.ts";
 
 export interface PeerSettings {
   readonly port: number;
@@ -13,14 +19,21 @@ export interface PeerSettings {
   /** Private JWK, RS256. */
   readonly signingKey: Record<string, unknown>;
   readonly cookieKeys: readonly string[];
-  readonly client: { readonly id: string; readonly secret: string; readonly redirectUri: string; readonly name: string };
+  readonly client: {
+    readonly id: string;
+    readonly secret: string;
+    readonly redirectUri: string;
+    readonly name: string;
+  };
   /** The resource whose access tokens are RS256 JWTs; without it they are opaque. */
   readonly audience: string;
   /** Length of the page, the service's own. */
   readonly pageBytes: number;
 }
 
-export type PeerAnswer = { readonly kind: "ready" } | { readonly kind: "calls"; readonly callsTotal: number };
+export type PeerAnswer =
+  | { readonly kind: "ready" }
+  | { readonly kind: "calls"; readonly callsTotal: number };
 
 const accessSeconds = 3600;
 const refreshSeconds = 30 * 86_400;
@@ -40,21 +53,29 @@ process.once("message", (message: PeerSettings) => {
 process.once("disconnect", () => process.exit(0));
 
 async function serve(settings: PeerSettings): Promise<void> {
-  const db = openDb({ connectionString: settings.connectionString, connections: settings.connections });
+  const db = openDb({
+    connectionString: settings.connectionString,
+    connections: settings.connections,
+  });
   await createTables(db);
   await openAdapter(db, "Client").upsert(settings.client.id, metadataOf(settings), clientSeconds);
   const issuer = `http://localhost:${settings.port}`;
   const provider = new Provider(issuer, configurationOf(settings, db));
-  provider.use(async (ctx, next) => (ctx.path.startsWith("/interaction/") ? interact({ provider, settings, db }, ctx) : next()));
+  provider.use(async (ctx, next) =>
+    ctx.path.startsWith("/interaction/") ? interact({ provider, settings, db }, ctx) : next(),
+  );
   provider.on("server_error", (_ctx, error) => console.error(error));
-  createServer(provider.callback()).listen(settings.port, "localhost", () => send({ kind: "ready" }));
+  createServer(provider.callback()).listen(settings.port, "localhost", () =>
+    send({ kind: "ready" }),
+  );
   process.on("message", () => send({ kind: "calls", callsTotal: db.callsTotal }));
 }
 
 function configurationOf(settings: PeerSettings, db: Db): Record<string, unknown> {
   const { audience } = settings;
   return {
-    adapter: (model: string) => (model === "Client" ? openClientAdapter(db) : openAdapter(db, model)),
+    adapter: (model: string) =>
+      model === "Client" ? openClientAdapter(db) : openAdapter(db, model),
     jwks: { keys: [settings.signingKey] },
     cookies: { keys: settings.cookieKeys },
     pkce: { required: () => true },
@@ -112,7 +133,10 @@ function metadataOf({ client }: PeerSettings): Record<string, unknown> {
 async function grantOf(ctx: OidcContext, { audience }: PeerSettings): Promise<unknown> {
   if (ctx.oidc.result === undefined) return undefined;
   const provider = ctx.oidc as unknown as { provider: Provider };
-  const grant = new provider.provider.Grant({ accountId: ctx.oidc.session.accountId, clientId: ctx.oidc.client.clientId });
+  const grant = new provider.provider.Grant({
+    accountId: ctx.oidc.session.accountId,
+    clientId: ctx.oidc.client.clientId,
+  });
   grant.addOIDCScope(scopes);
   grant.addResourceScope(audience, scopes);
   await grant.save();
@@ -130,7 +154,11 @@ async function interact(site: Site, ctx: OidcContext): Promise<void> {
   if (ctx.method === "POST" && ctx.path.endsWith("/approve")) return approve(site, ctx);
   const { uid, params } = await provider.interactionDetails(ctx.req, ctx.res);
   const client = await provider.Client.find(params["client_id"] ?? "");
-  ctx.set({ "content-type": "text/html; charset=utf-8", "cache-control": "no-store", "content-security-policy": "default-src 'none'" });
+  ctx.set({
+    "content-type": "text/html; charset=utf-8",
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'",
+  });
   ctx.body = renderInteractionPage({
     issuer: `http://localhost:${settings.port}`,
     uid,
@@ -145,5 +173,10 @@ async function approve({ provider, db }: Site, ctx: OidcContext): Promise<void> 
   const accountId = String(ctx.req.headers["x-account"] ?? "");
   await insertAccount(db, accountId);
   ctx.respond = false;
-  await provider.interactionFinished(ctx.req, ctx.res, { login: { accountId }, consent: {} }, { mergeWithLastSubmission: false });
+  await provider.interactionFinished(
+    ctx.req,
+    ctx.res,
+    { login: { accountId }, consent: {} },
+    { mergeWithLastSubmission: false },
+  );
 }

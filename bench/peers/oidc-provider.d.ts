@@ -36,7 +36,10 @@ declare module "oidc-provider" {
     set(headers: Record<string, string>): void;
     readonly oidc: {
       readonly client: { readonly clientId: string };
-      readonly session: { readonly accountId: string; grantIdFor(clientId: string): string | undefined };
+      readonly session: {
+        readonly accountId: string;
+        grantIdFor(clientId: string): string | undefined;
+      };
       readonly result?: { readonly consent?: { readonly grantId?: string } };
       readonly params: Readonly<Record<string, string | undefined>>;
     };
@@ -50,12 +53,19 @@ declare module "oidc-provider" {
 
   export class Provider {
     constructor(issuer: string, configuration: Record<string, unknown>);
-    readonly Grant: (new (given: { accountId: string; clientId: string }) => Grant) & { find(id: string): Promise<Grant | undefined> };
+    readonly Grant: (new (given: { accountId: string; clientId: string }) => Grant) & {
+      find(id: string): Promise<Grant | undefined>;
+    };
     readonly Client: { find(id: string): Promise<{ readonly clientName?: string } | undefined> };
     use(middleware: (ctx: OidcContext, next: () => Promise<void>) => Promise<void>): void;
     callback(): RequestListener;
     interactionDetails(req: IncomingMessage, res: ServerResponse): Promise<InteractionDetails>;
-    interactionFinished(req: IncomingMessage, res: ServerResponse, result: Record<string, unknown>, options?: { mergeWithLastSubmission: boolean }): Promise<void>;
+    interactionFinished(
+      req: IncomingMessage,
+      res: ServerResponse,
+      result: Record<string, unknown>,
+      options?: { mergeWithLastSubmission: boolean },
+    ): Promise<void>;
     on(event: string, listener: (ctx: unknown, error: Error) => void): void;
   }
 }

@@ -17,21 +17,34 @@ export async function createTables(db: Db): Promise<void> {
       consumed_at bigint,
       expires_at timestamptz not null,
       primary key (model, id))`);
-  await db.query(sql`create index if not exists payload_grant on payload (grant_id) where grant_id is not null`);
-  await db.query(sql`create index if not exists payload_uid on payload (uid) where uid is not null`);
-  await db.query(sql`create index if not exists payload_user_code on payload (user_code) where user_code is not null`);
+  await db.query(
+    sql`create index if not exists payload_grant on payload (grant_id) where grant_id is not null`,
+  );
+  await db.query(
+    sql`create index if not exists payload_uid on payload (uid) where uid is not null`,
+  );
+  await db.query(
+    sql`create index if not exists payload_user_code on payload (user_code) where user_code is not null`,
+  );
   await db.query(sql`
     create table if not exists account (id text primary key, claims jsonb not null, created_at timestamptz not null default now())`);
 }
 
 /** The sign-up of an unseen account. */
 export async function insertAccount(db: Db, id: string): Promise<void> {
-  await db.query(sql`insert into account (id, claims) values (${id}, '{"ext": {}}') on conflict (id) do nothing`);
+  await db.query(
+    sql`insert into account (id, claims) values (${id}, '{"ext": {}}') on conflict (id) do nothing`,
+  );
 }
 
 /** The claims of an account, or null when there is none. */
-export async function findAccountClaims(db: Db, id: string): Promise<Record<string, unknown> | null> {
-  const [row] = await db.query<{ claims: Record<string, unknown> }>(sql`select claims from account where id = ${id}`);
+export async function findAccountClaims(
+  db: Db,
+  id: string,
+): Promise<Record<string, unknown> | null> {
+  const [row] = await db.query<{ claims: Record<string, unknown> }>(
+    sql`select claims from account where id = ${id}`,
+  );
   return row?.claims ?? null;
 }
 
@@ -59,6 +72,11 @@ interface Row {
   readonly consumed_at: number | null;
 }
 
+function payloadOf([row]: Row[]): AdapterPayload | undefined {
+  if (row === undefined) return undefined;
+  return row.consumed_at === null ? row.payload : { ...row.payload, consumed: row.consumed_at };
+}
+
 /**
  * The adapter of one model over PostgreSQL: one prepared statement per call, by the same driver, pool and options as
  * the service's own.
@@ -66,10 +84,6 @@ interface Row {
  * @see oidc-provider, docs: `adapter`
  */
 export function openAdapter(db: Db, model: string): Adapter {
-  const first = ([row]: Row[]): AdapterPayload | undefined => {
-    if (row === undefined) return undefined;
-    return row.consumed_at === null ? row.payload : { ...row.payload, consumed: row.consumed_at };
-  };
   return {
     async upsert(id, payload, expiresIn) {
       const { grantId = null, userCode = null } = payload;
@@ -82,14 +96,20 @@ export function openAdapter(db: Db, model: string): Adapter {
           uid = excluded.uid, user_code = excluded.user_code, expires_at = excluded.expires_at`);
     },
     find: async (id) =>
-      first(await db.query<Row>(sql`
-        select payload, consumed_at from payload where model = ${model} and id = ${id} and expires_at > now()`)),
+      payloadOf(
+        await db.query<Row>(sql`
+        select payload, consumed_at from payload where model = ${model} and id = ${id} and expires_at > now()`),
+      ),
     findByUid: async (uid) =>
-      first(await db.query<Row>(sql`
-        select payload, consumed_at from payload where uid = ${uid} and model = ${model} and expires_at > now()`)),
+      payloadOf(
+        await db.query<Row>(sql`
+        select payload, consumed_at from payload where uid = ${uid} and model = ${model} and expires_at > now()`),
+      ),
     findByUserCode: async (userCode) =>
-      first(await db.query<Row>(sql`
-        select payload, consumed_at from payload where user_code = ${userCode} and model = ${model} and expires_at > now()`)),
+      payloadOf(
+        await db.query<Row>(sql`
+        select payload, consumed_at from payload where user_code = ${userCode} and model = ${model} and expires_at > now()`),
+      ),
     async consume(id) {
       await db.query(sql`
         update payload set consumed_at = extract(epoch from now())::bigint where model = ${model} and id = ${id}`);
