@@ -78,7 +78,7 @@ async function claimedOrWaiting(ctx: LoginContext, answer: Answer): Promise<Atte
   if (attempt.status === "waiting" && answer.claimSecret !== undefined)
     throw new Problem("not_claimed");
   if (attempt.expiresAt <= ctx.clock.now()) throw new Problem("login_over");
-  if (attempt.status === "finished" || attempt.status === "failed") throw new Problem("login_over");
+  if (attempt.status === "failed") throw new Problem("login_over");
   return attempt;
 }
 
@@ -190,7 +190,7 @@ async function refuseLate(
   if (attempt.status === "claimed" && answer.claimSecret === undefined)
     throw new Problem("already_claimed");
   const isOurs =
-    attempt.status === "approved" &&
+    (attempt.status === "approved" || attempt.status === "finished") &&
     attempt.claimedBy === user &&
     attempt.sessionText === answer.session;
   if (!isOurs) throw new Problem("login_over");

@@ -70,7 +70,10 @@ export async function insertAttempt(db: Queryable, attempt: NewAttempt): Promise
       ${attempt.browserNetwork}, ${attempt.createdAt}, ${attempt.expiresAt}, ${attempt.restarts})`);
 }
 
-/** Ends an attempt and starts the same request anew, unless it is finished or was restarted too often. */
+/**
+ * Ends an attempt and starts the same request anew, once: not when a code may still come or has come, when the person
+ * refused, or when it was restarted too often. What ran out after its approval can only be started again.
+ */
 export async function restartAttempt(
   db: Queryable,
   previousId: string,
@@ -78,13 +81,14 @@ export async function restartAttempt(
 ): Promise<boolean> {
   const rows = await db.query(sql`
     with ended as (
-      update login set status = 'failed', failure = coalesce(failure, 'restarted')
-      where id = ${previousId} and status <> 'finished' and status <> 'approved' and restarts < ${next.restartsMax}
-        and failure is distinct from 'restarted'
-      returning client_id, request, restarts)
-    insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at, restarts)
+      update login set status = 'failed', failure = 'restarted'
+      where id = ${previousId} and restarts < ${next.restartsMax} and (status in ('waiting', 'claimed')
+        or (status = 'approved' and expires_at <= ${next.createdAt})
+        or (status = 'failed' and failure in ('wrong_number', 'other_browser')))
+      returning client_id, request, restarts, is_static)
+    insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at, restarts, is_static)
     select ${next.id}, client_id, request, 'waiting', ${next.browserSha256}::bytea, ${next.browserNetwork}, ${next.createdAt}::bigint,
-      ${next.expiresAt}::bigint, restarts + 1
+      ${next.expiresAt}::bigint, restarts + 1, is_static
     from ended returning id`);
   return rows.length === 1;
 }
@@ -122,7 +126,7 @@ export interface Claim {
   readonly digits: string;
   readonly requestObject: string;
   readonly acr: Acr;
-  /** What the scanned code was; the page may have switched meanwhile. */
+  /** What the scanned code was; the page may have switched meanwhile. Without meaning on the same device. */
   readonly isStatic: boolean;
 }
 
@@ -137,7 +141,8 @@ export async function claimAttempt(
       update login set status = 'claimed', channel = ${claim.channel}, session_text = ${claim.sessionText},
         connection = ${claim.connection}, claimed_by = ${claim.claimedBy}, claim_sha256 = ${claim.claimSha256},
         digits = ${claim.digits}, request_object = ${claim.requestObject}, acr = ${claim.acr}
-      where id = ${id} and status = 'waiting' and expires_at > ${now} and is_static = ${claim.isStatic}
+      where id = ${id} and status = 'waiting' and expires_at > ${now}
+        and (is_static = ${claim.isStatic} or ${claim.channel} = 'app-link')
       returning id)
     select pg_notify('login', id) from claimed`);
   return rows.length === 1;
@@ -166,14 +171,14 @@ export async function approveAttempt(
       update login set status = 'approved', approved_at = ${approval.now}
       where id = ${id} and status = 'claimed' and claim_sha256 = ${approval.claimSha256} and claimed_by = ${approval.user}
         and expires_at > ${approval.now}
-      returning id, claimed_by),
+      returning id, claimed_by, channel),
     signed_up as (
       insert into svc_user (address, created_at) select claimed_by, ${approval.now}::bigint from approved
       on conflict do nothing returning address),
     audited as (
       insert into audit_entry (at, actor, action, subject)
       select ${approval.now}::bigint, address, 'user.sign-up', address from signed_up)
-    select pg_notify('login', id || ' approved') from approved`);
+    select pg_notify('login', id || case channel when 'qr' then ' approved' else '' end) from approved`);
   return rows.length === 1;
 }
 
@@ -196,15 +201,16 @@ export async function approveUnclaimed(
     with approved as (
       update login set status = 'approved', channel = ${approval.channel}, session_text = ${approval.sessionText},
         connection = ${approval.connection}, claimed_by = ${approval.user}, acr = ${approval.acr}, approved_at = ${approval.now}
-      where id = ${id} and status = 'waiting' and not is_static and expires_at > ${approval.now}
-      returning id, claimed_by),
+      where id = ${id} and status = 'waiting' and expires_at > ${approval.now}
+        and (not is_static or ${approval.channel} = 'app-link')
+      returning id, claimed_by, channel),
     signed_up as (
       insert into svc_user (address, created_at) select claimed_by, ${approval.now}::bigint from approved
       on conflict do nothing returning address),
     audited as (
       insert into audit_entry (at, actor, action, subject)
       select ${approval.now}::bigint, address, 'user.sign-up', address from signed_up)
-    select pg_notify('login', id || ' approved') from approved`);
+    select pg_notify('login', id || case channel when 'qr' then ' approved' else '' end) from approved`);
   return rows.length === 1;
 }
 

@@ -187,7 +187,10 @@ function formRoutes(ctx: LoginContext, scope: Http): void {
     return leave(reply, `/oauth2/login/${request.params.loginId}`);
   });
   scope.post("/oauth2/login/:loginId/restart", { schema }, async (request, reply) => {
-    const next = await restartLogin(ctx, request.params.loginId, browserOf(ctx, request));
+    const { loginId } = request.params;
+    const next = await restartLogin(ctx, loginId, browserOf(ctx, request));
+    // The page itself says why there is no other one, and has the way back.
+    if (next === null) return leave(reply, `/oauth2/login/${loginId}`);
     return leave(reply, `/oauth2/login/${next.loginId}`, next.cookies);
   });
 }
@@ -253,7 +256,10 @@ function returnRoute(ctx: LoginContext, scope: Http): void {
       const { loginId } = request.params;
       const { signature, session, svcID, error } = request.query;
       const browser = browserOf(ctx, request);
-      if (error !== undefined) return leave(reply, await refuseOnSameDevice(ctx, loginId, browser));
+      if (error !== undefined) {
+        if (session !== loginId) throw new Problem("login_not_found");
+        return leave(reply, await refuseOnSameDevice(ctx, loginId, browser));
+      }
       if (signature === undefined || session === undefined || svcID === undefined) {
         const released = await finishLogin(ctx, loginId, { browser, channel: "app-link" });
         return leave(reply, released.location, released.cookies);

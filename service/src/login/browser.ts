@@ -148,30 +148,28 @@ async function refuseFinish(
   );
 }
 
-/** Switches the page to a single code without scripts, for good. @throws {Problem} login_not_found, login_over */
+/** Switches the page to a single code without scripts, for good; where it is too late for that, the page says what happened. @throws {Problem} login_not_found */
 export async function showStaticCode(
   ctx: LoginContext,
   loginId: string,
   browser: BrowserCall,
 ): Promise<void> {
-  const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
-  if (!attempt.isStatic && !(await store.makeStatic(ctx.db, loginId, ctx.clock.now())))
-    throw new Problem("login_over");
+  await getBrowserAttempt(ctx, loginId, browser);
+  await store.makeStatic(ctx.db, loginId, ctx.clock.now());
   ctx.recent.forget(loginId);
 }
 
-/** The same request once more, as a new login. @throws {Problem} login_not_found, login_over (restarted too often, or finished) */
+/** The same request once more, as a new login; null where that cannot be: finished, refused, or restarted too often. @throws {Problem} login_not_found */
 export async function restartLogin(
   ctx: LoginContext,
   loginId: string,
   browser: BrowserCall,
-): Promise<{ loginId: string; cookies: readonly string[] }> {
+): Promise<{ loginId: string; cookies: readonly string[] } | null> {
   const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
   const fresh = newAttempt(ctx, browser);
   if (!(await store.restartAttempt(ctx.db, attempt.id, { ...fresh.attempt, restartsMax })))
-    throw new Problem("login_over");
+    return null;
   ctx.recent.forget(loginId);
-  if (attempt.isStatic) await store.makeStatic(ctx.db, fresh.attempt.id, ctx.clock.now());
   return {
     loginId: fresh.attempt.id,
     cookies: [...fresh.cookies, endedAttemptCookie(ctx.config, loginId)],

@@ -30,7 +30,8 @@ export async function claimLogin(ctx: LoginContext, input: ClaimInput): Promise<
     throw new Problem("invalid_request", {
       message: "Invalid Request: claim must be base64url of 32 bytes",
     });
-  const mode = checkSession(ctx, input);
+  const mode = judgeInput(ctx, input);
+  if (mode === "stale") return repeatClaim(ctx, input, user);
   const attempt = await getAttempt(ctx, input.loginId);
   const client = await getClient(ctx, attempt);
   if (attempt.status === "waiting") {
@@ -62,11 +63,24 @@ export function parseUser(svcID: string): Address {
   return user;
 }
 
-/** What was scanned: a code of the page, at most one step old; or the login id alone, on the same device. */
-export function checkSession(
-  ctx: LoginContext,
-  input: { loginId: string; channel: Channel; session: string },
-): "rolling" | "static" {
+interface ScannedInput {
+  readonly loginId: string;
+  readonly channel: Channel;
+  readonly session: string;
+}
+
+/**
+ * What was scanned: a code of the page, at most one step old; or the login id alone, on the same device.
+ *
+ * @throws {Problem} login_not_found, code_expired
+ */
+export function checkSession(ctx: LoginContext, input: ScannedInput): "rolling" | "static" {
+  const judged = judgeInput(ctx, input);
+  if (judged === "stale") throw new Problem("code_expired");
+  return judged;
+}
+
+function judgeInput(ctx: LoginContext, input: ScannedInput): "rolling" | "static" | "stale" {
   if (input.channel === "app-link") {
     if (input.session !== input.loginId) throw new Problem("login_not_found");
     return "rolling";
@@ -75,7 +89,6 @@ export function checkSession(
   if (session === null || session.loginId !== input.loginId) throw new Problem("login_not_found");
   const judged = judgeSession(ctx.keys.hmac("login-code"), session, ctx.clock.now());
   if (judged === "forged") throw new Problem("login_not_found");
-  if (judged === "stale") throw new Problem("code_expired");
   return judged;
 }
 
@@ -165,11 +178,24 @@ async function answerSecondClaim(
   if (attempt.status !== "claimed" || attempt.expiresAt <= ctx.clock.now())
     throw new Problem("login_over");
   if (attempt.channel !== input.channel) throw new Problem("wrong_channel");
-  const isSame =
-    attempt.claimSha256 === input.claim &&
-    attempt.claimedBy === user &&
-    attempt.sessionText === input.session;
-  if (isSame && attempt.requestObject !== null) return attempt.requestObject;
+  if (isSameClaim(attempt, input, user) && attempt.requestObject !== null)
+    return attempt.requestObject;
   await store.contestAttempt(ctx.db, attempt.id);
   throw new Problem("already_claimed");
+}
+
+function isSameClaim(attempt: Attempt, input: ClaimInput, user: Address): boolean {
+  return (
+    attempt.claimSha256 === input.claim &&
+    attempt.claimedBy === user &&
+    attempt.sessionText === input.session
+  );
+}
+
+/** A code that is no longer shown is good for one thing: the answer to a claim that it made, asked for again. */
+async function repeatClaim(ctx: LoginContext, input: ClaimInput, user: Address): Promise<string> {
+  const attempt = await readAttempt(ctx, input.loginId);
+  if (attempt.status === "claimed" && isSameClaim(attempt, input, user))
+    return answerSecondClaim(ctx, input, user);
+  throw new Problem("code_expired");
 }

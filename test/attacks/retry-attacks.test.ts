@@ -1,0 +1,172 @@
+// What can be asked for a second time in a login, and what cannot: numbers, restarts, claims, approvals.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Jar } from "../cookie-jar.ts";
+import { approveByQr, finish, hooksOf, type OpenPage, openPage, statusOf } from "../login-flow.ts";
+import {
+  approvalOf,
+  approve,
+  claim,
+  type Claimed,
+  decline,
+  newIdentity,
+  post,
+  sameDeviceReturn,
+  scan,
+  tryClaim,
+} from "../raw-wallet.ts";
+import { openWorld, type World } from "../world.ts";
+
+let world: World;
+before(async () => {
+  world = await openWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+async function claimPage(
+  page: OpenPage,
+): Promise<{ claimed: Claimed; right: string; wrong: string }> {
+  const claimed = await claim(scan(page.qr), newIdentity());
+  const right = String((await statusOf(world.baseUrl, page))["digits"]);
+  return { claimed, right, wrong: String((Number(right) + 1) % 100).padStart(2, "0") };
+}
+
+async function submit(jar: Jar, loginId: string, action: string): Promise<Response> {
+  return jar.fetch(`${world.baseUrl}/oauth2/login/${loginId}/${action}`, { method: "POST" });
+}
+
+/** Login ids that `count` restarts at once led to, other than the one that was left. */
+async function restartAtOnce(
+  page: Pick<OpenPage, "jar" | "loginId">,
+  count: number,
+): Promise<string[]> {
+  const answers = await Promise.all(
+    Array.from({ length: count }, async () => submit(page.jar.copy(), page.loginId, "restart")),
+  );
+  assert.ok(answers.every((answer) => answer.status === 303));
+  const places = answers.map((answer) => answer.headers.get("location")?.split("/").at(-1) ?? "");
+  return places.filter((place) => place !== page.loginId);
+}
+
+test("of two wrong numbers at once both fail, and the right one after them too", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const { claimed, right, wrong } = await claimPage(page);
+  const other = String((Number(right) + 2) % 100).padStart(2, "0");
+  const answers = await Promise.all([approve(claimed, wrong), approve(claimed, other)]);
+  assert.ok(answers.every((answer) => answer.status >= 400));
+  assert.equal((await approve(claimed, right)).status, 409);
+  assert.equal((await statusOf(world.baseUrl, page))["failure"], "wrong_number");
+});
+
+test("a right and a wrong number at once yield a code at most when the right one came first", async () => {
+  for (let round = 0; round < 10; round += 1) {
+    const page = await openPage(world.baseUrl, world.client);
+    const { claimed, right, wrong } = await claimPage(page);
+    const [, late] = await Promise.all([approve(claimed, wrong), approve(claimed, right)]);
+    const { kind, failure } = await statusOf(world.baseUrl, page);
+    if (late.status !== 200) assert.equal(failure, "wrong_number");
+    else assert.ok(kind === "approved" || failure === "wrong_number");
+    assert.equal((await approve(claimed, right)).status === 200, kind === "approved");
+  }
+});
+
+test("an ended login is restarted once, also when asked many times at once or again later", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const { claimed, wrong } = await claimPage(page);
+  assert.notEqual((await approve(claimed, wrong)).status, 200);
+  assert.equal((await restartAtOnce(page, 10)).length, 1);
+  assert.equal((await restartAtOnce(page, 3)).length, 0);
+});
+
+test("the same request is started again at most three times", async () => {
+  let page: Pick<OpenPage, "jar" | "loginId"> = await openPage(world.baseUrl, world.client);
+  for (let restarts = 0; restarts < 3; restarts += 1) {
+    const response = await submit(page.jar, page.loginId, "restart");
+    const loginId = response.headers.get("location")?.split("/").at(-1) ?? "";
+    assert.notEqual(loginId, page.loginId);
+    page = { jar: page.jar, loginId };
+  }
+  assert.equal((await restartAtOnce(page, 3)).length, 0);
+  const html = await (await page.jar.fetch(`${world.baseUrl}/oauth2/login/${page.loginId}`)).text();
+  assert.match(html, /error=access_denied/, "the way back is on the page");
+});
+
+test("a login that its person declined cannot be started again", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  assert.equal((await decline((await claimPage(page)).claimed)).status, 200);
+  assert.equal((await restartAtOnce(page, 1)).length, 0);
+});
+
+test("a login that was approved but ran out before its browser came is started again", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  await approveByQr(world.baseUrl, page, newIdentity());
+  assert.equal((await restartAtOnce(page, 1)).length, 0, "while its code may still come");
+  await world.advance(121);
+  assert.equal((await statusOf(world.baseUrl, page))["canRestart"], true);
+  assert.equal((await restartAtOnce(page, 1)).length, 1);
+  assert.equal((await submit(page.jar, page.loginId, "finish")).status, 409);
+});
+
+test("a wallet that asks again for the answer to its claim gets it, also when the code has rotated meanwhile", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const identity = newIdentity();
+  const first = await tryClaim(scan(page.qr), identity);
+  const object = await first.response.text();
+  await world.advance(60);
+  const again = await tryClaim(scan(page.qr), identity, first.secret);
+  assert.equal(again.response.status, 200);
+  assert.equal(await again.response.text(), object);
+  for (const other of [
+    await tryClaim(scan(page.qr), identity),
+    await tryClaim(scan(page.qr), newIdentity(), first.secret),
+  ])
+    assert.equal(other.response.status, 410, "an old code claims nothing");
+  assert.equal((await statusOf(world.baseUrl, page))["contested"], false);
+});
+
+test("an approval sent again is confirmed, also when the browser has its code already", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const { claimed, right, wrong } = await claimPage(page);
+  assert.equal((await approve(claimed, right)).status, 200);
+  assert.ok((await finish(world.baseUrl, page)).searchParams.get("code"));
+  assert.equal((await approve(claimed, right)).status, 200);
+  assert.equal((await approve(claimed, wrong)).status >= 400, true);
+  const forged = { ...approvalOf(claimed, right), claimSecret: "A".repeat(43) };
+  assert.equal((await post(claimed.connection, forged)).status, 403);
+  assert.equal((await submit(page.jar, page.loginId, "finish")).status, 404, "its cookie is gone");
+});
+
+test("the button of the same device works on a page that was switched to a code that stays", async () => {
+  for (const isClaimedFirst of [false, true]) {
+    const page = await openPage(world.baseUrl, world.client);
+    await submit(page.jar, page.loginId, "show-code");
+    const html = await (
+      await page.jar.fetch(`${world.baseUrl}/oauth2/login/${page.loginId}`)
+    ).text();
+    const scanned = scan(hooksOf(html).sameDevice);
+    const identity = newIdentity();
+    if (isClaimedFirst) {
+      const { response } = await tryClaim(scanned, newIdentity());
+      assert.equal(response.status, 200);
+    } else {
+      const returned = await page.jar.fetch(sameDeviceReturn(scanned, identity));
+      assert.equal(returned.status, 303);
+      const bare = await page.jar.fetch(
+        new URL(returned.headers.get("location") ?? "", world.baseUrl).href,
+      );
+      assert.match(bare.headers.get("location") ?? "", /[?&]code=/);
+    }
+  }
+});
+
+test("a refusal on the same device counts only for the login it names", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const { connection, session } = scan(page.sameDevice);
+  for (const query of ["error=access_denied", "error=access_denied&session=another"])
+    assert.equal((await page.jar.fetch(`${connection}?${query}`)).status, 404);
+  const refused = await page.jar.fetch(`${connection}?error=access_denied&session=${session}`);
+  const location = new URL(refused.headers.get("location") ?? "");
+  assert.equal(location.searchParams.get("error"), "access_denied");
+  assert.equal(location.searchParams.get("state"), "state-of-the-browser");
+  assert.equal(location.searchParams.get("iss"), world.baseUrl);
+});
