@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { accessTokenTyp, isSignedWith, type JwtKey, signJwt } from "./jwt.ts";
 import { bytesOfFamilyId, familyIdOfBytes } from "./family-id.ts";
 import type { TokenContext } from "./token-context.ts";
@@ -75,9 +76,25 @@ export function readOwnJwt(
   if (token.length > tokenLengthMax || !/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) return null;
   const header = token.slice(0, token.indexOf("."));
   const key: JwtKey | null = ctx.signingKeys.findByHeader(header, typ);
-  if (key === null || !isSignedWith(key, token)) return null;
+  if (key === null || !isKnownToBeSigned(key, token)) return null;
   const claims = token.slice(header.length + 1, token.lastIndexOf("."));
   return JSON.parse(Buffer.from(claims, "base64url").toString("utf8")) as Record<string, unknown>;
+}
+
+/** A hundred bytes each. */
+const knownMax = 10_000;
+const knownOfKey = new WeakMap<JwtKey, Set<string>>();
+
+/** A signature that was good stays good, and one token is asked about again and again: RSA is done once for it. */
+function isKnownToBeSigned(key: JwtKey, token: string): boolean {
+  const digest = hash("sha256", token, "base64");
+  const known = knownOfKey.get(key) ?? new Set<string>();
+  if (known.has(digest)) return true;
+  if (!isSignedWith(key, token)) return false;
+  knownOfKey.set(key, known.add(digest));
+  const [oldest] = known;
+  if (known.size > knownMax && oldest !== undefined) known.delete(oldest);
+  return true;
 }
 
 /** The family that an access token belongs to. */

@@ -3,12 +3,18 @@ import { Problem } from "./problems.ts";
 /** Values by name; a name that was given more than once holds a list, which only the routes that allow it accept. */
 export type Form = Record<string, string | string[]>;
 
+/** Whether a body was parsed as a form: one that was left out is none. */
+export function isForm(body: unknown): body is Form {
+  return typeof body === "object" && body !== null;
+}
+
 const depthMax = 32;
 const parametersMax = 100;
 
 /** Parses a query string or form body. PostgreSQL cannot hold U+0000, so no value may. @throws {Problem} invalid_request */
 export function parseForm(text: string): Form {
   const form = Object.create(null) as Form;
+  if (text === "") return form;
   let count = 0;
   for (const [name, value] of new URLSearchParams(text)) {
     count += 1;
