@@ -32,17 +32,9 @@ export class ConcernsRefusal extends WalletRefusal {
   override name = "ConcernsRefusal";
   readonly concerns: readonly Concern[];
 
-  constructor(concerns: readonly Concern[]) {
-    super("not_accepted", concerns.map(sayConcern).join("; "));
+  /** @param asker whoever asks, as far as the wallet can tell */
+  constructor(concerns: readonly Concern[], asker: string) {
+    super("not_accepted", `${asker} asks, and ${concerns.map(sayConcern).join("; ")}`);
     this.concerns = concerns;
   }
-}
-
-/** @throws {ConcernsRefusal} naming every concern that was not accepted */
-export function requireAccepted(
-  concerns: readonly Concern[],
-  accepted: ReadonlySet<Concern> = new Set(),
-): void {
-  const open = concerns.filter((concern) => !accepted.has(concern));
-  if (open.length > 0) throw new ConcernsRefusal(open);
 }

@@ -100,15 +100,15 @@ export function requesterOf(link: Link, verified: VerifiedObject | null): Reques
   return connection === undefined ? { known: false } : { known: false, host: hostOf(connection) };
 }
 
-/** The subject of "asks you to ..". */
+/** Who asks, as the subject of "asks ..". */
 export function sayRequester(requester: Requester): string {
   if (!requester.known) {
     const { host } = requester;
-    return host === undefined ? "Whoever gave you this" : `Somebody unknown, through ${host},`;
+    return host === undefined ? "Whoever gave you this" : `Somebody unknown at ${host}`;
   }
   const { clientName, domain, broker } = requester;
   return domain === undefined
-    ? `"${clientName}", whose domain is not verified,`
+    ? `"${clientName}" (no verified domain)`
     : `${clientName} (${domain}, verified by ${hostOf(broker)})`;
 }
 

@@ -1,11 +1,12 @@
 import { buildResult, type Link, type ResultOf, type Action, returnTypeOf } from "@svc/protocol";
 import { openRequest, readLink, refuseRequest } from "./actions.ts";
 import { listBrokers } from "./brokers.ts";
-import { requireAccepted, type Concern } from "./concern.ts";
+import { ConcernsRefusal, type Concern } from "./concern.ts";
 import type { WalletContext } from "./context.ts";
 import { endLogin, listLogins, type Login } from "./logins.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { Description, SentRefusal } from "./request.ts";
+import { sayRequester } from "./requester.ts";
 import { openSessions } from "./sessions.ts";
 import { call, membersOf, refusalOfAnswer, requireSecure } from "./transport.ts";
 
@@ -83,13 +84,18 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
       return (await openRequest(ctx, readLink(ctx, text))).description;
     },
     async approve(text, approval = {}) {
+      const { code } = approval;
+      // Before anything is claimed: a slip of the hand must not cost the login.
+      if (code !== undefined && !/^[0-9]{2}$/.test(code))
+        throw new WalletRefusal("wrong_code", "the digits of the page are two digits");
       const link = readLink(ctx, text);
       const request = await openRequest(ctx, link);
-      const { codeNeeded, concerns } = request.description;
-      const { code } = approval;
+      const { codeNeeded, concerns, requester } = request.description;
       if (codeNeeded && code === undefined) return { kind: "code-required" };
-      requireFitCode(code, codeNeeded);
-      requireAccepted(concerns, approval.accept);
+      if (!codeNeeded && code !== undefined)
+        throw new WalletRefusal("wrong_code", "this request takes no digits");
+      const open = concerns.filter((concern) => approval.accept?.has(concern) !== true);
+      if (open.length > 0) throw new ConcernsRefusal(open, sayRequester(requester));
       return deliver(ctx, link, await request.answer({ code: code ?? "" }));
     },
     async decline(text, { notStarted = false, accept } = {}) {
@@ -101,13 +107,6 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
     endLogin: async (id) => endLogin(ctx, sessions, id),
     close: async () => sessions.close(),
   };
-}
-
-function requireFitCode(code: string | undefined, isNeeded: boolean): void {
-  if (code === undefined) return;
-  if (!isNeeded) throw new WalletRefusal("wrong_code", "this request takes no digits");
-  if (!/^[0-9]{2}$/.test(code))
-    throw new WalletRefusal("wrong_code", "the digits of the page are two digits");
 }
 
 async function deliver(

@@ -1,0 +1,212 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import {
+  bytesOfText,
+  hexOfBytes,
+  personalDigest,
+  typedDataDigest,
+  type TypedDataDocument,
+} from "@svc/protocol";
+import { openFakeBroker, privateKeys, signerOf } from "../../test/fake-broker.ts";
+import {
+  ConcernsRefusal,
+  WalletRefusal,
+  memoryStorage,
+  openIdentity,
+  openWallet,
+  type Concern,
+} from "../index.ts";
+
+interface Vectors {
+  readonly types: { name: string }[];
+  readonly refused: TypedDataDocument[];
+  readonly allowed: (TypedDataDocument & { warnings: Concern[] })[];
+}
+
+const vectors = JSON.parse(
+  readFileSync(new URL("../../../protocol/vectors/reserved.json", import.meta.url), "utf8"),
+) as Vectors;
+
+await using broker = await openFakeBroker();
+const now = 1_000_030;
+const identity = await openIdentity({ kind: "private-key", privateKey: privateKeys.alice });
+const wallet = openWallet({
+  identity,
+  storage: memoryStorage(),
+  seededBrokers: [broker.url],
+  fetch,
+  now: async () => now,
+  random: (length) => new Uint8Array(length),
+});
+
+const encoded = (value: unknown): string => encodeURIComponent(JSON.stringify(value));
+
+function tdLink(document: TypedDataDocument, more = `&dl=${now}`): string {
+  const { domain, primaryType, message, types } = document;
+  return `svc:td?data=${encoded({ domain, primaryType, message })}&td=${encoded(types)}${more}`;
+}
+
+const signLink = (bytes: Uint8Array, more = ""): string =>
+  `svc:sign?data=${hexOfBytes(bytes)}${more}`;
+
+/** Values that fit the types, where a vector gives none. */
+function filled({ domain, primaryType, types, message }: TypedDataDocument): TypedDataDocument {
+  const valueOf = (type: string): unknown => {
+    const [, element, length] = /^(.*)\[(\d*)\]$/.exec(type) ?? [];
+    if (element !== undefined)
+      return Array.from({ length: Number(length) }, () => valueOf(element));
+    const fields = types[type];
+    if (fields !== undefined)
+      return Object.fromEntries(fields.map((each) => [each.name, valueOf(each.type)]));
+    if (type === "string") return "text";
+    if (type === "bool") return true;
+    if (type === "address") return `0x${"11".repeat(20)}`;
+    if (type.startsWith("bytes")) return `0x${"22".repeat(Number(type.slice(5)))}`;
+    return types[primaryType] === undefined ? {} : 7;
+  };
+  const isEmpty = Object.keys(message).length === 0;
+  const made = isEmpty ? ((valueOf(primaryType) ?? {}) as TypedDataDocument["message"]) : message;
+  return { domain, primaryType, types, message: made };
+}
+
+const mail: TypedDataDocument = {
+  domain: { name: "Mail", chainId: 1 },
+  primaryType: "Mail",
+  types: {
+    Mail: [
+      { name: "from", type: "Person" },
+      { name: "amounts", type: "uint256[]" },
+      { name: "text", type: "string" },
+      { name: "notes", type: "string[]" },
+    ],
+    Person: [{ name: "wallet", type: "address" }],
+  },
+  message: {
+    from: { wallet: `0x${"11".repeat(20)}` },
+    amounts: ["0xff", 3],
+    text: 'Hi\n"there" \u202egnp',
+    notes: [],
+  },
+};
+
+await test("the vectors hold every reserved type", () => {
+  const names = new Set(vectors.refused.map(({ primaryType }) => primaryType));
+  assert.equal(vectors.types.length, 12);
+  for (const { name } of vectors.types) assert.ok(names.has(name), name);
+});
+
+for (const [index, document] of vectors.refused.entries()) {
+  await test(`no flag makes the wallet sign the reserved document ${index}, ${document.primaryType}`, async () => {
+    const accept = new Set<Concern>(["unknown-requester", "permit", "delegation", "blind-hash"]);
+    for (const work of [
+      wallet.describe(tdLink(filled(document))),
+      wallet.approve(tdLink(filled(document)), { accept }),
+    ])
+      await assert.rejects(work, (error) => {
+        assert.ok(error instanceof WalletRefusal);
+        // What has no hash does not even make a link.
+        const isLink = document.types[document.primaryType] !== undefined;
+        assert.equal(error.code, isLink ? "invalid_request" : "invalid_link", error.message);
+        return true;
+      });
+  });
+}
+
+for (const document of vectors.allowed) {
+  await test(`${document.primaryType} is signed once ${document.warnings.join(", ") || "nothing"} is accepted`, async () => {
+    const made = filled(document);
+    const { concerns } = await wallet.describe(tdLink(made));
+    assert.deepEqual(concerns, document.warnings);
+    if (concerns.length > 0) await assert.rejects(wallet.approve(tdLink(made)), ConcernsRefusal);
+    const outcome = await wallet.approve(tdLink(made), { accept: new Set(concerns) });
+    assert.ok(outcome.kind === "shown");
+    const { signature, svcID } = JSON.parse(outcome.payload) as Record<string, string>;
+    assert.equal(signerOf(typedDataDigest(made), signature ?? ""), svcID);
+  });
+}
+
+await test("every member of a document is shown, numbers in decimal and texts as they are", async () => {
+  const { words } = await wallet.describe(tdLink(mail));
+  assert.deepEqual(words.slice(1, -1), [
+    'domain.name: "Mail"',
+    "domain.chainId: 1",
+    `from.wallet (address): 0x${"11".repeat(20)}`,
+    "amounts[0] (uint256): 255",
+    "amounts[1] (uint256): 3",
+    'text (string): "Hi\\n\\"there\\" <U+202E>gnp"',
+    "notes (string[]): empty",
+  ]);
+});
+
+await test("the answer goes to conn, once its unknown owner is accepted", async () => {
+  broker.reset();
+  broker.answers.set("/merchant", { status: 200, body: { stored: true } });
+  const conn = `${broker.url.replace("localhost", "127.0.0.1")}/merchant`;
+  const link = tdLink(mail, `&dl=${now}&conn=${encodeURIComponent(conn)}`);
+  await assert.rejects(wallet.approve(link), ConcernsRefusal);
+  assert.deepEqual(broker.received, []);
+  const outcome = await wallet.approve(link, { accept: new Set(["unknown-requester"]) });
+  assert.ok(outcome.kind === "delivered");
+  assert.deepEqual([outcome.status, outcome.result], [200, { stored: true }]);
+  assert.deepEqual(Object.keys(broker.bodies()[0] ?? {}), ["signature", "svcID"]);
+});
+
+await test("behind a broker that cannot say who asks, the requester is unknown", async () => {
+  broker.reset();
+  const conn = encodeURIComponent(`${broker.url}/w/f/token`);
+  broker.answers.set("/w/f/token/open", { status: 404, body: "" });
+  const description = await wallet.describe(signLink(bytesOfText("hello"), `&conn=${conn}`));
+  assert.deepEqual(description.concerns, ["unknown-requester"]);
+  broker.answers.set("/w/f/token/open", { status: 200, body: "not.an.object" });
+  await assert.rejects(
+    wallet.describe(signLink(bytesOfText("hello"), `&conn=${conn}`)),
+    (error) => error instanceof WalletRefusal && error.code === "forged_request",
+  );
+});
+
+await test("a passed deadline is a refusal named expired, and is declined as that", async () => {
+  for (const link of [
+    tdLink(mail, `&dl=${now - 1}`),
+    signLink(bytesOfText("a"), `&dl=${now - 1}`),
+  ]) {
+    await assert.rejects(
+      wallet.approve(link),
+      (error) => error instanceof WalletRefusal && error.code === "expired",
+    );
+    const outcome = await wallet.decline(link);
+    assert.ok(outcome.kind === "shown");
+    assert.match(outcome.payload, /^\{"error":"expired"/);
+  }
+});
+
+await test("text is signed by EIP-191 over its bytes and shown line by line", async () => {
+  const text = "first\nsecond";
+  const { words, data } = await wallet.describe(signLink(bytesOfText(text)));
+  assert.deepEqual(words.slice(1, 3), ['Text: "first"', 'Text: "second"']);
+  assert.equal(data["text"], text);
+  const outcome = await wallet.approve(signLink(bytesOfText(text)));
+  assert.ok(outcome.kind === "shown");
+  const { signature } = JSON.parse(outcome.payload) as Record<string, string>;
+  assert.equal(signerOf(personalDigest(bytesOfText(text)), signature ?? ""), identity.address);
+});
+
+await test("a bare hash is warned about", async () => {
+  const link = signLink(new Uint8Array(32).fill(0xab));
+  assert.deepEqual((await wallet.describe(link)).concerns, ["blind-hash"]);
+  await assert.rejects(wallet.approve(link), ConcernsRefusal);
+  assert.equal((await wallet.approve(link, { accept: new Set(["blind-hash"]) })).kind, "shown");
+});
+
+await test("a sign-in text for another domain than the one that receives it is refused", async () => {
+  const text = bytesOfText("bank.example wants you to sign in with your Ethereum account:\n0x00");
+  const accept = new Set<Concern>(["unknown-requester"]);
+  const link = signLink(text, "&conn=https%3A%2F%2Fevil.example%2Fx&type=app-link");
+  await assert.rejects(
+    wallet.approve(link, { accept }),
+    (error) => error instanceof WalletRefusal && error.code === "invalid_request",
+  );
+  const outcome = await wallet.approve(link.replace("evil", "bank"), { accept });
+  assert.ok(outcome.kind === "opened");
+  assert.match(outcome.url, /^https:\/\/bank\.example\/x\?signature=0x[0-9a-f]{130}&svcID=0x/);
+});

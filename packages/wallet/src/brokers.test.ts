@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { WalletRefusal, addBroker, listBrokers, memoryStorage, removeBroker } from "./index.ts";
+
+void test("brokers are added and removed by their origins; those the wallet came with stay", async () => {
+  const storage = memoryStorage();
+  assert.equal(await addBroker(storage, "https://login.example"), "https://login.example");
+  await addBroker(storage, "https://login.example/");
+  await addBroker(storage, "http://localhost:4000");
+  const seeded = ["https://seed.example"];
+  assert.deepEqual(await listBrokers(storage, seeded), [
+    "https://seed.example",
+    "https://login.example",
+    "http://localhost:4000",
+  ]);
+  await removeBroker(storage, "https://login.example");
+  await removeBroker(storage, "https://seed.example");
+  assert.deepEqual(await listBrokers(storage, seeded), [
+    "https://seed.example",
+    "http://localhost:4000",
+  ]);
+});
+
+void test("what is no origin, or not safe to ask, is no broker", async () => {
+  for (const url of [
+    "login.example",
+    "http://login.example",
+    "https://login.example/path",
+    "https://login.example?x",
+    "https://user@login.example",
+    "https://LOGIN.example",
+    "ftp://login.example",
+    "javascript:0",
+  ])
+    await assert.rejects(addBroker(memoryStorage(), url), WalletRefusal, url);
+});

@@ -1,0 +1,278 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+import { addressOfPrivateKey, bytesOfHex } from "@svc/protocol";
+import { digits, loginId, openFakeBroker, privateKeys } from "../../test/fake-broker.ts";
+import { jsonOf, runCommandLine, verbs } from "./run.ts";
+
+const cli = join(import.meta.dirname, "../cli.ts");
+const directory = mkdtempSync(join(tmpdir(), "svc-wallet-"));
+using cleanup = new DisposableStack();
+cleanup.defer(() => rmSync(directory, { recursive: true, force: true }));
+await using broker = await openFakeBroker();
+
+const addressOf = (name: keyof typeof privateKeys): string =>
+  addressOfPrivateKey(bytesOfHex(privateKeys[name]) ?? new Uint8Array());
+const identities = {
+  alice: { address: addressOf("alice"), privateKey: privateKeys.alice },
+  bob: { address: addressOf("bob"), privateKey: privateKeys.bob },
+};
+writeFileSync(join(directory, "demo.json"), JSON.stringify({ baseUrl: broker.url, identities }));
+/** The demo's clock, which the wallet follows. */
+const tellTime = (): unknown =>
+  broker.answers.set("/health/ready", { status: 200, body: { status: "ok", now: 1_000_030 } });
+
+interface Transcript {
+  status: number | null;
+  out: string;
+  err: string;
+}
+
+/** Runs the real program in a process of its own. */
+async function wallet(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Transcript> {
+  const child = spawn(process.execPath, ["--conditions=source", cli, ...args], {
+    env: { ...process.env, DATA_DIR: directory, ...more },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
+  const [out, err, status] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
+  return { status, out, err };
+}
+
+/** The same within this process, for what does not depend on processes. */
+async function here(args: readonly string[], dataDirectory = directory): Promise<Transcript> {
+  const before = process.env["DATA_DIR"];
+  process.env["DATA_DIR"] = dataDirectory;
+  const written = { out: "", err: "" };
+  try {
+    const status = await runCommandLine(args, {
+      out: (part) => (written.out += part),
+      err: (part) => (written.err += part),
+    });
+    return { status, ...written };
+  } finally {
+    if (before === undefined) delete process.env["DATA_DIR"];
+    else process.env["DATA_DIR"] = before;
+  }
+}
+
+/** The one JSON value that a call prints. */
+async function json(args: readonly string[]): Promise<Record<string, unknown>> {
+  const { status, out, err } = await wallet(args);
+  assert.deepEqual({ status, err }, { status: 0, err: "" });
+  return JSON.parse(out) as Record<string, unknown>;
+}
+
+async function refused(args: readonly string[], pattern: RegExp): Promise<Transcript> {
+  const transcript = await wallet(args);
+  assert.equal(transcript.status, 1, transcript.out);
+  assert.match(transcript.err, pattern);
+  assert.equal(transcript.err.split("\n").length, 2);
+  return transcript;
+}
+
+function fresh(): string {
+  broker.reset();
+  tellTime();
+  rmSync(join(directory, "wallet/claim"), { recursive: true, force: true });
+  return broker.qrLink();
+}
+
+for (const verb of verbs) {
+  await test(`wallet ${verb.name} --help says what it does and gives an example`, async () => {
+    const { status, out, err } = await here([...verb.name.split(" "), "--help"]);
+    assert.deepEqual({ status, err }, { status: 0, err: "" });
+    assert.ok(out.startsWith(verb.summary));
+    assert.ok(out.includes(`Example: npm run wallet -- ${verb.example}`));
+  });
+}
+
+await test("show, approve and approve with the digits are three processes and one login", async () => {
+  const link = fresh();
+  const shown = await json(["show", link, "--as", "alice"]);
+  assert.match(String(shown["words"]), /^Demo shop \(shop\.example, verified by localhost/);
+  assert.equal(shown["action"], "login");
+  const asked = await wallet(["approve", link, "--as", "alice"]);
+  assert.deepEqual(asked, { status: 2, out: '{"status":"code_required"}\n', err: "" });
+  const approved = await json(["approve", link, "--as", "alice", "--code", digits]);
+  assert.deepEqual([approved["status"], approved["result"]], [200, { status: "approved" }]);
+  assert.equal(broker.paths().filter((path) => path.endsWith("/claim")).length, 1);
+});
+
+await test("the wrong number is the broker's answer, status 1 and one line", async () => {
+  const link = fresh();
+  const { out } = await refused(
+    ["approve", link, "--as", "alice", "--code", "41"],
+    /^wallet approve: localhost:\d+ refuses: said by the broker: wrong_number \(wrong_number\)\n$/,
+  );
+  assert.equal((JSON.parse(out) as { status: number }).status, 403);
+});
+
+await test("a login shown in one process is declined in another", async () => {
+  const link = fresh();
+  await json(["show", link, "--as", "alice"]);
+  const declined = await json(["decline", link, "--as", "alice", "--not-started"]);
+  assert.deepEqual([declined["status"], broker.status], [200, "declined"]);
+});
+
+await test("processes that claim at once agree on one claim", async () => {
+  const link = fresh();
+  const calls = await Promise.all(
+    [1, 2, 3].map(async () => wallet(["show", link, "--as", "alice"])),
+  );
+  assert.deepEqual(
+    calls.map(({ status, err }) => ({ status, err })),
+    calls.map(() => ({ status: 0, err: "" })),
+  );
+  const claims = broker.received.filter(({ path }) => path.endsWith("/claim"));
+  assert.equal(new Set(claims.map(({ body }) => body["claim"])).size, 1);
+});
+
+await test("another network is a refusal that names the flag, which lets it pass", async () => {
+  const link = fresh();
+  broker.acr = "urn:svc:acr:qr";
+  const call = ["approve", link, "--as", "alice", "--code", digits];
+  await refused(call, /another network.*--accept other-network\n$/);
+  assert.equal((await json([...call, "--accept", "other-network"]))["status"], 200);
+});
+
+await test("on the same device the address to open is printed", async () => {
+  fresh();
+  const { open } = await json(["approve", broker.sameDeviceLink(), "--as", "alice"]);
+  const prefix = `${broker.url}/w/b/${loginId}?signature=0x`;
+  assert.ok(String(open).startsWith(prefix), String(open));
+});
+
+await test("a forged request object is a refusal", async () => {
+  const link = fresh();
+  broker.claims = { iss: "https://evil.example" };
+  await refused(["show", link, "--as", "alice"], /refused \(forged_request\): .*iss/);
+  await refused(["approve", link, "--as", "alice", "--code", digits], /forged_request/);
+  assert.equal(broker.status, "waiting");
+});
+
+await test("somebody unknown is a refusal that names the flag, and qr shows the payload", async () => {
+  fresh();
+  const link = "svc:sign?data=0x6869&conn=https%3A%2F%2Fshop.example%2Fx&type=qr";
+  await refused(["approve", link, "--as", "bob"], /shop\.example.*--accept unknown-requester\n$/);
+  const { payload } = await json(["approve", link, "--as", "bob", "--accept", "unknown-requester"]);
+  const { svcID } = JSON.parse(String(payload)) as { svcID: string };
+  assert.equal(svcID, identities.bob.address);
+});
+
+await test("a warning names its flag", async () => {
+  fresh();
+  const link = `svc:sign?data=0x${"ab".repeat(32)}`;
+  await refused(["approve", link, "--as", "bob"], /--accept blind-hash\n$/);
+  await json(["approve", link, "--as", "bob", "--accept", "blind-hash,other-network"]);
+  await refused(["approve", link, "--as", "bob", "--accept", "anything"], /--accept.*anything/);
+});
+
+/** A value that fits a type of ours. */
+function valueOf(type: string): unknown {
+  if (type === "string") return "text";
+  if (type === "address") return `0x${"11".repeat(20)}`;
+  return type === "bytes32" ? `0x${"22".repeat(32)}` : 7;
+}
+
+await test("every reserved type is refused, whatever is accepted", async () => {
+  fresh();
+  const vectors = JSON.parse(
+    readFileSync(new URL("../../../protocol/vectors/reserved.json", import.meta.url), "utf8"),
+  ) as { types: { name: string; encodeType: string }[] };
+  assert.equal(vectors.types.length, 12);
+  for (const { name, encodeType } of vectors.types) {
+    const fields = encodeType
+      .slice(name.length + 1, -1)
+      .split(",")
+      .map((field) => ({ type: field.split(" ")[0] ?? "", name: field.split(" ")[1] ?? "" }));
+    const message = Object.fromEntries(fields.map((field) => [field.name, valueOf(field.type)]));
+    const data = { domain: { name: "Other" }, primaryType: name, message };
+    const parts = [data, { [name]: fields }].map((part) =>
+      encodeURIComponent(JSON.stringify(part)),
+    );
+    const link = `svc:td?data=${parts[0]}&td=${parts[1]}&dl=2000000`;
+    const accept = "unknown-requester,permit,blind-hash";
+    const answer = await here(["approve", link, "--as", "alice", "--accept", accept]);
+    const err = `wallet approve: refused (invalid_request): the type ${name} is reserved\n`;
+    assert.deepEqual(answer, { status: 1, out: "", err });
+  }
+});
+
+await test("an identity is made, opened by its passphrase and refused by another", async () => {
+  fresh();
+  const right = join(directory, "right");
+  const wrong = join(directory, "wrong");
+  writeFileSync(right, "correct horse battery\n");
+  writeFileSync(wrong, "incorrect horse\n");
+  const made = await json(["identity", "create", "mine", "--passphrase-file", right]);
+  assert.equal(String(made["mnemonic"]).split(" ").length, 12);
+  const sign = ["approve", "svc:sign?data=0x6869", "--as", "mine"];
+  const { payload } = await json([...sign, "--passphrase-file", right]);
+  assert.ok(String(payload).includes(String(made["address"])));
+  await refused([...sign, "--passphrase-file", wrong], /refused \(wrong_passphrase\): .*mine\n$/);
+  await refused(sign, /--passphrase-file, WALLET_PASSPHRASE/);
+  const { status } = await wallet(sign, { WALLET_PASSPHRASE: "correct horse battery" });
+  assert.equal(status, 0);
+  const keyFile = join(directory, "key");
+  writeFileSync(keyFile, `${privateKeys.bob}\n`);
+  const secrets = ["--passphrase-file", right, "--private-key-file", keyFile];
+  const imported = await json(["identity", "import", "alice", ...secrets]);
+  assert.equal(imported["address"], identities.bob.address);
+  const { identities: listed } = await json(["identity", "list"]);
+  assert.deepEqual(
+    (listed as { name: string; from: string }[]).map(({ name, from }) => `${name} ${from}`),
+    ["alice vault", "mine vault", "bob demo"],
+  );
+  rmSync(join(directory, "wallet/identity"), { recursive: true });
+});
+
+await test("a broker joins the list by an explicit yes", async () => {
+  const unsure = await here(["broker", "add", "https://login.example"]);
+  assert.equal(unsure.status, 1);
+  assert.match(unsure.err, /--yes\n$/);
+  assert.equal((await here(["broker", "add", "https://login.example", "--yes"])).status, 0);
+  const { out } = await here(["broker", "list"]);
+  assert.deepEqual(JSON.parse(out), { brokers: [broker.url, "https://login.example"] });
+  await here(["broker", "remove", "https://login.example"]);
+});
+
+await test("logins are listed and ended", async () => {
+  fresh();
+  broker.answers.set("/health/ready", { status: 200, body: { now: 3_999_000 } });
+  const { items } = await json(["logins", "--as", "alice"]);
+  assert.deepEqual(
+    (items as { id: string }[]).map(({ id }) => id),
+    ["one"],
+  );
+  const ended = await json(["logins", "end", "one", "--as", "alice"]);
+  assert.deepEqual(ended, { id: "one", status: "ended" });
+});
+
+await test("wrong use is one line and status 1, and leaves no state behind", async () => {
+  const empty = mkdtempSync(join(tmpdir(), "svc-wallet-empty-"));
+  cleanup.defer(() => rmSync(empty, { recursive: true, force: true }));
+  for (const args of [
+    [],
+    ["dance"],
+    ["approve"],
+    ["approve", "svc:x", "--as", "alice", "--nothing"],
+    ["approve", "svc:sign?data=0x00"],
+    ["approve", "svc:sign?data=0x00", "--as", "nobody"],
+  ]) {
+    const { status, out, err } = await here(args, empty);
+    assert.deepEqual([status, out, err.split("\n").length], [1, "", 2], err);
+  }
+  assert.equal(existsSync(join(empty, "wallet")), false);
+});
+
+await test("what could play tricks in a terminal is escaped in the output", () => {
+  const tricky = { text: "a\u202eb\u001b[31m\u200bc\u{e0041}é" };
+  const printed = jsonOf(tricky);
+  assert.match(printed, /^[ -~é]*$/);
+  assert.deepEqual(JSON.parse(printed), tricky);
+});

@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileStorage } from "./command-line/file-storage.ts";
+import {
+  WalletRefusal,
+  hasIdentity,
+  listIdentities,
+  newMnemonic,
+  openIdentity,
+  sealIdentity,
+  unsealIdentity,
+  type IdentitySecret,
+  type RefusalCode,
+} from "./index.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "svc-vault-"));
+using cleanup = new DisposableStack();
+cleanup.defer(() => rmSync(directory, { recursive: true, force: true }));
+
+const storage = fileStorage(join(directory, "wallet"));
+const vault = { storage, random: (length: number) => new Uint8Array(randomBytes(length)) };
+const passphrase = "correct horse battery";
+
+async function refuses(work: Promise<unknown>, code: RefusalCode): Promise<void> {
+  await assert.rejects(work, (error) => error instanceof WalletRefusal && error.code === code);
+}
+
+await test("a mnemonic gives the accounts that other Ethereum wallets give", async () => {
+  const mnemonic = "test test test test test test test test test test test junk";
+  const first = await openIdentity({ kind: "mnemonic", mnemonic, index: 0 });
+  const second = await openIdentity({
+    kind: "mnemonic",
+    mnemonic: ` ${mnemonic.toUpperCase()}\n`,
+    index: 1,
+  });
+  assert.equal(first.address, "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266");
+  assert.equal(second.address, "0x70997970c51812dc3a010c7d01b50e0d17dc79c8");
+});
+
+await test("words, keys and indexes of the wrong form are refused", async () => {
+  const wrong: IdentitySecret[] = [
+    { kind: "mnemonic", mnemonic: `${"test ".repeat(11)}test`, index: 0 },
+    { kind: "mnemonic", mnemonic: newMnemonic(), index: -1 },
+    { kind: "mnemonic", mnemonic: newMnemonic(), index: 2 ** 31 },
+    { kind: "private-key", privateKey: "0x1234" },
+    { kind: "private-key", privateKey: `0x${"00".repeat(32)}` },
+    { kind: "private-key", privateKey: `0x${"ff".repeat(32)}` },
+  ];
+  for (const secret of wrong) await refuses(openIdentity(secret), "invalid_input");
+});
+
+await test("a sealed identity comes back by its passphrase alone, and no file tells its secret", async () => {
+  const mnemonic = newMnemonic();
+  const entry = await sealIdentity(vault, {
+    name: "mine",
+    secret: { kind: "mnemonic", mnemonic, index: 0 },
+    passphrase,
+  });
+  assert.deepEqual(await listIdentities(storage), [entry]);
+  assert.equal(await hasIdentity(storage, "mine"), true);
+  assert.equal(await hasIdentity(storage, "../mine"), false);
+  const identity = await unsealIdentity(storage, { name: "mine", passphrase });
+  assert.equal(identity.address, entry.address);
+  await refuses(
+    unsealIdentity(storage, { name: "mine", passphrase: "wrong horse" }),
+    "wrong_passphrase",
+  );
+  await refuses(unsealIdentity(storage, { name: "yours", passphrase }), "not_found");
+  const text = (await storage.get("identity/mine")) ?? "";
+  assert.equal(text.includes(mnemonic.split(" ")[0] ?? ""), false);
+});
+
+await test("a changed vault file does not open", async () => {
+  const text = (await storage.get("identity/mine")) ?? "";
+  const file = JSON.parse(text) as Record<string, unknown>;
+  const changes: [object, RefusalCode][] = [
+    [{ address: `0x${"11".repeat(20)}` }, "wrong_passphrase"],
+    [{ salt: "A".repeat(22) }, "wrong_passphrase"],
+    [{ name: "other" }, "damaged_state"],
+    [{ version: 2 }, "damaged_state"],
+  ];
+  for (const [change, code] of changes) {
+    await storage.put("identity/mine", JSON.stringify({ ...file, ...change }));
+    await refuses(unsealIdentity(storage, { name: "mine", passphrase }), code);
+  }
+  await storage.put("identity/mine", text.slice(0, 40));
+  await refuses(unsealIdentity(storage, { name: "mine", passphrase }), "damaged_state");
+  await storage.put("identity/mine", text);
+});
+
+await test("a name is taken once, and short passphrases and odd names are refused", async () => {
+  const secret: IdentitySecret = { kind: "private-key", privateKey: `0x${"07".repeat(32)}` };
+  const seal = async (name: string, phrase = passphrase): Promise<unknown> =>
+    sealIdentity(vault, { name, secret, passphrase: phrase });
+  await refuses(seal("mine"), "invalid_input");
+  await refuses(seal("short", "1234567"), "invalid_input");
+  for (const name of ["", "A", "a/b", "..", "a".repeat(33)])
+    await refuses(seal(name), "invalid_input");
+  const raced = await Promise.allSettled([seal("raced"), seal("raced")]);
+  assert.deepEqual(raced.map(({ status }) => status).toSorted(), ["fulfilled", "rejected"]);
+});
+
+await test("files are for their owner alone, whole, and leave no drafts behind", async () => {
+  const added = await Promise.all(
+    [1, 2, 3, 4].map(async (each) => storage.add("claim/a", `text ${each}`)),
+  );
+  assert.equal(new Set(added).size, 1);
+  await storage.put("claim/b", "text");
+  assert.deepEqual((await storage.list("claim")).toSorted(), ["claim/a", "claim/b"]);
+  const root = join(directory, "wallet");
+  for (const path of [root, join(root, "claim")]) assert.equal(statSync(path).mode & 0o777, 0o700);
+  assert.equal(statSync(join(root, "claim", "a.json")).mode & 0o777, 0o600);
+  await storage.remove("claim/a");
+  await storage.remove("claim/a");
+  assert.deepEqual(readdirSync(join(root, "claim")), ["b.json"]);
+  await assert.rejects(storage.put("claim/../../x", "text"), TypeError);
+});
