@@ -191,7 +191,7 @@ function platformJobs(ctx: Ctx): Job[] {
     {
       name: "wallet-sessions",
       everySeconds: 600,
-      run: async () => purgeWalletSessions(ctx.db, ctx.clock.now()),
+      run: async () => purgeWalletSessions(ctx),
     },
   ];
 }

@@ -99,6 +99,8 @@ export async function getAttempt(ctx: LoginContext, loginId: string): Promise<At
 
 /** The attempt as stored. @throws {Problem} login_not_found */
 export async function readAttempt(ctx: LoginContext, loginId: string): Promise<Attempt> {
+  // Anything else cannot be one of ours, and some of it PostgreSQL cannot even read.
+  if (!/^[A-Za-z0-9_-]{22}$/.test(loginId)) throw new Problem("login_not_found");
   const attempt = await store.findAttempt(ctx.db, loginId);
   if (attempt === null) throw new Problem("login_not_found");
   ctx.recent.put(attempt);

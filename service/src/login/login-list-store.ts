@@ -25,8 +25,8 @@ export async function listFamilies(
     order by created_at desc, id desc limit ${limit}`);
 }
 
-/** Revokes one family of this user; null when there is none. Back-channel logout follows from the session's end. */
-export async function revokeFamilyOf(
+/** A live family of this user, without a lock; null when there is none. */
+export async function findFamilyOf(
   db: Queryable,
   user: string,
   { id, now }: { id: string; now: number },
@@ -34,11 +34,13 @@ export async function revokeFamilyOf(
   const [row] = await db.query<{ session_id: string | null }>(sql`
     select session_id from token_family
     where id = ${id} and user_address = ${user} and revoked_at is null and expires_at > ${now}`);
-  if (row === undefined) return null;
-  if (row.session_id === null) {
-    await db.query(
-      sql`update token_family set revoked_at = ${now}, revoked_reason = 'ended_by_user' where id = ${id}`,
-    );
-  }
-  return { sessionId: row.session_id };
+  return row === undefined ? null : { sessionId: row.session_id };
+}
+
+/** Revokes a family alone. Back-channel logout follows from a session's end. */
+export async function revokeFamily(db: Queryable, id: string, now: number): Promise<boolean> {
+  const rows = await db.query(sql`
+    update token_family set revoked_at = ${now}, revoked_reason = 'ended_by_user', successor_sealed = null
+    where id = ${id} and revoked_at is null returning id`);
+  return rows.length === 1;
 }

@@ -51,7 +51,8 @@ export async function listLogins(
 }
 
 function parseCursor(cursor: string): { createdAt: number; id: string } {
-  const [, createdAt, id] = /^(\d{1,12})\.([0-9a-f-]{36})$/.exec(cursor) ?? [];
+  const [, createdAt, id] =
+    /^(\d{1,12})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(cursor) ?? [];
   if (createdAt === undefined || id === undefined)
     throw new Problem("invalid_request", { message: "Invalid Request: cursor is not one of ours" });
   return { createdAt: Number(createdAt), id };
@@ -61,9 +62,13 @@ function parseCursor(cursor: string): { createdAt: number; id: string } {
 export async function endLogin(ctx: LoginContext, user: Address, id: string): Promise<boolean> {
   return ctx.db.transaction(async (tx) => {
     const now = ctx.clock.now();
-    const found = await store.revokeFamilyOf(tx, user, { id, now });
+    const found = await store.findFamilyOf(tx, user, { id, now });
     if (found === null) return false;
-    if (found.sessionId !== null) await endSession(tx, found.sessionId, now);
+    // The session first, as everywhere: whoever locks the family before it can meet a logout that comes the other way.
+    const isSessionEnded = found.sessionId !== null && (await endSession(tx, found.sessionId, now));
+    const isEnded = isSessionEnded || (await store.revokeFamily(tx, id, now));
+    // Another call was faster and has said so.
+    if (!isEnded) return true;
     await ctx.audit.record(tx, { actor: user, action: "login.end", subject: id });
     return true;
   });

@@ -1,2 +1,2 @@
 export { walletRoutes } from "./routes.ts";
-export { purgeWalletSessions } from "./store.ts";
+export { purgeWalletSessions } from "./wallet-sessions.ts";

@@ -31,11 +31,17 @@ export async function findWalletUser(
   return row?.user_address ?? null;
 }
 
-export async function deleteWalletSession(db: Queryable, tokenSha256: Buffer): Promise<void> {
-  await db.query(sql`delete from wallet_session where token_sha256 = ${tokenSha256}`);
+/** The row stays: it remembers that its challenge was used. */
+export async function endWalletSession(
+  db: Queryable,
+  tokenSha256: Buffer,
+  now: number,
+): Promise<void> {
+  await db.query(
+    sql`update wallet_session set expires_at = least(expires_at, ${now}) where token_sha256 = ${tokenSha256}`,
+  );
 }
 
-/** A session outlives its challenge, so a challenge cannot come back after its session is gone. */
-export async function purgeWalletSessions(db: Queryable, now: number): Promise<void> {
-  await db.query(sql`delete from wallet_session where expires_at <= ${now}`);
+export async function deleteWalletSessions(db: Queryable, expiredBefore: number): Promise<void> {
+  await db.query(sql`delete from wallet_session where expires_at <= ${expiredBefore}`);
 }

@@ -55,11 +55,10 @@ export async function openWalletSession(
       message: "Invalid Request: svcID must be an address of 20 bytes in hex",
     });
   const now = ctx.clock.now();
-  const [random = "", tag = ""] = signed.challenge.split(".");
-  const isOurs = equalBytes(
-    Buffer.from(tag),
-    Buffer.from(challengeMac(ctx, random, signed.deadline)),
-  );
+  const [random = ""] = signed.challenge.split(".", 1);
+  // Compared as a whole: another spelling of a used challenge would count as a new one.
+  const expected = `${random}.${challengeMac(ctx, random, signed.deadline)}`;
+  const isOurs = equalBytes(Buffer.from(signed.challenge), Buffer.from(expected));
   if (!isOurs || signed.deadline < now) throw new Problem("challenge_wrong");
   const { challenge, deadline } = signed;
   const digest = sessionDigest({ origin: ctx.config.baseUrl, challenge, deadline });
@@ -92,7 +91,12 @@ export async function closeWalletSession(
   authorization: string | undefined,
 ): Promise<void> {
   const token = /^Bearer ([A-Za-z0-9_-]{43})$/.exec(authorization ?? "")?.[1];
-  if (token !== undefined) await store.deleteWalletSession(ctx.db, sha256(token));
+  if (token !== undefined) await store.endWalletSession(ctx.db, sha256(token), ctx.clock.now());
+}
+
+/** Forgets sessions that are over, not before their challenge is: one that was signed once must not open another. */
+export async function purgeWalletSessions(ctx: Ctx): Promise<void> {
+  await store.deleteWalletSessions(ctx.db, ctx.clock.now() - challengeLifetimeSeconds);
 }
 
 function sha256(text: string): Buffer {
