@@ -24,6 +24,14 @@ export function openSessions(ctx: WalletContext): WalletSessions {
     const headers = { authorization: `Bearer ${token}` };
     return call(ctx.fetch, { ...others, url: `${broker}${path}`, headers });
   };
+  const endSession = async (broker: string): Promise<void> => {
+    try {
+      await send(broker, { path: "/w/session", method: "DELETE" });
+    } catch (error) {
+      // A broker that is away ends the session by itself; the result of the work stands.
+      if (!(error instanceof WalletRefusal)) throw error;
+    }
+  };
   return {
     async call(broker, { path, method }) {
       const request = { path, ...(method === "POST" ? { body: {} } : {}) };
@@ -33,8 +41,8 @@ export function openSessions(ctx: WalletContext): WalletSessions {
       return send(broker, request);
     },
     async close() {
-      for (const broker of tokens.keys())
-        await send(broker, { path: "/w/session", method: "DELETE" });
+      const open = [...tokens.keys()];
+      await Promise.all(open.map(async (broker) => endSession(broker)));
       tokens.clear();
     },
   };

@@ -91,6 +91,14 @@ for (const verb of verbs) {
   });
 }
 
+await test("the guide names every verb", () => {
+  const guide = readFileSync(
+    join(import.meta.dirname, "../../../../docs/guides/wallet.md"),
+    "utf8",
+  );
+  for (const { name } of verbs) assert.ok(guide.includes(`\`${name}`), name);
+});
+
 await test("show, approve and approve with the digits are three processes and one login", async () => {
   const link = fresh();
   const shown = await json(["show", link, "--as", "alice"]);
