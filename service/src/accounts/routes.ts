@@ -4,6 +4,7 @@ import { clientAddressOf } from "../platform/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
+import { refusals } from "../platform/refusals.ts";
 import { type Limit, limitHeaders } from "../platform/rate-limit.ts";
 import { type ApiKey, looksLikeApiKey } from "./api-key.ts";
 import type { ApiKeys } from "./api-key-lookup.ts";
@@ -39,13 +40,16 @@ export function apiKeyOf(request: FastifyRequest): ApiKey {
   return key;
 }
 
-const keyAnswer = Type.Object({
-  clientDomainId: Type.String({ format: "uuid" }),
-  organizationId: Type.String({ format: "uuid" }),
-  domain: Type.String({ description: "Host of the client domain." }),
-  livemode: Type.Boolean({ description: "False for a key of the sandbox." }),
-  verified: Type.Boolean({ description: "Whether the domain is proved at this moment." }),
-});
+const keyAnswer = Type.Object(
+  {
+    clientDomainId: Type.String({ format: "uuid" }),
+    organizationId: Type.String({ format: "uuid" }),
+    domain: Type.String({ description: "Host of the client domain." }),
+    livemode: Type.Boolean({ description: "False for a key of the sandbox." }),
+    verified: Type.Boolean({ description: "Whether the domain is proved at this moment." }),
+  },
+  { description: "The key is good." },
+);
 
 /** Adds the routes of the accounts. */
 export async function accountRoutes(ctx: AccountsContext, http: Http): Promise<void> {
@@ -58,7 +62,11 @@ export async function accountRoutes(ctx: AccountsContext, http: Http): Promise<v
         schema: {
           summary: "The key that is calling",
           description: "Tells a merchant that its key works, and for which client domain.",
-          response: { 200: keyAnswer },
+          tags: ["account"],
+          response: {
+            200: keyAnswer,
+            ...refusals("apikey_missing", "apikey_invalid", "rate_limited"),
+          },
         },
       },
       async (request, reply) => {

@@ -1,9 +1,15 @@
 import { addressOfSubject } from "@svc/protocol";
 import type { Client } from "../accounts/index.ts";
 import type { Form } from "../platform/http-input.ts";
-import { OAuthProblem } from "../platform/problems.ts";
+import { type OAuthCode, OAuthProblem } from "../platform/problems.ts";
 import { type Acr, acrAtLeast, acrWeakest, isAcr } from "./acr.ts";
 import { resolveAudience } from "./audience.ts";
+import {
+  isRepeatable,
+  lengthMaxOf,
+  type ParameterName,
+  parameterNames,
+} from "./authorization-parameters.ts";
 import { parseScope } from "./scope.ts";
 
 type Prompt = "none" | "login" | "consent" | "select_account";
@@ -31,42 +37,11 @@ export interface AuthorizationRequest {
   readonly hintedUser?: string;
 }
 
-const valueLengthMax = 4096;
-const shortValueLengthMax = 512;
-
-/** Parameters of the authorization endpoint; anything else is ignored (RFC 6749 section 3.1). */
-export const authorizationParameters = [
-  "client_id",
-  "redirect_uri",
-  "response_type",
-  "response_mode",
-  "scope",
-  "state",
-  "nonce",
-  "code_challenge",
-  "code_challenge_method",
-  "audience",
-  "resource",
-  "prompt",
-  "max_age",
-  "acr_values",
-  "id_token_hint",
-  "login_hint",
-  "ui_locales",
-  "dpop_jkt",
-  "request",
-  "request_uri",
-  "registration",
-  "access_type",
-] as const;
-
-type Name = (typeof authorizationParameters)[number];
-
 /** The parameters as given, each at most once but for `audience` and `resource`. */
 export type Given = Readonly<Form>;
 
 /** The value of a parameter; empty counts as absent (RFC 6749 section 3.1); of a repeated one, the first. */
-export function valueOf(given: Given, name: Name): string | undefined {
+export function valueOf(given: Given, name: ParameterName): string | undefined {
   const value = [given[name]].flat()[0];
   return value === undefined || value === "" ? undefined : value;
 }
@@ -87,28 +62,13 @@ function fail(code: ConstructorParameters<typeof OAuthProblem>[0], description: 
 }
 
 const refuseRepeated: Check = (given) => {
-  const repeated = authorizationParameters.find(
-    (name) => Array.isArray(given[name]) && name !== "audience" && name !== "resource",
-  );
+  const repeated = parameterNames.find((name) => Array.isArray(given[name]) && !isRepeatable(name));
   if (repeated !== undefined) fail("invalid_request", `${repeated} is given more than once`);
 };
 
 const refuseLong: Check = (given) => {
-  const short = new Set<Name>([
-    "response_type",
-    "response_mode",
-    "scope",
-    "code_challenge",
-    "code_challenge_method",
-    "prompt",
-    "max_age",
-    "acr_values",
-    "login_hint",
-    "ui_locales",
-    "dpop_jkt",
-  ]);
-  for (const name of authorizationParameters) {
-    const most = short.has(name) ? shortValueLengthMax : valueLengthMax;
+  for (const name of parameterNames) {
+    const most = lengthMaxOf(name);
     if ([given[name]].flat().some((value) => (value ?? "").length > most))
       fail("invalid_request", `${name} is longer than ${most} characters`);
   }
@@ -246,6 +206,17 @@ const checks: readonly Check[] = [
   takeTexts,
   checkDpopKey,
 ];
+
+/** What the checks may find wrong. */
+export const authorizationFaults = [
+  "invalid_request",
+  "unsupported_response_type",
+  "invalid_scope",
+  "invalid_target",
+  "request_not_supported",
+  "request_uri_not_supported",
+  "registration_not_supported",
+] as const satisfies readonly OAuthCode[];
 
 /**
  * Judges everything but client and redirect URI (RFC 6749 section 4.1.1, OpenID Connect Core section 3.1.2.1, RFC 7636,

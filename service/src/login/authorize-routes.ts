@@ -5,6 +5,9 @@ import type { Http } from "../platform/http.ts";
 import { oauthProblemOf, problemOf } from "../platform/http-errors.ts";
 import type { Form } from "../platform/http-input.ts";
 import { OAuthProblem, Problem } from "../platform/problems.ts";
+import { htmlPage, refusalPages } from "../platform/refusals.ts";
+import { authorizationMembers, takeAnyForm } from "./authorization-parameters.ts";
+import { authorizationFaults } from "./authorization-request.ts";
 import { authorize, type AuthorizeOutcome, type BrowserCall } from "./authorize.ts";
 import {
   finishLogin,
@@ -28,11 +31,17 @@ import {
 import type { StatusStreams } from "./status-stream.ts";
 
 const LoginParams = Type.Object({ loginId: Type.String({ pattern: "^[A-Za-z0-9_-]{22}$" }) });
-/** Any parameter may be repeated or unknown here; the checks of the authorization request judge them. */
-const AuthorizationForm = Type.Record(
-  Type.String(),
-  Type.Union([Type.String(), Type.Array(Type.String())]),
-);
+const AuthorizationForm = Type.Object(authorizationMembers);
+const authorizationAnswers = {
+  200: htmlPage("The page with the QR code."),
+  303: Type.Null({
+    description: `To the redirect URI: a code from the session, or ${[...authorizationFaults, "login_required"].join(", ")}. With \`state\` and \`iss\`.`,
+  }),
+  ...refusalPages({
+    400: "The client or its redirect URI is wrong, or the pushed request is gone: never a redirect.",
+    429: "Too many logins from this address or of this client.",
+  }),
+};
 
 /** The address that a call comes from, seen through the trusted proxies only. */
 export function addressOf(ctx: LoginContext, request: FastifyRequest): string {
@@ -57,25 +66,32 @@ export async function authorizeRoutes(
     scope.get(
       "/oauth2/auth",
       {
+        validatorCompiler: takeAnyForm,
         schema: {
           querystring: AuthorizationForm,
+          response: authorizationAnswers,
           tags: ["login"],
           summary: "Authorization request; shows the QR page",
         },
       },
-      async (request, reply) => start(ctx, request.query, { request, reply }),
+      async (request, reply) => start(ctx, request.query as Form, { request, reply }),
     );
     scope.post(
       "/oauth2/auth",
       {
+        validatorCompiler: takeAnyForm,
         schema: {
           body: AuthorizationForm,
+          response: {
+            ...authorizationAnswers,
+            ...refusalPages({ 413: "The form is too large.", 415: "The body is no form." }),
+          },
           consumes: ["application/x-www-form-urlencoded"],
           tags: ["login"],
           summary: "Authorization request by form",
         },
       },
-      async (request, reply) => start(ctx, request.body, { request, reply }),
+      async (request, reply) => start(ctx, request.body as Form, { request, reply }),
     );
     pageRoutes(ctx, scope);
     formRoutes(ctx, scope);

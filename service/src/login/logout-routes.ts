@@ -1,8 +1,10 @@
+import { Type } from "@fastify/type-provider-typebox";
 import { parseAddress, shortAddress } from "@svc/protocol";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Http } from "../platform/http.ts";
 import { oauthProblemOf } from "../platform/http-errors.ts";
 import type { Form } from "../platform/http-input.ts";
+import { htmlPage, refusalPages } from "../platform/refusals.ts";
 import { endedSessionCookie } from "./browser-cookies.ts";
 import { valueOf } from "./client-authentication.ts";
 import { logOut, type LogoutOutcome, logoutPath } from "./logout.ts";
@@ -27,17 +29,26 @@ interface Call {
 /** Adds RP-initiated logout. What fails is a page: the browser is never sent to an address that is not registered. */
 export function logoutRoutes(ctx: TokenContext, scope: Http): void {
   const tags = ["login"];
+  const response = {
+    200: htmlPage("The person is asked, or logged out and stays here."),
+    303: Type.Null({ description: "Logged out; on to `post_logout_redirect_uri`." }),
+    ...refusalPages({ 400: "`invalid_request`: nothing is ever sent to an unregistered address." }),
+  };
   scope.removeContentTypeParser("application/json");
   scope.setErrorHandler((error, request, reply) => {
     const form = (request.query ?? {}) as Form;
     return showError(ctx, error, { request, reply, form });
   });
-  const onQuery = { querystring: LogoutForm, tags, summary: "Log the browser out" };
+  const onQuery = { querystring: LogoutForm, response, tags, summary: "Log the browser out" };
   scope.get(logoutPath, { schema: onQuery }, async (request, reply) =>
     answer(ctx, "GET", { request, reply, form: request.query }),
   );
   const onForm = {
     body: LogoutForm,
+    response: {
+      ...response,
+      ...refusalPages({ 413: "The form is too large.", 415: "The body is no form." }),
+    },
     consumes: ["application/x-www-form-urlencoded"],
     tags,
     summary: "Log the browser out, by form",

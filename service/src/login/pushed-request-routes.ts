@@ -1,17 +1,27 @@
 import { Type } from "@fastify/type-provider-typebox";
 import { type Http, useOAuthErrors } from "../platform/http.ts";
+import { oauthRefusals } from "../platform/refusals.ts";
+import { authorizationMembers, takeAnyForm } from "./authorization-parameters.ts";
+import { authorizationFaults } from "./authorization-request.ts";
 import { authenticateClientOnce } from "./client-authentication.ts";
 import type { LoginContext } from "./login-context.ts";
 import { pushRequest } from "./pushed-request.ts";
-import { OAuthErrorBody } from "./token-schemas.ts";
+import { clientMembers } from "./token-schemas.ts";
 import { clientCallOf } from "./token-routes.ts";
 
-/** Judged one by one in `authorization-request.ts`, as at the authorization endpoint itself. */
-const PushedForm = Type.Record(
-  Type.String(),
-  Type.Union([Type.String(), Type.Array(Type.String())]),
+const PushedForm = Type.Object({ ...clientMembers, ...authorizationMembers });
+const PushedBody = Type.Object(
+  { request_uri: Type.String(), expires_in: Type.Integer({ description: "Seconds." }) },
+  { description: "The request is kept for one use." },
 );
-const PushedBody = Type.Object({ request_uri: Type.String(), expires_in: Type.Integer() });
+
+const failures = oauthRefusals({
+  400: authorizationFaults,
+  401: ["invalid_client"],
+  413: ["invalid_request"],
+  415: ["invalid_request"],
+  429: ["temporarily_unavailable"],
+});
 
 /** `POST /oauth2/par` (RFC 9126); server to server, so it never answers another origin. */
 export async function pushedRequestRoutes(ctx: LoginContext, http: Http): Promise<void> {
@@ -20,12 +30,13 @@ export async function pushedRequestRoutes(ctx: LoginContext, http: Http): Promis
     scope.removeContentTypeParser("application/json");
     const schema = {
       body: PushedForm,
-      response: { 201: PushedBody, 400: OAuthErrorBody, 401: OAuthErrorBody },
+      response: { 201: PushedBody, ...failures },
       consumes: ["application/x-www-form-urlencoded"],
       tags: ["login"],
       summary: "Push an authorization request (RFC 9126)",
     };
-    scope.post("/oauth2/par", { schema }, async (request, reply) => {
+    const options = { schema, validatorCompiler: takeAnyForm };
+    scope.post("/oauth2/par", options, async (request, reply) => {
       const client = await authenticateClientOnce(ctx, clientCallOf(ctx, request));
       const pushed = await pushRequest(ctx, client, request.body);
       return reply.code(201).headers({ "cache-control": "no-store" }).send(pushed);

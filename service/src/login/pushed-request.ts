@@ -1,11 +1,8 @@
 import type { Client } from "../accounts/index.ts";
 import type { Form } from "../platform/http-input.ts";
 import { OAuthProblem } from "../platform/problems.ts";
-import {
-  authorizationParameters,
-  checkAuthorizationRequest,
-  valueOf,
-} from "./authorization-request.ts";
+import { parameterNames } from "./authorization-parameters.ts";
+import { checkAuthorizationRequest, valueOf } from "./authorization-request.ts";
 import { userOfIdToken } from "./id-token-hint.ts";
 import type { LoginContext } from "./login-context.ts";
 import * as store from "./pushed-request-store.ts";
@@ -40,7 +37,7 @@ export async function pushRequest(
   });
   const id = ctx.random.bytes(32).toString("base64url");
   const parameters: Form = { client_id: client.id };
-  for (const name of authorizationParameters) {
+  for (const name of parameterNames) {
     const value = form[name];
     if (value !== undefined) parameters[name] = value;
   }

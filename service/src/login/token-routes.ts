@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { clientAddressOf } from "../platform/client-address.ts";
 import { type Http, useOAuthErrors } from "../platform/http.ts";
 import type { Form } from "../platform/http-input.ts";
+import { oauthRefusals } from "../platform/refusals.ts";
 import type { ClientCall } from "./client-authentication.ts";
 import { allowAllOrigins, allowClientOrigins, createRegisteredOrigins } from "./cors.ts";
 import { discoveryDocument, introspectionPath, revocationPath } from "./discovery.ts";
@@ -17,7 +18,6 @@ import { answerTokenCall } from "./token.ts";
 import { tokenPath } from "./token-request.ts";
 import {
   IntrospectionBody,
-  OAuthErrorBody,
   TokenBody,
   TokenForm,
   TokenNameForm,
@@ -29,7 +29,32 @@ import { readUserinfo, userinfoPath } from "./userinfo.ts";
 const consumes = ["application/x-www-form-urlencoded"];
 const tags = ["login"];
 const noStore = { "cache-control": "no-store", pragma: "no-cache" };
-const failures = { 400: OAuthErrorBody, 401: OAuthErrorBody, 429: OAuthErrorBody };
+const bodyFailures = oauthRefusals({
+  401: ["invalid_client"],
+  413: ["invalid_request"],
+  415: ["invalid_request"],
+  429: ["temporarily_unavailable"],
+});
+const failures = { ...oauthRefusals({ 400: ["invalid_request"] }), ...bodyFailures };
+const tokenFailures = {
+  ...oauthRefusals({
+    400: [
+      "invalid_request",
+      "invalid_grant",
+      "invalid_scope",
+      "invalid_target",
+      "unauthorized_client",
+      "unsupported_grant_type",
+      "invalid_dpop_proof",
+    ],
+  }),
+  ...bodyFailures,
+};
+const userinfoFailures = oauthRefusals({
+  400: ["invalid_request"],
+  401: ["invalid_token", "invalid_dpop_proof"],
+  403: ["insufficient_scope"],
+});
 /** Keys are published long before they sign, so a copy of this age is never too old. */
 const documentSeconds = 300;
 
@@ -76,7 +101,7 @@ function tokenRoute(ctx: TokenContext, scope: Http, copies: SealedCopies): void 
   const summary = "Exchange a code or refresh token, or client credentials, for tokens";
   const schema = {
     body: TokenForm,
-    response: { 200: TokenBody, ...failures },
+    response: { 200: TokenBody, ...tokenFailures },
     consumes,
     tags,
     summary,
@@ -100,7 +125,11 @@ function introspectionRoute(ctx: TokenContext, scope: Http): void {
 
 function revocationRoute(ctx: TokenContext, scope: Http): void {
   const summary = "Revoke a token and everything issued with it";
-  const schema = { body: TokenNameForm, response: failures, consumes, tags, summary };
+  const response = {
+    200: Type.Null({ description: "The token is revoked, or was never one of this client's." }),
+    ...failures,
+  };
+  const schema = { body: TokenNameForm, response, consumes, tags, summary };
   scope.post(revocationPath, { schema }, async (request, reply) => {
     await revoke(ctx, clientCallOf(ctx, request));
     return (reply as FastifyReply).headers(noStore).code(200).send();
@@ -109,13 +138,17 @@ function revocationRoute(ctx: TokenContext, scope: Http): void {
 
 function userinfoRoutes(ctx: TokenContext, scope: Http): void {
   const summary = "Who the user behind an access token is";
-  const response = { 200: UserinfoBody, ...failures, 403: OAuthErrorBody };
+  const response = { 200: UserinfoBody, ...userinfoFailures };
   scope.get(userinfoPath, { schema: { response, tags, summary } }, async (request, reply) =>
     reply.headers(noStore).send(await userinfoOf(ctx, request)),
   );
   // The body is optional: the token may stand in the header (RFC 6750 section 2).
   const body = Type.Union([UserinfoForm, Type.Null()]);
-  const schema = { body, response, consumes, tags, summary };
+  const onForm = {
+    ...response,
+    ...oauthRefusals({ 413: ["invalid_request"], 415: ["invalid_request"] }),
+  };
+  const schema = { body, response: onForm, consumes, tags, summary };
   scope.post(userinfoPath, { schema }, async (request, reply) =>
     reply.headers(noStore).send(await userinfoOf(ctx, request)),
   );
@@ -133,6 +166,14 @@ async function userinfoOf(
   });
 }
 
+const documentAnswers = {
+  200: {
+    description: "The document.",
+    content: { "application/json": { schema: Type.Object({}) } },
+  },
+  304: Type.Null({ description: "It is still the one of `If-None-Match`." }),
+};
+
 function documentRoutes(ctx: TokenContext, http: Http): void {
   const discovery = discoveryDocument(ctx.config);
   const documents: readonly [path: string, read: () => KeySetDocument, summary: string][] = [
@@ -146,8 +187,10 @@ function documentRoutes(ctx: TokenContext, http: Http): void {
     ],
   ];
   for (const [name, read, summary] of documents) {
-    http.get(`/.well-known/${name}`, { schema: { tags, summary } }, (request, reply) =>
-      sendDocument(read(), request, reply),
+    http.get(
+      `/.well-known/${name}`,
+      { schema: { response: documentAnswers, tags, summary } },
+      (request, reply) => sendDocument(read(), request, reply),
     );
   }
 }

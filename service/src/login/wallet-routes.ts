@@ -1,6 +1,7 @@
 import { Type } from "@fastify/type-provider-typebox";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
+import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { approveLogin, declineLogin } from "./approve.ts";
 import type { Channel } from "./attempt.ts";
 import { addressOf } from "./authorize-routes.ts";
@@ -8,22 +9,38 @@ import { claimLogin } from "./claim.ts";
 import type { LoginContext } from "./login-context.ts";
 
 const LoginParams = Type.Object({ loginId: Type.String({ minLength: 1, maxLength: 100 }) });
-const Session = Type.String({ minLength: 1, maxLength: 200 });
-const Identity = Type.String({ minLength: 1, maxLength: 100 });
+const Session = Type.String({
+  minLength: 1,
+  maxLength: 200,
+  description: "`sess` of the link.",
+});
+const Identity = Type.String({ minLength: 1, maxLength: 100, description: "Of the user." });
 
 const ClaimBody = Type.Object({
   session: Session,
   svcID: Identity,
-  claim: Type.String({ minLength: 43, maxLength: 43 }),
+  claim: Type.String({
+    minLength: 43,
+    maxLength: 43,
+    description: "BASE64URL(SHA-256) of the 43 characters that are sent as `claimSecret` later.",
+  }),
 });
 
 /** Either a result with its signature, or a refusal with `error`; other members are ignored. */
 const AnswerBody = Type.Object({
   session: Session,
   svcID: Type.Optional(Identity),
-  signature: Type.Optional(Type.String({ minLength: 1, maxLength: 2000 })),
-  claimSecret: Type.Optional(Type.String({ minLength: 43, maxLength: 43 })),
-  code: Type.Optional(Type.String({ maxLength: 2 })),
+  signature: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 2000,
+      description: "Over the `Login` message, or the `Decline` message with `error`.",
+    }),
+  ),
+  claimSecret: Type.Optional(
+    Type.String({ minLength: 43, maxLength: 43, description: "What the claim is the hash of." }),
+  ),
+  code: Type.Optional(Type.String({ maxLength: 2, description: "The two digits of the page." })),
   error: Type.Optional(
     Type.Union(
       ["access_denied", "expired", "unsupported", "no_matching_data", "invalid_request"].map(
@@ -31,8 +48,44 @@ const AnswerBody = Type.Object({
       ),
     ),
   ),
-  notStarted: Type.Optional(Type.Boolean()),
+  notStarted: Type.Optional(
+    Type.Boolean({ description: "With `error`: somebody else started this login." }),
+  ),
 });
+
+const claimReasons = [
+  "login_not_found",
+  "login_over",
+  "wrong_channel",
+  "identity_refused",
+  "acr_unmet",
+] as const;
+const claimAnswers = {
+  200: {
+    description: "The signed request object: who asks.",
+    content: { "application/jwt": { schema: Type.String() } },
+  },
+  ...refusals(...bodyReasons, ...claimReasons, "already_claimed", "code_expired"),
+};
+const Done = Type.Object(
+  { status: Type.Union([Type.Literal("approved"), Type.Literal("declined")]) },
+  { description: "The login is decided." },
+);
+const answerAnswers = {
+  200: Done,
+  ...refusals(
+    ...bodyReasons,
+    ...claimReasons,
+    "not_claimed",
+    "already_claimed",
+    "code_expired",
+    "claim_wrong",
+    "identity_changed",
+    "number_required",
+    "wrong_number",
+    "signature_wrong",
+  ),
+};
 
 /** The routes behind `conn` of a login's link: claim, result, refusal (decisions section 2, the QR page, rule 3). */
 export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
@@ -41,6 +94,7 @@ export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
   const schema = {
     params: LoginParams,
     body: AnswerBody,
+    response: answerAnswers,
     tags: ["wallet"],
     summary: "The wallet approves or declines a login",
   };
@@ -63,7 +117,7 @@ export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
         notStarted,
         ...given({ svcID, signature, claimSecret }),
       });
-      return { status: "declined" };
+      return { status: "declined" as const };
     }
     if (svcID === undefined || signature === undefined)
       throw new Problem("invalid_request", {
@@ -77,7 +131,7 @@ export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
       address: addressOf(ctx, request),
       ...given({ claimSecret, code }),
     });
-    return { status: "approved" };
+    return { status: "approved" as const };
   });
 }
 
@@ -89,6 +143,7 @@ function claimRoute(
   const schema = {
     params: LoginParams,
     body: ClaimBody,
+    response: claimAnswers,
     tags: ["wallet"],
     summary: "The wallet claims a login; answers the signed request object",
   };

@@ -1,18 +1,32 @@
+import { Type } from "@fastify/type-provider-typebox";
 import { clockSkewMs, skewLimitMs } from "./clock.ts";
 import type { Ctx } from "./context.ts";
 import type { Http } from "./http.ts";
 import { Problem } from "./problems.ts";
+import { refusals } from "./refusals.ts";
+
+const ReadyBody = Type.Object(
+  {
+    status: Type.Literal("ok"),
+    now: Type.Integer({ description: "The service's time, Unix seconds." }),
+  },
+  { description: "It can answer." },
+);
 
 /** `alive`: the process runs. `ready`: it can answer now; carries the service's time, which in `dev` can be moved. */
 export function addHealthRoutes(ctx: Ctx, http: Http): void {
   const tags = ["operations"];
-  http.get("/health/alive", { schema: { tags, summary: "The process runs" } }, () => ({
-    status: "ok",
-  }));
+  const alive = {
+    response: { 200: Type.Object({ status: Type.Literal("ok") }, { description: "It runs." }) },
+    tags,
+    summary: "The process runs",
+  };
+  http.get("/health/alive", { schema: alive }, () => ({ status: "ok" as const }));
   http.get(
     "/health/ready",
     {
       schema: {
+        response: { 200: ReadyBody, ...refusals("unavailable") },
         tags,
         summary: "The process can answer; 503 while the database is away or the clocks disagree",
       },

@@ -3,11 +3,6 @@ import { Problem } from "./problems.ts";
 /** Values by name; a name that was given more than once holds a list, which only the routes that allow it accept. */
 export type Form = Record<string, string | string[]>;
 
-/** Whether a body was parsed as a form: one that was left out is none. */
-export function isForm(body: unknown): body is Form {
-  return typeof body === "object" && body !== null;
-}
-
 const depthMax = 32;
 const parametersMax = 100;
 

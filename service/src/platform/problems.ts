@@ -128,6 +128,11 @@ export class OAuthProblem extends Error {
   }
 }
 
+/** The HTTP status that a reason always has. */
+export function statusOf(reason: Reason): number {
+  return table[reason][0];
+}
+
 /** Rows of the error table for the generated reference. */
 export function listProblems(): { reason: Reason; status: number; message: string }[] {
   return Object.entries(table).map(([reason, [status, message]]) => ({

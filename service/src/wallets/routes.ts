@@ -1,8 +1,10 @@
 import { Type } from "@fastify/type-provider-typebox";
 import type { Address } from "@svc/protocol";
+import type { FastifyReply } from "fastify";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
+import { bodyReasons, refusals } from "../platform/refusals.ts";
 import {
   closeWalletSession,
   getWalletUser,
@@ -39,12 +41,52 @@ const SessionBody = Type.Object({
   signature: Type.String({ minLength: 1, maxLength: 2000 }),
 });
 
+const ChallengeBody = Type.Object(
+  {
+    challenge: Type.String(),
+    deadline: Type.Integer({ description: "Unix seconds." }),
+    origin: Type.String({ description: "What the wallet signs as `origin`." }),
+  },
+  { description: "Good for one session until the deadline." },
+);
+
+const TokenBody = Type.Object(
+  {
+    token: Type.String({ description: "For `Authorization: Bearer`." }),
+    expiresAt: Type.Integer({ description: "Unix seconds." }),
+  },
+  { description: "The session." },
+);
+
 const PageQuery = Type.Object({
-  limit: Type.Optional(Type.String({ pattern: "^([1-9][0-9]?|100)$" })),
-  cursor: Type.Optional(Type.String({ maxLength: 200 })),
+  limit: Type.Optional(
+    Type.String({ pattern: "^([1-9][0-9]?|100)$", description: "1 to 100. Default: 20." }),
+  ),
+  cursor: Type.Optional(
+    Type.String({ maxLength: 200, description: "`nextCursor` of the page before." }),
+  ),
 });
 
-const LoginParams = Type.Object({ id: Type.String({ format: "uuid" }) });
+const LoginsBody = Type.Object(
+  {
+    items: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        clientName: Type.String(),
+        domain: Type.Optional(Type.String({ description: "While it is verified." })),
+        at: Type.Integer({ description: "Unix seconds." }),
+        acr: Type.String(),
+      }),
+    ),
+    nextCursor: Type.Optional(Type.String()),
+  },
+  { description: "Newest first." },
+);
+
+/** As PostgreSQL takes it: the format `uuid` of JSON Schema allows `urn:uuid:` before it. */
+const LoginParams = Type.Object({
+  id: Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" }),
+});
 
 /** Everything below `/w/` that wallets call; a web wallet may call it from its own origin (decisions section 2, CORS). */
 export async function walletRoutes(ctx: Ctx, http: Http, deps: WalletDeps): Promise<void> {
@@ -79,7 +121,13 @@ function sessionRoutes(ctx: Ctx, scope: Http): void {
   const tags = ["wallet"];
   scope.post(
     "/w/session/challenge",
-    { schema: { tags, summary: "A challenge for a wallet session" } },
+    {
+      schema: {
+        response: { 200: ChallengeBody, ...refusals(...bodyReasons) },
+        tags,
+        summary: "A challenge for a wallet session",
+      },
+    },
     () => makeChallenge(ctx),
   );
   scope.post(
@@ -87,6 +135,10 @@ function sessionRoutes(ctx: Ctx, scope: Http): void {
     {
       schema: {
         body: SessionBody,
+        response: {
+          200: TokenBody,
+          ...refusals(...bodyReasons, "challenge_wrong", "signature_wrong"),
+        },
         tags,
         summary: "Open a wallet session by a signed Session message",
       },
@@ -95,10 +147,19 @@ function sessionRoutes(ctx: Ctx, scope: Http): void {
   );
   scope.delete(
     "/w/session",
-    { schema: { tags, summary: "End the wallet session" } },
+    {
+      schema: {
+        response: {
+          204: Type.Null({ description: "It has ended, or was none." }),
+          ...refusals(...bodyReasons),
+        },
+        tags,
+        summary: "End the wallet session",
+      },
+    },
     async (request, reply) => {
       await closeWalletSession(ctx, request.headers.authorization);
-      return reply.code(204).send();
+      return (reply as FastifyReply).code(204).send();
     },
   );
 }
@@ -109,6 +170,7 @@ function loginRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
     {
       schema: {
         querystring: PageQuery,
+        response: { 200: LoginsBody, ...refusals("invalid_request", "wallet_session_required") },
         tags: ["wallet"],
         summary: "Logins of this identity that still hold",
       },
@@ -127,6 +189,10 @@ function loginRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
     {
       schema: {
         params: LoginParams,
+        response: {
+          200: Type.Object({ status: Type.Literal("ended") }, { description: "It has ended." }),
+          ...refusals(...bodyReasons, "wallet_session_required", "login_not_found"),
+        },
         tags: ["wallet"],
         summary: "End a login: session, tokens, back-channel logout",
       },
@@ -134,7 +200,7 @@ function loginRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
     async (request) => {
       const user = await getWalletUser(ctx, request.headers.authorization);
       if (!(await deps.endLogin(user, request.params.id))) throw new Problem("login_not_found");
-      return { status: "ended" };
+      return { status: "ended" as const };
     },
   );
 }
