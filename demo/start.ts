@@ -1,15 +1,16 @@
 // `npm start`: the service with everything embedded, the demo shop, and a demo world at the first start.
-import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { openShop } from "@svc/shop";
 import { compose } from "@svc/service";
 import { ConfigError, parseConfig } from "@svc/service/config";
+import { stopSignal } from "@svc/service/stop-signal";
 import { openDemoWorld, openShopAccount } from "./seed.ts";
 
 async function start(): Promise<void> {
   const config = parseConfig();
   // The embedded database runs under a user of its own, which has to pass through here; every secret in it is 0600.
   mkdirSync(config.dataDirectory, { recursive: true, mode: 0o711 });
+  const stopped = stopSignal();
   await using service = await compose(config);
   const { port } = new URL(service.baseUrl);
   const shopPort = Number(port) + 1;
@@ -31,7 +32,7 @@ async function start(): Promise<void> {
   print(`docs      ${service.baseUrl}/openapi.json`);
   print(`metrics   ${service.metricsUrl}`);
   print(`ready ${service.baseUrl}`);
-  await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")]);
+  await stopped;
   await shop.close();
 }
 

@@ -1,8 +1,8 @@
-import { once } from "node:events";
 import { compose, openDatabase } from "../compose.ts";
 import { advanceClock } from "../platform/clock.ts";
 import { type Config, settings } from "../platform/config.ts";
 import { migrate } from "../platform/migrate.ts";
+import { stopSignal } from "../platform/stop-signal.ts";
 import { BadNews, UsageError, type Verb, wholeNumber } from "./verb.ts";
 
 /** A century: further than any test needs, and far from what a date can hold. */
@@ -15,15 +15,10 @@ export const installationVerbs: readonly Verb[] = [
     notes: "The line `ready <base url>` says that it answers. Log lines are JSON.",
     example: "serve",
     run: async (shell) => {
-      const stop = new AbortController();
-      const ended = Promise.race([
-        once(process, "SIGTERM", { signal: stop.signal }),
-        once(process, "SIGINT", { signal: stop.signal }),
-      ]);
+      const stopped = stopSignal();
       await using service = await compose(shell.config);
       shell.say(`ready ${service.baseUrl}`);
-      await ended;
-      stop.abort();
+      await stopped;
     },
   },
   {
