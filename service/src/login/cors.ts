@@ -5,6 +5,7 @@ import type { Http } from "../platform/http.ts";
 import { valueOf } from "./client-authentication.ts";
 import { listOrigins } from "./origin-store.ts";
 import type { TokenContext } from "./token-context.ts";
+import { userinfoPath } from "./userinfo.ts";
 
 /** For how long an origin that was registered is answered without asking again; a new one is seen at once. */
 const originsLifetimeMs = 30_000;
@@ -72,7 +73,7 @@ export function allowClientOrigins(
       if (origin !== undefined && (await origins.has(origin))) {
         allow(reply, origin);
         void reply.headers({
-          "access-control-allow-methods": path === "/userinfo" ? "GET, POST" : "POST",
+          "access-control-allow-methods": path === userinfoPath ? "GET, POST" : "POST",
           "access-control-allow-headers": "Authorization, Content-Type, DPoP",
           "access-control-max-age": String(preflightSeconds),
         });
@@ -103,7 +104,9 @@ function clientIdOf(request: FastifyRequest): string | undefined {
   if (scheme.toLowerCase() === "basic")
     return Buffer.from(credentials, "base64").toString("utf8").split(":", 1)[0];
   const token = scheme === "" ? valueOf(form, "access_token") : credentials;
-  return valueOf(form, "client_id") ?? claimedClient(token ?? valueOf(form, "client_assertion"));
+  // What is said about a token is for the token's own client, whatever the form calls itself.
+  const named = request.routeOptions.url === userinfoPath ? undefined : valueOf(form, "client_id");
+  return named ?? claimedClient(token ?? valueOf(form, "client_assertion"));
 }
 
 function claimedClient(token: string | undefined): string | undefined {

@@ -24,6 +24,10 @@ export type Http = FastifyInstance<
 
 /** Bytes of an ordinary body (decisions section 1); a route that takes more says so in `bodyLimit`. */
 const bodyBytesMax = 64 * 1024;
+/** A request has to be there by then, with its body: whoever sends a byte a minute holds no connection for long. */
+const requestTimeoutMs = 60_000;
+/** A connection on which nothing moves; longer than a long poll and than the pauses of a status stream. */
+const silenceTimeoutMs = 120_000;
 /** Long enough for every path value of the service, offer tokens included. */
 const parameterLengthMax = 512;
 
@@ -34,6 +38,8 @@ const parameterLengthMax = 512;
 export async function createHttp(ctx: Ctx): Promise<Http> {
   const http: Http = fastify({
     bodyLimit: bodyBytesMax,
+    requestTimeout: requestTimeoutMs,
+    connectionTimeout: silenceTimeoutMs,
     routerOptions: { maxParamLength: parameterLengthMax, querystringParser: parseQuery },
     exposeHeadRoutes: false,
     requestIdHeader: false,
