@@ -27,10 +27,10 @@ import { createHttp } from "./platform/http.ts";
 import { openInstallationKeys } from "./platform/installation-keys.ts";
 import { type Job, startJobs } from "./platform/jobs.ts";
 import { createLog, type Log } from "./platform/log.ts";
-import { createMetrics, serveMetrics } from "./platform/metrics.ts";
+import { createMetrics, type Metrics, serveMetrics } from "./platform/metrics.ts";
 import { migrate } from "./platform/migrate.ts";
 import { openNotifications } from "./platform/notifications.ts";
-import { createOutbound, resolveTxt } from "./platform/outbound.ts";
+import { createOutbound, type Outbound, resolveTxt } from "./platform/outbound.ts";
 import { createRandom } from "./platform/random.ts";
 import { createRateLimiter, purgeRateBuckets } from "./platform/rate-limit.ts";
 import { createSeal } from "./platform/seal.ts";
@@ -104,13 +104,13 @@ export async function openContext(
   const random = createRandom();
   const seal = createSeal(config.masterKeys ?? [readOrMakeDevelopmentKey(config.dataDirectory)]);
   const keys = await openInstallationKeys({ db, seal, clock, random });
-  const outbound = createOutbound({
-    profile: config.profile,
-    ownHosts: [new URL(config.baseUrl).host],
-  });
-  stack.defer(async () => outbound.close());
   const metrics = createMetrics();
   metrics.countDatabaseCalls(db);
+  const outbound = countOutbound(
+    metrics,
+    createOutbound({ profile: config.profile, ownHosts: [new URL(config.baseUrl).host] }),
+  );
+  stack.defer(async () => outbound.close());
   const ctx: Ctx = {
     config,
     db,
@@ -131,6 +131,18 @@ export async function openContext(
     ...ctx,
     refreshClock: async () => clock.refresh(),
     [Symbol.asyncDispose]: async () => opened.disposeAsync(),
+  };
+}
+
+function countOutbound(metrics: Metrics, outbound: Outbound): Outbound {
+  return {
+    async send(request) {
+      const result = await outbound.send(request);
+      const outcome = result.kind === "answered" ? "answered" : result.reason;
+      metrics.outboundRequests.inc({ outcome });
+      return result;
+    },
+    close: async () => outbound.close(),
   };
 }
 

@@ -6,7 +6,6 @@ import * as store from "./installation-key-store.ts";
 /** What the keys of an installation are for, one key each, so that a value made for one purpose is void for another. */
 const installationKeyNames = [
   "login-code",
-  "browser-cookie",
   "refresh-token",
   "api-key",
   "wallet-challenge",
