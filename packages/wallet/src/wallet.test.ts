@@ -91,8 +91,8 @@ await test("the digits approve a login that was claimed before, by another walle
   assert.equal(broker.status, "waiting");
   const outcome = await wallet.approve(broker.qrLink(), { code: digits });
   assert.ok(outcome.kind === "delivered");
-  assert.deepEqual([outcome.status, outcome.result], [200, { status: "approved" }]);
-  assert.deepEqual(Object.keys(outcome.sent).toSorted(), ["session", "signature", "svcID"]);
+  assert.deepEqual([outcome.status, outcome.answer], [200, { status: "approved" }]);
+  assert.deepEqual(Object.keys(outcome.result).toSorted(), ["session", "signature", "svcID"]);
   assert.equal(broker.paths().filter((path) => path.endsWith("/claim")).length, 1);
   assert.equal(broker.paths().filter((path) => path.endsWith("jwks.json")).length, 1);
 });
@@ -114,7 +114,7 @@ await test("an approval that the broker refuses says so with its words", async (
   assert.ok(outcome.kind === "delivered");
   assert.equal(outcome.status, 403);
   assert.match(outcome.refusal ?? "", /said by the broker: wrong_number \(wrong_number\)$/);
-  assert.equal("claimSecret" in outcome.sent || "code" in outcome.sent, false);
+  assert.equal("claimSecret" in outcome.result || "code" in outcome.result, false);
 });
 
 await test("digits are two digits", async () => {
@@ -297,7 +297,7 @@ await test("a service that is no broker of the wallet is not contacted before th
   assert.deepEqual(broker.received, []);
   const outcome = await wallet.approve(broker.qrLink(), accepting("unknown-requester"));
   assert.ok(outcome.kind === "delivered");
-  assert.deepEqual([outcome.status, outcome.result], [200, {}]);
+  assert.deepEqual([outcome.status, outcome.answer], [200, {}]);
   assert.deepEqual(broker.paths(), [`POST /w/l/${loginId}`]);
   const { signature, svcID, ...others } = broker.bodies()[0] ?? {};
   assert.deepEqual(others, { session });

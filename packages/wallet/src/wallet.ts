@@ -16,10 +16,10 @@ export type Outcome =
       readonly kind: "delivered";
       /** HTTP status of the other side; it took the answer if this is 2xx. */
       readonly status: number;
-      /** What it said: the members of its JSON object, none for anything else. */
+      /** The result or refusal that was sent, without secret and digits. */
       readonly result: Readonly<Record<string, unknown>>;
-      /** What was sent, without secret and digits. */
-      readonly sent: Readonly<Record<string, unknown>>;
+      /** What the other side said: the members of its JSON object, none for anything else. */
+      readonly answer: Readonly<Record<string, unknown>>;
       /** Present when the other side did not take it: why, in one line. */
       readonly refusal?: string;
     }
@@ -124,13 +124,13 @@ async function deliver(
     case "callback": {
       const { url, body } = delivery;
       const answer = await call(ctx.fetch, { url, body });
-      const { claimSecret: _claimSecret, code: _code, ...sent } = body;
+      const { claimSecret: _claimSecret, code: _code, ...shown } = body;
       const { status } = answer;
       const delivered = {
         kind: "delivered",
         status,
-        result: membersOf(answer.text),
-        sent,
+        result: shown,
+        answer: membersOf(answer.text),
       } as const;
       return status < 300
         ? delivered

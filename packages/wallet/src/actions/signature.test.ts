@@ -148,7 +148,7 @@ await test("the answer goes to conn, once its unknown owner is accepted", async 
   assert.deepEqual(broker.received, []);
   const outcome = await wallet.approve(link, { accept: new Set(["unknown-requester"]) });
   assert.ok(outcome.kind === "delivered");
-  assert.deepEqual([outcome.status, outcome.result], [200, { stored: true }]);
+  assert.deepEqual([outcome.status, outcome.answer], [200, { stored: true }]);
   assert.deepEqual(Object.keys(broker.bodies()[0] ?? {}), ["signature", "svcID"]);
 });
 

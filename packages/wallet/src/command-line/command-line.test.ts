@@ -107,7 +107,7 @@ await test("show, approve and approve with the digits are three processes and on
   const asked = await wallet(["approve", link, "--as", "alice"]);
   assert.deepEqual(asked, { status: 2, out: '{"status":"code_required"}\n', err: "" });
   const approved = await json(["approve", link, "--as", "alice", "--code", digits]);
-  assert.deepEqual([approved["status"], approved["result"]], [200, { status: "approved" }]);
+  assert.deepEqual([approved["status"], approved["answer"]], [200, { status: "approved" }]);
   assert.equal(broker.paths().filter((path) => path.endsWith("/claim")).length, 1);
 });
 

@@ -84,8 +84,8 @@ function readAccepted(input: Input): ReadonlySet<Concern> {
 function replyOf(outcome: Outcome): Reply {
   switch (outcome.kind) {
     case "delivered": {
-      const { status, result, sent, refusal } = outcome;
-      const value = { status, result, sent };
+      const { status, result, answer, refusal } = outcome;
+      const value = { status, result, answer };
       return refusal === undefined ? { value } : { value, status: 1, line: refusal };
     }
     case "opened":
