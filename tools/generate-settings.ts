@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { settings } from "../service/src/platform/config.ts";
 import { listProblems } from "../service/src/platform/problems.ts";
+import { code, page, table } from "./markdown.ts";
 
 const reference = join(import.meta.dirname, "../docs/reference");
 
@@ -64,22 +65,6 @@ function writeErrorsReference(): string {
     'OAuth endpoints and `/userinfo` answer `{ "error": .., "error_description": .. }` instead, with the codes of RFC 6749,',
     "6750, 8707, 9126 and 9449 and of OpenID Connect Core. 429 carries `Retry-After`, and so may 503.",
   ]);
-}
-
-const code = (text: string): string => `\`${text}\``;
-
-/** Cells are padded as oxfmt pads them, so the page passes the check of formats. */
-function table(head: string[], rows: string[][]): string[] {
-  const cells = [head, ...rows].map((row) => row.map((cell) => cell.replaceAll("|", "\\|")));
-  const widths = head.map((_, at) => Math.max(...cells.map((row) => row[at]?.length ?? 0)));
-  const line = (row: string[]): string =>
-    `| ${row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(" | ")} |`;
-  const [first = "", ...rest] = cells.map(line);
-  return [first, line(widths.map((width) => "-".repeat(width))), ...rest];
-}
-
-function page(lines: string[]): string {
-  return `${lines.join("\n")}\n`;
 }
 
 if (import.meta.main) {

@@ -33,9 +33,12 @@ import type { StatusStreams } from "./status-stream.ts";
 const LoginParams = Type.Object({ loginId: Type.String({ pattern: "^[A-Za-z0-9_-]{22}$" }) });
 const AuthorizationForm = Type.Object(authorizationMembers);
 const authorizationAnswers = {
+const redirectFaults = [...authorizationFaults, "login_required"]
+  .map((each) => `\`${each}\``)
+  .join(", ");
   200: htmlPage("The page with the QR code."),
   303: Type.Null({
-    description: `To the redirect URI: a code from the session, or ${[...authorizationFaults, "login_required"].join(", ")}. With \`state\` and \`iss\`.`,
+    description: `To the redirect URI, with \`state\` and \`iss\`: \`code\` from the session, or \`error\`: ${redirectFaults}.`,
   }),
   ...refusalPages({
     400: "The client or its redirect URI is wrong, or the pushed request is gone: never a redirect.",

@@ -14,7 +14,7 @@ const Session = Type.String({
   maxLength: 200,
   description: "`sess` of the link.",
 });
-const Identity = Type.String({ minLength: 1, maxLength: 100, description: "Of the user." });
+const Identity = Type.String({ minLength: 1, maxLength: 100, description: "The user's identity." });
 
 const ClaimBody = Type.Object({
   session: Session,
@@ -22,7 +22,7 @@ const ClaimBody = Type.Object({
   claim: Type.String({
     minLength: 43,
     maxLength: 43,
-    description: "BASE64URL(SHA-256) of the 43 characters that are sent as `claimSecret` later.",
+    description: "BASE64URL(SHA-256(32 random bytes)), which the wallet keeps.",
   }),
 });
 
@@ -38,7 +38,7 @@ const AnswerBody = Type.Object({
     }),
   ),
   claimSecret: Type.Optional(
-    Type.String({ minLength: 43, maxLength: 43, description: "What the claim is the hash of." }),
+    Type.String({ minLength: 43, maxLength: 43, description: "BASE64URL of those 32 bytes." }),
   ),
   code: Type.Optional(Type.String({ maxLength: 2, description: "The two digits of the page." })),
   error: Type.Optional(

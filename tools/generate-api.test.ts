@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { before, test } from "node:test";
+import { apiPage, readRoutes, type Route, sections, writeApiReference } from "./generate-api.ts";
+
+let routes: Route[];
+
+before(async () => {
+  routes = await readRoutes();
+});
+
+test("the page of the API says what /openapi.json says", () => {
+  const remedy = "run node --conditions=source tools/generate-api.ts";
+  const [written, wanted] = [readFileSync(apiPage, "utf8"), writeApiReference(routes)].map((text) =>
+    text.split("\n"),
+  );
+  assert.deepEqual(
+    wanted?.filter((line) => written?.includes(line) !== true),
+    [],
+    remedy,
+  );
+  assert.equal(written?.length, wanted?.length, remedy);
+});
+
+test("every route says what it is for, and belongs to one section", () => {
+  for (const { method, path, operation } of routes) {
+    assert.ok(operation.summary, `${method} ${path} has no summary`);
+    assert.equal(operation.tags?.length, 1, `${method} ${path} needs one tag`);
+    assert.ok(operation.tags[0] !== undefined && operation.tags[0] in sections, path);
+  }
+});
+
+test("every route that takes something says how it refuses, and every answer says what it means", () => {
+  const takesNothing = /^\/(?:\.well-known\/.+|health\/alive)$/;
+  for (const { method, path, operation } of routes) {
+    const statuses = Object.keys(operation.responses);
+    const isRefusing = statuses.some((status) => /^[45]/.test(status));
+    assert.ok(isRefusing || takesNothing.test(path), `${method} ${path} lists no refusal`);
+    for (const [status, { description }] of Object.entries(operation.responses))
+      assert.notEqual(description, "Default Response", `${method} ${path} ${status}`);
+  }
+});

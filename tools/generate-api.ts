@@ -1,0 +1,201 @@
+// Writes docs/reference/api.md from /openapi.json: node --conditions=source tools/generate-api.ts
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { openWorld } from "../test/world.ts";
+import { code, page, table } from "./markdown.ts";
+
+export const apiPage = join(import.meta.dirname, "../docs/reference/api.md");
+
+interface Schema {
+  readonly type?: string;
+  readonly description?: string;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly enum?: readonly string[];
+  readonly const?: string;
+}
+
+type Content = Readonly<Record<string, { readonly schema: Schema }>>;
+
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly required?: boolean;
+  readonly description?: string;
+  readonly schema: Schema;
+}
+
+interface Answer {
+  readonly description: string;
+  readonly content?: Content;
+}
+
+interface Operation {
+  readonly summary?: string;
+  readonly description?: string;
+  readonly tags?: readonly string[];
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly content: Content };
+  readonly responses: Readonly<Record<string, Answer>>;
+}
+
+/** One route of the OpenAPI document. */
+export interface Route {
+  readonly method: string;
+  readonly path: string;
+  readonly operation: Operation;
+}
+
+/** What the tags stand for, in the order of the page. */
+export const sections: Readonly<Record<string, { title: string; text: string }>> = {
+  login: {
+    title: "Login",
+    text: "OAuth 2.0 and OpenID Connect. Bodies are forms; parameters that are not listed are ignored.",
+  },
+  wallet: {
+    title: "Wallet",
+    text: "What a wallet calls; `conn` of a login's link is `/w/l/<loginId>` or `/w/b/<loginId>`. Bodies are JSON.",
+  },
+  account: { title: "Account", text: "With an API key in the `Authorization` header." },
+  operations: { title: "Operations", text: "For load balancers." },
+};
+
+/** The routes of the OpenAPI that a service of this code serves. */
+export async function readRoutes(): Promise<Route[]> {
+  await using world = await openWorld();
+  const response = await fetch(`${world.baseUrl}/openapi.json`);
+  const document = (await response.json()) as {
+    paths: Record<string, Record<string, Operation>>;
+  };
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      method: method.toUpperCase(),
+      path,
+      operation,
+    })),
+  );
+}
+
+/** The reference page of all routes. */
+export function writeApiReference(routes: readonly Route[]): string {
+  return page([
+    "# API",
+    "",
+    "Generated from `/openapi.json`, which every installation serves, by `tools/generate-api.ts`; a test compares.",
+    "",
+    "Paths are relative to `BASE_URL`. Refusals come in two shapes, both in [errors](errors.md): an *envelope* with a",
+    "`reason`, or an *OAuth error* with an `error`. Beside what is listed, any route may answer 500 and 503, and any path",
+    "404, or 405 with `Allow`. Lengths are characters, times Unix seconds.",
+    ...Object.keys(sections).flatMap((tag) => writeSection(tag, routes)),
+  ]);
+}
+
+function writeSection(tag: string, routes: readonly Route[]): string[] {
+  const { title = "", text = "" } = sections[tag] ?? {};
+  const ours = routes.filter(({ operation }) => operation.tags?.[0] === tag);
+  const written = ours.flatMap((route, at) => writeRoute(route, ours[at - 1]));
+  return ["", `## ${title}`, "", text, ...written];
+}
+
+function writeRoute({ method, path, operation }: Route, before: Route | undefined): string[] {
+  const { summary = "", description, parameters = [], requestBody, responses } = operation;
+  const [[type, body] = ["", undefined]] = Object.entries(requestBody?.content ?? {});
+  return [
+    "",
+    `### ${method} ${path.replaceAll(/\{(\w+)\}/g, "<$1>").replaceAll("<", "\\<")}`,
+    "",
+    `${summary}.${description === undefined ? "" : ` ${description}`}`,
+    ...writeParameters(parameters),
+    ...(body === undefined ? [] : writeBody(type, body.schema, before)),
+    ...writeAnswers(responses),
+  ];
+}
+
+function writeParameters(parameters: readonly Parameter[]): string[] {
+  if (parameters.length === 0) return [];
+  const rows = parameters.map((each) => [
+    code(each.name),
+    each.in,
+    typeOf(each.schema),
+    each.description ?? each.schema.description ?? "",
+  ]);
+  return ["", ...table(["Parameter", "In", "Type", "Meaning"], rows)];
+}
+
+function writeBody(type: string, schema: Schema, before: Route | undefined): string[] {
+  const names = Object.keys(objectOf(schema).properties ?? {}).join();
+  const namesBefore = before?.operation.parameters?.map(({ name }) => name).join();
+  return names === namesBefore
+    ? ["", `Body, ${code(type)}: the parameters of ${before?.method ?? ""}.`]
+    : writeMembers(`Body, ${code(type)}`, schema, { required: ", required", optional: "" });
+}
+
+/** How the type says whether a member must be there: of requests the one, of answers the other is worth a word. */
+interface Marks {
+  readonly required: string;
+  readonly optional: string;
+}
+
+function writeMembers(title: string, schema: Schema, marks: Marks): string[] {
+  const rows = rowsOf(schema, "", marks);
+  return rows.length === 0 ? [] : ["", ...table([title, "Type", "Meaning"], rows)];
+}
+
+/** One row for each member, those inside of objects and lists by their path. */
+function rowsOf(schema: Schema, prefix: string, marks: Marks): string[][] {
+  const { properties = {}, required = [] } = objectOf(schema);
+  const rows: string[][] = [];
+  for (const [name, member] of Object.entries(properties)) {
+    const path = `${prefix}${name}`;
+    const mark = required.includes(name) ? marks.required : marks.optional;
+    rows.push([code(path), `${typeOf(member)}${mark}`, member.description ?? ""]);
+    rows.push(...rowsOf(member, `${path}.`, marks));
+    if (member.items !== undefined) rows.push(...rowsOf(member.items, `${path}[].`, marks));
+  }
+  return rows;
+}
+
+/** Of a body that may be left out, the body. */
+function objectOf(schema: Schema): Schema {
+  return schema.anyOf?.find(({ properties }) => properties !== undefined) ?? schema;
+}
+
+function typeOf(schema: Schema): string {
+  if (schema.const !== undefined) return code(schema.const);
+  if (schema.enum !== undefined) return schema.enum.map((value) => code(value)).join(" or ");
+  const [single, list] = schema.anyOf ?? [];
+  if (single !== undefined && list?.items?.type === single.type && list !== undefined)
+    return `${typeOf(single)}, may be repeated`;
+  if (schema.anyOf !== undefined) return schema.anyOf.map((each) => typeOf(each)).join(" or ");
+  if (schema.items !== undefined) return `list of ${typeOf(schema.items)}`;
+  const most = schema.maxLength === undefined ? "" : ` of at most ${schema.maxLength}`;
+  return `${schema.type ?? "any"}${most}`;
+}
+
+function writeAnswers(responses: Readonly<Record<string, Answer>>): string[] {
+  const rows = Object.entries(responses).map(([status, { description, content = {} }]) => {
+    const [[type, media] = ["", undefined]] = Object.entries(content);
+    return [status, media === undefined ? "" : kindOf(type, media.schema), description];
+  });
+  const bodies = Object.entries(responses)
+    .filter(([status]) => status.startsWith("2"))
+    .flatMap(([status, { content }]) =>
+      writeMembers(`Body of ${status}`, content?.["application/json"]?.schema ?? {}, {
+        required: "",
+        optional: ", optional",
+      }),
+    );
+  return ["", ...table(["Answer", "Body", "Meaning"], rows), ...bodies];
+}
+
+function kindOf(type: string, { properties = {} }: Schema): string {
+  if (type !== "application/json") return code(type);
+  if ("success" in properties) return "envelope";
+  return "error_description" in properties ? "OAuth error" : "JSON";
+}
+
+if (import.meta.main) writeFileSync(apiPage, writeApiReference(await readRoutes()));
