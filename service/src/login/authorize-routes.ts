@@ -1,6 +1,6 @@
 import { Type } from "@fastify/type-provider-typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { clientAddressOf, limitNetworkOf, networkOf } from "../platform/client-address.ts";
+import { clientAddressOf, networkOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";
 import { oauthProblemOf, problemOf } from "../platform/http-errors.ts";
 import type { Form } from "../platform/http-input.ts";
@@ -28,14 +28,15 @@ import {
   renderErrorPage,
   renderLoginPage,
 } from "./pages.ts";
+import { limitAddress } from "./start-limits.ts";
 import type { StatusStreams } from "./status-stream.ts";
 
 const LoginParams = Type.Object({ loginId: Type.String({ pattern: "^[A-Za-z0-9_-]{22}$" }) });
 const AuthorizationForm = Type.Object(authorizationMembers);
-const authorizationAnswers = {
 const redirectFaults = [...authorizationFaults, "login_required"]
   .map((each) => `\`${each}\``)
   .join(", ");
+const authorizationAnswers = {
   200: htmlPage("The page with the QR code."),
   303: Type.Null({
     description: `To the redirect URI, with \`state\` and \`iss\`: \`code\` from the session, or \`error\`: ${redirectFaults}.`,
@@ -114,14 +115,7 @@ async function start(
   form: Form,
   { request, reply }: Call,
 ): Promise<FastifyReply> {
-  const address = addressOf(ctx, request);
-  const perMinute = ctx.config.loginsPerAddressMinute;
-  const taken = await ctx.limits.take(`login:address:${limitNetworkOf(address)}`, {
-    perSecond: perMinute / 60,
-    burst: perMinute,
-    address,
-  });
-  if (!taken.ok) throw new Problem("rate_limited", { retryAfterSeconds: taken.retryAfterSeconds });
+  await limitAddress(ctx, addressOf(ctx, request));
   const outcome = await authorize(ctx, form, browserOf(ctx, request));
   return show(ctx, outcome, { request, reply });
 }
@@ -331,12 +325,25 @@ function showError(
     code,
     message: found?.message ?? "something failed here",
     requestId: request.id,
-    ...(status === 429 && request.method === "GET"
-      ? { retryUrl: request.url, retryAfterSeconds: retryAfterSeconds ?? 1 }
-      : {}),
+    ...(status === 429 ? { ...retryOf(request), retryAfterSeconds: retryAfterSeconds ?? 1 } : {}),
   });
   return reply
     .code(status)
-    .headers(pageHeaders({ formTargets: [] }))
+    .headers({ ...found?.options.headers, ...pageHeaders({ formTargets: [] }) })
     .send(page);
+}
+
+/** Browsers and proxies take addresses of this length. */
+const retryUrlLengthMax = 4096;
+
+/** The same request as a link; nothing for a form that does not fit into one or says who the person is. */
+function retryOf(request: FastifyRequest): { retryUrl?: string } {
+  if (request.method === "GET") return { retryUrl: request.url };
+  const form = (request.body ?? {}) as Form;
+  const pairs = Object.entries(form).flatMap(([name, values]) =>
+    [values].flat().map((value): [string, string] => [name, value]),
+  );
+  const retryUrl = `/oauth2/auth?${new URLSearchParams(pairs).toString()}`;
+  const isPersonal = "id_token_hint" in form || "login_hint" in form;
+  return isPersonal || retryUrl.length > retryUrlLengthMax ? {} : { retryUrl };
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Client } from "../accounts/index.ts";
 import type { Form } from "../platform/http-input.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import { OAuthProblem, Problem } from "../platform/problems.ts";
+import { OAuthProblem } from "../platform/problems.ts";
 import { acrAtLeast } from "./acr.ts";
 import { type Attempt, codeLocation, errorLocation } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
@@ -18,6 +18,7 @@ import { takePushedRequest } from "./pushed-request.ts";
 import { type FoundSession, findSession } from "./session-store.ts";
 import { userOfIdToken } from "./id-token-hint.ts";
 import { withoutRefresh } from "./scope.ts";
+import { limitClient } from "./start-limits.ts";
 
 /** A browser's call, reduced to what login decides by. */
 export interface BrowserCall {
@@ -51,10 +52,11 @@ export async function authorize(
   form: Form,
   browser: BrowserCall,
 ): Promise<AuthorizeOutcome> {
+  const client = await getClientOf(ctx, form);
+  // Before a pushed request is used up: whoever has to wait tries again with the same.
+  await limitClient(ctx, client, browser.address);
   const given = await resolvePushed(ctx, form);
-  const client = await getClientOf(ctx, given);
   const redirectUri = getRedirectUri(given, client);
-  await limitStarts(ctx, client, browser.address);
   try {
     const request = checkAuthorizationRequest(given, redirectUri, {
       client,
@@ -110,15 +112,6 @@ function getRedirectUri(given: Given, client: Client): string {
 function statePlain(given: Given): string | undefined {
   const state = given["state"];
   return typeof state === "string" && state !== "" && state.length <= 4096 ? state : undefined;
-}
-
-async function limitStarts(ctx: LoginContext, client: Client, address: string): Promise<void> {
-  const perMinute = ctx.config.loginsPerClientMinute;
-  const limit = { perSecond: perMinute / 60, burst: perMinute, address };
-  const taken = await ctx.limits.take(`login:client:${client.id}`, limit);
-  if (!taken.ok) {
-    throw new Problem("rate_limited", { retryAfterSeconds: taken.retryAfterSeconds });
-  }
 }
 
 interface Asked {

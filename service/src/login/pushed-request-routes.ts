@@ -6,6 +6,7 @@ import { authorizationFaults } from "./authorization-request.ts";
 import { authenticateClientOnce } from "./client-authentication.ts";
 import type { LoginContext } from "./login-context.ts";
 import { pushRequest } from "./pushed-request.ts";
+import { limitPushes } from "./start-limits.ts";
 import { clientMembers } from "./token-schemas.ts";
 import { clientCallOf } from "./token-routes.ts";
 
@@ -37,7 +38,9 @@ export async function pushedRequestRoutes(ctx: LoginContext, http: Http): Promis
     };
     const options = { schema, validatorCompiler: takeAnyForm };
     scope.post("/oauth2/par", options, async (request, reply) => {
-      const client = await authenticateClientOnce(ctx, clientCallOf(ctx, request));
+      const call = clientCallOf(ctx, request);
+      const client = await authenticateClientOnce(ctx, call);
+      await limitPushes(ctx, client, call.address);
       const pushed = await pushRequest(ctx, client, request.body);
       return reply.code(201).headers({ "cache-control": "no-store" }).send(pushed);
     });

@@ -3,6 +3,7 @@ import { isLoopbackAddress } from "./client-address.ts";
 import type { Clock } from "./clock.ts";
 import type { Ctx } from "./context.ts";
 import type { Queryable } from "./db.ts";
+import { Problem } from "./problems.ts";
 import * as store from "./rate-limit-store.ts";
 
 /** A token bucket: full at first, `burst` at most, refilled evenly. A day must suffice to fill it. */
@@ -88,6 +89,22 @@ export function limitHeaders(taken: Taken, limit: Limit): Record<string, string>
   if (taken.ok) return { ...policy, ratelimit: `"default";r=${taken.remaining}` };
   const wait = taken.retryAfterSeconds;
   return { ...policy, ratelimit: `"default";r=0;t=${wait}`, "retry-after": String(wait) };
+}
+
+/**
+ * Takes one token for a caller that may not go on without.
+ *
+ * @throws {Problem} rate_limited, with the headers of {@link limitHeaders}
+ */
+export async function takeOrRefuse(
+  ctx: Pick<Ctx, "limits">,
+  name: string,
+  limit: Limit,
+): Promise<void> {
+  const taken = await ctx.limits.take(name, limit);
+  if (taken.ok) return;
+  const { retryAfterSeconds } = taken;
+  throw new Problem("rate_limited", { retryAfterSeconds, headers: limitHeaders(taken, limit) });
 }
 
 /** Removes the shared buckets that are full again whatever their limit. @returns how many */

@@ -1,9 +1,11 @@
 import { Type } from "@fastify/type-provider-typebox";
 import type { Address } from "@svc/protocol";
-import type { FastifyReply } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { clientAddressOf, limitNetworkOf } from "../platform/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
+import { takeOrRefuse } from "../platform/rate-limit.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import {
   closeWalletSession,
@@ -117,6 +119,15 @@ function allowWalletOrigin(ctx: Ctx, scope: Http): void {
   );
 }
 
+/** Anybody can make identities without end, and every session is a row: as many an address as logins. */
+async function limitSessions(ctx: Ctx, request: FastifyRequest): Promise<void> {
+  const { loginsPerAddressMinute: burst, trustedProxies } = ctx.config;
+  const forwarded = request.headers["x-forwarded-for"];
+  const address = clientAddressOf(request.ip, forwarded, trustedProxies);
+  const limit = { perSecond: burst / 60, burst, address };
+  await takeOrRefuse(ctx, `wallet:address:${limitNetworkOf(address)}`, limit);
+}
+
 function sessionRoutes(ctx: Ctx, scope: Http): void {
   const tags = ["wallet"];
   scope.post(
@@ -137,13 +148,16 @@ function sessionRoutes(ctx: Ctx, scope: Http): void {
         body: SessionBody,
         response: {
           200: TokenBody,
-          ...refusals(...bodyReasons, "challenge_wrong", "signature_wrong"),
+          ...refusals(...bodyReasons, "challenge_wrong", "signature_wrong", "rate_limited"),
         },
         tags,
         summary: "Open a wallet session by a signed Session message",
       },
     },
-    async (request) => openWalletSession(ctx, request.body),
+    async (request) => {
+      await limitSessions(ctx, request);
+      return openWalletSession(ctx, request.body);
+    },
   );
   scope.delete(
     "/w/session",

@@ -1,0 +1,107 @@
+// What a flood meets: limits that say when to come back, and that cost nobody his request.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { openJar } from "../cookie-jar.ts";
+import { authorizationUrl, type LoginClient, makePkce } from "../login-flow.ts";
+import { newIdentity, openWalletSession, post } from "../raw-wallet.ts";
+import { openWorld, type World } from "../world.ts";
+
+const perAddress = 6;
+const perClient = 3;
+let world: World;
+before(async () => {
+  world = await openWorld({
+    LIMIT_LOOPBACK: "true",
+    LIMIT_LOGINS_PER_ADDRESS_MINUTE: String(perAddress),
+    LIMIT_LOGINS_PER_CLIENT_MINUTE: String(perClient),
+    TRUSTED_PROXIES: "127.0.0.0/8,::1",
+  });
+});
+after(async () => world[Symbol.asyncDispose]());
+
+function assertToldToWait(response: Response): void {
+  assert.equal(response.status, 429);
+  assert.match(response.headers.get("retry-after") ?? "", /^[1-9]\d*$/);
+  assert.match(response.headers.get("ratelimit") ?? "", /r=0;t=\d+/);
+  assert.match(response.headers.get("ratelimit-policy") ?? "", /q=\d+;w=60/);
+}
+
+function from(address: string): Record<string, string> {
+  return { "x-forwarded-for": address };
+}
+
+async function push(client: LoginClient, headers: Record<string, string>): Promise<Response> {
+  const { search } = new URL(authorizationUrl(world.baseUrl, client, makePkce()));
+  const authorization =
+    client.secret === undefined
+      ? {}
+      : {
+          authorization: `Basic ${Buffer.from(`${client.id}:${client.secret}`).toString("base64")}`,
+        };
+  return fetch(`${world.baseUrl}/oauth2/par`, {
+    method: "POST",
+    headers: { ...headers, ...authorization },
+    body: new URLSearchParams(search),
+  });
+}
+
+test("an address that starts too many logins gets a page with Try again, by link and by form alike", async () => {
+  const headers = from("192.0.2.1");
+  const jar = openJar();
+  const url = authorizationUrl(world.baseUrl, { ...world.client, id: "unknown" }, makePkce());
+  for (let start = 0; start < perAddress; start += 1)
+    assert.equal((await jar.fetch(url, { headers })).status, 400);
+  const byLink = await jar.fetch(url, { headers });
+  const body = new URL(url).searchParams;
+  const byForm = await jar.fetch(`${world.baseUrl}/oauth2/auth`, { method: "POST", headers, body });
+  for (const response of [byLink, byForm]) {
+    assertToldToWait(response);
+    const html = await response.text();
+    const again = /href="(\/oauth2\/auth\?[^"]+)"/.exec(html)?.[1]?.replaceAll("&amp;", "&") ?? "";
+    assert.equal(new URL(again, url).searchParams.toString(), body.toString());
+  }
+  assert.equal((await jar.fetch(url, { headers: from("192.0.2.2") })).status, 400, "others go on");
+});
+
+test("whoever has to wait for a client keeps the request that was pushed", async () => {
+  const client = await world.addClient();
+  const pushed = (await (await push(client, {})).json()) as { request_uri: string };
+  const open = async (address: string): Promise<Response> => {
+    const query = new URLSearchParams({ client_id: client.id, request_uri: pushed.request_uri });
+    return fetch(`${world.baseUrl}/oauth2/auth?${query.toString()}`, { headers: from(address) });
+  };
+  for (let start = 0; start < perClient; start += 1) {
+    const url = authorizationUrl(world.baseUrl, client, makePkce());
+    const response = await fetch(url, { headers: from(`192.0.2.${10 + start}`) });
+    assert.equal(response.status, 200);
+  }
+  assertToldToWait(await open("192.0.2.20"));
+  await world.advance(59);
+  const opened = await Promise.all(
+    ["192.0.2.30", "192.0.2.31"].map(async (address) => open(address)),
+  );
+  assert.deepEqual(new Set(opened.map(({ status }) => status)), new Set([200, 400]), "used once");
+});
+
+test("requests are pushed no faster than logins start, by anybody's hand for a client without authentication", async () => {
+  const browserOnly = await world.addClient({ authenticationMethod: "none" });
+  const statuses: number[] = [];
+  for (let at = 0; at <= perClient; at += 1) {
+    const response = await push(browserOnly, from(`192.0.2.${40 + at}`));
+    statuses.push(response.status);
+    if (at === perClient) assertToldToWait(response);
+  }
+  assert.deepEqual(statuses, [201, 201, 201, 429]);
+  const one = from("192.0.2.50");
+  for (let at = 0; at < perAddress; at += 1)
+    await push(await world.addClient({ authenticationMethod: "none" }), one);
+  assertToldToWait(await push(await world.addClient({ authenticationMethod: "none" }), one));
+  const server = await push(await world.addClient(), one);
+  assert.equal(server.status, 201, "a client's own server is not counted by its address");
+});
+
+test("an address opens no more wallet sessions than it starts logins", async () => {
+  for (let at = 0; at < perAddress; at += 1) await openWalletSession(world.baseUrl, newIdentity());
+  const body = { svcID: "x", challenge: "x", deadline: 0, signature: "x" };
+  assertToldToWait(await post(`${world.baseUrl}/w/session`, body));
+});
