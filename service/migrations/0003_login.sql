@@ -70,7 +70,7 @@ create table login (
   acr text,
   approved_at bigint,
 
-  session_id uuid references session,
+  session_id uuid,
   code_sha256 bytea unique,
   code_expires_at bigint,
   family_id uuid,

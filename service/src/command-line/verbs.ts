@@ -4,6 +4,7 @@ import { domainVerbs } from "./domain.ts";
 import { installationVerbs } from "./installation.ts";
 import { keyVerbs } from "./key.ts";
 import { organizationVerbs } from "./organization.ts";
+import { userVerbs } from "./user.ts";
 import type { Verb } from "./verb.ts";
 
 /** Every verb, in the order of the help. */
@@ -14,4 +15,5 @@ export const verbs: readonly Verb[] = [
   ...clientVerbs,
   ...apiKeyVerbs,
   ...keyVerbs,
+  ...userVerbs,
 ];

@@ -306,10 +306,3 @@ export async function insertAnsweredAttempt(db: Queryable, code: DirectCode): Pr
     values (${code.id}, ${code.clientId}, ${JSON.stringify(code.request)}, 'finished', ${code.browserSha256}, ${code.browserNetwork},
       ${code.now}::bigint, ${code.codeExpiresAt}::bigint, ${code.user}, ${code.acr}, ${code.authenticatedAt}::bigint, ${code.sessionId}, ${code.codeSha256}, ${code.codeExpiresAt}::bigint, ${code.now}::bigint)`);
 }
-
-/** Attempts are kept 30 days (decisions section 8, Retention); a live family keeps what it needs itself. */
-export async function purgeAttempts(db: Queryable, before: number, limit: number): Promise<number> {
-  const rows = await db.query(sql`
-    delete from login where id in (select id from login where created_at < ${before} order by created_at limit ${limit}) returning id`);
-  return rows.length;
-}

@@ -2,7 +2,6 @@ import type { Clients } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";
 import type { Job } from "../platform/jobs.ts";
-import { purgeAttempts } from "./attempt-store.ts";
 import { authorizeRoutes } from "./authorize-routes.ts";
 import type { LoginContext as BaseContext } from "./login-context.ts";
 import { openLoginFeed } from "./login-feed.ts";
@@ -10,6 +9,7 @@ import { endLogin, listLogins } from "./login-list.ts";
 import { pushedRequestRoutes } from "./pushed-request-routes.ts";
 import { purgePushed } from "./pushed-request-store.ts";
 import { createRecentAttempts } from "./recent-attempts.ts";
+import { retentionJobs } from "./retention.ts";
 import { createSealedCopies, type SealedCopies } from "./sealed-copies.ts";
 import { ensureKeys, openSigningKeys } from "./signing-keys.ts";
 import { createStatusStreams } from "./status-stream.ts";
@@ -19,6 +19,7 @@ import { loginWalletRoutes } from "./wallet-routes.ts";
 
 export { endLogin, listLogins, loginWalletRoutes };
 export { listSigningKeys, revokeSigningKey, rotateSigningKey } from "./manage-signing-keys.ts";
+export { deleteUser } from "./retention.ts";
 export { keyPurposes } from "./signing-key.ts";
 export { signingKeyColumns } from "./signing-keys.ts";
 
@@ -52,27 +53,14 @@ export async function addTokenRoutes(ctx: Login, http: Http): Promise<void> {
   await tokenRoutes(ctx, http, { copies: ctx.copies });
 }
 
-/** Attempts are kept 30 days (decisions section 8, Retention). */
-const attemptRetentionSeconds = 30 * 86_400;
-const purgeBatch = 5000;
-
 export function loginJobs(ctx: Login): readonly Job[] {
   return [
     ...tokenJobs(ctx, ctx.copies),
+    ...retentionJobs(ctx),
     {
       name: "pushed-requests",
       everySeconds: 60,
       run: async () => purgePushed(ctx.db, ctx.clock.now()),
-    },
-    {
-      name: "login-attempts",
-      everySeconds: 3600,
-      run: async () => {
-        while (
-          (await purgeAttempts(ctx.db, ctx.clock.now() - attemptRetentionSeconds, purgeBatch)) ===
-          purgeBatch
-        );
-      },
     },
   ];
 }

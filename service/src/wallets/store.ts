@@ -45,3 +45,7 @@ export async function endWalletSession(
 export async function deleteWalletSessions(db: Queryable, expiredBefore: number): Promise<void> {
   await db.query(sql`delete from wallet_session where expires_at <= ${expiredBefore}`);
 }
+
+export async function deleteSessionsOf(tx: Queryable, user: Address): Promise<void> {
+  await tx.query(sql`delete from wallet_session where user_address = ${user}`);
+}

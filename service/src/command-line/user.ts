@@ -1,0 +1,27 @@
+import { parseAddress } from "@svc/protocol";
+import { deleteUser } from "../login/index.ts";
+import { deleteSessionsOf } from "../wallets/index.ts";
+import { actor, UsageError, type Verb } from "./verb.ts";
+
+export const userVerbs: readonly Verb[] = [
+  {
+    name: "user delete",
+    summary: "Delete a user with everything kept about them but the audit trail.",
+    notes: "Sessions and tokens end at once, and clients are told by back-channel logout.",
+    parameters: [{ name: "identity", description: "The user's address." }],
+    example: "user delete 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13",
+    run: async (shell, input) => {
+      const user = parseAddress(input.text("identity"));
+      if (user === null) throw new UsageError("identity must be an address of 20 bytes in hex");
+      return shell.withContext(async (ctx) =>
+        ctx.db.transaction(async (tx) => {
+          await deleteSessionsOf(tx, user);
+          const isKnown = await deleteUser(tx, user, ctx.clock.now());
+          if (!isKnown) throw new Error("no such user");
+          await ctx.audit.record(tx, { actor, action: "user.delete", subject: user });
+          return { deleted: user };
+        }),
+      );
+    },
+  },
+];

@@ -1,0 +1,34 @@
+import { type Queryable, sql } from "../platform/db.ts";
+
+/** Removes attempts that began before a moment; a live family keeps what it needs itself. @returns how many went */
+export async function purgeAttempts(db: Queryable, before: number, limit: number): Promise<number> {
+  const rows = await db.query(sql`
+    delete from login where id in (
+      select id from login where created_at < ${before} order by created_at limit ${limit})
+    returning id`);
+  return rows.length;
+}
+
+/** Removes browser sessions that ended or were last used before a moment, with what they remember. @returns how many went */
+export async function purgeSessions(db: Queryable, before: number, limit: number): Promise<number> {
+  const rows = await db.query(sql`
+    delete from session where id in (
+      select id from session where ended_at < ${before} or used_at < ${before} limit ${limit})
+    returning id`);
+  return rows.length;
+}
+
+export async function listOpenSessions(db: Queryable, user: string): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(sql`
+    select id from session where user_address = ${user} and ended_at is null`);
+  return rows.map((row) => row.id);
+}
+
+/** Removes every row of a user but the audit trail and the logouts that clients are still to be told of. False when unknown. */
+export async function deleteUser(tx: Queryable, user: string): Promise<boolean> {
+  await tx.query(sql`delete from login where claimed_by = ${user}`);
+  await tx.query(sql`delete from token_family where user_address = ${user}`);
+  await tx.query(sql`delete from session where user_address = ${user}`);
+  const rows = await tx.query(sql`delete from svc_user where address = ${user} returning address`);
+  return rows.length === 1;
+}

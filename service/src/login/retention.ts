@@ -1,0 +1,34 @@
+import type { Address } from "@svc/protocol";
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import type { Job } from "../platform/jobs.ts";
+import * as store from "./retention-store.ts";
+import { endSession } from "./session-end.ts";
+
+/** Attempts and sessions are kept 30 days (decisions section 8, Retention). */
+const retentionSeconds = 30 * 86_400;
+const purgeBatch = 5000;
+
+/** Removes what is past its retention. */
+export async function purgeLogins(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
+  const before = ctx.clock.now() - retentionSeconds;
+  while ((await store.purgeAttempts(ctx.db, before, purgeBatch)) === purgeBatch);
+  while ((await store.purgeSessions(ctx.db, before, purgeBatch)) === purgeBatch);
+}
+
+export function retentionJobs(ctx: Pick<Ctx, "db" | "clock">): readonly Job[] {
+  return [{ name: "login-retention", everySeconds: 3600, run: async () => purgeLogins(ctx) }];
+}
+
+/**
+ * Deletes a user in the caller's transaction: sessions end as by a logout, so clients are told, and every row goes but
+ * the audit trail (decisions section 8, Retention).
+ *
+ * @returns false for an identity that never logged in
+ */
+export async function deleteUser(tx: Queryable, user: Address, now: number): Promise<boolean> {
+  for (const sessionId of await store.listOpenSessions(tx, user)) {
+    await endSession(tx, sessionId, now);
+  }
+  return store.deleteUser(tx, user);
+}

@@ -1,0 +1,82 @@
+// What is kept, and for how long (decisions section 8, Retention): a test for each row that login has.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { purgeLogins } from "../../service/src/login/retention.ts";
+import { logIn, openPage } from "../login-flow.ts";
+import { newIdentity, openWalletSession } from "../raw-wallet.ts";
+import { openWorld, type World } from "../world.ts";
+
+const day = 86_400;
+let world: World;
+before(async () => {
+  world = await openWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+async function rowsOf(text: string, values: unknown[] = []): Promise<number> {
+  const [row] = await world.ctx.db.query<{ n: number }>({ name: "", text, values });
+  return row?.n ?? -1;
+}
+
+test("logins go 30 days after they began, and browser sessions 30 days after their last use", async () => {
+  await openPage(world.baseUrl, world.client);
+  await logIn(world.baseUrl, world.client, newIdentity());
+  await world.advance(30 * day - 10);
+  await purgeLogins(world.ctx);
+  assert.equal(await rowsOf("select count(*)::int as n from login"), 2);
+  assert.equal(await rowsOf("select count(*)::int as n from session"), 1);
+  await world.advance(20);
+  await purgeLogins(world.ctx);
+  assert.equal(await rowsOf("select count(*)::int as n from login"), 0);
+  assert.equal(await rowsOf("select count(*)::int as n from session"), 0);
+  assert.equal(await rowsOf("select count(*)::int as n from session_approval"), 0);
+});
+
+test("a deleted user leaves nothing but the audit trail, and every token ends", async () => {
+  const identity = newIdentity();
+  const { tokens } = await logIn(world.baseUrl, world.client, identity);
+  const bearer = await openWalletSession(world.baseUrl, identity);
+  const said: string[] = [];
+  const output = { out: (text: string) => said.push(text), err: (text: string) => said.push(text) };
+  const known = process.env["DATABASE_URL"];
+  Object.assign(process.env, {
+    DATABASE_URL: world.ctx.config.databaseUrl,
+    MASTER_KEY: "11".repeat(32),
+    LOG_LEVEL: "silent",
+  });
+  assert.equal(
+    await runCommandLine(["user", "delete", identity.address, "--json"], output),
+    0,
+    said.join(""),
+  );
+  assert.deepEqual(JSON.parse(said.join("")), { deleted: identity.address });
+  assert.equal(await runCommandLine(["user", "delete", identity.address], output), 1);
+  if (known === undefined) delete process.env["DATABASE_URL"];
+  for (const [table, column] of [
+    ["login", "claimed_by"],
+    ["token_family", "user_address"],
+    ["session", "user_address"],
+    ["wallet_session", "user_address"],
+    ["svc_user", "address"],
+  ]) {
+    assert.equal(
+      await rowsOf(`select count(*)::int as n from ${table} where ${column} = $1`, [
+        identity.address,
+      ]),
+      0,
+      table,
+    );
+  }
+  assert.equal(
+    await rowsOf("select count(*)::int as n from audit_entry where subject = $1", [
+      identity.address,
+    ]),
+    2,
+  );
+  const userinfo = await fetch(`${world.baseUrl}/userinfo`, {
+    headers: { authorization: `Bearer ${tokens.access_token}` },
+  });
+  assert.equal(userinfo.status, 401);
+  assert.equal((await fetch(`${world.baseUrl}/w/logins`, { headers: bearer })).status, 401);
+});
