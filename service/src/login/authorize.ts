@@ -139,6 +139,8 @@ async function usableSession(
 ): Promise<FoundSession | null> {
   const secretSha256 = sessionSecretHash(ctx.config, browser.cookieHeader);
   const isPromptless = request.prompt.length === 0 || request.prompt.includes("none");
+  // A scope that only asks for refresh tokens leaves nothing that a session may give.
+  if (withoutRefresh(request.scope) === "") return null;
   if (secretSha256 === null || !isPromptless || client.authenticationMethod === "none") return null;
   const now = ctx.clock.now();
   const session = await findSession(ctx.db, {

@@ -1,0 +1,173 @@
+// What a browser session may answer in the wallet's place, and what it never may.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { parseConfig } from "../../service/src/platform/config.ts";
+import {
+  attemptCookies,
+  endedSessionCookie,
+  sessionCookie,
+} from "../../service/src/login/browser-cookies.ts";
+import { type Jar, openJar } from "../cookie-jar.ts";
+import {
+  authorizationUrl,
+  type LoginClient,
+  logIn,
+  makePkce,
+  redeem,
+  type Tokens,
+} from "../login-flow.ts";
+import { newIdentity } from "../raw-wallet.ts";
+import { apiAudience, openWorld, type World } from "../world.ts";
+
+let world: World;
+before(async () => {
+  world = await openWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+type Changed = Record<string, string | undefined>;
+
+/** Where an authorization request without a page leads; its `state` and `iss` are checked on the way. */
+async function ask(jar: Jar, changed: Changed, client: LoginClient = world.client): Promise<URL> {
+  const url = authorizationUrl(world.baseUrl, client, makePkce(), { prompt: "none", ...changed });
+  const response = await jar.fetch(url);
+  assert.equal(response.status, 303, await response.text());
+  const location = new URL(response.headers.get("location") ?? "");
+  assert.equal(location.origin + location.pathname, client.redirectUri);
+  assert.equal(location.searchParams.get("state"), "state-of-the-browser");
+  assert.equal(location.searchParams.get("iss"), world.baseUrl);
+  return location;
+}
+
+async function faultOf(jar: Jar, changed: Changed, client?: LoginClient): Promise<string | null> {
+  const { searchParams } = await ask(jar, changed, client);
+  assert.equal(searchParams.has("code"), !searchParams.has("error"));
+  return searchParams.get("error");
+}
+
+test("a session answers for exactly what was approved in it, and for nothing else", async () => {
+  const jar = openJar();
+  const identity = newIdentity();
+  const { tokens } = await logIn(world.baseUrl, world.client, identity, { jar });
+  const stranger = await logIn(world.baseUrl, world.client, newIdentity());
+  const other = await world.addClient();
+  assert.equal(await faultOf(jar, {}), null);
+  assert.equal(await faultOf(jar, { id_token_hint: tokens.id_token }), null);
+  assert.equal(await faultOf(jar, { acr_values: "urn:svc:acr:qr" }), null);
+  for (const changed of [
+    { scope: "openid" },
+    { scope: "openid offline" },
+    { audience: apiAudience },
+    { max_age: "0" },
+    { acr_values: "urn:svc:acr:same-device" },
+    { id_token_hint: stranger.tokens.id_token },
+  ])
+    assert.equal(await faultOf(jar, changed), "login_required", JSON.stringify(changed));
+  assert.equal(await faultOf(jar, {}, other), "login_required");
+  assert.equal(await faultOf(openJar(), {}), "login_required");
+  await world.advance(100);
+  assert.equal(await faultOf(jar, { max_age: "99" }), "login_required");
+  assert.equal(await faultOf(jar, { max_age: "200" }), null);
+});
+
+test("prompt, a hint for another identity and an unmet acr always lead to the page", async () => {
+  const jar = openJar();
+  await logIn(world.baseUrl, world.client, newIdentity(), { jar });
+  const stranger = await logIn(world.baseUrl, world.client, newIdentity());
+  const open = async (changed: Changed): Promise<number> =>
+    (await jar.fetch(authorizationUrl(world.baseUrl, world.client, makePkce(), changed))).status;
+  assert.equal(await open({ prompt: undefined }), 303);
+  for (const changed of [
+    { prompt: "consent" },
+    { prompt: "login" },
+    { prompt: "select_account" },
+    { prompt: undefined, max_age: "0" },
+    { prompt: undefined, id_token_hint: stranger.tokens.id_token },
+    { prompt: undefined, acr_values: "urn:svc:acr:same-device" },
+  ])
+    assert.equal(await open(changed), 200, JSON.stringify(changed));
+});
+
+test("a session grants no refresh token, nor answers a request for nothing else", async () => {
+  const jar = openJar();
+  const identity = newIdentity();
+  await logIn(world.baseUrl, world.client, identity, { jar });
+  const pkce = makePkce();
+  const response = await jar.fetch(
+    authorizationUrl(world.baseUrl, world.client, pkce, { prompt: "none" }),
+  );
+  const code = new URL(response.headers.get("location") ?? "").searchParams.get("code") ?? "";
+  const answered = await redeem(world.baseUrl, world.client, { code, verifier: pkce.verifier });
+  const tokens = (await answered.json()) as Tokens;
+  assert.equal(tokens.refresh_token, undefined);
+  assert.equal(tokens.scope, "openid");
+  await logIn(world.baseUrl, world.client, identity, { jar, changed: { scope: "offline" } });
+  assert.equal(await faultOf(jar, { scope: "offline" }), "login_required");
+});
+
+test("a session never answers for a client that cannot prove itself", async () => {
+  const jar = openJar();
+  const client = await world.addClient({ authenticationMethod: "none" });
+  await logIn(world.baseUrl, client, newIdentity(), { jar });
+  assert.equal(await faultOf(jar, {}, client), "login_required");
+});
+
+test("a session ends after 12 idle hours, and after 7 days however often it is used", async () => {
+  const idle = openJar();
+  await logIn(world.baseUrl, world.client, newIdentity(), { jar: idle });
+  await world.advance(12 * 3600 + 1);
+  assert.equal(await faultOf(idle, {}), "login_required");
+  const used = openJar();
+  await logIn(world.baseUrl, world.client, newIdentity(), { jar: used });
+  for (let half = 0; half < 14; half += 1) {
+    assert.equal(await faultOf(used, {}), null, `after ${half * 12} hours`);
+    await world.advance(12 * 3600 - 1);
+  }
+  await world.advance(14);
+  assert.equal(await faultOf(used, {}), "login_required");
+});
+
+test("every refusal of a request goes back with its state and the issuer", async () => {
+  const cases: readonly [Changed, string][] = [
+    [{ response_type: "token" }, "unsupported_response_type"],
+    [{ response_type: undefined }, "invalid_request"],
+    [{ response_mode: "fragment" }, "invalid_request"],
+    [{ scope: "openid business-card" }, "invalid_scope"],
+    [{ scope: undefined }, "invalid_scope"],
+    [{ code_challenge: undefined, code_challenge_method: undefined }, "invalid_request"],
+    [{ code_challenge_method: "plain" }, "invalid_request"],
+    [{ audience: "https://unknown.example" }, "invalid_target"],
+    [{ prompt: "none login" }, "invalid_request"],
+    [{ max_age: "-1" }, "invalid_request"],
+    [{ id_token_hint: "eyJhbGciOiJub25lIn0.e30." }, "invalid_request"],
+    [{ request: "eyJhbGciOiJub25lIn0.e30." }, "request_not_supported"],
+    [{ registration: "{}" }, "registration_not_supported"],
+    [{ dpop_jkt: "short" }, "invalid_request"],
+  ];
+  for (const [changed, fault] of cases)
+    assert.equal(await faultOf(openJar(), changed), fault, JSON.stringify(changed));
+});
+
+test("under https the cookies are bound to the host, unreadable to scripts and never sent in clear", () => {
+  const config = parseConfig({
+    PROFILE: "production",
+    BASE_URL: "https://id.example.com",
+    DATABASE_URL: "postgres://nowhere/none",
+    MASTER_KEY: "11".repeat(32),
+  });
+  const made = { loginId: "a".repeat(22), secret: "s", createdAt: 1, lifetimeSeconds: 120 };
+  const held = Array.from({ length: 9 }, (_, at) => `__Host-svc_login_${at}=${at}.x`).join("; ");
+  const lines = [
+    sessionCookie(config, "s"),
+    endedSessionCookie(config),
+    ...attemptCookies(config, held, made),
+  ];
+  assert.equal(lines.length, 5);
+  for (const line of lines) {
+    assert.match(line, /^__Host-svc_(session|login_\w+)=/);
+    const attributes = new Set(line.split("; ").slice(1));
+    for (const attribute of ["Path=/", "HttpOnly", "SameSite=Lax", "Secure"])
+      assert.ok(attributes.has(attribute), line);
+    assert.ok(!/domain/i.test(line));
+  }
+});
