@@ -7,12 +7,14 @@ import {
   endedSessionCookie,
   sessionCookie,
 } from "../../service/src/login/browser-cookies.ts";
+import { purgeLogins } from "../../service/src/login/retention.ts";
 import { type Jar, openJar } from "../cookie-jar.ts";
 import {
   authorizationUrl,
   type LoginClient,
   logIn,
   makePkce,
+  postToken,
   redeem,
   type Tokens,
 } from "../login-flow.ts";
@@ -125,6 +127,20 @@ test("a session ends after 12 idle hours, and after 7 days however often it is u
   }
   await world.advance(14);
   assert.equal(await faultOf(used, {}), "login_required");
+});
+
+test("a logout still ends tokens that were refreshed for longer than their session was used", async () => {
+  const { tokens } = await logIn(world.baseUrl, world.client, newIdentity());
+  const refresh = async (token = ""): Promise<Response> =>
+    postToken(world.baseUrl, world.client, { grant_type: "refresh_token", refresh_token: token });
+  await world.advance(20 * 86_400);
+  const renewed = (await (await refresh(tokens.refresh_token)).json()) as Tokens;
+  await world.advance(20 * 86_400);
+  await purgeLogins(world.ctx);
+  const query = new URLSearchParams({ id_token_hint: renewed.id_token });
+  const logout = `${world.baseUrl}/oauth2/sessions/logout?${query.toString()}`;
+  assert.equal((await fetch(logout)).status, 200);
+  assert.equal((await refresh(renewed.refresh_token)).status, 400);
 });
 
 test("every refusal of a request goes back with its state and the issuer", async () => {

@@ -9,11 +9,22 @@ export async function purgeAttempts(db: Queryable, before: number, limit: number
   return rows.length;
 }
 
-/** Removes browser sessions that ended or were last used before a moment, with what they remember. @returns how many went */
-export async function purgeSessions(db: Queryable, before: number, limit: number): Promise<number> {
+/**
+ * Removes browser sessions that ended or were last used before a moment, with what they remember. One with tokens that
+ * can still be refreshed stays: a logout ends them, and tells the client, by the session.
+ *
+ * @returns how many went
+ */
+export async function purgeSessions(
+  db: Queryable,
+  purge: { now: number; before: number; limit: number },
+): Promise<number> {
   const rows = await db.query(sql`
     delete from session where id in (
-      select id from session where ended_at < ${before} or used_at < ${before} limit ${limit})
+      select id from session where (ended_at < ${purge.before} or used_at < ${purge.before})
+        and not exists (select from token_family where session_id = session.id and revoked_at is null
+          and coalesce(refresh_expires_at, expires_at) > ${purge.now})
+      limit ${purge.limit})
     returning id`);
   return rows.length;
 }

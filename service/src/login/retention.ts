@@ -11,9 +11,11 @@ const purgeBatch = 5000;
 
 /** Removes what is past its retention. */
 export async function purgeLogins(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
-  const before = ctx.clock.now() - retentionSeconds;
+  const now = ctx.clock.now();
+  const before = now - retentionSeconds;
   while ((await store.purgeAttempts(ctx.db, before, purgeBatch)) === purgeBatch);
-  while ((await store.purgeSessions(ctx.db, before, purgeBatch)) === purgeBatch);
+  const purge = { now, before, limit: purgeBatch };
+  while ((await store.purgeSessions(ctx.db, purge)) === purgeBatch);
 }
 
 export function retentionJobs(ctx: Pick<Ctx, "db" | "clock">): readonly Job[] {
