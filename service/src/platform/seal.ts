@@ -176,9 +176,13 @@ function wrap(master: MasterKey, work: { rowKey: Buffer; aad: Buffer; into: Buff
   tag.copy(into, wrapTagAt);
 }
 
-function deriveKey(keyMaterial: Uint8Array, context: string): Buffer {
+/** Bytes as a key cost Node three times what a key object costs: it tries them as an object first. */
+function deriveKey(keyMaterial: Uint8Array, context: string): KeyObject {
   assert(keyMaterial.length >= 16, "key material has at least 128 bits");
-  return Buffer.from(hkdfSync("sha256", keyMaterial, "svc-seal-v1", context, keyBytes));
+  const material = createSecretKey(keyMaterial);
+  return createSecretKey(
+    new Uint8Array(hkdfSync("sha256", material, "svc-seal-v1", context, keyBytes)),
+  );
 }
 
 /** Writes the ciphertext to the start of `into` and returns the tag. */
