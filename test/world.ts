@@ -1,5 +1,6 @@
 // The whole product on free ports, with a database of its own and a clock that can be moved.
 import { spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { createInterface } from "node:readline";
@@ -45,15 +46,24 @@ export interface ServerProcess extends AsyncDisposable {
 export const callbackUri = "http://localhost:4999/callback";
 export const apiAudience = "https://api.example.com";
 
+/** Ports below those that a system gives out by itself, so that nobody is given one between our look and our use. */
+const firstPort = 20_000;
+const portsTotal = 12_000;
+
 /** A port that was free a moment ago. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
+  for (;;) {
+    const port = firstPort + randomInt(portsTotal);
+    const server = createServer().listen(port, "127.0.0.1");
+    const isFree = await once(server, "listening").then(
+      () => true,
+      () => false,
+    );
+    if (!isFree) continue;
+    server.close();
+    await once(server, "close");
+    return port;
+  }
 }
 
 export async function openWorld(environment: NodeJS.ProcessEnv = {}): Promise<World> {

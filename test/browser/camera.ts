@@ -1,14 +1,18 @@
 import type { Browser, Page } from "playwright-core";
 import { decodeQR } from "qr/decode.js";
 
-/** Reads the code on the page from a picture of it, as a camera would. Undefined when there is none to read. */
-export async function readCode(browser: Browser, page: Page): Promise<string | undefined> {
-  const image = (await page.locator("[data-qr]").screenshot()).toString("base64");
+/** Reads the code on the page from a picture of it, as a camera would. @throws when there is none to read */
+export async function readCode(browser: Browser, page: Page): Promise<string> {
+  return readPicture(browser, await page.locator("[data-qr]").screenshot());
+}
+
+/** Reads the code in a PNG, which may show more than the code. @throws when there is none to read */
+export async function readPicture(browser: Browser, png: Buffer): Promise<string> {
   const context = await browser.newContext();
   try {
     const canvas = await context.newPage();
     const [width, height, bytes] = await canvas.evaluate<[number, number, string]>(`(async () => {
-      const image = await createImageBitmap(await (await fetch("data:image/png;base64,${image}")).blob());
+      const image = await createImageBitmap(await (await fetch("data:image/png;base64,${png.toString("base64")}")).blob());
       const painter = new OffscreenCanvas(image.width, image.height).getContext("2d");
       painter.drawImage(image, 0, 0);
       const { data } = painter.getImageData(0, 0, image.width, image.height);

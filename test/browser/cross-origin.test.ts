@@ -1,7 +1,7 @@
 // A browser-only app (client type `none`) on an origin of its own, in a real browser that enforces CORS.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
@@ -12,27 +12,24 @@ import { openBrowser } from "./browser.ts";
 import { approveOnPage } from "./qr-page.ts";
 
 let world: World;
-let browser: Browser & AsyncDisposable;
+let browser: Browser;
 let app: App;
 let stranger: App;
 
+const closing = new AsyncDisposableStack();
 before(async () => {
-  [world, browser] = await Promise.all([openWorld(), openBrowser()]);
-  [app, stranger] = await Promise.all([openApp(), openApp()]);
+  world = closing.use(await openWorld());
+  browser = closing.use(await openBrowser());
+  app = closing.use(await openApp());
+  stranger = closing.use(await openApp());
   app.client = await world.addClient({
     authenticationMethod: "none",
     redirectUris: [`${app.origin}/callback`],
   });
 });
-after(async () => {
-  await browser[Symbol.asyncDispose]();
-  app.server.close();
-  stranger.server.close();
-  await world[Symbol.asyncDispose]();
-});
+after(async () => closing.disposeAsync());
 
-interface App {
-  readonly server: Server;
+interface App extends AsyncDisposable {
   /** By address, so that the service on `localhost` is another site as well as another origin. */
   readonly origin: string;
   client?: LoginClient;
@@ -44,7 +41,7 @@ async function openApp(): Promise<App> {
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const opened: App = {
-    server,
+    [Symbol.asyncDispose]: async () => server[Symbol.asyncDispose](),
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
   };
   return opened;

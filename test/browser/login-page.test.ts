@@ -46,7 +46,7 @@ const codeOf = async (page: Page): Promise<string> =>
   (await page.locator("[data-qr]").getAttribute("data-qr")) ?? "";
 const stepOf = (code: string): number => Number(/\.(\d+)\./.exec(decodeURIComponent(code))?.[1]);
 
-const scan = async (page: Page): Promise<string | undefined> => readCode(browser, page);
+const scan = async (page: Page): Promise<string> => readCode(browser, page);
 
 test("the page draws each step's code by itself, and a camera can read it", async () => {
   await using stub = await openLoginStub();

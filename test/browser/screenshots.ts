@@ -1,9 +1,13 @@
-// Takes the pictures of the login page that the docs show: node --conditions=source test/browser/screenshots.ts
+// Takes the pictures that the docs show: node --conditions=source test/browser/screenshots.ts
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { BrowserContextOptions } from "playwright-core";
+import { authorizationUrl, makePkce } from "../login-flow.ts";
+import { newIdentity } from "../raw-wallet.ts";
 import { openBrowser } from "./browser.ts";
 import { openLoginStub } from "./login-stub.ts";
+import { approveOnPage } from "./qr-page.ts";
+import { openShopWorld } from "./shop-world.ts";
 
 const directory = join(import.meta.dirname, "../../docs/images");
 const base = "https://login.example.com";
@@ -32,3 +36,23 @@ for (const { name, options, isClaimed } of pictures) {
   await page.screenshot({ path: join(directory, `${name}.png`), fullPage: true });
   await context.close();
 }
+
+// The way through the shop, and the page of a login that never began.
+await using opened = await openShopWorld();
+const { world, shop } = opened;
+const context = await browser.newContext({ ...desktop, reducedMotion: "reduce" });
+const page = await context.newPage();
+const takePicture = async (name: string): Promise<void> => {
+  await page.screenshot({ path: join(directory, `${name}.png`), fullPage: true });
+};
+await page.goto(shop.url);
+await takePicture("shop");
+await page.getByRole("button", { name: "Log in" }).click();
+await page.locator("[data-qr]").waitFor();
+await approveOnPage(page, newIdentity(new Uint8Array(32).fill(7)));
+await page.getByRole("heading", { name: "Hello" }).waitFor();
+await takePicture("shop-greeting");
+await page.goto(authorizationUrl(world.baseUrl, { ...world.client, id: "nobody" }, makePkce()));
+await page.getByText("Details").click();
+await takePicture("error");
+await context.close();

@@ -18,20 +18,18 @@ import { approveOnPage, readDigits, readQr, readSameDeviceLink } from "./qr-page
 import { openShopWorld, type ShopWorld } from "./shop-world.ts";
 
 let opened: ShopWorld;
-let browser: Browser & AsyncDisposable;
+let browser: Browser;
 let wallet: CommandLineWallet;
 const alice = newIdentity();
 const bob = newIdentity();
 
+const closing = new AsyncDisposableStack();
 before(async () => {
-  [opened, browser] = await Promise.all([openShopWorld(), openBrowser()]);
-  wallet = await openCommandLineWallet(opened.world.baseUrl, { alice, bob });
+  opened = closing.use(await openShopWorld());
+  wallet = closing.use(await openCommandLineWallet(opened.world.baseUrl, { alice, bob }));
+  browser = closing.use(await openBrowser());
 });
-after(async () => {
-  await wallet[Symbol.asyncDispose]();
-  await browser[Symbol.asyncDispose]();
-  await opened[Symbol.asyncDispose]();
-});
+after(async () => closing.disposeAsync());
 
 /** A browser of its own. A fault of a script or a breach of a policy fails the test. */
 async function openPerson(

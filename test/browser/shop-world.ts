@@ -9,7 +9,9 @@ export interface ShopWorld extends AsyncDisposable {
 
 /** Opens a world, registers the shop's client there, as a merchant would, and opens the shop. */
 export async function openShopWorld(): Promise<ShopWorld> {
-  const [world, port] = await Promise.all([openWorld(), freePort()]);
+  await using stack = new AsyncDisposableStack();
+  const world = stack.use(await openWorld());
+  const port = await freePort();
   const url = `http://localhost:${port}`;
   const { id, secret = "" } = await world.addClient({
     name: "Corner Coffee",
@@ -26,12 +28,13 @@ export async function openShopWorld(): Promise<ShopWorld> {
     audience: apiAudience,
     clockUrl: `${world.baseUrl}/health/ready`,
   });
+  const opened = stack.move();
   return {
     world,
     shop,
     async [Symbol.asyncDispose]() {
       // The world's jobs may be telling the shop of a logout: it stays open until they have ended.
-      await world[Symbol.asyncDispose]();
+      await opened.disposeAsync();
       await shop.close();
     },
   };

@@ -1,0 +1,241 @@
+// Every page that a person may meet on the way, as the real service and the real shop write it.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
+import { createDomain } from "../../service/src/accounts/index.ts";
+import { authorizationUrl, makePkce } from "../login-flow.ts";
+import {
+  approve,
+  claim,
+  decline,
+  newIdentity,
+  sameDeviceReturn,
+  scan,
+  tryClaim,
+} from "../raw-wallet.ts";
+import { violationsOf } from "./axe.ts";
+import { openBrowser } from "./browser.ts";
+import { readCode, readPicture } from "./camera.ts";
+import { approveOnPage, readDigits, readQr, readSameDeviceLink } from "./qr-page.ts";
+import { openShopWorld, type ShopWorld } from "./shop-world.ts";
+
+let opened: ShopWorld;
+let browser: Browser;
+const alice = newIdentity();
+
+const closing = new AsyncDisposableStack();
+before(async () => {
+  opened = closing.use(await openShopWorld());
+  browser = closing.use(await openBrowser());
+});
+after(async () => closing.disposeAsync());
+
+async function openPerson(
+  options: BrowserContextOptions = {},
+): Promise<BrowserContext & AsyncDisposable> {
+  // The pages' own policy would keep axe out.
+  const context = await browser.newContext({
+    bypassCSP: true,
+    reducedMotion: "reduce",
+    ...options,
+  });
+  return Object.assign(context, { [Symbol.asyncDispose]: async () => context.close() });
+}
+
+const press = async (page: Page, name: string): Promise<void> =>
+  page.getByRole("button", { name }).click();
+const heading = async (page: Page, name: string): Promise<void> =>
+  page.getByRole("heading", { name }).waitFor();
+
+/** The page in the state it is in, in both schemes. */
+async function assertSound(page: Page, state: string): Promise<void> {
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme });
+    assert.deepEqual(await violationsOf(page), [], `${state}, ${colorScheme}`);
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+}
+
+/** The QR page, as the shop's button opens it. */
+async function openLogin(person: BrowserContext): Promise<Page> {
+  const page = await person.newPage();
+  await page.goto(opened.shop.url);
+  await press(page, "Log in");
+  await page.locator("[data-qr]").waitFor();
+  return page;
+}
+
+const loginIdOf = (link: string): string => scan(link).session.split(".")[0] ?? "";
+
+test("axe finds nothing while a login waits, is claimed and contested, and after a wrong number", async () => {
+  await using person = await openPerson();
+  const page = await openLogin(person);
+  await assertSound(page, "waiting");
+  const scanned = scan(await readQr(page));
+  const claimed = await claim(scanned, alice);
+  const wrong = String((Number(await readDigits(page)) + 1) % 100).padStart(2, "0");
+  await assertSound(page, "claimed");
+  assert.equal((await tryClaim(scanned, newIdentity())).response.status, 409);
+  await page.getByRole("alert").waitFor();
+  await assertSound(page, "contested");
+  await approve(claimed, wrong);
+  await heading(page, "That was not the number");
+  await assertSound(page, "wrong number");
+});
+
+test("axe finds nothing where nobody checked the site, and where no number is asked", async () => {
+  const { ctx, organizationId } = opened.world;
+  const unproved = await createDomain(
+    ctx,
+    { organizationId, domain: "books.example.com", environment: "live" },
+    "test",
+  );
+  const client = await opened.world.addClient({
+    clientDomainId: unproved.id,
+    numberMatching: false,
+  });
+  await using person = await openPerson({ locale: "de-CH" });
+  const page = await person.newPage();
+  await page.goto(authorizationUrl(opened.world.baseUrl, client, makePkce()));
+  assert.equal(await page.locator("html").getAttribute("lang"), "de");
+  await assertSound(page, "unverified");
+  await claim(scan(await readQr(page)), alice);
+  await page.locator("[data-identity]").waitFor();
+  await assertSound(page, "claimed without a number");
+});
+
+test("axe finds nothing on a login that ended", async () => {
+  await using person = await openPerson();
+  const over = await openLogin(person);
+  const back = await person.newPage();
+  await back.goto(sameDeviceReturn(scan(await readSameDeviceLink(over)), alice));
+  await heading(over, "This login has ended");
+  await assertSound(over, "finished in another tab");
+
+  await using other = await openPerson();
+  const declined = await openLogin(other);
+  const link = await readQr(declined);
+  await decline(await claim(scan(link), alice));
+  await heading(declined, "You declined the login");
+  await declined.goto(`${opened.world.baseUrl}/oauth2/login/${loginIdOf(link)}`);
+  await heading(declined, "Declined");
+  await assertSound(declined, "declined");
+});
+
+test("axe finds nothing when the time is up, also when no restart is left", async () => {
+  await using person = await openPerson();
+  await person.clock.install();
+  const page = await openLogin(person);
+  for (const round of ["first", "second", "third", "last"]) {
+    await page.locator("[data-qr]").waitFor();
+    await opened.world.advance(121);
+    await page.clock.fastForward(121_000);
+    await heading(page, "The time is up");
+    if (round === "first") await assertSound(page, "expired");
+    if (round !== "last") await press(page, "Start again");
+  }
+  assert.equal(await page.getByRole("button").count(), 0);
+  assert.ok(await page.getByRole("link", { name: "Back to Corner Coffee" }).isVisible());
+  await assertSound(page, "expired for good");
+});
+
+test("axe finds nothing on the pages for browsers without scripts", async () => {
+  // Scripts run all the same, or axe would not; the pages are those that such a browser gets.
+  await using person = await openPerson();
+  const page = await openLogin(person);
+  const url = `${opened.world.baseUrl}/oauth2/login/${loginIdOf(await readQr(page))}`;
+  await person.request.post(`${url}/show-code`);
+  await page.goto(url);
+  await page.getByRole("button", { name: "Continue" }).waitFor();
+  await assertSound(page, "one code that stays");
+  await claim(scan(await readQr(page)), alice);
+  await readDigits(page);
+  await assertSound(page, "claimed, with Continue");
+});
+
+test("axe finds nothing on error pages", async () => {
+  const { baseUrl, client } = opened.world;
+  await using person = await openPerson();
+  const page = await person.newPage();
+  const failures: Record<string, string> = {
+    "unknown client": authorizationUrl(baseUrl, { ...client, id: "nobody" }, makePkce()),
+    "foreign login": `${baseUrl}/oauth2/login/${"A".repeat(22)}`,
+    "foreign logout address": `${baseUrl}/oauth2/sessions/logout?client_id=${client.id}&post_logout_redirect_uri=https%3A%2F%2Fevil.example`,
+  };
+  for (const [failure, url] of Object.entries(failures)) {
+    await page.goto(url);
+    await heading(page, "This login cannot go on");
+    await page.getByText("Details for the site’s developers").click();
+    await assertSound(page, failure);
+  }
+});
+
+test("axe finds nothing on the way out, and its buttons do what they say", async () => {
+  const { baseUrl } = opened.world;
+  await using person = await openPerson();
+  const page = await openLogin(person);
+  await approveOnPage(page, alice);
+  await page.getByRole("heading", { name: /^Hello/ }).waitFor();
+  const logout = `${baseUrl}/oauth2/sessions/logout`;
+  await page.goto(`${logout}?client_id=${opened.world.client.id}`);
+  await heading(page, "Log out?");
+  await assertSound(page, "logout asked by a client");
+  await page.goto(logout);
+  await heading(page, "Log out?");
+  await assertSound(page, "logout asked by nobody");
+  await press(page, "Stay logged in");
+  await heading(page, "You are still logged in");
+  await assertSound(page, "stayed");
+  await page.goto(logout);
+  await press(page, "Log out");
+  await heading(page, "You are logged out");
+  await assertSound(page, "logged out");
+});
+
+test("axe finds nothing in the shop", async () => {
+  await using person = await openPerson();
+  const page = await person.newPage();
+  await page.goto(opened.shop.url);
+  await assertSound(page, "shop of a guest");
+  await press(page, "Log in");
+  await page.getByRole("link", { name: "Back to Corner Coffee" }).click();
+  await heading(page, "You declined the login");
+  await assertSound(page, "shop after a refusal");
+  await press(page, "Try again");
+  await approveOnPage(page, alice);
+  await page.getByRole("heading", { name: /^Hello/ }).waitFor();
+  await assertSound(page, "shop of a person");
+  await page.goto(`${opened.shop.url}/nowhere`);
+  await heading(page, "There is nothing here");
+  await assertSound(page, "nothing there");
+});
+
+const cameras: Record<string, BrowserContextOptions> = {
+  "a desk": {},
+  "a phone in the dark": {
+    viewport: { width: 390, height: 844 },
+    deviceScaleFactor: 2,
+    isMobile: true,
+    colorScheme: "dark",
+  },
+};
+for (const [place, options] of Object.entries(cameras)) {
+  test(`a camera reads the code from the screen of ${place}, and the wallet claims by it`, async () => {
+    await using person = await openPerson(options);
+    const page = await openLogin(person);
+    await claim(scan(await readCode(browser, page)), alice);
+    assert.match(await readDigits(page), /^\d\d$/);
+  });
+}
+
+for (const name of ["login-desktop", "login-dark", "login-phone", "login-no-javascript"]) {
+  const isShown = name !== "login-no-javascript";
+  test(`the picture ${name} in the docs ${isShown ? "shows a code that a camera reads" : "shows no code yet"}`, async () => {
+    const path = join(import.meta.dirname, `../../docs/images/${name}.png`);
+    const read = readPicture(browser, await readFile(path));
+    if (isShown) scan(await read);
+    else await assert.rejects(read);
+  });
+}
