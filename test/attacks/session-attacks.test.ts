@@ -55,6 +55,8 @@ test("a session answers for exactly what was approved in it, and for nothing els
   const other = await world.addClient();
   assert.equal(await faultOf(jar, {}), null);
   assert.equal(await faultOf(jar, { id_token_hint: tokens.id_token }), null);
+  assert.equal(await faultOf(jar, { login_hint: `svcid:${identity.address}` }), null);
+  assert.equal(await faultOf(jar, { login_hint: "somebody@example.com" }), null);
   assert.equal(await faultOf(jar, { acr_values: "urn:svc:acr:qr" }), null);
   for (const changed of [
     { scope: "openid" },
@@ -63,6 +65,7 @@ test("a session answers for exactly what was approved in it, and for nothing els
     { max_age: "0" },
     { acr_values: "urn:svc:acr:same-device" },
     { id_token_hint: stranger.tokens.id_token },
+    { login_hint: `svcid:${newIdentity().address}` },
   ])
     assert.equal(await faultOf(jar, changed), "login_required", JSON.stringify(changed));
   assert.equal(await faultOf(jar, {}, other), "login_required");

@@ -157,7 +157,9 @@ async function usableSession(
   if (request.maxAge === 0) return null;
   if (request.maxAge !== undefined && now - session.authenticatedAt > request.maxAge) return null;
   if (request.acrMinimum !== undefined && !acrAtLeast(session.acr, request.acrMinimum)) return null;
-  if (request.expectedUser !== undefined && request.expectedUser !== session.user) return null;
+  // A hint decides nothing, but who hints at one person does not mean another one's session.
+  const meant = request.expectedUser ?? request.hintedUser;
+  if (meant !== undefined && meant !== session.user) return null;
   return session;
 }
 
