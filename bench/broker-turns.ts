@@ -58,6 +58,7 @@ export function openBrokerTurns(cluster: Cluster, broker: Broker): Turns {
       expectRs256(accessToken());
       return {
         login: sumOf([pages.cost, finished.cost]),
+        page: pages.cost,
         wallet: sumOf([claims.cost, approvals.cost]),
         status: answers.cost,
         pageBytes: pages.result[0]?.bytes ?? 0,

@@ -30,6 +30,7 @@ export async function openPeerTurns(cluster: Cluster, peer: Peer): Promise<Turns
       expectRs256(held[0]?.access ?? "");
       return {
         login: sumOf([pages.cost, finished.cost]),
+        page: pages.cost,
         wallet: null,
         status: null,
         pageBytes: pages.result[0]?.bytes ?? 0,

@@ -116,6 +116,9 @@ export function rowsOf({ ours, peers }: SideBySide): Row[] {
         kind: "times-cheaper",
         least: 2,
       }),
+      compare("of it authorization request and page", ({ logIn }) => logIn.page.serverMs, {
+        kind: "printed",
+      }),
       {
         ...compare("wallet's part of a login", ({ logIn }) => logIn.wallet?.serverMs ?? 0, {
           kind: "at-most",

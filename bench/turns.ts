@@ -23,6 +23,8 @@ export interface Batch {
 export interface LoginCosts {
   /** Authorization request, page, release of the code, token request. */
   readonly login: Cost;
+  /** Of it the authorization request and the page. */
+  readonly page: Cost;
   /** Claim, request object, verification, approval. The peer has none: its page's own form approves. */
   readonly wallet: Cost | null;
   /** The browser's question after the claim, with the two digits as answer. */
