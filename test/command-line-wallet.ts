@@ -12,7 +12,7 @@ export interface CommandLineWallet extends AsyncDisposable {
   run(name: string, ...args: string[]): Promise<Ran>;
 }
 
-export interface Ran {
+interface Ran {
   /** Exit status: 0; 1 for a refusal; 2 where the digits of the page are needed. */
   readonly status: number;
   /** The JSON value on standard output; null when there is none. */
