@@ -123,12 +123,19 @@ test("without a hint the person is asked, by a form that is good for this sessio
   assert.equal(await isLive(stranger.tokens), true);
 });
 
-test("a hint of another session does not end this one unasked", async () => {
+test("a hint of another session ends that one, and this one only when the person says so", async () => {
   const [mine, other] = [await logIn(), await logIn()];
   const page = await visit({ id_token_hint: String(other.tokens["id_token"]) }, mine.cookie);
   assert.equal(page.status, 200);
-  assert.ok(hiddenOf(page.text)["confirm"]);
+  const hidden = hiddenOf(page.text);
+  assert.ok(hidden["confirm"]);
+  assert.equal(await isLive(other.tokens), false);
   assert.equal(await isLive(mine.tokens), true);
+  await post(login, path, {
+    form: { decision: "logout", ...hidden },
+    headers: { cookie: mine.cookie },
+  });
+  assert.equal(await isLive(mine.tokens), false);
 });
 
 test("a forged hint counts as none", async () => {

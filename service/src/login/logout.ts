@@ -56,9 +56,10 @@ export async function logOut(ctx: TokenContext, call: LogoutCall): Promise<Logou
     if (session === null) return finish(asked);
     return decide(ctx, { call, asked, session, confirmation });
   }
-  if (asked.hint !== null && (session === null || session.id === asked.hint.sessionId)) {
+  if (asked.hint !== null) {
+    // The hint is the client's word for its own login, whoever has logged in to this browser since.
     await end(ctx, asked.hint.sessionId);
-    return finish(asked);
+    if (session === null || session.id === asked.hint.sessionId) return finish(asked);
   }
   if (session !== null) {
     const { client } = asked;
