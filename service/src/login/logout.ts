@@ -63,7 +63,12 @@ export async function logOut(ctx: TokenContext, call: LogoutCall): Promise<Logou
   }
   if (session !== null) {
     const { client } = asked;
-    const hidden = { ...parametersOf(call.form), confirm: confirmationOf(ctx, session, asked) };
+    const hidden = {
+      ...parametersOf(call.form),
+      // Where the hint named the client, the form has to: the hint does not come along.
+      ...(client === null ? {} : { client_id: client.id }),
+      confirm: confirmationOf(ctx, session, asked),
+    };
     return { kind: "ask", client, user: session.user, hidden };
   }
   if (call.method === "POST")
