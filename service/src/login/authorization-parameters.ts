@@ -23,7 +23,7 @@ function long(description: string): Parameter {
 }
 
 /** Parameters of the authorization endpoint; anything else is ignored (RFC 6749 section 3.1). */
-export const authorizationParameters = {
+const authorizationParameters = {
   client_id: { maxLength: 200, description: "The client." },
   redirect_uri: {
     maxLength: 2048,

@@ -1,0 +1,107 @@
+// The demo as `npm start` makes it: a process of its own on free ports, with a directory and a database of its own.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openTestDatabase } from "../service/src/platform/test-database.ts";
+import { type Jar, openJar } from "./cookie-jar.ts";
+import { finish, hooksOf, statusOf } from "./login-flow.ts";
+import { freePort } from "./world.ts";
+import { root } from "./transcript.ts";
+
+export interface DemoWorld extends AsyncDisposable {
+  readonly port: number;
+  readonly baseUrl: string;
+  readonly shopUrl: string;
+  /** What makes another process work on the same data. */
+  readonly environment: NodeJS.ProcessEnv;
+  /** What it printed until it was ready. */
+  readonly output: string;
+}
+
+/** A person before the QR page, who came from the shop. */
+export interface Visitor {
+  readonly link: string;
+  /** The two digits that the page shows now. */
+  digits(): Promise<string>;
+  /** Goes on as the page does by itself. @returns the shop's home page */
+  goOn(): Promise<string>;
+}
+
+export async function openDemoWorld(): Promise<DemoWorld> {
+  const database = await openTestDatabase();
+  const directory = await mkdtemp(join(tmpdir(), "svc-demo-"));
+  const port = await freePorts();
+  const environment = {
+    PORT: String(port),
+    DATA_DIR: directory,
+    DATABASE_URL: database.url,
+    LOG_LEVEL: "silent",
+  };
+  const child = spawn(process.execPath, ["--conditions=source", join(root, "demo/start.ts")], {
+    cwd: root,
+    env: { ...process.env, ...environment },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(child, "exit");
+  let output = "";
+  for await (const text of child.stdout.setEncoding("utf8").iterator({ destroyOnReturn: false })) {
+    output += String(text);
+    if (/^ready .*\n/m.test(output)) break;
+  }
+  if (child.exitCode !== null) throw new Error("the demo did not start");
+  return {
+    port,
+    baseUrl: `http://localhost:${port}`,
+    shopUrl: `http://localhost:${port + 1}`,
+    environment,
+    output: output.trimEnd(),
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode === null) child.kill("SIGTERM");
+      await ended;
+      await rm(directory, { recursive: true, force: true });
+      await database[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** The demo wants its ports side by side: service, shop, and the metrics nine above. */
+async function freePorts(): Promise<number> {
+  for (;;) {
+    const port = await freePort();
+    if (port < 65_000 && (await isFree(port + 1)) && (await isFree(port + 9))) return port;
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  try {
+    await once(server.listen(port, "127.0.0.1"), "listening");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    server.close();
+  }
+}
+
+/** Opens the shop in a browser of its own and presses "Log in". */
+export async function visit(demo: DemoWorld): Promise<Visitor> {
+  const jar: Jar = openJar();
+  const start = await jar.fetch(`${demo.shopUrl}/login`, { method: "POST" });
+  const page = await jar.fetch(start.headers.get("location") ?? "");
+  const hooks = { jar, ...hooksOf(await page.text()) };
+  return {
+    link: hooks.qr,
+    async digits() {
+      const { digits } = await statusOf(demo.baseUrl, hooks);
+      return String(digits);
+    },
+    async goOn() {
+      await jar.fetch((await finish(demo.baseUrl, hooks)).href);
+      return (await jar.fetch(`${demo.shopUrl}/`)).text();
+    },
+  };
+}

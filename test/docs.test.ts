@@ -1,0 +1,213 @@
+// The documentation tells the truth: links lead somewhere, names exist, and transcripts print what they say.
+import assert from "node:assert/strict";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { basename, dirname, join, normalize } from "node:path";
+import { after, before, test } from "node:test";
+import { verbs } from "../service/src/command-line/index.ts";
+import { settings } from "../service/src/platform/config.ts";
+import { verbs as walletVerbs } from "../packages/wallet/src/command-line/run.ts";
+import { type DemoWorld, openDemoWorld, visit, type Visitor } from "./demo-world.ts";
+import { type Bindings, compare, fill, root, run, stepsOf } from "./transcript.ts";
+
+const pages = globSync("{*.md,docs/**/*.md,packages/*/*.md,service/*.md}", {
+  cwd: root,
+}).toSorted();
+const read = (path: string): string => readFileSync(join(root, path), "utf8");
+const everyFile = new Set(
+  globSync("{packages,apps,service,demo,test,bench,tools,docs}/**/*", {
+    cwd: root,
+    exclude: ["**/node_modules/**"],
+  }),
+);
+
+let demo: DemoWorld;
+
+before(async () => {
+  demo = await openDemoWorld();
+});
+after(async () => demo[Symbol.asyncDispose]());
+
+/** The page with this demo's ports in place of those of the documentation. */
+function atOurPorts(text: string): string {
+  return text.replaceAll(
+    /localhost:400(\d)/g,
+    (_, digit: string) => `localhost:${demo.port + Number(digit)}`,
+  );
+}
+
+/** Runs every transcript of a page, in order; a person stands before the QR page where one is needed. */
+async function runPage(path: string): Promise<Visitor | null> {
+  const bindings: Bindings = new Map();
+  const visitors: Visitor[] = [];
+  const person = {
+    link: async () => {
+      const visitor = await visit(demo);
+      visitors.push(visitor);
+      return visitor.link;
+    },
+    digits: async () => visitors.at(-1)?.digits() ?? "",
+  };
+  const steps = stepsOf(atOurPorts(read(path)));
+  assert.ok(steps.length > 0, `${path} has no transcript`);
+  for (const { command, output } of steps) {
+    if (command === "npm start") {
+      compare(`\n${demo.output}`, output, bindings);
+      continue;
+    }
+    // What needs the login to be finished finds it so: the page moves on by itself.
+    if (/ logins /.test(command) && !bindings.has("login")) await visitors.at(-1)?.goOn();
+    let printed = await run(await fill(command, bindings, person), demo.environment);
+    for (let tries = 1; tries < 3 && /code_expired/.test(printed); tries += 1) {
+      // A code lives for seconds: whoever was too slow, as a busy machine is, copies the next one.
+      bindings.delete("link");
+      printed = await run(await fill(command, bindings, person), demo.environment);
+    }
+    compare(printed, output, bindings);
+  }
+  return visitors.at(-1) ?? null;
+}
+
+test("the transcripts print what they say", { concurrency: true }, async (t) => {
+  await Promise.all([
+    t.test("of the README, which end with the shop's greeting", async () => {
+      const visitor = await runPage("README.md");
+      assert.match((await visitor?.goOn()) ?? "", /<h1>Hello 0x/);
+    }),
+    t.test("of the wallet's guide", async () => void (await runPage("docs/guides/wallet.md"))),
+    t.test("of the operator's guide", async () => void (await runPage("docs/guides/operate.md"))),
+  ]);
+});
+
+test("every transcript is on a page whose transcripts run", () => {
+  const withTranscripts = pages.filter((path) => stepsOf(read(path)).length > 0);
+  assert.deepEqual(withTranscripts, [
+    "README.md",
+    "docs/guides/operate.md",
+    "docs/guides/wallet.md",
+  ]);
+});
+
+/** As GitHub makes anchors of headings. */
+function anchorsOf(page: string): Set<string> {
+  const headings = [...page.matchAll(/^#+ (.+)$/gm)].map(([, text = ""]) => text);
+  return new Set(
+    headings.map((text) =>
+      text
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+        .replaceAll(" ", "-"),
+    ),
+  );
+}
+
+test("every relative link and image leads to something that is there", () => {
+  const broken = pages.flatMap((path) => {
+    const text = read(path).replaceAll(/^```[\s\S]*?^```$/gm, "");
+    const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = ""]) => link);
+    return links
+      .filter((link) => !/^[a-z]+:/.test(link))
+      .filter((link) => {
+        const [file = "", anchor] = link.split("#");
+        const target = file === "" ? path : normalize(join(dirname(path), file));
+        if (!existsSync(join(root, target))) return true;
+        return anchor !== undefined && !anchorsOf(read(target)).has(anchor);
+      })
+      .map((link) => `${path}: ${link}`);
+  });
+  assert.deepEqual(broken, []);
+});
+
+/** What stands in code, in the text and in blocks. */
+function codeOf(path: string): string[] {
+  const text = read(path);
+  const blocks = [...text.matchAll(/^```[a-z]*\n([\s\S]*?)^```$/gm)].map(([, block = ""]) => block);
+  const indented = [...text.matchAll(/^ {4}(\S.*)$/gm)].map(([, line = ""]) => line);
+  const spans = text.replaceAll(/^```[\s\S]*?^```$/gm, "").matchAll(/`([^`\n]+)`/g);
+  return [...blocks, ...indented, ...[...spans].map(([, span = ""]) => span)];
+}
+
+const namesIn = (pattern: RegExp): { path: string; name: string }[] =>
+  pages.flatMap((path) =>
+    codeOf(path).flatMap((code) =>
+      [...code.matchAll(pattern)].map(([, name = ""]) => ({ path, name })),
+    ),
+  );
+const told = ({ path, name }: { path: string; name: string }): string => `${path}: ${name}`;
+
+test("every file that the pages name is there", () => {
+  const files = namesIn(
+    /(?<![\w/.<-])((?:packages|apps|service|demo|test|bench|tools|docs)\/[\w./*-]*[\w*]|[a-z-]+(?:\.test)?\.ts)(?![\w/*])/g,
+  );
+  assert.ok(files.length > 30);
+  const names = new Set([...everyFile].map((file) => basename(file)));
+  const missing = files.filter(({ name }) => {
+    if (!name.includes("/")) return !names.has(name);
+    return name.includes("*") ? globSync(name, { cwd: root }).length === 0 : !everyFile.has(name);
+  });
+  assert.deepEqual(missing.map(told), []);
+});
+
+test("every setting that the pages name exists", () => {
+  const known = new Set<string>(Object.values(settings).map(({ env }) => env));
+  // Of the wallet, of the tests, and of the field catalogue.
+  known.add("WALLET_PASSPHRASE").add("TEST_DATABASE_URL");
+  const named = namesIn(/(?<![\w.$-])([A-Z]+(?:_[A-Z]+)+|[A-Z]+(?==\S))(?!\w)/g);
+  assert.ok(named.length > 20);
+  assert.deepEqual(named.filter(({ name }) => !known.has(name)).map(told), []);
+});
+
+/** The verb that a call names, and its options; null for words that are no verb. */
+function faultOfCall(
+  call: string,
+  known: readonly { name: string; options?: object }[],
+): string | null {
+  const words = call.split(/[\s,;]+/);
+  const fitting = known.filter(({ name }) =>
+    name.split(" ").every((word, index) => words[index] === word),
+  );
+  const verb = fitting.toSorted((a, b) => b.name.length - a.name.length)[0];
+  if (verb === undefined) return "no such verb";
+  const options = [...call.matchAll(/(?<=\s)--([a-z-]+)/g)].map(([, name = ""]) => name);
+  const unknown = options.find(
+    (name) => !["json", "help", ...Object.keys(verb.options ?? {})].includes(name),
+  );
+  return unknown === undefined ? null : `${verb.name} has no --${unknown}`;
+}
+
+/** Whether it is not the refusal in an output, `svc <verb>: why`. */
+const isCall = ({ name }: { name: string }): boolean => !/^[a-z -]+: /.test(name);
+
+test("every verb and option that the pages name exists", () => {
+  const operator = namesIn(
+    /(?:npm run (?:-s |--silent )?svc -- |(?<![\w/@-])svc )([a-z][^`|\n\\]*)/g,
+  ).filter(isCall);
+  const wallet = namesIn(/(?:npm run (?:-s |--silent )?wallet -- )([a-z][^`|\n\\]*)/g);
+  assert.ok(operator.length > 60 && wallet.length >= 8);
+  const faults = [
+    ...operator.map((each) => [each, faultOfCall(each.name, verbs)] as const),
+    ...wallet.map((each) => [each, faultOfCall(each.name, walletVerbs)] as const),
+  ];
+  assert.deepEqual(
+    faults
+      .filter(([, fault]) => fault !== null)
+      .map(([each, fault]) => `${told(each)}: ${fault ?? ""}`),
+    [],
+  );
+});
+
+test("every address that the pages name is a route", async () => {
+  const { paths } = (await (await fetch(`${demo.baseUrl}/openapi.json`)).json()) as {
+    paths: Record<string, unknown>;
+  };
+  const known = Object.keys(paths).map((path) => path.replaceAll(/\{[^}]+\}/g, "<>"));
+  const named = namesIn(
+    /(?<![\w>/}])(\/(?:oauth2|userinfo|\.well-known|health|api|w)\b[\w./<>-]*)/g,
+  );
+  assert.ok(named.length > 20);
+  const missing = named.filter(({ name }) => {
+    const plain = name.replaceAll(/<[^>]+>/g, "<>").replace(/\/$/, "");
+    // What several routes begin with may be named, too.
+    return !known.some((path) => path === plain || path.startsWith(`${plain}/`));
+  });
+  assert.deepEqual(missing.map(told), []);
+});
