@@ -59,7 +59,9 @@ const authorizationParameters = {
     "Proximities that will do, separated by spaces: `urn:svc:acr:qr`, `urn:svc:acr:qr-near`, `urn:svc:acr:same-device`. The weakest of them is demanded; unknown ones are ignored.",
   ),
   id_token_hint: long("An id token of this client: only its user may answer."),
-  login_hint: short("An identity, or the `sub` of one, to suggest. Anything else is ignored."),
+  login_hint: short(
+    "An identity, or the `sub` of one: a session of anybody else does not answer. Anything else is ignored.",
+  ),
   ui_locales: short(
     "Languages of the page in the order of preference: `en`, `de`, `fr`, `it`, `es`.",
   ),
