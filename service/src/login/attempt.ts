@@ -50,7 +50,7 @@ export function stepAt(now: number): number {
 
 /** HMAC-SHA256 over login and step, truncated to 128 bits; without the installation's key nobody can make the next one. */
 function stepMac(key: KeyObject, loginId: string, step: number): string {
-  return mac(key, `${loginId}.${step}`).subarray(0, 16).toString("base64url");
+  return mac(key, `${loginId}.${step}`).toString("base64url", 0, 16);
 }
 
 /** Which steps the page of a login may show, and their macs in that order. */

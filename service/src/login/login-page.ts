@@ -2,6 +2,7 @@ import { qrSvg } from "../platform/qr-svg.ts";
 import { connectionOf, qrLink, stepAt } from "./attempt.ts";
 import { renderApproved, renderClaimed, renderFailed, renderOver } from "./login-outcome.ts";
 import { backLink, loginForm } from "./login-forms.ts";
+import { type PageSlots, renderFromSkeleton } from "./page-skeleton.ts";
 import { loginFailures, type LoginView } from "./page-view.ts";
 import { assetPaths } from "./page-assets.ts";
 import { renderPage } from "./page-layout.ts";
@@ -14,12 +15,17 @@ import { drawn, foreign, href, markup, say, type Markup } from "./page-markup.ts
  * @throws {Error} when `backUrl` or `sameDeviceLink` could run in the page
  */
 export function renderLoginPage(view: LoginView): string {
+  if (view.state.kind !== "waiting") return renderWhole(view, { data: pageData(view), code: null });
+  return renderFromSkeleton(view, { data: pageData(view), code: renderCode(view) }, renderWhole);
+}
+
+function renderWhole(view: LoginView, slots: PageSlots): string {
   const isOver = view.state.kind === "failed" || view.state.kind === "finished";
   return renderPage({
     locale: view.locale,
     title: say(view.locale, "title", { client: view.clientName }),
     head: isOver ? markup`` : scripts(view),
-    body: markup`<main class="card login" ${isOver ? null : pageData(view)}>
+    body: markup`<main class="card login" ${isOver ? null : slots.data}>
         <header>
           <h1>${say(view.locale, "title", { client: foreign(view.clientName) })}</h1>
           ${requester(view)}
@@ -28,7 +34,7 @@ export function renderLoginPage(view: LoginView): string {
           <p class="notice" role="alert" data-contested${view.contested ? null : markup` hidden`}>
             ${say(view.locale, "contested")}
           </p>
-          <div data-state>${statePanel(view)}</div>
+          <div data-state>${statePanel(view, slots.code)}</div>
           <p class="notice" data-offline hidden>${say(view.locale, "offline")}</p>
         </section>
         <footer>
@@ -70,20 +76,20 @@ function receivedThings({ locale, scopes, isBusiness }: LoginView): Markup[] {
   ];
 }
 
-function statePanel(view: LoginView): Markup {
+function statePanel(view: LoginView, code: Markup | null): Markup {
   const { state } = view;
-  if (state.kind === "waiting") return renderWaiting(view);
+  if (state.kind === "waiting") return renderWaiting(view, code);
   if (state.kind === "claimed") return renderClaimed(view, state);
   if (state.kind === "finished") return renderOver(view);
   return state.kind === "approved" ? renderApproved(view) : renderFailed(view, state);
 }
 
-function renderWaiting(view: LoginView): Markup {
+function renderWaiting(view: LoginView, code: Markup | null): Markup {
   const { locale } = view;
   return markup`<div class="ways">
       <div class="way scan">
         <h2 tabindex="-1">${say(locale, "scanTitle")}</h2>
-        ${renderCode(view)}
+        ${code}
         <p class="left" role="timer" data-left hidden>
           ${say(locale, "timeLeft", { time: markup`<span data-time></span>` })}
         </p>
@@ -156,10 +162,11 @@ function pageData(view: LoginView): Markup {
     expiresAt,
     isStatic,
     firstStep,
-    macs: state.kind === "waiting" ? macs : [],
     kind: state.kind,
   };
-  return markup` data-login="${JSON.stringify(data)}"`;
+  // A list of its own, since nothing in it needs escaping.
+  const shown = state.kind === "waiting" ? macs.join(" ") : "";
+  return markup` data-login="${JSON.stringify(data)}" data-macs="${shown}"`;
 }
 
 /** The other states of the page in its language, for the script to show. They hold no secret and no `[data-code]`. */

@@ -14,7 +14,7 @@ import { encodeQR } from "qr";
  */
 /**
  * @typedef {{ loginId: string, conn: string, nowMs: number, expiresAt: number, isStatic: boolean, firstStep: number,
- *   macs: string[], kind: Kind }} Page
+ *   kind: Kind }} Page
  */
 
 const stepMs = 4000;
@@ -30,6 +30,7 @@ const order = ["waiting", "claimed", "approved", "finished", "failed"];
 const root = find(document, "[data-login]");
 /** @type {Page} */
 const page = JSON.parse(root.dataset["login"] ?? "");
+const macs = (root.dataset["macs"] ?? "").split(" ");
 const path = `/oauth2/login/${page.loginId}`;
 const clockOffsetMs = page.nowMs - arrivedMs();
 
@@ -88,7 +89,7 @@ function showTimeLeft(leftMs) {
 
 /** @param {number} step */
 function drawStep(step) {
-  const mac = page.macs[step - page.firstStep];
+  const mac = macs[step - page.firstStep];
   if (step === shownStep || mac === undefined) return;
   shownStep = step;
   const session = encodeURIComponent(`${page.loginId}.${step}.${mac}`);

@@ -1,0 +1,71 @@
+import { randomUUID } from "node:crypto";
+import { escapeAttribute, href, type Markup } from "./page-markup.ts";
+import type { LoginView } from "./page-view.ts";
+
+/** What differs between two waiting pages of one client in one language; everything else is rendered once. */
+export interface PageSlots {
+  readonly data: Markup;
+  /** Null where no code is shown any more. */
+  readonly code: Markup | null;
+}
+
+/** Renders a whole page around its slots. */
+type Render = (view: LoginView, slots: PageSlots) => string;
+
+/** 20 kB each: the clients that people log in to at the moment, in their languages. */
+const skeletonsMax = 500;
+
+/** Marks of the slots: nobody can guess them, so no name of a client can hold one. */
+const mark = randomUUID().replaceAll("-", "");
+const marks = {
+  data: `data-${mark}`,
+  code: `code-${mark}`,
+  loginId: `login-${mark}`,
+  sameDevice: `svc:same-${mark}`,
+  back: `https:back-${mark}`,
+} as const;
+const anyMark = new RegExp(`(${Object.values(marks).join("|")})`);
+
+const skeletons = new Map<string, readonly string[]>();
+
+/** The waiting page of a login, from the skeleton of its client: a twentieth of what rendering it costs. */
+export function renderFromSkeleton(view: LoginView, slots: PageSlots, render: Render): string {
+  const values: Readonly<Record<string, string>> = {
+    [marks.data]: slots.data.markup,
+    [marks.code]: slots.code?.markup ?? "",
+    [marks.loginId]: escapeAttribute(view.loginId),
+    [marks.sameDevice]: escapeAttribute(href(view.sameDeviceLink)),
+    [marks.back]: escapeAttribute(href(view.backUrl)),
+  };
+  let page = "";
+  for (const piece of skeletonOf(view, render)) page += values[piece] ?? piece;
+  return page;
+}
+
+function skeletonOf(view: LoginView, render: Render): readonly string[] {
+  const { locale, clientName, clientDomain, scopes, base, isStatic, contested, isBusiness } = view;
+  const key = JSON.stringify([
+    locale,
+    clientName,
+    clientDomain,
+    scopes,
+    base,
+    isStatic,
+    contested,
+    isBusiness,
+  ]);
+  const known = skeletons.get(key);
+  if (known !== undefined) return known;
+  const marked = {
+    ...view,
+    loginId: marks.loginId,
+    sameDeviceLink: marks.sameDevice,
+    backUrl: marks.back,
+  };
+  const slots = { data: { markup: marks.data }, code: { markup: marks.code } };
+  const made = render(marked, slots).split(anyMark);
+  const [oldest] = skeletons.keys();
+  if (skeletons.size >= skeletonsMax && oldest !== undefined) skeletons.delete(oldest);
+  skeletons.set(key, made);
+  return made;
+}
