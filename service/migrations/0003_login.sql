@@ -20,7 +20,7 @@ create unique index on signing_key (purpose, starts_at) where revoked_at is null
 create table session (
   id uuid primary key,
   secret_sha256 bytea not null unique,
-  user_address text not null references svc_user,
+  user_address text not null,
   authenticated_at bigint not null,
   acr text not null,
   created_at bigint not null,
@@ -32,7 +32,7 @@ create index on session (user_address) where ended_at is null;
 -- What the user has approved in a session; only the same again is answered without the wallet.
 create table session_approval (
   session_id uuid not null references session on delete cascade,
-  client_id text not null references oauth_client,
+  client_id text not null,
   scope text not null,
   audience text not null,
   acr text not null,
@@ -40,13 +40,16 @@ create table session_approval (
   primary key (session_id, client_id, scope, audience, acr)
 );
 
--- One attempt to log in: from the authorization request to the redeemed code.
+-- One attempt to log in: from the authorization request to the redeemed code. A row is written four or five times within
+-- seconds, so nothing that changes is indexed and its page keeps room for the next versions. The client is checked before
+-- the row is written: a reference would lock the client's one row for every login of a merchant.
 create table login (
   id text primary key,
-  client_id text not null references oauth_client,
+  client_id text not null,
   -- The authorization request, checked and normalised; what the code will stand for.
   request jsonb not null,
-  status text not null check (status in ('waiting', 'claimed', 'approved', 'finished', 'failed')),
+  -- waiting, claimed, approved, finished, failed
+  status text not null,
   -- Why a failed one failed: declined, not_started, wrong_number, other_browser, restarted.
   failure text,
   browser_sha256 bytea not null,
@@ -58,7 +61,7 @@ create table login (
   is_static boolean not null default false,
 
   -- How it was opened; a login opened one way cannot be finished the other way.
-  channel text check (channel in ('qr', 'app-link')),
+  channel text,
   session_text text,
   connection text,
   claimed_by text,
@@ -71,12 +74,14 @@ create table login (
   approved_at bigint,
 
   session_id uuid,
-  code_sha256 bytea unique,
+  -- Found by the login id, which the code names.
+  code_sha256 bytea,
   code_expires_at bigint,
   family_id uuid,
   finished_at bigint
-);
-create index on login (created_at);
+) with (fillfactor = 40);
+-- Only the purge looks for old rows.
+create index on login using brin (created_at);
 
 -- All tokens that come from one approval. Only the newest refresh token is good; its predecessor may be repeated for a moment.
 -- A refresh writes no indexed column and finds room on the row's page, so no index is touched. The client and the session
@@ -85,7 +90,7 @@ create table token_family (
   id uuid primary key,
   client_id text not null,
   -- Null for client_credentials.
-  user_address text references svc_user,
+  user_address text,
   session_id uuid,
   scope text not null,
   audience text[] not null,

@@ -4,6 +4,7 @@ import type { Form } from "../platform/http-input.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { OAuthProblem } from "../platform/problems.ts";
 import { acrAtLeast } from "./acr.ts";
+import { makeCode } from "./authorization-code.ts";
 import { type Attempt, codeLocation, errorLocation } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import { attemptCookies, sessionSecretHash } from "./browser-cookies.ts";
@@ -169,9 +170,10 @@ async function answerFromSession(
   browser: BrowserCall,
 ): Promise<AuthorizeOutcome> {
   const now = ctx.clock.now();
-  const code = ctx.random.bytes(32).toString("base64url");
+  const loginId = ctx.random.bytes(16).toString("base64url");
+  const code = makeCode(ctx.random, loginId);
   await store.insertAnsweredAttempt(ctx.db, {
-    id: ctx.random.bytes(16).toString("base64url"),
+    id: loginId,
     clientId: client.id,
     request: { ...request, scope: withoutRefresh(request.scope), wantsRefresh: false },
     user: session.user,
@@ -181,10 +183,10 @@ async function answerFromSession(
     browserSha256: ctx.random.bytes(32),
     browserNetwork: browser.network,
     now,
-    codeSha256: createHash("sha256").update(code).digest(),
+    codeSha256: code.sha256,
     codeExpiresAt: now + ctx.config.codeLifetimeSeconds,
   });
-  return { kind: "redirect", location: codeLocation(request, ctx.config.baseUrl, code) };
+  return { kind: "redirect", location: codeLocation(request, ctx.config.baseUrl, code.text) };
 }
 
 async function startAttempt(

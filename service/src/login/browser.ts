@@ -1,9 +1,9 @@
-import { createHash } from "node:crypto";
 import { parseAddress, shortAddress } from "@svc/protocol";
 import type { Client } from "../accounts/index.ts";
 import { equalBytes } from "../platform/mac.ts";
 import { Problem } from "../platform/problems.ts";
 import { isSignedBy, isSignedWithoutClaim } from "./approve.ts";
+import { makeCode } from "./authorization-code.ts";
 import {
   type Attempt,
   type AttemptFailure,
@@ -110,13 +110,13 @@ export async function finishLogin(
   const browserSha256 = attemptSecretHash(ctx.config, browser.cookieHeader, loginId);
   if (browserSha256 === null) throw new Problem("login_not_found");
   const now = ctx.clock.now();
-  const code = ctx.random.bytes(32).toString("base64url");
+  const code = makeCode(ctx.random, loginId);
   const session = newSession(ctx);
   const request = await store.finishAttempt(ctx.db, loginId, {
     now,
     browserSha256,
     channel,
-    codeSha256: createHash("sha256").update(code).digest(),
+    codeSha256: code.sha256,
     codeExpiresAt: now + ctx.config.codeLifetimeSeconds,
     sessionId: session.id,
     sessionSecretSha256: secretHash(session.secret) ?? Buffer.alloc(32),
@@ -127,7 +127,7 @@ export async function finishLogin(
   ctx.recent.forget(loginId);
   if (request === null) return refuseFinish(ctx, loginId, { browser, channel });
   return {
-    location: codeLocation(request, ctx.config.baseUrl, code),
+    location: codeLocation(request, ctx.config.baseUrl, code.text),
     cookies: [sessionCookie(ctx.config, session.secret), endedAttemptCookie(ctx.config, loginId)],
   };
 }

@@ -11,12 +11,13 @@ import {
   type TokenRequest,
   type TokenResponse,
 } from "./token-request.ts";
+import { type AuthorizationCode, codeOf } from "./authorization-code.ts";
 import { issueTokens } from "./token-response.ts";
 import * as store from "./token-store.ts";
 
 /** What a code is redeemed with, after the checks that need no database. */
 interface Presented {
-  readonly codeSha256: Buffer;
+  readonly code: AuthorizationCode;
   readonly redirectUri: string;
   readonly codeChallenge: string | null;
   readonly audience: readonly string[];
@@ -74,7 +75,7 @@ function readPresented({ form }: TokenRequest): Presented {
       "code_verifier must be 43 to 128 unreserved characters",
     );
   return {
-    codeSha256: createHash("sha256").update(code).digest(),
+    code: codeOf(code),
     redirectUri,
     codeChallenge:
       verifier === undefined ? null : createHash("sha256").update(verifier).digest("base64url"),
@@ -146,7 +147,7 @@ async function explain(
   request: TokenRequest,
   presented: Presented,
 ): Promise<never> {
-  const code = await store.findCode(ctx.db, presented.codeSha256);
+  const code = await store.findCode(ctx.db, presented.code);
   if (code === null) throw grantFault("the code is unknown");
   for (const check of checks) {
     const fault = check({ code, request, presented });

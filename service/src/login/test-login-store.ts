@@ -1,3 +1,4 @@
+import type { AuthorizationCode } from "./authorization-code.ts";
 import { type Queryable, sql } from "../platform/db.ts";
 
 export interface TestClientRow {
@@ -41,7 +42,7 @@ export interface TestLoginRow {
   readonly sessionId: string;
   readonly sessionSecretSha256: Buffer;
   readonly request: object;
-  readonly codeSha256: Buffer;
+  readonly code: AuthorizationCode;
   readonly now: number;
   readonly codeExpiresAt: number;
 }
@@ -58,8 +59,8 @@ export async function insertTestLogin(db: Queryable, login: TestLoginRow): Promi
   await db.query(sql`
     insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at, claimed_by, acr,
       approved_at, session_id, code_sha256, code_expires_at, finished_at)
-    values (gen_random_uuid()::text, ${login.clientId}, ${JSON.stringify(login.request)}, 'finished', '', '', ${login.now}, ${login.now + 120},
-      ${login.user}, 'urn:svc:acr:qr', ${login.now}, ${login.sessionId}, ${login.codeSha256}, ${login.codeExpiresAt}, ${login.now})`);
+    values (${login.code.loginId}, ${login.clientId}, ${JSON.stringify(login.request)}, 'finished', '', '', ${login.now}, ${login.now + 120},
+      ${login.user}, 'urn:svc:acr:qr', ${login.now}, ${login.sessionId}, ${login.code.sha256}, ${login.codeExpiresAt}, ${login.now})`);
 }
 
 export interface TestFamilyRow {

@@ -1,3 +1,4 @@
+import { makeCode } from "./authorization-code.ts";
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { openClients } from "../accounts/index.ts";
 import { createAudit } from "../platform/audit.ts";
@@ -150,7 +151,7 @@ export async function addCode(
   client: TestClient,
   request: Record<string, unknown> & { scope?: string } = {},
 ): Promise<TestCode> {
-  const code = randomBytes(32).toString("base64url");
+  const code = makeCode(login.ctx.random, randomBytes(16).toString("base64url"));
   const verifier = randomBytes(32).toString("base64url");
   const sessionSecret = randomBytes(32).toString("base64url");
   const sessionId = randomUUID();
@@ -172,11 +173,11 @@ export async function addCode(
       wantsRefresh: scope.includes("offline"),
       ...request,
     },
-    codeSha256: sha256(code),
+    code,
     now,
     codeExpiresAt: now + login.ctx.config.codeLifetimeSeconds,
   });
-  return { code, verifier, sessionId, sessionSecret };
+  return { code: code.text, verifier, sessionId, sessionSecret };
 }
 
 export function sha256(text: string): Buffer {

@@ -1,4 +1,5 @@
 import { type Queryable, sql } from "../platform/db.ts";
+import type { AuthorizationCode } from "./authorization-code.ts";
 import { columnsOf, type OneTimeValue } from "./used-once-store.ts";
 
 /** What tokens are made from. */
@@ -48,7 +49,7 @@ export interface Spending<T> {
 }
 
 export interface Redemption {
-  readonly codeSha256: Buffer;
+  readonly code: AuthorizationCode;
   readonly clientId: string;
   readonly redirectUri: string;
   /** Computed from the verifier; null when none was sent. */
@@ -90,7 +91,7 @@ export async function redeemCode(db: Queryable, code: Redemption): Promise<Spend
       on conflict do nothing returning kind),
     redeemed as (
       update login set family_id = ${code.familyId}::uuid
-      where code_sha256 = ${code.codeSha256} and client_id = ${code.clientId} and family_id is null
+      where id = ${code.code.loginId} and code_sha256 = ${code.code.sha256} and client_id = ${code.clientId} and family_id is null
         and code_expires_at > ${code.now} and request ->> 'redirectUri' = ${code.redirectUri}
         and request ->> 'codeChallenge' is not distinct from ${code.codeChallenge}::text
         and (request ->> 'dpopJkt' is null or request ->> 'dpopJkt' = ${code.dpopJkt}::text)
@@ -135,7 +136,7 @@ export interface CodeRow {
   readonly familyId: string | null;
 }
 
-export async function findCode(db: Queryable, codeSha256: Buffer): Promise<CodeRow | null> {
+export async function findCode(db: Queryable, code: AuthorizationCode): Promise<CodeRow | null> {
   const [row] = await db.query<{
     client_id: string;
     redirect_uri: string;
@@ -148,7 +149,7 @@ export async function findCode(db: Queryable, codeSha256: Buffer): Promise<CodeR
     select client_id, request ->> 'redirectUri' as redirect_uri, request ->> 'codeChallenge' as code_challenge,
       array(select jsonb_array_elements_text(request -> 'audience')) as audience, request ->> 'dpopJkt' as dpop_jkt,
       code_expires_at, family_id
-    from login where code_sha256 = ${codeSha256}`);
+    from login where id = ${code.loginId} and code_sha256 = ${code.sha256}`);
   if (row === undefined) return null;
   return {
     clientId: row.client_id,
