@@ -78,6 +78,31 @@ test("the transcripts print what they say", { concurrency: true }, async (t) => 
   ]);
 });
 
+test("the program in the wallet's guide runs", async () => {
+  const [, program = ""] = /```ts\n([\s\S]*?)```/.exec(read("docs/guides/wallet.md")) ?? [];
+  // An answer that is shown reaches nobody: the program runs without a broker.
+  const lines = [
+    `const mnemonic = "${"test ".repeat(11)}junk";`,
+    `const link = "svc:sign?data=0x6869&type=qr";`,
+    program,
+    `console.log(outcome.kind, words.length > 0);`,
+  ];
+  const command = `node --conditions=source --input-type=module-typescript --eval "$PROGRAM"`;
+  assert.equal(await run(command, { PROGRAM: lines.join("\n") }), "shown true");
+});
+
+test("every block of code runs, or is of a language that does not", () => {
+  const languages = pages.flatMap((path) =>
+    [...read(path).matchAll(/^```(.+)$/gm)].map(([, language = ""]) => `${path}: ${language}`),
+  );
+  const running = /: console$|^docs\/guides\/(?:login|wallet)\.md: ts$/;
+  const plain = /: (?:sh|json)$/;
+  assert.deepEqual(
+    languages.filter((each) => !running.test(each) && !plain.test(each)),
+    [],
+  );
+});
+
 test("every transcript is on a page whose transcripts run", () => {
   const withTranscripts = pages.filter((path) => stepsOf(read(path)).length > 0);
   assert.deepEqual(withTranscripts, [
