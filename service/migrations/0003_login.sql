@@ -25,19 +25,9 @@ create table session (
   acr text not null,
   created_at bigint not null,
   used_at bigint not null,
-  ended_at bigint
-);
-create index on session (user_address) where ended_at is null;
-
--- What the user has approved in a session; only the same again is answered without the wallet.
-create table session_approval (
-  session_id uuid not null references session on delete cascade,
-  client_id text not null,
-  scope text not null,
-  audience text not null,
-  acr text not null,
-  approved_at bigint not null,
-  primary key (session_id, client_id, scope, audience, acr)
+  ended_at bigint,
+  -- What the user has approved in it: [{client, scope, audience, acr}]; only the same again is answered without the wallet.
+  approvals jsonb not null
 );
 
 -- One attempt to log in: from the authorization request to the redeemed code. A row is written four or five times within

@@ -151,7 +151,6 @@ async function counts(): Promise<Record<string, number>> {
   const tables = [
     "login",
     "session",
-    "session_approval",
     "token_family",
     "svc_user",
     "pushed_request",

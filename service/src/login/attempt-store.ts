@@ -253,26 +253,24 @@ export async function finishAttempt(
 ): Promise<Attempt["request"] | null> {
   const [row] = await db.query<{ request: Attempt["request"] }>(sql`
     with found as (
-      select id, client_id, request, claimed_by, approved_at, acr from login
+      select id, client_id, request, claimed_by, approved_at, acr, jsonb_build_array(jsonb_build_object('client', client_id,
+        'scope', request ->> 'scope', 'audience', request ->> 'audience', 'acr', acr)) as approval
+      from login
       where id = ${id} and status = 'approved' and browser_sha256 = ${finish.browserSha256} and channel = ${finish.channel}
         and expires_at > ${finish.now} for update),
     kept as (
       update session set secret_sha256 = ${finish.sessionSecretSha256}, authenticated_at = found.approved_at, acr = found.acr,
-        used_at = ${finish.now}
+        used_at = ${finish.now}, approvals = case when session.approvals @> found.approval then session.approvals
+          else session.approvals || found.approval end
       from found
       where session.secret_sha256 = ${finish.presentedSecretSha256} and session.user_address = found.claimed_by
         and session.ended_at is null and session.used_at > ${finish.now - finish.sessionIdleSeconds}
         and session.created_at > ${finish.now - finish.sessionAbsoluteSeconds}
       returning session.id),
     made as (
-      insert into session (id, secret_sha256, user_address, authenticated_at, acr, created_at, used_at)
-      select ${finish.sessionId}::uuid, ${finish.sessionSecretSha256}::bytea, claimed_by, approved_at, acr, ${finish.now}::bigint, ${finish.now}::bigint
+      insert into session (id, secret_sha256, user_address, authenticated_at, acr, created_at, used_at, approvals)
+      select ${finish.sessionId}::uuid, ${finish.sessionSecretSha256}::bytea, claimed_by, approved_at, acr, ${finish.now}::bigint, ${finish.now}::bigint, approval
       from found where not exists (select from kept) returning id),
-    remembered as (
-      insert into session_approval (session_id, client_id, scope, audience, acr, approved_at)
-      select coalesce(made.id, kept.id), found.client_id, found.request ->> 'scope', found.request ->> 'audience', found.acr, found.approved_at
-      from found left join made on true left join kept on true
-      on conflict (session_id, client_id, scope, audience, acr) do update set approved_at = excluded.approved_at),
     finished as (
       update login set status = 'finished', finished_at = ${finish.now}, session_id = coalesce(made.id, kept.id),
         code_sha256 = ${finish.codeSha256}, code_expires_at = ${finish.codeExpiresAt}

@@ -33,7 +33,7 @@ export async function insertLogouts(
       select gen_random_uuid(), client.id, ${session.user}::text, ${session.id}::uuid, ${session.now}::bigint, ${session.now}::bigint
       from oauth_client as client
       where backchannel_logout_uri is not null and disabled_at is null and id in (
-        select client_id from session_approval where session_id = ${session.id}
+        select approval ->> 'client' from session, jsonb_array_elements(approvals) as approval where session.id = ${session.id}
         union select client_id from token_family where session_id = ${session.id})
       returning id)
     select pg_notify('logout', '') from due limit 1`);

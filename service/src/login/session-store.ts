@@ -32,11 +32,11 @@ export async function findSession(
     authenticated_at: number;
     is_approved: boolean;
   }>(sql`
-    select session.id, session.user_address, session.acr, session.authenticated_at, approval.session_id is not null as is_approved
-    from session left join session_approval approval on approval.session_id = session.id and approval.client_id = ${lookup.clientId}
-      and approval.scope = ${lookup.scope} and approval.audience = ${lookup.audience} and approval.acr = session.acr
-    where session.secret_sha256 = ${lookup.secretSha256} and session.ended_at is null
-      and session.used_at > ${lookup.now - lookup.idleSeconds} and session.created_at > ${lookup.now - lookup.absoluteSeconds}`);
+    select id, user_address, acr, authenticated_at, approvals @> jsonb_build_array(jsonb_build_object('client', ${lookup.clientId}::text,
+      'scope', ${lookup.scope}::text, 'audience', ${lookup.audience}::text, 'acr', acr)) as is_approved
+    from session
+    where secret_sha256 = ${lookup.secretSha256} and ended_at is null
+      and used_at > ${lookup.now - lookup.idleSeconds} and created_at > ${lookup.now - lookup.absoluteSeconds}`);
   if (row === undefined) return null;
   return {
     id: row.id,

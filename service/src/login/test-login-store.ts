@@ -53,8 +53,8 @@ export async function insertTestLogin(db: Queryable, login: TestLoginRow): Promi
     sql`insert into svc_user (address, created_at) values (${login.user}, 1) on conflict do nothing`,
   );
   await db.query(sql`
-    insert into session (id, secret_sha256, user_address, authenticated_at, acr, created_at, used_at)
-    values (${login.sessionId}, ${login.sessionSecretSha256}, ${login.user}, ${login.now}, 'urn:svc:acr:qr', ${login.now}, ${login.now})
+    insert into session (id, secret_sha256, user_address, authenticated_at, acr, created_at, used_at, approvals)
+    values (${login.sessionId}, ${login.sessionSecretSha256}, ${login.user}, ${login.now}, 'urn:svc:acr:qr', ${login.now}, ${login.now}, '[]')
     on conflict (id) do nothing`);
   await db.query(sql`
     insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at, claimed_by, acr,
