@@ -88,8 +88,23 @@ function withoutPort(hop: string): string {
   return /^\[([^\]]*)\](?::\d+)?$/.exec(hop)?.[1] ?? /^([\d.]+):\d+$/.exec(hop)?.[1] ?? hop;
 }
 
+type Parsed = { readonly ipv4: string } | { readonly groups: readonly number[] } | null;
+
+/** Every request asks for its address several times, and the same clients come again. */
+const parsedMax = 2000;
+const parsedAddresses = new Map<string, Parsed>();
+
+function parseAddress(text: string): Parsed {
+  const known = parsedAddresses.get(text);
+  if (known !== undefined) return known;
+  const parsed = readAddress(text);
+  if (parsedAddresses.size >= parsedMax) parsedAddresses.clear();
+  if (text.length <= 64) parsedAddresses.set(text, parsed);
+  return parsed;
+}
+
 /** Eight groups of an IPv6 address, or the four bytes of an IPv4 one; null for anything else. */
-function parseAddress(text: string): { ipv4: string } | { groups: number[] } | null {
+function readAddress(text: string): Parsed {
   const [address = ""] = text.split("%", 1);
   if (isIPv4(address)) return { ipv4: address };
   if (!isIPv6(address)) return null;
@@ -111,9 +126,15 @@ function canonicalAddress(text: string): string | null {
   return "ipv4" in parsed ? parsed.ipv4 : formatGroups(parsed.groups);
 }
 
+const formattedGroups = new WeakMap<readonly number[], string>();
+
 function formatGroups(groups: readonly number[]): string {
+  const known = formattedGroups.get(groups);
+  if (known !== undefined) return known;
   const text = groups.map((group) => group.toString(16)).join(":");
-  return new URL(`http://[${text}]`).hostname.slice(1, -1);
+  const formatted = new URL(`http://[${text}]`).hostname.slice(1, -1);
+  formattedGroups.set(groups, formatted);
+  return formatted;
 }
 
 /** Bits are multiples of 8 for IPv4 and of 16 for IPv6. Text that is no address is its own network. */
