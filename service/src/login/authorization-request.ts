@@ -33,7 +33,7 @@ export interface AuthorizationRequest {
   readonly dpopJkt?: string;
   /** Identity that an id token hint names: nobody else may answer. */
   readonly expectedUser?: string;
-  /** Identity to suggest to the wallet. */
+  /** Identity that a login hint names: a session of another one does not answer. */
   readonly hintedUser?: string;
 }
 

@@ -60,6 +60,24 @@ export function sqlState(error: unknown): string | null {
   return error instanceof DatabaseError ? (error.code ?? null) : null;
 }
 
+const connectionCodes = new Set(["ECONNREFUSED", "ECONNRESET", "ENOENT", "EPIPE", "ETIMEDOUT"]);
+const connectionMessages =
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error)/;
+
+/**
+ * Whether the database is away for now: it cannot be reached, it is starting or stopping, or the connection broke
+ * (SQLSTATE classes 08 and 57P). The statement may or may not have run.
+ */
+export function isOutage(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const state = sqlState(error);
+  if (state !== null) return state.startsWith("08") || state.startsWith("57P");
+  const { code } = error as NodeJS.ErrnoException;
+  return (
+    (code !== undefined && connectionCodes.has(code)) || connectionMessages.test(error.message)
+  );
+}
+
 /** Opens the connection pool of one process. Every statement ends after 30 s at the latest. */
 export function openDb(connection: PoolConfig & { connections: number }): Db {
   const { connections, ...rest } = connection;

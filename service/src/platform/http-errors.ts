@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Ctx } from "./context.ts";
+import { isOutage } from "./db.ts";
 import { OAuthProblem, Problem } from "./problems.ts";
 
 interface FrameworkError {
@@ -21,7 +22,7 @@ export function problemOf(error: unknown): Problem | OAuthProblem | null {
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
     return new Problem("malformed_request");
   if (statusCode === 503) return new Problem("unavailable");
-  return null;
+  return isOutage(error) ? new Problem("unavailable") : null;
 }
 
 function sayFault(validation: NonNullable<FrameworkError["validation"]>): string {

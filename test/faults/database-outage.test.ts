@@ -1,0 +1,70 @@
+// The database dies under the service and comes back: callers are told to try again, and nothing acknowledged is lost.
+import assert from "node:assert/strict";
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from "../../service/src/platform/embedded-postgres.ts";
+import { approveByQr, finish, openPage, redeem, statusOf } from "../login-flow.ts";
+import { newIdentity } from "../raw-wallet.ts";
+import { openWorld, type World } from "../world.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "svc-outage-"));
+chmodSync(directory, 0o711);
+const place = { directory: join(directory, "postgres"), log: () => undefined };
+
+let server: EmbeddedPostgres;
+let world: World;
+
+before(async () => {
+  server = await startEmbeddedPostgres(place);
+  const { host, port, user, password, database } = server.connection;
+  const url = `postgresql://${user}:${password}@localhost/${database}?host=${encodeURIComponent(host)}&port=${port}`;
+  world = await openWorld({ DATABASE_URL: url });
+});
+after(async () => {
+  await world[Symbol.asyncDispose]();
+  await server.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** kill -9 of the whole server, as a power cut would; the shell that watches over it then ends by itself. */
+async function crashDatabase(): Promise<void> {
+  const [data] = await world.ctx.db.query<{ path: string }>({
+    name: "",
+    text: "select current_setting('data_directory') as path",
+    values: [],
+  });
+  const pid = Number(readFileSync(join(data?.path ?? "", "postmaster.pid"), "utf8").split("\n")[0]);
+  process.kill(pid, "SIGKILL");
+  await server.close();
+}
+
+test("while the database is away every route says 503, and afterwards the login goes on", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  await approveByQr(world.baseUrl, page, newIdentity());
+  await crashDatabase();
+  const ready = await fetch(`${world.baseUrl}/health/ready`);
+  assert.equal(ready.status, 503);
+  const status = await page.jar.fetch(`${world.baseUrl}/oauth2/login/${page.loginId}/status`);
+  assert.equal(status.status, 503);
+  const envelope = (await status.json()) as { error: { reason: string } };
+  assert.equal(envelope.error.reason, "unavailable");
+  const token = await redeem(world.baseUrl, world.client, {
+    code: "x",
+    verifier: page.pkce.verifier,
+  });
+  assert.equal(token.status, 503);
+  assert.equal(((await token.json()) as { error: string }).error, "temporarily_unavailable");
+
+  server = await startEmbeddedPostgres(place);
+  assert.equal((await statusOf(world.baseUrl, page))["kind"], "approved");
+  const code = (await finish(world.baseUrl, page)).searchParams.get("code") ?? "";
+  assert.equal(
+    (await redeem(world.baseUrl, world.client, { code, verifier: page.pkce.verifier })).status,
+    200,
+  );
+});
