@@ -87,7 +87,7 @@ test("of 20 wallets that claim one code at once, one claims it", async () => {
       tryClaim(index % 2 === 0 ? scanned : moved, newIdentity()),
     ),
   );
-  const statuses = answers.map(({ response }) => response.status).toSorted();
+  const statuses = answers.map(({ response }) => response.status).toSorted((a, b) => a - b);
   assert.deepEqual(statuses, [200, ...Array.from({ length: 19 }, () => 409)]);
   const state = await statusOf(other.url, page);
   assert.equal(state["contested"], true);
