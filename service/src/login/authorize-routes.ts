@@ -228,14 +228,7 @@ function statusRoutes(ctx: LoginContext, scope: Http, streams: StatusStreams): v
     "/oauth2/login/:loginId/events",
     { schema: { params: LoginParams, hide: true } },
     async (request, reply) => {
-      const browser = browserOf(ctx, request);
-      const { loginId } = request.params;
-      const { attempt, client } = await getBrowserAttempt(ctx, loginId, browser);
-      streams.open(loginId, reply, {
-        browser,
-        state: stateOf(ctx, attempt, client),
-        expiresAt: attempt.expiresAt,
-      });
+      await streams.open(request.params.loginId, reply, browserOf(ctx, request));
       return reply;
     },
   );

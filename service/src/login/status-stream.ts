@@ -12,11 +12,8 @@ const longPollMs = 25_000;
 
 /** The open status streams of this process. A waiting page costs one socket and its share of one timer. */
 export interface StatusStreams {
-  open(
-    loginId: string,
-    reply: FastifyReply,
-    follow: { browser: BrowserCall; state: LoginState; expiresAt: number },
-  ): void;
+  /** Begins with the state as it is. @throws {Problem} login_not_found for another browser */
+  open(loginId: string, reply: FastifyReply, browser: BrowserCall): Promise<void>;
   /** Answers as soon as the state is another than `after`, at the latest after 25 s. */
   wait(
     loginId: string,
@@ -52,18 +49,21 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
     return stateOf(ctx, attempt, client);
   };
   return {
-    open(loginId, reply, { browser, state, expiresAt }) {
+    async open(loginId, reply, browser) {
+      const gap = watchGap(feed, loginId);
+      const { attempt, client } = await getBrowserAttempt(ctx, loginId, browser).finally(gap.stop);
+      const { expiresAt } = attempt;
       const response = beginStream(reply);
-      tell(response, `retry: 1000\ndata: ${JSON.stringify(state)}\n\n`);
-      const stop = feed.follow(loginId, ({ isApproved }) => {
-        const next = isApproved
-          ? Promise.resolve<LoginState>({ kind: "approved" })
-          : read(loginId, browser);
+      tell(response, `retry: 1000\ndata: ${JSON.stringify(stateOf(ctx, attempt, client))}\n\n`);
+      const tellState = (next: Promise<LoginState>): void => {
         next.then(
-          (told) => tell(response, `data: ${JSON.stringify(told)}\n\n`),
+          (state) => tell(response, `data: ${JSON.stringify(state)}\n\n`),
           () => stream.end(),
         );
-      });
+      };
+      const stop = feed.follow(loginId, ({ isApproved }) =>
+        tellState(isApproved ? approved : read(loginId, browser)),
+      );
       // Forgotten at once: a caller that reads nothing could put off the close for long.
       const end = (): void => {
         stop();
@@ -75,6 +75,7 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
       const stream: Stream = { response, expiresAt, end };
       streams.add(stream);
       response.on("close", end);
+      if (gap.isChanged()) tellState(read(loginId, browser));
     },
     async wait(loginId, { after, browser }) {
       const { promise, resolve } = Promise.withResolvers<undefined>();
@@ -99,6 +100,17 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
       followers.endAll();
     },
   };
+}
+
+const approved = Promise.resolve<LoginState>({ kind: "approved" });
+
+/** Listens while the state is read for the first time, so that a change in between is not missed. */
+function watchGap(feed: LoginFeed, loginId: string): { stop: () => void; isChanged(): boolean } {
+  let changed = false;
+  const stop = feed.follow(loginId, () => {
+    changed = true;
+  });
+  return { stop, isChanged: () => changed };
 }
 
 /** Who follows which login in this process, each with what ends it. */
