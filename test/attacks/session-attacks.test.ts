@@ -13,12 +13,13 @@ import {
   authorizationUrl,
   type LoginClient,
   logIn,
+  openPage,
   makePkce,
   postToken,
   redeem,
   type Tokens,
 } from "../login-flow.ts";
-import { newIdentity } from "../raw-wallet.ts";
+import { newIdentity, sameDeviceReturn, scan } from "../raw-wallet.ts";
 import { apiAudience, openWorld, type World } from "../world.ts";
 
 let world: World;
@@ -189,4 +190,15 @@ test("under https the cookies are bound to the host, unreadable to scripts and n
       assert.ok(attributes.has(attribute), line);
     assert.ok(!/domain/i.test(line));
   }
+});
+
+test("where only the same device will do, the page offers no code that every wallet would be refused on", async () => {
+  const page = await openPage(world.baseUrl, world.client, {
+    changed: { acr_values: "urn:svc:acr:same-device" },
+  });
+  assert.equal(page.qr, "");
+  assert.match(page.html, /data-same-device/);
+  const identity = newIdentity();
+  const returned = await page.jar.fetch(sameDeviceReturn(scan(page.sameDevice), identity));
+  assert.equal(returned.status, 303);
 });

@@ -59,6 +59,7 @@ export function waitingView(base: string, changes: Partial<LoginView> = {}): Log
     contested: false,
     backUrl: `${base}/callback?error=access_denied`,
     isBusiness: false,
+    isSameDeviceOnly: false,
     ...changes,
   };
 }

@@ -85,29 +85,36 @@ function statePanel(view: LoginView, code: Markup | null): Markup {
 }
 
 function renderWaiting(view: LoginView, code: Markup | null): Markup {
-  const { locale } = view;
+  const { locale, isSameDeviceOnly } = view;
+  const hint = say(locale, isSameDeviceOnly ? "sameDeviceOnly" : "sameDeviceHint");
   return markup`<div class="ways">
-      <div class="way scan">
-        <h2 tabindex="-1">${say(locale, "scanTitle")}</h2>
-        ${code}
-        <p class="left" role="timer" data-left hidden>
-          ${say(locale, "timeLeft", { time: markup`<span data-time></span>` })}
-        </p>
-        ${view.isStatic ? staticButtons(view) : showCode(view)}
-      </div>
-      <p class="or"><span>${say(locale, "or")}</span></p>
+      ${isSameDeviceOnly ? null : scanWay(view, code)}
       <div class="way same">
         <a class="button" data-same-device href="${href(view.sameDeviceLink)}"
           >${say(locale, "sameDevice")}</a
         >
-        <p class="hint">${say(locale, "sameDeviceHint")}</p>
+        <p class="hint">${hint}</p>
       </div>
     </div>
     ${backLink(view)}`;
 }
 
+function scanWay(view: LoginView, code: Markup | null): Markup {
+  const { locale } = view;
+  return markup`<div class="way scan">
+      <h2 tabindex="-1">${say(locale, "scanTitle")}</h2>
+      ${code}
+      <p class="left" role="timer" data-left hidden>
+        ${say(locale, "timeLeft", { time: markup`<span data-time></span>` })}
+      </p>
+      ${view.isStatic ? staticButtons(view) : showCode(view)}
+    </div>
+    <p class="or"><span>${say(locale, "or")}</span></p>`;
+}
+
 /** The current code is in the HTML, so it is there before any script and where none runs. */
-function renderCode(view: LoginView): Markup {
+function renderCode(view: LoginView): Markup | null {
+  if (view.isSameDeviceOnly) return null;
   const text = codeText(view);
   return markup`<div
       class="qr${view.isStatic ? "" : " live"}"
@@ -160,7 +167,7 @@ function pageData(view: LoginView): Markup {
     conn: connectionOf(view.base, "qr", loginId),
     nowMs,
     expiresAt,
-    isStatic,
+    isStatic: isStatic || view.isSameDeviceOnly,
     firstStep,
     kind: state.kind,
   };

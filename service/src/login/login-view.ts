@@ -29,5 +29,6 @@ export function viewOf(
     contested: attempt.isContested,
     backUrl: backLocation(ctx, attempt),
     isBusiness: false,
+    isSameDeviceOnly: attempt.request.acrMinimum === "urn:svc:acr:same-device",
   };
 }

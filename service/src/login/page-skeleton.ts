@@ -43,7 +43,7 @@ export function renderFromSkeleton(view: LoginView, slots: PageSlots, render: Re
 }
 
 function skeletonOf(view: LoginView, render: Render): readonly string[] {
-  const { locale, clientName, clientDomain, scopes, base, isStatic, contested, isBusiness } = view;
+  const { locale, clientName, clientDomain, scopes, base, isStatic, contested } = view;
   const key = JSON.stringify([
     locale,
     clientName,
@@ -52,7 +52,8 @@ function skeletonOf(view: LoginView, render: Render): readonly string[] {
     base,
     isStatic,
     contested,
-    isBusiness,
+    view.isBusiness,
+    view.isSameDeviceOnly,
   ]);
   const known = skeletons.get(key);
   if (known !== undefined) return known;

@@ -18,6 +18,8 @@ const en = {
   timeLeft: "Time left: {time}",
   or: "or",
   sameDevice: "Open the wallet on this device",
+  sameDeviceOnly:
+    "This site takes a login only on the device that holds your wallet. Open this page there.",
   sameDeviceHint: "Nothing opens? The wallet is not on this device: scan the code with it.",
   noScript:
     "The code changes every few seconds, which needs JavaScript. Without it, show one code that stays.",
@@ -92,6 +94,8 @@ const de: Record<TextKey, string> = {
   timeLeft: "Verbleibende Zeit: {time}",
   or: "oder",
   sameDevice: "Wallet auf diesem Gerät öffnen",
+  sameDeviceOnly:
+    "Diese Seite nimmt eine Anmeldung nur auf dem Gerät an, auf dem Ihr Wallet ist. Öffnen Sie die Seite dort.",
   sameDeviceHint:
     "Nichts öffnet sich? Das Wallet ist nicht auf diesem Gerät: Scannen Sie den Code damit.",
   noScript:
@@ -167,6 +171,8 @@ const fr: Record<TextKey, string> = {
   timeLeft: "Temps restant : {time}",
   or: "ou",
   sameDevice: "Ouvrir le portefeuille sur cet appareil",
+  sameDeviceOnly:
+    "Ce site n’accepte une connexion que sur l’appareil qui contient votre portefeuille. Ouvrez cette page sur cet appareil.",
   sameDeviceHint:
     "Rien ne s’ouvre ? Le portefeuille n’est pas sur cet appareil : scannez le code avec lui.",
   noScript:
@@ -242,6 +248,8 @@ const it: Record<TextKey, string> = {
   timeLeft: "Tempo rimasto: {time}",
   or: "oppure",
   sameDevice: "Apri il wallet su questo dispositivo",
+  sameDeviceOnly:
+    "Questo sito accetta l’accesso solo sul dispositivo che contiene il tuo wallet. Apri questa pagina su quel dispositivo.",
   sameDeviceHint:
     "Non si apre nulla? Il wallet non è su questo dispositivo: usalo per scansionare il codice.",
   noScript:
@@ -316,6 +324,8 @@ const es: Record<TextKey, string> = {
   timeLeft: "Tiempo restante: {time}",
   or: "o",
   sameDevice: "Abrir el monedero en este dispositivo",
+  sameDeviceOnly:
+    "Este sitio solo acepta el inicio de sesión en el dispositivo que tiene su monedero. Abra esta página allí.",
   sameDeviceHint:
     "¿No se abre nada? El monedero no está en este dispositivo: escanee el código con él.",
   noScript:

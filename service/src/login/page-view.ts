@@ -45,4 +45,6 @@ export interface LoginView {
   /** The client's redirect URI with `error=access_denied`. */
   readonly backUrl: string;
   readonly isBusiness: boolean;
+  /** The client takes no login by QR code (`acr`): the page shows no code that every wallet would be refused on. */
+  readonly isSameDeviceOnly: boolean;
 }

@@ -45,6 +45,7 @@ const waiting: LoginView = {
   backUrl:
     "https://books.example.com/callback?error=access_denied&state=1&iss=https%3A%2F%2Flogin.example.com",
   isBusiness: false,
+  isSameDeviceOnly: false,
 };
 const fixed: LoginView = {
   ...waiting,
