@@ -1,4 +1,4 @@
-// oidc-provider as its own process, set up as a careful user would run it in production, at its cheapest. What it is
+// oidc-provider as its own process, set up as a careful user would run it in production. What it is
 // set up with comes in one message from the process that starts it; further messages ask for the count of calls.
 import { createServer } from "node:http";
 import { type OidcContext, Provider } from "oidc-provider";
