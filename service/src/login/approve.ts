@@ -23,6 +23,7 @@ import {
   readAttempt,
   refuseUnfit,
 } from "./claim.ts";
+import { endAttempt } from "./end-attempt.ts";
 import type { LoginContext } from "./login-context.ts";
 
 /** What a wallet sends to finish its part (decisions section 2, the QR page, rule 3). */
@@ -58,8 +59,7 @@ export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<v
   if (!isSignedBy(user, answer.signature, { attempt, client, code }))
     throw new Problem("signature_wrong");
   if (isNumberNeeded && !equalBytes(Buffer.from(code), Buffer.from(attempt.digits ?? ""))) {
-    await store.failAttempt(ctx.db, attempt.id, "wrong_number");
-    ctx.recent.forget(attempt.id);
+    await endAttempt(ctx, attempt.id, "wrong_number");
     throw new Problem("wrong_number");
   }
   const approval = { user, claimSha256: attempt.claimSha256 ?? "", now: ctx.clock.now() };
@@ -223,8 +223,7 @@ export async function declineLogin(ctx: LoginContext, refusal: Refusal): Promise
       message: "the session is not the one that was claimed",
     });
   proveRefusal(attempt, refusal);
-  await store.failAttempt(ctx.db, attempt.id, refusal.notStarted ? "not_started" : "declined");
-  ctx.recent.forget(attempt.id);
+  await endAttempt(ctx, attempt.id, refusal.notStarted ? "not_started" : "declined");
 }
 
 function proveRefusal(attempt: Attempt, refusal: Refusal): void {

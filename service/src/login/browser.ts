@@ -23,6 +23,7 @@ import {
   sessionSecretHash,
 } from "./browser-cookies.ts";
 import { getClient, needsNumber, readAttempt, refuseUnfit } from "./claim.ts";
+import { endAttempt } from "./end-attempt.ts";
 import type { LoginContext } from "./login-context.ts";
 
 /** What the page of an attempt may know; the same words go over the status channel. */
@@ -126,6 +127,7 @@ export async function finishLogin(
   });
   ctx.recent.forget(loginId);
   if (request === null) return refuseFinish(ctx, loginId, { browser, channel });
+  ctx.metrics.logins.inc({ outcome: "finished" });
   return {
     location: codeLocation(request, ctx.config.baseUrl, code.text),
     cookies: [sessionCookie(ctx.config, session.secret), endedAttemptCookie(ctx.config, loginId)],
@@ -206,8 +208,7 @@ export async function returnOnSameDevice(
   if (!isValid) throw new Problem("signature_wrong");
   const held = attemptSecretHash(ctx.config, browser.cookieHeader, loginId);
   if (held === null || !equalBytes(held, attempt.browserSha256)) {
-    await store.failAttempt(ctx.db, loginId, "other_browser");
-    ctx.recent.forget(loginId);
+    await endAttempt(ctx, loginId, "other_browser");
     throw new Problem("login_not_found", {
       message: "this login began in another browser and has ended; start again there",
     });
@@ -241,7 +242,6 @@ export async function refuseOnSameDevice(
 ): Promise<string> {
   const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
   if (attempt.channel === "qr") throw new Problem("wrong_channel");
-  await store.failAttempt(ctx.db, loginId, "declined");
-  ctx.recent.forget(loginId);
+  await endAttempt(ctx, loginId, "declined");
   return backLocation(ctx, attempt);
 }

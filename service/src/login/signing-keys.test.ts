@@ -3,7 +3,8 @@ import { after, test } from "node:test";
 import { createLocalJWKSet, jwtVerify } from "jose";
 import { signJwt } from "./jwt.ts";
 import { planKeys } from "./signing-key.ts";
-import { ensureKeys, revokeKey } from "./signing-keys.ts";
+import { revokeSigningKey } from "./manage-signing-keys.ts";
+import { ensureKeys } from "./signing-keys.ts";
 import { addClient, addCode, get, openTestLogin, redeem, type TestLogin } from "./test-login.ts";
 import { listTestKeys } from "./test-login-store.ts";
 
@@ -141,8 +142,8 @@ test("a revoked key is gone everywhere at once and its tokens count no more", as
   assert.equal((await get(second, "/userinfo", { authorization })).status, 200);
   const { kid } = own.ctx.signingKeys.current("login-rs256");
   const published = await publishedOf(own, "jwks");
-  assert.equal(await revokeKey(own.ctx, kid), true);
-  assert.equal(await revokeKey(own.ctx, kid), false);
+  await revokeSigningKey(own.ctx, kid, "test");
+  await assert.rejects(revokeSigningKey(own.ctx, kid, "test"), /no such live signing key/);
   await own.ctx.signingKeys.refresh();
   await second.ctx.signingKeys.refresh();
   for (const process of [own, second]) {
@@ -166,7 +167,7 @@ test("other processes learn of a revoked key by notification", async () => {
   await second.ctx.notifications.subscribe("signing-key", (payload) => {
     if (payload === kid) resolve();
   });
-  await revokeKey(own.ctx, kid);
+  await revokeSigningKey(own.ctx, kid, "test");
   await told;
   // The keys' own handler was called before ours, so its read was sent before this one.
   await listTestKeys(second.ctx.db);

@@ -115,19 +115,6 @@ export async function ensureKeys(ctx: KeyContext): Promise<void> {
   await store.purgeKeys(ctx.db, now - retentionSeconds(ctx) - hintRetentionSeconds);
 }
 
-/**
- * Revokes a key at once: it is no longer published, and what it signed no longer counts here. Its published successor
- * takes over.
- *
- * @returns false when there is no such live key
- */
-export async function revokeKey(ctx: KeyContext, kid: string): Promise<boolean> {
-  const isRevoked = await store.revokeKey(ctx.db, kid, ctx.clock.now());
-  if (isRevoked) ctx.log.warn({ kid }, "a signing key was revoked");
-  await ensureKeys(ctx);
-  return isRevoked;
-}
-
 /** Sealed columns of this file, for the change of master keys. */
 export const signingKeyColumns = [
   { table: "signing_key", idColumn: "kid", column: "private_sealed" },

@@ -97,12 +97,14 @@ export function limitHeaders(taken: Taken, limit: Limit): Record<string, string>
  * @throws {Problem} rate_limited, with the headers of {@link limitHeaders}
  */
 export async function takeOrRefuse(
-  ctx: Pick<Ctx, "limits">,
+  ctx: Pick<Ctx, "limits" | "metrics">,
   name: string,
   limit: Limit,
 ): Promise<void> {
   const taken = await ctx.limits.take(name, limit);
   if (taken.ok) return;
+  // The kind alone: what follows the last colon is whom it hit.
+  ctx.metrics.refusals.inc({ limit: name.split(":", 2).join("-") });
   const { retryAfterSeconds } = taken;
   throw new Problem("rate_limited", { retryAfterSeconds, headers: limitHeaders(taken, limit) });
 }
