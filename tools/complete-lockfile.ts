@@ -33,7 +33,7 @@ const processors = [
 
 /** What the package's own manifest would say, as its name tells: `@oxlint/binding-linux-arm64-musl`. */
 function platformOf(name: string): Pick<Entry, "os" | "cpu" | "libc"> | null {
-  const words = name.split(/[-/]/);
+  const words = name.replace(/amd64$/, "x64").split(/[-/]/);
   const system = systems.find((each) => words.includes(each));
   const processor = processors.find((each) => words.includes(each));
   if (system === undefined || processor === undefined) return null;
