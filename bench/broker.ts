@@ -50,6 +50,7 @@ export async function startBroker({
     DATABASE_CONNECTIONS: String(connections),
     MASTER_KEY: "11".repeat(32),
     LOG_LEVEL: "warn",
+    CHAIN: "off",
     LIMIT_LOGINS_PER_ADDRESS_MINUTE: "1000000",
     LIMIT_LOGINS_PER_CLIENT_MINUTE: "1000000",
   };

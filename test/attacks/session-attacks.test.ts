@@ -174,6 +174,8 @@ test("under https the cookies are bound to the host, unreadable to scripts and n
     BASE_URL: "https://id.example.com",
     DATABASE_URL: "postgres://nowhere/none",
     MASTER_KEY: "11".repeat(32),
+    CHAIN_RPC_URL: "http://nowhere",
+    SIGNER_KEY: "22".repeat(32),
   });
   const made = { loginId: "a".repeat(22), secret: "s", createdAt: 1, lifetimeSeconds: 120 };
   const held = Array.from({ length: 9 }, (_, at) => `__Host-svc_login_${at}=${at}.x`).join("; ");

@@ -284,6 +284,8 @@ await test("the clock moves forward for everyone, in dev alone and never with a 
     PROFILE: "production",
     BASE_URL: "https://id.example.com",
     MASTER_KEY: "11".repeat(32),
+    SIGNER_KEY: "22".repeat(32),
+    ALLOW_EMBEDDED_CHAIN: "true",
   });
   assert.equal(production.status, 1);
   assert.match(production.err, /profile dev only/);

@@ -11,6 +11,8 @@ const production = {
   BASE_URL: "https://id.example.com",
   MASTER_KEY: "ab".repeat(32),
   DATABASE_URL: "postgresql://db.example.com/svc",
+  CHAIN_RPC_URL: "https://rpc.example.com/",
+  SIGNER_KEY: "cd".repeat(32),
 };
 
 test("nothing has to be set in the profile dev", () => {
@@ -64,6 +66,14 @@ const wrong: [env: string, value: string, says: RegExp][] = [
   ["LOG_LEVEL", "verbose", /one of/],
   ["ALLOW_EMBEDDED_DATABASE", "yes", /one of true, false/],
   ["REFRESH_GRACE_SECONDS", "61", /from 0 to 60/],
+  ["CHAIN", "maybe", /one of on, off/],
+  ["CHAIN_RPC_URL", "ws://localhost", /http/],
+  ["SIGNER_KEY", "0x12", /64 lower-case hex/],
+  ["SIGNER_ADDRESS", "0x12", /address/],
+  ["CONFIRMATIONS", "0", /from 1 to 1000/],
+  ["CHAIN_SPEND_CAP", "-1", /native coin/],
+  ["CHAIN_SPEND_CAP", "1e3", /native coin/],
+  ["CONTRACT_SALT", "0x12", /64 hex/],
 ];
 
 const refuses = (env: string, value: string, says: RegExp): void =>
@@ -80,7 +90,7 @@ for (const [env, value, says] of wrong) {
 }
 
 test("a refusal never repeats the value", () => {
-  for (const env of ["MASTER_KEY", "BASE_URL", "OPERATORS"])
+  for (const env of ["MASTER_KEY", "BASE_URL", "OPERATORS", "SIGNER_KEY", "CHAIN_RPC_URL"])
     refuses(env, "canary", /^(?!.*canary)/);
 });
 
@@ -89,6 +99,14 @@ const unsafe: [what: string, change: NodeJS.ProcessEnv, says: RegExp][] = [
   ["on the embedded database", { DATABASE_URL: "" }, /^DATABASE_URL must be set/],
   ["without https", { BASE_URL: "http://id.example.com" }, /^BASE_URL must be https/],
   ["on its default address", { BASE_URL: "" }, /^BASE_URL must be https/],
+  ["without a chain", { CHAIN: "off" }, /^CHAIN must be on/],
+  ["on the embedded chain", { CHAIN_RPC_URL: "" }, /^CHAIN_RPC_URL must be set/],
+  ["with a signer of its own making", { SIGNER_KEY: "" }, /^SIGNER_KEY or SIGNER_URL must be set/],
+  [
+    "with a key that everybody knows",
+    { SIGNER_KEY: "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80" },
+    /^SIGNER_KEY must not be/,
+  ],
 ];
 
 for (const [what, change, says] of unsafe) {
@@ -103,6 +121,25 @@ for (const [what, change, says] of unsafe) {
 test("production takes the embedded database when that is allowed by name", () => {
   const change = { DATABASE_URL: "", ALLOW_EMBEDDED_DATABASE: "true" };
   assert.equal(parse({ ...production, ...change }).databaseUrl, null);
+});
+
+test("production takes the embedded chain when that is allowed by name", () => {
+  const change = { CHAIN_RPC_URL: "", ALLOW_EMBEDDED_CHAIN: "true" };
+  assert.equal(parse({ ...production, ...change }).chainRpcUrl, null);
+});
+
+test("there is one signer: a key, or an address behind another server", () => {
+  const remote = { SIGNER_URL: "http://signer:9000", SIGNER_ADDRESS: `0x${"a".repeat(40)}` };
+  assert.equal(parse(remote).signerAddress, remote.SIGNER_ADDRESS);
+  assert.throws(() => parse({ ...remote, SIGNER_ADDRESS: "" }), /set together/);
+  assert.throws(() => parse({ ...remote, SIGNER_URL: "" }), /set together/);
+  assert.throws(() => parse({ ...remote, SIGNER_KEY: "ab".repeat(32) }), /must be unset/);
+});
+
+test("one block is final on the embedded chain, twelve are elsewhere", () => {
+  assert.equal(parse().confirmations, 1);
+  assert.equal(parse(production).confirmations, 12);
+  assert.equal(parse({ ...production, CONFIRMATIONS: "3" }).confirmations, 3);
 });
 
 test("in production limits count for loopback too", () => {

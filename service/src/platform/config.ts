@@ -1,93 +1,22 @@
 import { join } from "node:path";
-import { type Address, parseAddress } from "@svc/protocol";
-import { isNetwork } from "./client-address.ts";
-
-/** One documented setting: where it comes from, what it means, how its text becomes a value. */
-interface Setting<T> {
-  readonly env: string;
-  readonly unit: string;
-  readonly description: string;
-  /** Shown in the docs; `null` means that the setting is absent unless given. */
-  readonly fallback: string | null;
-  readonly secret?: true;
-  parse(text: string): T;
-}
-
-const text = (value: string): string => value;
-const list = (value: string): readonly string[] =>
-  Object.freeze(
-    value
-      .split(",")
-      .map((part) => part.trim())
-      .filter((part) => part !== ""),
-  );
-
-function whole(least: number, most: number): (value: string) => number {
-  return (value) => {
-    const number = Number(value);
-    if (!/^\d{1,9}$/.test(value) || number < least || number > most) {
-      throw new Error(`must be a whole number from ${least} to ${most}`);
-    }
-    return number;
-  };
-}
-
-function oneOf<const T extends string>(...choices: T[]): (value: string) => T {
-  return (value) => {
-    const found = choices.find((choice) => choice === value);
-    if (found === undefined) throw new Error(`must be one of ${choices.join(", ")}`);
-    return found;
-  };
-}
-
-function flag(value: string): boolean {
-  return oneOf("true", "false")(value) === "true";
-}
-
-function httpUrl(value: string): string {
-  const url = URL.parse(value);
-  const isBare =
-    url !== null &&
-    /^https?:$/.test(url.protocol) &&
-    url.pathname === "/" &&
-    url.search === "" &&
-    url.hash === "" &&
-    url.username === "" &&
-    url.password === "";
-  if (!isBare) throw new Error("must be an http(s) origin such as https://id.example.com");
-  return url.origin;
-}
-
-function networks(value: string): readonly string[] {
-  const given = list(value);
-  if (!given.every(isNetwork)) {
-    throw new Error("must be addresses or CIDR blocks such as 10.0.0.0/8, separated by commas");
-  }
-  return given;
-}
-
-function addresses(value: string): readonly Address[] {
-  const parsed = list(value).map(parseAddress);
-  const known = parsed.filter((address) => address !== null);
-  if (known.length < parsed.length) {
-    throw new Error("must be identities such as 0x and 40 hex digits, separated by commas");
-  }
-  return Object.freeze(known);
-}
-
-function masterKeys(value: string): readonly string[] {
-  const keys = list(value);
-  if (keys.length === 0 || keys.length > 4 || !keys.every((key) => /^[0-9a-f]{64}$/.test(key))) {
-    throw new Error(
-      "must be one to four keys of 64 lower-case hex digits, separated by commas, newest first",
-    );
-  }
-  return keys;
-}
-
-function setting<T>(given: Setting<T>): Setting<T> {
-  return given;
-}
+import {
+  chainSettings,
+  faultInProduction,
+  faultOfSigner,
+  type OptionalChainSetting,
+} from "./chain-settings.ts";
+import {
+  addresses,
+  flag,
+  httpUrl,
+  masterKeys,
+  networks,
+  oneOf,
+  type Setting,
+  setting,
+  text,
+  whole,
+} from "./setting.ts";
 
 /** Every setting of the service. The reference page is generated from this table. */
 export const settings = {
@@ -145,14 +74,7 @@ export const settings = {
     parse: whole(2, 200),
     description: "Size of the connection pool of one process.",
   }),
-  chainRpcUrl: setting({
-    env: "CHAIN_RPC_URL",
-    unit: "URL",
-    fallback: null,
-    parse: text,
-    description: "JSON-RPC of a chain to settle on. Unset: the embedded chain.",
-    secret: true,
-  }),
+  ...chainSettings,
   masterKeys: setting({
     env: "MASTER_KEY",
     unit: "hex",
@@ -323,8 +245,14 @@ export const settings = {
 } as const;
 
 type Parsed = { [K in keyof typeof settings]: ReturnType<(typeof settings)[K]["parse"]> };
-type Derived = "baseUrl" | "dataDirectory" | "metricsPort" | "walletOrigin" | "limitLoopback";
-type Optional = "chainRpcUrl" | "databaseUrl" | "masterKeys";
+type Derived =
+  | "baseUrl"
+  | "confirmations"
+  | "dataDirectory"
+  | "metricsPort"
+  | "walletOrigin"
+  | "limitLoopback";
+type Optional = OptionalChainSetting | "databaseUrl" | "masterKeys";
 
 /** The configuration of one process: parsed once, frozen, every member documented in {@link settings}. */
 export type Config = Readonly<Omit<Parsed, Optional> & { [K in Optional]: Parsed[K] | null }>;
@@ -353,6 +281,7 @@ function derived(
   );
   return {
     baseUrl,
+    confirmations: given.confirmations ?? (given.chainRpcUrl === null ? 1 : 12),
     dataDirectory:
       given.dataDirectory ??
       (process.getuid?.() === 0 ? "/var/lib/svc" : join(process.cwd(), ".data")),
@@ -363,6 +292,8 @@ function derived(
 }
 
 function refuseUnsafe(config: Config): void {
+  const signerFault = faultOfSigner(config);
+  if (signerFault !== null) throw new ConfigError(signerFault);
   const url = new URL(config.baseUrl);
   const isLoopback = url.hostname === "localhost" || url.hostname === "127.0.0.1";
   if (config.profile === "dev") {
@@ -381,6 +312,8 @@ function refuseUnsafe(config: Config): void {
       "DATABASE_URL must be set in the profile production (or ALLOW_EMBEDDED_DATABASE=true)",
     );
   }
+  const chainFault = faultInProduction(config);
+  if (chainFault !== null) throw new ConfigError(chainFault);
 }
 
 /**

@@ -1,0 +1,162 @@
+import { type Address, isHexOf, parseAddress } from "@svc/protocol";
+import { flag, oneOf, setting, whole } from "./setting.ts";
+
+function privateKey(value: string): string {
+  const hex = value.replace(/^0x/, "");
+  if (!/^[0-9a-f]{64}$/.test(hex)) throw new Error("must be 64 lower-case hex digits");
+  return hex;
+}
+
+function address(value: string): Address {
+  const parsed = parseAddress(value);
+  if (parsed === null) throw new Error("must be an address such as 0x and 40 hex digits");
+  return parsed;
+}
+
+function callUrl(value: string): string {
+  if (!/^https?:$/.test(URL.parse(value)?.protocol ?? ""))
+    throw new Error("must be an http(s) address");
+  return value;
+}
+
+function salt(value: string): `0x${string}` {
+  if (!isHexOf(value, 32)) throw new Error("must be 0x and 64 hex digits");
+  return value;
+}
+
+/** Native coin with up to nine decimals. */
+function coins(value: string): number {
+  if (!/^\d{1,6}(\.\d{1,9})?$/.test(value))
+    throw new Error("must be an amount of native coin such as 0.5");
+  return Number(value);
+}
+
+/** The settings of the chain that orders are settled on; part of `settings` in `config.ts`. */
+export const chainSettings = {
+  chain: setting({
+    env: "CHAIN",
+    unit: "on | off",
+    fallback: "on",
+    parse: oneOf("on", "off"),
+    description:
+      "`off` starts the service without a chain: logins work, everything that settles fails. For tests of other parts; refused in `production`.",
+  }),
+  chainRpcUrl: setting({
+    env: "CHAIN_RPC_URL",
+    unit: "URL",
+    fallback: null,
+    parse: callUrl,
+    description: "JSON-RPC of a chain to settle on. Unset: the embedded chain.",
+    secret: true,
+  }),
+  embeddedChainAllowed: setting({
+    env: "ALLOW_EMBEDDED_CHAIN",
+    unit: "true | false",
+    fallback: "false",
+    parse: flag,
+    description: "Lets `production` run on the embedded chain.",
+  }),
+  signerKey: setting({
+    env: "SIGNER_KEY",
+    unit: "hex",
+    fallback: null,
+    parse: privateKey,
+    description:
+      "Private key (secp256k1) of the operator's account, which sends every transaction. Unset in `dev`, without `SIGNER_URL`: made at the first start and kept sealed in the database.",
+    secret: true,
+  }),
+  signerUrl: setting({
+    env: "SIGNER_URL",
+    unit: "URL",
+    fallback: null,
+    parse: callUrl,
+    description:
+      "A remote signer instead of `SIGNER_KEY`: JSON-RPC with `eth_signTransaction`, such as Web3Signer.",
+    secret: true,
+  }),
+  signerAddress: setting({
+    env: "SIGNER_ADDRESS",
+    unit: "address",
+    fallback: null,
+    parse: address,
+    description: "The account that the remote signer signs for.",
+  }),
+  confirmations: setting({
+    env: "CONFIRMATIONS",
+    unit: "blocks",
+    fallback: null,
+    parse: whole(1, 1000),
+    description:
+      "Blocks until a transaction is final, its own included. Default: 1 on the embedded chain, 12 elsewhere.",
+  }),
+  settlementWindowSeconds: setting({
+    env: "SETTLEMENT_WINDOW_SECONDS",
+    unit: "seconds",
+    fallback: "2",
+    parse: whole(0, 600),
+    description: "How long a settlement batch waits for more orders.",
+  }),
+  chainSpendCap: setting({
+    env: "CHAIN_SPEND_CAP",
+    unit: "native coin per day (UTC)",
+    fallback: "1",
+    parse: coins,
+    description:
+      "What transactions may cost at most in a day. Above it nothing is signed until the next day, and an alarm is raised.",
+  }),
+  contractSalt: setting({
+    env: "CONTRACT_SALT",
+    unit: "hex",
+    fallback: `0x${"0".repeat(64)}`,
+    parse: salt,
+    description:
+      "Salt of the addresses that the contracts get at the first start; later starts keep the addresses.",
+  }),
+} as const;
+
+/** Chain settings that are null unless given. */
+export type OptionalChainSetting = "chainRpcUrl" | "signerKey" | "signerUrl" | "signerAddress";
+
+/** The first ten accounts that development chains fund: their keys are printed in every tutorial. */
+const publicKnowledge = new Set([
+  "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+  "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
+  "5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
+  "7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
+  "47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a",
+  "8b3a350cf5c34c9194ca85829a2df0ec3153be0318b5e2d3348e872092edffba",
+  "92db14e403b83dfe3df233f83dfa3a0d7096f21ca9b0d6d6b8d88b2b4ec1564e",
+  "4bbbf85ce3377467afe5d46f804f221813b2bb87f24d81f60f1fcdbf7cbf4356",
+  "dbda1821b80551c9d65939329250298aa3472ba22feea921c0cf5d620ea67b97",
+  "2a871d0798f97d79848a013d4936a73bf4cc922c825d33c1cf7073dff6d409c6",
+]);
+
+interface ChainChoice {
+  readonly chain: "on" | "off";
+  readonly chainRpcUrl: string | null;
+  readonly embeddedChainAllowed: boolean;
+  readonly signerKey: string | null;
+  readonly signerUrl: string | null;
+  readonly signerAddress: Address | null;
+}
+
+/** What is wrong with the choice of signer, in every profile; null when nothing is. */
+export function faultOfSigner(config: ChainChoice): string | null {
+  if ((config.signerUrl === null) !== (config.signerAddress === null))
+    return "SIGNER_URL and SIGNER_ADDRESS must be set together";
+  if (config.signerUrl !== null && config.signerKey !== null)
+    return "SIGNER_KEY must be unset where SIGNER_URL is set";
+  return null;
+}
+
+/** What the profile `production` refuses; null when nothing. */
+export function faultInProduction(config: ChainChoice): string | null {
+  if (config.chain === "off") return "CHAIN must be on in the profile production";
+  if (config.chainRpcUrl === null && !config.embeddedChainAllowed)
+    return "CHAIN_RPC_URL must be set in the profile production (or ALLOW_EMBEDDED_CHAIN=true)";
+  if (config.signerKey === null && config.signerUrl === null)
+    return "SIGNER_KEY or SIGNER_URL must be set in the profile production";
+  if (config.signerKey !== null && publicKnowledge.has(config.signerKey))
+    return "SIGNER_KEY must not be a key that everybody knows in the profile production";
+  return null;
+}

@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Job, startJobs } from "./jobs.ts";
+import { createLog } from "./log.ts";
+import type { NotificationHandler, Notifications } from "./notifications.ts";
+
+/** Notifications of one process, told by the test. */
+function openBell(): Notifications & { ring(): void; listeners(): number } {
+  const handlers = new Set<NotificationHandler>();
+  const close = async (): Promise<void> => handlers.clear();
+  return {
+    ring: () => handlers.forEach((handler) => void handler("")),
+    listeners: () => handlers.size,
+    async subscribe(_channel, handler) {
+      handlers.add(handler);
+      return () => handlers.delete(handler);
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+const log = createLog({ level: "silent" });
+const hour = 3600;
+
+test("a job that is woken runs at once, and once more when it is woken while it runs", async () => {
+  const notifications = openBell();
+  const gates = [1, 2, 3].map(() => Promise.withResolvers<void>());
+  const started = [1, 2, 3].map(() => Promise.withResolvers<void>());
+  let runs = 0;
+  const job: Job = {
+    name: "test",
+    everySeconds: hour,
+    wakeOn: "bell",
+    async run() {
+      const run = runs;
+      runs += 1;
+      started[run]?.resolve();
+      await gates[run]?.promise;
+    },
+  };
+  const jobs = startJobs({ log, notifications }, [job]);
+  notifications.ring();
+  await started[0]?.promise;
+  notifications.ring();
+  notifications.ring();
+  assert.equal(runs, 1, "one run at a time");
+  gates[0]?.resolve();
+  await started[1]?.promise;
+  gates[1]?.resolve();
+  await jobs[Symbol.asyncDispose]();
+  assert.equal(runs, 2);
+  notifications.ring();
+  assert.equal(runs, 2, "a closed job is not woken");
+  assert.equal(notifications.listeners(), 0);
+});
+
+test("a job that fails takes its pause, and is woken again", async () => {
+  const notifications = openBell();
+  const again = Promise.withResolvers<void>();
+  let runs = 0;
+  const job: Job = {
+    name: "test",
+    everySeconds: hour,
+    wakeOn: "bell",
+    async run() {
+      runs += 1;
+      if (runs === 1) {
+        notifications.ring();
+        throw new Error("once");
+      }
+      again.resolve();
+    },
+  };
+  await using jobs = startJobs({ log, notifications }, [job]);
+  notifications.ring();
+  await new Promise(setImmediate);
+  assert.equal(runs, 1);
+  notifications.ring();
+  await again.promise;
+  assert.ok(jobs);
+});
