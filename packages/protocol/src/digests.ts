@@ -4,10 +4,11 @@
 import { keccak_256 } from "@noble/hashes/sha3";
 
 import type { Address } from "./address.ts";
-import { bytesOfHex, bytesOfText, canonicalJson, hexOfBytes } from "./encoding.ts";
+import { bytesOfText, canonicalJson, hexOfBytes } from "./encoding.ts";
 import type { Hex32 } from "./encoding.ts";
 import { svcDomain, svcTypes } from "./svc-types.ts";
 import { domainSeparator, typeHash } from "./typed-data.ts";
+import { bytesOfSize, writeInteger, writeWord } from "./words.ts";
 
 /** `object` of a signature that names no request object (decisions, section 3). */
 export const zeroHash: Hex32 = `0x${"00".repeat(32)}`;
@@ -110,7 +111,7 @@ export function accessDigest(message: AccessMessage): Uint8Array {
 /** The digest of a `Transfer`, 32 fresh bytes. @throws {TypeError} when an address, hash or time is not one */
 export function transferDigest(message: TransferMessage): Uint8Array {
   begin(typeHashes.Transfer);
-  putBytes(bytesOfHex(message.from), 20);
+  putBytes(message.from, 20);
   putHash(message.data);
   putSeconds(message.expiresAt);
   putText(message.audience);
@@ -184,26 +185,17 @@ function putText(text: string): void {
 }
 
 function putHash(hash: Hex32): void {
-  putBytes(bytesOfHex(hash), 32);
+  putBytes(hash, 32);
 }
 
 /** Bytes of the exact size, at the end of their word. */
-function putBytes(bytes: Uint8Array | null, size: number): void {
-  if (bytes?.length !== size) throw new TypeError(`a member is not ${size} bytes in hex`);
-  struct.fill(0, length, length + 32 - size);
-  struct.set(bytes, length + 32 - size);
+function putBytes(hex: string, size: number): void {
+  writeWord(struct, length, bytesOfSize(hex, size));
   length += 32;
 }
 
 function putSeconds(seconds: number): void {
-  if (!Number.isSafeInteger(seconds) || seconds < 0) {
-    throw new TypeError("a time is whole Unix seconds");
-  }
-  struct.fill(0, length, length + 32);
-  for (let at = length + 31, rest = seconds; rest > 0; at -= 1) {
-    struct[at] = rest % 256;
-    rest = Math.floor(rest / 256);
-  }
+  writeInteger(struct, length, seconds);
   length += 32;
 }
 
@@ -213,7 +205,5 @@ function finish(): Uint8Array {
 }
 
 function bytes32(hash: Hex32): Uint8Array {
-  const bytes = bytesOfHex(hash);
-  if (bytes?.length !== 32) throw new TypeError("a hash is 32 bytes in hex");
-  return bytes;
+  return bytesOfSize(hash, 32);
 }

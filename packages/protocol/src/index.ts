@@ -59,6 +59,8 @@ export type { Hex, Hex32 } from "./encoding.ts";
 export { textFingerprint } from "./fingerprint.ts";
 export { JwsFault, verifyEs256Jws } from "./jws.ts";
 export type { EcPublicJwk, Jws } from "./jws.ts";
+export { LEAF_TYPEHASH, commitmentOf, leafOf } from "./leaves.ts";
+export type { LeafOpening } from "./leaves.ts";
 export { buildLink, linkLengthMax, parseLink, returnTypeOf, universalLinkOf } from "./link.ts";
 export type { Link } from "./link.ts";
 export type { AccessLink } from "./links/access.ts";
@@ -78,6 +80,10 @@ export {
   parseLoginSession,
 } from "./login-session.ts";
 export type { LoginSession } from "./login-session.ts";
+export { buildTree, rootOfProof, verifyMerkleProof } from "./merkle.ts";
+export type { MerkleTree } from "./merkle.ts";
+export { auditLeafOf, orderIdOf, orderLeafOf, orderPhase, referenceKeyOf } from "./order.ts";
+export type { OrderPhase } from "./order.ts";
 export {
   REQUEST_OBJECT_TYP,
   checkRequestObject,
