@@ -9,7 +9,9 @@ import { startEmbeddedPostgres } from "../service/src/platform/embedded-postgres
 const root = join(import.meta.dirname, "..");
 const patterns = process.argv.slice(2);
 const wanted =
-  patterns.length > 0 ? patterns : ["{packages,service,apps,demo,test,tools}/**/*.test.ts"];
+  patterns.length > 0
+    ? patterns
+    : ["{packages,contracts,service,apps,demo,test,tools}/**/*.test.ts"];
 const files = globSync(wanted, { cwd: root, exclude: ["**/node_modules/**"] }).toSorted();
 
 async function run(
