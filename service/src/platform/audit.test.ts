@@ -232,6 +232,15 @@ test("a link without the service's seal is reported", async () => {
   assert.deepEqual((await faultsOf())[0], ["link_forged", 3, 3]);
 });
 
+test("the head is the newest link, and before any the empty beginning", async () => {
+  assert.deepEqual(await audit.head(one), { position: 0, hash: Buffer.alloc(32) });
+  await makeChain(5);
+  const [newest] = await one.query<{ hash: Buffer }>(
+    sql`select hash from audit_link where position = 5`,
+  );
+  assert.deepEqual(await audit.head(one), { position: 5, hash: newest?.hash });
+});
+
 test("newest entries that were cut off are reported", async () => {
   await makeChain(5);
   await one.query(sql`delete from audit_link where position > 3`);
@@ -243,6 +252,7 @@ test("newest entries that were cut off are reported", async () => {
   assert.deepEqual(await faultsOf(), [["head_wrong", 3, null]]);
   await record(one, "next");
   await assert.rejects(chainAudit(ctx), /forged/);
+  await assert.rejects(audit.head(one), /forged/);
 });
 
 test("oldest entries that were cut off are reported", async () => {

@@ -26,12 +26,18 @@ export interface Audit {
   /** Writes an entry in the transaction that it describes; {@link chainAudit} links it at most 1 s after that commits. */
   record(tx: Queryable, entry: AuditEntry): Promise<void>;
   verify(): Promise<AuditReport>;
+  /** The newest link, to be anchored outside of this database. @throws Error when the service did not seal it */
+  head(tx: Queryable): Promise<ChainEnd>;
 }
 
 export function createAudit(ctx: AuditContext): Audit {
   return {
     record: async (tx, entry) => store.insertEntry(tx, entry, ctx.clock.now()),
     verify: async () => verifyAudit(ctx),
+    head: async (tx) => {
+      const { head } = await getState(ctx, tx);
+      return { position: head.position, hash: head.hash };
+    },
   };
 }
 
