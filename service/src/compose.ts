@@ -2,6 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { PoolConfig } from "pg";
 import { accountRoutes, openApiKeys, openClients, recheckDomains } from "./accounts/index.ts";
+import { type ChainContext, chainJobs, type FinalHandlers, openChain } from "./chain/index.ts";
 import {
   addBrowserRoutes,
   addTokenRoutes,
@@ -41,7 +42,7 @@ export interface Service extends AsyncDisposable {
   /** Public address and issuer. */
   readonly baseUrl: string;
   readonly metricsUrl: string;
-  readonly ctx: Ctx;
+  readonly ctx: ChainContext;
   /** Reads the shared clock now instead of at its next notification. */
   refreshClock(): Promise<void>;
   /** Drains: no new requests, streams end, requests under way get `DRAIN_SECONDS`. */
@@ -146,14 +147,16 @@ function countOutbound(metrics: Metrics, outbound: Outbound): Outbound {
   };
 }
 
-/** Starts one process: HTTP, metrics and jobs over one database. */
+/** Starts one process: HTTP, metrics and jobs over one database and one chain. */
 export async function compose(config: Config): Promise<Service> {
   await using stack = new AsyncDisposableStack();
   const base = stack.use(await openContext(config, { mayShare: false }));
+  const openingChain = openBeside(stack, openChain(base));
   const clients = stack.use(await openClients(base));
   const apiKeys = stack.use(await openApiKeys(base));
   const login = await openLogin({ ...base, clients });
   stack.use(login.signingKeys);
+  const ctx: ChainContext = { ...base, chain: await openingChain };
   const http = await createHttp(base);
   addHealthRoutes(base, http);
   await accountRoutes({ ...base, apiKeys }, http);
@@ -171,17 +174,31 @@ export async function compose(config: Config): Promise<Service> {
     port: config.metricsPort,
   });
   stack.use(exposed);
-  stack.use(startJobs(base, [...loginJobs(login), ...platformJobs(base)]));
+  const jobs = [...loginJobs(login), ...platformJobs(base), ...chainJobs(ctx, finalHandlers)];
+  stack.use(startJobs(base, jobs));
   const opened = stack.move();
   const close = async (): Promise<void> => opened.disposeAsync();
   return {
     baseUrl: config.baseUrl,
     metricsUrl: `http://${config.metricsHost}:${exposed.port}/metrics`,
-    ctx: base,
+    ctx,
     refreshClock: async () => base.refreshClock(),
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** Who is told of final transactions, by kind. */
+const finalHandlers: FinalHandlers = {};
+
+/** Takes a part that opens while others do: it is closed with the rest, also when one of the others fails. */
+function openBeside<T extends AsyncDisposable>(
+  stack: AsyncDisposableStack,
+  opening: Promise<T>,
+): Promise<T> {
+  const settled = opening.catch(() => null);
+  stack.defer(async () => (await settled)?.[Symbol.asyncDispose]());
+  return opening;
 }
 
 function platformJobs(ctx: Ctx): Job[] {

@@ -1,3 +1,4 @@
+import { chainSealedColumns } from "../chain/index.ts";
 import {
   keyPurposes,
   listSigningKeys,
@@ -9,7 +10,11 @@ import { platformSealedColumns, rewrapAll, type SealedColumn } from "../platform
 import { actor, choiceOf, type Verb } from "./verb.ts";
 
 /** Everything that is sealed under the master key; a slice that seals adds its columns here. */
-const sealedColumns: readonly SealedColumn[] = [...platformSealedColumns, ...signingKeyColumns];
+const sealedColumns: readonly SealedColumn[] = [
+  ...platformSealedColumns,
+  ...signingKeyColumns,
+  ...chainSealedColumns,
+];
 
 const rewrapBatch = 500;
 

@@ -12,6 +12,7 @@ const table = {
   forbidden: [403, "this key may not do that"],
   rate_limited: [429, "too many requests; wait as long as Retry-After says"],
   unavailable: [503, "the service cannot answer now; try again"],
+  chain_unavailable: [503, "the chain cannot be asked now; try again"],
   internal: [500, "something failed here; quote the request id"],
   key_not_found: [404, "no such live signing key"],
   // Accounts
@@ -26,6 +27,15 @@ const table = {
   too_many_secrets: [409, "a client has at most two live secrets; revoke one first"],
   too_many: [409, "the limit is reached; remove one first"],
   proof_missing: [422, "the proof of the domain was not found"],
+  // Issuers and verified fields
+  issuer_not_found: [404, "no such issuer"],
+  issuer_distrusted: [403, "this issuer is not trusted any more"],
+  credential_not_found: [404, "no such credential"],
+  credential_over: [409, "this credential has ended already"],
+  idempotency_key_conflict: [409, "this Idempotency-Key was used with another body"],
+  verification_not_found: [404, "no such verification"],
+  verification_over: [410, "this verification has ended; start again"],
+  code_wrong: [422, "wrong code"],
   // Wallet side of a login
   login_not_found: [404, "no such login"],
   already_claimed: [409, "this login was claimed by another wallet"],

@@ -1,5 +1,11 @@
-import { addressOfPublicKey, parseSignature, type Address } from "@svc/protocol";
-import { recover } from "tiny-secp256k1";
+import {
+  addressOfPublicKey,
+  type Address,
+  type Hex,
+  hexOfBytes,
+  parseSignature,
+} from "@svc/protocol";
+import { recover, signRecoverable } from "tiny-secp256k1";
 
 /**
  * The externally owned account that signed a digest, or null when the signature is malformed (65 bytes, low s, v 27 or 28)
@@ -15,4 +21,21 @@ export function recoverAddress(digest: Uint8Array, signature: string): Address |
     // r or s out of range: no signature at all.
     return null;
   }
+}
+
+/** A signature as the chain writes it; s lies in the lower half (RFC 6979, no chance involved). */
+export interface RecoverableSignature {
+  readonly r: Hex;
+  readonly s: Hex;
+  readonly yParity: 0 | 1;
+}
+
+/** Signs a digest of 32 bytes. @throws when the key is none (zero, or not below the order) */
+export function signDigest(digest: Uint8Array, privateKey: Uint8Array): RecoverableSignature {
+  const { signature, recoveryId } = signRecoverable(digest, privateKey);
+  return {
+    r: hexOfBytes(signature.subarray(0, 32)),
+    s: hexOfBytes(signature.subarray(32)),
+    yParity: recoveryId === 1 ? 1 : 0,
+  };
 }

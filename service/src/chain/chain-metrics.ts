@@ -1,0 +1,78 @@
+import { Counter, Gauge } from "prom-client";
+import type { Ctx } from "../platform/context.ts";
+
+/** What keeps a transaction from its way; each is tried again by itself. */
+export type Alarm =
+  | "node_unreachable"
+  | "node_refused"
+  | "other_chain"
+  | "out_of_funds"
+  | "spend_cap"
+  | "fee_too_low"
+  | "would_revert"
+  | "reverted"
+  | "nonce_taken"
+  | "deep_reorganisation";
+
+export interface ChainMetrics {
+  readonly transactions: Counter<"event">;
+  /** Counts the alarm, and logs it at most once a minute. `details` holds no personal data and no secret. */
+  raise(alarm: Alarm, details: Record<string, unknown>): void;
+}
+
+/** The whole state, for the gauges. */
+export interface ChainTotals {
+  readonly queued: number;
+  readonly sent: number;
+  readonly spentWeiToday: bigint;
+}
+
+const quietMs = 60_000;
+const weiPerCoin = 1e18;
+
+/** @param readTotals asked at each scrape, never otherwise */
+export function openChainMetrics(
+  ctx: Pick<Ctx, "metrics" | "log" | "clock">,
+  readTotals: () => Promise<ChainTotals>,
+): ChainMetrics {
+  const registers = [ctx.metrics.registry];
+  const alarms = new Counter({
+    name: "chain_alarms_total",
+    help: "What kept transactions from their way, by alarm.",
+    labelNames: ["alarm"] as const,
+    registers,
+  });
+  const spent = new Gauge({
+    name: "chain_spent_today_coins",
+    help: "What the transactions signed today (UTC) may cost at most, in native coin.",
+    registers,
+  });
+  const pending = new Gauge({
+    name: "chain_transactions_pending",
+    help: "Transactions that are not final, by status.",
+    labelNames: ["status"] as const,
+    registers,
+    async collect() {
+      const totals = await readTotals();
+      pending.set({ status: "queued" }, totals.queued);
+      pending.set({ status: "sent" }, totals.sent);
+      spent.set(Number(totals.spentWeiToday) / weiPerCoin);
+    },
+  });
+  const loggedMs = new Map<Alarm, number>();
+  return {
+    transactions: new Counter({
+      name: "chain_transactions_total",
+      help: "What happened to transactions: signed, resent, bumped, displaced, lost, succeeded, reverted.",
+      labelNames: ["event"] as const,
+      registers,
+    }),
+    raise(alarm, details) {
+      alarms.inc({ alarm });
+      const nowMs = ctx.clock.nowMs();
+      if (nowMs - (loggedMs.get(alarm) ?? 0) < quietMs) return;
+      loggedMs.set(alarm, nowMs);
+      ctx.log.error({ ...details, alarm }, "the chain raises an alarm");
+    },
+  };
+}

@@ -1,0 +1,147 @@
+import { type Address, type Hex32, isRecord } from "@svc/protocol";
+import { RpcError } from "./node.ts";
+import type { Chain } from "./context.ts";
+import { type ChainView, type Fees, feesAt, type Receipt } from "./transaction.ts";
+
+export interface Block {
+  readonly number: number;
+  readonly hash: Hex32;
+  /** Unix seconds. */
+  readonly time: number;
+  /** Wei; 0 before EIP-1559 and on the embedded chain. */
+  readonly baseFee: bigint;
+}
+
+/** What the outbox reads of a chain: only this much is needed of it. */
+export type Readable = Pick<Chain, "node" | "isEmbedded" | "confirmations" | "operator">;
+
+/** Where a node does not say what a hurried sender adds: 1 gwei. */
+const priorityFeeFallback = 1_000_000_000n;
+
+/**
+ * Reads everything that verdicts over these hashes need. Blocks are compared by their hash, and the count of nonces is
+ * taken at the final block's hash, so a reorganisation between two answers shows as a difference, never as finality.
+ *
+ * @returns also the nonces that the newest block has used
+ */
+export async function readView(
+  chain: Readable,
+  hashes: readonly Hex32[],
+): Promise<ChainView & { nonces: number }> {
+  const head = await readBlock(chain, "latest");
+  const finalNumber = head.number - chain.confirmations + 1;
+  const final = finalNumber === head.number ? head : await findBlock(chain, finalNumber);
+  const [nonces, finalNonces, receipts] = await Promise.all([
+    countNonces(chain, "latest"),
+    countFinalNonces(chain, final),
+    Promise.all(hashes.map(async (hash) => findReceipt(chain, hash))),
+  ]);
+  const found = receipts.filter((receipt) => receipt !== null);
+  // Read after the receipts: what these blocks were before does not matter.
+  const numbers = [...new Set(found.map((receipt) => receipt.blockNumber))];
+  const blocks = await Promise.all(
+    numbers.map(async (number) =>
+      chain.isEmbedded && number === head.number ? head : findBlock(chain, number),
+    ),
+  );
+  const held = blocks.filter((block) => block !== null);
+  return {
+    nonces,
+    finalNumber,
+    finalNonces,
+    receipts: new Map(found.map((receipt) => [receipt.hash, receipt])),
+    blocks: new Map(held.map((block) => [block.number, block])),
+  };
+}
+
+/** What the market asks for now. */
+export async function readFees(chain: Readable): Promise<Fees> {
+  if (chain.isEmbedded) return { maxFee: 0n, priorityFee: 0n };
+  const [head, priorityFee] = await Promise.all([
+    readBlock(chain, "latest"),
+    readQuantity(chain, "eth_maxPriorityFeePerGas", []).catch((error: unknown) => {
+      if (error instanceof RpcError) return priorityFeeFallback;
+      throw error;
+    }),
+  ]);
+  return feesAt(head.baseFee, priorityFee);
+}
+
+/** How many nonces the operator's account has used up to that block. */
+export async function countNonces(
+  chain: Readable,
+  block: "latest" | { blockHash: Hex32 },
+): Promise<number> {
+  return Number(await readQuantity(chain, "eth_getTransactionCount", [chain.operator, block]));
+}
+
+/** 0, which settles nothing, where the node has forgotten that block's state. */
+async function countFinalNonces(chain: Readable, final: Block | null): Promise<number> {
+  if (final === null) return 0;
+  // The embedded chain keeps the newest state only, and what is newest there is final.
+  if (chain.isEmbedded) return countNonces(chain, "latest");
+  try {
+    return await countNonces(chain, { blockHash: final.hash });
+  } catch (error) {
+    if (error instanceof RpcError) return 0;
+    throw error;
+  }
+}
+
+/** @throws {RpcError} when the node says that it would revert */
+export async function estimateGas(
+  chain: Readable,
+  { to, data }: { to: Address; data: string },
+): Promise<bigint> {
+  return readQuantity(chain, "eth_estimateGas", [{ from: chain.operator, to, data }]);
+}
+
+async function readBlock(chain: Readable, tag: "latest" | number): Promise<Block> {
+  const block = await findBlock(chain, tag);
+  if (block === null) throw new Error("the chain's node does not know its newest block");
+  return block;
+}
+
+async function findBlock(chain: Readable, tag: "latest" | number): Promise<Block | null> {
+  if (typeof tag === "number" && tag < 0) return null;
+  const name = typeof tag === "number" ? `0x${tag.toString(16)}` : tag;
+  const block = await chain.node.request("eth_getBlockByNumber", [name, false]);
+  if (!isRecord(block)) return null;
+  return {
+    number: Number(quantityOf(block["number"])),
+    hash: hashOf(block["hash"]),
+    time: Number(quantityOf(block["timestamp"])),
+    baseFee: quantityOf(block["baseFeePerGas"] ?? "0x0"),
+  };
+}
+
+async function findReceipt(chain: Readable, hash: Hex32): Promise<Receipt | null> {
+  const receipt = await chain.node.request("eth_getTransactionReceipt", [hash]);
+  if (!isRecord(receipt) || typeof receipt["blockHash"] !== "string") return null;
+  return {
+    hash,
+    blockHash: hashOf(receipt["blockHash"]),
+    blockNumber: Number(quantityOf(receipt["blockNumber"])),
+    succeeded: quantityOf(receipt["status"]) === 1n,
+  };
+}
+
+async function readQuantity(
+  chain: Readable,
+  method: string,
+  params: readonly unknown[],
+): Promise<bigint> {
+  return quantityOf(await chain.node.request(method, params));
+}
+
+function quantityOf(value: unknown): bigint {
+  if (typeof value !== "string" || !/^0x[0-9a-fA-F]{1,64}$/.test(value))
+    throw new Error("the chain's node answered with something else than a number");
+  return BigInt(value);
+}
+
+function hashOf(value: unknown): Hex32 {
+  if (typeof value !== "string" || !/^0x[0-9a-f]{64}$/.test(value))
+    throw new Error("the chain's node answered with something else than a hash");
+  return value as Hex32;
+}

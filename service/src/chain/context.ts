@@ -1,0 +1,27 @@
+import type { Address } from "@svc/protocol";
+import type { PublicClient } from "viem";
+import type { Ctx } from "../platform/context.ts";
+import type { ChainMetrics } from "./chain-metrics.ts";
+import type { ChainNode } from "./node.ts";
+import type { Signer } from "./signer.ts";
+
+/** The chain that this installation settles on, with its contracts in place. */
+export interface Chain extends AsyncDisposable {
+  readonly chainId: number;
+  readonly contracts: { readonly registry: Address; readonly settlement: Address };
+  /** The account that sends every transaction, and that made the contracts. */
+  readonly operator: Address;
+  readonly node: ChainNode;
+  /** Reads of contracts and blocks. It never follows an off-chain lookup (EIP-3668), which could lead anywhere. */
+  readonly reader: PublicClient;
+  readonly isEmbedded: boolean;
+  /** Blocks until a transaction is final, its own included. */
+  readonly confirmations: number;
+  readonly signer: Signer;
+  readonly metrics: ChainMetrics;
+}
+
+/** What a slice that settles works with. */
+export interface ChainContext extends Ctx {
+  readonly chain: Chain;
+}

@@ -1,0 +1,91 @@
+import type { Address, Hex, Hex32 } from "@svc/protocol";
+import { concat, getCreate2Address, keccak256 } from "viem/utils";
+import type { ChainContext } from "./context.ts";
+import { workOutbox } from "./outbox.ts";
+import * as store from "./store.ts";
+import { ownKinds } from "./transaction.ts";
+
+/** Deploys at an address that depends on salt and code alone; it is on most chains and comes with the embedded one. */
+const deployer: Address = "0x4e59b44847b379578588920ca78fbf26c0b4956c";
+
+/** A contract that has to be there before anything else is sent. */
+export interface Deployment {
+  readonly name: string;
+  readonly address: Address;
+  /** Creation code with the constructor's arguments. */
+  readonly initCode: Hex;
+  readonly salt: Hex32;
+  /** keccak256 of the code that must stand at the address. */
+  readonly codeHash: Hex32;
+}
+
+/** Plans a deployment. Its deployer is `msg.sender` in the constructor, so owners are arguments. */
+export function planDeployment(given: Omit<Deployment, "address">): Deployment {
+  const address = getCreate2Address({ from: deployer, salt: given.salt, bytecode: given.initCode });
+  return { ...given, address: address.toLowerCase() as Address };
+}
+
+/** A block may take its time, a wrong setting must not wait for ever. */
+const waitSeconds = 600;
+const lookMs = 1000;
+
+/**
+ * Makes sure that the contracts stand where they are expected, and deploys those that are missing. Processes that start
+ * together queue one transaction for each.
+ *
+ * @throws when other code stands there, the deployer is missing on this chain, or nothing was mined in 10 minutes
+ */
+export async function ensureContracts(
+  ctx: ChainContext,
+  deployments: readonly Deployment[],
+): Promise<void> {
+  const missing = await listMissing(ctx, deployments);
+  if (missing.length === 0) return;
+  const deployerCode = await codeAt(ctx, deployer);
+  if (deployerCode === "0x")
+    throw new Error(`chain ${ctx.chain.chainId} has no CREATE2 deployer at ${deployer}`);
+  await ctx.db.transaction(async (tx) => {
+    for (const { address, salt, initCode } of missing) {
+      const data = concat([salt, initCode]);
+      const given = { kind: ownKinds.deploy, subjectId: address, to: deployer, data };
+      await store.insertTransaction(tx, given, ctx.clock.now());
+    }
+  });
+  await waitFor(ctx, missing);
+}
+
+async function waitFor(ctx: ChainContext, missing: readonly Deployment[]): Promise<void> {
+  const names = missing.map((each) => each.name).join(", ");
+  for (let tries = 0; tries < waitSeconds; tries += 1) {
+    await workOutbox(ctx, {}, { only: ownKinds.deploy });
+    if ((await listMissing(ctx, missing)).length === 0) return;
+    if (tries === 0 && !ctx.chain.isEmbedded)
+      ctx.log.info({ contracts: names }, "waiting until the contracts are mined");
+    await new Promise((resolve) => {
+      setTimeout(resolve, lookMs);
+    });
+  }
+  throw new Error(`the contracts were not mined in ${waitSeconds} s: ${names}`);
+}
+
+/** Those without any code. @throws for one with other code */
+async function listMissing(
+  ctx: ChainContext,
+  deployments: readonly Deployment[],
+): Promise<Deployment[]> {
+  const codes = await Promise.all(deployments.map(async (each) => codeAt(ctx, each.address)));
+  return deployments.filter(({ name, address, codeHash }, at) => {
+    const code = codes[at] ?? "0x";
+    if (code === "0x") return true;
+    if (keccak256(code) !== codeHash)
+      throw new Error(`other code than this version's ${name} stands at ${address}`);
+    return false;
+  });
+}
+
+async function codeAt({ chain }: ChainContext, address: Address): Promise<Hex> {
+  const code = await chain.node.request("eth_getCode", [address, "latest"]);
+  if (typeof code !== "string" || !/^0x(?:[0-9a-f]{2})*$/.test(code))
+    throw new Error("the chain's node answered with something else than code");
+  return code as Hex;
+}

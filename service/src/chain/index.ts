@@ -1,0 +1,63 @@
+import type { Address } from "@svc/protocol";
+import type { Ctx } from "../platform/context.ts";
+import type { SealedColumn } from "../platform/sealed-columns.ts";
+import { recoverAddress } from "../platform/secp256k1.ts";
+import type { Chain, ChainContext } from "./context.ts";
+
+export type { Chain, ChainContext } from "./context.ts";
+export { enqueueTransaction, type NewTransaction } from "./enqueue.ts";
+export { chainJobs } from "./jobs.ts";
+export type { ChainNode } from "./node.ts";
+export type { FinalHandlers, FinalTransaction } from "./outbox.ts";
+
+/** What this slice keeps sealed. */
+export const chainSealedColumns: readonly SealedColumn[] = [
+  { table: "chain_signer_key", idColumn: "name", column: "sealed" },
+];
+
+/**
+ * Opens the chain: starts the embedded one or reaches the configured node, opens the signer, and makes sure that the
+ * contracts are there. With `CHAIN=off` there is none, and every use of it throws.
+ *
+ * @throws when it is another chain than at the first start, other code stands at a contract's address, or the node,
+ *   the signer or the deployer of contracts cannot be had
+ */
+export async function openChain(ctx: Ctx): Promise<Chain> {
+  if (ctx.config.chain === "off" || ctx.config.chainRpcUrl === null) return absentChain;
+  // The client library takes a while to load; verbs of the command line do without.
+  const { openChain: open } = await import("./chain.ts");
+  return open(ctx);
+}
+
+/** Decisions section 3, Signatures: of an externally owned account, else ERC-1271, else ERC-6492. */
+export interface SignatureClaim {
+  readonly address: Address;
+  readonly digest: Uint8Array;
+  readonly signature: string;
+}
+
+/**
+ * Whether the account signed the digest. The signature of an externally owned account costs no call of the chain; a
+ * contract is asked, with bounds on gas, time and rate.
+ *
+ * @throws {Problem} rate_limited, chain_unavailable; both only where a contract would have to be asked
+ */
+export async function verifySignature(ctx: ChainContext, claim: SignatureClaim): Promise<boolean> {
+  if (recoverAddress(claim.digest, claim.signature) === claim.address) return true;
+  if (ctx.config.chain === "off") return false;
+  const { isContractSignature } = await import("./verify-signature.ts");
+  return isContractSignature(ctx, claim);
+}
+
+/** Stands where a process runs without a chain. */
+const absentChain = new Proxy(
+  {},
+  {
+    get(_target, name) {
+      if (name === Symbol.asyncDispose) return async () => undefined;
+      // Whoever awaits it looks whether it is a promise.
+      if (name === "then") return undefined;
+      throw new Error(`this process runs without a chain (CHAIN=off): ${String(name)}`);
+    },
+  },
+) as Chain;

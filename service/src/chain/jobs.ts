@@ -1,0 +1,37 @@
+import type { Job } from "../platform/jobs.ts";
+import type { ChainContext } from "./context.ts";
+import { NodeAway } from "./node.ts";
+import { type FinalHandlers, workOutbox } from "./outbox.ts";
+import * as store from "./store.ts";
+
+/** For how long the bytes of a final transaction are kept: no reorganisation reaches so far back. */
+const bytesSeconds = 7 * 86_400;
+const day = 86_400;
+
+/** The jobs of this slice; none in a process without a chain. */
+export function chainJobs(ctx: ChainContext, handlers: FinalHandlers): Job[] {
+  if (ctx.config.chain === "off" || ctx.config.chainRpcUrl === null) return [];
+  return [
+    {
+      name: "chain-outbox",
+      everySeconds: 1,
+      wakeOn: "chain_outbox",
+      run: async () => runOutbox(ctx, handlers),
+    },
+    {
+      name: "chain-bytes",
+      everySeconds: day,
+      run: async () => store.forgetBytes(ctx.db, ctx.clock.now() - bytesSeconds),
+    },
+  ];
+}
+
+/** A node that is away is an alarm, not a failure of the job: everything stays due. */
+async function runOutbox(ctx: ChainContext, handlers: FinalHandlers): Promise<void> {
+  try {
+    await workOutbox(ctx, handlers);
+  } catch (error) {
+    if (!(error instanceof NodeAway)) throw error;
+    ctx.chain.metrics.raise("node_unreachable", { err: error });
+  }
+}

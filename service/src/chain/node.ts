@@ -1,0 +1,40 @@
+import type { Hex } from "@svc/protocol";
+
+/** A chain as this process reaches it: the embedded one, or a node behind `CHAIN_RPC_URL`. */
+export interface ChainNode extends AsyncDisposable {
+  readonly chainId: number;
+  /**
+   * One JSON-RPC call.
+   *
+   * @throws {RpcError} when the node answered with an error; {@link NodeAway} when it could not be asked
+   */
+  request(method: string, params?: readonly unknown[]): Promise<unknown>;
+  /**
+   * Hands signed transactions over, in this order. The same bytes may be handed over again and again.
+   *
+   * @throws {RpcError} the first refusal that another try may not have; the others were handed over all the same
+   */
+  submit(rawTransactions: readonly Hex[]): Promise<void>;
+}
+
+/** The node's own answer to a call: an error of JSON-RPC 2.0, section 5.1. */
+export class RpcError extends Error {
+  readonly code: number;
+  /** What came with it; for a call that reverted, its reason. */
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.name = "RpcError";
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** The chain's node cannot be asked now: it does not answer, or for another chain. Whoever waits tries again. */
+export class NodeAway extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "NodeAway";
+  }
+}

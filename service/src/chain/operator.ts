@@ -1,0 +1,39 @@
+import { addressOfPrivateKey, bytesOfHex } from "@svc/protocol";
+import type { Ctx } from "../platform/context.ts";
+import { signDigest } from "../platform/secp256k1.ts";
+import { openRemoteSigner } from "./remote-signer.ts";
+import { digestOf, type Signer, withSignature } from "./signer.ts";
+import * as store from "./store.ts";
+
+/** The signer that is configured; without one, a key that was made at the first start (the profile `dev` only). */
+export async function openSigner(ctx: Ctx): Promise<Signer> {
+  const { signerKey, signerUrl, signerAddress } = ctx.config;
+  if (signerUrl !== null && signerAddress !== null)
+    return openRemoteSigner({ url: signerUrl, address: signerAddress });
+  const key =
+    signerKey === null ? await readOrMakeKey(ctx) : Uint8Array.from(Buffer.from(signerKey, "hex"));
+  return {
+    address: addressOfPrivateKey(key),
+    async sign(transaction) {
+      const digest = bytesOfHex(digestOf(transaction)) ?? new Uint8Array();
+      return withSignature(transaction, signDigest(digest, key));
+    },
+    [Symbol.asyncDispose]: async () => void key.fill(0),
+  };
+}
+
+const keyName = "operator";
+const keyPlace = { table: "chain_signer_key", id: keyName, column: "sealed" };
+
+/** Processes that start together end with the same key. */
+async function readOrMakeKey(ctx: Ctx): Promise<Uint8Array> {
+  const known = await store.findSignerKey(ctx.db, keyName);
+  if (known !== null) return ctx.seal.open(known, keyPlace);
+  const sealed = ctx.seal.seal(ctx.random.bytes(32), keyPlace);
+  const kept = await store.keepSignerKey(ctx.db, {
+    name: keyName,
+    sealed,
+    createdAt: ctx.clock.now(),
+  });
+  return ctx.seal.open(kept, keyPlace);
+}

@@ -1,0 +1,198 @@
+import type { Hex32 } from "@svc/protocol";
+import type { Queryable } from "../platform/db.ts";
+import type { ChainContext } from "./context.ts";
+import { readView } from "./chain-view.ts";
+import { bump, handOver, signDue } from "./sign.ts";
+import * as store from "./store.ts";
+import { judge, ownKinds, patienceOf, type SentTransaction, type Verdict } from "./transaction.ts";
+
+/** A transaction that will not change any more. */
+export interface FinalTransaction {
+  readonly id: string;
+  readonly kind: string;
+  readonly subjectId: string;
+  readonly hash: Hex32;
+  readonly status: "succeeded" | "reverted";
+  readonly blockNumber: number;
+  /** Unix seconds, as the block says. */
+  readonly blockTime: number;
+}
+
+/**
+ * Who is told of final transactions, by kind; called in the database transaction that marks them final, with all of
+ * the kind that became final together. When it throws nothing is marked, and it is called again.
+ */
+export type FinalHandlers = Readonly<
+  Record<string, (tx: Queryable, done: readonly FinalTransaction[]) => Promise<void>>
+>;
+
+/** One process looks after sent transactions so often: a block takes seconds elsewhere, and nothing here. */
+const observeMs = { embedded: 900, remote: 3_000 };
+/** More than can be in flight. */
+const sentMax = 200;
+/** What one run does at most before others get their turn. */
+const roundsMax = 20;
+
+/**
+ * Does what is due: signs and sends what is queued, and looks after what was sent. Any number of processes may do so
+ * at once. Without work it costs one database call.
+ *
+ * @param options.only looks after this kind alone; for the start, when nobody can be told yet
+ */
+export async function workOutbox(
+  ctx: ChainContext,
+  handlers: FinalHandlers,
+  options: { only?: string } = {},
+): Promise<void> {
+  const { chain, db, clock } = ctx;
+  for (let round = 0; round < roundsMax; round += 1) {
+    const { hasDue, hasSent } = await store.readBacklog(db, chain.operator, clock.now());
+    const signed = hasDue ? await signDue(ctx, options) : { count: 0, hasMore: false };
+    if (!hasSent && signed.count === 0) return;
+    // The embedded chain has mined by now what was handed over.
+    const isMine = (chain.isEmbedded && signed.count > 0) || (await claimObservation(ctx));
+    if (isMine) await observe(ctx, handlers, options);
+    if (!signed.hasMore) return;
+  }
+}
+
+async function claimObservation({ chain, db, clock }: ChainContext): Promise<boolean> {
+  const intervalMs = chain.isEmbedded ? observeMs.embedded : observeMs.remote;
+  return store.claimObservation(db, chain.operator, { nowMs: clock.nowMs(), intervalMs });
+}
+
+type Judged = { readonly sent: SentTransaction; readonly verdict: Verdict };
+
+async function observe(
+  ctx: ChainContext,
+  handlers: FinalHandlers,
+  { only }: { only?: string },
+): Promise<void> {
+  const { chain, db, clock } = ctx;
+  const all = await store.listSent(db, chain.operator, sentMax);
+  const sent = only === undefined ? all : all.filter((each) => each.kind === only);
+  if (sent.length === 0) return;
+  const view = await readView(
+    chain,
+    sent.flatMap((each) => each.hashes),
+  );
+  const patience = chain.isEmbedded ? patienceOf.embedded : patienceOf.remote;
+  const rules = { now: clock.now(), patience };
+  const judged = sent.map((each) => ({ sent: each, verdict: judge(each, view, rules) }));
+  await finish(ctx, judged, handlers);
+  await note(ctx, judged);
+  await push(ctx, judged);
+  const [lowest] = all;
+  if (lowest !== undefined) await closeGap(ctx, view.nonces, lowest.nonce);
+}
+
+/** Marks what is final, kind by kind, so that one kind's failure keeps nobody else waiting. */
+async function finish(
+  ctx: ChainContext,
+  judged: readonly Judged[],
+  handlers: FinalHandlers,
+): Promise<void> {
+  const done = judged.flatMap(({ sent, verdict }) =>
+    verdict.is === "final" ? [{ sent, verdict }] : [],
+  );
+  const kinds = Map.groupBy(done, ({ sent }) => sent.kind);
+  const faults: unknown[] = [];
+  for (const [kind, given] of kinds) {
+    const marks = given.map(({ sent, verdict }) => markOf(sent, verdict));
+    try {
+      await finishKind(ctx, marks, handlers[kind]);
+    } catch (error) {
+      faults.push(error);
+    }
+  }
+  if (faults.length > 0) throw new AggregateError(faults, "final transactions were not taken");
+}
+
+type Mark = store.FinalMark & FinalTransaction;
+
+function markOf(
+  { id, kind, subjectId }: SentTransaction,
+  { receipt, blockTime }: Extract<Verdict, { is: "final" }>,
+): Mark {
+  const { hash, blockHash, blockNumber, succeeded } = receipt;
+  const status = succeeded ? "succeeded" : "reverted";
+  return { id, kind, subjectId, hash, blockHash, blockNumber, blockTime, status };
+}
+
+async function finishKind(
+  ctx: ChainContext,
+  marks: readonly Mark[],
+  handler: FinalHandlers[string] | undefined,
+): Promise<void> {
+  const now = ctx.clock.now();
+  const fresh = await ctx.db.transaction(async (tx) => {
+    const ids = await store.markFinal(tx, marks, now);
+    const done = marks.filter((mark) => ids.has(mark.id)).map(announced);
+    if (done.length > 0) await handler?.(tx, done);
+    return done;
+  });
+  for (const each of fresh) {
+    ctx.chain.metrics.transactions.inc({ event: each.status });
+    if (each.status === "reverted")
+      ctx.chain.metrics.raise("reverted", { kind: each.kind, hash: each.hash });
+  }
+}
+
+function announced(mark: Mark): FinalTransaction {
+  const { id, kind, subjectId, hash, status, blockNumber, blockTime } = mark;
+  return { id, kind, subjectId, hash, status, blockNumber, blockTime };
+}
+
+/** Writes down what was seen, where it is news. */
+async function note(ctx: ChainContext, judged: readonly Judged[]): Promise<void> {
+  const { db, clock, chain } = ctx;
+  for (const { sent, verdict } of judged) {
+    const { id, nonce, minedBlockHash, foreignSince } = sent;
+    if (verdict.is === "mined" && verdict.receipt.blockHash !== minedBlockHash) {
+      await store.markMined(db, id, verdict.receipt);
+    } else if (verdict.is === "lost") {
+      await store.markMined(db, id, null);
+      chain.metrics.transactions.inc({ event: "lost" });
+    } else if (verdict.is === "suspected" && foreignSince === null) {
+      await store.markSuspected(db, id, verdict.since);
+    } else if (verdict.is === "displaced") {
+      const isTaken = await store.requeue(db, { id, nonce }, clock.now());
+      if (!isTaken) continue;
+      chain.metrics.transactions.inc({ event: "displaced" });
+      chain.metrics.raise("nonce_taken", { nonce, kind: sent.kind });
+    }
+  }
+}
+
+/** Hands over again what is overdue or was lost with its block. */
+async function push(ctx: ChainContext, judged: readonly Judged[]): Promise<void> {
+  const resend: string[] = [];
+  for (const { sent, verdict } of judged) {
+    const isOverdue = verdict.is === "overdue";
+    if (isOverdue && verdict.needs === "bump" && (await bump(ctx, sent))) continue;
+    if (isOverdue || verdict.is === "lost") resend.push(sent.id);
+  }
+  if (resend.length === 0) return;
+  const bytes = await store.takeBytes(ctx.db, resend, ctx.clock.now());
+  await handOver(ctx, bytes);
+  ctx.chain.metrics.transactions.inc({ event: "resent" }, bytes.length);
+}
+
+/**
+ * Everything that waits is above a nonce that the chain has not seen: either a reorganisation deeper than
+ * `CONFIRMATIONS` took final transactions back, whose bytes are handed over again, or the foreign transaction that used
+ * it is gone, and an empty one takes its place.
+ */
+async function closeGap(ctx: ChainContext, from: number, below: number): Promise<void> {
+  if (from >= below) return;
+  const { db, chain, clock } = ctx;
+  const bytes = await store.listFinalBytes(db, chain.operator, { from, below });
+  if (bytes.length > 0) {
+    chain.metrics.raise("deep_reorganisation", { from, below });
+    await handOver(ctx, bytes);
+    return;
+  }
+  const subjectId = `${chain.operator}:${from}`;
+  const fill = { kind: ownKinds.fill, subjectId, to: chain.operator, data: "0x" as const };
+  await store.insertTransaction(db, fill, clock.now());
+}

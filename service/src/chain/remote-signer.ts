@@ -1,0 +1,69 @@
+import { type Address, bytesOfHex, type Hex, isRecord } from "@svc/protocol";
+import type { TransactionSerializedEIP1559 } from "viem";
+import { numberToHex, parseTransaction } from "viem/utils";
+import { recoverAddress } from "../platform/secp256k1.ts";
+import { openRpc } from "./rpc.ts";
+import { digestOf, type Signer, type UnsignedTransaction, withSignature } from "./signer.ts";
+
+/** A key that has not signed by then keeps everything else of its account waiting. */
+const timeoutMs = 5_000;
+
+/**
+ * An account whose key lies behind another server: JSON-RPC `eth_signTransaction` as Web3Signer answers it (the signed
+ * bytes) or as an Ethereum node does (`{ raw }`). What comes back counts only if it is, byte for byte, the transaction
+ * that was asked for, with a signature of this account.
+ */
+export function openRemoteSigner({ url, address }: { url: string; address: Address }): Signer {
+  const rpc = openRpc(url, { timeoutMs, name: "the remote signer" });
+  return {
+    address,
+    async sign(transaction) {
+      const answer = await rpc.request("eth_signTransaction", [paramsOf(address, transaction)]);
+      const raw = isRecord(answer) ? answer["raw"] : answer;
+      const signed = typeof raw === "string" ? rebuild(transaction, raw) : null;
+      if (signed === null || signed.signer !== address || signed.raw !== raw)
+        throw new Error("the remote signer answered with another transaction or account");
+      return { raw: signed.raw, hash: signed.hash };
+    },
+    [Symbol.asyncDispose]: async () => rpc.close(),
+  };
+}
+
+function paramsOf(from: Address, transaction: UnsignedTransaction): Record<string, string> {
+  const { chainId, nonce, to, data, gasLimit, fees } = transaction;
+  return {
+    from,
+    to,
+    data,
+    value: "0x0",
+    nonce: numberToHex(nonce),
+    gas: numberToHex(gasLimit),
+    maxFeePerGas: numberToHex(fees.maxFee),
+    maxPriorityFeePerGas: numberToHex(fees.priorityFee),
+    chainId: numberToHex(chainId),
+  };
+}
+
+/** Our own transaction under the signature that came, and who made it; null when there is none in it. */
+function rebuild(
+  transaction: UnsignedTransaction,
+  raw: string,
+): (ReturnType<typeof withSignature> & { signer: Address | null }) | null {
+  try {
+    const { r, s, yParity } = parseTransaction(raw as TransactionSerializedEIP1559);
+    if (r === undefined || s === undefined || (yParity !== 0 && yParity !== 1)) return null;
+    const digest = bytesOfHex(digestOf(transaction)) ?? new Uint8Array();
+    const signature: Hex = `0x${digits(r)}${digits(s)}${yParity === 0 ? "1b" : "1c"}`;
+    return {
+      ...withSignature(transaction, { r, s, yParity }),
+      signer: recoverAddress(digest, signature),
+    };
+  } catch {
+    // Not a transaction at all.
+    return null;
+  }
+}
+
+function digits(hex: Hex): string {
+  return hex.slice(2).padStart(64, "0");
+}

@@ -1,0 +1,109 @@
+import { isRecord } from "@svc/protocol";
+import { Agent, request as send } from "undici";
+import { NodeAway, RpcError } from "./node.ts";
+
+/** Receipts of a few dozen transactions stay far below. */
+const responseBytesMax = 16 * 1024 * 1024;
+/** What public nodes take in one batch. */
+const batchMax = 50;
+
+/** A server that the operator configured and that speaks JSON-RPC 2.0 over HTTP. */
+export interface Rpc {
+  /**
+   * One call. Calls made in the same turn of the event loop travel as one batch, so they are answered by one node in
+   * one state. There is no retry here: whoever calls knows whether to ask again.
+   *
+   * @throws {RpcError} for an answer that is an error; {@link NodeAway} when there is no answer in time
+   */
+  request(method: string, params: readonly unknown[]): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+/**
+ * @param options.timeoutMs for one exchange as a whole: connection, headers and the end of the body
+ * @param options.name how errors name the server; its address may hold a secret and is never named
+ */
+export function openRpc(url: string, options: { timeoutMs: number; name: string }): Rpc {
+  const { origin, pathname, search, username, password } = new URL(url);
+  const headers: Record<string, string> = { "content-type": "application/json" };
+  if (username !== "" || password !== "") {
+    const secret = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+    headers["authorization"] = `Basic ${Buffer.from(secret).toString("base64")}`;
+  }
+  const agent = new Agent({ maxResponseSize: responseBytesMax, allowH2: false });
+  const exchange: Exchange = async (body) => {
+    try {
+      const answer = await send(`${origin}${pathname}${search}`, {
+        method: "POST",
+        headers,
+        body: JSON.stringify(body),
+        dispatcher: agent,
+        signal: AbortSignal.timeout(options.timeoutMs),
+      });
+      // Some nodes answer an error of JSON-RPC with the status 400 or 500; what is no JSON-RPC is refused later.
+      return await answer.body.json();
+    } catch (error) {
+      const cause = error instanceof Error ? error : new Error("unknown");
+      throw new NodeAway(`${options.name} did not answer: ${cause.message}`, { cause });
+    }
+  };
+  return { request: openBatches(exchange, options.name), close: async () => agent.destroy() };
+}
+
+type Exchange = (body: unknown) => Promise<unknown>;
+
+interface Call {
+  readonly method: string;
+  readonly params: readonly unknown[];
+  resolve(result: unknown): void;
+  reject(error: unknown): void;
+}
+
+/** Gathers what is asked in one turn of the event loop. */
+function openBatches(exchange: Exchange, name: string): Rpc["request"] {
+  let gathered: Call[] = [];
+  const flush = (): void => {
+    const calls = gathered;
+    gathered = [];
+    for (let from = 0; from < calls.length; from += batchMax)
+      void exchangeBatch(exchange, calls.slice(from, from + batchMax), name);
+  };
+  return async (method, params) =>
+    new Promise((resolve, reject) => {
+      if (gathered.length === 0) setImmediate(flush);
+      gathered.push({ method, params, resolve, reject });
+    });
+}
+
+async function exchangeBatch(
+  exchange: Exchange,
+  calls: readonly Call[],
+  name: string,
+): Promise<void> {
+  const bodies = calls.map(({ method, params }, id) => ({ jsonrpc: "2.0", id, method, params }));
+  try {
+    const answer = await exchange(bodies.length === 1 ? bodies[0] : bodies);
+    const answers = Array.isArray(answer) ? (answer as unknown[]) : [answer];
+    const byId = new Map(answers.filter(isRecord).map((each) => [each["id"], each]));
+    calls.forEach((call, id) => settle(call, byId.get(id) ?? answers.find(isErrorForAll), name));
+  } catch (error) {
+    for (const call of calls) call.reject(error);
+  }
+}
+
+/** A batch that is refused as a whole comes back as one error without an id. */
+function isErrorForAll(answer: unknown): answer is Record<string, unknown> {
+  return isRecord(answer) && answer["id"] === null && isRecord(answer["error"]);
+}
+
+function settle(call: Call, answer: Record<string, unknown> | undefined, name: string): void {
+  const error = answer?.["error"];
+  if (isRecord(error)) {
+    const message = typeof error["message"] === "string" ? error["message"] : "unknown";
+    call.reject(new RpcError(Number(error["code"]), message.slice(0, 500), error["data"]));
+  } else if (answer !== undefined && "result" in answer) {
+    call.resolve(answer["result"]);
+  } else {
+    call.reject(new NodeAway(`${name} did not answer as JSON-RPC`));
+  }
+}

@@ -1,0 +1,208 @@
+import type { Hex } from "@svc/protocol";
+import type { Queryable } from "../platform/db.ts";
+import { countNonces, estimateGas, readFees } from "./chain-view.ts";
+import type { ChainContext } from "./context.ts";
+import { NodeAway, RpcError } from "./node.ts";
+import * as store from "./store.ts";
+import {
+  bumpedFees,
+  costOf,
+  type Fees,
+  isOverpaid,
+  noncesFrom,
+  refusalPauseSeconds,
+  refusalsMax,
+  type SentTransaction,
+  spend,
+} from "./transaction.ts";
+
+/** Nodes drop what waits far behind the next nonce, and everything in flight is asked after at each look. */
+const inFlightMax = 32;
+/** The most that one transaction may take (EIP-7825). */
+const gasMax = 16_777_216n;
+/** For what is sent though the chain says that it would revert: enough to find out. */
+const gasOfRefused = 3_000_000n;
+const spendPauseSeconds = 60;
+const weiPerGwei = 1_000_000_000n;
+
+interface Prepared {
+  readonly due: readonly (store.DueTransaction & { readonly gasLimit: bigint })[];
+  readonly fees: Fees;
+  /** Nonces that the chain has used. */
+  readonly chainCount: number;
+}
+
+/**
+ * Gives nonces to what is queued, signs it, stores nonce, bytes and hash in one database transaction, and only then
+ * hands it over. Whoever holds the signer's row gives out nonces, so there is never a gap or a double.
+ *
+ * @returns how many were signed, and whether there may be more to sign
+ */
+export async function signDue(
+  ctx: ChainContext,
+  { only }: { only?: string } = {},
+): Promise<{ count: number; hasMore: boolean }> {
+  const listed = await store.listDue(ctx.db, { now: ctx.clock.now(), limit: inFlightMax });
+  const due = only === undefined ? listed : listed.filter((each) => each.kind === only);
+  const prepared = due.length === 0 ? null : await prepare(ctx, due);
+  if (prepared === null || prepared.due.length === 0) return { count: 0, hasMore: false };
+  const raws = await ctx.db.transaction(async (tx) => signAll(ctx, tx, prepared));
+  if (raws.length > 0) {
+    ctx.chain.metrics.transactions.inc({ event: "signed" }, raws.length);
+    await handOver(ctx, raws);
+  }
+  return { count: raws.length, hasMore: raws.length === inFlightMax };
+}
+
+/** Asks the chain everything before the signer is locked. */
+async function prepare(ctx: ChainContext, due: readonly store.DueTransaction[]): Promise<Prepared> {
+  const { chain } = ctx;
+  const [chainCount, fees, estimates] = await Promise.all([
+    countNonces(chain, "latest"),
+    readFees(chain),
+    Promise.all(due.map(async (each) => gasLimitOf(ctx, each))),
+    refuseOtherChain(ctx),
+  ]);
+  const ready = due.flatMap((each, at) => {
+    const gasLimit = estimates[at];
+    return gasLimit === undefined || gasLimit === null ? [] : [{ ...each, gasLimit }];
+  });
+  return { due: ready, fees, chainCount };
+}
+
+/** A node that was pointed at another chain would take our transactions there. The embedded one cannot be. */
+async function refuseOtherChain({ chain }: ChainContext): Promise<void> {
+  if (chain.isEmbedded) return;
+  const chainId = Number(await chain.node.request("eth_chainId"));
+  if (chainId === chain.chainId) return;
+  chain.metrics.raise("other_chain", { expected: chain.chainId, found: chainId });
+  throw new NodeAway(`the chain's node answers for chain ${chainId}, not ${chain.chainId}`);
+}
+
+/** Null when the chain says that it would revert: it is put off, a few times. Gas costs nothing on the embedded chain. */
+async function gasLimitOf(ctx: ChainContext, due: store.DueTransaction): Promise<bigint | null> {
+  if (ctx.chain.isEmbedded) return gasMax;
+  try {
+    const estimate = await estimateGas(ctx.chain, due);
+    const roomy = estimate + estimate / 4n;
+    return roomy > gasMax ? gasMax : roomy;
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error;
+    if (isOutOfFunds(error)) ctx.chain.metrics.raise("out_of_funds", { kind: due.kind });
+    else if (due.refusals >= refusalsMax) return gasOfRefused;
+    else ctx.chain.metrics.raise("would_revert", { kind: due.kind, message: error.message });
+    const until = ctx.clock.now() + refusalPauseSeconds(due.refusals);
+    await store.putOff(ctx.db, [due.id], { until, refused: !isOutOfFunds(error) });
+    return null;
+  }
+}
+
+async function signAll(ctx: ChainContext, tx: Queryable, prepared: Prepared): Promise<Hex[]> {
+  const { chain, clock } = ctx;
+  const locked = await store.lockSigner(tx, chain.operator);
+  if (locked === null) return [];
+  const { stillDue, inFlight, holes } = await store.readNonces(tx, chain.operator, {
+    ids: prepared.due.map((each) => each.id),
+    chainCount: prepared.chainCount,
+    nextNonce: locked.nextNonce,
+  });
+  const isDue = new Set(stillDue);
+  const room = Math.max(0, inFlightMax - inFlight);
+  const wanted = prepared.due.filter((each) => isDue.has(each.id)).slice(0, room);
+  const { taken, spent } = await payFor(ctx, tx, { wanted, locked, fees: prepared.fees });
+  if (taken.length === 0) return [];
+  const { nonces, nextNonce } = noncesFrom({ ...prepared, ...locked, holes }, taken.length);
+  const forms = await Promise.all(
+    taken.map(async (each, at) => signForm(ctx, each, { nonce: nonces[at], fees: prepared.fees })),
+  );
+  const state = { address: chain.operator, nextNonce, spent, now: clock.now() };
+  const saved = await store.saveSigned(tx, forms, state);
+  if (saved !== forms.length) throw new Error("a transaction was signed twice");
+  return forms.toSorted((a, b) => a.nonce - b.nonce).map((form) => form.raw);
+}
+
+async function signForm(
+  { chain }: ChainContext,
+  { id, to, data, gasLimit }: Prepared["due"][number],
+  { nonce, fees }: { nonce: number | undefined; fees: Fees },
+): Promise<store.SignedForm> {
+  if (nonce === undefined) throw new Error("each transaction has a nonce");
+  const { chainId } = chain;
+  const { raw, hash } = await chain.signer.sign({ chainId, nonce, to, data, gasLimit, fees });
+  return { id, nonce, gasLimit, fees, raw, hash };
+}
+
+/** As many as the day's cap allows, in their order; the rest is put off. */
+async function payFor(
+  ctx: ChainContext,
+  tx: Queryable,
+  given: { wanted: Prepared["due"]; locked: store.LockedSigner; fees: Fees },
+): Promise<{ taken: Prepared["due"]; spent: store.LockedSigner["spent"] }> {
+  const now = ctx.clock.now();
+  const limits = { now, capWei: capWeiOf(ctx) };
+  let { spent } = given.locked;
+  for (const [at, each] of given.wanted.entries()) {
+    const next = spend(spent, costOf(each.gasLimit, given.fees), limits);
+    if (next === null) {
+      const rest = given.wanted.slice(at);
+      ctx.chain.metrics.raise("spend_cap", { waiting: rest.length });
+      const ids = rest.map((waiting) => waiting.id);
+      await store.putOff(tx, ids, { until: now + spendPauseSeconds, refused: false });
+      return { taken: given.wanted.slice(0, at), spent };
+    }
+    spent = next;
+  }
+  return { taken: given.wanted, spent };
+}
+
+function capWeiOf({ config }: ChainContext): bigint {
+  return BigInt(Math.round(config.chainSpendCap * 1e9)) * weiPerGwei;
+}
+
+/** Signs it again under the same nonce for a higher fee; false when that is not possible now. */
+export async function bump(ctx: ChainContext, sent: SentTransaction): Promise<boolean> {
+  const { chain, clock } = ctx;
+  const market = await readFees(chain);
+  const raw = await ctx.db.transaction(async (tx) => {
+    const locked = await store.lockSigner(tx, chain.operator);
+    const found = locked === null ? null : await store.findForBump(tx, sent);
+    if (locked === null || found === null) return null;
+    const { nonce, gasLimit } = found;
+    const fees = bumpedFees(found.fees, market);
+    if (isOverpaid(fees, market)) {
+      chain.metrics.raise("fee_too_low", { nonce, kind: sent.kind });
+      return null;
+    }
+    const more = costOf(gasLimit, fees) - costOf(gasLimit, found.fees);
+    const spent = spend(locked.spent, more, { now: clock.now(), capWei: capWeiOf(ctx) });
+    if (spent === null) {
+      chain.metrics.raise("spend_cap", { waiting: 1 });
+      return null;
+    }
+    const signed = await chain.signer.sign({ ...found, chainId: chain.chainId, fees });
+    const form = { id: sent.id, nonce, gasLimit, fees, ...signed };
+    const state = { address: chain.operator, nextNonce: locked.nextNonce, spent, now: clock.now() };
+    await store.saveSigned(tx, [form], state);
+    return signed.raw;
+  });
+  if (raw === null) return false;
+  chain.metrics.transactions.inc({ event: "bumped" });
+  await handOver(ctx, [raw]);
+  return true;
+}
+
+/** Hands signed bytes to the node. What it refuses stays as it is, raises an alarm, and is handed over again later. */
+export async function handOver(ctx: ChainContext, raws: readonly Hex[]): Promise<void> {
+  try {
+    await ctx.chain.node.submit(raws);
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error;
+    const isFee = /underpriced|fee too low|less than block base fee/i.test(error.message);
+    const alarm = isOutOfFunds(error) ? "out_of_funds" : isFee ? "fee_too_low" : "node_refused";
+    ctx.chain.metrics.raise(alarm, { message: error.message });
+  }
+}
+
+function isOutOfFunds(error: RpcError): boolean {
+  return /insufficient funds|insufficient balance|out of funds/i.test(error.message);
+}

@@ -1,0 +1,56 @@
+import type { Address, Hex, Hex32 } from "@svc/protocol";
+import type { TransactionSerializableEIP1559 } from "viem";
+import { keccak256, serializeTransaction } from "viem/utils";
+import type { RecoverableSignature } from "../platform/secp256k1.ts";
+import type { Fees } from "./transaction.ts";
+
+/** Everything that the signature of a transaction covers. It carries no coin. */
+export interface UnsignedTransaction {
+  readonly chainId: number;
+  readonly nonce: number;
+  readonly to: Address;
+  readonly data: Hex;
+  readonly gasLimit: bigint;
+  readonly fees: Fees;
+}
+
+/** The bytes that a node takes, and the hash by which it knows them. */
+export interface SignedTransaction {
+  readonly raw: Hex;
+  readonly hash: Hex32;
+}
+
+/** The operator's account. */
+export interface Signer extends AsyncDisposable {
+  readonly address: Address;
+  /** @throws when the signer cannot be reached or answers something else than it was asked for */
+  sign(transaction: UnsignedTransaction): Promise<SignedTransaction>;
+}
+
+/** What is signed: an EIP-1559 transaction without signature. */
+export function digestOf(transaction: UnsignedTransaction): Hex32 {
+  return keccak256(serializeTransaction(asSerializable(transaction)));
+}
+
+export function withSignature(
+  transaction: UnsignedTransaction,
+  signature: RecoverableSignature,
+): SignedTransaction {
+  const raw = serializeTransaction(asSerializable(transaction), signature);
+  return { raw, hash: keccak256(raw) };
+}
+
+function asSerializable(transaction: UnsignedTransaction): TransactionSerializableEIP1559 {
+  const { chainId, nonce, to, data, gasLimit, fees } = transaction;
+  return {
+    type: "eip1559",
+    chainId,
+    nonce,
+    to,
+    data,
+    gas: gasLimit,
+    maxFeePerGas: fees.maxFee,
+    maxPriorityFeePerGas: fees.priorityFee,
+    value: 0n,
+  };
+}

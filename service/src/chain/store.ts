@@ -1,0 +1,381 @@
+import type { Address, Hex, Hex32 } from "@svc/protocol";
+import { type Queryable, sql } from "../platform/db.ts";
+import type { Fees, SentTransaction, Spending } from "./transaction.ts";
+
+// Bytes travel as hex text: the drivers' own form of bytea has no prefix.
+const bytesOf = (hex: Hex): Buffer => Buffer.from(hex.slice(2), "hex");
+
+/** What is remembered of the chain. Null until the first start finds it. */
+export interface ChainIdentity {
+  readonly chainId: number;
+  readonly registry: Address | null;
+  readonly settlement: Address | null;
+}
+
+/** The identity that was remembered first. */
+export async function keepIdentity(db: Queryable, chainId: number): Promise<ChainIdentity> {
+  const [row] = await db.query<{ chain_id: number; registry: Address; settlement: Address }>(sql`
+    with added as (
+      insert into chain_identity (chain_id) values (${chainId}) on conflict (single) do nothing returning *)
+    select chain_id, registry, settlement from added
+    union all select chain_id, registry, settlement from chain_identity`);
+  // Another process added it between the two parts of the statement.
+  if (row === undefined) return keepIdentity(db, chainId);
+  return { chainId: row.chain_id, registry: row.registry, settlement: row.settlement };
+}
+
+export async function keepContracts(
+  db: Queryable,
+  { registry, settlement }: { registry: Address; settlement: Address },
+): Promise<void> {
+  await db.query(sql`
+    update chain_identity set registry = ${registry}, settlement = ${settlement} where registry is null`);
+}
+
+export async function findSignerKey(db: Queryable, name: string): Promise<Buffer | null> {
+  const [row] = await db.query<{ sealed: Buffer }>(
+    sql`select sealed from chain_signer_key where name = ${name}`,
+  );
+  return row?.sealed ?? null;
+}
+
+/** The key that was kept first, which may be another process's. */
+export async function keepSignerKey(
+  db: Queryable,
+  key: { name: string; sealed: Buffer; createdAt: number },
+): Promise<Buffer> {
+  await db.query(sql`
+    insert into chain_signer_key (name, sealed, created_at)
+    values (${key.name}, ${key.sealed}, ${key.createdAt}) on conflict (name) do nothing`);
+  return (await findSignerKey(db, key.name)) ?? key.sealed;
+}
+
+export async function addSigner(db: Queryable, address: Address): Promise<void> {
+  await db.query(
+    sql`insert into chain_signer (address) values (${address}) on conflict (address) do nothing`,
+  );
+}
+
+export interface QueuedTransaction {
+  readonly kind: string;
+  readonly subjectId: string;
+  readonly to: Address;
+  readonly data: Hex;
+}
+
+/** Null when the kind has that subject with another target or other data already. */
+export async function insertTransaction(
+  db: Queryable,
+  given: QueuedTransaction,
+  now: number,
+): Promise<string | null> {
+  const [row] = await db.query<{ id: string; is_same: boolean | null }>(sql`
+    with kept as (
+      insert into chain_transaction as t (kind, subject_id, to_address, data, created_at, due_at)
+      values (${given.kind}, ${given.subjectId}, ${given.to}, ${bytesOf(given.data)}, ${now}, ${now})
+      on conflict (kind, subject_id) do update set kind = excluded.kind
+      returning t.id::text, t.to_address = ${given.to} and coalesce(t.data = ${bytesOf(given.data)}, true) as is_same)
+    select id, is_same, pg_notify('chain_outbox', '') from kept`);
+  return row?.is_same === true ? row.id : null;
+}
+
+/** What there is to do; one cheap look at two partial indexes. */
+export async function readBacklog(
+  db: Queryable,
+  signer: Address,
+  now: number,
+): Promise<{ hasDue: boolean; hasSent: boolean }> {
+  const [row] = await db.query<{ has_due: boolean; has_sent: boolean }>(sql`
+    select exists (select from chain_transaction where status = 'queued' and due_at <= ${now}) as has_due,
+      exists (select from chain_transaction where status = 'sent' and signer = ${signer}) as has_sent`);
+  return { hasDue: row?.has_due ?? false, hasSent: row?.has_sent ?? false };
+}
+
+/** True for the one process that may look after sent transactions in this interval. */
+export async function claimObservation(
+  db: Queryable,
+  signer: Address,
+  { nowMs, intervalMs }: { nowMs: number; intervalMs: number },
+): Promise<boolean> {
+  const rows = await db.query(sql`
+    update chain_signer set observed_at_ms = ${Math.floor(nowMs)}
+    where address = ${signer} and observed_at_ms <= ${Math.floor(nowMs - intervalMs)} returning address`);
+  return rows.length > 0;
+}
+
+export interface DueTransaction {
+  readonly id: string;
+  readonly kind: string;
+  readonly to: Address;
+  readonly data: Hex;
+  readonly refusals: number;
+}
+
+/** Oldest first. */
+export async function listDue(
+  db: Queryable,
+  { now, limit }: { now: number; limit: number },
+): Promise<DueTransaction[]> {
+  return db.query<DueTransaction>(sql`
+    select id::text, kind, to_address as "to", '0x' || encode(data, 'hex') as data, refusals
+    from chain_transaction where status = 'queued' and due_at <= ${now} order by id limit ${limit}`);
+}
+
+/** Puts off what the chain refuses beforehand, or what the spend cap does not allow. */
+export async function putOff(
+  db: Queryable,
+  ids: readonly string[],
+  { until, refused }: { until: number; refused: boolean },
+): Promise<void> {
+  await db.query(sql`
+    update chain_transaction set due_at = ${until}, refusals = refusals + ${refused ? 1 : 0}
+    where id = any(${ids}::bigint[]) and status = 'queued'`);
+}
+
+export interface LockedSigner {
+  readonly nextNonce: number;
+  readonly spent: Spending;
+}
+
+/** Null while another process holds it: that one is giving out nonces. Held until the transaction ends. */
+export async function lockSigner(tx: Queryable, address: Address): Promise<LockedSigner | null> {
+  const [row] = await tx.query<{ next_nonce: number; spend_day: number; spent: string }>(sql`
+    select next_nonce, spend_day, spent_wei::text as spent from chain_signer
+    where address = ${address} for update skip locked`);
+  return row === undefined
+    ? null
+    : { nextNonce: row.next_nonce, spent: { day: row.spend_day, wei: BigInt(row.spent) } };
+}
+
+/** The caller holds the signer, so nobody else changes what is read here. */
+export async function readNonces(
+  tx: Queryable,
+  signer: Address,
+  given: { ids: readonly string[]; chainCount: number; nextNonce: number },
+): Promise<{ stillDue: string[]; inFlight: number; holes: number[] }> {
+  const [row] = await tx.query<{ still_due: string[]; in_flight: number; holes: number[] }>(sql`
+    select
+      array(select id::text from chain_transaction
+        where id = any(${given.ids}::bigint[]) and status = 'queued' order by id) as still_due,
+      (select count(*) from chain_transaction where status = 'sent' and signer = ${signer}) as in_flight,
+      array(select n::int from generate_series(${given.chainCount}::bigint, ${given.nextNonce - 1}::bigint) as n
+        where not exists (select from chain_transaction where signer = ${signer} and nonce = n)
+        order by n limit 100) as holes`);
+  return {
+    stillDue: row?.still_due ?? [],
+    inFlight: row?.in_flight ?? 0,
+    holes: row?.holes ?? [],
+  };
+}
+
+/** One signed form, as it is stored before it is sent. */
+export interface SignedForm {
+  readonly id: string;
+  readonly nonce: number;
+  readonly hash: Hex32;
+  readonly raw: Hex;
+  readonly gasLimit: bigint;
+  readonly fees: Fees;
+}
+
+/** Stores nonce, bytes and hash of each, with the signer's new state; the number that were still queued. */
+export async function saveSigned(
+  tx: Queryable,
+  forms: readonly SignedForm[],
+  signer: { address: Address; nextNonce: number; spent: Spending; now: number },
+): Promise<number> {
+  const rows = await tx.query(sql`
+    with given as (
+      select * from unnest(${forms.map((each) => each.id)}::bigint[], ${forms.map((each) => each.nonce)}::bigint[],
+        ${forms.map((each) => bytesOf(each.hash))}::bytea[], ${forms.map((each) => bytesOf(each.raw))}::bytea[],
+        ${forms.map((each) => String(each.gasLimit))}::bigint[], ${forms.map((each) => String(each.fees.maxFee))}::numeric[],
+        ${forms.map((each) => String(each.fees.priorityFee))}::numeric[])
+        as g (id, nonce, hash, raw, gas_limit, max_fee, priority_fee)),
+    kept as (
+      insert into chain_transaction_hash (hash, transaction_id, nonce, raw, signed_at)
+      select hash, id, nonce, raw, ${signer.now} from given),
+    counted as (
+      update chain_signer set next_nonce = ${signer.nextNonce}, spend_day = ${signer.spent.day},
+        spent_wei = ${String(signer.spent.wei)}::numeric
+      where address = ${signer.address})
+    update chain_transaction t set status = 'sent', signer = ${signer.address}, nonce = g.nonce,
+      gas_limit = g.gas_limit, max_fee_wei = g.max_fee, priority_fee_wei = g.priority_fee,
+      signed_at = ${signer.now}, sent_at = ${signer.now}, foreign_since = null
+    from given g where t.id = g.id and t.status in ('queued', 'sent') returning t.id`);
+  return rows.length;
+}
+
+interface SentRow {
+  readonly id: string;
+  readonly kind: string;
+  readonly subject_id: string;
+  readonly nonce: number;
+  readonly hashes: Hex32[];
+  readonly mined_block_hash: Hex32 | null;
+  readonly foreign_since: number | null;
+  readonly signed_at: number;
+  readonly sent_at: number;
+}
+
+/** By nonce. */
+export async function listSent(
+  db: Queryable,
+  signer: Address,
+  limit: number,
+): Promise<SentTransaction[]> {
+  const rows = await db.query<SentRow>(sql`
+    select id::text, kind, subject_id, nonce, foreign_since, signed_at, sent_at,
+      '0x' || encode(mined_block_hash, 'hex') as mined_block_hash,
+      array(select '0x' || encode(h.hash, 'hex') from chain_transaction_hash h
+        where h.transaction_id = t.id order by h.signed_at desc, h.hash) as hashes
+    from chain_transaction t where status = 'sent' and signer = ${signer} order by nonce limit ${limit}`);
+  return rows.map((row) => ({
+    id: row.id,
+    kind: row.kind,
+    subjectId: row.subject_id,
+    nonce: row.nonce,
+    hashes: row.hashes,
+    minedBlockHash: row.mined_block_hash,
+    foreignSince: row.foreign_since,
+    signedAt: row.signed_at,
+    sentAt: row.sent_at,
+  }));
+}
+
+export interface FinalMark {
+  readonly id: string;
+  readonly status: "succeeded" | "reverted";
+  readonly hash: Hex32;
+  readonly blockHash: Hex32;
+  readonly blockNumber: number;
+}
+
+/** The ids that were not final before. */
+export async function markFinal(
+  tx: Queryable,
+  marks: readonly FinalMark[],
+  now: number,
+): Promise<Set<string>> {
+  const rows = await tx.query<{ id: string }>(sql`
+    update chain_transaction t set status = g.status, mined_hash = g.hash, mined_block_hash = g.block_hash,
+      mined_block = g.block, finished_at = ${now}
+    from unnest(${marks.map((each) => each.id)}::bigint[], ${marks.map((each) => each.status)}::text[],
+      ${marks.map((each) => bytesOf(each.hash))}::bytea[], ${marks.map((each) => bytesOf(each.blockHash))}::bytea[],
+      ${marks.map((each) => each.blockNumber)}::bigint[]) as g (id, status, hash, block_hash, block)
+    where t.id = g.id and t.status = 'sent' returning t.id::text`);
+  return new Set(rows.map((row) => row.id));
+}
+
+/** Where it was seen; nulls when its block is gone. */
+export async function markMined(
+  db: Queryable,
+  id: string,
+  mined: { hash: Hex32; blockHash: Hex32; blockNumber: number } | null,
+): Promise<void> {
+  await db.query(sql`
+    update chain_transaction set mined_hash = ${mined === null ? null : bytesOf(mined.hash)},
+      mined_block_hash = ${mined === null ? null : bytesOf(mined.blockHash)},
+      mined_block = ${mined?.blockNumber ?? null}, foreign_since = null
+    where id = ${id} and status = 'sent'`);
+}
+
+export async function markSuspected(db: Queryable, id: string, since: number): Promise<void> {
+  await db.query(
+    sql`update chain_transaction set foreign_since = ${since} where id = ${id} and status = 'sent'`,
+  );
+}
+
+/** Takes the nonce away that somebody else used; false when it was not this nonce any more. */
+export async function requeue(
+  db: Queryable,
+  { id, nonce }: { id: string; nonce: number },
+  now: number,
+): Promise<boolean> {
+  const rows = await db.query(sql`
+    update chain_transaction set status = 'queued', signer = null, nonce = null, foreign_since = null,
+      mined_hash = null, mined_block_hash = null, mined_block = null, due_at = ${now}
+    where id = ${id} and status = 'sent' and nonce = ${nonce} returning id`);
+  return rows.length > 0;
+}
+
+/** The newest bytes of each, by nonce; the time of handing over is set. */
+export async function takeBytes(
+  db: Queryable,
+  ids: readonly string[],
+  now: number,
+): Promise<Hex[]> {
+  const rows = await db.query<{ raw: Hex }>(sql`
+    with taken as (
+      update chain_transaction set sent_at = ${now}
+      where id = any(${ids}::bigint[]) and status = 'sent' returning id, nonce)
+    select '0x' || encode(h.raw, 'hex') as raw from taken t
+    cross join lateral (select raw from chain_transaction_hash
+      where transaction_id = t.id and nonce = t.nonce order by signed_at desc, hash limit 1) as h
+    order by t.nonce`);
+  return rows.map((row) => row.raw);
+}
+
+/** Bytes of final transactions with these nonces: a reorganisation deeper than `CONFIRMATIONS` took them back. */
+export async function listFinalBytes(
+  db: Queryable,
+  signer: Address,
+  { from, below }: { from: number; below: number },
+): Promise<Hex[]> {
+  const rows = await db.query<{ raw: Hex }>(sql`
+    select '0x' || encode(h.raw, 'hex') as raw
+    from chain_transaction t join chain_transaction_hash h on h.hash = t.mined_hash
+    where t.signer = ${signer} and t.nonce >= ${from} and t.nonce < ${below} and t.finished_at is not null
+      and h.raw is not null order by t.nonce limit 100`);
+  return rows.map((row) => row.raw);
+}
+
+/** What a bump signs again; null when it is no longer sent, or was signed since. */
+export async function findForBump(
+  tx: Queryable,
+  { id, signedAt }: { id: string; signedAt: number },
+): Promise<{ to: Address; data: Hex; nonce: number; gasLimit: bigint; fees: Fees } | null> {
+  const [row] = await tx.query<{
+    to: Address;
+    data: Hex;
+    nonce: number;
+    gas: string;
+    max_fee: string;
+    priority_fee: string;
+  }>(sql`
+    select to_address as "to", '0x' || encode(data, 'hex') as data, nonce, gas_limit::text as gas,
+      max_fee_wei::text as max_fee, priority_fee_wei::text as priority_fee
+    from chain_transaction where id = ${id} and status = 'sent' and signed_at = ${signedAt} for update`);
+  if (row === undefined) return null;
+  return {
+    to: row.to,
+    data: row.data,
+    nonce: row.nonce,
+    gasLimit: BigInt(row.gas),
+    fees: { maxFee: BigInt(row.max_fee), priorityFee: BigInt(row.priority_fee) },
+  };
+}
+
+/** Forgets the bytes of what is final since before; hash, block and outcome stay. */
+export async function forgetBytes(db: Queryable, finishedBefore: number): Promise<void> {
+  await db.query(sql`
+    with old as (
+      update chain_transaction set data = null
+      where data is not null and finished_at < ${finishedBefore} returning id)
+    update chain_transaction_hash h set raw = null from old where h.transaction_id = old.id`);
+}
+
+/** For the gauges: asked when somebody scrapes. */
+export async function readTotals(
+  db: Queryable,
+  signer: Address,
+): Promise<{ queued: number; sent: number; spent: Spending }> {
+  const [row] = await db.query<{ queued: number; sent: number; day: number; wei: string }>(sql`
+    select (select count(*) from chain_transaction where status = 'queued') as queued,
+      (select count(*) from chain_transaction where status = 'sent') as sent,
+      spend_day as day, spent_wei::text as wei from chain_signer where address = ${signer}`);
+  return {
+    queued: row?.queued ?? 0,
+    sent: row?.sent ?? 0,
+    spent: { day: row?.day ?? 0, wei: BigInt(row?.wei ?? 0) },
+  };
+}

@@ -1,0 +1,94 @@
+import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
+import {
+  encodeDeployData,
+  encodeFunctionData,
+  erc6492SignatureValidatorByteCode,
+  parseAbi,
+} from "viem";
+import { Problem } from "../platform/problems.ts";
+import { takeOrRefuse } from "../platform/rate-limit.ts";
+import type { ChainContext } from "./context.ts";
+import { RpcError } from "./node.ts";
+
+/** What a contract is asked: at most that much gas and time, and so often by all processes together. */
+const gasMax = 1_000_000;
+const timeoutMs = 2_000;
+const limit = { perSecond: 50, burst: 200 };
+/** Bytes; a wallet of many owners with its deployment stays far below. */
+const signatureBytesMax = 16_384;
+
+const erc1271 = parseAbi([
+  "function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)",
+]);
+const magicValue = "0x1626ba7e";
+const erc6492Suffix = "6492".repeat(16);
+const erc6492 = parseAbi(["constructor(address signer, bytes32 hash, bytes signature)"]);
+
+/**
+ * Asks the contract at the address whether the signature is its own: by ERC-1271, or, where the signature says so
+ * (ERC-6492), also before the contract is deployed. Nothing on the chain changes, no off-chain lookup is followed.
+ *
+ * @throws {Problem} rate_limited; chain_unavailable when there is no answer in 2 s
+ */
+export async function isContractSignature(
+  ctx: ChainContext,
+  given: { address: Address; digest: Uint8Array; signature: string },
+): Promise<boolean> {
+  const { signature } = given;
+  if (!/^0x(?:[0-9a-fA-F]{2})+$/.test(signature)) return false;
+  if (signature.length > 2 + signatureBytesMax * 2) return false;
+  await takeOrRefuse(ctx, "signature:contract", limit);
+  const hash = hexOfBytes(given.digest);
+  const isWrapped = signature.toLowerCase().endsWith(erc6492Suffix);
+  const call = isWrapped
+    ? callOfValidator({ ...given, hash, signature: signature as Hex })
+    : callOfContract({ ...given, hash, signature: signature as Hex });
+  const result = await ask(ctx, call);
+  return isWrapped ? result === "0x01" : isMagic(result);
+}
+
+interface Question {
+  readonly address: Address;
+  readonly hash: Hex;
+  readonly signature: Hex;
+}
+
+function callOfContract({ address, hash, signature }: Question): { to?: Address; data: Hex } {
+  const args = [hash, signature] as const;
+  return {
+    to: address,
+    data: encodeFunctionData({ abi: erc1271, functionName: "isValidSignature", args }),
+  };
+}
+
+/** The validator of ERC-6492 runs as the code of a contract that is never made. */
+function callOfValidator({ address, hash, signature }: Question): { to?: Address; data: Hex } {
+  const args = [address, hash, signature] as const;
+  return {
+    data: encodeDeployData({ abi: erc6492, bytecode: erc6492SignatureValidatorByteCode, args }),
+  };
+}
+
+/** The result, or null when the call failed there. */
+async function ask(ctx: ChainContext, call: { to?: Address; data: Hex }): Promise<string | null> {
+  const params: unknown[] = [{ ...call, gas: `0x${gasMax.toString(16)}` }, "latest"];
+  // An idle embedded chain still has the time of its last block, and a signature may have a deadline.
+  if (ctx.chain.isEmbedded) params.push({}, { time: `0x${ctx.clock.now().toString(16)}` });
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Problem("chain_unavailable")), timeoutMs);
+  try {
+    const result = await Promise.race([ctx.chain.node.request("eth_call", params), late]);
+    return typeof result === "string" ? result : null;
+  } catch (error) {
+    // Reverted, or out of gas: the contract's own answer is no.
+    if (error instanceof RpcError) return null;
+    throw error instanceof Problem ? error : new Problem("chain_unavailable");
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A bytes4, padded to a word; more behind it is ignored, as Solidity does. */
+function isMagic(result: string | null): boolean {
+  return result !== null && result.length >= 66 && result.startsWith(magicValue);
+}

@@ -1,0 +1,135 @@
+// A chain outside the service, which a test may reorganise, empty and lie for.
+import assert from "node:assert/strict";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { startBoundProcess } from "../service/src/platform/bound-process.ts";
+
+export interface Anvil extends AsyncDisposable {
+  readonly url: string;
+  readonly chainId: number;
+  rpc<T = unknown>(method: string, params?: readonly unknown[]): Promise<T>;
+  /** Empty or not, so many blocks. */
+  mine(blocks?: number): Promise<void>;
+  /** Replaces the newest blocks by as many empty ones; what was in them is in the pool no more. */
+  reorganise(depth: number): Promise<void>;
+  /** Between a transaction that is sent and its block lies a `mine`, or none. */
+  setAutomine(on: boolean): Promise<void>;
+}
+
+const binary = (): string => {
+  const arch = process.arch === "arm64" ? "arm64" : "amd64";
+  const name = `@foundry-rs/anvil-${process.platform === "darwin" ? "darwin" : "linux"}-${arch}`;
+  return new URL(`../node_modules/${name}/bin/anvil`, import.meta.url).pathname;
+};
+
+/** Starts one that mines by itself until told otherwise, and that keeps the state of 64 blocks. */
+export async function startAnvil(options: { chainId?: number } = {}): Promise<Anvil> {
+  const chainId = options.chainId ?? 31_999;
+  const { promise: listening, resolve } = Promise.withResolvers<string>();
+  const child = startBoundProcess(
+    [
+      [binary(), "--host", "127.0.0.1", "--port", "0", "--no-cors", "--chain-id", String(chainId)],
+      ["--accounts", "1", "--hardfork", "osaka", "--order", "fifo", "--prune-history", "64"],
+      ["--enable-tx-gas-limit"],
+    ].flat(),
+    {
+      account: null,
+      log: (line) => {
+        const [, address] = /^Listening on (\S+)/.exec(line) ?? [];
+        if (address !== undefined) resolve(`http://${address}`);
+      },
+    },
+  );
+  const exited = child.exited.then((status) => {
+    throw new Error(`anvil ended with status ${status}`);
+  });
+  exited.catch(() => undefined);
+  const url = await Promise.race([listening, exited]);
+  child.unref();
+  const rpc = async <T>(method: string, params: readonly unknown[] = []): Promise<T> => {
+    const answer = await fetch(url, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+    });
+    const body = (await answer.json()) as { result: T; error?: { message: string } };
+    assert.equal(body.error, undefined, `${method}: ${body.error?.message}`);
+    return body.result;
+  };
+  return {
+    url,
+    chainId,
+    rpc,
+    mine: async (blocks = 1) => void (await rpc("anvil_mine", [`0x${blocks.toString(16)}`])),
+    reorganise: async (depth) => void (await rpc("anvil_reorg", [depth, []])),
+    setAutomine: async (on) => void (await rpc("evm_setAutomine", [on])),
+    [Symbol.asyncDispose]: async () => void (await child.stop()),
+  };
+}
+
+/** What a call gets instead of the chain's answer; `pass` for the chain's own. */
+export type Fault = "pass" | "hang" | "broken" | { readonly result: unknown };
+
+export interface Gate extends AsyncDisposable {
+  readonly url: string;
+  /** Decides over every call from now on. */
+  decide(fault: (method: string, params: readonly unknown[]) => Fault): void;
+  /** Calls that came through, by method. */
+  readonly calls: Map<string, number>;
+}
+
+interface Call {
+  readonly id: number;
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+const passAll = (): Fault => "pass";
+
+/** Stands before a chain's node and may hang, break or lie. */
+export async function openGate(anvil: Anvil): Promise<Gate> {
+  let decide: (method: string, params: readonly unknown[]) => Fault = passAll;
+  const calls = new Map<string, number>();
+  const answer = async (call: Call): Promise<unknown> => {
+    calls.set(call.method, (calls.get(call.method) ?? 0) + 1);
+    const fault = decide(call.method, call.params);
+    if (typeof fault === "object") return { jsonrpc: "2.0", id: call.id, result: fault.result };
+    if (fault === "broken") throw new Error("broken");
+    const passed = await fetch(anvil.url, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(call),
+    });
+    return passed.json();
+  };
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = JSON.parse(await text(request)) as Call | Call[];
+    const given = Array.isArray(body) ? body : [body];
+    if (given.some((call) => decide(call.method, call.params) === "hang")) return;
+    try {
+      const answers: unknown[] = [];
+      // In their order: a chain takes transactions one after the other.
+      for (const call of given) answers.push(await answer(call));
+      response.end(JSON.stringify(Array.isArray(body) ? answers : answers[0]));
+    } catch {
+      response.writeHead(502).end("<html>bad gateway</html>");
+    }
+  };
+  const server = createServer((request, response) => void serve(request, response));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/?key=canary`,
+    calls,
+    decide: (fault) => {
+      decide = fault;
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}

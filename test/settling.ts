@@ -1,0 +1,106 @@
+// Processes of one installation that settle on a chain of the test's own, with a clock that the test moves.
+import { randomBytes } from "node:crypto";
+import {
+  type Chain,
+  type ChainContext,
+  chainJobs,
+  enqueueTransaction,
+  type FinalHandlers,
+  type FinalTransaction,
+  openChain,
+} from "../service/src/chain/index.ts";
+import { openContext } from "../service/src/compose.ts";
+import { parseConfig } from "../service/src/platform/config.ts";
+import { openTestDatabase } from "../service/src/platform/test-database.ts";
+import type { Anvil } from "./anvil.ts";
+
+/** The key that the test chain funds. */
+export const fundedKey = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+
+export interface Installation extends AsyncDisposable {
+  readonly environment: NodeJS.ProcessEnv;
+  /** Moves the time of every process. */
+  advance(seconds: number): void;
+  openProcess(changed?: NodeJS.ProcessEnv): Promise<SettlingProcess>;
+}
+
+export interface SettlingProcess extends AsyncDisposable {
+  readonly ctx: ChainContext;
+  readonly chain: Chain;
+  /** Everything that was announced as final here, in order. */
+  readonly done: FinalTransaction[];
+  /** One run of the outbox. */
+  work(): Promise<void>;
+  /** Queues a settlement with a root of its own. */
+  queue(subjectId: string): Promise<string>;
+  /** One run as another node serves it: for faults between the process and its chain. */
+  workWith(node: Partial<Chain["node"]>): Promise<void>;
+}
+
+/** A fresh database and the settings that its processes share; the clock starts now and stands still. */
+export async function openInstallation(
+  anvil: Pick<Anvil, "url">,
+  changed: NodeJS.ProcessEnv = {},
+): Promise<Installation> {
+  const database = await openTestDatabase();
+  let offsetMs = 0;
+  const startMs = Date.now();
+  const nowMs = (): number => startMs + offsetMs;
+  const clock = { nowMs, now: () => Math.floor(nowMs() / 1000) };
+  const environment: NodeJS.ProcessEnv = {
+    DATABASE_URL: database.url,
+    MASTER_KEY: "11".repeat(32),
+    LOG_LEVEL: "silent",
+    CHAIN: "on",
+    CHAIN_RPC_URL: anvil.url,
+    SIGNER_KEY: fundedKey,
+    ...changed,
+  };
+  return {
+    environment,
+    advance(seconds) {
+      offsetMs += seconds * 1000;
+    },
+    async openProcess(more = {}) {
+      await using stack = new AsyncDisposableStack();
+      const base = stack.use(await openContext(parseConfig({ ...environment, ...more })));
+      const chain = stack.use(await openChain({ ...base, clock }));
+      const ctx: ChainContext = { ...base, clock, chain };
+      const done: FinalTransaction[] = [];
+      const opened = stack.move();
+      return {
+        ctx,
+        chain,
+        done,
+        work: async () => runOutbox(ctx, done),
+        workWith: async (node) =>
+          runOutbox({ ...ctx, chain: { ...chain, node: { ...chain.node, ...node } } }, done),
+        queue: async (subjectId) =>
+          ctx.db.transaction(async (tx) =>
+            enqueueTransaction(ctx, tx, {
+              kind: "test.settle",
+              subjectId,
+              to: chain.contracts.settlement,
+              data: initiateCall(),
+            }),
+          ),
+        [Symbol.asyncDispose]: async () => opened.disposeAsync(),
+      };
+    },
+    [Symbol.asyncDispose]: async () => database[Symbol.asyncDispose](),
+  };
+}
+
+async function runOutbox(ctx: ChainContext, done: FinalTransaction[]): Promise<void> {
+  const handlers: FinalHandlers = {
+    "test.settle": async (_tx, more) => void done.push(...more),
+  };
+  await chainJobs(ctx, handlers)
+    .find((job) => job.name === "chain-outbox")
+    ?.run();
+}
+
+/** `initiate(bytes32)` with a random root. */
+function initiateCall(): `0x${string}` {
+  return `0x5ede7516${randomBytes(32).toString("hex")}`;
+}
