@@ -46,11 +46,26 @@ export function shortAddress(address: Address): string {
  * @throws {TypeError} when the text is not a UUID; its case does not matter
  */
 export function organizationIdentity(uuid: string): Address {
+  return addressOfUuid("svc-organization-v1", uuid);
+}
+
+/**
+ * How the registry on chain names an issuer that brings no address of its own: the last 20 bytes of keccak256 of the
+ * canonical JSON `["svc-issuer-v1", <uuid>]` (decisions, section 4). Its UUID is random, so it differs in every
+ * installation; no key exists for it.
+ *
+ * @throws {TypeError} when the text is not a UUID; its case does not matter
+ */
+export function issuerIdentity(uuid: string): Address {
+  return addressOfUuid("svc-issuer-v1", uuid);
+}
+
+function addressOfUuid(kind: string, uuid: string): Address {
   const lower = uuid.toLowerCase();
   if (!/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(lower)) {
-    throw new TypeError("an organization is named by its UUID");
+    throw new TypeError("organizations and issuers are named by their UUID");
   }
-  return addressOfHash(keccak_256(bytesOfText(canonicalJson(["svc-organization-v1", lower]))));
+  return addressOfHash(keccak_256(bytesOfText(canonicalJson([kind, lower]))));
 }
 
 /**

@@ -3,6 +3,7 @@ export {
   addressOfPublicKey,
   addressOfSubject,
   checksumAddress,
+  issuerIdentity,
   organizationIdentity,
   parseAddress,
   shortAddress,

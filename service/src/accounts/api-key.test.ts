@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { looksLikeApiKey, makeApiKey, parseApiKey } from "./api-key.ts";
 
 void test("a key is read back as it was made", () => {
-  for (const kind of ["live", "test", "mgmt"] as const) {
+  for (const kind of ["live", "test", "mgmt", "issuer"] as const) {
     const made = makeApiKey(kind, randomInt);
     assert.match(made.text, new RegExp(`^svc_${kind}_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}$`));
     assert.deepEqual(parseApiKey(made.text), made);

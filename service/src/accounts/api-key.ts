@@ -1,8 +1,11 @@
 import { crc32 } from "node:zlib";
 import type { Environment } from "./client-domain.ts";
 
-/** `live` and `test` keys serve the KYC and KYB API of one client domain, `mgmt` keys manage one organization. */
-export type ApiKeyKind = "live" | "test" | "mgmt";
+/**
+ * `live` and `test` keys serve the KYC and KYB API of one client domain, `mgmt` keys manage one organization, `issuer`
+ * keys issue credentials in the name of one issuer.
+ */
+export type ApiKeyKind = "live" | "test" | "mgmt" | "issuer";
 
 /** A key that was presented and found genuine: who is calling, and for which client domain. */
 export interface ApiKey {
@@ -29,6 +32,7 @@ export interface ApiKeyText {
   readonly text: string;
 }
 
+const kinds: readonly ApiKeyKind[] = ["live", "test", "mgmt", "issuer"];
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const idLength = 12;
 /** 43 characters of 62 hold 256 bits. */
@@ -51,16 +55,17 @@ export function makeApiKey(kind: ApiKeyKind, below: (bound: number) => number): 
 
 /** Reads a key; null when it has another form or its checksum does not fit. */
 export function parseApiKey(text: string): ApiKeyText | null {
-  const match = /^svc_(live|test|mgmt)_([0-9A-Za-z]{12})_[0-9A-Za-z]{49}$/.exec(text);
-  const [, kind, id] = match ?? [];
-  if (id === undefined || (kind !== "live" && kind !== "test" && kind !== "mgmt")) return null;
+  const match = /^svc_(live|test|mgmt|issuer)_([0-9A-Za-z]{12})_[0-9A-Za-z]{49}$/.exec(text);
+  const kind = kinds.find((each) => each === match?.[1]);
+  const id = match?.[2];
+  if (id === undefined || kind === undefined) return null;
   const unsigned = text.slice(0, -checksumLength);
   return checksumOf(unsigned) === text.slice(-checksumLength) ? { kind, id, text } : null;
 }
 
 /** Whether a text looks like one of our keys, whole or damaged. */
 export function looksLikeApiKey(text: string): boolean {
-  return /svc_(?:live|test|mgmt)_/i.test(text);
+  return /svc_(?:live|test|mgmt|issuer)_/i.test(text);
 }
 
 export function kindOf(environment: Environment): "live" | "test" {

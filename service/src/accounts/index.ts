@@ -1,4 +1,10 @@
-export type { ApiKey, ManagementKey } from "./api-key.ts";
+export {
+  type ApiKey,
+  looksLikeApiKey,
+  makeApiKey,
+  type ManagementKey,
+  parseApiKey,
+} from "./api-key.ts";
 export { type ApiKeys, openApiKeys } from "./api-key-lookup.ts";
 export type { ApiKeyRow } from "./api-key-store.ts";
 export {
@@ -20,6 +26,7 @@ export {
   type ClientDomain,
   type Environment,
   isVerified,
+  parseEnvironment,
   proofLifetimeSeconds,
   proofOf,
 } from "./client-domain.ts";
@@ -45,9 +52,24 @@ export {
   type ShownSecret,
   updateClient,
 } from "./clients.ts";
+export { parseId } from "./id.ts";
 export { type ClientJwk, type ClientKeySet, parseKeySet } from "./key-set.ts";
-export { type AccountsContext, accountRoutes, apiKeyOf, requireApiKey } from "./routes.ts";
-export { type Organization, type OrganizationMember, type Role, roles } from "./organization.ts";
+export { openRowCache } from "./row-cache.ts";
+export {
+  type AccountsContext,
+  accountRoutes,
+  apiKeyOf,
+  refuseKeyInUrl,
+  requireApiKey,
+} from "./routes.ts";
+export { openUseRecord } from "./use-record.ts";
+export {
+  type Organization,
+  type OrganizationMember,
+  parseName,
+  type Role,
+  roles,
+} from "./organization.ts";
 export {
   addMember,
   createOrganization,

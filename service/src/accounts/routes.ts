@@ -16,12 +16,19 @@ export interface AccountsContext extends Ctx {
 
 const bearerOf = new WeakMap<FastifyRequest, ApiKey>();
 
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** A POST that creates nothing: it counts against the limit of reads. */
+    readonly onlyReads?: boolean;
+  }
+}
+
 /** Bursts of this many seconds' worth (decisions section 8, Rate limits). */
 const burstSeconds = 4;
 
 /**
  * Guards every route of this scope: an API key in the `Authorization` header, none in the URL, and the rate limit of
- * that key, `read` for GET and HEAD, `create` for the rest. The routes learn who calls by {@link apiKeyOf}. No route
+ * that key, `read` for GET, HEAD and routes that say `onlyReads`, `create` for the rest. The routes learn who calls by {@link apiKeyOf}. No route
  * behind it ever answers with CORS headers: a key has no place in a browser.
  */
 export function requireApiKey(ctx: AccountsContext, scope: Http): void {
@@ -84,8 +91,12 @@ export async function accountRoutes(ctx: AccountsContext, http: Http): Promise<v
   });
 }
 
-/** URLs are logged by everything they pass: a key that was sent in one is no longer a secret. */
-function refuseKeyInUrl(url: string): void {
+/**
+ * URLs are logged by everything they pass: a key that was sent in one is no longer a secret.
+ *
+ * @throws {Problem} apikey_invalid
+ */
+export function refuseKeyInUrl(url: string): void {
   let text = url;
   try {
     text = decodeURIComponent(url);
@@ -104,7 +115,8 @@ async function limitKey(
   key: ApiKey,
   { request, reply }: { request: FastifyRequest; reply: FastifyReply },
 ): Promise<void> {
-  const isRead = request.method === "GET" || request.method === "HEAD";
+  const { onlyReads = false } = request.routeOptions.config;
+  const isRead = request.method === "GET" || request.method === "HEAD" || onlyReads;
   const perSecond = isRead ? ctx.config.readsPerSecond : ctx.config.createsPerSecond;
   const limit: Limit = {
     perSecond,

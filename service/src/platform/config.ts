@@ -5,6 +5,7 @@ import {
   faultOfSigner,
   type OptionalChainSetting,
 } from "./chain-settings.ts";
+import { faultOfMail, mailSettings, type OptionalMailSetting } from "./mail-settings.ts";
 import {
   addresses,
   flag,
@@ -75,6 +76,7 @@ export const settings = {
     description: "Size of the connection pool of one process.",
   }),
   ...chainSettings,
+  ...mailSettings,
   masterKeys: setting({
     env: "MASTER_KEY",
     unit: "hex",
@@ -252,7 +254,7 @@ type Derived =
   | "metricsPort"
   | "walletOrigin"
   | "limitLoopback";
-type Optional = OptionalChainSetting | "databaseUrl" | "masterKeys";
+type Optional = OptionalChainSetting | OptionalMailSetting | "databaseUrl" | "masterKeys";
 
 /** The configuration of one process: parsed once, frozen, every member documented in {@link settings}. */
 export type Config = Readonly<Omit<Parsed, Optional> & { [K in Optional]: Parsed[K] | null }>;
@@ -292,8 +294,8 @@ function derived(
 }
 
 function refuseUnsafe(config: Config): void {
-  const signerFault = faultOfSigner(config);
-  if (signerFault !== null) throw new ConfigError(signerFault);
+  const fault = faultOfSigner(config) ?? faultOfMail(config);
+  if (fault !== null) throw new ConfigError(fault);
   const url = new URL(config.baseUrl);
   const isLoopback = url.hostname === "localhost" || url.hostname === "127.0.0.1";
   if (config.profile === "dev") {

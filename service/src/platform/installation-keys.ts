@@ -11,6 +11,9 @@ const installationKeyNames = [
   "wallet-challenge",
   "audit-seal",
   "session",
+  "issuer-key",
+  "issuer-idempotency",
+  "email-code",
 ] as const;
 
 type InstallationKeyName = (typeof installationKeyNames)[number];

@@ -1,0 +1,135 @@
+import type { Address, Hex32 } from "@svc/protocol";
+import { type Queryable, sql } from "../platform/db.ts";
+
+export type BatchKind = "attest" | "revoke";
+
+/** Roots of one issuer that wait for the chain, oldest first, locked. */
+export interface WaitingRoots {
+  readonly issuerId: string;
+  readonly address: Address;
+  readonly roots: readonly Hex32[];
+}
+
+interface WaitingRow {
+  issuer_id: string;
+  address: Address;
+  root: Hex32;
+}
+
+/** Tells at the price of one call whether {@link lockUnattested} or {@link lockUnrevoked} would find anything. */
+export async function hasWaitingRoots(db: Queryable, triesMax: number): Promise<boolean> {
+  const [row] = await db.query<{ waits: boolean }>(
+    sql`select exists (
+        select 1 from credential join issuer on issuer.id = issuer_id
+        where attest_batch_id is null and ended_at is null and role_granted_at is not null
+          and attest_failures < ${triesMax}
+      ) or exists (
+        select 1 from credential_revocation where batch_id is null and failures < ${triesMax}
+      ) or exists (
+        select 1 from issuer where role_requested_at is null or distrusted_from is distinct from distrust_sent_from
+      ) as waits`,
+  );
+  return row?.waits === true;
+}
+
+/** Credentials whose issuer has its role; of those of another process nothing is seen. */
+export async function lockUnattested(
+  tx: Queryable,
+  { limit, triesMax }: { limit: number; triesMax: number },
+): Promise<WaitingRoots[]> {
+  const rows = await tx.query<WaitingRow>(
+    sql`select issuer_id, address, '0x' || encode(root, 'hex') as root
+      from credential join issuer on issuer.id = issuer_id
+      where attest_batch_id is null and ended_at is null and role_granted_at is not null
+        and attest_failures < ${triesMax}
+      order by credential.created_at limit ${limit} for update of credential skip locked`,
+  );
+  return byIssuer(rows);
+}
+
+export async function lockUnrevoked(
+  tx: Queryable,
+  { limit, triesMax }: { limit: number; triesMax: number },
+): Promise<WaitingRoots[]> {
+  const rows = await tx.query<WaitingRow>(
+    sql`select issuer_id, address, '0x' || encode(root, 'hex') as root
+      from credential_revocation join issuer on issuer.id = issuer_id
+      where batch_id is null and failures < ${triesMax}
+      order by credential_revocation.created_at limit ${limit} for update of credential_revocation skip locked`,
+  );
+  return byIssuer(rows);
+}
+
+function byIssuer(rows: readonly WaitingRow[]): WaitingRoots[] {
+  const groups = Map.groupBy(rows, (row) => row.issuer_id);
+  return [...groups.values()].map((group) => ({
+    issuerId: group[0]?.issuer_id ?? "",
+    address: group[0]?.address ?? "0x",
+    roots: group.map((row) => row.root),
+  }));
+}
+
+export async function insertBatch(
+  tx: Queryable,
+  batch: { id: string; kind: BatchKind; issuerId: string; roots: readonly Hex32[]; now: number },
+): Promise<void> {
+  const roots = batch.roots.map((root) => `\\x${root.slice(2)}`);
+  await tx.query(
+    sql`insert into credential_batch (id, kind, issuer_id, created_at)
+      values (${batch.id}, ${batch.kind}, ${batch.issuerId}, ${batch.now})`,
+  );
+  if (batch.kind === "attest")
+    await tx.query(
+      sql`update credential set attest_batch_id = ${batch.id} where root = any(${roots}::bytea[])`,
+    );
+  else
+    await tx.query(
+      sql`update credential_revocation set batch_id = ${batch.id} where root = any(${roots}::bytea[])`,
+    );
+}
+
+/** A batch whose transaction is final. */
+export interface FinalBatch {
+  readonly id: string;
+  readonly hash: Hex32;
+  readonly blockTime: number;
+}
+
+async function finishBatches(tx: Queryable, done: readonly FinalBatch[]): Promise<void> {
+  await tx.query(
+    sql`update credential_batch set transaction_hash = done.hash, finished_at = done.at
+      from unnest(${done.map(({ id }) => id)}::uuid[], ${done.map(({ hash }) => `\\x${hash.slice(2)}`)}::bytea[],
+        ${done.map(({ blockTime }) => blockTime)}::bigint[]) as done (id, hash, at)
+      where credential_batch.id = done.id`,
+  );
+}
+
+/** From here on the credentials of these batches count. */
+export async function finishAttested(tx: Queryable, done: readonly FinalBatch[]): Promise<void> {
+  await finishBatches(tx, done);
+  await tx.query(
+    sql`update credential set attested_at = done.at
+      from unnest(${done.map(({ id }) => id)}::uuid[], ${done.map(({ blockTime }) => blockTime)}::bigint[])
+        as done (id, at)
+      where attest_batch_id = done.id and attested_at is null`,
+  );
+}
+
+export async function finishRevoked(tx: Queryable, done: readonly FinalBatch[]): Promise<void> {
+  await finishBatches(tx, done);
+  await tx.query(
+    sql`delete from credential_revocation where batch_id = any(${done.map(({ id }) => id)}::uuid[])`,
+  );
+}
+
+/** Their roots wait for another batch, until they have failed too often. */
+export async function releaseBatches(tx: Queryable, ids: readonly string[]): Promise<void> {
+  await tx.query(
+    sql`update credential set attest_batch_id = null, attest_failures = attest_failures + 1
+      where attest_batch_id = any(${ids}::uuid[]) and attested_at is null`,
+  );
+  await tx.query(
+    sql`update credential_revocation set batch_id = null, failures = failures + 1
+      where batch_id = any(${ids}::uuid[])`,
+  );
+}

@@ -1,0 +1,56 @@
+/** A day of the Gregorian calendar. */
+export interface Day {
+  readonly year: number;
+  /** 1 to 12. */
+  readonly month: number;
+  /** 1 to 31. */
+  readonly day: number;
+}
+
+/** Reads `YYYY-MM-DD`; null for another form and for days that do not exist. */
+export function parseDate(text: string): Day | null {
+  const match = /^(\d{4})-(\d\d)-(\d\d)$/.exec(text);
+  if (match === null) return null;
+  const [year, month, day] = [Number(match[1]), Number(match[2]), Number(match[3])];
+  const date = new Date(Date.UTC(year, month - 1, day));
+  const exists =
+    date.getUTCFullYear() === year && date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
+  return exists ? { year, month, day } : null;
+}
+
+/** The day of a time in Unix seconds, UTC. */
+export function dayOf(seconds: number): Day {
+  const date = new Date(seconds * 1000);
+  return {
+    year: date.getUTCFullYear(),
+    month: date.getUTCMonth() + 1,
+    day: date.getUTCDate(),
+  };
+}
+
+/** `YYYY-MM-DD` of a time in Unix seconds, UTC. */
+export function dateText(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().slice(0, 10);
+}
+
+/** Unix seconds at which the day begins, UTC. A day that a month does not have is the first of the next. */
+export function startOf({ year, month, day }: Day): number {
+  return Date.UTC(year, month - 1, day) / 1000;
+}
+
+/** Unix seconds at which the month of that time began, UTC. */
+export function startOfMonth(seconds: number): number {
+  const { year, month } = dayOf(seconds);
+  return startOf({ year, month, day: 1 });
+}
+
+/** Whole years between the two days; born on 29 February, a year is full on 1 March. */
+export function yearsBetween(from: Day, to: Day): number {
+  const hasPassed = to.month > from.month || (to.month === from.month && to.day >= from.day);
+  return to.year - from.year - (hasPassed ? 0 : 1);
+}
+
+/** Unix seconds at which somebody born on that day turns so many years old, UTC. */
+export function birthday(born: Day, years: number): number {
+  return startOf({ ...born, year: born.year + years });
+}

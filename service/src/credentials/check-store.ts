@@ -1,0 +1,116 @@
+import type { Address, FieldName, Hex32 } from "@svc/protocol";
+import type { Environment } from "../accounts/index.ts";
+import { type Queryable, sql } from "../platform/db.ts";
+import type { KnownLeaf } from "./leaf.ts";
+
+/** Whose fields are looked at, and on which side. */
+export interface LeafQuery {
+  readonly user: Address;
+  readonly environment: Environment;
+  readonly fields: readonly FieldName[];
+}
+
+/** Which of the fields have a leaf that counts at `now`. */
+export async function listLiveFields(
+  db: Queryable,
+  { user, environment, fields }: LeafQuery,
+  now: number,
+): Promise<string[]> {
+  const rows = await db.query<{ field: string }>(
+    sql`select distinct field from verified_leaf
+      where user_address = ${user} and environment = ${environment} and field = any(${fields}::text[])
+        and counts and expires_at > ${now}`,
+  );
+  return rows.map((row) => row.field);
+}
+
+interface LeafRow {
+  field: FieldName;
+  leaf: Hex32;
+  commitment: Hex32;
+  expires_at: number;
+  is_revoked: boolean;
+}
+
+/** Every leaf of these fields that was ever attested. */
+export async function listKnownLeaves(
+  db: Queryable,
+  { user, environment, fields }: LeafQuery,
+): Promise<KnownLeaf[]> {
+  const rows = await db.query<LeafRow>(
+    sql`select field, '0x' || encode(leaf, 'hex') as leaf, '0x' || encode(commitment, 'hex') as commitment,
+        expires_at, is_revoked
+      from verified_leaf
+      where user_address = ${user} and environment = ${environment} and field = any(${fields}::text[])
+        and is_attested`,
+  );
+  return rows.map((row) => ({
+    field: row.field,
+    leaf: row.leaf,
+    commitment: row.commitment,
+    expiresAt: row.expires_at,
+    isRevoked: row.is_revoked,
+  }));
+}
+
+/** Which of the leaves count at `now`. */
+export async function listLiveLeaves(
+  db: Queryable,
+  leaves: readonly Hex32[],
+  now: number,
+): Promise<Hex32[]> {
+  const rows = await db.query<{ leaf: Hex32 }>(
+    sql`select '0x' || encode(leaf, 'hex') as leaf from verified_leaf
+      where leaf = any(${bytesOf(leaves)}::bytea[]) and counts and expires_at > ${now}`,
+  );
+  return rows.map((row) => row.leaf);
+}
+
+/** A leaf with the tree that it stands in, and where that was attested. */
+export interface ProofRow {
+  readonly field: FieldName;
+  readonly leaf: Hex32;
+  readonly commitment: Hex32;
+  readonly expiresAt: number;
+  readonly root: Hex32;
+  readonly tree: Buffer;
+  readonly issuer: Address;
+  readonly transactionHash: Hex32;
+}
+
+interface ProofColumns extends Omit<LeafRow, "is_revoked"> {
+  root: Hex32;
+  tree: Buffer;
+  issuer: Address;
+  transaction_hash: Hex32;
+}
+
+/** The attested ones among these leaves of a user, newest credential first. */
+export async function listProofRows(
+  db: Queryable,
+  { user, environment, leaves }: Omit<LeafQuery, "fields"> & { leaves: readonly Hex32[] },
+): Promise<ProofRow[]> {
+  const rows = await db.query<ProofColumns>(
+    sql`select credential_leaf.field, '0x' || encode(credential_leaf.leaf, 'hex') as leaf,
+        '0x' || encode(credential_leaf.commitment, 'hex') as commitment, credential_leaf.expires_at,
+        '0x' || encode(credential.root, 'hex') as root, credential.tree, issuer.address as issuer,
+        '0x' || encode(credential_batch.transaction_hash, 'hex') as transaction_hash
+      from credential_leaf
+        join credential on credential.id = credential_leaf.credential_id
+        join issuer on issuer.id = credential.issuer_id
+        join credential_batch on credential_batch.id = credential.attest_batch_id
+      where credential_leaf.leaf = any(${bytesOf(leaves)}::bytea[]) and credential.user_address = ${user}
+        and credential.environment = ${environment} and credential.attested_at is not null
+      order by credential.id desc, credential_leaf.field`,
+  );
+  return rows.map(({ expires_at: expiresAt, transaction_hash: transactionHash, ...row }) => ({
+    ...row,
+    expiresAt,
+    transactionHash,
+  }));
+}
+
+/** 32 bytes each; PostgreSQL reads an array of them from texts that begin with `\x`. */
+function bytesOf(leaves: readonly Hex32[]): string[] {
+  return leaves.map((leaf) => `\\x${leaf.slice(2)}`);
+}

@@ -1,0 +1,157 @@
+import {
+  type Address,
+  buildTree,
+  type FieldName,
+  fieldsOfName,
+  type Hex32,
+  hexOfBytes,
+  type Info,
+  type ParentName,
+} from "@svc/protocol";
+import type { Environment } from "../accounts/index.ts";
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import * as store from "./check-store.ts";
+import type { CredentialsContext } from "./credentials-context.ts";
+import { matchInfos, type MatchedLeaf } from "./leaf.ts";
+
+/** Who asks: what an organization sees is decided by its key's environment and by {@link CredentialsContext.mayAsk}. */
+export interface Asker {
+  readonly organizationId: string;
+  readonly environment: Environment;
+}
+
+/** A name that can be asked for: a field, or a parent that any one of several fields satisfies. */
+export type AskedName = FieldName | ParentName;
+
+export interface Verification {
+  /** Names as they were asked, in their order. */
+  readonly verified: AskedName[];
+  readonly unverified: AskedName[];
+}
+
+/**
+ * Which of the names a user has verified at this moment, from the index: one database call besides the predicate's.
+ * Whoever may not ask about this user is told that nothing is verified, after the same calls.
+ */
+export async function findVerified(
+  ctx: Pick<CredentialsContext, "db" | "clock" | "mayAsk">,
+  asker: Asker,
+  { user, names }: { user: Address; names: readonly AskedName[] },
+): Promise<Verification> {
+  const query = { user, environment: asker.environment, fields: concreteFields(names) };
+  const [mayAsk, live] = await Promise.all([
+    ctx.mayAsk(asker.organizationId, user),
+    store.listLiveFields(ctx.db, query, ctx.clock.now()),
+  ]);
+  const known = new Set<string>(mayAsk ? live : []);
+  const [verified, unverified]: [AskedName[], AskedName[]] = [[], []];
+  for (const name of new Set(names)) {
+    const isVerified = fieldsOfName(name).some((field) => known.has(field));
+    (isVerified ? verified : unverified).push(name);
+  }
+  return { verified, unverified };
+}
+
+/**
+ * For each triple, in their order, the attested leaf of this user that it opens, or null: tried against every leaf
+ * kept for its field. No predicate stands before it: the caller has the triples from the user.
+ *
+ * @param tx the caller's transaction, or null
+ */
+export async function matchLeaves(
+  ctx: Pick<Ctx, "db" | "clock">,
+  tx: Queryable | null,
+  { environment, user, infos }: { environment: Environment; user: Address; infos: readonly Info[] },
+): Promise<(MatchedLeaf | null)[]> {
+  const fields = [...new Set(infos.map((info) => info.field))];
+  const leaves = await store.listKnownLeaves(tx ?? ctx.db, { user, environment, fields });
+  return matchInfos(infos, leaves, ctx.clock.now());
+}
+
+/** Which of the leaves count at this moment; one statement for any number, of any users. */
+export async function findLiveLeaves(
+  ctx: Pick<Ctx, "db" | "clock">,
+  tx: Queryable | null,
+  leaves: readonly Hex32[],
+): Promise<ReadonlySet<Hex32>> {
+  return new Set(await store.listLiveLeaves(tx ?? ctx.db, leaves, ctx.clock.now()));
+}
+
+/** Why a triple is not valid; the first two only where it opens a leaf (decisions section 4). */
+export type InvalidReason = "EXPIRED" | "REVOKED" | "UNKNOWN";
+
+export interface Validity {
+  readonly valid: FieldName[];
+  readonly invalid: FieldName[];
+  readonly reasons: Partial<Record<FieldName, InvalidReason>>;
+}
+
+/** Whether stored triples still hold. Whoever may not ask about this user learns that nobody knows them. */
+export async function checkInfos(
+  ctx: Pick<CredentialsContext, "db" | "clock" | "mayAsk">,
+  asker: Asker,
+  { user, infos }: { user: Address; infos: readonly Info[] },
+): Promise<Validity> {
+  const [mayAsk, matches] = await Promise.all([
+    ctx.mayAsk(asker.organizationId, user),
+    matchLeaves(ctx, null, { environment: asker.environment, user, infos }),
+  ]);
+  const [valid, invalid] = [new Set<FieldName>(), new Set<FieldName>()];
+  const reasons: Partial<Record<FieldName, InvalidReason>> = {};
+  for (const [index, { field }] of infos.entries()) {
+    const match = mayAsk ? matches[index] : null;
+    if (match?.status === "LIVE") {
+      valid.add(field);
+      continue;
+    }
+    invalid.add(field);
+    reasons[field] = match?.status ?? "UNKNOWN";
+  }
+  return { valid: [...valid], invalid: [...invalid], reasons };
+}
+
+/** What anybody needs to check one field on chain, with the value and its pepper. */
+export interface FieldProof {
+  readonly field: FieldName;
+  readonly commitment: Hex32;
+  readonly expiresAt: number;
+  readonly leaf: Hex32;
+  readonly root: Hex32;
+  readonly proof: readonly Hex32[];
+  /** How the registry names the issuer. */
+  readonly issuer: Address;
+  /** That attested the root. */
+  readonly transactionHash: Hex32;
+}
+
+/** Proofs of the leaves that were delivered to the caller, newest first; of everything else nothing is said. */
+export async function findProofs(
+  ctx: Pick<CredentialsContext, "db" | "mayAsk" | "listDelivered">,
+  { organizationId, environment }: Asker,
+  { user, names }: { user: Address; names: readonly AskedName[] },
+): Promise<FieldProof[]> {
+  const fields = concreteFields(names);
+  const [mayAsk, delivered] = await Promise.all([
+    ctx.mayAsk(organizationId, user),
+    ctx.listDelivered(organizationId, { user, fields }),
+  ]);
+  const leaves = mayAsk ? delivered : [];
+  const rows = await store.listProofRows(ctx.db, { user, environment, leaves });
+  return rows.map(({ tree, ...row }) => ({
+    ...row,
+    proof: buildTree(leavesOfTree(tree)).proofOf(row.leaf),
+  }));
+}
+
+/** The leaves of a stored tree. */
+export function leavesOfTree(tree: Buffer): Hex32[] {
+  const count = tree.length / 32;
+  return Array.from({ length: count }, (_, index) =>
+    hexOfBytes(tree.subarray(index * 32, (index + 1) * 32)),
+  );
+}
+
+function concreteFields(names: readonly AskedName[]): FieldName[] {
+  return [...new Set(names.flatMap((name) => fieldsOfName(name)))];
+}

@@ -1,0 +1,321 @@
+import type { Address, FieldName, Hex32 } from "@svc/protocol";
+import type { Environment } from "../accounts/index.ts";
+import { type Queryable, sql } from "../platform/db.ts";
+import type { CredentialTree, EndedReason } from "./credential.ts";
+
+/** A credential without its values. */
+export interface CredentialRow {
+  readonly id: string;
+  readonly issuerId: string;
+  readonly environment: Environment;
+  readonly user: Address;
+  readonly document: string;
+  readonly root: Hex32;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly collectedAt: number | null;
+  readonly attestedAt: number | null;
+  readonly endedReason: EndedReason | null;
+}
+
+interface CredentialColumns {
+  id: string;
+  issuer_id: string;
+  environment: Environment;
+  user_address: Address;
+  document: string;
+  root: Hex32;
+  created_at: number;
+  expires_at: number;
+  collected_at: number | null;
+  attested_at: number | null;
+  ended_reason: EndedReason | null;
+}
+
+function toCredential(row: CredentialColumns): CredentialRow {
+  return {
+    id: row.id,
+    issuerId: row.issuer_id,
+    environment: row.environment,
+    user: row.user_address,
+    document: row.document,
+    root: row.root,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    collectedAt: row.collected_at,
+    attestedAt: row.attested_at,
+    endedReason: row.ended_reason,
+  };
+}
+
+export interface NewCredential {
+  readonly id: string;
+  readonly issuerId: string;
+  readonly environment: Environment;
+  readonly user: Address;
+  readonly document: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly planted: CredentialTree;
+  readonly valuesSealed: Buffer;
+}
+
+export async function insertCredential(tx: Queryable, made: NewCredential): Promise<void> {
+  const { leaves, tree, root } = made.planted;
+  await tx.query(
+    sql`insert into credential (id, issuer_id, environment, user_address, document, root, tree, values_sealed,
+        created_at, expires_at)
+      values (${made.id}, ${made.issuerId}, ${made.environment}, ${made.user}, ${made.document}, ${bytesOf([root])},
+        ${bytesOf(tree)}, ${made.valuesSealed}, ${made.createdAt}, ${made.expiresAt})`,
+  );
+  await tx.query(
+    sql`insert into credential_leaf (credential_id, field, leaf, commitment, expires_at)
+      select ${made.id}, field, leaf, commitment, expires_at
+      from unnest(${leaves.map(({ field }) => field)}::text[], ${leaves.map(({ leaf }) => bytesOf([leaf]))}::bytea[],
+        ${leaves.map(({ commitment }) => bytesOf([commitment]))}::bytea[],
+        ${leaves.map(({ expiresAt }) => expiresAt)}::bigint[]) as made (field, leaf, commitment, expires_at)`,
+  );
+}
+
+function bytesOf(hashes: readonly Hex32[]): Buffer {
+  return Buffer.from(hashes.map((hash) => hash.slice(2)).join(""), "hex");
+}
+
+export async function findCredential(db: Queryable, id: string): Promise<CredentialRow | null> {
+  const [row] = await db.query<CredentialColumns>(
+    sql`select id, issuer_id, environment, user_address, document, '0x' || encode(root, 'hex') as root, created_at,
+        expires_at, collected_at, attested_at, ended_reason
+      from credential where id = ${id}`,
+  );
+  return row === undefined ? null : toCredential(row);
+}
+
+/** Of one issuer, newest first. */
+export async function listIssued(
+  db: Queryable,
+  issuerId: string,
+  page: { user: Address | null; before: string | null; limit: number },
+): Promise<CredentialRow[]> {
+  const rows = await db.query<CredentialColumns>(
+    sql`select id, issuer_id, environment, user_address, document, '0x' || encode(root, 'hex') as root, created_at,
+        expires_at, collected_at, attested_at, ended_reason
+      from credential
+      where issuer_id = ${issuerId} and (${page.user}::text is null or user_address = ${page.user})
+        and (${page.before}::uuid is null or id < ${page.before})
+      order by id desc limit ${page.limit}`,
+  );
+  return rows.map(toCredential);
+}
+
+/** A credential as its user sees it. */
+export interface OwnCredentialRow extends CredentialRow {
+  readonly issuerName: string;
+  readonly issuerAddress: Address;
+  readonly distrustedFrom: number | null;
+}
+
+interface OwnColumns extends CredentialColumns {
+  issuer_name: string;
+  issuer_address: Address;
+  distrusted_from: number | null;
+}
+
+/** Of one user, newest first, without the values. */
+export async function listOwned(
+  db: Queryable,
+  user: Address,
+  page: { before: string | null; limit: number },
+): Promise<OwnCredentialRow[]> {
+  const rows = await db.query<OwnColumns>(
+    sql`select credential.id, issuer_id, credential.environment, user_address, document,
+        '0x' || encode(root, 'hex') as root, credential.created_at, expires_at, collected_at, attested_at, ended_reason,
+        issuer.name as issuer_name, issuer.address as issuer_address, distrusted_from
+      from credential join issuer on issuer.id = issuer_id
+      where user_address = ${user} and (${page.before}::uuid is null or credential.id < ${page.before})
+      order by credential.id desc limit ${page.limit}`,
+  );
+  return rows.map((row) => ({
+    ...toCredential(row),
+    issuerName: row.issuer_name,
+    issuerAddress: row.issuer_address,
+    distrustedFrom: row.distrusted_from,
+  }));
+}
+
+/** One field of a credential. */
+export interface LeafRow {
+  readonly credentialId: string;
+  readonly field: FieldName;
+  readonly leaf: Hex32;
+  readonly expiresAt: number;
+}
+
+export async function listLeaves(db: Queryable, ids: readonly string[]): Promise<LeafRow[]> {
+  const rows = await db.query<{
+    credential_id: string;
+    field: FieldName;
+    leaf: Hex32;
+    expires_at: number;
+  }>(
+    sql`select credential_id, field, '0x' || encode(leaf, 'hex') as leaf, expires_at from credential_leaf
+      where credential_id = any(${ids}::uuid[]) order by credential_id, field`,
+  );
+  return rows.map((row) => ({
+    credentialId: row.credential_id,
+    field: row.field,
+    leaf: row.leaf,
+    expiresAt: row.expires_at,
+  }));
+}
+
+/** How many bytes of values wait to be collected, by credential. */
+export async function listSealedSizes(
+  db: Queryable,
+  ids: readonly string[],
+): Promise<{ id: string; bytes: number }[]> {
+  return db.query<{ id: string; bytes: number }>(
+    sql`select id, length(values_sealed) as bytes from credential
+      where id = any(${ids}::uuid[]) and values_sealed is not null`,
+  );
+}
+
+/** What the wallet has not collected yet. */
+export interface SealedRow {
+  readonly id: string;
+  readonly tree: Buffer;
+  readonly values_sealed: Buffer;
+}
+
+export async function listSealed(db: Queryable, ids: readonly string[]): Promise<SealedRow[]> {
+  return db.query<SealedRow>(
+    sql`select id, tree, values_sealed from credential
+      where id = any(${ids}::uuid[]) and values_sealed is not null`,
+  );
+}
+
+/** Forgets the values. False when this user has no such credential; again for one that was collected is no fault. */
+export async function collectCredential(
+  db: Queryable,
+  { id, user, now }: { id: string; user: Address; now: number },
+): Promise<boolean> {
+  const rows = await db.query(
+    sql`update credential set values_sealed = null, collected_at = coalesce(collected_at, ${now})
+      where id = ${id} and user_address = ${user} returning id`,
+  );
+  return rows.length === 1;
+}
+
+/** A credential that has just ended, with the leaves whose values somebody may hold. */
+export interface EndedRow {
+  readonly id: string;
+  readonly issuerId: string;
+}
+
+/** Ends credentials that have not ended, forgets their values, and asks for their revocation on chain. */
+export async function endCredentials(
+  tx: Queryable,
+  given: { ids: readonly string[]; reason: EndedReason; now: number },
+): Promise<EndedRow[]> {
+  const rows = await tx.query<{ id: string; issuer_id: string }>(
+    sql`with ended as (
+        update credential set ended_at = ${given.now}, ended_reason = ${given.reason}, values_sealed = null,
+          invalidated_at = ${given.now}
+        where id = any(${given.ids}::uuid[]) and ended_at is null
+        returning id, issuer_id, root, attest_batch_id
+      ), queued as (
+        insert into credential_revocation (root, issuer_id, created_at)
+        select root, issuer_id, ${given.now}::bigint from ended where attest_batch_id is not null
+        on conflict do nothing
+      )
+      select id, issuer_id from ended`,
+  );
+  return rows.map((row) => ({ id: row.id, issuerId: row.issuer_id }));
+}
+
+/** Leaves of credentials that were attested: only these can have counted. */
+export async function listAttestedLeaves(
+  tx: Queryable,
+  ids: readonly string[],
+): Promise<{ leaf: Hex32; user: Address; field: FieldName }[]> {
+  return tx.query<{ leaf: Hex32; user: Address; field: FieldName }>(
+    sql`select '0x' || encode(leaf, 'hex') as leaf, user_address as user, field
+      from credential_leaf join credential on credential.id = credential_id
+      where credential_id = any(${ids}::uuid[]) and attested_at is not null`,
+  );
+}
+
+/** Credentials whose values nobody has collected since `before`. */
+export async function lockUncollected(
+  tx: Queryable,
+  { before, limit }: { before: number; limit: number },
+): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>(
+    sql`select id from credential where values_sealed is not null and ended_at is null and created_at <= ${before}
+      order by created_at limit ${limit} for update skip locked`,
+  );
+  return rows.map((row) => row.id);
+}
+
+/** Credentials that stopped counting with the trust in their issuer, of which those above do not know yet. */
+export async function lockDistrusted(tx: Queryable, limit: number): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>(
+    sql`select credential.id from issuer join credential on credential.issuer_id = issuer.id
+      where issuer.distrusted_from is not null and invalidated_at is null and attested_at >= issuer.distrusted_from
+      limit ${limit} for update of credential skip locked`,
+  );
+  return rows.map((row) => row.id);
+}
+
+export async function noteInvalidated(
+  tx: Queryable,
+  ids: readonly string[],
+  now: number,
+): Promise<void> {
+  await tx.query(
+    sql`update credential set invalidated_at = ${now} where id = any(${ids}::uuid[]) and invalidated_at is null`,
+  );
+}
+
+/** Forgets everything of a user; roots that were or may be on chain are revoked there. @returns how many credentials */
+export async function deleteOfUser(tx: Queryable, user: Address, now: number): Promise<number> {
+  await tx.query(sql`delete from email_verification where user_address = ${user}`);
+  await tx.query(
+    sql`insert into credential_revocation (root, issuer_id, created_at)
+      select root, issuer_id, ${now}::bigint from credential
+      where user_address = ${user} and attest_batch_id is not null and ended_at is null
+      on conflict do nothing`,
+  );
+  const rows = await tx.query(
+    sql`delete from credential where user_address = ${user} returning id`,
+  );
+  return rows.length;
+}
+
+/** Remembers the key of a call, or finds what it was used for before. */
+export async function takeIdempotencyKey(
+  tx: Queryable,
+  given: {
+    issuerId: string;
+    key: string;
+    bodyMac: Buffer;
+    credentialId: string;
+    now: number;
+  },
+): Promise<{ credentialId: string; bodyMac: Buffer } | null> {
+  const inserted = await tx.query(
+    sql`insert into issuer_idempotency (issuer_id, key, body_mac, credential_id, created_at)
+      values (${given.issuerId}, ${given.key}, ${given.bodyMac}, ${given.credentialId}, ${given.now})
+      on conflict do nothing returning key`,
+  );
+  if (inserted.length === 1) return null;
+  const [known] = await tx.query<{ credential_id: string; body_mac: Buffer }>(
+    sql`select credential_id, body_mac from issuer_idempotency
+      where issuer_id = ${given.issuerId} and key = ${given.key}`,
+  );
+  if (known === undefined) throw new Error("an idempotency key vanished while it was used");
+  return { credentialId: known.credential_id, bodyMac: known.body_mac };
+}
+
+export async function deleteIdempotencyKeys(db: Queryable, before: number): Promise<void> {
+  await db.query(sql`delete from issuer_idempotency where created_at <= ${before}`);
+}

@@ -1,0 +1,105 @@
+import type { Address } from "@svc/protocol";
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import { Problem } from "../platform/problems.ts";
+import type { EndedReason } from "./credential.ts";
+import * as store from "./credential-store.ts";
+import type { CredentialsContext, InvalidLeaf } from "./credentials-context.ts";
+import type { Issuer } from "./issuer.ts";
+
+type EndingContext = Pick<Ctx, "db" | "clock" | "audit"> &
+  Pick<CredentialsContext, "onInvalidated">;
+
+/** Values that no wallet has collected go, and with them their credential: nobody could ever present it. */
+const uncollectedSeconds = 30 * 86_400;
+const idempotencySeconds = 86_400;
+const batchMax = 200;
+
+/**
+ * Revokes a credential at once and for good; the chain follows. Again for one that has ended is no fault.
+ *
+ * @throws {Problem} credential_not_found, also for one of another issuer
+ */
+export async function revokeCredential(
+  ctx: EndingContext,
+  issuer: Pick<Issuer, "id">,
+  id: string,
+): Promise<void> {
+  const found = await store.findCredential(ctx.db, id);
+  if (found?.issuerId !== issuer.id) throw new Problem("credential_not_found");
+  await endOne(ctx, id, { reason: "revoked", actor: `issuer:${issuer.id}` });
+}
+
+/** Ends a credential by the will of its user, as {@link revokeCredential}. @throws {Problem} credential_not_found */
+export async function withdrawCredential(
+  ctx: EndingContext,
+  user: Address,
+  id: string,
+): Promise<void> {
+  const found = await store.findCredential(ctx.db, id);
+  if (found?.user !== user) throw new Problem("credential_not_found");
+  await endOne(ctx, id, { reason: "withdrawn", actor: user });
+}
+
+async function endOne(
+  ctx: EndingContext,
+  id: string,
+  { reason, actor }: { reason: EndedReason; actor: string },
+): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    const ended = await store.endCredentials(tx, { ids: [id], reason, now: ctx.clock.now() });
+    if (ended.length === 0) return;
+    await ctx.audit.record(tx, { actor, action: `credential.${verbOf[reason]}`, subject: id });
+    await announce(ctx, tx, [id]);
+  });
+}
+
+const verbOf: Record<EndedReason, string> = {
+  revoked: "revoke",
+  withdrawn: "withdraw",
+  lapsed: "lapse",
+};
+
+async function announce(ctx: EndingContext, tx: Queryable, ids: readonly string[]): Promise<void> {
+  const leaves: InvalidLeaf[] = await store.listAttestedLeaves(tx, ids);
+  if (leaves.length > 0) await ctx.onInvalidated(tx, leaves);
+}
+
+/** Forgets everything kept about a user's fields, in the caller's transaction. @returns how many credentials */
+export async function forgetUser(tx: Queryable, user: Address, now: number): Promise<number> {
+  return store.deleteOfUser(tx, user, now);
+}
+
+/** Ends credentials that nobody collected in 30 days, and forgets keys of repeated calls after a day. */
+export async function purgeCredentials(ctx: EndingContext): Promise<void> {
+  const now = ctx.clock.now();
+  let count = 0;
+  do {
+    count = await ctx.db.transaction(async (tx) => {
+      const before = now - uncollectedSeconds;
+      const ids = await store.lockUncollected(tx, { before, limit: batchMax });
+      if (ids.length === 0) return 0;
+      await store.endCredentials(tx, { ids, reason: "lapsed", now });
+      for (const id of ids) {
+        await ctx.audit.record(tx, { actor: "system", action: "credential.lapse", subject: id });
+      }
+      await announce(ctx, tx, ids);
+      return ids.length;
+    });
+  } while (count === batchMax);
+  await store.deleteIdempotencyKeys(ctx.db, now - idempotencySeconds);
+}
+
+/** Tells those above of what no longer counts since its issuer was distrusted. */
+export async function announceDistrusted(ctx: EndingContext): Promise<void> {
+  let count = 0;
+  do {
+    count = await ctx.db.transaction(async (tx) => {
+      const ids = await store.lockDistrusted(tx, batchMax);
+      if (ids.length === 0) return 0;
+      await store.noteInvalidated(tx, ids, ctx.clock.now());
+      await announce(ctx, tx, ids);
+      return ids.length;
+    });
+  } while (count === batchMax);
+}

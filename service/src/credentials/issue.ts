@@ -1,0 +1,184 @@
+import {
+  type Address,
+  type FieldName,
+  type Hex32,
+  hexOfBytes,
+  isFieldName,
+  parseAddress,
+} from "@svc/protocol";
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import { uuidv7 } from "../platform/ids.ts";
+import { equalBytes } from "../platform/mac.ts";
+import { Problem } from "../platform/problems.ts";
+import { dateText } from "./calendar.ts";
+import { plantTree, type SaltedField, writeValues } from "./credential.ts";
+import * as store from "./credential-store.ts";
+import { deriveFields } from "./derived-fields.ts";
+import { type Document, documents, faultOfField, faultOfValue } from "./field-value.ts";
+import { type Issuer, isTrusted } from "./issuer.ts";
+
+/** A verified document, as an issuer hands it in. */
+export interface GivenCredential {
+  /** Whose it is, in any spelling of an address. */
+  readonly user: string;
+  /** One of {@link documents}: the group of the catalogue that its fields belong to. */
+  readonly document: string;
+  /** Concrete fields that are not derived, each once. */
+  readonly fields: readonly { readonly field: string; readonly data: string }[];
+  /** Unix seconds. */
+  readonly expiresAt: number;
+}
+
+/** A repeated call with this key is answered with the credential of the first. */
+export interface Idempotency {
+  readonly key: string;
+  /** The body as it came; another one under the same key is refused. */
+  readonly body: string;
+}
+
+export interface IssuedCredential {
+  readonly id: string;
+  readonly root: Hex32;
+  /** Whether an earlier call with the same key made it. */
+  readonly isRepeated: boolean;
+}
+
+const fieldsMax = 100;
+/** No document lasts longer. */
+const lifetimeSecondsMax = 20 * 366 * 86_400;
+
+/**
+ * Issues a credential: checks the fields, adds what is derived from them, salts and hashes all, and seals the values
+ * until the user's wallet collects them. It counts once its root is final on chain, seconds later.
+ *
+ * @throws {Problem} invalid_request, issuer_distrusted, idempotency_key_conflict
+ */
+export async function issueCredential(
+  ctx: Ctx,
+  issuer: Issuer,
+  given: GivenCredential & { readonly idempotency?: Idempotency },
+): Promise<IssuedCredential> {
+  const prepared = prepareCredential(ctx, issuer, given);
+  const { idempotency } = given;
+  if (idempotency === undefined) {
+    return ctx.db.transaction(async (tx) => storeCredential(ctx, tx, prepared));
+  }
+  const bodyMac = ctx.keys.mac("issuer-idempotency", idempotency.body);
+  const { id: credentialId } = prepared;
+  const taken = { issuerId: issuer.id, key: idempotency.key, bodyMac, credentialId };
+  try {
+    return await ctx.db.transaction(async (tx) => {
+      const stored = await storeCredential(ctx, tx, prepared);
+      const known = await store.takeIdempotencyKey(tx, { ...taken, now: ctx.clock.now() });
+      if (known !== null) throw new Repeated(known);
+      return stored;
+    });
+  } catch (error) {
+    if (!(error instanceof Repeated)) throw error;
+    if (!equalBytes(error.known.bodyMac, bodyMac)) throw new Problem("idempotency_key_conflict");
+    const found = await store.findCredential(ctx.db, error.known.credentialId);
+    if (found === null) throw new Problem("credential_not_found");
+    return { id: found.id, root: found.root, isRepeated: true };
+  }
+}
+
+/** Rolls back what a repeated call has made. */
+class Repeated extends Error {
+  readonly known: { readonly credentialId: string; readonly bodyMac: Buffer };
+
+  constructor(known: Repeated["known"]) {
+    super("this call was made before");
+    this.known = known;
+  }
+}
+
+/** A credential that only has to be stored. */
+type PreparedCredential = store.NewCredential & { readonly actor: string };
+
+/** Everything that needs no database. @throws {Problem} invalid_request, issuer_distrusted */
+export function prepareCredential(
+  ctx: Pick<Ctx, "clock" | "random" | "seal">,
+  issuer: Issuer,
+  given: GivenCredential,
+): PreparedCredential {
+  const now = ctx.clock.now();
+  if (!isTrusted(issuer, now)) throw new Problem("issuer_distrusted");
+  const { user, document, fields, expiresAt } = checkGiven(given, now);
+  const values = [
+    ...fields.map((each) => ({ ...each, expiresAt })),
+    ...deriveFields(fields, { now, expiresAt }),
+  ];
+  const salted: SaltedField[] = values.map((value) => ({
+    ...value,
+    pepper: hexOfBytes(ctx.random.bytes(32)),
+  }));
+  const id = uuidv7(ctx.clock, ctx.random);
+  return {
+    id,
+    issuerId: issuer.id,
+    environment: issuer.environment,
+    user,
+    document,
+    createdAt: now,
+    expiresAt,
+    planted: plantTree(user, salted, () => ctx.random.bytes(32)),
+    valuesSealed: ctx.seal.seal(writeValues(salted), placeOfValues(id)),
+    actor: `issuer:${issuer.id}`,
+  };
+}
+
+/** Stores a prepared credential in the caller's transaction. */
+export async function storeCredential(
+  ctx: Pick<Ctx, "audit">,
+  tx: Queryable,
+  prepared: PreparedCredential,
+): Promise<IssuedCredential> {
+  const { actor, id, user, document, planted } = prepared;
+  await store.insertCredential(tx, prepared);
+  const details = { user, document, fields: planted.leaves.map(({ field }) => field) };
+  await ctx.audit.record(tx, { actor, action: "credential.issue", subject: id, details });
+  return { id, root: planted.root, isRepeated: false };
+}
+
+/** Where a credential's values are sealed. */
+export function placeOfValues(id: string): { table: string; id: string; column: string } {
+  return { table: "credential", id, column: "values_sealed" };
+}
+
+interface Checked {
+  readonly user: Address;
+  readonly document: Document;
+  readonly fields: { readonly field: FieldName; readonly data: string }[];
+  readonly expiresAt: number;
+}
+
+/** Faults name the field, never its value: messages are logged by whoever calls. */
+function checkGiven(given: GivenCredential, now: number): Checked {
+  const user = parseAddress(given.user);
+  if (user === null) throw refused("user must be an address of 20 bytes in hex");
+  const document = documents.find((each) => each === given.document);
+  if (document === undefined) throw refused(`document must be one of ${documents.join(", ")}`);
+  const { expiresAt } = given;
+  if (!Number.isSafeInteger(expiresAt) || expiresAt <= now || expiresAt > now + lifetimeSecondsMax)
+    throw refused("expiresAt must be a time in Unix seconds, ahead by 20 years at most");
+  if (given.fields.length === 0 || given.fields.length > fieldsMax)
+    throw refused(`fields must have 1 to ${fieldsMax} elements`);
+  const today = dateText(now);
+  const fields = given.fields.map(({ field, data }, index) => {
+    if (!isFieldName(field))
+      throw refused(`fields[${index}].field is not a field of the catalogue`);
+    const fault = faultOfField(document, field);
+    if (fault !== null) throw refused(`fields[${index}] ${field} ${fault}`);
+    const fatal = faultOfValue(field, data, today);
+    if (fatal !== null) throw refused(`fields[${index}] ${field} ${fatal}`);
+    return { field, data };
+  });
+  if (new Set(fields.map(({ field }) => field)).size < fields.length)
+    throw refused("fields names a field twice");
+  return { user, document, fields, expiresAt };
+}
+
+function refused(fault: string): Problem {
+  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
+}

@@ -1,0 +1,243 @@
+import type { Address } from "@svc/protocol";
+import type { Environment } from "../accounts/index.ts";
+import { type Queryable, sql } from "../platform/db.ts";
+import type { BuiltInKind, Issuer, IssuerKind } from "./issuer.ts";
+
+interface IssuerColumns {
+  id: string;
+  kind: IssuerKind;
+  name: string;
+  address: Address;
+  environment: Environment;
+  created_at: number;
+  role_granted_at: number | null;
+  distrusted_from: number | null;
+}
+
+function toIssuer(row: IssuerColumns): Issuer {
+  return {
+    id: row.id,
+    kind: row.kind,
+    name: row.name,
+    address: row.address,
+    environment: row.environment,
+    createdAt: row.created_at,
+    roleGrantedAt: row.role_granted_at,
+    distrustedFrom: row.distrusted_from,
+  };
+}
+
+/** False when there is an issuer of that address, or of that built-in kind and environment, already. */
+export async function insertIssuer(
+  tx: Queryable,
+  issuer: Omit<Issuer, "roleGrantedAt" | "distrustedFrom">,
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`insert into issuer (id, kind, name, address, environment, created_at)
+      values (${issuer.id}, ${issuer.kind}, ${issuer.name}, ${issuer.address}, ${issuer.environment}, ${issuer.createdAt})
+      on conflict do nothing returning id`,
+  );
+  return rows.length === 1;
+}
+
+export async function findIssuer(db: Queryable, id: string): Promise<Issuer | null> {
+  const [row] = await db.query<IssuerColumns>(
+    sql`select id, kind, name, address, environment, created_at, role_granted_at, distrusted_from
+      from issuer where id = ${id}`,
+  );
+  return row === undefined ? null : toIssuer(row);
+}
+
+export async function findBuiltInIssuer(
+  db: Queryable,
+  kind: BuiltInKind,
+  environment: Environment,
+): Promise<Issuer | null> {
+  const [row] = await db.query<IssuerColumns>(
+    sql`select id, kind, name, address, environment, created_at, role_granted_at, distrusted_from
+      from issuer where kind = ${kind} and environment = ${environment}`,
+  );
+  return row === undefined ? null : toIssuer(row);
+}
+
+/** In the order of their creation. */
+export async function listIssuers(db: Queryable): Promise<Issuer[]> {
+  const rows = await db.query<IssuerColumns>(
+    sql`select id, kind, name, address, environment, created_at, role_granted_at, distrusted_from
+      from issuer order by created_at, id`,
+  );
+  return rows.map(toIssuer);
+}
+
+/** The distrust only grows: a later time than the one that holds changes nothing. @returns the time that holds */
+export async function distrustIssuer(
+  tx: Queryable,
+  id: string,
+  from: number,
+): Promise<number | null> {
+  const [row] = await tx.query<{ distrusted_from: number }>(
+    sql`update issuer set distrusted_from = least(distrusted_from, ${from}) where id = ${id}
+      returning distrusted_from`,
+  );
+  await announceIssuers(tx);
+  return row?.distrusted_from ?? null;
+}
+
+/** @returns those that were trusted */
+export async function distrustDemoIssuers(tx: Queryable): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>(
+    sql`update issuer set distrusted_from = 1 where kind = 'demo' and distrusted_from is distinct from 1 returning id`,
+  );
+  return rows.map((row) => row.id);
+}
+
+/** What the chain has to be told of an issuer. */
+export interface IssuerDue {
+  readonly id: string;
+  readonly address: Address;
+  readonly needsRole: boolean;
+  /** Null when the chain knows of the distrust, or there is none. */
+  readonly distrustedFrom: number | null;
+}
+
+/** Issuers of whose role or distrust the chain does not know yet, locked; those of another process are skipped. */
+export async function lockIssuersDue(tx: Queryable): Promise<IssuerDue[]> {
+  const rows = await tx.query<{
+    id: string;
+    address: Address;
+    needs_role: boolean;
+    distrusted_from: number | null;
+  }>(
+    sql`select id, address, role_requested_at is null as needs_role,
+        case when distrusted_from is distinct from distrust_sent_from then distrusted_from end as distrusted_from
+      from issuer
+      where role_requested_at is null or distrusted_from is distinct from distrust_sent_from
+      order by created_at, id limit 100 for update skip locked`,
+  );
+  return rows.map((row) => ({
+    id: row.id,
+    address: row.address,
+    needsRole: row.needs_role,
+    distrustedFrom: row.distrusted_from,
+  }));
+}
+
+export async function noteIssuerSent(tx: Queryable, id: string, now: number): Promise<void> {
+  await tx.query(
+    sql`update issuer set role_requested_at = coalesce(role_requested_at, ${now}), distrust_sent_from = distrusted_from
+      where id = ${id}`,
+  );
+}
+
+export async function grantRoles(
+  tx: Queryable,
+  granted: readonly { id: string; at: number }[],
+): Promise<void> {
+  await tx.query(
+    sql`update issuer set role_granted_at = done.at
+      from unnest(${granted.map(({ id }) => id)}::uuid[], ${granted.map(({ at }) => at)}::bigint[]) as done (id, at)
+      where issuer.id = done.id and role_granted_at is null`,
+  );
+}
+
+/** What the operator sees of a key. */
+export interface IssuerKeyRow {
+  readonly id: string;
+  readonly issuerId: string;
+  readonly name: string;
+  readonly createdAt: number;
+  /** To the minute; null while it was never used. */
+  readonly lastUsedAt: number | null;
+}
+
+interface KeyColumns {
+  id: string;
+  issuer_id: string;
+  name: string;
+  created_at: number;
+  last_used_at: number | null;
+}
+
+function toKey(row: KeyColumns): IssuerKeyRow {
+  return {
+    id: row.id,
+    issuerId: row.issuer_id,
+    name: row.name,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+  };
+}
+
+export async function insertIssuerKey(
+  tx: Queryable,
+  key: Omit<IssuerKeyRow, "lastUsedAt"> & { mac: Buffer },
+): Promise<void> {
+  await tx.query(
+    sql`insert into issuer_key (id, issuer_id, name, mac, created_at)
+      values (${key.id}, ${key.issuerId}, ${key.name}, ${key.mac}, ${key.createdAt})`,
+  );
+  await announceKey(tx, key.id);
+}
+
+/** Waits for whoever counts or changes the keys of this issuer. */
+export async function lockIssuer(tx: Queryable, id: string): Promise<void> {
+  await tx.query(sql`select id from issuer where id = ${id} for update`);
+}
+
+export async function listIssuerKeys(db: Queryable, issuerId: string): Promise<IssuerKeyRow[]> {
+  const rows = await db.query<KeyColumns>(
+    sql`select id, issuer_id, name, created_at, last_used_at from issuer_key
+      where issuer_id = ${issuerId} and revoked_at is null order by created_at, id`,
+  );
+  return rows.map(toKey);
+}
+
+/** @returns the key, or null when there is no such live one */
+export async function revokeIssuerKey(
+  tx: Queryable,
+  id: string,
+  now: number,
+): Promise<IssuerKeyRow | null> {
+  const [row] = await tx.query<KeyColumns>(
+    sql`update issuer_key set revoked_at = ${now} where id = ${id} and revoked_at is null
+      returning id, issuer_id, name, created_at, last_used_at`,
+  );
+  await announceKey(tx, id);
+  return row === undefined ? null : toKey(row);
+}
+
+/** A live key with its issuer. */
+export interface LiveIssuerKey {
+  readonly mac: Buffer;
+  readonly issuer: Issuer;
+}
+
+export async function findLiveIssuerKey(db: Queryable, id: string): Promise<LiveIssuerKey | null> {
+  const [row] = await db.query<IssuerColumns & { mac: Buffer }>(
+    sql`select issuer.id, kind, issuer.name, address, environment, issuer.created_at, role_granted_at,
+        distrusted_from, mac
+      from issuer_key join issuer on issuer.id = issuer_id
+      where issuer_key.id = ${id} and revoked_at is null`,
+  );
+  return row === undefined ? null : { mac: row.mac, issuer: toIssuer(row) };
+}
+
+export async function recordIssuerKeyUses(
+  db: Queryable,
+  uses: readonly { id: string; at: number }[],
+): Promise<void> {
+  await db.query(
+    sql`update issuer_key set last_used_at = greatest(last_used_at, seen.at)
+      from unnest(${uses.map((use) => use.id)}::text[], ${uses.map((use) => use.at)}::bigint[]) as seen (id, at)
+      where issuer_key.id = seen.id`,
+  );
+}
+
+async function announceKey(tx: Queryable, id: string): Promise<void> {
+  await tx.query(sql`select pg_notify('issuer-key', ${id})`);
+}
+
+/** The keys of every issuer are read again: few issuers change in a year. */
+async function announceIssuers(tx: Queryable): Promise<void> {
+  await tx.query(sql`select pg_notify('issuer-key', '')`);
+}

@@ -1,0 +1,50 @@
+import type { Address } from "@svc/protocol";
+import type { Environment } from "../accounts/index.ts";
+
+/** `api`: somebody else, with keys of its own. The others are built in, one for each environment at most. */
+export type IssuerKind = "api" | BuiltInKind;
+export type BuiltInKind = "email" | "sandbox" | "demo";
+
+/** Who verifies documents and issues credentials. */
+export interface Issuer {
+  readonly id: string;
+  readonly kind: IssuerKind;
+  /** Shown to users beside their credentials. */
+  readonly name: string;
+  /** How the registry on chain names it. */
+  readonly address: Address;
+  readonly environment: Environment;
+  readonly createdAt: number;
+  /** Since when the operator's account may attest in its name; null while that is not final. */
+  readonly roleGrantedAt: number | null;
+  /** What was attested at or after this no longer counts. */
+  readonly distrustedFrom: number | null;
+}
+
+/** An issuer that is part of the service. */
+export interface BuiltInIssuer {
+  readonly kind: BuiltInKind;
+  readonly environment: Environment;
+  readonly name: string;
+}
+
+/** The verification of e-mail addresses, and whoever issues to synthetic users of the sandbox. */
+const everywhere: readonly BuiltInIssuer[] = [
+  { kind: "email", environment: "live", name: "E-mail verification" },
+  { kind: "email", environment: "sandbox", name: "E-mail verification (sandbox)" },
+  { kind: "sandbox", environment: "sandbox", name: "Sandbox issuer" },
+];
+
+/** The demo issuer vouches for anything on the live side: it exists in `dev` alone. */
+export function builtInIssuers(profile: "dev" | "production"): readonly BuiltInIssuer[] {
+  if (profile === "production") return everywhere;
+  return [...everywhere, { kind: "demo", environment: "live", name: "Demo issuer" }];
+}
+
+/** Whether an issuer may still issue: what it attests now would not count. */
+export function isTrusted(
+  { distrustedFrom }: Pick<Issuer, "distrustedFrom">,
+  now: number,
+): boolean {
+  return distrustedFrom === null || now < distrustedFrom;
+}

@@ -1,0 +1,180 @@
+import { issuerIdentity, parseAddress } from "@svc/protocol";
+import {
+  type Environment,
+  makeApiKey,
+  parseEnvironment,
+  parseId,
+  parseName,
+} from "../accounts/index.ts";
+import type { Ctx } from "../platform/context.ts";
+import { uuidv7 } from "../platform/ids.ts";
+import { Problem } from "../platform/problems.ts";
+import { type BuiltInKind, builtInIssuers, type Issuer } from "./issuer.ts";
+import * as store from "./issuer-store.ts";
+
+/** A key at the one moment it can be shown. */
+export interface ShownIssuerKey extends store.IssuerKeyRow {
+  readonly key: string;
+}
+
+/** Live keys of one issuer. */
+const keysMax = 20;
+
+/**
+ * Opens an issuer with keys of its own. A running service gets its role on chain; what it issues before counts from
+ * then on.
+ *
+ * @param given.address how the registry names it; derived from its id unless given
+ * @throws {Problem} invalid_request, also when another issuer has the address
+ */
+export async function createIssuer(
+  ctx: Ctx,
+  given: { name: string; environment: string; address?: string },
+  actor: string,
+): Promise<Issuer> {
+  const id = uuidv7(ctx.clock, ctx.random);
+  const address = given.address === undefined ? issuerIdentity(id) : parseAddress(given.address);
+  if (address === null) throw refused("address must be 20 bytes in hex");
+  if (/^0x0+$/.test(address)) throw refused("the address zero names no issuer");
+  const issuer = {
+    id,
+    kind: "api" as const,
+    name: parseName(given.name),
+    address,
+    environment: parseEnvironment(given.environment),
+    createdAt: ctx.clock.now(),
+  };
+  await ctx.db.transaction(async (tx) => {
+    if (!(await store.insertIssuer(tx, issuer))) throw refused("another issuer has this address");
+    const { name, environment } = issuer;
+    const details = { name, address, environment };
+    await ctx.audit.record(tx, { actor, action: "issuer.create", subject: id, details });
+  });
+  return { ...issuer, roleGrantedAt: null, distrustedFrom: null };
+}
+
+/** All of them, built-in ones included, in the order of their creation. */
+export async function listIssuers(ctx: Ctx): Promise<Issuer[]> {
+  return store.listIssuers(ctx.db);
+}
+
+/** @throws {Problem} issuer_not_found */
+export async function getIssuer(ctx: Ctx, id: string): Promise<Issuer> {
+  const parsed = parseId(id);
+  const issuer = parsed === null ? null : await store.findIssuer(ctx.db, parsed);
+  if (issuer === null) throw new Problem("issuer_not_found");
+  return issuer;
+}
+
+/** The issuer of that kind that the service itself has. @throws {Problem} issuer_not_found */
+export async function getBuiltInIssuer(
+  ctx: Ctx,
+  kind: BuiltInKind,
+  environment: Environment,
+): Promise<Issuer> {
+  const issuer = await store.findBuiltInIssuer(ctx.db, kind, environment);
+  if (issuer === null) throw new Problem("issuer_not_found");
+  return issuer;
+}
+
+/** Makes the built-in issuers that are missing. A demo issuer left over from `dev` counts for nothing in `production`. */
+export async function ensureBuiltInIssuers(ctx: Ctx): Promise<void> {
+  const actor = "system";
+  const { profile } = ctx.config;
+  const known = await store.listIssuers(ctx.db);
+  for (const { kind, environment, name } of builtInIssuers(profile)) {
+    if (known.some((each) => each.kind === kind && each.environment === environment)) continue;
+    const id = uuidv7(ctx.clock, ctx.random);
+    const address = issuerIdentity(id);
+    const issuer = { id, kind, name, address, environment, createdAt: ctx.clock.now() };
+    await ctx.db.transaction(async (tx) => {
+      // Another process may have been faster.
+      if (!(await store.insertIssuer(tx, issuer))) return;
+      const details = { name, address, environment };
+      await ctx.audit.record(tx, { actor, action: "issuer.create", subject: id, details });
+    });
+  }
+  if (profile !== "production") return;
+  await ctx.db.transaction(async (tx) => {
+    for (const id of await store.distrustDemoIssuers(tx)) {
+      const details = { from: 1 };
+      await ctx.audit.record(tx, { actor, action: "issuer.distrust", subject: id, details });
+    }
+  });
+}
+
+/**
+ * Makes a key of the issuer API. It is shown this once.
+ *
+ * @throws {Problem} invalid_request, issuer_not_found, too_many (20 live keys)
+ */
+export async function createIssuerKey(
+  ctx: Ctx,
+  given: { issuerId: string; name: string },
+  actor: string,
+): Promise<ShownIssuerKey> {
+  const issuer = await getIssuer(ctx, given.issuerId);
+  if (issuer.kind !== "api") throw refused("a built-in issuer has no keys");
+  const made = makeApiKey("issuer", (bound) => ctx.random.below(bound));
+  const key = {
+    id: made.id,
+    issuerId: issuer.id,
+    name: parseName(given.name),
+    createdAt: ctx.clock.now(),
+  };
+  await ctx.db.transaction(async (tx) => {
+    await store.lockIssuer(tx, issuer.id);
+    if ((await store.listIssuerKeys(tx, issuer.id)).length >= keysMax)
+      throw new Problem("too_many");
+    await store.insertIssuerKey(tx, { ...key, mac: ctx.keys.mac("issuer-key", made.text) });
+    const details = { issuerId: issuer.id, name: key.name };
+    await ctx.audit.record(tx, { actor, action: "issuer-key.create", subject: key.id, details });
+  });
+  return { ...key, lastUsedAt: null, key: made.text };
+}
+
+/** Live keys of the issuer, with their last use. @throws {Problem} issuer_not_found */
+export async function listIssuerKeys(ctx: Ctx, issuerId: string): Promise<store.IssuerKeyRow[]> {
+  const { id } = await getIssuer(ctx, issuerId);
+  return store.listIssuerKeys(ctx.db, id);
+}
+
+/** Ends a key at once. @throws {Problem} apikey_not_found */
+export async function revokeIssuerKey(ctx: Ctx, id: string, actor: string): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    const revoked = await store.revokeIssuerKey(tx, id, ctx.clock.now());
+    if (revoked === null) throw new Problem("apikey_not_found");
+    const details = { issuerId: revoked.issuerId };
+    await ctx.audit.record(tx, { actor, action: "issuer-key.revoke", subject: id, details });
+  });
+}
+
+/**
+ * Takes back the trust in an issuer: what it attested at or after `from` no longer counts here, from this moment; the
+ * chain and those who were given values are told by a running service. It may not issue any more. There is no way back,
+ * only further back.
+ *
+ * @param given.from Unix seconds, above zero, at most now
+ * @returns the time that holds, which may be an earlier one
+ * @throws {Problem} invalid_request, issuer_not_found
+ */
+export async function distrustIssuer(
+  ctx: Ctx,
+  given: { issuerId: string; from: number },
+  actor: string,
+): Promise<Issuer> {
+  const issuer = await getIssuer(ctx, given.issuerId);
+  const { from } = given;
+  if (!Number.isSafeInteger(from) || from < 1 || from > ctx.clock.now())
+    throw refused("from must be a time in Unix seconds, not in the future");
+  return ctx.db.transaction(async (tx) => {
+    const distrustedFrom = await store.distrustIssuer(tx, issuer.id, from);
+    const details = { from, distrustedFrom };
+    await ctx.audit.record(tx, { actor, action: "issuer.distrust", subject: issuer.id, details });
+    return { ...issuer, distrustedFrom };
+  });
+}
+
+function refused(fault: string): Problem {
+  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
+}
