@@ -85,6 +85,8 @@ export { buildTree, rootOfProof, verifyMerkleProof } from "./merkle.ts";
 export type { MerkleTree } from "./merkle.ts";
 export { auditLeafOf, orderIdOf, orderLeafOf, orderPhase, referenceKeyOf } from "./order.ts";
 export type { OrderPhase } from "./order.ts";
+export { checkReceipt, parseReceipt } from "./receipt.ts";
+export type { CheckedReceipt, Receipt, ReceiptField, ReceiptPhase } from "./receipt.ts";
 export {
   REQUEST_OBJECT_TYP,
   checkRequestObject,

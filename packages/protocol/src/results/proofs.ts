@@ -50,19 +50,21 @@ function readProof(entry: unknown, at: string): AccessProof {
       commitment: hashMember(entry, "commitment"),
       expiresAt: secondsMember(entry, "expiresAt"),
       root: hashMember(entry, "root"),
-      proof: siblingsOf(optionalMember(entry, "proof")),
+      proof: siblingsMember(entry, "proof"),
       ...openingOf(optionalMember(entry, "opening")),
     };
   });
 }
 
-function siblingsOf(value: unknown): readonly Hex32[] {
+/** The siblings of a Merkle proof. */
+export function siblingsMember(members: Members, name: string): readonly Hex32[] {
+  const value = optionalMember(members, name);
   if (
     !Array.isArray(value) ||
     value.length > siblingsMax ||
     !value.every((each) => isHexOf(each, 32))
   ) {
-    throw new ResultRefused("proof", `is not a list of at most ${siblingsMax} hashes`);
+    throw new ResultRefused(name, `is not a list of at most ${siblingsMax} hashes`);
   }
   return value;
 }
