@@ -116,7 +116,7 @@ function changed(path: readonly string[]): Receipt {
 
 /** What the chain, the signature or the caller's anchors show to be wrong. */
 const judgedElsewhere =
-  /^(chainId|registry|settlement|operator|livemode|signature|fields\.\d+\.issuer)$|(transactionHash|blockNumber|blockTime)$|^share\.(connection|requester|deadline)$/;
+  /^(chainId|registry|settlement|operator|livemode|signature|fields\.\d+\.issuer)$|(transactionHash|blockNumber|blockTime)$/;
 
 test("any one change inside of a receipt is refused, or left to chain, signature and anchors", () => {
   for (const path of pathsOf(receipt)) {
