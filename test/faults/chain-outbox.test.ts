@@ -1,0 +1,438 @@
+// What chains do to transactions, and what nobody notices of it afterwards.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { privateKeyToAccount } from "viem/accounts";
+import { NodeAway } from "../../service/src/chain/node.ts";
+import { sql } from "../../service/src/platform/db.ts";
+import { type Anvil, openGate, startAnvil } from "../anvil.ts";
+import { fundedKey, openInstallation, type SettlingProcess } from "../settling.ts";
+
+interface Row {
+  subject_id: string;
+  status: string;
+  nonce: number | null;
+  forms: number;
+}
+
+const rowsOf = async ({ ctx }: SettlingProcess): Promise<Row[]> =>
+  ctx.db.query<Row>(sql`
+    select subject_id, status, nonce,
+      (select count(*) from chain_transaction_hash h where h.transaction_id = t.id) as forms
+    from chain_transaction t where kind = 'test.settle' order by id`);
+
+const alarmsOf = async ({ ctx }: SettlingProcess, alarm: string): Promise<number> => {
+  const text = await ctx.metrics.registry.getSingleMetricAsString("chain_alarms_total");
+  return Number(new RegExp(`alarm="${alarm}"} (\\d+)`).exec(text)?.[1] ?? 0);
+};
+
+/** The newest signed form of a transaction. */
+const bytesOf = async ({ ctx }: SettlingProcess, subjectId: string): Promise<string[]> => {
+  const rows = await ctx.db.query<{ raw: string }>(sql`
+    select '0x' || encode(raw, 'hex') as raw from chain_transaction_hash h
+    join chain_transaction t on t.id = h.transaction_id
+    where subject_id = ${subjectId} order by h.signed_at, h.nonce`);
+  return rows.map((row) => row.raw);
+};
+
+/** Initiations of the settlement contract that the chain holds. */
+const settledOn = async (anvil: Anvil, process: SettlingProcess): Promise<number> => {
+  const filter = { fromBlock: "0x0", address: process.chain.contracts.settlement };
+  return (await anvil.rpc<unknown[]>("eth_getLogs", [filter])).length;
+};
+
+/** Runs the outbox as often as it takes, a block and a look at a time. */
+async function settle(
+  anvil: Anvil,
+  installation: { advance(seconds: number): void },
+  processes: readonly SettlingProcess[],
+): Promise<void> {
+  for (let block = 0; block < 16; block += 1) {
+    await anvil.mine();
+    installation.advance(4);
+    for (const process of processes) await process.work();
+  }
+}
+
+test("a transaction is announced once, twelve blocks deep", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using process = await installation.openProcess();
+  await process.queue("a");
+  await process.work();
+  for (let deep = 1; deep < 12; deep += 1) {
+    installation.advance(4);
+    await process.work();
+    assert.equal(process.done.length, 0, `${deep} blocks`);
+    await anvil.mine();
+  }
+  installation.advance(4);
+  await process.work();
+  assert.deepEqual(
+    process.done.map(({ subjectId, status }) => [subjectId, status]),
+    [["a", "succeeded"]],
+  );
+  const [done] = process.done;
+  assert.ok(done);
+  const receipt = await process.chain.reader.getTransactionReceipt({ hash: done.hash });
+  const block = await process.chain.reader.getBlock({ blockHash: receipt.blockHash });
+  assert.equal(Number(receipt.blockNumber), done.blockNumber);
+  assert.equal(Number(block.timestamp), done.blockTime);
+  await settle(anvil, installation, [process]);
+  assert.equal(process.done.length, 1);
+});
+
+for (const depth of [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]) {
+  test(`a reorganisation of depth ${depth} loses no transaction and doubles none`, async () => {
+    await using anvil = await startAnvil();
+    await using installation = await openInstallation(anvil);
+    await using process = await installation.openProcess();
+    await anvil.setAutomine(false);
+    await process.queue("a");
+    await process.queue("b");
+    await process.work();
+    await anvil.mine(depth);
+    installation.advance(4);
+    await process.work();
+    assert.equal(await settledOn(anvil, process), 2);
+    await anvil.reorganise(depth);
+    assert.equal(await settledOn(anvil, process), 0);
+    assert.equal(process.done.length, 0);
+    await settle(anvil, installation, [process]);
+    assert.deepEqual(process.done.map((each) => each.subjectId).toSorted(), ["a", "b"]);
+    assert.equal(await settledOn(anvil, process), 2);
+    for (const done of process.done) {
+      const { blockNumber } = await process.chain.reader.getTransactionReceipt(done);
+      assert.equal(Number(blockNumber), done.blockNumber);
+    }
+  });
+}
+
+test("what a reorganisation deeper than the confirmations took back is handed over again", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "2" });
+  await using process = await installation.openProcess();
+  await process.queue("a");
+  await process.work();
+  await anvil.mine();
+  installation.advance(4);
+  await process.work();
+  assert.equal(process.done.length, 1);
+  await anvil.setAutomine(false);
+  await anvil.reorganise(3);
+  assert.equal(await settledOn(anvil, process), 0);
+  await process.queue("b");
+  await settle(anvil, installation, [process]);
+  assert.equal(await settledOn(anvil, process), 2);
+  assert.deepEqual(
+    process.done.map((each) => each.subjectId),
+    ["a", "b"],
+  );
+  assert.equal(await alarmsOf(process, "deep_reorganisation"), 1);
+});
+
+test("a transaction that the node dropped is handed over again with the same bytes", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using process = await installation.openProcess();
+  await anvil.setAutomine(false);
+  await process.queue("a");
+  await process.work();
+  await anvil.rpc("anvil_dropAllTransactions");
+  await anvil.mine(20);
+  installation.advance(14);
+  await process.work();
+  await anvil.mine();
+  assert.equal(await settledOn(anvil, process), 0);
+  await settle(anvil, installation, [process]);
+  assert.equal(process.done.length, 1);
+  assert.deepEqual(await rowsOf(process), [
+    { subject_id: "a", status: "succeeded", nonce: 2, forms: 1 },
+  ]);
+});
+
+test("one that waits for a minute is outbid under its nonce, and either form may be mined", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using process = await installation.openProcess();
+  await anvil.setAutomine(false);
+  await process.queue("a");
+  await process.queue("b");
+  await process.work();
+  installation.advance(60);
+  await process.work();
+  assert.deepEqual(
+    (await rowsOf(process)).map((row) => [row.nonce, row.forms]),
+    [
+      [2, 2],
+      [3, 2],
+    ],
+  );
+  // Of `b` the older form comes to be mined after all.
+  await anvil.rpc("anvil_dropAllTransactions");
+  const [newer, older] = [(await bytesOf(process, "a"))[1], (await bytesOf(process, "b"))[0]];
+  await anvil.rpc("eth_sendRawTransaction", [newer]);
+  await anvil.rpc("eth_sendRawTransaction", [older]);
+  await settle(anvil, installation, [process]);
+  assert.equal(process.done.length, 2);
+  assert.equal(await settledOn(anvil, process), 2);
+  const bytes = await Promise.all(
+    process.done.map(async ({ hash }) => anvil.rpc("eth_getRawTransactionByHash", [hash])),
+  );
+  assert.deepEqual(new Set(bytes), new Set([newer, older]));
+});
+
+test("a nonce that somebody else used is given up only when that is final", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using process = await installation.openProcess();
+  await anvil.setAutomine(false);
+  await process.queue("a");
+  await process.queue("b");
+  await process.work();
+  await anvil.rpc("anvil_dropAllTransactions");
+  const account = privateKeyToAccount(`0x${fundedKey}`);
+  const foreign = await account.signTransaction({
+    type: "eip1559",
+    chainId: anvil.chainId,
+    nonce: 2,
+    to: account.address,
+    gas: 21_000n,
+    maxFeePerGas: 10n ** 11n,
+    maxPriorityFeePerGas: 10n ** 10n,
+  });
+  await anvil.rpc("eth_sendRawTransaction", [foreign]);
+  await anvil.mine();
+  for (let block = 1; block < 12; block += 1) {
+    installation.advance(4);
+    await process.work();
+    assert.equal((await rowsOf(process))[0]?.nonce, 2, `${block} blocks deep`);
+    await anvil.mine();
+  }
+  await settle(anvil, installation, [process]);
+  await settle(anvil, installation, [process]);
+  assert.deepEqual(process.done.map((each) => each.subjectId).toSorted(), ["a", "b"]);
+  assert.equal(await settledOn(anvil, process), 2);
+  assert.deepEqual(
+    (await rowsOf(process)).map((row) => row.nonce),
+    [4, 3],
+  );
+  assert.equal(await alarmsOf(process, "nonce_taken"), 1);
+});
+
+test("out of funds, everything waits with an alarm and goes on when there are some", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using process = await installation.openProcess();
+  const balance = await anvil.rpc("eth_getBalance", [process.chain.operator, "latest"]);
+  await anvil.setAutomine(false);
+  await process.queue("signed");
+  await process.work();
+  await anvil.rpc("anvil_dropAllTransactions");
+  await anvil.rpc("anvil_setBalance", [process.chain.operator, "0x1"]);
+  await process.queue("unsigned");
+  await settle(anvil, installation, [process]);
+  assert.equal(process.done.length, 0);
+  assert.ok((await alarmsOf(process, "out_of_funds")) > 0);
+  await anvil.rpc("anvil_setBalance", [process.chain.operator, balance]);
+  await settle(anvil, installation, [process]);
+  await settle(anvil, installation, [process]);
+  assert.deepEqual(process.done.map((each) => each.subjectId).toSorted(), ["signed", "unsigned"]);
+  assert.equal(await settledOn(anvil, process), 2);
+});
+
+test("above the day's cap nothing is signed until the next day", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using rich = await installation.openProcess();
+  await using poor = await installation.openProcess({ CHAIN_SPEND_CAP: "0.000000001" });
+  await poor.queue("a");
+  await poor.work();
+  assert.deepEqual(
+    (await rowsOf(poor)).map((row) => row.status),
+    ["queued"],
+  );
+  assert.equal(await alarmsOf(poor, "spend_cap"), 1);
+  installation.advance(60);
+  await rich.work();
+  assert.deepEqual(
+    (await rowsOf(poor)).map((row) => row.status),
+    ["sent"],
+  );
+});
+
+test("one that reverts is announced as reverted when that is final", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using process = await installation.openProcess();
+  const { ctx, chain } = process;
+  const { enqueueTransaction } = await import("../../service/src/chain/index.ts");
+  const call = {
+    kind: "test.settle",
+    subjectId: "a",
+    to: chain.contracts.settlement,
+    data: "0xdeadbeef" as const,
+  };
+  const id = await ctx.db.transaction(async (tx) => enqueueTransaction(ctx, tx, call));
+  for (let pause = 0; pause < 5; pause += 1) {
+    await process.work();
+    assert.equal((await rowsOf(process))[0]?.status, "queued", "the chain says it would revert");
+    installation.advance(16);
+  }
+  await process.work();
+  assert.equal((await rowsOf(process))[0]?.status, "sent");
+  await settle(anvil, installation, [process]);
+  assert.deepEqual(
+    process.done.map((each) => [each.id, each.status]),
+    [[id, "reverted"]],
+  );
+});
+
+test("a node that breaks, or answers for another chain, gets nothing and loses nothing", async () => {
+  await using anvil = await startAnvil();
+  await using gate = await openGate(anvil);
+  await using installation = await openInstallation(gate);
+  await using process = await installation.openProcess();
+  await process.queue("a");
+  gate.decide(() => "broken");
+  await process.work();
+  assert.equal(await alarmsOf(process, "node_unreachable"), 1);
+  gate.decide((method) => (method === "eth_chainId" ? { result: "0x1" } : "pass"));
+  await process.work();
+  assert.equal(await alarmsOf(process, "other_chain"), 1);
+  assert.equal((await rowsOf(process))[0]?.status, "queued");
+  // It takes the bytes and does not say so.
+  gate.decide((method) => (method === "eth_sendRawTransaction" ? "broken" : "pass"));
+  await process.work();
+  assert.equal((await rowsOf(process))[0]?.status, "sent");
+  gate.decide(() => "pass");
+  await settle(anvil, installation, [process]);
+  await settle(anvil, installation, [process]);
+  assert.equal(process.done.length, 1);
+  assert.equal(await settledOn(anvil, process), 1);
+});
+
+test("a node of another chain, a foreign contract or a missing one refuses the start", async () => {
+  await using anvil = await startAnvil();
+  await using other = await startAnvil({ chainId: 4242 });
+  await using gate = await openGate(anvil);
+  await using installation = await openInstallation(anvil);
+  const { contracts } = await installation.openProcess().then(async (process) => {
+    await process[Symbol.asyncDispose]();
+    return process.chain;
+  });
+  await assert.rejects(
+    installation.openProcess({ CHAIN_RPC_URL: other.url }),
+    /settles on chain 31999, but the node is of chain 4242/,
+  );
+  gate.decide((method) => (method === "eth_chainId" ? { result: "0x1092" } : "pass"));
+  await assert.rejects(installation.openProcess({ CHAIN_RPC_URL: gate.url }), /of chain 4242/);
+  await assert.rejects(
+    installation.openProcess({ CHAIN_RPC_URL: "http://127.0.0.1:9/?key=canary" }),
+    (error: unknown) => error instanceof NodeAway && !error.message.includes("canary"),
+  );
+  await anvil.rpc("anvil_setCode", [contracts.settlement, "0x00"]);
+  await assert.rejects(installation.openProcess(), /other code .* Settlement/);
+});
+
+test("processes that start together on a new chain deploy the contracts once", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  const processes = await Promise.all([1, 2, 3].map(async () => installation.openProcess()));
+  const [one, two] = processes.map((each) => each.chain.contracts);
+  assert.deepEqual(one, two);
+  assert.equal(
+    await anvil.rpc("eth_getTransactionCount", [processes[0]?.chain.operator, "latest"]),
+    "0x2",
+  );
+  for (const process of processes) await process[Symbol.asyncDispose]();
+  await using again = await installation.openProcess({ CONTRACT_SALT: `0x${"5".repeat(64)}` });
+  assert.deepEqual(again.chain.contracts, one, "a later salt moves nothing");
+});
+
+test("two processes with one signer leave no gap and no double", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using one = await installation.openProcess();
+  await using two = await installation.openProcess();
+  const subjects = Array.from({ length: 100 }, (_, at) => `s${at}`);
+  await Promise.all(subjects.map(async (subject, at) => (at % 2 === 0 ? one : two).queue(subject)));
+  for (let round = 0; round < 12; round += 1) {
+    await Promise.all([one.work(), two.work(), one.work(), two.work()]);
+    await anvil.mine(6);
+    installation.advance(4);
+  }
+  const rows = await rowsOf(one);
+  assert.deepEqual(
+    rows.map((row) => row.nonce).toSorted((a, b) => Number(a) - Number(b)),
+    subjects.map((_, at) => at + 2),
+  );
+  assert.ok(rows.every((row) => row.status === "succeeded" && row.forms === 1));
+  assert.deepEqual(
+    [...one.done, ...two.done].map((each) => each.subjectId).toSorted(),
+    subjects.toSorted(),
+  );
+  assert.equal(await settledOn(anvil, one), 100);
+});
+
+test("what was stored and not sent when its process died is sent by another, unchanged", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using killed = await installation.openProcess();
+  await using other = await installation.openProcess();
+  await killed.queue("a");
+  await killed.workWith({
+    submit: async () => {
+      throw new NodeAway("the process ended here");
+    },
+  });
+  const stored = await bytesOf(killed, "a");
+  assert.equal(stored.length, 1);
+  assert.equal(await settledOn(anvil, other), 0);
+  await settle(anvil, installation, [other]);
+  await settle(anvil, installation, [other]);
+  assert.equal(other.done.length, 1);
+  const [done] = other.done;
+  assert.deepEqual([await anvil.rpc("eth_getRawTransactionByHash", [done?.hash])], stored);
+});
+
+test("a transaction is queued with what needs it or not at all, and once for a subject", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using process = await installation.openProcess();
+  const { ctx, chain } = process;
+  const { enqueueTransaction } = await import("../../service/src/chain/index.ts");
+  const call = { kind: "test.settle", subjectId: "a", to: chain.contracts.settlement };
+  const queue = async (data: `0x${string}`): Promise<string> =>
+    ctx.db.transaction(async (tx) => enqueueTransaction(ctx, tx, { ...call, data }));
+  await assert.rejects(
+    ctx.db.transaction(async (tx) => {
+      await enqueueTransaction(ctx, tx, { ...call, data: "0x01" });
+      throw new Error("the caller failed");
+    }),
+    /the caller failed/,
+  );
+  assert.deepEqual(await rowsOf(process), []);
+  const id = await queue("0x02");
+  assert.equal(await queue("0x02"), id);
+  await assert.rejects(queue("0x03"), /another transaction test.settle/);
+  assert.equal((await rowsOf(process)).length, 1);
+});
+
+test("when whoever is told fails, nothing is marked and it is told again", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
+  await using process = await installation.openProcess();
+  const { chainJobs } = await import("../../service/src/chain/index.ts");
+  await process.queue("a");
+  const [job] = chainJobs(process.ctx, {
+    "test.settle": async () => {
+      throw new Error("not now");
+    },
+  });
+  installation.advance(4);
+  await assert.rejects(async () => job?.run());
+  assert.equal((await rowsOf(process))[0]?.status, "sent");
+  installation.advance(4);
+  await process.work();
+  assert.equal(process.done.length, 1);
+});
