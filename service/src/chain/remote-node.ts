@@ -3,6 +3,8 @@ import { openRpc } from "./rpc.ts";
 
 /** For one exchange; a node that is slower than this is no help, and the outbox asks again. */
 const timeoutMs = 10_000;
+/** What public nodes take in one batch. */
+const batchMax = 50;
 
 /**
  * Reaches a chain by JSON-RPC over HTTP (`CHAIN_RPC_URL`).
@@ -10,7 +12,7 @@ const timeoutMs = 10_000;
  * @throws when the node does not answer in 10 s, or does not tell its chain
  */
 export async function openRemoteNode(url: string): Promise<ChainNode> {
-  const rpc = openRpc(url, { timeoutMs, name: "the chain's node" });
+  const rpc = openRpc(url, { timeoutMs, batchMax, name: "the chain's node" });
   try {
     const chainId = Number(await rpc.request("eth_chainId", []));
     if (!Number.isSafeInteger(chainId) || chainId < 1)

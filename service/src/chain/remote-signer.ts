@@ -14,7 +14,7 @@ const timeoutMs = 5_000;
  * that was asked for, with a signature of this account.
  */
 export function openRemoteSigner({ url, address }: { url: string; address: Address }): Signer {
-  const rpc = openRpc(url, { timeoutMs, name: "the remote signer" });
+  const rpc = openRpc(url, { timeoutMs, batchMax: 1, name: "the remote signer" });
   return {
     address,
     async sign(transaction) {

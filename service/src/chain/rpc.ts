@@ -4,9 +4,6 @@ import { NodeAway, RpcError } from "./node.ts";
 
 /** Receipts of a few dozen transactions stay far below. */
 const responseBytesMax = 16 * 1024 * 1024;
-/** What public nodes take in one batch. */
-const batchMax = 50;
-
 /** A server that the operator configured and that speaks JSON-RPC 2.0 over HTTP. */
 export interface Rpc {
   /**
@@ -19,11 +16,18 @@ export interface Rpc {
   close(): Promise<void>;
 }
 
+interface RpcOptions {
+  readonly timeoutMs: number;
+  readonly batchMax: number;
+  readonly name: string;
+}
+
 /**
  * @param options.timeoutMs for one exchange as a whole: connection, headers and the end of the body
+ * @param options.batchMax calls in one exchange; 1 for servers that take no batches
  * @param options.name how errors name the server; its address may hold a secret and is never named
  */
-export function openRpc(url: string, options: { timeoutMs: number; name: string }): Rpc {
+export function openRpc(url: string, options: RpcOptions): Rpc {
   const { origin, pathname, search, username, password } = new URL(url);
   const headers: Record<string, string> = { "content-type": "application/json" };
   if (username !== "" || password !== "") {
@@ -47,7 +51,7 @@ export function openRpc(url: string, options: { timeoutMs: number; name: string 
       throw new NodeAway(`${options.name} did not answer: ${cause.message}`, { cause });
     }
   };
-  return { request: openBatches(exchange, options.name), close: async () => agent.destroy() };
+  return { request: openBatches(exchange, options), close: async () => agent.destroy() };
 }
 
 type Exchange = (body: unknown) => Promise<unknown>;
@@ -60,7 +64,7 @@ interface Call {
 }
 
 /** Gathers what is asked in one turn of the event loop. */
-function openBatches(exchange: Exchange, name: string): Rpc["request"] {
+function openBatches(exchange: Exchange, { batchMax, name }: RpcOptions): Rpc["request"] {
   let gathered: Call[] = [];
   const flush = (): void => {
     const calls = gathered;

@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+import { NodeAway, RpcError } from "./node.ts";
+import { openRemoteNode } from "./remote-node.ts";
+import { openRpc } from "./rpc.ts";
+
+async function serve(listener: RequestListener): Promise<AsyncDisposable & { url: string }> {
+  const server = createServer(listener).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://user:secret@127.0.0.1:${port}/v1?key=canary`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+const options = { timeoutMs: 100, batchMax: 10, name: "the node" };
+
+test("calls of one turn travel together and each gets its own answer", async () => {
+  const bodies: unknown[] = [];
+  await using server = await serve((request, response) => {
+    void answer(request, response);
+  });
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await text(request);
+    assert.equal(request.headers.authorization, `Basic ${btoa("user:secret")}`);
+    assert.equal(request.url, "/v1?key=canary");
+    const calls = JSON.parse(body) as { id: number; method: string }[];
+    bodies.push(calls);
+    const answers = calls.map(({ id, method }) =>
+      method === "fail"
+        ? { jsonrpc: "2.0", id, error: { code: 3, message: "reverted", data: "0x01" } }
+        : { jsonrpc: "2.0", id, result: method },
+    );
+    response.end(JSON.stringify(answers.toReversed()));
+  }
+  const rpc = openRpc(server.url, options);
+  const [one, two, three] = await Promise.allSettled([
+    rpc.request("one", []),
+    rpc.request("fail", []),
+    rpc.request("three", []),
+  ]);
+  assert.deepEqual(
+    [one, three].map((each) => each.status === "fulfilled" && each.value),
+    ["one", "three"],
+  );
+  assert.ok(two.status === "rejected" && two.reason instanceof RpcError);
+  assert.deepEqual([two.reason.code, two.reason.message, two.reason.data], [3, "reverted", "0x01"]);
+  assert.equal(bodies.length, 1);
+  await rpc.close();
+});
+
+const silences: [what: string, listener: RequestListener][] = [
+  ["hangs", () => undefined],
+  ["hangs after its headers", (_request, response) => void response.write("[")],
+  ["sends a page", (_request, response) => void response.writeHead(502).end("<html>")],
+  ["sends another shape", (_request, response) => void response.end('{"a":1}')],
+  ["sends null", (_request, response) => void response.end("null")],
+  ["closes", (request) => void request.socket.destroy()],
+];
+
+for (const [what, listener] of silences) {
+  test(`a node that ${what} is away, and its address is not told`, async () => {
+    await using server = await serve(listener);
+    const rpc = openRpc(server.url, options);
+    await assert.rejects(rpc.request("one", []), (error: unknown) => {
+      assert.ok(error instanceof NodeAway, String(error));
+      assert.match(error.message, /^the node did not answer/);
+      assert.doesNotMatch(JSON.stringify([error.message, String(error.cause)]), /canary|secret/);
+      return true;
+    });
+    await rpc.close();
+  });
+}
+
+test("bytes that the node has already are handed over without complaint, others are not", async () => {
+  let message = "";
+  await using server = await serve((request, response) => {
+    void answer(request, response);
+  });
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await text(request);
+    const { id, method } = JSON.parse(body) as { id: number; method: string };
+    response.end(
+      JSON.stringify(
+        method === "eth_chainId"
+          ? { jsonrpc: "2.0", id, result: "0x7" }
+          : { jsonrpc: "2.0", id, error: { code: -32_000, message } },
+      ),
+    );
+  }
+  await using node = await openRemoteNode(server.url);
+  assert.equal(node.chainId, 7);
+  for (const known of ["already known", "ALREADY_EXISTS: already known", "nonce too low"]) {
+    message = known;
+    await node.submit(["0x01"]);
+  }
+  message = "insufficient funds for gas * price + value";
+  await assert.rejects(node.submit(["0x01"]), RpcError);
+});

@@ -1,0 +1,183 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { after, test } from "node:test";
+import { type Address, bytesOfHex, type Hex } from "@svc/protocol";
+import {
+  concat,
+  encodeAbiParameters,
+  encodeErrorResult,
+  getCreate2Address,
+  keccak256,
+  parseAbi,
+  parseAbiParameters,
+} from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { openGate, startAnvil } from "../../../test/anvil.ts";
+import { openInstallation } from "../../../test/settling.ts";
+import { Problem } from "../platform/problems.ts";
+import { type ChainContext, verifySignature } from "./index.ts";
+
+const stack = new AsyncDisposableStack();
+after(async () => stack.disposeAsync());
+const anvil = stack.use(await startAnvil());
+const gate = stack.use(await openGate(anvil));
+const installation = stack.use(await openInstallation(gate));
+const { ctx } = stack.use(await installation.openProcess());
+
+const digestHex = keccak256("0x1234");
+const digest = bytesOfHex(digestHex) ?? new Uint8Array();
+const owner = privateKeyToAccount(`0x${"42".repeat(32)}`);
+const signed = await owner.sign({ hash: digestHex });
+const ownerAddress = owner.address.toLowerCase() as Address;
+
+const deployer: Address = "0x4e59b44847b379578588920ca78fbf26c0b4956c";
+const suffix: Hex = `0x${"6492".repeat(16)}`;
+
+// PUSH4 <value> PUSH1 e0 SHL PUSH0 MSTORE PUSH1 20 PUSH0 RETURN: answers every call with these four bytes.
+const answering = (value: string): Hex => `0x63${value}60e01b5f5260205ff3`;
+/** JUMPDEST PUSH0 JUMP: burns whatever gas it gets. */
+const endless: Hex = "0x5b5f56";
+
+let contracts = 0;
+async function place(code: Hex): Promise<Address> {
+  contracts += 1;
+  const address: Address = `0x${contracts.toString(16).padStart(40, "c")}`;
+  await anvil.rpc("anvil_setCode", [address, code]);
+  return address;
+}
+
+const verify = async (address: Address, signature: string): Promise<boolean> =>
+  verifySignature(ctx, { address, digest, signature });
+
+const callsNow = (): number => gate.calls.get("eth_call") ?? 0;
+
+test("the signature of an externally owned account is taken without asking the chain", async () => {
+  const before = callsNow();
+  assert.equal(await verify(ownerAddress, signed), true);
+  assert.equal(callsNow(), before);
+  assert.equal(await verify(await place("0x"), signed), false);
+});
+
+test("a contract's signature is what the contract says it is", async () => {
+  assert.equal(await verify(await place(answering("1626ba7e")), "0x01"), true);
+  assert.equal(await verify(await place(answering("ffffffff")), "0x01"), false);
+  assert.equal(await verify(await place(answering("1626ba7f")), signed), false);
+});
+
+test("a contract that burns gas is refused within the bounds", async () => {
+  assert.equal(await verify(await place(endless), "0x01"), false);
+  let gas = 0n;
+  gate.decide((method, [call]) => {
+    if (method === "eth_call") gas = BigInt((call as { gas: Hex }).gas);
+    return "pass";
+  });
+  await verify(await place(endless), "0x01");
+  gate.decide(() => "pass");
+  assert.equal(gas, 1_000_000n);
+});
+
+/** An account that is not there yet, and what deploys it. */
+function counterfactual(code: Hex): { address: Address; wrapped: Hex } {
+  const length = (code.length - 2) / 2;
+  const initCode: Hex = `0x${(0x5f + length).toString(16)}${code.slice(2)}5f5260${length
+    .toString(16)
+    .padStart(2, "0")}60${(32 - length).toString(16).padStart(2, "0")}f3`;
+  const salt: Hex = `0x${"07".repeat(32)}`;
+  const address = getCreate2Address({ from: deployer, salt, bytecode: initCode });
+  const wrapped = concat([
+    encodeAbiParameters(parseAbiParameters("address, bytes, bytes"), [
+      deployer,
+      concat([salt, initCode]),
+      "0x01",
+    ]),
+    suffix,
+  ]);
+  return { address: address.toLowerCase() as Address, wrapped };
+}
+
+test("an account that is not deployed yet signs with what deploys it, and is not deployed by that", async () => {
+  const { address, wrapped } = counterfactual(answering("1626ba7e"));
+  assert.equal(await verify(address, wrapped), true);
+  assert.equal(await anvil.rpc("eth_getCode", [address, "latest"]), "0x");
+  assert.equal(await verify(ownerAddress, wrapped), false, "it is another account");
+  const refusing = counterfactual(answering("ffffffff"));
+  assert.equal(await verify(refusing.address, refusing.wrapped), false);
+  const burning = counterfactual(endless);
+  assert.equal(await verify(burning.address, burning.wrapped), false);
+});
+
+test("what is no signature is refused without asking the chain", async () => {
+  const address = await place(answering("1626ba7e"));
+  const before = callsNow();
+  for (const signature of ["", "0x", "0x1", "zz", `0x${"00".repeat(16_385)}`])
+    assert.equal(await verify(address, signature), false, signature.slice(0, 10));
+  assert.equal(callsNow(), before);
+});
+
+test("a contract that answers with an off-chain lookup makes nobody look", async () => {
+  let visits = 0;
+  const canary = createServer((_request, response) => {
+    visits += 1;
+    response.end("{}");
+  });
+  canary.listen(0, "127.0.0.1");
+  await once(canary, "listening");
+  const abi = parseAbi([
+    "error OffchainLookup(address sender, string[] urls, bytes callData, bytes4 callbackFunction, bytes extraData)",
+  ]);
+  contracts += 1;
+  const address: Address = `0x${contracts.toString(16).padStart(40, "c")}`;
+  const data = encodeErrorResult({
+    abi,
+    errorName: "OffchainLookup",
+    args: [
+      address,
+      [`http://127.0.0.1:${(canary.address() as AddressInfo).port}/{sender}/{data}`],
+      "0x",
+      "0x1626ba7e",
+      "0x",
+    ],
+  });
+  const size = ((data.length - 2) / 2).toString(16).padStart(4, "0");
+  // PUSH2 size PUSH1 0d PUSH0 CODECOPY PUSH2 size PUSH0 REVERT, and what it reverts with.
+  await anvil.rpc("anvil_setCode", [address, `0x61${size}600c5f3961${size}5ffd${data.slice(2)}`]);
+  assert.equal(await verify(address, "0x01"), false);
+  await assert.rejects(
+    ctx.chain.reader.readContract({
+      address,
+      abi: parseAbi(["function isValidSignature(bytes32, bytes) view returns (bytes4)"]),
+      functionName: "isValidSignature",
+      args: [digestHex, "0x01"],
+    }),
+  );
+  assert.equal(visits, 0);
+  canary.close();
+});
+
+test("a chain that does not answer is no verdict", async () => {
+  const address = await place(answering("1626ba7e"));
+  for (const fault of ["broken", "hang"] as const) {
+    gate.decide(() => fault);
+    const began = performance.now();
+    await assert.rejects(
+      verify(address, "0x01"),
+      (error: unknown) => error instanceof Problem && error.reason === "chain_unavailable",
+    );
+    assert.ok(performance.now() - began < 4000);
+  }
+  gate.decide(() => "pass");
+});
+
+test("contracts are asked at a bounded rate, by all processes together", async () => {
+  const limits = { take: async () => ({ ok: false, retryAfterSeconds: 1 }) as const };
+  const limited: ChainContext = { ...ctx, limits };
+  const claim = { address: await place(answering("1626ba7e")), digest, signature: "0x01" };
+  await assert.rejects(
+    verifySignature(limited, claim),
+    (error: unknown) => error instanceof Problem && error.reason === "rate_limited",
+  );
+  const own = { address: ownerAddress, digest, signature: signed };
+  assert.equal(await verifySignature(limited, own), true);
+});
