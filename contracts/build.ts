@@ -16,12 +16,24 @@ const settings = {
   evmVersion: "cancun",
   // No hash of the sources behind the code: it would change with a comment or a path.
   metadata: { bytecodeHash: "none", appendCBOR: false },
-  outputSelection: { "*": { "*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object"] } },
+  outputSelection: {
+    "*": {
+      "*": [
+        "abi",
+        "evm.bytecode.object",
+        "evm.deployedBytecode.object",
+        "evm.deployedBytecode.immutableReferences",
+      ],
+    },
+  },
 };
 
 interface CompiledContract {
   abi: { type: string; name?: string }[];
-  evm: { bytecode: { object: string }; deployedBytecode: { object: string } };
+  evm: {
+    bytecode: { object: string };
+    deployedBytecode: { object: string; immutableReferences: Record<string, unknown> };
+  };
 }
 interface CompilerOutput {
   errors?: { severity: string; formattedMessage: string }[];
@@ -71,8 +83,13 @@ function describeContract(name: string, { abi, evm }: CompiledContract): string 
     `  abi: ${JSON.stringify(abi)},`,
     `  /** What creates it; the constructor's arguments follow. */`,
     `  bytecode: ${JSON.stringify(`0x${evm.bytecode.object}`)},`,
-    `  /** keccak256 of the code that then stands at its address. */`,
-    `  deployedBytecodeHash: ${JSON.stringify(keccak256(deployed))},`,
+    // Where the constructor writes into the code, its hash depends on the arguments.
+    ...(Object.keys(evm.deployedBytecode.immutableReferences).length > 0
+      ? []
+      : [
+          `  /** keccak256 of the code that then stands at its address. */`,
+          `  deployedBytecodeHash: ${JSON.stringify(keccak256(deployed))},`,
+        ]),
     `} as const;`,
   ].join("\n");
 }

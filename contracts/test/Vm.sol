@@ -5,6 +5,9 @@ pragma solidity 0.8.37;
 interface Vm {
     function prank(address sender) external;
     function warp(uint256 time) external;
+    function chainId(uint256 id) external;
+    function addr(uint256 key) external pure returns (address);
+    function sign(uint256 key, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
     function assume(bool condition) external pure;
     function expectRevert(bytes calldata reason) external;
     function expectEmit(bool, bool, bool, bool, address emitter) external;

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+/// @title Deploys business wallets at addresses that commit to their first members and rules.
+interface IBusinessFactory {
+    /// @notice A business wallet now exists.
+    /// @param wallet its address
+    /// @param charter keccak256 of the charter it was created with
+    event BusinessCreated(address indexed wallet, bytes32 indexed charter);
+
+    /// @notice Creates the wallet of a charter. Anybody may: the address follows from charter and salt, so there is
+    /// nothing to squat on, nothing to initialise, and doing it twice changes nothing.
+    /// @param charter rules and roster as `Charter` packs them
+    /// @param salt tells wallets of one charter apart
+    /// @return wallet where it is, whether made now or before
+    function create(bytes calldata charter, bytes32 salt) external returns (address wallet);
+
+    /// @notice Where the wallet of a charter is, or will be.
+    function walletOf(bytes calldata charter, bytes32 salt) external view returns (address);
+
+    /// @notice The code that every wallet of this factory runs; it never changes.
+    function implementation() external view returns (address);
+
+    /// @notice What tells this factory from those of other installations and environments.
+    function environment() external view returns (bytes32);
+}

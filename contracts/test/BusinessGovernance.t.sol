@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {IBusinessWallet} from "../src/interfaces/IBusinessWallet.sol";
+import {Charter} from "../src/libraries/Charter.sol";
+import {BusinessCrew, GOVERNANCE, MAJORITY, START, UNANIMOUS, UNTIL} from "./BusinessCrew.sol";
+import {assertEq, vm} from "./Vm.sol";
+
+contract BusinessGovernanceTest is BusinessCrew {
+    bytes32 private constant _HASH = keccak256("terms");
+    string private constant _CHANGE = "changeCharter(bytes)";
+    string private constant _REMOVE = "startRemoval(address)";
+
+    function test_aChangeOfMembersVoidsOpenApprovals() external {
+        IBusinessWallet wallet = _found(3, MAJORITY);
+        uint256[] memory keys = _crew(4);
+        keys = _crew(3);
+        bytes memory open = _approve(wallet, keys, 2, _HASH);
+        bytes memory next = _charter([MAJORITY, MAJORITY, MAJORITY], keys, 3);
+        bytes memory decision = _decide(wallet, _some(keys, 0, 2), _CHANGE, abi.encode(next));
+        vm.expectEmit(true, true, true, true, address(wallet));
+        emit IBusinessWallet.CharterChanged(keccak256(next), 1);
+        wallet.changeCharter(next, UNTIL, decision);
+        assertEq(keccak256(wallet.charter()), keccak256(next));
+        assertEq(wallet.epoch(), 1);
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.ApprovalRefused.selector, 0));
+        wallet.record(_HASH, UNTIL, open);
+        // Nor does the decision count twice.
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.ApprovalRefused.selector, 0));
+        wallet.changeCharter(next, UNTIL, decision);
+        wallet.record(_HASH, UNTIL, _approve(wallet, keys, 2, _HASH));
+    }
+
+    function test_theStricterOfTheOldAndTheNewRuleOfGovernanceDecides() external {
+        uint256[] memory keys = _crew(3);
+        IBusinessWallet strict = _found(3, UNANIMOUS);
+        IBusinessWallet loose = _found(3, MAJORITY);
+        bytes memory majority = _charter([MAJORITY, MAJORITY, MAJORITY], keys, 7);
+        bytes memory unanimous = _charter([MAJORITY, MAJORITY, UNANIMOUS], keys, 7);
+        _refuseTwoOfThree(strict, majority);
+        _refuseTwoOfThree(loose, unanimous);
+        strict.changeCharter(majority, UNTIL, _decide(strict, keys, _CHANGE, abi.encode(majority)));
+        loose.changeCharter(unanimous, UNTIL, _decide(loose, keys, _CHANGE, abi.encode(unanimous)));
+        _refuseTwoOfThree(loose, majority);
+    }
+
+    function test_aCharterThatNobodyCouldUseIsRefused() external {
+        IBusinessWallet wallet = _found(1, MAJORITY);
+        bytes memory own = abi.encodePacked(uint24(0), uint8(1), address(wallet));
+        vm.expectRevert(abi.encodeWithSelector(Charter.MemberWithoutKey.selector, address(wallet)));
+        wallet.changeCharter(own, UNTIL, "");
+        bytes memory silent = abi.encodePacked(uint24(0), uint8(0), vm.addr(1));
+        vm.expectRevert(abi.encodeWithSelector(Charter.NoVotingMember.selector));
+        wallet.changeCharter(silent, UNTIL, "");
+    }
+
+    /// forge-config: default.fuzz.runs = 32
+    function testFuzz_chartersOfAnySizeFollowEachOther(uint8 first, uint8 second) external {
+        (uint256 a, uint256 b) = (1 + first % 25, 1 + second % 25);
+        IBusinessWallet wallet = _found(a, UNANIMOUS);
+        bytes memory next = _charter([UNANIMOUS, UNANIMOUS, UNANIMOUS], _crew(b), type(uint256).max);
+        wallet.changeCharter(next, UNTIL, _decide(wallet, _crew(a), _CHANGE, abi.encode(next)));
+        bytes memory back = _charter([UNANIMOUS, UNANIMOUS, UNANIMOUS], _crew(a), type(uint256).max);
+        wallet.changeCharter(back, UNTIL, _decide(wallet, _crew(b), _CHANGE, abi.encode(back)));
+        assertEq(keccak256(wallet.charter()), keccak256(back));
+        assertEq(wallet.epoch(), 2);
+    }
+
+    function test_whatIsTakenBackStaysTakenBack() external {
+        IBusinessWallet wallet = _found(3, MAJORITY);
+        uint256[] memory keys = _crew(3);
+        bytes memory approvals = _approve(wallet, keys, 2, _HASH);
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.NotRecorded.selector, _HASH));
+        wallet.withdraw(_HASH, UNTIL, "");
+        wallet.record(_HASH, UNTIL, approvals);
+        bytes memory decision = _decide(wallet, _some(keys, 0, 2), "withdraw(bytes32)", abi.encode(_HASH));
+        vm.expectEmit(true, true, true, true, address(wallet));
+        emit IBusinessWallet.Withdrawn(_HASH);
+        wallet.withdraw(_HASH, UNTIL, decision);
+        assertEq(wallet.recordedAt(_HASH), 0);
+        assert(wallet.isValidSignature(_HASH, abi.encodePacked(uint8(1), _HASH)) != 0x1626ba7e);
+        // The approvals are still in time and of this epoch.
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.AlreadyRecorded.selector, _HASH));
+        wallet.record(_HASH, UNTIL, approvals);
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.NotRecorded.selector, _HASH));
+        wallet.withdraw(_HASH, UNTIL, decision);
+    }
+
+    function test_aWalletThatMovedApprovesNothingMoreAndTakesBackStill() external {
+        IBusinessWallet wallet = _found(1, MAJORITY);
+        uint256[] memory keys = _crew(1);
+        wallet.record(_HASH, UNTIL, _approve(wallet, keys, 1, _HASH));
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.SuccessorRefused.selector, address(0)));
+        wallet.moveTo(address(0), UNTIL, "");
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.SuccessorRefused.selector, address(wallet)));
+        wallet.moveTo(address(wallet), UNTIL, "");
+        bytes memory decision = _decide(wallet, keys, "moveTo(address)", abi.encode(address(0xbeef)));
+        vm.expectEmit(true, true, true, true, address(wallet));
+        emit IBusinessWallet.Moved(address(0xbeef));
+        wallet.moveTo(address(0xbeef), UNTIL, decision);
+        bytes memory moved = abi.encodeWithSelector(IBusinessWallet.WalletMoved.selector, address(0xbeef));
+        vm.expectRevert(moved);
+        wallet.record(keccak256("other"), UNTIL, "");
+        vm.expectRevert(moved);
+        wallet.moveTo(address(0xbeef), UNTIL, decision);
+        assert(wallet.isValidSignature(_HASH, abi.encodePacked(uint8(1), _HASH)) == 0x1626ba7e);
+        wallet.withdraw(_HASH, UNTIL, _decide(wallet, keys, "withdraw(bytes32)", abi.encode(_HASH)));
+    }
+
+    function test_aMemberWhoStaysSilentForThirtyDaysIsRemoved() external {
+        (IBusinessWallet wallet, uint256[] memory keys) = _startRemoval(4, 3, 2);
+        (address member, uint48 endsAt, uint48 nonce) = wallet.removal();
+        assertEq(member, vm.addr(keys[3]));
+        assertEq(endsAt, START + 30 days);
+        assertEq(nonce, 0);
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.RemovalTooEarly.selector, endsAt));
+        wallet.finishRemoval();
+        vm.warp(endsAt);
+        wallet.finishRemoval();
+        bytes memory left = _charter([MAJORITY, MAJORITY, MAJORITY], _some(keys, 0, 3), 7);
+        assertEq(keccak256(wallet.charter()), keccak256(left));
+        assertEq(wallet.epoch(), 1);
+        (member,,) = wallet.removal();
+        assertEq(member, address(0));
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.NoRemoval.selector));
+        wallet.finishRemoval();
+    }
+
+    function test_aMemberWhoAnswersStaysAndIsSafeForNinetyDays() external {
+        (IBusinessWallet wallet, uint256[] memory keys) = _startRemoval(4, 3, 2);
+        address member = vm.addr(keys[3]);
+        bytes memory foreign = _keep(wallet, keys[0]);
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.KeepRefused.selector));
+        wallet.keep(foreign);
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.KeepRefused.selector));
+        wallet.keep("");
+        bytes memory answer = _keep(wallet, keys[3]);
+        vm.expectEmit(true, true, true, true, address(wallet));
+        emit IBusinessWallet.RemovalEnded(member, START + 90 days);
+        wallet.keep(answer);
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.NoRemoval.selector));
+        wallet.keep(answer);
+        bytes memory again = _decide(wallet, _some(keys, 0, 2), _REMOVE, abi.encode(member));
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.MemberProtected.selector, member, START + 90 days));
+        wallet.startRemoval(member, UNTIL, again);
+        // An answer is for one removal only.
+        vm.warp(START + 90 days);
+        bytes32 hash = _governance(_REMOVE, abi.encode(member), wallet.nonce());
+        bytes32 digest = _digest(wallet, GOVERNANCE, hash, 0, START + 91 days);
+        wallet.startRemoval(member, START + 91 days, _signAll(keys, 0, 2, digest));
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.KeepRefused.selector));
+        wallet.keep(answer);
+    }
+
+    function test_anyApprovalByTheMemberEndsItsRemoval() external {
+        (IBusinessWallet wallet, uint256[] memory keys) = _startRemoval(3, 2, 2);
+        wallet.record(keccak256("other"), UNTIL, _approve(wallet, _some(keys, 0, 2), 2, keccak256("other")));
+        (address member,,) = wallet.removal();
+        assertEq(member, vm.addr(keys[2]));
+        wallet.record(_HASH, UNTIL, _approve(wallet, _some(keys, 1, 2), 2, _HASH));
+        (member,,) = wallet.removal();
+        assertEq(member, address(0));
+        assertEq(wallet.protectedUntil(vm.addr(keys[2])), START + 90 days);
+    }
+
+    function test_recoveryIsNoTakeover() external {
+        uint256[] memory keys = _crew(3);
+        IBusinessWallet wallet = _found(3, MAJORITY);
+        address member = vm.addr(keys[2]);
+        // One of two others is no majority of them; the member's own word does not count towards it.
+        bytes memory alone = _decide(wallet, _some(keys, 0, 1), _REMOVE, abi.encode(member));
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.ApprovalsMiscounted.selector, 2));
+        wallet.startRemoval(member, UNTIL, alone);
+        bytes memory own = _decide(wallet, _some(keys, 1, 2), _REMOVE, abi.encode(member));
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.ApprovalRefused.selector, 1));
+        wallet.startRemoval(member, UNTIL, own);
+        // A removal that began before does not shorten the notice of another.
+        wallet.startRemoval(member, UNTIL, _decide(wallet, _some(keys, 0, 2), _REMOVE, abi.encode(member)));
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.RemovalUnderWay.selector, member));
+        wallet.startRemoval(vm.addr(keys[1]), UNTIL, "");
+    }
+
+    function test_aStrangerIsNotRemovedNorTheOnlyVoter() external {
+        IBusinessWallet wallet = _found(2, MAJORITY);
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.RemovalRefused.selector, address(0xbeef)));
+        wallet.startRemoval(address(0xbeef), UNTIL, "");
+        uint256[] memory keys = _crew(2);
+        bytes memory charter = _charter([MAJORITY, MAJORITY, MAJORITY], keys, 1);
+        IBusinessWallet sole = IBusinessWallet(_factory.create(charter, bytes32("sole")));
+        for (uint256 i = 0; i < 2; ++i) {
+            vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.RemovalRefused.selector, vm.addr(keys[i])));
+            sole.startRemoval(vm.addr(keys[i]), UNTIL, "");
+        }
+    }
+
+    function test_aRemovalNeverTakesTheLastVote() external {
+        // Both others lose their votes while it runs, by a decision that the member does not take part in.
+        (IBusinessWallet wallet, uint256[] memory keys) = _startRemoval(3, 2, 2);
+        bytes memory next = _charter([MAJORITY, MAJORITY, MAJORITY], keys, 4);
+        wallet.changeCharter(next, UNTIL, _decide(wallet, _some(keys, 0, 2), _CHANGE, abi.encode(next)));
+        vm.warp(START + 30 days);
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.RemovalRefused.selector, vm.addr(keys[2])));
+        wallet.finishRemoval();
+    }
+
+    function test_aMemberWithoutAVoteIsRemovedByAllWhoVote() external {
+        uint256[] memory keys = _crew(3);
+        bytes memory charter = _charter([MAJORITY, MAJORITY, MAJORITY], keys, 3);
+        IBusinessWallet wallet = IBusinessWallet(_factory.create(charter, bytes32("mixed")));
+        address member = vm.addr(keys[2]);
+        wallet.startRemoval(member, UNTIL, _decide(wallet, _some(keys, 0, 2), _REMOVE, abi.encode(member)));
+        vm.warp(START + 30 days);
+        wallet.finishRemoval();
+        assertEq(keccak256(wallet.charter()), keccak256(_charter([MAJORITY, MAJORITY, MAJORITY], _some(keys, 0, 2), 3)));
+    }
+
+    function test_aChangeThatDropsTheMemberEndsItsRemoval() external {
+        (IBusinessWallet wallet, uint256[] memory keys) = _startRemoval(3, 2, 2);
+        bytes memory next = _charter([MAJORITY, MAJORITY, MAJORITY], _some(keys, 0, 2), 3);
+        wallet.changeCharter(next, UNTIL, _decide(wallet, _some(keys, 0, 2), _CHANGE, abi.encode(next)));
+        (address member,,) = wallet.removal();
+        assertEq(member, address(0));
+        assertEq(wallet.protectedUntil(vm.addr(keys[2])), 0);
+    }
+
+    /// The first `signers` of `count` members begin the removal of the one at `index`.
+    function _startRemoval(uint256 count, uint256 index, uint256 signers)
+        private
+        returns (IBusinessWallet wallet, uint256[] memory keys)
+    {
+        keys = _crew(count);
+        wallet = _found(count, MAJORITY);
+        address member = vm.addr(keys[index]);
+        bytes memory approvals = _decide(wallet, _some(keys, 0, signers), _REMOVE, abi.encode(member));
+        vm.expectEmit(true, true, true, true, address(wallet));
+        emit IBusinessWallet.RemovalStarted(member, START + 30 days, 0);
+        wallet.startRemoval(member, UNTIL, approvals);
+    }
+
+    function _refuseTwoOfThree(IBusinessWallet wallet, bytes memory next) private {
+        bytes memory two = _decide(wallet, _some(_crew(3), 0, 2), _CHANGE, abi.encode(next));
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.ApprovalsMiscounted.selector, 3));
+        wallet.changeCharter(next, UNTIL, two);
+    }
+}
