@@ -153,3 +153,12 @@ create index on email_verification (send_due_at) where send_due_at is not null;
 create index on email_verification (expires_at);
 create index on email_verification (user_address);
 create index on email_verification (credential_id);
+
+-- Who logged in to an organization or shared with it once: in `production` it may ask about these users alone.
+create table organization_user (
+  organization_id uuid not null references organization,
+  user_address text not null check (user_address ~ '^0x[0-9a-f]{40}$'),
+  created_at bigint not null,
+  primary key (organization_id, user_address)
+);
+create index on organization_user (user_address);

@@ -1,8 +1,27 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { PoolConfig } from "pg";
-import { accountRoutes, openApiKeys, openClients, recheckDomains } from "./accounts/index.ts";
-import { type ChainContext, chainJobs, type FinalHandlers, openChain } from "./chain/index.ts";
+import {
+  accountRoutes,
+  isAcquainted,
+  openApiKeys,
+  openClients,
+  recheckDomains,
+} from "./accounts/index.ts";
+import {
+  type ChainContext,
+  chainJobs,
+  openChain,
+  verifySignature,
+} from "./chain/index.ts";
+import {
+  credentialFinalHandlers,
+  credentialJobs,
+  credentialRoutes,
+  type CredentialsCallbacks,
+  credentialWalletRoutes,
+  openCredentials,
+} from "./credentials/index.ts";
 import {
   addBrowserRoutes,
   addTokenRoutes,
@@ -35,7 +54,7 @@ import { createOutbound, type Outbound, resolveTxt } from "./platform/outbound.t
 import { createRandom } from "./platform/random.ts";
 import { createRateLimiter, purgeRateBuckets } from "./platform/rate-limit.ts";
 import { createSeal } from "./platform/seal.ts";
-import { purgeWalletSessions, walletRoutes } from "./wallets/index.ts";
+import { getWalletUser, purgeWalletSessions, walletRoutes } from "./wallets/index.ts";
 
 /** One running process of the service. */
 export interface Service extends AsyncDisposable {
@@ -154,18 +173,30 @@ export async function compose(config: Config): Promise<Service> {
   const openingChain = openBeside(stack, openChain(base));
   const clients = stack.use(await openClients(base));
   const apiKeys = stack.use(await openApiKeys(base));
-  const login = await openLogin({ ...base, clients });
+  const login = await openLogin({
+    ...base,
+    clients,
+    verifySignature: async (claim) =>
+      verifySignature({ ...base, chain: await openingChain }, claim),
+  });
   stack.use(login.signingKeys);
   const ctx: ChainContext = { ...base, chain: await openingChain };
+  const credentials = stack.use(await openCredentials({ ...ctx, apiKeys }, callbacksOf(base)));
   const http = await createHttp(base);
   addHealthRoutes(base, http);
   await accountRoutes({ ...base, apiKeys }, http);
   await addBrowserRoutes(login, http);
   await addTokenRoutes(login, http);
+  await credentialRoutes(credentials, http);
   await walletRoutes(base, http, {
     listLogins: async (user, page) => listLogins(login, user, page),
     endLogin: async (user, id) => endLogin(login, user, id),
-    addRoutes: (scope) => loginWalletRoutes(login, scope),
+    addRoutes: (scope) => {
+      loginWalletRoutes(login, scope);
+      credentialWalletRoutes(credentials, scope, {
+        getWalletUser: async (authorization) => getWalletUser(base, authorization),
+      });
+    },
   });
   await http.listen({ host: config.host, port: config.port });
   stack.defer(async () => closeWithin(http.close(), config.drainSeconds, base.log));
@@ -174,7 +205,12 @@ export async function compose(config: Config): Promise<Service> {
     port: config.metricsPort,
   });
   stack.use(exposed);
-  const jobs = [...loginJobs(login), ...platformJobs(base), ...chainJobs(ctx, finalHandlers)];
+  const jobs = [
+    ...loginJobs(login),
+    ...platformJobs(base),
+    ...credentialJobs(credentials),
+    ...chainJobs(ctx, credentialFinalHandlers(base)),
+  ];
   stack.use(startJobs(base, jobs));
   const opened = stack.move();
   const close = async (): Promise<void> => opened.disposeAsync();
@@ -188,8 +224,15 @@ export async function compose(config: Config): Promise<Service> {
   };
 }
 
-/** Who is told of final transactions, by kind. */
-const finalHandlers: FinalHandlers = {};
+/** What verified fields ask of the slices above them. */
+function callbacksOf(ctx: Ctx): CredentialsCallbacks {
+  return {
+    mayAsk: async (organizationId, user) =>
+      ctx.config.profile === "dev" || (await isAcquainted(ctx.db, organizationId, user)),
+    listDelivered: async () => [],
+    onInvalidated: async () => undefined,
+  };
+}
 
 /** Takes a part that opens while others do: it is closed with the rest, also when one of the others fails. */
 function openBeside<T extends AsyncDisposable>(

@@ -1,3 +1,4 @@
+export { forgetAcquaintances, isAcquainted, noteAcquaintances } from "./acquaintance-store.ts";
 export {
   type ApiKey,
   looksLikeApiKey,

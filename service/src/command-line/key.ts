@@ -1,4 +1,5 @@
 import { chainSealedColumns } from "../chain/index.ts";
+import { credentialSealedColumns } from "../credentials/index.ts";
 import {
   keyPurposes,
   listSigningKeys,
@@ -14,6 +15,7 @@ const sealedColumns: readonly SealedColumn[] = [
   ...platformSealedColumns,
   ...signingKeyColumns,
   ...chainSealedColumns,
+  ...credentialSealedColumns,
 ];
 
 const rewrapBatch = 500;

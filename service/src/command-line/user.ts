@@ -1,4 +1,6 @@
 import { parseAddress } from "@svc/protocol";
+import { forgetAcquaintances } from "../accounts/index.ts";
+import { forgetUser } from "../credentials/index.ts";
 import { deleteUser } from "../login/index.ts";
 import { deleteSessionsOf } from "../wallets/index.ts";
 import { actor, UsageError, type Verb } from "./verb.ts";
@@ -7,7 +9,8 @@ export const userVerbs: readonly Verb[] = [
   {
     name: "user delete",
     summary: "Delete a user with everything kept about them but the audit trail.",
-    notes: "Sessions and tokens end at once, and clients are told by back-channel logout.",
+    notes:
+      "Sessions and tokens end at once, and clients are told by back-channel logout. Credentials are revoked on chain by a running service.",
     parameters: [{ name: "identity", description: "The user's address." }],
     example: "user delete 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13",
     run: async (shell, input) => {
@@ -16,8 +19,11 @@ export const userVerbs: readonly Verb[] = [
       return shell.withContext(async (ctx) =>
         ctx.db.transaction(async (tx) => {
           await deleteSessionsOf(tx, user);
+          await forgetAcquaintances(tx, user);
+          const credentials = await forgetUser(tx, user, ctx.clock.now());
           const isKnown = await deleteUser(tx, user, ctx.clock.now());
-          if (!isKnown) throw new Error("no such user");
+          // Credentials may be issued to somebody who never logged in.
+          if (!isKnown && credentials === 0) throw new Error("no such user");
           await ctx.audit.record(tx, { actor, action: "user.delete", subject: user });
           return { deleted: user };
         }),

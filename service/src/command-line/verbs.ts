@@ -2,6 +2,7 @@ import { apiKeyVerbs } from "./api-key.ts";
 import { clientVerbs } from "./client.ts";
 import { domainVerbs } from "./domain.ts";
 import { installationVerbs } from "./installation.ts";
+import { issuerVerbs } from "./issuer.ts";
 import { keyVerbs } from "./key.ts";
 import { organizationVerbs } from "./organization.ts";
 import { userVerbs } from "./user.ts";
@@ -14,6 +15,7 @@ export const verbs: readonly Verb[] = [
   ...domainVerbs,
   ...clientVerbs,
   ...apiKeyVerbs,
+  ...issuerVerbs,
   ...keyVerbs,
   ...userVerbs,
 ];

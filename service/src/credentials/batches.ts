@@ -29,12 +29,12 @@ export async function sendToRegistry(ctx: ChainContext): Promise<void> {
     await sendRoots(ctx, tx, {
       kind: "attest",
       waiting: await store.lockUnattested(tx, { limit: rootsMax, triesMax }),
-      encode: calls.attest,
+      encode: (issuer, roots) => calls.attest(issuer, roots),
     });
     await sendRoots(ctx, tx, {
       kind: "revoke",
       waiting: await store.lockUnrevoked(tx, { limit: rootsMax, triesMax }),
-      encode: calls.revoke,
+      encode: (issuer, roots) => calls.revoke(issuer, roots),
     });
   });
 }

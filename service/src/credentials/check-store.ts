@@ -103,10 +103,15 @@ export async function listProofRows(
         and credential.environment = ${environment} and credential.attested_at is not null
       order by credential.id desc, credential_leaf.field`,
   );
-  return rows.map(({ expires_at: expiresAt, transaction_hash: transactionHash, ...row }) => ({
-    ...row,
-    expiresAt,
-    transactionHash,
+  return rows.map((row) => ({
+    field: row.field,
+    leaf: row.leaf,
+    commitment: row.commitment,
+    expiresAt: row.expires_at,
+    root: row.root,
+    tree: row.tree,
+    issuer: row.issuer,
+    transactionHash: row.transaction_hash,
   }));
 }
 

@@ -138,10 +138,9 @@ export async function findProofs(
   ]);
   const leaves = mayAsk ? delivered : [];
   const rows = await store.listProofRows(ctx.db, { user, environment, leaves });
-  return rows.map(({ tree, ...row }) => ({
-    ...row,
-    proof: buildTree(leavesOfTree(tree)).proofOf(row.leaf),
-  }));
+  return rows.map(({ tree, ...row }) =>
+    Object.assign(row, { proof: buildTree(leavesOfTree(tree)).proofOf(row.leaf) }),
+  );
 }
 
 /** The leaves of a stored tree. */

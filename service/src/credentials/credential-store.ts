@@ -134,12 +134,13 @@ export async function listOwned(
       where user_address = ${user} and (${page.before}::uuid is null or credential.id < ${page.before})
       order by credential.id desc limit ${page.limit}`,
   );
-  return rows.map((row) => ({
-    ...toCredential(row),
-    issuerName: row.issuer_name,
-    issuerAddress: row.issuer_address,
-    distrustedFrom: row.distrusted_from,
-  }));
+  return rows.map((row) =>
+    Object.assign(toCredential(row), {
+      issuerName: row.issuer_name,
+      issuerAddress: row.issuer_address,
+      distrustedFrom: row.distrusted_from,
+    }),
+  );
 }
 
 /** One field of a credential. */

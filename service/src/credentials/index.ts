@@ -1,7 +1,18 @@
+import type { AccountsContext } from "../accounts/index.ts";
+import type { ChainContext } from "../chain/index.ts";
+import type { Http } from "../platform/http.ts";
+import { createMailer } from "../platform/mail.ts";
+import type { SealedColumn } from "../platform/sealed-columns.ts";
+import { checkRoutes } from "./check-routes.ts";
+import type { CredentialsCallbacks, CredentialsContext } from "./credentials-context.ts";
+import { openIssuerKeys } from "./issuer-key-lookup.ts";
+import { issuerRoutes } from "./issuer-routes.ts";
+import { ensureBuiltInIssuers } from "./issuers.ts";
+
+export { credentialFinalHandlers } from "./batches.ts";
 export {
   type AskedName,
   type Asker,
-  checkInfos,
   findLiveLeaves,
   findVerified,
   matchLeaves,
@@ -12,4 +23,59 @@ export type {
   CredentialsContext,
   InvalidLeaf,
 } from "./credentials-context.ts";
+export { forgetUser, revokeCredential, withdrawCredential } from "./ending.ts";
+export { type GivenCredential, issueCredential, type IssuedCredential } from "./issue.ts";
+export type { BuiltInKind, Issuer } from "./issuer.ts";
+export type { IssuerKeyRow } from "./issuer-store.ts";
+export {
+  createIssuer,
+  createIssuerKey,
+  distrustIssuer,
+  getBuiltInIssuer,
+  getIssuer,
+  listIssuerKeys,
+  listIssuers,
+  revokeIssuerKey,
+  type ShownIssuerKey,
+} from "./issuers.ts";
+export { credentialJobs } from "./jobs.ts";
 export type { LeafStatus, MatchedLeaf } from "./leaf.ts";
+export { credentialWalletRoutes, type WalletCaller } from "./wallet-routes.ts";
+
+/** What this slice keeps sealed. */
+export const credentialSealedColumns: readonly SealedColumn[] = [
+  { table: "credential", idColumn: "id", column: "values_sealed" },
+  { table: "email_verification", idColumn: "id", column: "email_sealed" },
+  { table: "email_verification", idColumn: "id", column: "code_sealed" },
+];
+
+/** The slice of one process, with what has to be closed after it. */
+export type Credentials = CredentialsContext & AsyncDisposable;
+
+/** Opens what the slice keeps in memory and makes the built-in issuers that are missing. */
+export async function openCredentials(
+  ctx: ChainContext & AccountsContext,
+  callbacks: CredentialsCallbacks,
+): Promise<Credentials> {
+  await ensureBuiltInIssuers(ctx);
+  const issuerKeys = await openIssuerKeys(ctx);
+  const mailer = createMailer(ctx);
+  return {
+    ...ctx,
+    mayAsk: async (organizationId, user) => callbacks.mayAsk(organizationId, user),
+    listDelivered: async (organizationId, given) => callbacks.listDelivered(organizationId, given),
+    onInvalidated: async (tx, leaves) => callbacks.onInvalidated(tx, leaves),
+    issuerKeys,
+    mailer,
+    async [Symbol.asyncDispose]() {
+      mailer?.close();
+      await issuerKeys[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Adds the routes of merchants and issuers; those of wallets are added where wallets are served. */
+export async function credentialRoutes(ctx: CredentialsContext, http: Http): Promise<void> {
+  await checkRoutes(ctx, http);
+  await issuerRoutes(ctx, http);
+}

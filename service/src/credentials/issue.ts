@@ -106,13 +106,12 @@ export function prepareCredential(
   if (!isTrusted(issuer, now)) throw new Problem("issuer_distrusted");
   const { user, document, fields, expiresAt } = checkGiven(given, now);
   const values = [
-    ...fields.map((each) => ({ ...each, expiresAt })),
+    ...fields.map(({ field, data }) => ({ field, data, expiresAt })),
     ...deriveFields(fields, { now, expiresAt }),
   ];
-  const salted: SaltedField[] = values.map((value) => ({
-    ...value,
-    pepper: hexOfBytes(ctx.random.bytes(32)),
-  }));
+  const salted = values.map((value): SaltedField =>
+    Object.assign(value, { pepper: hexOfBytes(ctx.random.bytes(32)) }),
+  );
   const id = uuidv7(ctx.clock, ctx.random);
   return {
     id,

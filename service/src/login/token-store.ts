@@ -112,7 +112,13 @@ export async function redeemCode(db: Queryable, code: Redemption): Promise<Spend
         case when wants_refresh then ${code.now}::bigint + least(${code.refreshIdleSeconds}::bigint, ${code.refreshAbsoluteSeconds}::bigint) end
       from redeemed
       returning user_address, token_family.session_id, token_family.scope, token_family.audience, claims,
-        token_family.acr, authenticated_at, dpop_jkt, expires_at)
+        token_family.acr, authenticated_at, dpop_jkt, expires_at),
+    acquainted as (
+      insert into organization_user (organization_id, user_address, created_at)
+      select organization_id, claimed_by, ${code.now}::bigint
+      from redeemed join oauth_client on oauth_client.id = client_id
+        join client_domain on client_domain.id = client_domain_id
+      on conflict do nothing)
     select redeemed.id, nonce, wants_refresh, user_address, family.session_id, family.scope, family.audience, claims,
       family.acr, authenticated_at, dpop_jkt, expires_at, (select array_agg(kind) from spent) as spent
     from (values (1)) as always left join (redeemed cross join family) on true`);

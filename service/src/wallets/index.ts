@@ -1,3 +1,3 @@
 export { walletRoutes } from "./routes.ts";
 export { deleteSessionsOf } from "./store.ts";
-export { purgeWalletSessions } from "./wallet-sessions.ts";
+export { getWalletUser, purgeWalletSessions } from "./wallet-sessions.ts";

@@ -1,0 +1,99 @@
+import {
+  createIssuer,
+  createIssuerKey,
+  distrustIssuer,
+  listIssuerKeys,
+  listIssuers,
+  revokeIssuerKey,
+} from "../credentials/index.ts";
+import { actor, UsageError, type Verb } from "./verb.ts";
+
+const exampleIssuer = "0199c3a0-7f41-7b22-9d03-5a6e1c2b3d4f";
+const issuer = { value: "uuid", required: true, description: "The issuer." } as const;
+
+export const issuerVerbs: readonly Verb[] = [
+  {
+    name: "issuer create",
+    summary: "Open an issuer: somebody who verifies documents and issues credentials.",
+    notes: "A running service gets its role on chain; its credentials count from then on.",
+    options: {
+      name: { value: "text", required: true, description: "Its name, as users see it." },
+      environment: {
+        value: "live|sandbox",
+        required: true,
+        description: "The side on which its credentials count, for ever.",
+      },
+      address: {
+        value: "address",
+        description: "How the registry on chain names it. Default: derived from its UUID.",
+      },
+    },
+    example: 'issuer create --name "Example Ident AG" --environment live',
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const address = input.optional("address");
+        const given = { name: input.text("name"), environment: input.text("environment") };
+        return createIssuer(ctx, address === undefined ? given : { ...given, address }, actor);
+      }),
+  },
+  {
+    name: "issuer list",
+    summary: "List issuers, built-in ones included.",
+    example: "issuer list",
+    run: async (shell) => shell.withContext(listIssuers),
+  },
+  {
+    name: "issuer key create",
+    summary: "Make a key of the issuer API.",
+    notes: "It is shown this once and never again.",
+    options: {
+      issuer,
+      name: { value: "text", required: true, description: "What it is for." },
+    },
+    example: `issuer key create --issuer ${exampleIssuer} --name backend`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const given = { issuerId: input.text("issuer"), name: input.text("name") };
+        return createIssuerKey(ctx, given, actor);
+      }),
+  },
+  {
+    name: "issuer key list",
+    summary: "List the live keys of an issuer, with their last use.",
+    options: { issuer },
+    example: `issuer key list --issuer ${exampleIssuer}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => listIssuerKeys(ctx, input.text("issuer"))),
+  },
+  {
+    name: "issuer key revoke",
+    summary: "End a key of the issuer API at once.",
+    parameters: [{ name: "key", description: "Its id: the 12 characters after svc_issuer_." }],
+    example: "issuer key revoke 4kQz81LmXw0T",
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        await revokeIssuerKey(ctx, input.text("key"), actor);
+        return { revoked: input.text("key") };
+      }),
+  },
+  {
+    name: "issuer distrust",
+    summary: "Take back the trust in an issuer, from a time on.",
+    notes:
+      "What it attested at or after that time no longer counts, at once, and it may issue no more. A running service tells the chain and those who were given values. There is no way back, only further back.",
+    parameters: [{ name: "issuer", description: "Its UUID." }],
+    options: { from: { value: "seconds", description: "Unix seconds. Default: now." } },
+    example: `issuer distrust ${exampleIssuer} --from 1795000000`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const from = timeOf(input.optional("from")) ?? ctx.clock.now();
+        return distrustIssuer(ctx, { issuerId: input.text("issuer"), from }, actor);
+      }),
+  },
+];
+
+function timeOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^[1-9]\d{0,11}$/.test(text)) throw new UsageError("--from must be a time in Unix seconds");
+  return Number(text);
+}

@@ -1,0 +1,276 @@
+import { Type } from "@fastify/type-provider-typebox";
+import {
+  type Address,
+  type FieldName,
+  type Hex32,
+  type Info,
+  isFieldName,
+  isHexOf,
+  isParentName,
+  parseAddress,
+} from "@svc/protocol";
+import { apiKeyOf, requireApiKey } from "../accounts/index.ts";
+import type { Http } from "../platform/http.ts";
+import { Problem } from "../platform/problems.ts";
+import { bodyReasons, refusals } from "../platform/refusals.ts";
+import { type AskedName, checkInfos, findProofs, findVerified } from "./checks.ts";
+import type { CredentialsContext } from "./credentials-context.ts";
+
+/** Stored values hold images: decisions section 1, Bounds. */
+const validBytesMax = 8 * 1024 * 1024;
+const infosMax = 400;
+/** Longer names are cut where they are quoted. */
+const quotedMax = 64;
+
+const keyReasons = ["apikey_missing", "apikey_invalid", "rate_limited"] as const;
+const names = Type.Array(Type.String());
+const reason = Type.Union([
+  Type.Literal("EXPIRED"),
+  Type.Literal("REVOKED"),
+  Type.Literal("UNKNOWN"),
+]);
+
+/** The envelope of a KYC success (service document, Response envelopes). */
+function answerOf<Data extends object>(data: Data, message: string) {
+  return { data, message, success: true as const };
+}
+
+/** Fields that a user has verified: `verified`, `valid` and `proof`, for merchants (service document, KYC). */
+export async function checkRoutes(ctx: CredentialsContext, http: Http): Promise<void> {
+  await http.register(async (plain) => {
+    const scope = plain as Http;
+    requireApiKey(ctx, scope);
+    verifiedRoute(ctx, scope);
+    validRoute(ctx, scope);
+    proofRoute(ctx, scope);
+  });
+}
+
+const askedQuery = Type.Object({
+  user: Type.Optional(
+    Type.Union([Type.String(), Type.Array(Type.String())], {
+      description: "The user identity, with or without `0x`.",
+    }),
+  ),
+  items: Type.Optional(
+    Type.Union([Type.String(), Type.Array(Type.String())], {
+      description: "A field or parent name, repeated once per field.",
+    }),
+  ),
+});
+
+function verifiedRoute(ctx: CredentialsContext, scope: Http): void {
+  scope.get(
+    "/api/v1/blockchain/verified",
+    {
+      schema: {
+        summary: "Which fields a user has verified",
+        description:
+          "A parent name counts as verified with any one of its documents. An organization that may not ask about this user gets the answer of a user without verified fields.",
+        tags: ["kyc"],
+        querystring: askedQuery,
+        response: {
+          200: Type.Object(
+            {
+              data: Type.Object({
+                verifiedItems: Type.Optional(names),
+                unVerifiedItems: Type.Optional(names),
+              }),
+              message: Type.String(),
+              success: Type.Literal(true),
+            },
+            { description: "A list that is empty is omitted." },
+          ),
+          ...refusals("invalid_request", ...keyReasons),
+        },
+      },
+    },
+    async (request, reply) => {
+      const asked = readAsked(request.query);
+      const { verified, unverified } = await findVerified(ctx, apiKeyOf(request), asked);
+      void reply.header("cache-control", "no-store");
+      return answerOf(
+        {
+          ...(verified.length === 0 ? {} : { verifiedItems: verified }),
+          ...(unverified.length === 0 ? {} : { unVerifiedItems: unverified }),
+        },
+        "Items were successfully checked.",
+      );
+    },
+  );
+}
+
+const validBody = Type.Object({
+  user: Type.String({ maxLength: 100 }),
+  infos: Type.Array(
+    Type.Object({
+      field: Type.String({ maxLength: 100 }),
+      data: Type.String({ description: "The decoded text." }),
+      pepper: Type.String({ maxLength: 130, description: "Hex, with or without `0x`." }),
+    }),
+    { minItems: 1, maxItems: infosMax },
+  ),
+});
+
+function validRoute(ctx: CredentialsContext, scope: Http): void {
+  scope.post(
+    "/api/v1/blockchain/valid",
+    {
+      bodyLimit: validBytesMax,
+      config: { onlyReads: true },
+      schema: {
+        summary: "Whether stored values still hold",
+        tags: ["kyc"],
+        body: validBody,
+        response: {
+          200: Type.Object(
+            {
+              data: Type.Object({
+                valids: Type.Optional(names),
+                unValids: Type.Optional(names),
+                reasons: Type.Optional(
+                  Type.Record(Type.String(), reason, {
+                    description:
+                      "Why a field is not valid. `EXPIRED` and `REVOKED` only for a triple that was issued; what its issuer revoked, its user withdrew, or a distrusted issuer attested is `REVOKED`.",
+                  }),
+                ),
+              }),
+              message: Type.String(),
+              success: Type.Literal(true),
+            },
+            { description: "A list that is empty is omitted." },
+          ),
+          ...refusals(...bodyReasons, ...keyReasons),
+        },
+      },
+    },
+    async (request, reply) => {
+      const user = readUser(request.body.user);
+      const infos = readInfos(request.body.infos);
+      const found = await checkInfos(ctx, apiKeyOf(request), { user, infos });
+      const { valid, invalid, reasons } = found;
+      void reply.header("cache-control", "no-store");
+      return answerOf(
+        {
+          ...(valid.length === 0 ? {} : { valids: valid }),
+          ...(invalid.length === 0 ? {} : { unValids: invalid, reasons }),
+        },
+        "user was successfully checked.",
+      );
+    },
+  );
+}
+
+const hash = Type.String({ description: "32 bytes, `0x` hex." });
+
+function proofRoute(ctx: CredentialsContext, scope: Http): void {
+  scope.get(
+    "/api/v1/blockchain/proof",
+    {
+      schema: {
+        summary: "Proofs of fields that were delivered to you",
+        description:
+          "What is needed to check a field on chain without this service, together with its value and pepper. Fields that were not delivered to the calling organization are left out.",
+        tags: ["kyc"],
+        querystring: askedQuery,
+        response: {
+          200: Type.Object(
+            {
+              data: Type.Object({
+                proofs: Type.Optional(
+                  Type.Array(
+                    Type.Object({
+                      field: Type.String(),
+                      commitment: hash,
+                      expiresAt: Type.Integer({ description: "Unix seconds." }),
+                      leaf: hash,
+                      root: hash,
+                      proof: Type.Array(hash),
+                      issuer: Type.String({ description: "How the registry names it." }),
+                      transactionHash: hash,
+                      chainId: Type.Integer(),
+                      registry: Type.String({ description: "Address of CredentialRegistry." }),
+                    }),
+                  ),
+                ),
+              }),
+              message: Type.String(),
+              success: Type.Literal(true),
+            },
+            { description: "Newest first; omitted where there is none." },
+          ),
+          ...refusals("invalid_request", ...keyReasons),
+        },
+      },
+    },
+    async (request, reply) => {
+      const proofs = await findProofs(ctx, apiKeyOf(request), readAsked(request.query));
+      void reply.header("cache-control", "no-store");
+      const message = "proofs were successfully read.";
+      if (proofs.length === 0) return answerOf({}, message);
+      const { chainId, contracts } = ctx.chain;
+      const place = { chainId, registry: contracts.registry };
+      return answerOf({ proofs: proofs.map((proof) => toWire(proof, place)) }, message);
+    },
+  );
+}
+
+function toWire<Proof extends { readonly proof: readonly Hex32[] }>(
+  proof: Proof,
+  place: { chainId: number; registry: Address },
+): Proof & { proof: Hex32[]; chainId: number; registry: Address } {
+  return { ...proof, proof: [...proof.proof], ...place };
+}
+
+/** @throws {Problem} invalid_request */
+function readAsked(query: { user?: string | string[]; items?: string | string[] }): {
+  user: Address;
+  names: AskedName[];
+} {
+  if (typeof query.user !== "string") throw refused("user must be given once");
+  const asked = query.items === undefined ? [] : [query.items].flat();
+  if (asked.length === 0) throw refused("items must name at least one field");
+  const known: AskedName[] = [];
+  const unknown: string[] = [];
+  for (const name of asked) {
+    if (isFieldName(name) || isParentName(name)) known.push(name);
+    else unknown.push(name);
+  }
+  refuseUnknown(unknown);
+  return { user: readUser(query.user), names: known };
+}
+
+function readUser(text: string): Address {
+  const user = parseAddress(text);
+  if (user === null) throw refused("user must be an address of 20 bytes in hex");
+  return user;
+}
+
+/** A pepper of another length than 32 bytes is none of ours: like a wrong one, it opens nothing. */
+const noPepper: Hex32 = `0x${"0".repeat(64)}`;
+
+function readInfos(given: readonly { field: string; data: string; pepper: string }[]): Info[] {
+  const unknown = given.map(({ field }) => field).filter((field) => !isFieldName(field));
+  refuseUnknown(unknown);
+  return given.map(({ field, data, pepper }, index) => {
+    const hex = pepper.startsWith("0x") ? pepper : `0x${pepper}`;
+    if (!/^0x(?:[0-9a-fA-F]{2})+$/.test(hex)) throw refused(`infos[${index}].pepper must be hex`);
+    return { field: knownField(field), data, pepper: isHexOf(hex, 32) ? hex : noPepper };
+  });
+}
+
+function knownField(field: string): FieldName {
+  if (!isFieldName(field)) throw new Error("unknown fields were refused before");
+  return field;
+}
+
+/** @throws {Problem} invalid_request with the document's words */
+function refuseUnknown(unknown: readonly string[]): void {
+  if (unknown.length === 0) return;
+  const quoted = [...new Set(unknown)].map((name) => name.slice(0, quotedMax)).join(", ");
+  throw new Problem("invalid_request", { message: `user fields (${quoted}) are invalid fields` });
+}
+
+function refused(fault: string): Problem {
+  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
+}

@@ -1,0 +1,129 @@
+import type { Address } from "@svc/protocol";
+import type { Environment } from "../accounts/index.ts";
+import { type Queryable, sql } from "../platform/db.ts";
+
+export interface NewVerification {
+  readonly id: string;
+  readonly user: Address;
+  readonly environment: Environment;
+  readonly emailSealed: Buffer;
+  readonly codeMac: Buffer;
+  readonly codeSealed: Buffer;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+}
+
+/** Due to be sent at once; the processes are woken when this commits. */
+export async function insertVerification(tx: Queryable, made: NewVerification): Promise<void> {
+  await tx.query(
+    sql`insert into email_verification (id, user_address, environment, email_sealed, code_mac, code_sealed, created_at,
+        expires_at, send_due_at)
+      values (${made.id}, ${made.user}, ${made.environment}, ${made.emailSealed}, ${made.codeMac}, ${made.codeSealed},
+        ${made.createdAt}, ${made.expiresAt}, ${made.createdAt})`,
+  );
+  await tx.query(sql`select pg_notify('email', '')`);
+}
+
+/** A message to hand over, leased. */
+export interface DueMessage {
+  readonly id: string;
+  readonly user: Address;
+  readonly emailSealed: Buffer;
+  readonly codeSealed: Buffer;
+  /** This one included. */
+  readonly attempts: number;
+}
+
+/** Takes messages that are due; whoever dies with one loses it until `leasedUntil`. */
+export async function leaseMessages(
+  db: Queryable,
+  { now, leasedUntil, limit }: { now: number; leasedUntil: number; limit: number },
+): Promise<DueMessage[]> {
+  const rows = await db.query<{
+    id: string;
+    user_address: Address;
+    email_sealed: Buffer;
+    code_sealed: Buffer;
+    send_attempts: number;
+  }>(
+    sql`update email_verification set send_due_at = ${leasedUntil}, send_attempts = send_attempts + 1
+      where id in (
+        select id from email_verification
+        where send_due_at <= ${now} and expires_at > ${now} and email_sealed is not null and code_sealed is not null
+        order by send_due_at limit ${limit} for update skip locked
+      )
+      returning id, user_address, email_sealed, code_sealed, send_attempts`,
+  );
+  return rows.map((row) => ({
+    id: row.id,
+    user: row.user_address,
+    emailSealed: row.email_sealed,
+    codeSealed: row.code_sealed,
+    attempts: row.send_attempts,
+  }));
+}
+
+export async function noteSent(db: Queryable, id: string, now: number): Promise<void> {
+  await db.query(
+    sql`update email_verification set sent_at = ${now}, send_due_at = null, code_sealed = null where id = ${id}`,
+  );
+}
+
+/** @param dueAt when to try again; null for never */
+export async function noteNotSent(db: Queryable, id: string, dueAt: number | null): Promise<void> {
+  await db.query(sql`update email_verification set send_due_at = ${dueAt} where id = ${id}`);
+}
+
+export async function findVerificationOwner(db: Queryable, id: string): Promise<Address | null> {
+  const [row] = await db.query<{ user_address: Address }>(
+    sql`select user_address from email_verification where id = ${id}`,
+  );
+  return row?.user_address ?? null;
+}
+
+/** A verification of which one try was just used up. */
+export interface TriedVerification {
+  readonly environment: Environment;
+  readonly emailSealed: Buffer;
+  readonly codeMac: Buffer;
+}
+
+/** Uses up one try and keeps the row locked; null when it is over, used, or another user's. */
+export async function takeTry(
+  tx: Queryable,
+  { id, user, now, triesMax }: { id: string; user: Address; now: number; triesMax: number },
+): Promise<TriedVerification | null> {
+  const [row] = await tx.query<{
+    environment: Environment;
+    email_sealed: Buffer;
+    code_mac: Buffer;
+  }>(
+    sql`update email_verification set tries = tries + 1
+      where id = ${id} and user_address = ${user} and expires_at > ${now} and tries < ${triesMax}
+        and email_sealed is not null
+      returning environment, email_sealed, code_mac`,
+  );
+  if (row === undefined) return null;
+  return {
+    environment: row.environment,
+    emailSealed: row.email_sealed,
+    codeMac: row.code_mac,
+  };
+}
+
+/** The address goes; the code is of no more use. */
+export async function finishVerification(
+  tx: Queryable,
+  id: string,
+  credentialId: string,
+): Promise<void> {
+  await tx.query(
+    sql`update email_verification set credential_id = ${credentialId}, email_sealed = null, code_sealed = null,
+        send_due_at = null
+      where id = ${id}`,
+  );
+}
+
+export async function deleteVerifications(db: Queryable, expiredBefore: number): Promise<void> {
+  await db.query(sql`delete from email_verification where expires_at <= ${expiredBefore}`);
+}

@@ -1,0 +1,181 @@
+import { type Address, shortAddress } from "@svc/protocol";
+import type { Environment } from "../accounts/index.ts";
+import { limitNetworkOf } from "../platform/client-address.ts";
+import type { Ctx } from "../platform/context.ts";
+import { uuidv7 } from "../platform/ids.ts";
+import { equalBytes } from "../platform/mac.ts";
+import type { Mailer } from "../platform/mail.ts";
+import { Problem } from "../platform/problems.ts";
+import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
+import type { CredentialsContext } from "./credentials-context.ts";
+import { mailboxOf, parseEmailAddress } from "./email-address.ts";
+import * as store from "./email-store.ts";
+import { prepareCredential, storeCredential } from "./issue.ts";
+import { findBuiltInIssuer } from "./issuer-store.ts";
+
+type EmailContext = Ctx & Pick<CredentialsContext, "mailer">;
+
+const codeLifetimeSeconds = 600;
+const codesTotal = 1_000_000;
+const triesMax = 5;
+/** An address changes hands; a year is what registrars keep a name for. */
+const credentialLifetimeSeconds = 365 * 86_400;
+
+/** Codes for one mailbox: with five tries each, guessing one takes 55 years on average. */
+const mailboxLimit: Limit = { perSecond: 10 / 86_400, burst: 5 };
+const identityLimit: Limit = { perSecond: 20 / 86_400, burst: 10 };
+const networkLimit: Limit = { perSecond: 60 / 3600, burst: 60 };
+
+export interface StartedVerification {
+  readonly verificationId: string;
+  readonly expiresAt: number;
+}
+
+/**
+ * Sends a code of six digits to an address, for a user to type into the wallet within ten minutes. The answer says
+ * nothing about the mailbox: the message leaves later.
+ *
+ * @param given.clientAddress of the caller, for the limit of its network
+ * @throws {Problem} invalid_request, unsupported (no mail server configured), rate_limited
+ */
+export async function startVerification(
+  ctx: EmailContext,
+  user: Address,
+  given: { email: string; environment: Environment; clientAddress: string },
+): Promise<StartedVerification> {
+  if (ctx.mailer === null)
+    throw new Problem("unsupported", { message: "e-mail verification is switched off here" });
+  const email = parseEmailAddress(given.email);
+  if (email === null)
+    throw new Problem("invalid_request", {
+      message: "Invalid Request: email must be an e-mail address",
+    });
+  await limitVerifications(ctx, { user, email, clientAddress: given.clientAddress });
+  const id = uuidv7(ctx.clock, ctx.random);
+  const code = String(ctx.random.below(codesTotal)).padStart(6, "0");
+  const now = ctx.clock.now();
+  const expiresAt = now + codeLifetimeSeconds;
+  await ctx.db.transaction(async (tx) =>
+    store.insertVerification(tx, {
+      id,
+      user,
+      environment: given.environment,
+      emailSealed: ctx.seal.seal(Buffer.from(email), placeOf(id, "email_sealed")),
+      codeMac: macOf(ctx, { id, user, code }),
+      codeSealed: ctx.seal.seal(Buffer.from(code), placeOf(id, "code_sealed")),
+      createdAt: now,
+      expiresAt,
+    }),
+  );
+  return { verificationId: id, expiresAt };
+}
+
+async function limitVerifications(
+  ctx: Ctx,
+  { user, email, clientAddress }: { user: Address; email: string; clientAddress: string },
+): Promise<void> {
+  const network = limitNetworkOf(clientAddress);
+  await takeOrRefuse(ctx, `email:network:${network}`, { ...networkLimit, address: clientAddress });
+  await takeOrRefuse(ctx, `email:identity:${user}`, identityLimit);
+  // Shared buckets stand in a table: they are named by a MAC, not by the address.
+  const mailbox = ctx.keys.mac("email-code", JSON.stringify(["mailbox", mailboxOf(email)]));
+  await takeOrRefuse(ctx, `email:mailbox:${mailbox.toString("hex")}`, mailboxLimit);
+}
+
+/** The identity is part of what is compared: another user's verification has no right code. */
+function macOf(ctx: Ctx, { id, user, code }: { id: string; user: Address; code: string }): Buffer {
+  return ctx.keys.mac("email-code", JSON.stringify(["code", id, user, code]));
+}
+
+/**
+ * Issues the `EMAIL` credential when the code is right. Every try counts, of five; the right one ends the verification.
+ *
+ * @throws {Problem} code_wrong; verification_over (used, expired, or tried too often); verification_not_found, also for
+ *   another user's
+ */
+export async function finishVerification(
+  ctx: Ctx,
+  user: Address,
+  given: { verificationId: string; code: string },
+): Promise<{ credentialId: string }> {
+  const { verificationId: id, code } = given;
+  if ((await store.findVerificationOwner(ctx.db, id)) !== user)
+    throw new Problem("verification_not_found");
+  const now = ctx.clock.now();
+  const credentialId = await ctx.db.transaction(async (tx) => {
+    const tried = await store.takeTry(tx, { id, user, now, triesMax });
+    if (tried === null) throw new Problem("verification_over");
+    // The used try has to stay: nothing is thrown before the transaction has ended.
+    if (!equalBytes(tried.codeMac, macOf(ctx, { id, user, code }))) return null;
+    const email = ctx.seal.open(tried.emailSealed, placeOf(id, "email_sealed")).toString();
+    const issuer = await findBuiltInIssuer(tx, "email", tried.environment);
+    if (issuer === null) throw new Error("the built-in issuer of e-mail addresses is missing");
+    const prepared = prepareCredential(ctx, issuer, {
+      user,
+      document: "CONTACT",
+      fields: [{ field: "EMAIL", data: email }],
+      expiresAt: now + credentialLifetimeSeconds,
+    });
+    const issued = await storeCredential(ctx, tx, prepared);
+    await store.finishVerification(tx, id, issued.id);
+    return issued.id;
+  });
+  if (credentialId === null) throw new Problem("code_wrong");
+  return { credentialId };
+}
+
+const leaseSeconds = 120;
+const messagesMax = 20;
+/** Pauses after the attempts; none left, the user asks for another code. */
+const retrySeconds = [10, 30, 60];
+
+/** Hands over the messages that are due. What the server does not take is tried again within two minutes. */
+export async function sendMessages(ctx: Ctx, mailer: Mailer): Promise<void> {
+  let count = 0;
+  do {
+    const now = ctx.clock.now();
+    const lease = { now, leasedUntil: now + leaseSeconds, limit: messagesMax };
+    const due = await store.leaseMessages(ctx.db, lease);
+    await Promise.all(due.map(async (message) => sendMessage(ctx, mailer, message)));
+    count = due.length;
+  } while (count === messagesMax);
+}
+
+async function sendMessage(ctx: Ctx, mailer: Mailer, due: store.DueMessage): Promise<void> {
+  const { id, user } = due;
+  const to = ctx.seal.open(due.emailSealed, placeOf(id, "email_sealed")).toString();
+  const code = ctx.seal.open(due.codeSealed, placeOf(id, "code_sealed")).toString();
+  try {
+    await mailer.send({ to, subject: `${code} is your code`, text: messageText(user, code) });
+  } catch (error) {
+    const pause = retrySeconds[due.attempts - 1];
+    await store.noteNotSent(ctx.db, id, pause === undefined ? null : ctx.clock.now() + pause);
+    // The error itself may quote the address.
+    const { code: reason, responseCode } = error as { code?: unknown; responseCode?: unknown };
+    const about = { verificationId: id, attempt: due.attempts, reason, responseCode };
+    ctx.log.warn(about, "a message was not taken");
+    return;
+  }
+  await store.noteSent(ctx.db, id, ctx.clock.now());
+}
+
+function messageText(user: Address, code: string): string {
+  return [
+    `Type this code into your wallet: ${code}`,
+    "",
+    `It was asked for by the identity ${shortAddress(user)} and is good for ten minutes.`,
+    "If that is not you, ignore this message: without the code nothing happens. Give it to nobody.",
+  ].join("\n");
+}
+
+/** Forgets verifications ten minutes after their end. */
+export async function purgeVerifications(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
+  await store.deleteVerifications(ctx.db, ctx.clock.now() - codeLifetimeSeconds);
+}
+
+function placeOf(
+  id: string,
+  column: "email_sealed" | "code_sealed",
+): { table: string; id: string; column: string } {
+  return { table: "email_verification", id, column };
+}

@@ -1,0 +1,296 @@
+import { Type } from "@fastify/type-provider-typebox";
+import { parseAddress } from "@svc/protocol";
+import type { FastifyRequest } from "fastify";
+import { parseId, refuseKeyInUrl } from "../accounts/index.ts";
+import { clientAddressOf } from "../platform/client-address.ts";
+import type { Http } from "../platform/http.ts";
+import { Problem } from "../platform/problems.ts";
+import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
+import { bodyReasons, refusals } from "../platform/refusals.ts";
+import { statusOfCredential } from "./credential.ts";
+import * as store from "./credential-store.ts";
+import type { CredentialsContext } from "./credentials-context.ts";
+import { revokeCredential } from "./ending.ts";
+import { documents } from "./field-value.ts";
+import { issueCredential } from "./issue.ts";
+import type { Caller } from "./issuer-key-lookup.ts";
+
+/** Documents come with their images, as Base64 text. */
+const issueBytesMax = 8 * 1024 * 1024;
+/** Bursts of this many seconds' worth, as for API keys. */
+const burstSeconds = 4;
+
+const keyReasons = ["apikey_missing", "apikey_invalid", "rate_limited"] as const;
+const tags = ["issuer"];
+
+const callers = new WeakMap<FastifyRequest, Caller>();
+
+/** The API of issuers, behind keys of their own. Records are plain: creates 201, replays 200. */
+export async function issuerRoutes(ctx: CredentialsContext, http: Http): Promise<void> {
+  await http.register(async (plain) => {
+    const scope = plain as Http;
+    scope.addHook("onRequest", async (request) => {
+      refuseKeyInUrl(request.url);
+      const caller = await ctx.issuerKeys.authenticate(request.headers.authorization);
+      callers.set(request, caller);
+      await limitCaller(ctx, caller, request);
+    });
+    issueRoute(ctx, scope);
+    listRoute(ctx, scope);
+    recordRoutes(ctx, scope);
+  });
+}
+
+async function limitCaller(
+  { config, limits, metrics }: CredentialsContext,
+  { keyId }: Caller,
+  request: FastifyRequest,
+): Promise<void> {
+  const isRead = request.method === "GET";
+  const perSecond = isRead ? config.readsPerSecond : config.createsPerSecond;
+  const forwarded = request.headers["x-forwarded-for"];
+  const address = clientAddressOf(
+    request.socket.remoteAddress ?? "",
+    forwarded,
+    config.trustedProxies,
+  );
+  const limit: Limit = { perSecond, burst: perSecond * burstSeconds, address };
+  await takeOrRefuse({ limits, metrics }, `issuer:${isRead ? "read" : "create"}:${keyId}`, limit);
+}
+
+function callerOf(request: FastifyRequest): Caller {
+  const caller = callers.get(request);
+  if (caller === undefined) throw new Error("the route is not behind an issuer's key");
+  return caller;
+}
+
+const hash = Type.String({ description: "32 bytes, `0x` hex." });
+const credentialMembers = {
+  id: Type.String({ format: "uuid" }),
+  user: Type.String(),
+  document: Type.String(),
+  status: Type.String({
+    description:
+      "`pending` until its attestation is final, then `live`; `expired`, `revoked`, `withdrawn` by its user, `lapsed` when nobody collected it in 30 days, `distrusted` with its issuer.",
+  }),
+  root: hash,
+  issuedAt: Type.Integer({ description: "Unix seconds." }),
+  expiresAt: Type.Integer({ description: "Unix seconds." }),
+  collected: Type.Boolean({
+    description: "Whether the wallet has its values; here they are gone.",
+  }),
+  fields: Type.Array(Type.Object({ field: Type.String(), expiresAt: Type.Integer() })),
+};
+const credentialBody = (description: string) => Type.Object(credentialMembers, { description });
+
+const issueBody = Type.Object({
+  user: Type.String({ maxLength: 100, description: "Whose document it is." }),
+  document: Type.String({
+    maxLength: 40,
+    description: `One of ${documents.map((each) => `\`${each}\``).join(", ")}.`,
+  }),
+  fields: Type.Array(
+    Type.Object({
+      field: Type.String({ maxLength: 100 }),
+      data: Type.String({ description: "As the catalogue's format says; hashed as it is." }),
+    }),
+    { minItems: 1, maxItems: 100 },
+  ),
+  expiresAt: Type.Integer({ description: "Unix seconds, ahead by 20 years at most." }),
+});
+
+const issueHeaders = Type.Object({
+  "idempotency-key": Type.Optional(
+    Type.String({
+      pattern: "^[\\x21-\\x7e]{1,255}$",
+      description:
+        "The same key with the same body answers the credential of the first call, for a day.",
+    }),
+  ),
+});
+
+function issueRoute(ctx: CredentialsContext, scope: Http): void {
+  scope.post(
+    "/api/v1/issuer/credentials",
+    {
+      bodyLimit: issueBytesMax,
+      schema: {
+        summary: "Issue a credential for a verified document",
+        description:
+          "Fields belong to the document, or say how it was verified. Derived fields are computed and added. The wallet collects the values; from then on hashes alone are kept.",
+        tags,
+        headers: issueHeaders,
+        body: issueBody,
+        response: {
+          201: credentialBody("Issued. It counts once its status is `live`."),
+          200: credentialBody("Issued before, by a call with this Idempotency-Key."),
+          ...refusals(
+            ...bodyReasons,
+            ...keyReasons,
+            "issuer_distrusted",
+            "idempotency_key_conflict",
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { issuer } = callerOf(request);
+      const { user, document, fields, expiresAt } = request.body;
+      const key = request.headers["idempotency-key"];
+      const body = JSON.stringify([
+        user,
+        document,
+        fields.map((f) => [f.field, f.data]),
+        expiresAt,
+      ]);
+      const issued = await issueCredential(ctx, issuer, {
+        user,
+        document,
+        fields,
+        expiresAt,
+        ...(key === undefined ? {} : { idempotency: { key, body } }),
+      });
+      const record = await readRecord(ctx, callerOf(request), issued.id);
+      void reply.header("cache-control", "no-store");
+      return reply.code(issued.isRepeated ? 200 : 201).send(record);
+    },
+  );
+}
+
+const listQuery = Type.Object({
+  user: Type.Optional(Type.String({ maxLength: 100, description: "Of this user alone." })),
+  limit: Type.Optional(
+    Type.String({ pattern: "^([1-9][0-9]?|100)$", description: "1 to 100. Default: 20." }),
+  ),
+  cursor: Type.Optional(
+    Type.String({ maxLength: 100, description: "`nextCursor` of the page before." }),
+  ),
+});
+
+function listRoute(ctx: CredentialsContext, scope: Http): void {
+  scope.get(
+    "/api/v1/issuer/credentials",
+    {
+      schema: {
+        summary: "Credentials that you issued",
+        tags,
+        querystring: listQuery,
+        response: {
+          200: Type.Object(
+            {
+              items: Type.Array(Type.Object(credentialMembers)),
+              nextCursor: Type.Optional(Type.String()),
+            },
+            { description: "Newest first." },
+          ),
+          ...refusals("invalid_request", ...keyReasons),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { issuer } = callerOf(request);
+      const { limit: limitText = "20", cursor, user: userText } = request.query;
+      const user = userText === undefined ? null : parseAddress(userText);
+      if (userText !== undefined && user === null)
+        throw refused("user must be an address of 20 bytes in hex");
+      const before = cursor === undefined ? null : parseId(cursor);
+      if (cursor !== undefined && before === null)
+        throw refused("cursor must be the nextCursor of a page");
+      const limit = Number(limitText);
+      const rows = await store.listIssued(ctx.db, issuer.id, { user, before, limit: limit + 1 });
+      const page = rows.slice(0, limit);
+      const last = page.at(-1);
+      const hasMore = rows.length > limit && last !== undefined;
+      void reply.header("cache-control", "no-store");
+      const items = await toRecords(ctx, callerOf(request), page);
+      return hasMore ? { items, nextCursor: last.id } : { items };
+    },
+  );
+}
+
+const credentialParams = Type.Object({ id: Type.String({ maxLength: 100 }) });
+
+function recordRoutes(ctx: CredentialsContext, scope: Http): void {
+  scope.get(
+    "/api/v1/issuer/credentials/:id",
+    {
+      schema: {
+        summary: "One credential that you issued",
+        tags,
+        params: credentialParams,
+        response: {
+          200: credentialBody("The credential, without values."),
+          ...refusals(...keyReasons, "credential_not_found"),
+        },
+      },
+    },
+    async (request, reply) => {
+      void reply.header("cache-control", "no-store");
+      return readRecord(ctx, callerOf(request), readId(request.params.id));
+    },
+  );
+  scope.post(
+    "/api/v1/issuer/credentials/:id/revoke",
+    {
+      schema: {
+        summary: "Revoke a credential, at once and for good",
+        description: "Again for one that has ended changes nothing. The chain follows.",
+        tags,
+        params: credentialParams,
+        response: {
+          200: credentialBody("The credential."),
+          ...refusals(...bodyReasons, ...keyReasons, "credential_not_found"),
+        },
+      },
+    },
+    async (request, reply) => {
+      const caller = callerOf(request);
+      const id = readId(request.params.id);
+      await revokeCredential(ctx, caller.issuer, id);
+      void reply.header("cache-control", "no-store");
+      return readRecord(ctx, caller, id);
+    },
+  );
+}
+
+/** What is no UUID names no credential. @throws {Problem} credential_not_found */
+function readId(text: string): string {
+  const id = parseId(text);
+  if (id === null) throw new Problem("credential_not_found");
+  return id;
+}
+
+async function readRecord(ctx: CredentialsContext, caller: Caller, id: string) {
+  const row = await store.findCredential(ctx.db, id);
+  if (row?.issuerId !== caller.issuer.id) throw new Problem("credential_not_found");
+  const [record] = await toRecords(ctx, caller, [row]);
+  if (record === undefined) throw new Error("one row makes one record");
+  return record;
+}
+
+async function toRecords(
+  ctx: CredentialsContext,
+  { issuer }: Caller,
+  rows: readonly store.CredentialRow[],
+) {
+  const leaves = await store.listLeaves(
+    ctx.db,
+    rows.map(({ id }) => id),
+  );
+  const byCredential = Map.groupBy(leaves, ({ credentialId }) => credentialId);
+  return rows.map((row) => ({
+    id: row.id,
+    user: row.user,
+    document: row.document,
+    status: statusOfCredential(row, issuer, ctx.clock.now()),
+    root: row.root,
+    issuedAt: row.createdAt,
+    expiresAt: row.expiresAt,
+    collected: row.collectedAt !== null,
+    fields: (byCredential.get(row.id) ?? []).map(({ field, expiresAt }) => ({ field, expiresAt })),
+  }));
+}
+
+function refused(fault: string): Problem {
+  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
+}

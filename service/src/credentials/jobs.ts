@@ -1,0 +1,44 @@
+import type { Job } from "../platform/jobs.ts";
+import { sendToRegistry } from "./batches.ts";
+import type { CredentialsContext } from "./credentials-context.ts";
+import { purgeVerifications, sendMessages } from "./email.ts";
+import { announceDistrusted, purgeCredentials } from "./ending.ts";
+
+/** The jobs of this slice. */
+export function credentialJobs(ctx: CredentialsContext): Job[] {
+  const { mailer } = ctx;
+  const registry: Job = {
+    name: "credential-registry",
+    // The window of a batch: what comes within a second shares a transaction.
+    everySeconds: 1,
+    run: async () => sendToRegistry(ctx),
+  };
+  return [
+    ...(ctx.config.chain === "off" ? [] : [registry]),
+    {
+      name: "credential-distrust",
+      everySeconds: 5,
+      run: async () => announceDistrusted(ctx),
+    },
+    {
+      name: "credential-retention",
+      everySeconds: 3600,
+      run: async () => purgeCredentials(ctx),
+    },
+    {
+      name: "email-retention",
+      everySeconds: 600,
+      run: async () => purgeVerifications(ctx),
+    },
+    ...(mailer === null
+      ? []
+      : [
+          {
+            name: "email-messages",
+            everySeconds: 5,
+            wakeOn: "email",
+            run: async () => sendMessages(ctx, mailer),
+          },
+        ]),
+  ];
+}

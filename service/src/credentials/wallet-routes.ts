@@ -1,0 +1,212 @@
+import { Type } from "@fastify/type-provider-typebox";
+import type { Address } from "@svc/protocol";
+import type { FastifyReply } from "fastify";
+import { parseId } from "../accounts/index.ts";
+import { clientAddressOf } from "../platform/client-address.ts";
+import type { Http } from "../platform/http.ts";
+import { Problem } from "../platform/problems.ts";
+import { bodyReasons, refusals } from "../platform/refusals.ts";
+import { collectCredential, listOwnCredentials } from "./collection.ts";
+import type { CredentialsContext } from "./credentials-context.ts";
+import { finishVerification, startVerification } from "./email.ts";
+import { withdrawCredential } from "./ending.ts";
+
+/** Tells whose wallet calls; the session of a wallet belongs to another slice. */
+export interface WalletCaller {
+  /** @throws {Problem} wallet_session_required */
+  getWalletUser(authorization: string | undefined): Promise<Address>;
+}
+
+const tags = ["wallet"];
+const hash = Type.String({ description: "32 bytes, `0x` hex." });
+
+/** What wallets call below `/w/`: collect and withdraw credentials, verify an e-mail address. */
+export function credentialWalletRoutes(
+  ctx: CredentialsContext,
+  scope: Http,
+  caller: WalletCaller,
+): void {
+  listRoute(ctx, scope, caller);
+  credentialRoutes(ctx, scope, caller);
+  emailRoutes(ctx, scope, caller);
+}
+
+const PageQuery = Type.Object({
+  limit: Type.Optional(
+    Type.String({ pattern: "^([1-9][0-9]?|100)$", description: "1 to 100. Default: 20." }),
+  ),
+  cursor: Type.Optional(
+    Type.String({ maxLength: 200, description: "`nextCursor` of the page before." }),
+  ),
+});
+
+const credentialItem = Type.Object({
+  id: Type.String(),
+  issuer: Type.Object({
+    id: Type.String({ description: "How the registry names it." }),
+    name: Type.String(),
+  }),
+  document: Type.String(),
+  status: Type.String({
+    description:
+      "`pending` until its attestation is final, `live`, `expired`, `revoked`, `withdrawn`, `lapsed`, `distrusted`.",
+  }),
+  issuedAt: Type.Integer({ description: "Unix seconds." }),
+  root: hash,
+  collected: Type.Boolean(),
+  fields: Type.Array(
+    Type.Object({
+      field: Type.String(),
+      expiresAt: Type.Integer({ description: "Unix seconds." }),
+      data: Type.Optional(Type.String({ description: "Until it is collected." })),
+      pepper: Type.Optional(hash),
+      proof: Type.Optional(Type.Array(hash)),
+    }),
+  ),
+});
+
+function listRoute(ctx: CredentialsContext, scope: Http, caller: WalletCaller): void {
+  scope.get(
+    "/w/credentials",
+    {
+      schema: {
+        querystring: PageQuery,
+        response: {
+          200: Type.Object(
+            { items: Type.Array(credentialItem), nextCursor: Type.Optional(Type.String()) },
+            { description: "Newest first; a page ends early where values are large." },
+          ),
+          ...refusals("invalid_request", "wallet_session_required"),
+        },
+        tags,
+        summary: "Credentials of this identity, with values until they are collected",
+      },
+    },
+    async (request, reply) => {
+      const user = await caller.getWalletUser(request.headers.authorization);
+      const { limit = "20", cursor } = request.query;
+      const before = cursor === undefined ? null : parseId(cursor);
+      if (cursor !== undefined && before === null)
+        throw new Problem("invalid_request", {
+          message: "Invalid Request: cursor must be the nextCursor of a page",
+        });
+      void reply.header("cache-control", "no-store");
+      return listOwnCredentials(ctx, user, { before, limit: Number(limit) });
+    },
+  );
+}
+
+/** As PostgreSQL takes it: the format `uuid` of JSON Schema allows `urn:uuid:` before it. */
+const uuid = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" });
+const idParams = Type.Object({ id: uuid });
+
+function credentialRoutes(ctx: CredentialsContext, scope: Http, caller: WalletCaller): void {
+  const reasons = [...bodyReasons, "wallet_session_required", "credential_not_found"] as const;
+  scope.post(
+    "/w/credentials/:id/collected",
+    {
+      schema: {
+        params: idParams,
+        response: {
+          204: Type.Null({ description: "The service has forgotten the values." }),
+          ...refusals(...reasons),
+        },
+        tags,
+        summary: "Say that the wallet keeps the values now",
+      },
+    },
+    async (request, reply) => {
+      const user = await caller.getWalletUser(request.headers.authorization);
+      await collectCredential(ctx, user, request.params.id);
+      return (reply as FastifyReply).code(204).send();
+    },
+  );
+  scope.post(
+    "/w/credentials/:id/withdraw",
+    {
+      schema: {
+        params: idParams,
+        response: {
+          200: Type.Object({ status: Type.Literal("withdrawn") }, { description: "It has ended." }),
+          ...refusals(...reasons),
+        },
+        tags,
+        summary: "End a credential of one's own, for good",
+      },
+    },
+    async (request) => {
+      const user = await caller.getWalletUser(request.headers.authorization);
+      await withdrawCredential(ctx, user, request.params.id);
+      return { status: "withdrawn" as const };
+    },
+  );
+}
+
+const emailBody = Type.Object({
+  email: Type.String({ minLength: 3, maxLength: 254 }),
+  environment: Type.Optional(
+    Type.Union([Type.Literal("live"), Type.Literal("sandbox")], {
+      description: "On which side the field shall count. Default: live.",
+    }),
+  ),
+});
+
+function emailRoutes(ctx: CredentialsContext, scope: Http, caller: WalletCaller): void {
+  scope.post(
+    "/w/emails",
+    {
+      schema: {
+        body: emailBody,
+        response: {
+          202: Type.Object(
+            {
+              verificationId: Type.String(),
+              expiresAt: Type.Integer({ description: "Unix seconds." }),
+            },
+            { description: "A code is on its way." },
+          ),
+          ...refusals(...bodyReasons, "wallet_session_required", "rate_limited", "unsupported"),
+        },
+        tags,
+        summary: "Send a code to an e-mail address",
+      },
+    },
+    async (request, reply) => {
+      const user = await caller.getWalletUser(request.headers.authorization);
+      const { email, environment = "live" } = request.body;
+      const forwarded = request.headers["x-forwarded-for"];
+      const clientAddress = clientAddressOf(request.ip, forwarded, ctx.config.trustedProxies);
+      const started = await startVerification(ctx, user, { email, environment, clientAddress });
+      return reply.code(202).send(started);
+    },
+  );
+  scope.post(
+    "/w/emails/:id",
+    {
+      schema: {
+        params: idParams,
+        body: Type.Object({ code: Type.String({ pattern: "^[0-9]{6}$" }) }),
+        response: {
+          200: Type.Object(
+            { credentialId: Type.String() },
+            { description: "`EMAIL` is issued; it counts once it is final on chain." },
+          ),
+          ...refusals(
+            ...bodyReasons,
+            "wallet_session_required",
+            "verification_not_found",
+            "verification_over",
+            "code_wrong",
+          ),
+        },
+        tags,
+        summary: "Hand in the code of an e-mail verification",
+      },
+    },
+    async (request) => {
+      const user = await caller.getWalletUser(request.headers.authorization);
+      const { id: verificationId } = request.params;
+      return finishVerification(ctx, user, { verificationId, code: request.body.code });
+    },
+  );
+}
