@@ -436,3 +436,25 @@ test("when whoever is told fails, nothing is marked and it is told again", async
   await process.work();
   assert.equal(process.done.length, 1);
 });
+
+test("what an earlier signer sent is followed to its end", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using before = await installation.openProcess();
+  await anvil.setAutomine(false);
+  await before.queue("a");
+  await before.work();
+  await anvil.rpc("anvil_dropAllTransactions");
+  await using now = await installation.openProcess({ SIGNER_KEY: "42".repeat(32) });
+  assert.notEqual(now.chain.operator, before.chain.operator);
+  assert.deepEqual(now.chain.contracts, before.chain.contracts);
+  await anvil.rpc("anvil_setBalance", [now.chain.operator, `0x${(10n ** 18n).toString(16)}`]);
+  await now.queue("b");
+  await settle(anvil, installation, [now]);
+  await settle(anvil, installation, [now]);
+  assert.deepEqual(now.done.map((each) => each.subjectId).toSorted(), ["a", "b"]);
+  assert.deepEqual(
+    (await rowsOf(now)).map((row) => row.nonce),
+    [2, 0],
+  );
+});

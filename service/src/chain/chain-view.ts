@@ -1,4 +1,4 @@
-import { type Address, type Hex32, isRecord } from "@svc/protocol";
+import { type Address, type Hex, type Hex32, isRecord } from "@svc/protocol";
 import { RpcError } from "./node.ts";
 import type { Chain } from "./context.ts";
 import { type ChainView, type Fees, feesAt, type Receipt } from "./transaction.ts";
@@ -13,7 +13,7 @@ export interface Block {
 }
 
 /** What the outbox reads of a chain: only this much is needed of it. */
-export type Readable = Pick<Chain, "node" | "isEmbedded" | "confirmations" | "operator">;
+export type Readable = Pick<Chain, "node" | "isEmbedded" | "confirmations">;
 
 /** Where a node does not say what a hurried sender adds: 1 gwei. */
 const priorityFeeFallback = 1_000_000_000n;
@@ -26,14 +26,15 @@ const priorityFeeFallback = 1_000_000_000n;
  */
 export async function readView(
   chain: Readable,
+  signer: Address,
   hashes: readonly Hex32[],
 ): Promise<ChainView & { nonces: number }> {
   const head = await readBlock(chain, "latest");
-  const finalNumber = head.number - chain.confirmations + 1;
-  const final = finalNumber === head.number ? head : await findBlock(chain, finalNumber);
+  const deep = chain.confirmations - 1;
+  const final = deep === 0 ? head : await findBlock(chain, head.number - deep);
   const [nonces, finalNonces, receipts] = await Promise.all([
-    countNonces(chain, "latest"),
-    countFinalNonces(chain, final),
+    countNonces(chain, signer, "latest"),
+    countFinalNonces(chain, signer, final),
     Promise.all(hashes.map(async (hash) => findReceipt(chain, hash))),
   ]);
   const found = receipts.filter((receipt) => receipt !== null);
@@ -45,9 +46,11 @@ export async function readView(
     ),
   );
   const held = blocks.filter((block) => block !== null);
+  // Blocks may have come since the head was read; these are there, so they count.
+  const newest = Math.max(head.number, ...held.map((block) => block.number));
   return {
     nonces,
-    finalNumber,
+    finalNumber: newest - deep,
     finalNonces,
     receipts: new Map(found.map((receipt) => [receipt.hash, receipt])),
     blocks: new Map(held.map((block) => [block.number, block])),
@@ -67,21 +70,26 @@ export async function readFees(chain: Readable): Promise<Fees> {
   return feesAt(head.baseFee, priorityFee);
 }
 
-/** How many nonces the operator's account has used up to that block. */
+/** How many nonces the account has used up to that block. */
 export async function countNonces(
   chain: Readable,
+  signer: Address,
   block: "latest" | { blockHash: Hex32 },
 ): Promise<number> {
-  return Number(await readQuantity(chain, "eth_getTransactionCount", [chain.operator, block]));
+  return Number(await readQuantity(chain, "eth_getTransactionCount", [signer, block]));
 }
 
 /** 0, which settles nothing, where the node has forgotten that block's state. */
-async function countFinalNonces(chain: Readable, final: Block | null): Promise<number> {
+async function countFinalNonces(
+  chain: Readable,
+  signer: Address,
+  final: Block | null,
+): Promise<number> {
   if (final === null) return 0;
   // The embedded chain keeps the newest state only, and what is newest there is final.
-  if (chain.isEmbedded) return countNonces(chain, "latest");
+  if (chain.isEmbedded) return countNonces(chain, signer, "latest");
   try {
-    return await countNonces(chain, { blockHash: final.hash });
+    return await countNonces(chain, signer, { blockHash: final.hash });
   } catch (error) {
     if (error instanceof RpcError) return 0;
     throw error;
@@ -91,9 +99,9 @@ async function countFinalNonces(chain: Readable, final: Block | null): Promise<n
 /** @throws {RpcError} when the node says that it would revert */
 export async function estimateGas(
   chain: Readable,
-  { to, data }: { to: Address; data: string },
+  call: { from: Address; to: Address; data: Hex },
 ): Promise<bigint> {
-  return readQuantity(chain, "eth_estimateGas", [{ from: chain.operator, to, data }]);
+  return readQuantity(chain, "eth_estimateGas", [call]);
 }
 
 async function readBlock(chain: Readable, tag: "latest" | number): Promise<Block> {

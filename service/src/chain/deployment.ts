@@ -26,8 +26,8 @@ export function planDeployment(given: Omit<Deployment, "address">): Deployment {
 }
 
 /** A block may take its time, a wrong setting must not wait for ever. */
-const waitSeconds = 600;
-const lookMs = 1000;
+const looksMax = 600;
+const lookMs = { embedded: 50, remote: 1000 };
 
 /**
  * Makes sure that the contracts stand where they are expected, and deploys those that are missing. Processes that start
@@ -56,16 +56,25 @@ export async function ensureContracts(
 
 async function waitFor(ctx: ChainContext, missing: readonly Deployment[]): Promise<void> {
   const names = missing.map((each) => each.name).join(", ");
-  for (let tries = 0; tries < waitSeconds; tries += 1) {
+  for (let tries = 0; tries < looksMax; tries += 1) {
     await workOutbox(ctx, {}, { only: ownKinds.deploy });
-    if ((await listMissing(ctx, missing)).length === 0) return;
+    const stillMissing = await listMissing(ctx, missing);
+    if (stillMissing.length === 0) return;
+    for (const each of stillMissing) await refuseOver(ctx, each);
     if (tries === 0 && !ctx.chain.isEmbedded)
       ctx.log.info({ contracts: names }, "waiting until the contracts are mined");
     await new Promise((resolve) => {
-      setTimeout(resolve, lookMs);
+      setTimeout(resolve, ctx.chain.isEmbedded ? lookMs.embedded : lookMs.remote);
     });
   }
-  throw new Error(`the contracts were not mined in ${waitSeconds} s: ${names}`);
+  throw new Error(`the contracts were not mined in time: ${names}`);
+}
+
+/** It was mined once and cannot be again: the chain is not what it was, or refused it. */
+async function refuseOver(ctx: ChainContext, { name, address }: Deployment): Promise<void> {
+  const status = await store.findStatus(ctx.db, ownKinds.deploy, address);
+  const isOver = status === "succeeded" || status === "reverted";
+  if (isOver) throw new Error(`the deployment of ${name} ${status}, but nothing is at ${address}`);
 }
 
 /** Those without any code. @throws for one with other code */

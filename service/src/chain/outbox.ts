@@ -1,7 +1,7 @@
-import type { Hex32 } from "@svc/protocol";
+import type { Address, Hex32 } from "@svc/protocol";
 import type { Queryable } from "../platform/db.ts";
 import type { ChainContext } from "./context.ts";
-import { readView } from "./chain-view.ts";
+import { readFees, readView } from "./chain-view.ts";
 import { bump, handOver, signDue } from "./sign.ts";
 import * as store from "./store.ts";
 import { judge, ownKinds, patienceOf, type SentTransaction, type Verdict } from "./transaction.ts";
@@ -30,6 +30,8 @@ export type FinalHandlers = Readonly<
 const observeMs = { embedded: 900, remote: 3_000 };
 /** More than can be in flight. */
 const sentMax = 200;
+/** Those with the lowest nonces hold up the others. */
+const bumpsMax = 4;
 /** What one run does at most before others get their turn. */
 const roundsMax = 20;
 
@@ -46,7 +48,7 @@ export async function workOutbox(
 ): Promise<void> {
   const { chain, db, clock } = ctx;
   for (let round = 0; round < roundsMax; round += 1) {
-    const { hasDue, hasSent } = await store.readBacklog(db, chain.operator, clock.now());
+    const { hasDue, hasSent } = await store.readBacklog(db, clock.now());
     const signed = hasDue ? await signDue(ctx, options) : { count: 0, hasMore: false };
     if (!hasSent && signed.count === 0) return;
     // The embedded chain has mined by now what was handed over.
@@ -61,29 +63,39 @@ async function claimObservation({ chain, db, clock }: ChainContext): Promise<boo
   return store.claimObservation(db, chain.operator, { nowMs: clock.nowMs(), intervalMs });
 }
 
-type Judged = { readonly sent: SentTransaction; readonly verdict: Verdict };
+type Sent = Awaited<ReturnType<typeof store.listSent>>[number];
+type Judged = { readonly sent: Sent; readonly verdict: Verdict };
 
 async function observe(
   ctx: ChainContext,
   handlers: FinalHandlers,
   { only }: { only?: string },
 ): Promise<void> {
-  const { chain, db, clock } = ctx;
-  const all = await store.listSent(db, chain.operator, sentMax);
-  const sent = only === undefined ? all : all.filter((each) => each.kind === only);
-  if (sent.length === 0) return;
-  const view = await readView(
-    chain,
-    sent.flatMap((each) => each.hashes),
-  );
-  const patience = chain.isEmbedded ? patienceOf.embedded : patienceOf.remote;
+  const all = await store.listSent(ctx.db, { limit: sentMax, only: only ?? null });
+  for (const [signer, sent] of Map.groupBy(all, (each) => each.signer)) {
+    const { view, judged } = await judgeAll(ctx, signer, sent);
+    await finish(ctx, judged, handlers);
+    await note(ctx, judged);
+    await push(ctx, judged);
+    const below = sent[0]?.nonce ?? 0;
+    // Of one kind alone it is not known what lies between.
+    if (only === undefined) await closeGap(ctx, signer, { from: view.nonces, below });
+  }
+}
+
+async function judgeAll(
+  { chain, clock }: ChainContext,
+  signer: Address,
+  sent: readonly Sent[],
+): Promise<{ view: { nonces: number }; judged: Judged[] }> {
+  const hashes = sent.flatMap((each) => each.hashes);
+  const view = await readView(chain, signer, hashes);
+  const { embedded, remote } = patienceOf;
+  // Nobody can sign for an account that is not the operator's any more.
+  const others = { ...remote, bumpSeconds: null };
+  const patience = chain.isEmbedded ? embedded : signer === chain.operator ? remote : others;
   const rules = { now: clock.now(), patience };
-  const judged = sent.map((each) => ({ sent: each, verdict: judge(each, view, rules) }));
-  await finish(ctx, judged, handlers);
-  await note(ctx, judged);
-  await push(ctx, judged);
-  const [lowest] = all;
-  if (lowest !== undefined) await closeGap(ctx, view.nonces, lowest.nonce);
+  return { view, judged: sent.map((each) => ({ sent: each, verdict: judge(each, view, rules) })) };
 }
 
 /** Marks what is final, kind by kind, so that one kind's failure keeps nobody else waiting. */
@@ -105,7 +117,7 @@ async function finish(
       faults.push(error);
     }
   }
-  if (faults.length > 0) throw new AggregateError(faults, "final transactions were not taken");
+  if (faults.length > 0) throw new Error("final transactions were not taken", { cause: faults[0] });
 }
 
 type Mark = store.FinalMark & FinalTransaction;
@@ -164,14 +176,18 @@ async function note(ctx: ChainContext, judged: readonly Judged[]): Promise<void>
   }
 }
 
-/** Hands over again what is overdue or was lost with its block. */
+/** Hands over again what is overdue or was lost with its block; the first few that wait too long are outbid. */
 async function push(ctx: ChainContext, judged: readonly Judged[]): Promise<void> {
-  const resend: string[] = [];
-  for (const { sent, verdict } of judged) {
-    const isOverdue = verdict.is === "overdue";
-    if (isOverdue && verdict.needs === "bump" && (await bump(ctx, sent))) continue;
-    if (isOverdue || verdict.is === "lost") resend.push(sent.id);
-  }
+  const late = judged.filter(({ verdict: { is } }) => is === "overdue" || is === "lost");
+  if (late.length === 0) return;
+  const isSlow = ({ verdict }: Judged): boolean =>
+    verdict.is === "overdue" && verdict.needs === "bump";
+  const slow = late.filter(isSlow).slice(0, bumpsMax);
+  const market = slow.length === 0 ? null : await readFees(ctx.chain);
+  const bumped = new Set<string>();
+  for (const { sent } of slow)
+    if (market !== null && (await bump(ctx, sent, market))) bumped.add(sent.id);
+  const resend = late.map(({ sent }) => sent.id).filter((id) => !bumped.has(id));
   if (resend.length === 0) return;
   const bytes = await store.takeBytes(ctx.db, resend, ctx.clock.now());
   await handOver(ctx, bytes);
@@ -183,15 +199,20 @@ async function push(ctx: ChainContext, judged: readonly Judged[]): Promise<void>
  * `CONFIRMATIONS` took final transactions back, whose bytes are handed over again, or the foreign transaction that used
  * it is gone, and an empty one takes its place.
  */
-async function closeGap(ctx: ChainContext, from: number, below: number): Promise<void> {
+async function closeGap(
+  ctx: ChainContext,
+  signer: Address,
+  { from, below }: { from: number; below: number },
+): Promise<void> {
   if (from >= below) return;
   const { db, chain, clock } = ctx;
-  const bytes = await store.listFinalBytes(db, chain.operator, { from, below });
+  const bytes = await store.listFinalBytes(db, signer, { from, below });
   if (bytes.length > 0) {
     chain.metrics.raise("deep_reorganisation", { from, below });
     await handOver(ctx, bytes);
     return;
   }
+  if (signer !== chain.operator) return;
   const subjectId = `${chain.operator}:${from}`;
   const fill = { kind: ownKinds.fill, subjectId, to: chain.operator, data: "0x" as const };
   await store.insertTransaction(db, fill, clock.now());

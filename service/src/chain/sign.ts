@@ -42,8 +42,8 @@ export async function signDue(
   ctx: ChainContext,
   { only }: { only?: string } = {},
 ): Promise<{ count: number; hasMore: boolean }> {
-  const listed = await store.listDue(ctx.db, { now: ctx.clock.now(), limit: inFlightMax });
-  const due = only === undefined ? listed : listed.filter((each) => each.kind === only);
+  const now = ctx.clock.now();
+  const due = await store.listDue(ctx.db, { now, limit: inFlightMax, only: only ?? null });
   const prepared = due.length === 0 ? null : await prepare(ctx, due);
   if (prepared === null || prepared.due.length === 0) return { count: 0, hasMore: false };
   const raws = await ctx.db.transaction(async (tx) => signAll(ctx, tx, prepared));
@@ -58,7 +58,7 @@ export async function signDue(
 async function prepare(ctx: ChainContext, due: readonly store.DueTransaction[]): Promise<Prepared> {
   const { chain } = ctx;
   const [chainCount, fees, estimates] = await Promise.all([
-    countNonces(chain, "latest"),
+    countNonces(chain, chain.operator, "latest"),
     readFees(chain),
     Promise.all(due.map(async (each) => gasLimitOf(ctx, each))),
     refuseOtherChain(ctx),
@@ -82,8 +82,9 @@ async function refuseOtherChain({ chain }: ChainContext): Promise<void> {
 /** Null when the chain says that it would revert: it is put off, a few times. Gas costs nothing on the embedded chain. */
 async function gasLimitOf(ctx: ChainContext, due: store.DueTransaction): Promise<bigint | null> {
   if (ctx.chain.isEmbedded) return gasMax;
+  const { to, data } = due;
   try {
-    const estimate = await estimateGas(ctx.chain, due);
+    const estimate = await estimateGas(ctx.chain, { from: ctx.chain.operator, to, data });
     const roomy = estimate + estimate / 4n;
     return roomy > gasMax ? gasMax : roomy;
   } catch (error) {
@@ -160,9 +161,12 @@ function capWeiOf({ config }: ChainContext): bigint {
 }
 
 /** Signs it again under the same nonce for a higher fee; false when that is not possible now. */
-export async function bump(ctx: ChainContext, sent: SentTransaction): Promise<boolean> {
+export async function bump(
+  ctx: ChainContext,
+  sent: SentTransaction,
+  market: Fees,
+): Promise<boolean> {
   const { chain, clock } = ctx;
-  const market = await readFees(chain);
   const raw = await ctx.db.transaction(async (tx) => {
     const locked = await store.lockSigner(tx, chain.operator);
     const found = locked === null ? null : await store.findForBump(tx, sent);

@@ -79,15 +79,26 @@ export async function insertTransaction(
   return row?.is_same === true ? row.id : null;
 }
 
+/** What has become of the transaction of a subject; null when there is none. */
+export async function findStatus(
+  db: Queryable,
+  kind: string,
+  subjectId: string,
+): Promise<string | null> {
+  const [row] = await db.query<{ status: string }>(
+    sql`select status from chain_transaction where kind = ${kind} and subject_id = ${subjectId}`,
+  );
+  return row?.status ?? null;
+}
+
 /** What there is to do; one cheap look at two partial indexes. */
 export async function readBacklog(
   db: Queryable,
-  signer: Address,
   now: number,
 ): Promise<{ hasDue: boolean; hasSent: boolean }> {
   const [row] = await db.query<{ has_due: boolean; has_sent: boolean }>(sql`
     select exists (select from chain_transaction where status = 'queued' and due_at <= ${now}) as has_due,
-      exists (select from chain_transaction where status = 'sent' and signer = ${signer}) as has_sent`);
+      exists (select from chain_transaction where status = 'sent') as has_sent`);
   return { hasDue: row?.has_due ?? false, hasSent: row?.has_sent ?? false };
 }
 
@@ -114,11 +125,13 @@ export interface DueTransaction {
 /** Oldest first. */
 export async function listDue(
   db: Queryable,
-  { now, limit }: { now: number; limit: number },
+  { now, limit, only }: { now: number; limit: number; only: string | null },
 ): Promise<DueTransaction[]> {
   return db.query<DueTransaction>(sql`
     select id::text, kind, to_address as "to", '0x' || encode(data, 'hex') as data, refusals
-    from chain_transaction where status = 'queued' and due_at <= ${now} order by id limit ${limit}`);
+    from chain_transaction
+    where status = 'queued' and due_at <= ${now} and (${only}::text is null or kind = ${only})
+    order by id limit ${limit}`);
 }
 
 /** Puts off what the chain refuses beforehand, or what the spend cap does not allow. */
@@ -209,6 +222,7 @@ interface SentRow {
   readonly id: string;
   readonly kind: string;
   readonly subject_id: string;
+  readonly signer: Address;
   readonly nonce: number;
   readonly hashes: Hex32[];
   readonly mined_block_hash: Hex32 | null;
@@ -217,22 +231,23 @@ interface SentRow {
   readonly sent_at: number;
 }
 
-/** By nonce. */
+/** By nonce; also of accounts that sent before today's operator. */
 export async function listSent(
   db: Queryable,
-  signer: Address,
-  limit: number,
-): Promise<SentTransaction[]> {
+  { limit, only }: { limit: number; only: string | null },
+): Promise<(SentTransaction & { readonly signer: Address })[]> {
   const rows = await db.query<SentRow>(sql`
-    select id::text, kind, subject_id, nonce, foreign_since, signed_at, sent_at,
+    select id::text, kind, subject_id, signer, nonce, foreign_since, signed_at, sent_at,
       '0x' || encode(mined_block_hash, 'hex') as mined_block_hash,
       array(select '0x' || encode(h.hash, 'hex') from chain_transaction_hash h
         where h.transaction_id = t.id order by h.signed_at desc, h.hash) as hashes
-    from chain_transaction t where status = 'sent' and signer = ${signer} order by nonce limit ${limit}`);
+    from chain_transaction t where status = 'sent' and (${only}::text is null or kind = ${only})
+    order by nonce limit ${limit}`);
   return rows.map((row) => ({
     id: row.id,
     kind: row.kind,
     subjectId: row.subject_id,
+    signer: row.signer,
     nonce: row.nonce,
     hashes: row.hashes,
     minedBlockHash: row.mined_block_hash,

@@ -4,13 +4,13 @@ import {
   declineDigest,
   isClaim,
   loginDigest,
+  parseAddress,
   requestObjectHash,
   zeroHash,
 } from "@svc/protocol";
 import type { Client } from "../accounts/index.ts";
 import { equalBytes } from "../platform/mac.ts";
 import { Problem } from "../platform/problems.ts";
-import { recoverAddress } from "../platform/secp256k1.ts";
 import { type Attempt, type Channel, connectionOf } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import {
@@ -24,7 +24,7 @@ import {
   refuseUnfit,
 } from "./claim.ts";
 import { endAttempt } from "./end-attempt.ts";
-import type { LoginContext } from "./login-context.ts";
+import type { LoginContext, SignatureVerifier } from "./login-context.ts";
 
 /** What a wallet sends to finish its part (decisions section 2, the QR page, rule 3). */
 export interface Answer {
@@ -56,8 +56,8 @@ export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<v
   if (isNumberNeeded && code === "") throw new Problem("number_required");
   if (!isNumberNeeded && code !== "")
     throw new Problem("signature_wrong", { message: "this login takes no number" });
-  if (!isSignedBy(user, answer.signature, { attempt, client, code }))
-    throw new Problem("signature_wrong");
+  const signed = { user, signature: answer.signature, attempt, client, code };
+  if (!(await isSignedBy(ctx, signed))) throw new Problem("signature_wrong");
   if (isNumberNeeded && !equalBytes(Buffer.from(code), Buffer.from(attempt.digits ?? ""))) {
     await endAttempt(ctx, attempt.id, "wrong_number");
     throw new Problem("wrong_number");
@@ -96,17 +96,18 @@ function checkClaim(attempt: Attempt, answer: Answer, user: Address): void {
 }
 
 interface Signed {
+  readonly user: Address;
+  readonly signature: string;
   readonly attempt: Attempt;
   readonly client: Client;
   readonly code: string;
 }
 
 /** The signature over what was claimed: session, `conn`, who asks, the number, and the request object. */
-export function isSignedBy(
-  user: Address,
-  signature: string,
-  { attempt, client, code }: Signed,
-): boolean {
+export async function isSignedBy(
+  ctx: SignatureVerifier,
+  { user, signature, attempt, client, code }: Signed,
+): Promise<boolean> {
   const { sessionText, connection, requestObject } = attempt;
   if (sessionText === null || connection === null || requestObject === null) return false;
   const object = requestObjectHash(requestObject);
@@ -117,26 +118,23 @@ export function isSignedBy(
     code,
     object,
   });
-  return recoverAddress(digest, signature) === user;
+  return ctx.verifySignature({ address: user, digest, signature });
 }
 
 export interface UnclaimedAnswer {
+  readonly user: Address;
   readonly session: string;
   readonly connection: string;
   readonly signature: string;
 }
 
 /** The signature of a wallet that never asked who the requester is: requester, number and object are empty. */
-export function isSignedWithoutClaim(
-  user: Address,
-  { session, connection, signature }: UnclaimedAnswer,
-): boolean {
-  return (
-    recoverAddress(
-      loginDigest({ session, connection, requester: "", code: "", object: zeroHash }),
-      signature,
-    ) === user
-  );
+export async function isSignedWithoutClaim(
+  ctx: SignatureVerifier,
+  { user, session, connection, signature }: UnclaimedAnswer,
+): Promise<boolean> {
+  const digest = loginDigest({ session, connection, requester: "", code: "", object: zeroHash });
+  return ctx.verifySignature({ address: user, digest, signature });
 }
 
 async function approveWithoutClaim(
@@ -160,13 +158,8 @@ async function approveWithoutClaim(
   refuseUnfit(attempt, { user, acr });
   if (answer.code !== undefined && answer.code !== "")
     throw new Problem("signature_wrong", { message: "this login takes no number" });
-  if (
-    !isSignedWithoutClaim(user, {
-      session: answer.session,
-      connection,
-      signature: answer.signature,
-    })
-  )
+  const { session, signature } = answer;
+  if (!(await isSignedWithoutClaim(ctx, { user, session, connection, signature })))
     throw new Problem("signature_wrong");
   const approval = {
     user,
@@ -222,11 +215,15 @@ export async function declineLogin(ctx: LoginContext, refusal: Refusal): Promise
     throw new Problem("signature_wrong", {
       message: "the session is not the one that was claimed",
     });
-  proveRefusal(attempt, refusal);
+  await proveRefusal(ctx, attempt, refusal);
   await endAttempt(ctx, attempt.id, refusal.notStarted ? "not_started" : "declined");
 }
 
-function proveRefusal(attempt: Attempt, refusal: Refusal): void {
+async function proveRefusal(
+  ctx: SignatureVerifier,
+  attempt: Attempt,
+  refusal: Refusal,
+): Promise<void> {
   if (refusal.claimSecret !== undefined) {
     const isOurs =
       isClaim(refusal.claimSecret) &&
@@ -235,6 +232,8 @@ function proveRefusal(attempt: Attempt, refusal: Refusal): void {
     return;
   }
   const digest = declineDigest({ request: refusal.session, connection: attempt.connection ?? "" });
-  const signer = recoverAddress(digest, refusal.signature ?? "");
-  if (signer === null || signer !== attempt.claimedBy) throw new Problem("signature_wrong");
+  const address = parseAddress(attempt.claimedBy ?? "");
+  const claim = { digest, signature: refusal.signature ?? "" };
+  if (address === null || !(await ctx.verifySignature({ address, ...claim })))
+    throw new Problem("signature_wrong");
 }

@@ -203,8 +203,13 @@ export async function returnOnSameDevice(
   const connection = connectionOf(ctx.config.baseUrl, "app-link", loginId);
   const isClaimed = attempt.status === "claimed" && attempt.claimedBy === user;
   const isValid = isClaimed
-    ? isSignedBy(user, returned.signature, { attempt, client, code: "" })
-    : isSignedWithoutClaim(user, { session: loginId, connection, signature: returned.signature });
+    ? await isSignedBy(ctx, { user, signature: returned.signature, attempt, client, code: "" })
+    : await isSignedWithoutClaim(ctx, {
+        user,
+        session: loginId,
+        connection,
+        signature: returned.signature,
+      });
   if (!isValid) throw new Problem("signature_wrong");
   const held = attemptSecretHash(ctx.config, browser.cookieHeader, loginId);
   if (held === null || !equalBytes(held, attempt.browserSha256)) {

@@ -3,7 +3,7 @@ import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";
 import type { Job } from "../platform/jobs.ts";
 import { authorizeRoutes } from "./authorize-routes.ts";
-import type { LoginContext as BaseContext } from "./login-context.ts";
+import type { LoginContext as BaseContext, SignatureVerifier } from "./login-context.ts";
 import { openLoginFeed } from "./login-feed.ts";
 import { endLogin, listLogins } from "./login-list.ts";
 import { pushedRequestRoutes } from "./pushed-request-routes.ts";
@@ -27,7 +27,9 @@ export { signingKeyColumns } from "./signing-keys.ts";
 export type Login = BaseContext & { readonly copies: SealedCopies };
 
 /** Opens what the slice keeps in memory: signing keys, recent attempts; all of it is read again when it changes. */
-export async function openLogin(ctx: Ctx & { readonly clients: Clients }): Promise<Login> {
+export async function openLogin(
+  ctx: Ctx & SignatureVerifier & { readonly clients: Clients },
+): Promise<Login> {
   await ensureKeys(ctx);
   return {
     ...ctx,
