@@ -1,0 +1,97 @@
+import { type Queryable, sql } from "../platform/db.ts";
+import type { KycPackage } from "./package.ts";
+
+interface PackageRow {
+  id: string;
+  client_domain_id: string;
+  name: string;
+  source_key: string;
+  fields: string[] | null;
+  transfers_total: number;
+  transfers_held: number;
+  transfers_consumed: number;
+  price_rappen: string;
+  created_at: number;
+}
+
+function toPackage(row: PackageRow): KycPackage {
+  return {
+    id: row.id,
+    clientDomainId: row.client_domain_id,
+    name: row.name,
+    sourceKey: row.source_key,
+    fields: row.fields,
+    transfersTotal: row.transfers_total,
+    transfersHeld: row.transfers_held,
+    transfersConsumed: row.transfers_consumed,
+    priceRappen: BigInt(row.price_rappen),
+    createdAt: row.created_at,
+  };
+}
+
+export async function insertPackage(
+  tx: Queryable,
+  given: KycPackage & { signingKeySealed: Buffer },
+): Promise<void> {
+  await tx.query(
+    sql`insert into kyc_package (id, client_domain_id, name, source_key, signing_key_sealed, fields,
+        transfers_total, price_rappen, created_at)
+      values (${given.id}, ${given.clientDomainId}, ${given.name}, ${given.sourceKey}, ${given.signingKeySealed},
+        ${given.fields}::text[], ${given.transfersTotal}, ${String(given.priceRappen)}::bigint, ${given.createdAt})`,
+  );
+}
+
+export async function listPackages(db: Queryable, clientDomainId: string): Promise<KycPackage[]> {
+  const rows = await db.query<PackageRow>(
+    sql`select id, client_domain_id, name, source_key, fields, transfers_total, transfers_held, transfers_consumed,
+        price_rappen::text as price_rappen, created_at
+      from kyc_package where client_domain_id = ${clientDomainId} order by id`,
+  );
+  return rows.map(toPackage);
+}
+
+export async function findPackage(db: Queryable, id: string): Promise<KycPackage | null> {
+  const [row] = await db.query<PackageRow>(
+    sql`select id, client_domain_id, name, source_key, fields, transfers_total, transfers_held, transfers_consumed,
+        price_rappen::text as price_rappen, created_at
+      from kyc_package where id = ${id}`,
+  );
+  return row === undefined ? null : toPackage(row);
+}
+
+export interface SealedKeyRow {
+  readonly id: string;
+  readonly signing_key_sealed: Buffer;
+}
+
+export async function listSigningKeys(
+  db: Queryable,
+  ids: readonly string[],
+): Promise<SealedKeyRow[]> {
+  return db.query<SealedKeyRow>(
+    sql`select id, signing_key_sealed from kyc_package where id = any(${ids}::uuid[])`,
+  );
+}
+
+/** Keeps the successor; false where the package is unknown or has one. */
+export async function setNextKey(tx: Queryable, id: string, sealed: Buffer): Promise<boolean> {
+  const rows = await tx.query(
+    sql`update kyc_package set next_signing_key_sealed = ${sealed}
+      where id = ${id} and next_signing_key_sealed is null returning id`,
+  );
+  return rows.length === 1;
+}
+
+export async function findNextKey(tx: Queryable, id: string): Promise<Buffer | null> {
+  const [row] = await tx.query<{ next_signing_key_sealed: Buffer | null }>(
+    sql`select next_signing_key_sealed from kyc_package where id = ${id} for update`,
+  );
+  return row?.next_signing_key_sealed ?? null;
+}
+
+/** The successor, sealed anew for the column of the key in use, takes its place. */
+export async function switchKey(tx: Queryable, id: string, sealed: Buffer): Promise<void> {
+  await tx.query(
+    sql`update kyc_package set signing_key_sealed = ${sealed}, next_signing_key_sealed = null where id = ${id}`,
+  );
+}

@@ -1,0 +1,43 @@
+import { isFieldName, isParentName } from "@svc/protocol";
+import { refuse } from "./refusal.ts";
+
+/** A bought KYC product, without its keys. */
+export interface KycPackage {
+  readonly id: string;
+  readonly clientDomainId: string;
+  readonly name: string;
+  /** Identifies client and package in a request; 256 random bits. */
+  readonly sourceKey: string;
+  /** Null where every request names its own fields. */
+  readonly fields: readonly string[] | null;
+  readonly transfersTotal: number;
+  readonly transfersHeld: number;
+  readonly transfersConsumed: number;
+  readonly priceRappen: bigint;
+  readonly createdAt: number;
+}
+
+/** Names of one request, required and optional together (decisions section 5). */
+export const fieldsMax = 40;
+const nameMax = 100;
+export const transfersMax = 10_000_000;
+
+/** Checks what makes a package. @throws {Problem} invalid_request */
+export function checkPackage(given: {
+  name: string;
+  fields: readonly string[] | null;
+  transfers: number;
+  priceRappen: bigint;
+}): void {
+  if (given.name.length === 0 || given.name.length > nameMax) refuse("name has 1 to 100 characters");
+  const { fields, transfers } = given;
+  if (fields !== null && (fields.length === 0 || fields.length > fieldsMax))
+    refuse(`a fixed package has 1 to ${fieldsMax} fields`);
+  for (const name of fields ?? []) {
+    if (!isFieldName(name) && !isParentName(name)) refuse(`${name} is not a KYC field`);
+  }
+  if (new Set(fields).size !== (fields ?? []).length) refuse("a field is named twice");
+  if (!Number.isSafeInteger(transfers) || transfers < 1 || transfers > transfersMax)
+    refuse(`transfers is 1 to ${transfersMax}`);
+  if (given.priceRappen < 0n) refuse("the price is not below 0");
+}

@@ -1,0 +1,141 @@
+import type { Ctx } from "../platform/context.ts";
+import { uuidv7 } from "../platform/ids.ts";
+import { Problem } from "../platform/problems.ts";
+import type { SealedColumn } from "../platform/sealed-columns.ts";
+import { getDomain } from "./client-domains.ts";
+import { parseId } from "./id.ts";
+import { spend } from "./ledger.ts";
+import { checkPackage, type KycPackage } from "./package.ts";
+import * as store from "./package-store.ts";
+import { refuse } from "./refusal.ts";
+
+const packagesMax = 100;
+const keyBytes = 32;
+
+/** What this part of the slice keeps sealed. */
+export const packageSealedColumns: readonly SealedColumn[] = [
+  { table: "kyc_package", idColumn: "id", column: "signing_key_sealed" },
+  { table: "kyc_package", idColumn: "id", column: "next_signing_key_sealed" },
+];
+
+/** A package at the moment it is bought: the one time its signing key is shown. */
+export interface BoughtPackage {
+  readonly kycPackage: KycPackage;
+  readonly signingKey: string;
+}
+
+/**
+ * Buys a package from the organization's balance, once.
+ *
+ * @param given.fields null for a package whose requests name their own
+ * @throws {Problem} invalid_request, client_domain_not_found, too_many (100 packages), insufficient_credit
+ */
+export async function buyPackage(
+  ctx: Ctx,
+  given: {
+    clientDomainId: string;
+    name: string;
+    fields: readonly string[] | null;
+    transfers: number;
+    priceRappen: bigint;
+  },
+  actor: string,
+): Promise<BoughtPackage> {
+  checkPackage(given);
+  const domain = await getDomain(ctx, given.clientDomainId);
+  const id = uuidv7(ctx.clock, ctx.random);
+  const signingKey = `whk_${ctx.random.bytes(keyBytes).toString("base64url")}`;
+  const kycPackage: KycPackage = {
+    id,
+    clientDomainId: domain.id,
+    name: given.name,
+    sourceKey: `sk_${ctx.random.bytes(keyBytes).toString("base64url")}`,
+    fields: given.fields,
+    transfersTotal: given.transfers,
+    transfersHeld: 0,
+    transfersConsumed: 0,
+    priceRappen: given.priceRappen,
+    createdAt: ctx.clock.now(),
+  };
+  await ctx.db.transaction(async (tx) => {
+    if ((await store.listPackages(tx, domain.id)).length >= packagesMax) throw new Problem("too_many");
+    const purse = { organizationId: domain.organizationId, environment: domain.environment };
+    if (given.priceRappen > 0n) {
+      const amountRappen = given.priceRappen;
+      await spend(ctx, tx, { purse, kind: "package", subject: id, amountRappen });
+    }
+    const place = { table: "kyc_package", id, column: "signing_key_sealed" };
+    const signingKeySealed = ctx.seal.seal(Buffer.from(signingKey), place);
+    await store.insertPackage(tx, { ...kycPackage, signingKeySealed });
+    await ctx.audit.record(tx, {
+      actor,
+      action: "package.buy",
+      subject: id,
+      details: {
+        clientDomainId: domain.id,
+        fields: given.fields ?? "dynamic",
+        transfers: given.transfers,
+        priceRappen: String(given.priceRappen),
+      },
+    });
+  });
+  return { kycPackage, signingKey };
+}
+
+/** Packages of a client domain in the order they were bought. @throws {Problem} client_domain_not_found */
+export async function listPackages(ctx: Ctx, clientDomainId: string): Promise<KycPackage[]> {
+  const domain = await getDomain(ctx, clientDomainId);
+  return store.listPackages(ctx.db, domain.id);
+}
+
+/** @throws {Problem} package_not_found */
+export async function getPackage(ctx: Ctx, id: string): Promise<KycPackage> {
+  const uuid = parseId(id);
+  const found = uuid === null ? null : await store.findPackage(ctx.db, uuid);
+  if (found === null) throw new Problem("package_not_found");
+  return found;
+}
+
+/** The keys that sign webhooks of these packages now, by package. */
+export async function readSigningKeys(
+  ctx: Pick<Ctx, "db" | "seal">,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const rows = await store.listSigningKeys(ctx.db, ids);
+  return new Map(
+    rows.map((row) => {
+      const place = { table: "kyc_package", id: row.id, column: "signing_key_sealed" };
+      return [row.id, ctx.seal.open(row.signing_key_sealed, place).toString()];
+    }),
+  );
+}
+
+/**
+ * Makes the successor of a package's signing key and shows it, before anything is signed with it.
+ *
+ * @throws {Problem} package_not_found, invalid_request where there is one already
+ */
+export async function makeNextSigningKey(ctx: Ctx, id: string, actor: string): Promise<string> {
+  const { id: uuid } = await getPackage(ctx, id);
+  const key = `whk_${ctx.random.bytes(keyBytes).toString("base64url")}`;
+  const place = { table: "kyc_package", id: uuid, column: "next_signing_key_sealed" };
+  await ctx.db.transaction(async (tx) => {
+    const isKept = await store.setNextKey(tx, uuid, ctx.seal.seal(Buffer.from(key), place));
+    if (!isKept) refuse("the package has a next signing key already; switch to it first");
+    await ctx.audit.record(tx, { actor, action: "package.next-key", subject: uuid });
+  });
+  return key;
+}
+
+/** From now on the successor signs. @throws {Problem} package_not_found, invalid_request where there is none */
+export async function switchSigningKey(ctx: Ctx, id: string, actor: string): Promise<void> {
+  const { id: uuid } = await getPackage(ctx, id);
+  await ctx.db.transaction(async (tx) => {
+    const sealed = await store.findNextKey(tx, uuid);
+    if (sealed === null) return refuse("the package has no next signing key; make one first");
+    const from = { table: "kyc_package", id: uuid, column: "next_signing_key_sealed" };
+    const to = { table: "kyc_package", id: uuid, column: "signing_key_sealed" };
+    await store.switchKey(tx, uuid, ctx.seal.seal(ctx.seal.open(sealed, from), to));
+    await ctx.audit.record(tx, { actor, action: "package.switch-key", subject: uuid });
+  });
+}

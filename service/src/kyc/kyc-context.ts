@@ -1,0 +1,13 @@
+import type { Address, RequestObject } from "@svc/protocol";
+import type { AccountsContext } from "../accounts/index.ts";
+import type { ChainContext } from "../chain/index.ts";
+import type { CredentialsContext } from "../credentials/index.ts";
+
+/** What orders work with: the chain, verified fields, and what `compose.ts` passes from other slices. */
+export interface KycContext extends AccountsContext, ChainContext, CredentialsContext {
+  /** Signs who asks for what with the key that wallets know (decisions section 3). */
+  signRequestObject(claims: RequestObject): string;
+}
+
+/** Who a wallet session is of. @throws {Problem} wallet_session_required */
+export type WalletCaller = (authorization: string | undefined) => Promise<Address>;

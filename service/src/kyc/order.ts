@@ -1,0 +1,106 @@
+// The rules of an order (decisions section 5): what it may become, and why. No clock, no chance, no database.
+
+export const statuses = [
+  "PENDING",
+  "INITIATING",
+  "INITIATED",
+  "CONFIRMING",
+  "CONFIRMED",
+  "FAILED",
+] as const;
+export type Status = (typeof statuses)[number];
+
+export const failureReasons = [
+  "USER_DECLINED",
+  "EXPIRED",
+  "CANCELLED",
+  "INVALID_CONFIRM_DATA",
+  "FIELD_REVOKED",
+  "INITIATE_TX_FAILED",
+  "CONFIRM_TX_FAILED",
+] as const;
+export type FailureReason = (typeof failureReasons)[number];
+
+/** What can happen to an order. */
+export const triggers = [
+  "requested",
+  "approved",
+  "declined",
+  "expired",
+  "cancelled",
+  "mismatched",
+  "initiate-final",
+  "initiate-reverted",
+  "overdue",
+  "leaves-live",
+  "leaves-dead",
+  "confirm-final",
+  "confirm-reverted",
+] as const;
+export type Trigger = (typeof triggers)[number];
+
+export interface Step {
+  readonly from: Status;
+  readonly to: Status;
+  readonly failureReason?: FailureReason;
+}
+
+const fail = (from: Status, failureReason: FailureReason): Step => ({
+  from,
+  to: "FAILED",
+  failureReason,
+});
+
+/** Every transition there is; whatever is not here is refused. `requested` begins the next attempt. */
+const steps: Record<Trigger, readonly Step[]> = {
+  requested: [
+    { from: "CONFIRMED", to: "PENDING" },
+    { from: "FAILED", to: "PENDING" },
+  ],
+  approved: [{ from: "PENDING", to: "INITIATING" }],
+  declined: [fail("PENDING", "USER_DECLINED")],
+  expired: [fail("PENDING", "EXPIRED")],
+  cancelled: [fail("PENDING", "CANCELLED")],
+  // The fourth validly signed result that matches nothing; the first three change nothing.
+  mismatched: [fail("PENDING", "INVALID_CONFIRM_DATA")],
+  "initiate-final": [{ from: "INITIATING", to: "INITIATED" }],
+  "initiate-reverted": [fail("INITIATING", "INITIATE_TX_FAILED")],
+  // 72 hours after the approval, still not INITIATED.
+  overdue: [fail("INITIATING", "INITIATE_TX_FAILED")],
+  "leaves-live": [{ from: "INITIATED", to: "CONFIRMING" }],
+  "leaves-dead": [fail("INITIATED", "FIELD_REVOKED")],
+  "confirm-final": [{ from: "CONFIRMING", to: "CONFIRMED" }],
+  "confirm-reverted": [fail("CONFIRMING", "CONFIRM_TX_FAILED")],
+};
+
+/** The transition that a trigger causes in a status, or null where it causes none. */
+export function stepOf(status: Status, trigger: Trigger): Step | null {
+  return steps[trigger].find(({ from }) => from === status) ?? null;
+}
+
+/** The one transition of a trigger that has a single one. */
+export function onlyStepOf(trigger: Exclude<Trigger, "requested">): Step {
+  const [step] = steps[trigger];
+  if (step === undefined) throw new Error(`${trigger} causes nothing`);
+  return step;
+}
+
+/** Whether a request for the same user, package and fields has to wait: 422 `there is already an ongoing request`. */
+export function isOngoing(status: Status): boolean {
+  return status === "INITIATING" || status === "INITIATED" || status === "CONFIRMING";
+}
+
+/** Results that match nothing and are forgiven; the next one ends the attempt. */
+export const mismatchesForgiven = 3;
+
+/** After so long without INITIATED an approved order fails. */
+export const initiateWithinSeconds = 72 * 3600;
+
+const windowMinSeconds = 5 * 60;
+const windowMaxSeconds = 15 * 60;
+
+/** Whether `expiration` lies 5 to 15 minutes ahead, both included (service document, Limits). */
+export function isExpirationInRange(expiration: number, now: number): boolean {
+  const ahead = expiration - now;
+  return Number.isSafeInteger(expiration) && ahead >= windowMinSeconds && ahead <= windowMaxSeconds;
+}

@@ -1,0 +1,59 @@
+import type { Hex32 } from "@svc/protocol";
+import { type Queryable, sql } from "../platform/db.ts";
+import type { Step } from "./order.ts";
+import { type Order, type OrderColumns, toOrder } from "./order-row.ts";
+
+/** The same transition for any number of orders. */
+export interface Move {
+  readonly orderIds: readonly string[];
+  readonly step: Step;
+  /** Unix seconds. */
+  readonly at: number;
+  readonly initiatedTxHash?: Hex32;
+  readonly confirmTxHash?: Hex32;
+}
+
+const bytea = (hash: Hex32 | undefined): Buffer | null =>
+  hash === undefined ? null : Buffer.from(hash.slice(2), "hex");
+
+/**
+ * Moves those of the orders that still have the status the step begins with, writes their history and settles their
+ * transfers: an end gives the held one back, CONFIRMED spends it. One statement.
+ *
+ * @returns the orders that moved, as they are now
+ */
+export async function moveRows(tx: Queryable, move: Move): Promise<Order[]> {
+  const { from, to, failureReason } = move.step;
+  const isEnd = to === "CONFIRMED" || to === "FAILED";
+  const rows = await tx.query<OrderColumns>(
+    sql`with moved as (
+        update kyc_order set status = ${to}, status_at = ${move.at}, failure_reason = ${failureReason ?? null},
+          sequence = sequence + 1,
+          initiated_tx_hash = coalesce(${bytea(move.initiatedTxHash)}, initiated_tx_hash),
+          confirm_tx_hash = coalesce(${bytea(move.confirmTxHash)}, confirm_tx_hash)
+        where id = any(${move.orderIds}::uuid[]) and status = ${from}
+        returning *
+      ), history as (
+        insert into kyc_order_status (order_id, sequence, attempt, status, created_at, initiated_tx_hash,
+          confirm_tx_hash, failure_reason)
+        select id, sequence, attempt, status, status_at, initiated_tx_hash, confirm_tx_hash, failure_reason from moved
+      ), counted as (
+        update kyc_package set transfers_held = transfers_held - ended.count,
+          transfers_consumed = transfers_consumed + case when ${to} = 'CONFIRMED' then ended.count else 0 end
+        from (
+          select package_id, count(*)::integer as count from moved where ${isEnd} group by package_id
+        ) as ended
+        where kyc_package.id = ended.package_id
+      )
+      select * from moved`,
+  );
+  return rows.map(toOrder);
+}
+
+/** Gives these orders one event more, of a kind that is no status. @returns the orders with the new sequence number */
+export async function addSequence(tx: Queryable, orderIds: readonly string[]): Promise<Order[]> {
+  const rows = await tx.query<OrderColumns>(
+    sql`update kyc_order set sequence = sequence + 1 where id = any(${orderIds}::uuid[]) returning *`,
+  );
+  return rows.map(toOrder);
+}
