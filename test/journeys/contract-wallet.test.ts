@@ -1,0 +1,34 @@
+// An account that is a contract logs in: its own code says whether it signed.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { addressOfSubject } from "@svc/protocol";
+import { startAnvil } from "../anvil.ts";
+import { approveByQr, logIn, openPage } from "../login-flow.ts";
+import { newIdentity } from "../raw-wallet.ts";
+import { fundedKey } from "../settling.ts";
+import { openWorld } from "../world.ts";
+
+// PUSH4 <value> PUSH1 e0 SHL PUSH0 MSTORE PUSH1 20 PUSH0 RETURN: answers every call with these four bytes.
+const answering = (value: string): string => `0x63${value}60e01b5f5260205ff3`;
+
+test("a wallet that is a contract logs in by ERC-1271, and only when the contract agrees", async () => {
+  await using anvil = await startAnvil();
+  await using world = await openWorld({
+    CHAIN: "on",
+    CHAIN_RPC_URL: anvil.url,
+    SIGNER_KEY: fundedKey,
+  });
+  const contract = { ...newIdentity(), address: `0x${"c0".repeat(20)}` as const };
+  await anvil.rpc("anvil_setCode", [contract.address, answering("ffffffff")]);
+  const refused = await openPage(world.baseUrl, world.client);
+  await assert.rejects(
+    approveByQr(world.baseUrl, refused, contract),
+    /answered 422.*signature_wrong/,
+  );
+  await anvil.rpc("anvil_setCode", [contract.address, answering("1626ba7e")]);
+  const { tokens } = await logIn(world.baseUrl, world.client, contract);
+  const { sub } = JSON.parse(
+    Buffer.from(tokens.id_token.split(".")[1] ?? "", "base64url").toString(),
+  ) as { sub: string };
+  assert.equal(addressOfSubject(sub), contract.address);
+});
