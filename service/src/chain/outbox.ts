@@ -26,8 +26,8 @@ export type FinalHandlers = Readonly<
   Record<string, (tx: Queryable, done: readonly FinalTransaction[]) => Promise<void>>
 >;
 
-/** One process looks after sent transactions so often: a block takes seconds elsewhere, and nothing here. */
-const observeMs = { embedded: 900, remote: 3_000 };
+/** One process looks after sent transactions so often: where one block is final, the chain is a local one and quick. */
+const observeMs = { quick: 900, deep: 3_000 };
 /** More than can be in flight. */
 const sentMax = 200;
 /** Those with the lowest nonces hold up the others. */
@@ -51,15 +51,15 @@ export async function workOutbox(
     const { hasDue, hasSent } = await store.readBacklog(db, clock.now());
     const signed = hasDue ? await signDue(ctx, options) : { count: 0, hasMore: false };
     if (!hasSent && signed.count === 0) return;
-    // The embedded chain has mined by now what was handed over.
-    const isMine = (chain.isEmbedded && signed.count > 0) || (await claimObservation(ctx));
+    // A chain that mines what it is handed has done so by now.
+    const isMine = (chain.confirmations === 1 && signed.count > 0) || (await claimObservation(ctx));
     if (isMine) await observe(ctx, handlers, options);
     if (!signed.hasMore) return;
   }
 }
 
 async function claimObservation({ chain, db, clock }: ChainContext): Promise<boolean> {
-  const intervalMs = chain.isEmbedded ? observeMs.embedded : observeMs.remote;
+  const intervalMs = chain.confirmations === 1 ? observeMs.quick : observeMs.deep;
   return store.claimObservation(db, chain.operator, { nowMs: clock.nowMs(), intervalMs });
 }
 
