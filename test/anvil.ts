@@ -70,7 +70,7 @@ export async function startAnvil(options: { chainId?: number } = {}): Promise<An
 }
 
 /** What a call gets instead of the chain's answer; `pass` for the chain's own. */
-export type Fault = "pass" | "hang" | "broken" | { readonly result: unknown };
+type Fault = "pass" | "hang" | "broken" | { readonly result: unknown };
 
 export interface Gate extends AsyncDisposable {
   readonly url: string;

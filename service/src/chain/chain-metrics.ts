@@ -2,7 +2,7 @@ import { Counter, Gauge } from "prom-client";
 import type { Ctx } from "../platform/context.ts";
 
 /** What keeps a transaction from its way; each is tried again by itself. */
-export type Alarm =
+type Alarm =
   | "node_unreachable"
   | "node_refused"
   | "other_chain"

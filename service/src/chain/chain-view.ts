@@ -3,7 +3,7 @@ import { RpcError } from "./node.ts";
 import type { Chain } from "./context.ts";
 import { type ChainView, type Fees, feesAt, type Receipt } from "./transaction.ts";
 
-export interface Block {
+interface Block {
   readonly number: number;
   readonly hash: Hex32;
   /** Unix seconds. */

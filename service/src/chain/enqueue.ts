@@ -4,7 +4,7 @@ import type { ChainContext } from "./context.ts";
 import * as store from "./store.ts";
 
 /** A call of a contract that has to be mined, once. */
-export interface NewTransaction {
+interface NewTransaction {
   /** What it does; also names who is told of its end. */
   readonly kind: string;
   /** What it does it for; a kind has one transaction for a subject, for ever. */

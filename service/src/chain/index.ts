@@ -5,9 +5,8 @@ import { recoverAddress } from "../platform/secp256k1.ts";
 import type { Chain, ChainContext } from "./context.ts";
 
 export type { Chain, ChainContext } from "./context.ts";
-export { enqueueTransaction, type NewTransaction } from "./enqueue.ts";
+export { enqueueTransaction } from "./enqueue.ts";
 export { chainJobs } from "./jobs.ts";
-export type { ChainNode } from "./node.ts";
 export type { FinalHandlers, FinalTransaction } from "./outbox.ts";
 
 /** What this slice keeps sealed. */
