@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { credentialFinalHandlers } from "./batches.ts";
+import { announceDistrusted, forgetUser, purgeCredentials, revokeCredential } from "./ending.ts";
+import { issueCredential } from "./issue.ts";
+import { createIssuer, distrustIssuer, getBuiltInIssuer, listIssuers } from "./issuers.ts";
+import { findCredential } from "./credential-store.ts";
+import { giveCredential, inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
+
+await using world = await openTestCredentials();
+const { ctx } = world;
+const demo = await getBuiltInIssuer(ctx, "demo", "live");
+const sandboxIssuer = await getBuiltInIssuer(ctx, "sandbox", "sandbox");
+const email = { document: "CONTACT", fields: [{ field: "EMAIL", data: "a@example.com" }] };
+const issue = async (issuer = demo, user = someUser()) =>
+  issueCredential(ctx, issuer, { user, ...email, expiresAt: inAYear });
+const kindsOf = (settled: readonly { kind: string }[]) => settled.map(({ kind }) => kind);
+
+await test("every issuer gets its role on chain once, before anything is attested in its name", async () => {
+  await issue();
+  const settled = await world.settle();
+  const issuers = await listIssuers(ctx);
+  const roles = settled.filter(({ kind }) => kind === "registry.role");
+  assert.equal(roles.length, issuers.length);
+  assert.equal(kindsOf(settled).at(-1), "credential.attest");
+  for (const { address } of issuers) {
+    const role = address.slice(2).padStart(64, "0");
+    assert.ok(roles.some(({ data }) => data.startsWith(`0x2f2ff15d${role}`)));
+  }
+  assert.deepEqual(await world.settle(), [], "nothing is left to do");
+});
+
+await test("what is issued within a second shares one transaction for each issuer", async () => {
+  const issued = [await issue(), await issue(), await issue(), await issue(sandboxIssuer)];
+  const settled = await world.settle();
+  assert.deepEqual(kindsOf(settled), ["credential.attest", "credential.attest"]);
+  const [large] = settled.toSorted((a, b) => b.data.length - a.data.length);
+  for (const { root } of issued.slice(0, 3)) assert.ok(large?.data.includes(root.slice(2)));
+  for (const { id } of issued) {
+    const row = await findCredential(ctx.db, id);
+    assert.equal(row?.attestedAt, ctx.clock.now());
+  }
+});
+
+await test("nothing on chain names a user, a field or a value", async () => {
+  const user = someUser();
+  await issue(demo, user);
+  const data = (await world.settle()).map((each) => each.data).join("");
+  assert.ok(!data.includes(user.slice(2)));
+  for (const secret of ["EMAIL", "a@example.com"])
+    assert.ok(!data.includes(Buffer.from(secret).toString("hex")));
+});
+
+await test("two processes at once send every root once", async () => {
+  const issued = await Promise.all(Array.from({ length: 8 }, async () => issue()));
+  const settled = (await Promise.all([world.settle(), world.settle(), world.settle()])).flat();
+  for (const { root } of issued) {
+    const times = settled.filter(({ data }) => data.includes(root.slice(2))).length;
+    assert.equal(times, 1);
+  }
+});
+
+await test("a batch that the registry refuses is sent again, three times at most", async () => {
+  const { id, root } = await issue();
+  for (let time = 0; time < 3; time += 1) {
+    const settled = await world.settle("reverted");
+    // A run settles twice, so a refused root may be in two of its batches.
+    assert.ok(settled.every(({ data }) => data.includes(root.slice(2))));
+  }
+  assert.deepEqual(await world.settle("reverted"), []);
+  assert.equal((await findCredential(ctx.db, id))?.attestedAt, null);
+});
+
+await test("the end of a batch may be told twice", async () => {
+  const { id } = await issue();
+  const [attest] = await world.settle();
+  assert.ok(attest);
+  const at = (await findCredential(ctx.db, id))?.attestedAt;
+  const done = {
+    id: "1",
+    kind: attest.kind,
+    subjectId: attest.subjectId,
+    hash: `0x${"77".repeat(32)}`,
+    status: "succeeded",
+    blockNumber: 2,
+    blockTime: ctx.clock.now() + 50,
+  } as const;
+  await ctx.db.transaction(async (tx) =>
+    credentialFinalHandlers(ctx)["credential.attest"]?.(tx, [done]),
+  );
+  assert.equal((await findCredential(ctx.db, id))?.attestedAt, at);
+});
+
+await test("a revocation reaches the chain, also when the attestation is still on its way", async () => {
+  const attested = await issue();
+  await world.settle();
+  await revokeCredential(ctx, demo, attested.id);
+  const settled = await world.settle();
+  assert.deepEqual(kindsOf(settled), ["credential.revoke"]);
+  assert.ok(settled[0]?.data.includes(attested.root.slice(2)));
+  assert.deepEqual(await world.settle(), []);
+});
+
+await test("what ends before it was sent is never attested", async () => {
+  const { id } = await issue();
+  await revokeCredential(ctx, demo, id);
+  assert.deepEqual(await world.settle(), []);
+});
+
+await test("distrust reaches the chain once, further back once more, and those above are told of each leaf once", async () => {
+  const issuer = await createIssuer(ctx, { name: "Doubtful", environment: "live" }, "test");
+  const { held } = await giveCredential(world, issuer, { user: someUser(), ...email });
+  world.invalidated.splice(0);
+  const from = ctx.clock.now();
+  await distrustIssuer(ctx, { issuerId: issuer.id, from }, "test");
+  assert.deepEqual(kindsOf(await world.settle()), ["registry.distrust"]);
+  await announceDistrusted(ctx);
+  await announceDistrusted(ctx);
+  assert.equal(world.invalidated.splice(0).length, held.length);
+  const later = await distrustIssuer(ctx, { issuerId: issuer.id, from }, "test");
+  assert.equal(later.distrustedFrom, from);
+  assert.deepEqual(await world.settle(), []);
+  await distrustIssuer(ctx, { issuerId: issuer.id, from: from - 60 }, "test");
+  assert.deepEqual(kindsOf(await world.settle()), ["registry.distrust"]);
+});
+
+await test("what nobody collects in 30 days goes with its values, and is revoked on chain", async () => {
+  const { id, root } = await issue();
+  const kept = await giveCredential(world, demo, { user: someUser(), ...email });
+  await world.settle();
+  world.advance(30 * 86_400 - 1);
+  await purgeCredentials(ctx);
+  assert.equal((await findCredential(ctx.db, id))?.endedReason, null);
+  world.advance(1);
+  await purgeCredentials(ctx);
+  assert.equal((await findCredential(ctx.db, id))?.endedReason, "lapsed");
+  assert.equal((await findCredential(ctx.db, kept.id))?.endedReason, null);
+  const settled = await world.settle();
+  assert.ok(
+    settled.some(({ kind, data }) => kind === "credential.revoke" && data.includes(root.slice(2))),
+  );
+});
+
+await test("a deleted user leaves nothing but roots to revoke", async () => {
+  const user = someUser();
+  const { id, root } = await giveCredential(world, demo, { user, ...email });
+  const count = await ctx.db.transaction(async (tx) => forgetUser(tx, user, ctx.clock.now()));
+  assert.equal(count, 1);
+  assert.equal(await findCredential(ctx.db, id), null);
+  const settled = await world.settle();
+  assert.deepEqual(kindsOf(settled), ["credential.revoke"]);
+  assert.ok(settled[0]?.data.includes(root.slice(2)));
+});

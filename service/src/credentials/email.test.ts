@@ -1,0 +1,272 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { SMTPServer } from "smtp-server";
+import { parseConfig } from "../platform/config.ts";
+import { createMailer, type Message } from "../platform/mail.ts";
+import { mailboxOf, parseEmailAddress } from "./email-address.ts";
+import { purgeVerifications, sendMessages } from "./email.ts";
+import { openTestCredentials, someUser, type TestCredentials } from "./test-credentials.ts";
+import { dumpDatabase } from "./test-credentials-store.ts";
+
+await using world = await openTestCredentials();
+const { ctx } = world;
+
+const start = async (user: string, email: string, on: TestCredentials = world, more: object = {}) =>
+  on.call({ method: "POST", url: "/w/emails", as: user, body: { email, ...more } });
+const finish = async (user: string, id: unknown, code: string) =>
+  world.call({ method: "POST", url: `/w/emails/${String(id)}`, as: user, body: { code } });
+const reasonOf = (body: Record<string, unknown>): unknown =>
+  (body["error"] as Record<string, unknown>)["reason"];
+
+/** Starts, and reads the code out of the message. */
+async function begin(user: string, email: string, more: object = {}) {
+  const { status, body } = await start(user, email, world, more);
+  assert.equal(status, 202);
+  await sendMessages(ctx, ctx.mailer ?? assert.fail());
+  const message = world.messages.splice(0).at(-1);
+  assert.equal(message?.to, email);
+  const code = /: (\d{6})$/m.exec(message.text)?.[1] ?? assert.fail("no code in the message");
+  return { id: body["verificationId"], expiresAt: body["expiresAt"], code, message };
+}
+
+const ascending = (a: number, b: number): number => a - b;
+const wrongOf = (code: string): string => String((Number(code) + 1) % 1_000_000).padStart(6, "0");
+
+await test("200: the code from the message makes EMAIL a verified field of that user", async () => {
+  const user = someUser();
+  const { id, code, expiresAt, message } = await begin(user, "alice@example.com");
+  assert.equal(expiresAt, ctx.clock.now() + 600);
+  assert.ok(!message.text.includes(user), "the message shows the short form alone");
+  const { status, body } = await finish(user, id, code);
+  assert.equal(status, 200);
+  await world.settle();
+  const url = `/api/v1/blockchain/verified?user=${user}&items=EMAIL`;
+  const verified = await world.call({ method: "GET", url, as: world.live.apiKey });
+  assert.deepEqual(verified.body["data"], { verifiedItems: ["EMAIL"] });
+  const { body: own } = await world.call({ method: "GET", url: "/w/credentials", as: user });
+  const [item] = own["items"] as { id: string; fields: { data: string }[] }[];
+  assert.equal(item?.id, body["credentialId"]);
+  assert.equal(item?.fields[0]?.data, "alice@example.com");
+});
+
+await test("200: asked for on the side of the sandbox it counts there alone", async () => {
+  const user = someUser();
+  const { id, code } = await begin(user, "sandy@example.com", { environment: "sandbox" });
+  await finish(user, id, code);
+  await world.settle();
+  const url = `/api/v1/blockchain/verified?user=${user}&items=EMAIL`;
+  const inLive = await world.call({ method: "GET", url, as: world.live.apiKey });
+  assert.deepEqual(inLive.body["data"], { unVerifiedItems: ["EMAIL"] });
+  const inSandbox = await world.call({ method: "GET", url, as: world.sandbox.apiKey });
+  assert.deepEqual(inSandbox.body["data"], { verifiedItems: ["EMAIL"] });
+});
+
+await test("422, then 410: five wrong codes end a verification, and the right one comes too late", async () => {
+  const user = someUser();
+  const { id, code } = await begin(user, "guess@example.com");
+  for (let time = 0; time < 5; time += 1) {
+    const { status, body } = await finish(user, id, wrongOf(code));
+    assert.deepEqual([status, reasonOf(body)], [422, "code_wrong"]);
+  }
+  const { status, body } = await finish(user, id, code);
+  assert.deepEqual([status, reasonOf(body)], [410, "verification_over"]);
+});
+
+await test("of a hundred guesses at the same moment five are looked at", async () => {
+  const user = someUser();
+  const { id, code } = await begin(user, "race@example.com");
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, async () => finish(user, id, wrongOf(code))),
+  );
+  assert.equal(answers.filter(({ status }) => status === 422).length, 5);
+  assert.equal(answers.filter(({ status }) => status === 410).length, 95);
+});
+
+await test("410: a code is good once, also for calls at the same moment", async () => {
+  const user = someUser();
+  const { id, code } = await begin(user, "once@example.com");
+  const answers = await Promise.all([1, 2, 3, 4].map(async () => finish(user, id, code)));
+  assert.deepEqual(answers.map(({ status }) => status).toSorted(ascending), [200, 410, 410, 410]);
+});
+
+await test("404: another user's verification cannot be finished, and loses no try to strangers", async () => {
+  const user = someUser();
+  const stranger = someUser();
+  const { id, code } = await begin(user, "mine@example.com");
+  for (let time = 0; time < 8; time += 1) {
+    const { status, body } = await finish(stranger, id, code);
+    assert.deepEqual([status, reasonOf(body)], [404, "verification_not_found"]);
+  }
+  assert.equal((await finish(user, id, code)).status, 200);
+});
+
+await test("the code of one verification does not open another", async () => {
+  const user = someUser();
+  const first = await begin(user, "first@example.com");
+  const second = await begin(user, "second@example.com");
+  if (first.code === second.code) return;
+  assert.equal((await finish(user, second.id, first.code)).status, 422);
+});
+
+await test("410: after ten minutes; later it is forgotten", async () => {
+  const user = someUser();
+  const { id, code } = await begin(user, "late@example.com");
+  world.advance(600);
+  assert.equal((await finish(user, id, code)).status, 410);
+  world.advance(600);
+  await purgeVerifications(ctx);
+  assert.equal((await finish(user, id, code)).status, 404);
+});
+
+await test("400: what is no address in its everyday form, and what is no code", async () => {
+  const user = someUser();
+  for (const email of ["alice", "a@localhost", "a b@example.com", "a@example.com,b@example.com"])
+    assert.equal((await start(user, email)).status, 400, email);
+  const injected = "a@example.com\r\nBcc: b@example.com";
+  assert.equal((await start(user, injected)).status, 400);
+  const { id } = await begin(user, "code@example.com");
+  for (const code of ["12345", "1234567", "abcdef", "１２３４５６"])
+    assert.equal((await finish(user, id, code)).status, 400, code);
+});
+
+await test("429: five codes for one mailbox, whoever asks and however it is spelled", async () => {
+  const spellings = ["box@example.com", "BOX@example.com", "box+1@example.com", "box@EXAMPLE.com"];
+  for (const spelling of [...spellings, "Box+2@example.com"])
+    assert.equal((await start(someUser(), spelling)).status, 202);
+  const { status, body, headers } = await start(someUser(), "box@example.com");
+  assert.deepEqual([status, reasonOf(body)], [429, "rate_limited"]);
+  assert.ok(Number(headers["retry-after"]) > 0);
+});
+
+await test("429: ten codes for one identity, whatever the mailboxes", async () => {
+  const user = someUser();
+  for (let time = 0; time < 10; time += 1)
+    assert.equal((await start(user, `many${time}@example.com`)).status, 202);
+  assert.equal((await start(user, "many@example.com")).status, 429);
+});
+
+await test("429: sixty codes for one network, whatever identities and mailboxes", async () => {
+  await using limited = await openTestCredentials({ LIMIT_LOOPBACK: "true" });
+  for (let time = 0; time < 60; time += 1)
+    assert.equal((await start(someUser(), `n${time}@example.com`, limited)).status, 202);
+  assert.equal((await start(someUser(), "n@example.com", limited)).status, 429);
+});
+
+await test("neither address nor code stands in the database in the clear", async () => {
+  const user = someUser();
+  const { body } = await start(user, "canary-7719@example.com");
+  const waiting = await dumpDatabase(ctx.db);
+  await sendMessages(ctx, ctx.mailer ?? assert.fail());
+  const sent = world.messages.splice(0).at(-1);
+  const code = /: (\d{6})$/m.exec(sent?.text ?? "")?.[1] ?? assert.fail();
+  const after = await dumpDatabase(ctx.db);
+  for (const dump of [waiting, after]) {
+    assert.ok(!dump.includes("canary-7719"));
+    assert.ok(!dump.includes(Buffer.from("canary-7719").toString("hex")));
+    assert.ok(!new RegExp(`\\b${code}\\b`).test(dump));
+  }
+  assert.ok(after.includes(String(body["verificationId"])));
+});
+
+await test("a message that the server does not take is tried again, four times at most, and no log tells the address", async () => {
+  await using failing = await openTestCredentials();
+  const lines: unknown[] = [];
+  const log = { ...failing.ctx.log, warn: (...line: unknown[]) => void lines.push(line) };
+  const tried: Message[] = [];
+  const mailer = {
+    send: async (message: Message): Promise<void> => {
+      tried.push(message);
+      throw Object.assign(new Error(`550 no mailbox ${message.to}`), { code: "EENVELOPE" });
+    },
+    close: () => undefined,
+  };
+  assert.equal((await start(someUser(), "gone@example.com", failing)).status, 202);
+  for (let time = 0; time < 8; time += 1) {
+    await sendMessages({ ...failing.ctx, log }, mailer);
+    failing.advance(60);
+  }
+  assert.equal(tried.length, 4);
+  assert.equal(new Set(tried.map(({ text }) => text)).size, 1);
+  assert.ok(!JSON.stringify(lines).includes("gone@"));
+});
+
+await test("two processes hand a message over once", async () => {
+  await start(someUser(), "pair@example.com");
+  const mailer = ctx.mailer ?? assert.fail();
+  await Promise.all([sendMessages(ctx, mailer), sendMessages(ctx, mailer)]);
+  assert.equal(world.messages.splice(0).length, 1);
+});
+
+await test("with a mail server the message goes there by SMTP, to the one address", async () => {
+  const received: { from: string; to: string[]; text: string }[] = [];
+  const server = new SMTPServer({
+    disabledCommands: ["AUTH", "STARTTLS"],
+    onData(stream, { envelope }, callback) {
+      const chunks: Buffer[] = [];
+      stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+      stream.on("end", () => {
+        received.push({
+          from: envelope.mailFrom === false ? "" : envelope.mailFrom.address,
+          to: envelope.rcptTo.map(({ address }) => address),
+          text: Buffer.concat(chunks).toString(),
+        });
+        callback();
+      });
+    },
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server.server, "listening");
+  const { port } = server.server.address() as AddressInfo;
+  const config = parseConfig({
+    SMTP_URL: `smtp://127.0.0.1:${port}`,
+    MAIL_FROM: "Example <id@example.com>",
+  });
+  const mailer = createMailer({ ...ctx, config }) ?? assert.fail();
+  await mailer.send({ to: "alice@example.com", subject: "123456 is your code", text: "Hello" });
+  mailer.close();
+  server.close(() => undefined);
+  assert.equal(received.length, 1);
+  assert.equal(received[0]?.from, "id@example.com");
+  assert.deepEqual(received[0]?.to, ["alice@example.com"]);
+  assert.match(received[0]?.text ?? "", /^Subject: 123456 is your code\r$/m);
+  assert.match(received[0]?.text ?? "", /^To: alice@example\.com\r$/m);
+});
+
+await test("in dev without a mail server a message becomes a file that only its owner reads", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "svc-mail-"));
+  const config = parseConfig({ DATA_DIR: directory });
+  const mailer = createMailer({ ...ctx, config }) ?? assert.fail();
+  await mailer.send({ to: "alice@example.com", subject: "s", text: "t" });
+  const [name = ""] = await readdir(join(directory, "mail"));
+  const path = join(directory, "mail", name);
+  assert.match(await readFile(path, "utf8"), /^To: alice@example\.com\n/);
+  assert.equal((await stat(path)).mode & 0o777, 0o600);
+  assert.equal((await stat(join(directory, "mail"))).mode & 0o777, 0o700);
+  await rm(directory, { recursive: true });
+});
+
+await test("422: in production without a mail server the verification is switched off", async () => {
+  const config = { ...ctx.config, profile: "production" as const };
+  assert.equal(createMailer({ ...ctx, config }), null);
+  assert.throws(() => parseConfig({ SMTP_URL: "smtp://mail.example.com" }), /MAIL_FROM/);
+});
+
+await test("an address is read in one way or not at all", () => {
+  assert.equal(parseEmailAddress("A.b+c@MAIL.Example.com"), "A.b+c@mail.example.com");
+  for (const other of [
+    "a@b",
+    "a@-b.com",
+    "a..b@c.com",
+    ".a@c.com",
+    "a@c.com.",
+    "a@[127.0.0.1]",
+    "ä@c.com",
+  ])
+    assert.equal(parseEmailAddress(other), null, other);
+  assert.equal(mailboxOf("Ann+shop@Example.com"), "ann@example.com");
+});

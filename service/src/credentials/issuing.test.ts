@@ -1,0 +1,209 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { commitmentOf, leafOf, verifyMerkleProof } from "@svc/protocol";
+import { listOwnCredentials } from "./collection.ts";
+import { createIssuer, createIssuerKey, distrustIssuer, revokeIssuerKey } from "./issuers.ts";
+import { inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
+
+await using world = await openTestCredentials();
+const { ctx } = world;
+const issuer = await createIssuer(ctx, { name: "Example Ident AG", environment: "live" }, "test");
+const { key } = await createIssuerKey(ctx, { issuerId: issuer.id, name: "backend" }, "test");
+const other = await createIssuer(ctx, { name: "Another", environment: "live" }, "test");
+const { key: otherKey } = await createIssuerKey(ctx, { issuerId: other.id, name: "x" }, "test");
+
+const url = "/api/v1/issuer/credentials";
+const card = () => ({
+  user: someUser() as string,
+  document: "IDCARD",
+  fields: [
+    { field: "IDCARD_NAME", data: "Alice Muster" },
+    { field: "IDCARD_DOB", data: "1990-05-17" },
+    { field: "KYC_LEVEL", data: "HIGH" },
+  ],
+  expiresAt: inAYear,
+});
+const issue = async (body: unknown, headers: Record<string, string> = {}, as = key) =>
+  world.call({ method: "POST", url, as, body, headers });
+const reasonOf = (body: Record<string, unknown>): unknown =>
+  (body["error"] as Record<string, unknown>)["reason"];
+const messageOf = (body: Record<string, unknown>): string =>
+  String((body["error"] as Record<string, unknown>)["message"]);
+
+await test("201: a credential is issued with what is derived from it, and counts once it is final", async () => {
+  const given = card();
+  const { status, body } = await issue(given);
+  assert.equal(status, 201);
+  const { id, root, ...record } = body;
+  assert.match(String(root), /^0x[0-9a-f]{64}$/);
+  assert.equal(record["status"], "pending");
+  assert.equal(record["collected"], false);
+  const names = (record["fields"] as { field: string }[]).map(({ field }) => field);
+  assert.deepEqual(names, [
+    ..."AGE_BIRTH_YEAR AGE_IN_YEARS AGE_OVER_16 AGE_OVER_18 AGE_OVER_21 AGE_OVER_65".split(" "),
+    ..."IDCARD_DOB IDCARD_NAME KYC_LEVEL".split(" "),
+  ]);
+  await world.settle();
+  const read = await world.call({ method: "GET", url: `${url}/${String(id)}`, as: key });
+  assert.equal(read.status, 200);
+  assert.equal(read.body["status"], "live");
+  assert.ok(!JSON.stringify(read.body).includes("Muster"), "no value comes back");
+});
+
+await test("every field has a pepper of its own, and its leaf and proof lead to the root", async () => {
+  const given = card();
+  await issue(given);
+  const user = given.user as `0x${string}`;
+  const { items } = await listOwnCredentials(ctx, user, { before: null, limit: 1 });
+  const [item] = items;
+  assert.ok(item);
+  const peppers = new Set(item.fields.map(({ pepper }) => pepper));
+  assert.equal(peppers.size, item.fields.length);
+  for (const { field, data, pepper, proof, expiresAt } of item.fields) {
+    assert.ok(data !== undefined && pepper !== undefined && proof !== undefined);
+    const leaf = leafOf({ user, field, commitment: commitmentOf({ data, pepper }), expiresAt });
+    assert.ok(verifyMerkleProof({ leaf, proof, root: item.root }), field);
+    assert.equal(proof.length, 4, "nine fields stand in a tree of sixteen");
+  }
+});
+
+await test("two issuances of the same value have nothing in common", async () => {
+  const given = card();
+  await issue(given);
+  await issue(given);
+  const user = given.user as `0x${string}`;
+  const { items } = await listOwnCredentials(ctx, user, { before: null, limit: 2 });
+  assert.notEqual(items[0]?.root, items[1]?.root);
+  const [one, two] = items.map(({ fields }) => fields.map(({ pepper }) => pepper));
+  assert.ok(one?.every((pepper) => !two?.includes(pepper)));
+});
+
+await test("400: what is wrong is named, never quoted", async () => {
+  const good = card();
+  const withField = (field: string, data: string) => ({ ...good, fields: [{ field, data }] });
+  const cases: [unknown, RegExp][] = [
+    [{ ...good, user: "alice" }, /user must be/],
+    [{ ...good, document: "LIBRARY_CARD" }, /document must be one of/],
+    [{ ...good, fields: [] }, /fields/],
+    [{ ...good, expiresAt: ctx.clock.now() }, /expiresAt/],
+    [{ ...good, expiresAt: ctx.clock.now() + 21 * 366 * 86_400 }, /expiresAt/],
+    [{ ...good, expiresAt: "soon" }, /expiresAt/],
+    [withField("SHOE_SIZE", "42"), /not a field of the catalogue/],
+    [withField("PASSPORT_DOB", "1990-05-17"), /PASSPORT_DOB does not belong/],
+    [withField("AGE_OVER_18", "true"), /AGE_OVER_18 is derived/],
+    [withField("IDCARD_DOB", "17 May"), /IDCARD_DOB must be a date/],
+    [withField("IDCARD_NAME", "Ali\u202ece"), /IDCARD_NAME holds control or bidirectional/],
+    [{ ...good, fields: [...good.fields, ...good.fields] }, /names a field twice/],
+  ];
+  for (const [body, message] of cases) {
+    const { status, body: answer } = await issue(body);
+    assert.equal(status, 400, String(message));
+    assert.match(messageOf(answer), message);
+    assert.ok(!messageOf(answer).includes("May"));
+  }
+});
+
+await test("401: no key, a merchant's key, a revoked key, a damaged key; and one in the URL is refused", async () => {
+  const { id, key: gone } = await createIssuerKey(
+    ctx,
+    { issuerId: issuer.id, name: "old" },
+    "test",
+  );
+  assert.equal((await issue(card(), {}, gone)).status, 201);
+  await revokeIssuerKey(ctx, id, "test");
+  const none = await world.call({ method: "POST", url, body: card() });
+  assert.deepEqual([none.status, reasonOf(none.body)], [401, "apikey_missing"]);
+  for (const wrong of [world.live.apiKey, gone, `${key.slice(0, -1)}x`, `Bearer ${key}`]) {
+    const answer = await eventually(async () => issue(card(), {}, wrong), 401);
+    assert.equal(reasonOf(answer.body), "apikey_invalid");
+  }
+  const inUrl = await world.call({ method: "GET", url: `${url}?key=${key}`, as: key });
+  assert.equal(inUrl.status, 401);
+  const verified = `/api/v1/blockchain/verified?user=${someUser()}&items=EMAIL`;
+  assert.equal((await world.call({ method: "GET", url: verified, as: key })).status, 401);
+});
+
+/** A change reaches the keys in memory by a notification: asks until it has. */
+async function eventually<T extends { status: number }>(
+  ask: () => Promise<T>,
+  status: number,
+): Promise<T> {
+  for (let tries = 0; ; tries += 1) {
+    const answer = await ask();
+    if (answer.status === status || tries === 200) return answer;
+  }
+}
+
+await test("404: another issuer's credential, and one that does not exist", async () => {
+  const { body } = await issue(card());
+  for (const id of [String(body["id"]), "0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5", "x"]) {
+    const read = await world.call({ method: "GET", url: `${url}/${id}`, as: otherKey });
+    assert.deepEqual([read.status, reasonOf(read.body)], [404, "credential_not_found"]);
+    const call = { method: "POST", url: `${url}/${id}/revoke`, as: otherKey, body: {} } as const;
+    assert.equal((await world.call(call)).status, 404);
+  }
+});
+
+await test("Idempotency-Key: the same call answers the same credential, another body under it is 409", async () => {
+  const given = card();
+  const header = { "idempotency-key": "order-1" };
+  const first = await issue(given, header);
+  assert.equal(first.status, 201);
+  const again = await issue(given, header);
+  assert.equal(again.status, 200);
+  assert.equal(again.body["id"], first.body["id"]);
+  const changed = await issue({ ...given, expiresAt: inAYear - 1 }, header);
+  assert.deepEqual([changed.status, reasonOf(changed.body)], [409, "idempotency_key_conflict"]);
+  const theirs = await issue(given, header, otherKey);
+  assert.equal(theirs.status, 201, "another issuer's keys are its own");
+  assert.equal((await issue(given, { "idempotency-key": "a b" })).status, 400);
+});
+
+await test("Idempotency-Key: of calls at the same moment one issues", async () => {
+  const given = card();
+  const header = { "idempotency-key": "order-2" };
+  const answers = await Promise.all(Array.from({ length: 6 }, async () => issue(given, header)));
+  assert.equal(new Set(answers.map(({ body }) => body["id"])).size, 1);
+  assert.deepEqual(
+    answers.map(({ status }) => status).toSorted((a, b) => a - b),
+    [200, 200, 200, 200, 200, 201],
+  );
+});
+
+await test("200 revoke: at once and for good; again changes nothing", async () => {
+  const { body } = await issue(card());
+  await world.settle();
+  const call = { method: "POST", url: `${url}/${String(body["id"])}/revoke`, as: key } as const;
+  for (let time = 0; time < 2; time += 1) {
+    const revoked = await world.call({ ...call, body: {} });
+    assert.equal(revoked.status, 200);
+    assert.equal(revoked.body["status"], "revoked");
+  }
+});
+
+await test("200 list: newest first, in pages, of one user where asked", async () => {
+  const given = card();
+  await issue(given);
+  world.advance(1);
+  await issue(given);
+  const of = `${url}?user=${given.user}&limit=1`;
+  const first = await world.call({ method: "GET", url: of, as: key });
+  const [newest] = first.body["items"] as { id: string; issuedAt: number }[];
+  const next = `${of}&cursor=${String(first.body["nextCursor"])}`;
+  const second = await world.call({ method: "GET", url: next, as: key });
+  const [oldest] = second.body["items"] as { id: string; issuedAt: number }[];
+  assert.ok(newest && oldest && newest.issuedAt > oldest.issuedAt);
+  assert.equal(second.body["nextCursor"], undefined);
+  const theirs = await world.call({ method: "GET", url: of, as: otherKey });
+  assert.deepEqual(theirs.body["items"], []);
+  const wrong = await world.call({ method: "GET", url: `${url}?cursor=x`, as: key });
+  assert.equal(wrong.status, 400);
+});
+
+await test("403: a distrusted issuer issues nothing more", async () => {
+  const issued = await issue(card(), {}, otherKey);
+  assert.equal(issued.status, 201);
+  await distrustIssuer(ctx, { issuerId: other.id, from: ctx.clock.now() }, "test");
+  const answer = await eventually(async () => issue(card(), {}, otherKey), 403);
+  assert.deepEqual([answer.status, reasonOf(answer.body)], [403, "issuer_distrusted"]);
+});

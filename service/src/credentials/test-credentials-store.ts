@@ -1,0 +1,41 @@
+import { type Queryable, sql } from "../platform/db.ts";
+
+interface QueuedTransaction {
+  readonly id: string;
+  readonly kind: string;
+  readonly subjectId: string;
+  readonly data: Buffer;
+}
+
+/** Takes everything that waits for the chain out of its queue. */
+export async function takeQueued(tx: Queryable): Promise<QueuedTransaction[]> {
+  const rows = await tx.query<{ id: number; kind: string; subject_id: string; data: Buffer }>(
+    sql`delete from chain_transaction where status = 'queued' returning id, kind, subject_id, data`,
+  );
+  return rows
+    .toSorted((a, b) => a.id - b.id)
+    .map((row) => ({
+      id: String(row.id),
+      kind: row.kind,
+      subjectId: row.subject_id,
+      data: row.data,
+    }));
+}
+
+/** Every row of every table as text, but for those of the catalogue. */
+export async function dumpDatabase(db: Queryable): Promise<string> {
+  const tables = await db.query<{ name: string }>(
+    sql`select table_name::text as name from information_schema.tables
+      where table_schema = 'public' and table_type = 'BASE TABLE'`,
+  );
+  const texts: string[] = [];
+  for (const { name } of tables) {
+    const [row] = await db.query<{ text: string }>({
+      name: "",
+      text: `select coalesce(string_agg(t::text, E'\\n'), '') as text from "${name}" as t`,
+      values: [],
+    });
+    texts.push(row?.text ?? "");
+  }
+  return texts.join("\n");
+}
