@@ -45,6 +45,7 @@ function makeReceipt(): Receipt {
     const leaf = orderLeafOf({ phase, order, consent: hexOfBytes(consent), data: share.data });
     const tree = buildTree([leaf, hash(0x72), auditLeafOf({ head: hash(0x73), position: 9 })]);
     return {
+      operator: contract,
       transactionHash: hash(0x74),
       blockNumber: 7,
       blockTime: 1_800_000_100,
@@ -70,7 +71,6 @@ function makeReceipt(): Receipt {
     chainId: 31_337,
     registry: contract,
     settlement: contract,
-    operator: contract,
     initiate: phaseOf(1),
     confirm: phaseOf(2),
   };
@@ -116,7 +116,7 @@ function changed(path: readonly string[]): Receipt {
 
 /** What the chain, the signature or the caller's anchors show to be wrong. */
 const judgedElsewhere =
-  /^(chainId|registry|settlement|operator|livemode|signature|fields\.\d+\.issuer)$|(transactionHash|blockNumber|blockTime)$/;
+  /^(chainId|registry|settlement|livemode|signature|fields\.\d+\.issuer)$|(operator|transactionHash|blockNumber|blockTime)$/;
 
 test("any one change inside of a receipt is refused, or left to chain, signature and anchors", () => {
   for (const path of pathsOf(receipt)) {

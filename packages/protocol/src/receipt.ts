@@ -41,6 +41,8 @@ export interface ReceiptField {
 
 /** One phase of the settlement, as the chain holds it. */
 export interface ReceiptPhase {
+  /** The account that committed; the event names it. */
+  operator: Address;
   transactionHash: Hex32;
   blockNumber: number;
   /** Of the block, Unix seconds. */
@@ -69,7 +71,6 @@ export interface Receipt {
   chainId: number;
   registry: Address;
   settlement: Address;
-  operator: Address;
   initiate: ReceiptPhase;
   confirm?: ReceiptPhase;
 }
@@ -162,7 +163,6 @@ function readReceipt(members: Members): Receipt {
     chainId: countMember(members, "chainId"),
     registry: addressMember(members, "registry"),
     settlement: addressMember(members, "settlement"),
-    operator: addressMember(members, "operator"),
     initiate: recordMember(members, "initiate", readPhase),
     ...(confirm === undefined ? {} : { confirm: recordMember(members, "confirm", readPhase) }),
   };
@@ -218,6 +218,7 @@ function readFields(value: unknown): readonly ReceiptField[] {
 
 function readPhase(members: Members): ReceiptPhase {
   return {
+    operator: addressMember(members, "operator"),
     transactionHash: hashMember(members, "transactionHash"),
     blockNumber: countMember(members, "blockNumber"),
     blockTime: secondsMember(members, "blockTime"),

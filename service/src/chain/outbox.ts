@@ -4,7 +4,7 @@ import type { ChainContext } from "./context.ts";
 import { readFees, readView } from "./chain-view.ts";
 import { bump, handOver, signDue } from "./sign.ts";
 import * as store from "./store.ts";
-import { judge, ownKinds, patienceOf, type SentTransaction, type Verdict } from "./transaction.ts";
+import { judge, ownKinds, patienceOf, type Verdict } from "./transaction.ts";
 
 /** A transaction that will not change any more. */
 export interface FinalTransaction {
@@ -12,6 +12,8 @@ export interface FinalTransaction {
   readonly kind: string;
   readonly subjectId: string;
   readonly hash: Hex32;
+  /** The account that sent it. */
+  readonly signer: Address;
   readonly status: "succeeded" | "reverted";
   readonly blockNumber: number;
   /** Unix seconds, as the block says. */
@@ -123,12 +125,12 @@ async function finish(
 type Mark = store.FinalMark & FinalTransaction;
 
 function markOf(
-  { id, kind, subjectId }: SentTransaction,
+  { id, kind, subjectId, signer }: Sent,
   { receipt, blockTime }: Extract<Verdict, { is: "final" }>,
 ): Mark {
   const { hash, blockHash, blockNumber, succeeded } = receipt;
   const status = succeeded ? "succeeded" : "reverted";
-  return { id, kind, subjectId, hash, blockHash, blockNumber, blockTime, status };
+  return { id, kind, subjectId, hash, signer, blockHash, blockNumber, blockTime, status };
 }
 
 async function finishKind(
@@ -151,8 +153,8 @@ async function finishKind(
 }
 
 function announced(mark: Mark): FinalTransaction {
-  const { id, kind, subjectId, hash, status, blockNumber, blockTime } = mark;
-  return { id, kind, subjectId, hash, status, blockNumber, blockTime };
+  const { id, kind, subjectId, hash, signer, status, blockNumber, blockTime } = mark;
+  return { id, kind, subjectId, hash, signer, status, blockNumber, blockTime };
 }
 
 /** Writes down what was seen, where it is news. */
