@@ -1,0 +1,251 @@
+import type { Address, Hex32 } from "@svc/protocol";
+import { type Queryable, sql } from "../platform/db.ts";
+import type { Anchor, AuditHead, Phase } from "./settlement-batch.ts";
+
+const hex32 = (bytes: Buffer): Hex32 => `0x${bytes.toString("hex")}`;
+const bytesOf = (hash: Hex32): Buffer => Buffer.from(hash.slice(2), "hex");
+
+/** What settling has to do now; one look at partial indexes. */
+export interface Backlog {
+  /** Approved orders that are in no batch yet; counted up to the limit. */
+  readonly unbatched: number;
+  /** When the first of them was approved. */
+  readonly oldestApprovedAt: number | null;
+  /** Whether orders wait for their data to be handed over. */
+  readonly hasInitiated: boolean;
+}
+
+export async function readBacklog(db: Queryable, limit: number): Promise<Backlog> {
+  const [row] = await db.query<{
+    unbatched: number;
+    oldest: number | null;
+    has_initiated: boolean;
+  }>(
+    sql`select count(*) as unbatched, min(approved_at) as oldest,
+        exists (select 1 from kyc_order where status = 'INITIATED') as has_initiated
+      from (
+        select approved_at from kyc_order where status = 'INITIATING' and initiate_batch_id is null
+        order by approved_at limit ${limit}
+      ) as waiting`,
+  );
+  return {
+    unbatched: row?.unbatched ?? 0,
+    oldestApprovedAt: row?.oldest ?? null,
+    hasInitiated: row?.has_initiated ?? false,
+  };
+}
+
+/** Any fixed number will do; it only has to differ from the other advisory locks of the service. */
+const locks = { batches: 7_355_012, handOver: 7_355_013 };
+
+/** One process at a time makes initiate batches, so that orders share one instead of being spread over several. */
+export async function tryLockBatches(tx: Queryable): Promise<boolean> {
+  const [row] = await tx.query<{ is_ours: boolean }>(
+    sql`select pg_try_advisory_xact_lock(${locks.batches}) as is_ours`,
+  );
+  return row?.is_ours === true;
+}
+
+/** Keeps leaves from being invalidated until the end of this transaction; any number may hold it at once. */
+export async function lockHandOverShared(tx: Queryable): Promise<void> {
+  await tx.query(sql`select pg_advisory_xact_lock_shared(${locks.handOver})`);
+}
+
+/** Waits for the hand-overs under way. */
+export async function lockHandOver(tx: Queryable): Promise<void> {
+  await tx.query(sql`select pg_advisory_xact_lock(${locks.handOver})`);
+}
+
+interface AnchorColumns {
+  order_id: string;
+  reference_key: Buffer;
+  attempt: number;
+  salt: Buffer;
+  consent: Buffer;
+  data_hash: Buffer;
+}
+
+function toAnchor(row: AnchorColumns): Anchor {
+  return {
+    orderId: row.order_id,
+    referenceKey: row.reference_key.toString("hex"),
+    attempt: row.attempt,
+    salt: hex32(row.salt),
+    consent: hex32(row.consent),
+    data: hex32(row.data_hash),
+  };
+}
+
+/** Approved orders that are in no batch, oldest first, locked. */
+export async function takeUnbatched(tx: Queryable, limit: number): Promise<Anchor[]> {
+  const rows = await tx.query<AnchorColumns>(
+    sql`select kyc_order.id as order_id, reference_key, kyc_order.attempt, kyc_consent.salt, consent, data_hash
+      from kyc_order
+        join kyc_consent on kyc_consent.order_id = kyc_order.id and kyc_consent.attempt = kyc_order.attempt
+      where status = 'INITIATING' and initiate_batch_id is null
+      order by approved_at limit ${limit}
+      for update of kyc_order skip locked`,
+  );
+  return rows.map(toAnchor);
+}
+
+export interface NewBatch {
+  readonly id: string;
+  readonly phase: Phase;
+  readonly root: Hex32;
+  readonly leaves: readonly Hex32[];
+  readonly audit: AuditHead;
+  readonly orderIds: readonly string[];
+  readonly at: number;
+}
+
+/** Keeps a batch and its leaves, and puts the orders into it. */
+export async function insertBatch(tx: Queryable, batch: NewBatch): Promise<void> {
+  const leaves = Buffer.concat(batch.leaves.map(bytesOf));
+  const isInitiate = batch.phase === "initiate";
+  await tx.query(
+    sql`with made as (
+        insert into kyc_batch (id, phase, root, audit_head, audit_position, created_at)
+        values (${batch.id}, ${batch.phase}, ${bytesOf(batch.root)}, ${batch.audit.hash}, ${batch.audit.position},
+          ${batch.at})
+      ), kept as (
+        insert into kyc_batch_leaves (batch_id, leaves) values (${batch.id}, ${leaves})
+      )
+      update kyc_order set
+        initiate_batch_id = case when ${isInitiate} then ${batch.id}::uuid else initiate_batch_id end,
+        confirm_batch_id = case when ${isInitiate} then null else ${batch.id}::uuid end
+      where id = any(${batch.orderIds}::uuid[])`,
+  );
+}
+
+export interface FinalBatch {
+  readonly id: string;
+  readonly hash: Hex32;
+  /** The account that sent it. */
+  readonly operator: Address;
+  readonly blockNumber: number;
+  readonly blockTime: number;
+}
+
+/** Notes where the chain holds the batches. */
+export async function noteFinal(tx: Queryable, batches: readonly FinalBatch[]): Promise<void> {
+  await tx.query(
+    sql`update kyc_batch set transaction_hash = decode(substr(final.hash, 3), 'hex'),
+        operator = final.operator, block_number = final.block_number, block_time = final.block_time
+      from unnest(${batches.map(({ id }) => id)}::uuid[], ${batches.map(({ hash }) => hash)}::text[],
+        ${batches.map(({ operator }) => operator)}::text[],
+        ${batches.map(({ blockNumber }) => blockNumber)}::bigint[],
+        ${batches.map(({ blockTime }) => blockTime)}::bigint[]) as final (id, hash, operator, block_number, block_time)
+      where kyc_batch.id = final.id`,
+  );
+}
+
+/** The orders of initiate batches that wait for them, by batch. */
+export async function listInitiating(
+  tx: Queryable,
+  batchIds: readonly string[],
+): Promise<Map<string, string[]>> {
+  const rows = await tx.query<{ batch_id: string; id: string }>(
+    sql`select initiate_batch_id as batch_id, id from kyc_order
+      where status = 'INITIATING' and initiate_batch_id = any(${batchIds}::uuid[])`,
+  );
+  return idsByBatch(rows);
+}
+
+/** The orders of confirm batches that wait for them, by batch. */
+export async function listConfirming(
+  tx: Queryable,
+  batchIds: readonly string[],
+): Promise<Map<string, string[]>> {
+  const rows = await tx.query<{ batch_id: string; id: string }>(
+    sql`select confirm_batch_id as batch_id, id from kyc_order
+      where status = 'CONFIRMING' and confirm_batch_id = any(${batchIds}::uuid[])`,
+  );
+  return idsByBatch(rows);
+}
+
+function idsByBatch(rows: readonly { batch_id: string; id: string }[]): Map<string, string[]> {
+  const ids = new Map<string, string[]>();
+  for (const row of rows) {
+    const known = ids.get(row.batch_id);
+    if (known === undefined) ids.set(row.batch_id, [row.id]);
+    else known.push(row.id);
+  }
+  return ids;
+}
+
+/** An order whose initiate transaction is final, with what is to be handed over. */
+export interface InitiatedOrder extends Anchor {
+  readonly leaves: readonly Hex32[];
+  /** Sealed `infos`; null where they are gone, which no order survives. */
+  readonly sealed: Buffer | null;
+}
+
+interface InitiatedColumns extends AnchorColumns {
+  leaves: Buffer[];
+  sealed: Buffer | null;
+}
+
+/** Orders to hand over, oldest first and locked: at most so many, and after the first at most so many bytes. */
+export async function takeInitiated(
+  tx: Queryable,
+  { limit, bytesMax }: { limit: number; bytesMax: number },
+): Promise<InitiatedOrder[]> {
+  const rows = await tx.query<InitiatedColumns>(
+    sql`with taken as (
+        select id, attempt, reference_key, status_at from kyc_order where status = 'INITIATED'
+        order by status_at limit ${limit}
+        for update skip locked
+      ), measured as (
+        select taken.*, sum(coalesce(octet_length(sealed), 0)) over (order by status_at, id) as bytes_so_far,
+          row_number() over (order by status_at, id) as place
+        from taken left join kyc_payload on kyc_payload.order_id = taken.id
+      )
+      select measured.id as order_id, reference_key, measured.attempt, salt, consent, data_hash, leaves, sealed
+      from measured
+        join kyc_consent on kyc_consent.order_id = measured.id and kyc_consent.attempt = measured.attempt
+        left join kyc_payload on kyc_payload.order_id = measured.id
+      where place = 1 or bytes_so_far <= ${bytesMax}
+      order by place`,
+  );
+  return rows.map((row) =>
+    Object.assign(toAnchor(row), { leaves: row.leaves.map(hex32), sealed: row.sealed }),
+  );
+}
+
+/** Notes that the data of these attempts is on its way: from then on its organization counts as having it. */
+export async function noteDelivered(
+  tx: Queryable,
+  given: readonly Anchor[],
+  at: number,
+): Promise<void> {
+  await tx.query(
+    sql`update kyc_consent set delivered_at = ${at}
+      from unnest(${given.map(({ orderId }) => orderId)}::uuid[], ${given.map(({ attempt }) => attempt)}::integer[])
+        as given (order_id, attempt)
+      where kyc_consent.order_id = given.order_id and kyc_consent.attempt = given.attempt`,
+  );
+}
+
+/** Removes what waited to be handed over. */
+export async function deletePayloads(tx: Queryable, orderIds: readonly string[]): Promise<void> {
+  await tx.query(sql`delete from kyc_payload where order_id = any(${orderIds}::uuid[])`);
+}
+
+/** Orders approved before this time that are still not initiated, locked. */
+export async function takeOverdue(
+  tx: Queryable,
+  { before, limit }: { before: number; limit: number },
+): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>(
+    sql`select id from kyc_order where status = 'INITIATING' and approved_at <= ${before}
+      order by approved_at limit ${limit}
+      for update skip locked`,
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Wakes the settlement of every process once this transaction commits. */
+export async function wakeSettlement(tx: Queryable): Promise<void> {
+  await tx.query(sql`select pg_notify('kyc_settlement', '')`);
+}

@@ -1,0 +1,202 @@
+// The way of an approved order over the chain (decisions section 5): batches of orders are anchored, initiated ones
+// are handed over and anchored again. Every step takes as many orders as there are, in a handful of statements.
+import { enqueueTransaction, type FinalHandlers, type FinalTransaction } from "../chain/index.ts";
+import { findLiveLeaves } from "../credentials/index.ts";
+import type { Queryable } from "../platform/db.ts";
+import { uuidv7 } from "../platform/ids.ts";
+import { enqueueEvents } from "../webhooks/index.ts";
+import { dataTransferred } from "./events.ts";
+import type { KycContext } from "./kyc-context.ts";
+import { initiateWithinSeconds, onlyStepOf, type Trigger } from "./order.ts";
+import { type Anchor, callOf, type Phase, treeOfBatch } from "./settlement-batch.ts";
+import * as store from "./settlement-store.ts";
+import { addSequence } from "./transition-store.ts";
+import { moveOrders } from "./transitions.ts";
+
+/** A batch closes at so many orders, or after the settlement window. */
+export const batchMax = 1000;
+/** Data that one process holds open at once while it hands it over; images make it large. */
+const bytesMax = 16 * 1024 * 1024;
+
+/**
+ * Does what is due: hands over initiated orders, and closes batches of approved ones. Any number of processes may do
+ * so at once. Without work it costs one database call.
+ */
+export async function settleOrders(ctx: KycContext): Promise<void> {
+  const backlog = await store.readBacklog(ctx.db, batchMax);
+  if (backlog.hasInitiated) await handOverAll(ctx);
+  if (isBatchDue(backlog, ctx.clock.now() - ctx.config.settlementWindowSeconds)) {
+    await closeBatches(ctx);
+  }
+}
+
+function isBatchDue({ unbatched, oldestApprovedAt }: store.Backlog, windowStart: number): boolean {
+  return unbatched >= batchMax || (oldestApprovedAt !== null && oldestApprovedAt <= windowStart);
+}
+
+/** Once one batch is due, everything that waits goes: a second one costs less than the wait. */
+async function closeBatches(ctx: KycContext): Promise<void> {
+  let count = 0;
+  do {
+    count = await ctx.db.transaction(async (tx) => {
+      if (!(await store.tryLockBatches(tx))) return 0;
+      const anchors = await store.takeUnbatched(tx, batchMax);
+      await anchor(ctx, tx, { phase: "initiate", anchors });
+      return anchors.length;
+    });
+  } while (count === batchMax);
+}
+
+/** Puts orders into one batch of a phase and queues its transaction, all in the caller's. */
+async function anchor(
+  ctx: KycContext,
+  tx: Queryable,
+  { phase, anchors }: { phase: Phase; anchors: readonly Anchor[] },
+): Promise<void> {
+  if (anchors.length === 0) return;
+  const audit = await ctx.audit.head(tx);
+  const { root, leaves } = treeOfBatch(phase, anchors, audit);
+  const id = uuidv7(ctx.clock, ctx.random);
+  const orderIds = anchors.map(({ orderId }) => orderId);
+  await store.insertBatch(tx, { id, phase, root, leaves, audit, orderIds, at: ctx.clock.now() });
+  const to = ctx.chain.contracts.settlement;
+  const data = callOf(phase, root);
+  await enqueueTransaction(ctx, tx, { kind: `kyc.${phase}`, subjectId: id, to, data });
+}
+
+/** What becomes of orders once the transactions of their batches are final. */
+export function settlementFinalHandlers(ctx: KycContext): FinalHandlers {
+  return {
+    "kyc.initiate": async (tx, done) => finishInitiate(ctx, tx, done),
+    "kyc.confirm": async (tx, done) => finishConfirm(ctx, tx, done),
+  };
+}
+
+async function finishInitiate(
+  ctx: KycContext,
+  tx: Queryable,
+  done: readonly FinalTransaction[],
+): Promise<void> {
+  await store.noteFinal(tx, done.filter(isSucceeded).map(toFinalBatch));
+  const orderIds = await store.listInitiating(tx, subjectsOf(done));
+  for (const { subjectId, hash, status } of done) {
+    const waiting = orderIds.get(subjectId) ?? [];
+    if (status === "succeeded") {
+      const step = onlyStepOf("initiate-final");
+      const at = ctx.clock.now();
+      await moveOrders(ctx, tx, { orderIds: waiting, step, at, initiatedTxHash: hash });
+    } else {
+      await failOrders(ctx, tx, { orderIds: waiting, trigger: "initiate-reverted" });
+    }
+  }
+  await store.wakeSettlement(tx);
+}
+
+async function finishConfirm(
+  ctx: KycContext,
+  tx: Queryable,
+  done: readonly FinalTransaction[],
+): Promise<void> {
+  await store.noteFinal(tx, done.filter(isSucceeded).map(toFinalBatch));
+  const orderIds = await store.listConfirming(tx, subjectsOf(done));
+  for (const { subjectId, hash, status } of done) {
+    const waiting = orderIds.get(subjectId) ?? [];
+    if (status === "succeeded") {
+      const step = onlyStepOf("confirm-final");
+      const at = ctx.clock.now();
+      await moveOrders(ctx, tx, { orderIds: waiting, step, at, confirmTxHash: hash });
+    } else {
+      await failOrders(ctx, tx, { orderIds: waiting, trigger: "confirm-reverted" });
+    }
+  }
+}
+
+const isSucceeded = ({ status }: FinalTransaction): boolean => status === "succeeded";
+const subjectsOf = (done: readonly FinalTransaction[]): string[] =>
+  done.map(({ subjectId }) => subjectId);
+const toFinalBatch = (given: FinalTransaction): store.FinalBatch => ({
+  id: given.subjectId,
+  hash: given.hash,
+  operator: given.signer,
+  blockNumber: given.blockNumber,
+  blockTime: given.blockTime,
+});
+
+async function handOverAll(ctx: KycContext): Promise<void> {
+  let count = 0;
+  do {
+    count = await ctx.db.transaction(async (tx) => handOver(ctx, tx));
+  } while (count > 0);
+}
+
+/**
+ * Hands over the data of initiated orders whose leaves all still count, and puts these into a confirm batch. The
+ * others fail: what the user released is no longer true.
+ *
+ * @returns how many orders were taken
+ */
+async function handOver(ctx: KycContext, tx: Queryable): Promise<number> {
+  const orders = await store.takeInitiated(tx, { limit: batchMax, bytesMax });
+  if (orders.length === 0) return 0;
+  // A leaf that is invalidated from here on finds these orders delivered, and announces it.
+  await store.lockHandOverShared(tx);
+  const live = await findLiveLeaves(ctx, tx, [...new Set(orders.flatMap(({ leaves }) => leaves))]);
+  const isLive = (order: store.InitiatedOrder): boolean =>
+    order.sealed !== null && order.leaves.every((leaf) => live.has(leaf));
+  const good = orders.filter(isLive);
+  const dead = orders.filter((order) => !isLive(order));
+  await failOrders(ctx, tx, { orderIds: idsOf(dead), trigger: "leaves-dead" });
+  await deliver(ctx, tx, good);
+  await anchor(ctx, tx, { phase: "confirm", anchors: good });
+  return orders.length;
+}
+
+const idsOf = (orders: readonly Anchor[]): string[] => orders.map(({ orderId }) => orderId);
+
+async function deliver(
+  ctx: KycContext,
+  tx: Queryable,
+  given: readonly store.InitiatedOrder[],
+): Promise<void> {
+  if (given.length === 0) return;
+  const at = ctx.clock.now();
+  const orderIds = idsOf(given);
+  await moveOrders(ctx, tx, { orderIds, step: onlyStepOf("leaves-live"), at });
+  const orders = await addSequence(tx, orderIds);
+  const sealed = new Map(given.map((each) => [each.orderId, each.sealed]));
+  const events = orders.map((order) => {
+    const place = { table: "kyc_payload", id: order.id, column: "sealed" };
+    const infos = ctx.seal.open(sealed.get(order.id) ?? Buffer.alloc(0), place).toString();
+    return dataTransferred(ctx, order, infos);
+  });
+  await enqueueEvents(ctx, tx, events);
+  await store.noteDelivered(tx, given, at);
+  await store.deletePayloads(tx, orderIds);
+}
+
+/** Ends orders, gives their transfers back and removes their data. */
+async function failOrders(
+  ctx: KycContext,
+  tx: Queryable,
+  { orderIds, trigger }: { orderIds: readonly string[]; trigger: Exclude<Trigger, "requested"> },
+): Promise<void> {
+  if (orderIds.length === 0) return;
+  const step = onlyStepOf(trigger);
+  const failed = await moveOrders(ctx, tx, { orderIds, step, at: ctx.clock.now() });
+  await store.deletePayloads(tx, orderIds);
+  if (failed.length === 0 || trigger === "leaves-dead") return;
+  ctx.log.error({ alarm: trigger, orders: failed.length }, "orders could not be settled");
+}
+
+/** Fails the orders that the chain did not take within 72 hours of their approval. */
+export async function failOverdueOrders(ctx: KycContext): Promise<void> {
+  const before = ctx.clock.now() - initiateWithinSeconds;
+  let count = 0;
+  do {
+    count = await ctx.db.transaction(async (tx) => {
+      const orderIds = await store.takeOverdue(tx, { before, limit: batchMax });
+      await failOrders(ctx, tx, { orderIds, trigger: "overdue" });
+      return orderIds.length;
+    });
+  } while (count === batchMax);
+}
