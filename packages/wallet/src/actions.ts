@@ -1,7 +1,12 @@
 import { parseLink, returnTypeOf, type Link } from "@svc/protocol";
+import { accessAction } from "./actions/access.ts";
+import { dataTransferAction } from "./actions/data-transfer.ts";
 import { loginAction } from "./actions/login.ts";
+import { shareAction } from "./actions/share.ts";
 import { signAction, typedDataAction } from "./actions/signature.ts";
+import { transactionAction } from "./actions/transaction.ts";
 import type { WalletContext } from "./context.ts";
+import { isLate } from "./decline.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { Declining, OpenRequest, SentRefusal } from "./request.ts";
 
@@ -15,16 +20,14 @@ export function readLink(ctx: WalletContext, text: string): Link {
   const { identity } = link;
   if (identity !== undefined && identity !== ctx.identity.address)
     throw new WalletRefusal("other_identity", `the link is for another identity, ${identity}`);
-  const returnType = returnTypeOf(link);
-  if (returnType === "p2p" || returnType === "nfc")
-    throw new WalletRefusal("unsupported", `this wallet cannot answer by ${returnType} yet`);
+  if (returnTypeOf(link) === "nfc" && ctx.nfc === undefined)
+    throw new WalletRefusal("unsupported", "this device has no NFC; ask for another way");
   return link;
 }
 
 /** Opens a request in force. @throws {WalletRefusal} */
 export async function openRequest(ctx: WalletContext, link: Link): Promise<OpenRequest> {
-  const deadline = "deadline" in link ? link.deadline : undefined;
-  if (deadline !== undefined && (await ctx.now()) > deadline)
+  if (await isLate(ctx, link))
     throw new WalletRefusal("expired", "the deadline of the link has passed");
   switch (link.action) {
     case "login":
@@ -34,12 +37,15 @@ export async function openRequest(ctx: WalletContext, link: Link): Promise<OpenR
     case "sign":
       return signAction.open(ctx, link);
     case "request":
+      return shareAction.open(ctx, link);
     case "access":
+      return accessAction.open(ctx, link);
     case "data-transfer":
+      return dataTransferAction.open(ctx, link);
     case "tx":
       break;
   }
-  throw unsupported(link);
+  return transactionAction.open(ctx, link);
 }
 
 /** Makes the refusal that turns a request down. @throws {WalletRefusal} */
@@ -56,14 +62,13 @@ export async function refuseRequest(
     case "sign":
       return signAction.refuse(ctx, link, declining);
     case "request":
+      return shareAction.refuse(ctx, link, declining);
     case "access":
+      return accessAction.refuse(ctx, link, declining);
     case "data-transfer":
+      return dataTransferAction.refuse(ctx, link, declining);
     case "tx":
       break;
   }
-  throw unsupported(link);
-}
-
-function unsupported({ action }: Link): WalletRefusal {
-  return new WalletRefusal("unsupported", `this wallet cannot answer a ${action} yet`);
+  return transactionAction.refuse(ctx, link, declining);
 }

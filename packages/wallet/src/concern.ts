@@ -2,11 +2,18 @@ import type { Warning } from "@svc/protocol";
 import { WalletRefusal } from "./refusal.ts";
 
 /** What a person has to confirm deliberately, beyond the approval itself. */
-export type Concern = "other-network" | "unknown-requester" | Warning;
+export type Concern =
+  | "other-network"
+  | "unknown-requester"
+  | "contract-call"
+  | "token-approval"
+  | Warning;
 
 const sentences: Readonly<Record<Concern, string>> = {
   "other-network": "the browser is in another network: go on only if it is in front of you",
   "unknown-requester": "no broker you trust vouches for who asks",
+  "contract-call": "the transaction calls a contract, and only its code says what that does",
+  "token-approval": "the transaction lets somebody else spend your tokens",
   permit: "the document lets somebody else spend your tokens",
   "transfer-with-authorization": "the document moves your tokens",
   "receive-with-authorization": "the document lets somebody else collect your tokens",

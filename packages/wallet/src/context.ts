@@ -1,4 +1,5 @@
 import type { Identity } from "./identity.ts";
+import type { WalletSessions } from "./sessions.ts";
 import type { WalletStorage } from "./storage.ts";
 
 /** What everything in the wallet works with; nothing here is specific to Node or to a browser. */
@@ -12,4 +13,9 @@ export interface WalletContext {
   readonly random: (length: number) => Uint8Array;
   /** Origins of the brokers on the wallet's list. */
   brokers(): Promise<readonly string[]>;
+  readonly sessions: WalletSessions;
+  /** Hands a record of this media type over by NFC; absent where the device cannot. */
+  readonly nfc?: (record: { mediaType: string; payload: string }) => Promise<void>;
+  /** A page may call nobody but its brokers: answers to others then go through the first of them. */
+  readonly relaysAnswers?: boolean;
 }

@@ -1,5 +1,13 @@
-import { declineDigest, type Address, type Hex } from "@svc/protocol";
+import {
+  declineDigest,
+  type Address,
+  type Hex,
+  type Link,
+  type RefusalReason,
+} from "@svc/protocol";
 import type { WalletContext } from "./context.ts";
+import type { Declining, SentRefusal } from "./request.ts";
+import { findBroker } from "./requester.ts";
 
 /** The signed part of a refusal: who declines what (decisions, section 3, "Refusal and failure"). */
 export async function signDecline(
@@ -8,4 +16,31 @@ export async function signDecline(
 ): Promise<{ svcID: Address; signature: Hex }> {
   const { identity } = ctx;
   return { svcID: identity.address, signature: await identity.sign(declineDigest(message)) };
+}
+
+/**
+ * The refusal of a link that has no session: signed where it is shown, for a broker that can only count it
+ * signed, and towards somebody unknown on the person's explicit wish alone.
+ *
+ * @param refusal.request the id that the requester gave it; empty where it has none
+ */
+export async function refuseLink(
+  ctx: WalletContext,
+  link: Exclude<Link, { action: "login" }>,
+  refusal: { error: RefusalReason; request: string; declining: Declining },
+): Promise<SentRefusal> {
+  const { error, request, declining } = refusal;
+  const connection = link.action === "data-transfer" ? undefined : link.connection;
+  const id = request === "" ? {} : { id: request };
+  const isTold =
+    declining.signed || connection === undefined || (await findBroker(ctx, link)) !== null;
+  if (!isTold) return { error, ...id };
+  const signed = await signDecline(ctx, { request, connection: connection ?? "" });
+  return { error, ...id, ...signed };
+}
+
+/** Whether the deadline of the link has passed. */
+export async function isLate(ctx: WalletContext, link: Link): Promise<boolean> {
+  const deadline = "deadline" in link ? link.deadline : undefined;
+  return deadline !== undefined && (await ctx.now()) > deadline;
 }

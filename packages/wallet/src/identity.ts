@@ -1,9 +1,12 @@
+import { hkdf } from "@noble/hashes/hkdf";
+import { sha256 } from "@noble/hashes/sha2";
 import { HDKey } from "@scure/bip32";
 import { generateMnemonic, mnemonicToSeed, validateMnemonic } from "@scure/bip39";
 import { wordlist } from "@scure/bip39/wordlists/english";
 import {
   addressOfPrivateKey,
   bytesOfHex,
+  bytesOfText,
   isHexOf,
   signDigest,
   type Address,
@@ -16,6 +19,8 @@ export interface Identity {
   readonly address: Address;
   /** @param digest 32 bytes @returns 65 bytes, low s */
   sign(digest: Uint8Array): Promise<Hex>;
+  /** 32 bytes that only this identity can make, the same each time: what the wallet seals its records with. */
+  deriveKey(purpose: "records"): Promise<Uint8Array>;
 }
 
 /** What an identity is made from, and what a vault keeps. */
@@ -41,7 +46,12 @@ export async function openIdentity(secret: IdentitySecret): Promise<Identity> {
   const privateKey = await privateKeyOf(secret);
   try {
     const address = addressOfPrivateKey(privateKey);
-    return { address, sign: async (digest) => signDigest(digest, privateKey) };
+    return {
+      address,
+      sign: async (digest) => signDigest(digest, privateKey),
+      deriveKey: async (purpose) =>
+        hkdf(sha256, privateKey, undefined, bytesOfText(`svc-wallet-${purpose}-v1`), 32),
+    };
   } catch {
     throw new WalletRefusal("invalid_input", "the private key is not one of secp256k1");
   }

@@ -1,9 +1,15 @@
+export { restoreBackup, writeBackup } from "./backup.ts";
+export type { Restored } from "./backup.ts";
 export { addBroker, listBrokers, removeBroker } from "./brokers.ts";
 export { ConcernsRefusal, isConcern, sayConcern } from "./concern.ts";
 export type { Concern } from "./concern.ts";
+export type { EmailVerification } from "./email.ts";
+export type { HeldCredential, HeldField } from "./held-credential.ts";
+export type { HistoryEntry } from "./history.ts";
 export { newMnemonic, openIdentity } from "./identity.ts";
 export type { Identity, IdentitySecret } from "./identity.ts";
 export type { Login } from "./logins.ts";
+export type { Collection } from "./receive.ts";
 export { WalletRefusal } from "./refusal.ts";
 export type { RefusalCode } from "./refusal.ts";
 export type { Description } from "./request.ts";
@@ -11,7 +17,13 @@ export type { Requester } from "./requester.ts";
 export { shownText } from "./shown-text.ts";
 export { memoryStorage } from "./storage.ts";
 export type { StorageFolder, StorageKey, WalletStorage } from "./storage.ts";
-export { hasIdentity, listIdentities, sealIdentity, unsealIdentity } from "./vault.ts";
+export {
+  hasIdentity,
+  listIdentities,
+  sealIdentity,
+  unsealIdentity,
+  unsealSecret,
+} from "./vault.ts";
 export type { VaultContext, VaultEntry } from "./vault.ts";
 export { openWallet } from "./wallet.ts";
 export type { Approval, Denial, Outcome, Wallet, WalletParts } from "./wallet.ts";

@@ -10,6 +10,8 @@ export type RefusalCode =
   | "expired"
   /** The protocol knows it, this wallet does not. */
   | "unsupported"
+  /** Nothing verified that this wallet holds fits what is required. */
+  | "no_matching_data"
   /** The request object is not genuine or does not belong to the link. */
   | "forged_request"
   /** The link is addressed to another identity. */
@@ -22,6 +24,8 @@ export type RefusalCode =
   | "broker_refused"
   /** No answer, too long an answer, a redirect, or an address without https. */
   | "unreachable"
+  /** The chain would not take the transaction, or has not taken it in yet. */
+  | "chain_refused"
   | "not_found"
   | "wrong_passphrase"
   /** A name, address or secret given to the wallet has the wrong form, or is taken. */

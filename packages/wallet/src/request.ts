@@ -1,6 +1,7 @@
 import type { Action, Address, Link, Refusal, ResultOf } from "@svc/protocol";
 import type { Concern } from "./concern.ts";
 import type { WalletContext } from "./context.ts";
+import type { HistoryEntry } from "./history.ts";
 import type { Requester } from "./requester.ts";
 
 /** What a link asks for, for a person to decide on and for programs to read. */
@@ -25,12 +26,31 @@ export interface Description {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
+/** What a person decided besides the approval itself. */
+export interface Terms {
+  /** The two digits of the page; empty where none are needed. */
+  readonly code: string;
+  /** Names that are asked for and not given. */
+  readonly without: readonly string[];
+  /** Names that the person picks, where the link leaves it to them. */
+  readonly fields: readonly string[];
+}
+
 /** A request that was read, and asked about where a broker can say who asks. */
 export interface OpenRequest {
   readonly description: Description;
-  /** Signs the answer; called once, when every concern is accepted. `code` is empty where none is needed. */
-  answer(approval: { code: string }): Promise<ResultOf[Action]>;
+  /** Whether `without` means something here, and `fields`. */
+  readonly takes?: { readonly without?: true; readonly fields?: true };
+  /** Signs the answer; called once, when every concern is accepted. @throws {WalletRefusal} */
+  answer(terms: Terms): Promise<ResultOf[Action]>;
+  /** What the history keeps of the answer, values apart. */
+  trace?(terms: Terms): Trace;
+  /** Called once the answer was taken. */
+  settled?(): Promise<void>;
 }
+
+/** What a request leaves in the history. */
+export type Trace = Pick<HistoryEntry, "id" | "purpose" | "fields" | "withheld">;
 
 /** How a request is turned down. */
 export interface Declining {

@@ -48,7 +48,9 @@ export async function findBroker(ctx: WalletContext, link: Link): Promise<string
 }
 
 /**
- * Asks the broker behind a link who wants this: `POST <conn>/open`. Null where nobody on the list can say.
+ * Asks the broker behind a link who wants this: `POST <conn>/open`. Null where nobody on the list can say: the
+ * link leads to somebody else, or to a broker that vouches for nothing at this address. A broker's own requests
+ * for fields always have an object; without one they are over or were never made.
  *
  * @throws {WalletRefusal} forged_request, expired, broker_refused, unreachable
  */
@@ -58,7 +60,8 @@ export async function askRequester(ctx: WalletContext, link: Link): Promise<Veri
     return null;
   const url = brokerUrl(link.connection, "open");
   const answer = await call(ctx.fetch, { url, body: {} });
-  if (answer.status === 404 || answer.status === 405) return null;
+  const isOwn = link.action === "request" || link.action === "access";
+  if (!isOwn && (answer.status === 404 || answer.status === 405)) return null;
   if (answer.status !== 200) throw refusalOfAnswer(url, answer);
   return verifyRequestObject(ctx, { compact: answer.text ?? "", link, broker });
 }

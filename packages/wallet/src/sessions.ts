@@ -6,16 +6,25 @@ import { call, membersOf, refusalOfAnswer, type Call, type CallAnswer } from "./
 /** A challenge is for now; a broker that asks for a signature that lasts longer gets none. */
 const challengeSecondsMax = 3600;
 
+type SessionContext = Pick<WalletContext, "identity" | "fetch" | "now">;
+
+/** A call below a broker; with `body` or `method` it is a POST. */
+export interface SessionCall extends Pick<Call, "bytesMax"> {
+  readonly path: string;
+  readonly method?: "POST";
+  readonly body?: Readonly<Record<string, unknown>>;
+}
+
 /** Sessions of the wallet's identity with brokers: opened when first needed, kept in memory alone. */
 export interface WalletSessions {
   /** Calls a path below the broker in a session. @throws {WalletRefusal} */
-  call(broker: string, request: { path: string; method?: "POST" }): Promise<CallAnswer>;
+  call(broker: string, request: SessionCall): Promise<CallAnswer>;
   /** Ends every session at its broker. */
   close(): Promise<void>;
 }
 
 /** Keeps one session for each broker. A session that the broker forgot is opened anew, once. */
-export function openSessions(ctx: WalletContext): WalletSessions {
+export function openSessions(ctx: SessionContext): WalletSessions {
   const tokens = new Map<string, string>();
   const send = async (broker: string, request: Omit<Call, "url"> & { path: string }) => {
     const token = tokens.get(broker) ?? (await openSession(ctx, broker));
@@ -33,8 +42,8 @@ export function openSessions(ctx: WalletContext): WalletSessions {
     }
   };
   return {
-    async call(broker, { path, method }) {
-      const request = { path, ...(method === "POST" ? { body: {} } : {}) };
+    async call(broker, { method, ...others }) {
+      const request = { ...(method === "POST" ? { body: {} } : {}), ...others };
       const answer = await send(broker, request);
       if (answer.status !== 401) return answer;
       tokens.delete(broker);
@@ -49,7 +58,7 @@ export function openSessions(ctx: WalletContext): WalletSessions {
 }
 
 /** Proves the identity to a broker by a signed `Session` (decisions, section 3). */
-async function openSession(ctx: WalletContext, broker: string): Promise<string> {
+async function openSession(ctx: SessionContext, broker: string): Promise<string> {
   const challengeUrl = `${broker}/w/session/challenge`;
   const asked = await call(ctx.fetch, { url: challengeUrl, body: {} });
   if (asked.status !== 200) throw refusalOfAnswer(challengeUrl, asked);

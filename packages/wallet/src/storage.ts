@@ -2,7 +2,14 @@ import { sha256 } from "@noble/hashes/sha2";
 import { bytesOfText, hexOfBytes } from "@svc/protocol";
 
 /** What a key begins with: one folder for each kind of state. */
-export type StorageFolder = "broker" | "claim" | "identity" | "keys";
+export type StorageFolder =
+  | "broker"
+  | "claim"
+  | "credential"
+  | "history"
+  | "identity"
+  | "keys"
+  | "transaction";
 /** `<folder>/<name>`; the name is 1 to 64 of `a-z 0-9 _ -`. */
 export type StorageKey = `${StorageFolder}/${string}`;
 

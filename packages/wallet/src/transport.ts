@@ -4,7 +4,7 @@ import { WalletRefusal } from "./refusal.ts";
 /** A person waits for the answer. */
 const timeoutMs = 15_000;
 /** Request objects and acknowledgements are a few kilobytes; a page of logins is the largest. */
-const bytesMax = 256 * 1024;
+const answerBytesMax = 256 * 1024;
 
 /** One HTTP call; with `body` it is a POST of JSON. */
 export interface Call {
@@ -12,11 +12,13 @@ export interface Call {
   readonly method?: "GET" | "POST" | "DELETE";
   readonly body?: Readonly<Record<string, unknown>>;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Of the answer; 256 KiB unless given. */
+  readonly bytesMax?: number;
 }
 
 export interface CallAnswer {
   readonly status: number;
-  /** Null where it is longer than 256 KiB or no UTF-8. */
+  /** Null where it is longer than the call allows. */
   readonly text: string | null;
 }
 
@@ -27,7 +29,7 @@ export interface CallAnswer {
  */
 export async function call(
   send: typeof fetch,
-  { url, method, body, headers }: Call,
+  { url, method, body, headers, bytesMax = answerBytesMax }: Call,
 ): Promise<CallAnswer> {
   requireSecure(url);
   try {
@@ -50,7 +52,7 @@ export async function call(
       await response.body?.cancel();
       throw new WalletRefusal("unreachable", `${hostOf(url)} redirects, which is not followed`);
     }
-    return { status, text: await readText(response) };
+    return { status, text: await readText(response, bytesMax) };
   } catch (cause) {
     if (cause instanceof WalletRefusal) throw cause;
     const isLate = cause instanceof Error && cause.name === "TimeoutError";
@@ -92,7 +94,7 @@ export function hostOf(url: string): string {
   return host === "" ? protocol : host;
 }
 
-async function readText(response: Response): Promise<string | null> {
+async function readText(response: Response, bytesMax: number): Promise<string | null> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   const reader = response.body?.getReader();
   let text = "";

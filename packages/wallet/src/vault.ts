@@ -1,4 +1,3 @@
-import { scryptAsync } from "@noble/hashes/scrypt";
 import {
   base64urlOfBytes,
   bytesOfBase64url,
@@ -12,6 +11,7 @@ import {
 } from "@svc/protocol";
 import { openIdentity, type Identity, type IdentitySecret } from "./identity.ts";
 import { WalletRefusal } from "./refusal.ts";
+import { checkNewPassphrase, cipherOfPassphrase, ownBytes } from "./passphrase-cipher.ts";
 import type { StorageKey, WalletStorage } from "./storage.ts";
 
 /**
@@ -43,12 +43,6 @@ export interface VaultContext {
   readonly random: (length: number) => Uint8Array;
 }
 
-// The name of the type differs between browsers' and Node's declarations.
-type CipherKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
-
-const scryptCost = { N: 2 ** 17, r: 8, p: 1, dkLen: 32 } as const;
-const passphraseLengthMin = 8;
-
 /**
  * Seals an identity under a name.
  *
@@ -59,16 +53,12 @@ export async function sealIdentity(
   { name, secret, passphrase }: { name: string; secret: IdentitySecret; passphrase: string },
 ): Promise<VaultEntry> {
   const key = keyOf(name);
-  if (passphrase.length < passphraseLengthMin)
-    throw new WalletRefusal(
-      "invalid_input",
-      `a passphrase has at least ${passphraseLengthMin} characters`,
-    );
+  checkNewPassphrase(passphrase);
   const taken = new WalletRefusal("invalid_input", `the vault holds an identity ${name} already`);
   if ((await storage.get(key)) !== null) throw taken;
   const { address } = await openIdentity(secret);
   const [salt, nonce] = [random(16), random(12)];
-  const cipher = await cipherOf(passphrase, salt);
+  const cipher = await cipherOfPassphrase(passphrase, salt);
   const content = bytesOfText(JSON.stringify(secret));
   const options = algorithmOf({ name, address, nonce });
   const sealed = await crypto.subtle.encrypt(options, cipher, ownBytes(content));
@@ -103,13 +93,21 @@ export async function hasIdentity(storage: WalletStorage, name: string): Promise
 /** @throws {WalletRefusal} not_found, wrong_passphrase (also for a file that was changed), damaged_state */
 export async function unsealIdentity(
   storage: WalletStorage,
-  { name, passphrase }: { name: string; passphrase: string },
+  given: { name: string; passphrase: string },
 ): Promise<Identity> {
+  return openIdentity(await unsealSecret(storage, given));
+}
+
+/** What an identity is made from, for a backup. @throws {WalletRefusal} as `unsealIdentity` */
+export async function unsealSecret(
+  storage: WalletStorage,
+  { name, passphrase }: { name: string; passphrase: string },
+): Promise<IdentitySecret> {
   const file = await readFile(storage, keyOf(name));
   if (file === null) throw new WalletRefusal("not_found", `the vault holds no identity ${name}`);
   const [salt, nonce, sealed] = [file.salt, file.nonce, file.sealed].map(bytesOfBase64url);
   if (!salt || !nonce || !sealed || file.name !== name) throw damaged(name);
-  const cipher = await cipherOf(passphrase, salt);
+  const cipher = await cipherOfPassphrase(passphrase, salt);
   const options = algorithmOf({ name, address: file.address, nonce });
   let content: ArrayBuffer;
   try {
@@ -117,9 +115,9 @@ export async function unsealIdentity(
   } catch {
     throw new WalletRefusal("wrong_passphrase", `the passphrase does not open ${name}`);
   }
-  const identity = await openIdentity(secretOf(textOfBytes(new Uint8Array(content)) ?? "", name));
-  if (identity.address !== file.address) throw damaged(name);
-  return identity;
+  const secret = parseSecret(textOfBytes(new Uint8Array(content)) ?? "");
+  if (secret === null || (await openIdentity(secret)).address !== file.address) throw damaged(name);
+  return secret;
 }
 
 const isIdentityName = (name: string): boolean => /^[a-z0-9][a-z0-9_-]{0,31}$/.test(name);
@@ -148,15 +146,16 @@ async function readFile(storage: WalletStorage, key: StorageKey): Promise<Sealed
   return { version, name, address: owner, salt, nonce, sealed };
 }
 
-function secretOf(text: string, name: string): IdentitySecret {
+/** Reads the JSON of a secret; null for any other text. */
+export function parseSecret(text: string): IdentitySecret | null {
   const value = parseJson(text);
-  if (!isRecord(value)) throw damaged(name);
+  if (!isRecord(value)) return null;
   const { kind, privateKey, mnemonic, index } = value;
   if (kind === "private-key" && typeof privateKey === "string")
     return { kind, privateKey: privateKey as Hex };
   if (kind === "mnemonic" && typeof mnemonic === "string" && typeof index === "number")
     return { kind, mnemonic, index };
-  throw damaged(name);
+  return null;
 }
 
 function parseJson(text: string): unknown {
@@ -171,11 +170,6 @@ function damaged(what: string): WalletRefusal {
   return new WalletRefusal("damaged_state", `the vault cannot be read at ${what}`);
 }
 
-async function cipherOf(passphrase: string, salt: Uint8Array): Promise<CipherKey> {
-  const key = await scryptAsync(bytesOfText(passphrase.normalize("NFKC")), salt, scryptCost);
-  return crypto.subtle.importKey("raw", ownBytes(key), "AES-GCM", false, ["encrypt", "decrypt"]);
-}
-
 function algorithmOf({ name, address, nonce }: VaultEntry & { nonce: Uint8Array }): {
   name: string;
   iv: Uint8Array<ArrayBuffer>;
@@ -183,9 +177,4 @@ function algorithmOf({ name, address, nonce }: VaultEntry & { nonce: Uint8Array 
 } {
   const additionalData = bytesOfText(canonicalJson(["svc-wallet-vault-v1", name, address]));
   return { name: "AES-GCM", iv: ownBytes(nonce), additionalData: ownBytes(additionalData) };
-}
-
-/** WebCrypto takes no bytes of shared memory, and the type says so. */
-function ownBytes(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(bytes);
 }

@@ -325,9 +325,10 @@ await test("a link for another identity, of another action or in another way is 
   const wallet = await walletOf("alice");
   const other = broker.qrLink().replace("svc:login", `svc:login/0x${"11".repeat(20)}`);
   await refuses(wallet.describe(other), "other_identity");
-  await refuses(wallet.approve(broker.qrLink().replace("callback", "p2p")), "unsupported", /p2p/);
+  await refuses(wallet.approve(broker.qrLink().replace("callback", "p2p")), "unsupported");
+  await refuses(wallet.approve(broker.qrLink().replace("callback", "nfc")), "unsupported", /NFC/);
   await refuses(wallet.approve(broker.qrLink().replace("callback", "qr")), "unsupported");
-  await refuses(wallet.approve("svc:?attr=email&type=qr"), "unsupported", /data-transfer/);
+  await refuses(wallet.approve("svc:?attr=email&type=qr"), "no_matching_data", /EMAIL/);
   await refuses(wallet.approve("https://shop.example"), "invalid_link");
   broker.reset();
   broker.claims = { scopes: ["openid", "business"] };

@@ -1,14 +1,29 @@
-import { buildResult, type Link, type ResultOf, type Action, returnTypeOf } from "@svc/protocol";
+import {
+  buildResult,
+  originOfConnection,
+  returnTypeOf,
+  type Action,
+  type Link,
+  type ResultOf,
+} from "@svc/protocol";
 import { openRequest, readLink, refuseRequest } from "./actions.ts";
 import { listBrokers } from "./brokers.ts";
 import { ConcernsRefusal, type Concern } from "./concern.ts";
 import type { WalletContext } from "./context.ts";
+import { addEmail, confirmEmail, type EmailVerification } from "./email.ts";
+import { listHeld, type HeldCredential } from "./held-credential.ts";
+import { listHistory, recordHistory, type HistoryEntry } from "./history.ts";
 import { endLogin, listLogins, type Login } from "./logins.ts";
+import { leaveInMailbox, pickUp } from "./mailbox.ts";
+import { receiveCredentials, type Collection } from "./receive.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { Description, SentRefusal } from "./request.ts";
-import { sayRequester } from "./requester.ts";
+import { requesterOf, sayRequester, type Requester } from "./requester.ts";
 import { openSessions } from "./sessions.ts";
-import { call, membersOf, refusalOfAnswer, requireSecure } from "./transport.ts";
+import { call, membersOf, refusalOfAnswer, requireSecure, type CallAnswer } from "./transport.ts";
+
+/** How long an answer without an end of its own can be picked up. */
+const pickUpSeconds = 600;
 
 /** What came of an approval or a refusal. */
 export type Outcome =
@@ -27,6 +42,10 @@ export type Outcome =
   | { readonly kind: "opened"; readonly url: string }
   /** The answer as text, to be shown as a QR code or as it is. */
   | { readonly kind: "shown"; readonly payload: string }
+  /** The answer lies sealed in a mailbox: whoever gets this link first picks it up. */
+  | { readonly kind: "left"; readonly link: string; readonly expiresAt: number }
+  /** The answer went over by NFC. */
+  | { readonly kind: "handed-over" }
   /** Nothing was signed: the approval takes the two digits that the page shows now. */
   | { readonly kind: "code-required" };
 
@@ -35,6 +54,10 @@ export interface Approval {
   readonly code?: string;
   /** The concerns that were confirmed. */
   readonly accept?: ReadonlySet<Concern>;
+  /** Optional names that are not given, as asked for or by their field. */
+  readonly without?: readonly string[];
+  /** The names to give, where a link leaves that to its holder. */
+  readonly fields?: readonly string[];
 }
 
 export interface Denial {
@@ -62,50 +85,124 @@ export interface Wallet {
   /** The logins that hold, at every broker on the list. */
   logins(): Promise<readonly Login[]>;
   endLogin(id: string): Promise<void>;
+  /** Collects credentials at every broker on the list, and what became of those that are held. */
+  receive(): Promise<Collection>;
+  /** The credentials that are held, values included. */
+  credentials(): Promise<readonly HeldCredential[]>;
+  /** What was approved and declined, newest first, without values. */
+  history(): Promise<readonly HistoryEntry[]>;
+  /** Has a code sent to an e-mail address; `confirmEmail` gives it back and collects the verified field. */
+  addEmail(email: string): Promise<EmailVerification>;
+  confirmEmail(
+    verificationId: string,
+    code: string,
+  ): Promise<Collection & { readonly credentialId: string }>;
+  /** Picks up what another wallet left for whoever has the link, once. */
+  pickUp(link: string): Promise<Readonly<Record<string, unknown>>>;
   /** Ends the wallet's sessions with its brokers. */
   close(): Promise<void>;
 }
 
 /** What a wallet is opened with; see `WalletContext`. */
-export interface WalletParts extends Omit<WalletContext, "brokers"> {
+export interface WalletParts extends Omit<WalletContext, "brokers" | "sessions"> {
   /** Origins of the brokers it comes with; `addBroker` adds to them. */
   readonly seededBrokers: readonly string[];
 }
 
 /** Opens the wallet of one identity. */
 export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
+  const sessions = openSessions(parts);
   const ctx: WalletContext = {
     ...parts,
+    sessions,
     brokers: async () => listBrokers(parts.storage, seededBrokers),
   };
-  const sessions = openSessions(ctx);
   return {
-    async describe(text) {
-      return (await openRequest(ctx, readLink(ctx, text))).description;
-    },
-    async approve(text, approval = {}) {
-      const { code } = approval;
-      // Before anything is claimed: a slip of the hand must not cost the login.
-      if (code !== undefined && !/^[0-9]{2}$/.test(code))
-        throw new WalletRefusal("wrong_code", "the digits of the page are two digits");
-      const link = readLink(ctx, text);
-      const request = await openRequest(ctx, link);
-      const { codeNeeded, concerns, requester } = request.description;
-      if (codeNeeded && code === undefined) return { kind: "code-required" };
-      if (!codeNeeded && code !== undefined)
-        throw new WalletRefusal("wrong_code", "this request takes no digits");
-      const open = concerns.filter((concern) => approval.accept?.has(concern) !== true);
-      if (open.length > 0) throw new ConcernsRefusal(open, sayRequester(requester));
-      return deliver(ctx, link, await request.answer({ code: code ?? "" }));
-    },
-    async decline(text, { notStarted = false, accept } = {}) {
-      const link = readLink(ctx, text);
-      const signed = link.identity !== undefined || accept?.has("unknown-requester") === true;
-      return deliver(ctx, link, await refuseRequest(ctx, link, { notStarted, signed }));
-    },
+    describe: async (text) => (await openRequest(ctx, readLink(ctx, text))).description,
+    approve: async (text, approval = {}) => approve(ctx, text, approval),
+    decline: async (text, denial = {}) => decline(ctx, text, denial),
     logins: async () => listLogins(ctx, sessions),
     endLogin: async (id) => endLogin(ctx, sessions, id),
+    async receive() {
+      const collections: Collection[] = [];
+      for (const broker of await ctx.brokers())
+        collections.push(await receiveCredentials(ctx, broker));
+      return {
+        received: collections.flatMap(({ received }) => received),
+        refused: collections.flatMap(({ refused }) => refused),
+      };
+    },
+    credentials: async () => listHeld(ctx),
+    history: async () => listHistory(ctx),
+    addEmail: async (email) => addEmail(ctx, email),
+    confirmEmail: async (verificationId, code) => confirmEmail(ctx, { verificationId, code }),
+    pickUp: async (link) => pickUp(ctx, link),
     close: async () => sessions.close(),
+  };
+}
+
+async function approve(ctx: WalletContext, text: string, approval: Approval): Promise<Outcome> {
+  const { code, without = [], fields = [] } = approval;
+  // Before anything is claimed: a slip of the hand must not cost the login.
+  if (code !== undefined && !/^[0-9]{2}$/.test(code))
+    throw new WalletRefusal("wrong_code", "the digits of the page are two digits");
+  const link = readLink(ctx, text);
+  const request = await openRequest(ctx, link);
+  const { codeNeeded, concerns, requester } = request.description;
+  if (codeNeeded && code === undefined) return { kind: "code-required" };
+  if (!codeNeeded && code !== undefined)
+    throw new WalletRefusal("wrong_code", "this request takes no digits");
+  if (without.length > 0 && request.takes?.without !== true)
+    throw new WalletRefusal("invalid_input", "this request asks for no fields");
+  if (fields.length > 0 && request.takes?.fields !== true)
+    throw new WalletRefusal("invalid_input", "this link leaves no choice of fields");
+  const open = concerns.filter((concern) => approval.accept?.has(concern) !== true);
+  if (open.length > 0) throw new ConcernsRefusal(open, sayRequester(requester));
+  const terms = { code: code ?? "", without, fields };
+  const result = await request.answer(terms);
+  const outcome = await deliver(ctx, link, result);
+  if (!isTaken(outcome)) return outcome;
+  await request.settled?.();
+  await recordHistory(ctx, {
+    ...(await entryOf(ctx, link, { requester, outcome: "approved" })),
+    ...request.trace?.(terms),
+    ...("txHash" in result ? { txHash: result.txHash } : {}),
+  });
+  return outcome;
+}
+
+async function decline(
+  ctx: WalletContext,
+  text: string,
+  { notStarted = false, accept }: Denial,
+): Promise<Outcome> {
+  const link = readLink(ctx, text);
+  const signed = link.identity !== undefined || accept?.has("unknown-requester") === true;
+  const refusal = await refuseRequest(ctx, link, { notStarted, signed });
+  const outcome = await deliver(ctx, link, refusal);
+  if (isTaken(outcome)) {
+    const requester = requesterOf(link, null);
+    const entry = await entryOf(ctx, link, { requester, outcome: "declined" });
+    await recordHistory(ctx, { ...entry, ...(refusal.id === undefined ? {} : { id: refusal.id }) });
+  }
+  return outcome;
+}
+
+const isTaken = (outcome: Outcome): boolean =>
+  outcome.kind !== "delivered" || outcome.refusal === undefined;
+
+async function entryOf(
+  ctx: WalletContext,
+  { action }: Link,
+  { requester, outcome }: { requester: Requester; outcome: HistoryEntry["outcome"] },
+): Promise<HistoryEntry> {
+  const name = requester.known ? (requester.domain ?? requester.clientName) : requester.host;
+  return {
+    at: await ctx.now(),
+    action,
+    outcome,
+    isVerified: requester.known && requester.domain !== undefined,
+    ...(name === undefined ? {} : { requester: name }),
   };
 }
 
@@ -121,30 +218,62 @@ async function deliver(
     ...(connection === undefined ? {} : { connection }),
   });
   switch (delivery.type) {
-    case "callback": {
-      const { url, body } = delivery;
-      const answer = await call(ctx.fetch, { url, body });
-      const { claimSecret: _claimSecret, code: _code, ...shown } = body;
-      const { status } = answer;
-      const delivered = {
-        kind: "delivered",
-        status,
-        result: shown,
-        answer: membersOf(answer.text),
-      } as const;
-      return status < 300
-        ? delivered
-        : { ...delivered, refusal: refusalOfAnswer(url, answer).message };
-    }
+    case "callback":
+      return post(ctx, delivery.url, delivery.body);
     case "app-link":
       if (/^http:/i.test(delivery.url)) requireSecure(delivery.url);
       return { kind: "opened", url: delivery.url };
     case "qr":
     case "text":
       return { kind: "shown", payload: delivery.payload };
+    case "nfc": {
+      const { mediaType, payload } = delivery;
+      await ctx.nfc?.({ mediaType, payload });
+      return { kind: "handed-over" };
+    }
     case "p2p":
-    case "nfc":
       break;
   }
-  throw new WalletRefusal("unsupported", `this wallet cannot answer by ${returnType} yet`);
+  // A refusal holds nothing that would have to be picked up in secret.
+  if ("error" in result) return { kind: "shown", payload: delivery.payload };
+  const expiresAt = "expiresAt" in result ? result.expiresAt : (await ctx.now()) + pickUpSeconds;
+  const left = await leaveInMailbox(ctx, delivery.payload, expiresAt);
+  return { kind: "left", ...left };
+}
+
+async function post(
+  ctx: WalletContext,
+  url: string,
+  body: Readonly<Record<string, unknown>>,
+): Promise<Outcome> {
+  const answer = await sendAnswer(ctx, url, body);
+  const { claimSecret: _claimSecret, code: _code, ...shown } = body;
+  const { status } = answer;
+  const delivered = {
+    kind: "delivered",
+    status,
+    result: shown,
+    answer: membersOf(answer.text),
+  } as const;
+  return status < 300 ? delivered : { ...delivered, refusal: refusalOfAnswer(url, answer).message };
+}
+
+/** Calls the other side; from a page that may not, by the relay of the first broker. */
+async function sendAnswer(
+  ctx: WalletContext,
+  url: string,
+  body: Readonly<Record<string, unknown>>,
+): Promise<CallAnswer> {
+  const brokers = await ctx.brokers();
+  const [relay] = brokers;
+  const isForeign = !brokers.includes(originOfConnection(url) ?? "");
+  if (ctx.relaysAnswers !== true || relay === undefined || !isForeign)
+    return call(ctx.fetch, { url, body });
+  const path = "/w/relay";
+  const relayed = await ctx.sessions.call(relay, { path, body: { url, body } });
+  if (relayed.status !== 200) throw refusalOfAnswer(`${relay}${path}`, relayed);
+  const { status, text } = membersOf(relayed.text);
+  if (typeof status !== "number")
+    throw new WalletRefusal("broker_refused", `${relay} relays an answer that is none`);
+  return { status, text: typeof text === "string" ? text : null };
 }

@@ -16,10 +16,10 @@ import {
 } from "@svc/protocol";
 import { sayConcern, type Concern } from "../concern.ts";
 import type { WalletContext } from "../context.ts";
-import { signDecline } from "../decline.ts";
+import { isLate, refuseLink } from "../decline.ts";
 import { WalletRefusal } from "../refusal.ts";
 import type { ActionHandler, Declining, OpenRequest, SentRefusal } from "../request.ts";
-import { askRequester, findBroker, requesterOf, sayRequester } from "../requester.ts";
+import { askRequester, requesterOf, sayRequester } from "../requester.ts";
 import { shownText } from "../shown-text.ts";
 import { sayTypedData } from "../typed-data-words.ts";
 import { hostOf } from "../transport.ts";
@@ -122,12 +122,13 @@ const isReadable = (text: string): boolean => !/[\u0000-\u0008\u000b-\u001f\u007
 async function refuseSignature(
   ctx: WalletContext,
   link: TdLink | SignLink,
-  { signed }: Declining,
+  declining: Declining,
 ): Promise<SentRefusal> {
-  const { connection = "", deadline } = link;
-  const isLate = deadline !== undefined && (await ctx.now()) > deadline;
-  const error = isLate ? "expired" : refusalOf(link) === null ? "access_denied" : "invalid_request";
-  const isTold = signed || link.connection === undefined || (await findBroker(ctx, link)) !== null;
-  if (!isTold) return { error };
-  return { error, ...(await signDecline(ctx, { request: "", connection })) };
+  const isForbidden = refusalOf(link) !== null;
+  const error = (await isLate(ctx, link))
+    ? "expired"
+    : isForbidden
+      ? "invalid_request"
+      : "access_denied";
+  return refuseLink(ctx, link, { error, request: "", declining });
 }

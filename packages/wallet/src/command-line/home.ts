@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { openIdentity, type Identity } from "../identity.ts";
+import { openIdentity, type IdentitySecret } from "../identity.ts";
 import { WalletRefusal } from "../refusal.ts";
 import type { WalletStorage } from "../storage.ts";
-import { hasIdentity, listIdentities, unsealIdentity } from "../vault.ts";
+import { hasIdentity, listIdentities, unsealSecret } from "../vault.ts";
 import { openWallet, type Wallet } from "../wallet.ts";
 import { openClock, readDemoWorld, type DemoWorld } from "./demo-world.ts";
 import { readEnvironment } from "./environment.ts";
@@ -40,14 +40,13 @@ export function openHome(): Home {
 /** The wallet of the chosen identity. @throws {WalletRefusal} */
 export async function openHomeWallet(home: Home, choice: Choice): Promise<Wallet> {
   const { storage, demo, seededBrokers, random } = home;
-  const identity = await findIdentity(home, choice);
+  const identity = await openIdentity((await findSecret(home, choice)).secret);
   return openWallet({ identity, storage, seededBrokers, random, fetch, now: openClock(demo) });
 }
 
 /** The passphrase: from the file, else `WALLET_PASSPHRASE`, else asked on the terminal. @throws {WalletRefusal} wrong_passphrase */
 export async function readPassphrase(file: string | undefined, question: string): Promise<string> {
-  if (file !== undefined) return readSecretFile(file);
-  const passphrase = readEnvironment().passphrase ?? (await askSecret(question));
+  const passphrase = await findPassphrase(file, question);
   if (passphrase !== null) return passphrase;
   throw new WalletRefusal(
     "wrong_passphrase",
@@ -55,16 +54,29 @@ export async function readPassphrase(file: string | undefined, question: string)
   );
 }
 
-async function findIdentity(home: Home, choice: Choice): Promise<Identity> {
+/** As `readPassphrase`; null where there is none and no terminal to ask on. */
+export async function findPassphrase(
+  file: string | undefined,
+  question: string,
+): Promise<string | null> {
+  if (file !== undefined) return readSecretFile(file);
+  return readEnvironment().passphrase ?? (await askSecret(question));
+}
+
+/** What the chosen identity is made from, and the passphrase where the vault took one. @throws {WalletRefusal} */
+export async function findSecret(
+  home: Home,
+  choice: Choice,
+): Promise<{ name: string; secret: IdentitySecret; passphrase: string | null }> {
   const name = choice.name ?? (await onlyName(home));
   if (await hasIdentity(home.storage, name)) {
     const passphrase = await readPassphrase(choice.passphraseFile, `Passphrase of ${name}: `);
-    return unsealIdentity(home.storage, { name, passphrase });
+    return { name, passphrase, secret: await unsealSecret(home.storage, { name, passphrase }) };
   }
   const known = home.demo?.identities.get(name);
   if (known === undefined)
     throw new WalletRefusal("not_found", `there is no identity ${name}; see wallet identity list`);
-  return openIdentity({ kind: "private-key", privateKey: known.privateKey });
+  return { name, passphrase: null, secret: { kind: "private-key", privateKey: known.privateKey } };
 }
 
 /** Without `--as` a vault of one identity answers for it; a demo world has several. */

@@ -1,3 +1,4 @@
+import { decodeInfos, type Info } from "@svc/protocol";
 import { isConcern, type Concern } from "../concern.ts";
 import type { Outcome } from "../wallet.ts";
 import { identityOptions, withWallet } from "./identity-options.ts";
@@ -36,6 +37,16 @@ export const linkVerbs: readonly Verb[] = [
     options: {
       ...identityOptions,
       code: { value: "digits", description: "The two digits that the page shows now." },
+      without: {
+        value: "field",
+        repeated: true,
+        description: "Withhold an optional field, by its name or as the link writes it.",
+      },
+      field: {
+        value: "field",
+        repeated: true,
+        description: "Give this field, where a data transfer leaves the choice to you.",
+      },
       accept: acceptOption,
     },
     example: "approve 'svc:login?sess=..&conn=..' --as alice --code 42",
@@ -46,6 +57,8 @@ export const linkVerbs: readonly Verb[] = [
         replyOf(
           await wallet.approve(input.text("link"), {
             accept,
+            without: input.list("without"),
+            fields: input.list("field"),
             ...(code === undefined ? {} : { code }),
           }),
         ),
@@ -71,7 +84,26 @@ export const linkVerbs: readonly Verb[] = [
       );
     },
   },
+  {
+    name: "pick-up",
+    summary: "Picks up what another wallet left for whoever has the link: once, then it is gone.",
+    parameters: { link: "The link that the other wallet showed; put it in single quotes." },
+    options: identityOptions,
+    example: "pick-up 'https://wallet.example/p#..' --as bob",
+    async run(home, input) {
+      const result = await withWallet(home, input, async (wallet) =>
+        wallet.pickUp(input.text("link")),
+      );
+      return { value: { result, ...infosOf(result) } };
+    },
+  },
 ];
+
+/** The fields inside, where it holds some. */
+function infosOf({ infos }: Readonly<Record<string, unknown>>): { infos?: readonly Info[] } {
+  const decoded = typeof infos === "string" ? decodeInfos(infos) : null;
+  return decoded === null || "fault" in decoded ? {} : { infos: decoded };
+}
 
 function readAccepted(input: Input): ReadonlySet<Concern> {
   const given = input.list("accept");
@@ -92,6 +124,10 @@ function replyOf(outcome: Outcome): Reply {
       return { value: { open: outcome.url } };
     case "shown":
       return { value: { payload: outcome.payload } };
+    case "left":
+      return { value: { payload: outcome.link, expiresAt: outcome.expiresAt } };
+    case "handed-over":
+      return { value: { status: "handed_over" } };
     case "code-required":
       break;
   }

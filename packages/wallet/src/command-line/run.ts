@@ -1,7 +1,9 @@
 import { ConcernsRefusal } from "../concern.ts";
 import { WalletRefusal } from "../refusal.ts";
 import { shownText } from "../shown-text.ts";
+import { backupVerbs } from "./backup-verbs.ts";
 import { brokerVerbs } from "./broker-verbs.ts";
+import { credentialVerbs } from "./credential-verbs.ts";
 import { helpOf, listVerbs } from "./help.ts";
 import { openHome } from "./home.ts";
 import { identityVerbs } from "./identity-verbs.ts";
@@ -13,8 +15,10 @@ import { UsageError, type Verb } from "./verb.ts";
 /** Every verb, in the order of the help. */
 export const verbs: readonly Verb[] = [
   ...linkVerbs,
+  ...credentialVerbs,
   ...loginVerbs,
   ...identityVerbs,
+  ...backupVerbs,
   ...brokerVerbs,
 ];
 

@@ -1,0 +1,233 @@
+import {
+  bytesOfHex,
+  checksumAddress,
+  hexOfBytes,
+  isHexOf,
+  isRecord,
+  returnTypeOf,
+  type Hex,
+  type Hex32,
+  type TxLink,
+} from "@svc/protocol";
+import { keccak_256 } from "@noble/hashes/sha3";
+import { openChain, type ChainClient, type ChainState } from "../chain.ts";
+import { sayConcern, type Concern } from "../concern.ts";
+import type { WalletContext } from "../context.ts";
+import { isLate, refuseLink } from "../decline.ts";
+import { sayIdentity } from "../field-request.ts";
+import { addRecord, getRecord, recordKey } from "../records.ts";
+import { WalletRefusal } from "../refusal.ts";
+import type { ActionHandler, OpenRequest } from "../request.ts";
+import { askRequester, findBroker, requesterOf, sayRequester } from "../requester.ts";
+import { shownText } from "../shown-text.ts";
+import { hashedKey, type StorageKey } from "../storage.ts";
+import { hostOf } from "../transport.ts";
+
+/** A transaction on its way: stored before it is sent, so that no second approval of the link pays again. */
+interface SentTransaction {
+  readonly raw: Hex;
+  readonly hash: Hex32;
+}
+
+/** Everything that is signed. */
+interface Draft {
+  readonly chainId: number;
+  readonly nonce: number;
+  readonly gas: bigint;
+  readonly maxFeePerGas: bigint;
+  readonly maxPriorityFeePerGas: bigint;
+}
+
+/** `svc:tx`: send a transaction, and tell its hash once the chain has taken it in. */
+export const transactionAction: ActionHandler<TxLink> = {
+  async open(ctx, link) {
+    const chain = openChain(ctx, await getChainBroker(ctx, link));
+    const key = keyOf(ctx, link);
+    const sent = readSent(await getRecord(ctx, key));
+    const draft = sent === null ? await draftOf(ctx, chain, link) : null;
+    return {
+      description: await describe(ctx, link, draft),
+      async answer() {
+        const transaction = sent ?? (await keep(ctx, key, await sign(ctx, link, draft)));
+        await chain.send(transaction.raw, transaction.hash);
+        const { hash, isReverted } = await chain.waitFor(transaction.hash);
+        if (isReverted) {
+          await ctx.storage.remove(key);
+          throw new WalletRefusal(
+            "chain_refused",
+            `the chain took ${hash} in, and it failed there`,
+          );
+        }
+        return { txHash: hash, svcID: ctx.identity.address };
+      },
+      // A link that was answered to the end may be approved again: it is another transaction then.
+      settled: async () => ctx.storage.remove(key),
+    };
+  },
+
+  async refuse(ctx, link, declining) {
+    const error = (await isLate(ctx, link)) ? "expired" : "access_denied";
+    return refuseLink(ctx, link, { error, request: "", declining });
+  },
+};
+
+/** The chain is the one of the broker that asks, else of the first on the list. */
+async function getChainBroker(ctx: WalletContext, link: TxLink): Promise<string> {
+  const broker = (await findBroker(ctx, link)) ?? (await ctx.brokers())[0];
+  if (broker === undefined)
+    throw new WalletRefusal("unsupported", "this wallet knows no broker, so it reaches no chain");
+  return broker;
+}
+
+async function draftOf(ctx: WalletContext, chain: ChainClient, link: TxLink): Promise<Draft> {
+  const state = await chain.readState(ctx.identity.address);
+  const { chainId } = state;
+  const nonce = link.nonce === undefined ? state.nonce : nonceOf(link.nonce, state);
+  const price = link.energyPriceWei === undefined ? null : BigInt(link.energyPriceWei);
+  // `ep` is what a unit shall cost: as limit and as tip it is paid exactly.
+  const maxFeePerGas = price ?? state.maxFeePerGas;
+  const maxPriorityFeePerGas = price ?? state.maxPriorityFeePerGas;
+  const gas =
+    link.energyLimit === undefined
+      ? await chain.estimateEnergy(callOf(ctx, link))
+      : BigInt(link.energyLimit);
+  const total = BigInt(link.valueWei) + gas * maxFeePerGas;
+  if (state.balanceWei < total)
+    throw new WalletRefusal(
+      "chain_refused",
+      `the account holds ${coins(state.balanceWei)}, and this takes up to ${coins(total)}`,
+    );
+  return { chainId, nonce, gas, maxFeePerGas, maxPriorityFeePerGas };
+}
+
+function nonceOf(text: string, { nonce }: ChainState): number {
+  const asked = Number(text);
+  if (!Number.isSafeInteger(asked) || asked < nonce)
+    throw new WalletRefusal("chain_refused", `nc: the account is past number ${text} already`);
+  if (asked > nonce)
+    throw new WalletRefusal("chain_refused", `nc: the account is at number ${nonce} first`);
+  return asked;
+}
+
+function callOf({ identity }: WalletContext, link: TxLink): Record<string, string> {
+  const { to, data, valueWei } = link;
+  const value = `0x${BigInt(valueWei).toString(16)}`;
+  return { from: identity.address, to, value, ...(data === undefined ? {} : { data }) };
+}
+
+async function describe(
+  ctx: WalletContext,
+  link: TxLink,
+  draft: Draft | null,
+): Promise<OpenRequest["description"]> {
+  const requester = requesterOf(link, await askRequester(ctx, link));
+  const { connection, deadline, to, valueWei, data } = link;
+  const isForeign = connection !== undefined && !requester.known;
+  const concerns: readonly Concern[] = [
+    ...(isForeign ? ["unknown-requester" as const] : []),
+    ...concernsOfCall(data),
+  ];
+  const fee = draft === null ? null : draft.gas * draft.maxFeePerGas;
+  return {
+    action: link.action,
+    identity: ctx.identity.address,
+    words: [
+      `${sayRequester(requester)} asks you to send ${coins(BigInt(valueWei))} to ${checksumAddress(to)} ${sayIdentity(ctx)}.`,
+      ...concerns.map((concern) => `Careful: ${sayConcern(concern)}.`),
+      fee === null
+        ? "It was signed before: approving sends the same transaction, and pays once."
+        : `On chain ${draft?.chainId ?? ""}; the fee is at most ${coins(fee)}.`,
+      ...(data === undefined ? [] : [`Data: ${data}`]),
+      connection === undefined
+        ? "Its hash is shown to you, and sent to nobody."
+        : `Its hash goes to ${hostOf(connection)} once the chain has taken it in.`,
+    ].map(shownText),
+    requester,
+    concerns,
+    codeNeeded: false,
+    returnType: returnTypeOf(link),
+    ...(connection === undefined ? {} : { connection }),
+    ...(deadline === undefined ? {} : { expiresAt: deadline }),
+    data: {
+      to,
+      valueWei,
+      ...(data === undefined ? {} : { data }),
+      ...(draft === null
+        ? {}
+        : {
+            chainId: draft.chainId,
+            nonce: draft.nonce,
+            energyLimit: draft.gas.toString(),
+            energyPriceWei: draft.maxFeePerGas.toString(),
+          }),
+    },
+  };
+}
+
+/** `approve`, `increaseAllowance` and `setApprovalForAll` of tokens: what is lost later, not now. */
+const approvalSelectors: ReadonlySet<string> = new Set(["0x095ea7b3", "0x39509351", "0xa22cb465"]);
+
+function concernsOfCall(data: Hex | undefined): readonly Concern[] {
+  if (data === undefined || data === "0x") return [];
+  return approvalSelectors.has(data.slice(0, 10))
+    ? ["contract-call", "token-approval"]
+    : ["contract-call"];
+}
+
+async function sign(
+  { identity }: WalletContext,
+  link: TxLink,
+  draft: Draft | null,
+): Promise<SentTransaction> {
+  if (draft === null) throw new TypeError("a transaction that was sent is not signed again");
+  // The library takes a while to load; nothing else needs it.
+  const { serializeTransaction } = await import("viem/utils");
+  const { to, valueWei, data } = link;
+  const transaction = {
+    type: "eip1559",
+    ...draft,
+    to,
+    value: BigInt(valueWei),
+    ...(data === undefined ? {} : { data }),
+  } as const;
+  const digest = keccak_256(bytesOf(serializeTransaction(transaction)));
+  const signature = await identity.sign(digest);
+  const [r, s, v] = [signature.slice(2, 66), signature.slice(66, 130), signature.slice(130)];
+  const parts = { r: `0x${r}`, s: `0x${s}`, yParity: Number.parseInt(v, 16) % 27 } as const;
+  const raw = serializeTransaction(transaction, parts);
+  return { raw, hash: hexOfBytes(keccak_256(bytesOf(raw))) };
+}
+
+async function keep(
+  ctx: WalletContext,
+  key: StorageKey,
+  signed: SentTransaction,
+): Promise<SentTransaction> {
+  const stored = readSent(await addRecord(ctx, key, signed));
+  if (stored === null) throw new WalletRefusal("damaged_state", "the kept transaction is none");
+  return stored;
+}
+
+function keyOf({ identity }: WalletContext, link: TxLink): StorageKey {
+  const [, name = ""] = hashedKey("transaction", JSON.stringify(link)).split("/");
+  return recordKey("transaction", identity.address, name);
+}
+
+function readSent(value: unknown): SentTransaction | null {
+  if (!isRecord(value)) return null;
+  const { raw, hash } = value;
+  return typeof raw === "string" && isHexOf(hash, 32) ? { raw: raw as Hex, hash } : null;
+}
+
+function bytesOf(hex: string): Uint8Array {
+  const bytes = bytesOfHex(hex);
+  if (bytes === null) throw new TypeError("not hex");
+  return bytes;
+}
+
+/** An amount of the chain's coin with all its digits. */
+function coins(wei: bigint): string {
+  const digits = wei.toString().padStart(19, "0");
+  const fraction = digits.slice(-18).replace(/0+$/, "");
+  return `${digits.slice(0, -18)}${fraction === "" ? "" : `.${fraction}`} coins`;
+}

@@ -1,0 +1,89 @@
+import { base64urlOfBytes, bytesOfBase64url, isRecord } from "@svc/protocol";
+import { openText, sealText } from "./box.ts";
+import { listHeld, keepCredential, type HeldCredential } from "./held-credential.ts";
+import { listHistory, recordHistory, type HistoryEntry } from "./history.ts";
+import { openIdentity, type IdentitySecret } from "./identity.ts";
+import { checkNewPassphrase, cipherOfPassphrase } from "./passphrase-cipher.ts";
+import { WalletRefusal } from "./refusal.ts";
+import { parseSecret, type VaultContext, type VaultEntry } from "./vault.ts";
+
+/** What a backup holds: all that a lost device would take with it. */
+interface Content {
+  readonly name: string;
+  readonly secret: IdentitySecret;
+  readonly credentials: readonly HeldCredential[];
+  readonly history: readonly HistoryEntry[];
+}
+
+/** What came back out of a backup. */
+export interface Restored extends VaultEntry {
+  readonly secret: IdentitySecret;
+  readonly credentials: number;
+}
+
+const prefix = "svc-wallet-backup-v1";
+
+/**
+ * Writes an identity with its credentials and history as one text, sealed as the vault is: scrypt (N 2^17, r 8,
+ * p 1) of the passphrase, AES-256-GCM. Services keep no values that were collected: without a backup they are gone
+ * with the device.
+ *
+ * @throws {WalletRefusal} invalid_input for a passphrase of fewer than 8 characters
+ */
+export async function writeBackup(
+  { storage, random }: VaultContext,
+  { name, secret, passphrase }: { name: string; secret: IdentitySecret; passphrase: string },
+): Promise<string> {
+  checkNewPassphrase(passphrase);
+  const records = { identity: await openIdentity(secret), storage, random };
+  const content: Content = {
+    name,
+    secret,
+    credentials: await listHeld(records),
+    history: await listHistory(records),
+  };
+  const salt = random(16);
+  const cipher = await cipherOfPassphrase(passphrase, salt);
+  const box = await sealText(JSON.stringify(content), { cipher, about: prefix }, random);
+  return `${prefix}.${base64urlOfBytes(salt)}.${box}`;
+}
+
+/**
+ * Puts the credentials and the history of a backup back; the identity's secret is the caller's to keep. What is
+ * there already stays.
+ *
+ * @throws {WalletRefusal} invalid_input for a text that is no backup; wrong_passphrase, also for one that was changed
+ */
+export async function restoreBackup(
+  { storage, random }: VaultContext,
+  { text, passphrase }: { text: string; passphrase: string },
+): Promise<Restored> {
+  const { name, secret, credentials, history } = await openBackup(text, passphrase);
+  const identity = await openIdentity(secret);
+  const records = { identity, storage, random };
+  const known = new Set((await listHeld(records)).map(({ broker, id }) => `${broker} ${id}`));
+  for (const held of credentials)
+    if (!known.has(`${held.broker} ${held.id}`)) await keepCredential(records, held);
+  const written = new Set((await listHistory(records)).map((entry) => JSON.stringify(entry)));
+  for (const entry of history)
+    if (!written.has(JSON.stringify(entry))) await recordHistory(records, entry);
+  return { name, address: identity.address, secret, credentials: credentials.length };
+}
+
+async function openBackup(text: string, passphrase: string): Promise<Content> {
+  const [version, saltText = "", box = "", ...rest] = text.trim().split(".");
+  const salt = bytesOfBase64url(saltText);
+  if (version !== prefix || salt?.length !== 16 || rest.length > 0)
+    throw new WalletRefusal("invalid_input", "the text is no backup of this wallet");
+  const cipher = await cipherOfPassphrase(passphrase, salt);
+  const json = await openText(box, { cipher, about: prefix });
+  if (json === null)
+    throw new WalletRefusal("wrong_passphrase", "the passphrase does not open the backup");
+  const content: unknown = JSON.parse(json);
+  if (!isRecord(content)) throw new WalletRefusal("invalid_input", "the backup is empty");
+  // It was sealed by whoever knows the passphrase: its parts are this wallet's own.
+  const { name, credentials, history } = content as unknown as Content;
+  const secret = parseSecret(JSON.stringify(content["secret"] ?? null));
+  if (secret === null) throw new WalletRefusal("invalid_input", "the backup holds no identity");
+  return { name, secret, credentials, history };
+}

@@ -1,0 +1,107 @@
+import { isRecord, type Address, type Hex, type Hex32 } from "@svc/protocol";
+import type { WalletContext } from "./context.ts";
+import { WalletRefusal } from "./refusal.ts";
+import { call, hostOf, membersOf, refusalOfAnswer } from "./transport.ts";
+
+/** What a transaction needs to know of the chain. */
+export interface ChainState {
+  readonly chainId: number;
+  readonly balanceWei: bigint;
+  /** The sender's next, those that wait included. */
+  readonly nonce: number;
+  /** The most that a unit of energy may cost, and the part of it that goes to whoever takes the transaction in. */
+  readonly maxFeePerGas: bigint;
+  readonly maxPriorityFeePerGas: bigint;
+}
+
+/** A transaction that was taken into a block. */
+export interface Inclusion {
+  readonly hash: Hex32;
+  readonly isReverted: boolean;
+}
+
+/** The chain behind a broker, by its relay `/w/chain`. */
+export interface ChainClient {
+  /** @throws {WalletRefusal} chain_refused, unreachable */
+  readState(sender: Address): Promise<ChainState>;
+  /** @returns units of energy @throws {WalletRefusal} chain_refused when the transaction would fail */
+  estimateEnergy(tx: Readonly<Record<string, string>>): Promise<bigint>;
+  /** Sends it; one that the chain has already is no error. */
+  send(raw: Hex, hash: Hex32): Promise<void>;
+  /** @throws {WalletRefusal} chain_refused when it takes longer than two minutes */
+  waitFor(hash: Hex32): Promise<Inclusion>;
+}
+
+const waitMsMax = 120_000;
+const pauseMs = 500;
+
+/** Opens the relay of a broker. */
+export function openChain(
+  { fetch: send }: Pick<WalletContext, "fetch">,
+  broker: string,
+): ChainClient {
+  const url = `${broker}/w/chain`;
+  const ask = async (method: string, params: readonly unknown[]): Promise<unknown> => {
+    const answer = await call(send, { url, body: { jsonrpc: "2.0", id: 1, method, params } });
+    const { error, result } = membersOf(answer.text);
+    if (answer.status !== 200) throw refusalOfAnswer(url, answer);
+    if (error === undefined) return result;
+    const { message } = isRecord(error) ? error : {};
+    const said = typeof message === "string" ? message.slice(0, 300) : "without saying why";
+    throw new WalletRefusal("chain_refused", `the chain at ${hostOf(url)} refuses: ${said}`);
+  };
+  const number = async (method: string, params: readonly unknown[]): Promise<bigint> =>
+    quantityOf(await ask(method, params), method);
+  const findInclusion = async (hash: Hex32): Promise<Inclusion | null> => {
+    const receipt = await ask("eth_getTransactionReceipt", [hash]);
+    if (!isRecord(receipt) || typeof receipt["blockNumber"] !== "string") return null;
+    return { hash, isReverted: receipt["status"] !== "0x1" };
+  };
+  return {
+    async readState(sender) {
+      const [chainId, balanceWei, nonce, price] = await Promise.all([
+        number("eth_chainId", []),
+        number("eth_getBalance", [sender, "latest"]),
+        number("eth_getTransactionCount", [sender, "pending"]),
+        number("eth_gasPrice", []),
+      ]);
+      // Twice today's price still fits after six full blocks, each an eighth dearer than the one before (EIP-1559).
+      return {
+        chainId: Number(chainId),
+        balanceWei,
+        nonce: Number(nonce),
+        maxFeePerGas: price * 2n,
+        maxPriorityFeePerGas: price / 10n,
+      };
+    },
+    estimateEnergy: async (tx) => number("eth_estimateGas", [tx]),
+    async send(raw, hash) {
+      try {
+        await ask("eth_sendRawTransaction", [raw]);
+      } catch (error) {
+        const isThere =
+          error instanceof WalletRefusal &&
+          error.code === "chain_refused" &&
+          isRecord(await ask("eth_getTransactionByHash", [hash]));
+        if (!isThere) throw error;
+      }
+    },
+    async waitFor(hash) {
+      for (let waitedMs = 0; waitedMs <= waitMsMax; waitedMs += pauseMs) {
+        const inclusion = await findInclusion(hash);
+        if (inclusion !== null) return inclusion;
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      }
+      throw new WalletRefusal(
+        "chain_refused",
+        `the chain has not taken ${hash} in yet; approve the same link again to go on waiting`,
+      );
+    },
+  };
+}
+
+function quantityOf(value: unknown, method: string): bigint {
+  if (typeof value !== "string" || !/^0x[0-9a-f]{1,64}$/i.test(value))
+    throw new WalletRefusal("chain_refused", `the chain answers ${method} with no number`);
+  return BigInt(value);
+}

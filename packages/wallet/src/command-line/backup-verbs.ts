@@ -1,0 +1,97 @@
+import { isRecord } from "@svc/protocol";
+import { readFile, writeFile } from "node:fs/promises";
+import { text as textOf } from "node:stream/consumers";
+import { restoreBackup, writeBackup, type Restored } from "../backup.ts";
+import { newMnemonic } from "../identity.ts";
+import { WalletRefusal } from "../refusal.ts";
+import { listIdentities, sealIdentity } from "../vault.ts";
+import { findPassphrase, findSecret, readPassphrase, type Home } from "./home.ts";
+import { identityOptions } from "./identity-options.ts";
+import { membersOf } from "../transport.ts";
+import type { Input, Verb } from "./verb.ts";
+
+/** The verbs that outlive a lost device. */
+export const backupVerbs: readonly Verb[] = [
+  {
+    name: "backup",
+    summary: "Writes an identity with its verified fields and history as one sealed text.",
+    notes:
+      "Sealed with the passphrase of the vault, or with the one that is given; without any, with twelve new words that are printed once beside it.",
+    options: {
+      ...identityOptions,
+      file: {
+        value: "path",
+        description: "Write it there, for its owner alone, not to the output.",
+      },
+    },
+    example: "backup --as alice --file alice.backup",
+    async run(home, input) {
+      const {
+        name,
+        secret,
+        passphrase: known,
+      } = await findSecret(home, {
+        name: input.optional("as"),
+        passphraseFile: input.optional("passphrase-file"),
+      });
+      const file = input.optional("passphrase-file");
+      const given = known ?? (await findPassphrase(file, "New passphrase for the backup: "));
+      const passphrase = given ?? newMnemonic();
+      const backup = await writeBackup(home, { name, secret, passphrase });
+      const words = given === null ? { passphrase } : {};
+      const path = input.optional("file");
+      if (path === undefined) return { value: { backup, ...words } };
+      await writeFile(path, `${backup}\n`, { mode: 0o600, flag: "wx" }).catch((cause: unknown) => {
+        throw new WalletRefusal("invalid_input", `${path} cannot be written anew`, { cause });
+      });
+      return { value: { file: path, ...words } };
+    },
+  },
+  {
+    name: "restore",
+    summary:
+      "Takes a backup back in: its identity into the vault, its fields and history beside it.",
+    notes: "What is there already stays. The passphrase of the backup becomes that of the vault.",
+    parameters: {
+      backup: "The text that `backup` printed, a file that holds it, or - for standard input.",
+    },
+    options: identityOptions,
+    example: "restore alice.backup --as alice",
+    async run(home, input) {
+      const text = await readBackup(input.text("backup"));
+      const file = input.optional("passphrase-file");
+      const passphrase = await readPassphrase(file, "Passphrase of the backup: ");
+      const restored = await restoreBackup(home, { text, passphrase });
+      const name = await keepIdentity(home, input, { restored, passphrase });
+      return { value: { name, address: restored.address, credentials: restored.credentials } };
+    },
+  },
+];
+
+/** The text itself, that of a file, or the JSON that `backup` printed in one of them. */
+async function readBackup(given: string): Promise<string> {
+  if (given.startsWith("svc-wallet-backup-")) return given;
+  let content: string;
+  try {
+    content = given === "-" ? await textOf(process.stdin) : await readFile(given, "utf8");
+  } catch (cause) {
+    throw new WalletRefusal("invalid_input", `${given} cannot be read`, { cause });
+  }
+  const members = membersOf(content);
+  return isRecord(members) && typeof members["backup"] === "string" ? members["backup"] : content;
+}
+
+/** An identity that the vault or the demo world has under this name and address stays as it is. */
+async function keepIdentity(
+  home: Home,
+  input: Input,
+  { restored, passphrase }: { restored: Restored; passphrase: string },
+): Promise<string> {
+  const name = input.optional("as") ?? restored.name;
+  const { address, secret } = restored;
+  const sealed = (await listIdentities(home.storage)).find((each) => each.name === name);
+  const known = sealed ?? home.demo?.identities.get(name);
+  if (known?.address === address) return name;
+  await sealIdentity(home, { name, secret, passphrase });
+  return name;
+}

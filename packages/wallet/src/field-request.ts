@@ -1,0 +1,285 @@
+import {
+  businessAttribute,
+  entryOfField,
+  nameOfAttribute,
+  shortAddress,
+  type AccessLink,
+  type RequestLink,
+} from "@svc/protocol";
+import type { Concern } from "./concern.ts";
+import type { WalletContext } from "./context.ts";
+import { isLate, refuseLink } from "./decline.ts";
+import { listHeld } from "./held-credential.ts";
+import { receiveCredentials } from "./receive.ts";
+import { WalletRefusal } from "./refusal.ts";
+import type { Declining, Description, SentRefusal, Terms, Trace } from "./request.ts";
+import { askRequester, requesterOf, type VerifiedObject } from "./requester.ts";
+import {
+  chooseSources,
+  nameOfText,
+  releasedBy,
+  type AskedName,
+  type Choice,
+  type Source,
+} from "./selection.ts";
+import { hostOf } from "./transport.ts";
+
+/** A request for fields: who asks for what, and what this wallet would answer with. */
+export interface FieldRequest<L extends RequestLink | AccessLink> {
+  readonly link: L;
+  /** Null towards somebody unknown. */
+  readonly verified: VerifiedObject | null;
+  /** What is signed as `request`: the id, empty where there is none. */
+  readonly request: string;
+  readonly choices: readonly Choice[];
+}
+
+/**
+ * Asks who wants the fields and finds what answers. What a known requester requires comes from its signed
+ * request object; of an unknown one every name in the link counts as required.
+ *
+ * @throws {WalletRefusal} forged_request, expired, broker_refused, unreachable, unsupported
+ */
+export async function openFieldRequest<L extends RequestLink | AccessLink>(
+  ctx: WalletContext,
+  link: L,
+  { mustHold }: { mustHold: boolean },
+): Promise<FieldRequest<L>> {
+  if (link.attributes.includes(businessAttribute))
+    throw new WalletRefusal("unsupported", "this wallet cannot answer for a business yet");
+  const verified = await askRequester(ctx, link);
+  const request = verified?.object.id ?? link.id ?? "";
+  const asked = verified === null ? askedByLink(link) : askedByObject(verified);
+  const choices = await chooseHeld(ctx, asked, {
+    broker: verified === null ? null : verified.object.iss,
+    mustHold,
+  });
+  return { link, verified, request, choices };
+}
+
+/**
+ * Finds a source for every name. For a broker's own request its list of credentials is read first, so that what
+ * was issued or has ended since counts; else the brokers are asked only where something is missing.
+ *
+ * @param from.broker who vouches for the requester; null for an unknown one
+ */
+export async function chooseHeld(
+  ctx: WalletContext,
+  asked: readonly AskedName[],
+  { broker, mustHold }: { broker: string | null; mustHold: boolean },
+): Promise<readonly Choice[]> {
+  const isKnown = broker !== null;
+  const now = await ctx.now();
+  const choose = async (): Promise<readonly Choice[]> => {
+    const held = await listHeld(ctx);
+    const fitting = held.filter((each) => broker === null || each.broker === broker);
+    return chooseSources(fitting, asked, { now, isKnown, mustHold });
+  };
+  if (broker !== null) {
+    await receiveIfPossible(ctx, broker);
+    return choose();
+  }
+  const choices = await choose();
+  if (choices.every(({ source }) => source !== null)) return choices;
+  for (const each of await ctx.brokers()) await receiveIfPossible(ctx, each);
+  return choose();
+}
+
+/** What is held counts also while a broker is away. */
+async function receiveIfPossible(ctx: WalletContext, broker: string): Promise<void> {
+  try {
+    await receiveCredentials(ctx, broker);
+  } catch (error) {
+    const isAway =
+      error instanceof WalletRefusal &&
+      (error.code === "unreachable" || error.code === "broker_refused");
+    if (!isAway) throw error;
+  }
+}
+
+/**
+ * What goes out under these terms.
+ *
+ * @throws {WalletRefusal} no_matching_data; invalid_input where a required name, or one that nobody asked for, is withheld
+ */
+export function decideRelease(
+  choices: readonly Choice[],
+  { without }: Pick<Terms, "without">,
+): readonly Source[] {
+  const withheld = withheldOf(choices, without);
+  const unheld = choices.filter(({ source }) => source === null);
+  const missing = unheld.filter(
+    ({ isOptional }) => !isOptional || unheld.length === choices.length,
+  );
+  if (missing.length > 0)
+    throw new WalletRefusal(
+      "no_matching_data",
+      `nothing verified that this wallet holds fits ${missing.map(({ name }) => name).join(", ")}`,
+    );
+  const released = releasedBy(choices.filter((choice) => !withheld.has(choice)));
+  if (released.length === 0)
+    throw new WalletRefusal("no_matching_data", "nothing is left to be given: decline instead");
+  return released;
+}
+
+function withheldOf(choices: readonly Choice[], without: readonly string[]): ReadonlySet<Choice> {
+  const withheld = new Set<Choice>();
+  for (const text of without) {
+    const name = nameOfText(text);
+    const named = choices.filter((choice) => choice.name === name || choice.source?.field === name);
+    if (named.length === 0) throw new WalletRefusal("invalid_input", `nobody asks for ${text}`);
+    if (named.some(({ isOptional }) => !isOptional))
+      throw new WalletRefusal(
+        "invalid_input",
+        `${text} is required: decline the request to withhold it`,
+      );
+    for (const choice of named) withheld.add(choice);
+  }
+  return withheld;
+}
+
+/**
+ * The refusal of a request for fields: that nothing fits, where that is so, else that the person declines. A broker
+ * is asked for the id where its link has none, as nobody else knows what is refused.
+ *
+ * @throws {WalletRefusal} forged_request, broker_refused, unreachable, unsupported
+ */
+export async function refuseFields(
+  ctx: WalletContext,
+  link: RequestLink | AccessLink,
+  { declining, mustHold }: { declining: Declining; mustHold: boolean },
+): Promise<SentRefusal> {
+  const refusal = { request: link.id ?? "", declining };
+  if (await isLate(ctx, link)) return refuseLink(ctx, link, { ...refusal, error: "expired" });
+  const { request, choices } = await openFieldRequest(ctx, link, { mustHold });
+  const isMissing = choices.some(({ isOptional, source }) => !isOptional && source === null);
+  const error = isMissing ? "no_matching_data" : "access_denied";
+  return refuseLink(ctx, link, { request, declining, error });
+}
+
+/** What the history keeps of it. */
+export function traceOf(
+  { request, verified, choices }: FieldRequest<RequestLink | AccessLink>,
+  terms: Terms,
+): Trace {
+  const fields = decideRelease(choices, terms).map(({ field }) => field);
+  const withheld = choices
+    .filter(({ source }) => source === null || !fields.includes(source.field))
+    .map(({ name }) => name);
+  const purpose = verified?.object.purpose;
+  return {
+    fields,
+    ...(withheld.length === 0 ? {} : { withheld }),
+    ...(request === "" ? {} : { id: request }),
+    ...(purpose === undefined ? {} : { purpose }),
+  };
+}
+
+/** The parts of a description that do not depend on the action. */
+export function describeCommon(
+  ctx: WalletContext,
+  { link, verified, choices, request }: FieldRequest<RequestLink | AccessLink>,
+): Omit<Description, "words" | "returnType"> {
+  const requester = requesterOf(link, verified);
+  const concerns: readonly Concern[] = requester.known ? [] : ["unknown-requester"];
+  const purpose = verified?.object.purpose;
+  const destination = destinationOf(link, verified);
+  return {
+    action: link.action,
+    identity: ctx.identity.address,
+    requester,
+    concerns,
+    codeNeeded: false,
+    connection: link.connection,
+    expiresAt: Math.min(link.deadline, verified?.object.exp ?? link.deadline),
+    data: {
+      ...(request === "" ? {} : { id: request }),
+      ...(purpose === undefined ? {} : { purpose }),
+      required: choices.filter(({ isOptional }) => !isOptional).map(({ name }) => name),
+      optional: choices.filter(({ isOptional }) => isOptional).map(({ name }) => name),
+      missing: choices.filter(({ source }) => source === null).map(({ name }) => name),
+      destination: destination.host,
+      ...(destination.isOutside ? { outsideDomain: true } : {}),
+    },
+  };
+}
+
+/** What is said of every request for fields: why, until when, and where the answer goes. */
+export function sayTerms(
+  { link, verified }: FieldRequest<RequestLink | AccessLink>,
+  what: string,
+): readonly string[] {
+  const { purpose, domain = "" } = verified?.object ?? {};
+  const { host, isOutside } = destinationOf(link, verified);
+  const where = domain === "" ? "" : `, which does not belong to ${domain}`;
+  return [
+    ...(purpose === undefined ? [] : [`The reason given: ${JSON.stringify(purpose)}.`]),
+    isOutside ? `Careful: ${what} to ${host}${where}.` : `${what} to ${host}.`,
+    `It can be answered until ${sayTime(Math.min(link.deadline, verified?.object.exp ?? link.deadline))}.`,
+  ];
+}
+
+/** Unix seconds as a person reads them. */
+export function sayTime(seconds: number): string {
+  return `${new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+}
+
+/** A value as one line; an image by its size. */
+export function sayValue({ field, data }: Pick<Source, "field" | "data">): string {
+  if (entryOfField(field).type !== "image") return JSON.stringify(data);
+  return `an image of ${Math.ceil((data.length * 3) / 4 / 1024)} kB`;
+}
+
+/** Where a field comes from. */
+export function saySource({ credential, expiresAt }: Source): string {
+  const { document, issuer } = credential;
+  return `${document} by ${issuer.name}, until ${sayTime(expiresAt)}`;
+}
+
+/** One line for each name that is asked for. */
+export function sayChoices(
+  choices: readonly Choice[],
+  sayField: (source: Source) => string,
+): readonly string[] {
+  return choices.map(({ name, isOptional, source }) => {
+    const start = `${isOptional ? "Optional" : "Required"}: ${name}`;
+    if (source === null) return `${start}: nothing verified that you hold fits.`;
+    const by = source.field === name ? "" : `, by ${source.field}`;
+    return `${start}${by}: ${sayField(source)} (${saySource(source)}).`;
+  });
+}
+
+/** "as 0x12..34", the end of what is asked. */
+export function sayIdentity(ctx: WalletContext): string {
+  return `as ${shortAddress(ctx.identity.address)}`;
+}
+
+function askedByObject({ object }: VerifiedObject): readonly AskedName[] {
+  return [
+    ...object.required.map((name) => ({ name, isOptional: false })),
+    ...object.optional.map((name) => ({ name, isOptional: true })),
+  ];
+}
+
+function askedByLink({ attributes }: RequestLink | AccessLink): readonly AskedName[] {
+  const names = new Set(attributes.map((each) => nameOfAttribute(each) ?? each));
+  return [...names].map((name) => ({ name, isOptional: false }));
+}
+
+/** The data ends where the requester's callback is; for somebody unknown nothing but `conn` is known. */
+function destinationOf(
+  link: RequestLink | AccessLink,
+  verified: VerifiedObject | null,
+): { host: string; isOutside: boolean } {
+  const { callback_host: callbackHost, domain = "" } = verified?.object ?? {};
+  if (callbackHost === undefined) return { host: hostOf(link.connection), isOutside: false };
+  return { host: callbackHost, isOutside: !isWithin(callbackHost, domain) };
+}
+
+/** Whether a host is the domain or lies below it; ports do not count. */
+function isWithin(host: string, domain: string): boolean {
+  const [name, base] = [host, domain].map((each) => each.replace(/:\d+$/, "").toLowerCase());
+  return (
+    base !== undefined && base !== "" && (name === base || name?.endsWith(`.${base}`) === true)
+  );
+}

@@ -1,0 +1,49 @@
+import { hexOfBytes, isRecord, type Action } from "@svc/protocol";
+import {
+  addRecord,
+  listRecordKeys,
+  listRecords,
+  recordKey,
+  type RecordContext,
+} from "./records.ts";
+
+/** One answer that this wallet gave. Names of fields, never values. */
+export interface HistoryEntry {
+  /** Unix seconds. */
+  readonly at: number;
+  readonly action: Action;
+  readonly outcome: "approved" | "declined";
+  /** Who asked: a verified domain, else a host; absent where the answer was only shown. */
+  readonly requester?: string;
+  /** Whether a broker vouched for that. */
+  readonly isVerified: boolean;
+  /** The id of the request: of an order its `referenceKey`. */
+  readonly id?: string;
+  readonly purpose?: string;
+  /** Fields that were released or proved. */
+  readonly fields?: readonly string[];
+  /** Names that were asked for and withheld. */
+  readonly withheld?: readonly string[];
+  readonly txHash?: string;
+}
+
+const entriesMax = 1000;
+
+/** Adds an entry; of more than 1,000 the oldest go. */
+export async function recordHistory(ctx: RecordContext, entry: HistoryEntry): Promise<void> {
+  // Sorted by name they are sorted by time; what follows keeps two of one second apart.
+  const name = `${String(entry.at).padStart(12, "0")}_${hexOfBytes(ctx.random(8)).slice(2)}`;
+  await addRecord(ctx, recordKey("history", ctx.identity.address, name), entry);
+  const keys = await listRecordKeys(ctx, "history");
+  for (const key of keys.slice(0, Math.max(0, keys.length - entriesMax)))
+    await ctx.storage.remove(key);
+}
+
+/** The identity's answers, newest first. @throws {WalletRefusal} damaged_state */
+export async function listHistory(ctx: RecordContext): Promise<readonly HistoryEntry[]> {
+  const records = await listRecords(ctx, "history");
+  return records
+    .filter(({ value }) => isRecord(value))
+    .map(({ value }) => value as HistoryEntry)
+    .toReversed();
+}

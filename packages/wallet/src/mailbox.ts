@@ -1,0 +1,86 @@
+import { base64urlOfBytes, bytesOfBase64url, isRecord, originOfConnection } from "@svc/protocol";
+import { openText, sealText } from "./box.ts";
+import type { WalletContext } from "./context.ts";
+import { cipherOfKey } from "./passphrase-cipher.ts";
+import { WalletRefusal } from "./refusal.ts";
+import { call, membersOf, refusalOfAnswer } from "./transport.ts";
+
+/** A link by which one reader picks a text up, once. */
+export interface PickUp {
+  readonly link: string;
+  /** Unix seconds: afterwards it is gone. */
+  readonly expiresAt: number;
+}
+
+/** What the box says it is, so that no other text of the wallet passes for a hand-over. */
+const about = "svc-mailbox-v1";
+const keyLength = 32;
+/** What one mailbox takes; images are never handed over this way. */
+const boxLengthMax = 256 * 1024;
+
+/**
+ * Leaves a text at a broker that cannot read it: sealed with a key that is in the link's fragment alone, as is
+ * the mailbox (decisions, section 3, `p2p`). A fragment goes to no server and no preview.
+ *
+ * @throws {WalletRefusal} unsupported without a broker, invalid_request for a text that is too long
+ */
+export async function leaveInMailbox(
+  ctx: WalletContext,
+  text: string,
+  expiresAt: number,
+): Promise<PickUp> {
+  const [broker] = await ctx.brokers();
+  if (broker === undefined)
+    throw new WalletRefusal("unsupported", "this wallet knows no broker that could keep it");
+  const key = ctx.random(keyLength);
+  const box = await sealText(text, { cipher: await cipherOfKey(key), about }, ctx.random);
+  if (box.length > boxLengthMax)
+    throw new WalletRefusal("invalid_request", "it is too large to be picked up by a link");
+  const path = "/w/mailbox";
+  const answer = await ctx.sessions.call(broker, { path, body: { box, expiresAt } });
+  const { id, pickUpUrl } = membersOf(answer.text);
+  if (answer.status !== 201 || typeof id !== "string" || !/^[\w-]{22,64}$/.test(id))
+    throw refusalOfAnswer(`${broker}${path}`, answer);
+  const page = originOfConnection(typeof pickUpUrl === "string" ? pickUpUrl : broker);
+  if (page === null) throw new WalletRefusal("broker_refused", `${broker} names no page to open`);
+  const fragment = `${id}.${base64urlOfBytes(key)}.${encodeURIComponent(broker)}`;
+  return { link: `${page}/p#${fragment}`, expiresAt };
+}
+
+/**
+ * Picks up what somebody left, once: afterwards it is gone. The mailbox is asked only where its broker stands on
+ * the wallet's list, so that a link cannot make the wallet call anybody.
+ *
+ * @throws {WalletRefusal} invalid_link, broker_refused (read before, or gone), unreachable
+ */
+export async function pickUp(
+  ctx: Pick<WalletContext, "fetch" | "brokers">,
+  link: string,
+): Promise<Readonly<Record<string, unknown>>> {
+  const [, id, keyText = "", brokerText = ""] =
+    /^https?:\/\/[^#]*#([\w-]{22,64})\.([\w-]{43})\.([\w%.-]{1,300})$/.exec(link.trim()) ?? [];
+  const key = bytesOfBase64url(keyText);
+  const broker = URL.canParse(decoded(brokerText)) ? new URL(decoded(brokerText)).origin : null;
+  if (id === undefined || key === null || broker === null)
+    throw new WalletRefusal("invalid_link", "the text is no link to pick something up");
+  if (!(await ctx.brokers()).includes(broker))
+    throw new WalletRefusal("invalid_link", `${broker} is not a broker on this wallet's list`);
+  const url = `${broker}/w/mailbox/${id}/take`;
+  const answer = await call(ctx.fetch, { url, body: {}, bytesMax: 2 * boxLengthMax });
+  if (answer.status !== 200) throw refusalOfAnswer(url, answer);
+  const { box } = membersOf(answer.text);
+  const text =
+    typeof box === "string" ? await openText(box, { cipher: await cipherOfKey(key), about }) : null;
+  const value: unknown = text === null ? null : JSON.parse(text);
+  if (!isRecord(value))
+    throw new WalletRefusal("invalid_link", "what was left does not open with this link");
+  return value;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return "";
+  }
+}

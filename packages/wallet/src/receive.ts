@@ -1,0 +1,85 @@
+import type { WalletContext } from "./context.ts";
+import {
+  checkValues,
+  keepCredential,
+  listHeld,
+  readListed,
+  type HeldCredential,
+  type ListedCredential,
+} from "./held-credential.ts";
+import { WalletRefusal } from "./refusal.ts";
+import { membersOf, refusalOfAnswer } from "./transport.ts";
+
+/** What came of asking a broker for credentials. */
+export interface Collection {
+  /** Collected now: the wallet is from here on the only one that has their values. */
+  readonly received: readonly HeldCredential[];
+  /** Offered with values that their issuer did not commit to: neither kept nor collected. */
+  readonly refused: readonly { readonly id: string; readonly broker: string }[];
+}
+
+/** Images are large: a broker ends a page at 8 MiB of values, which grow by their proofs. */
+const pageBytesMax = 24 * 1024 * 1024;
+const pageLength = 100;
+/** A broker that never ends its list is not read for ever. */
+const pagesMax = 50;
+
+/**
+ * Collects the identity's credentials from a broker and takes over what became of those collected before.
+ * A value is kept before the broker is told to forget it, and only once it is proved to belong to its root.
+ *
+ * @throws {WalletRefusal} broker_refused, unreachable
+ */
+export async function receiveCredentials(ctx: WalletContext, broker: string): Promise<Collection> {
+  const held = new Map(
+    (await listHeld(ctx)).filter((each) => each.broker === broker).map((each) => [each.id, each]),
+  );
+  const received: HeldCredential[] = [];
+  const refused: { id: string; broker: string }[] = [];
+  for await (const listed of listOffered(ctx, broker)) {
+    const known = held.get(listed.id);
+    if (listed.collected) {
+      if (known !== undefined && known.root === listed.root && known.status !== listed.status)
+        await keepCredential(ctx, { ...known, status: listed.status });
+      continue;
+    }
+    // Without values there is nothing to collect: it was withdrawn or nobody came for it in time.
+    if (listed.fields.every(({ data }) => data === undefined)) continue;
+    const checked = checkValues(ctx.identity.address, listed);
+    if (checked === null) {
+      refused.push({ id: listed.id, broker });
+      continue;
+    }
+    await keepCredential(ctx, checked);
+    await confirmCollected(ctx, broker, listed.id);
+    received.push(checked);
+  }
+  return { received, refused };
+}
+
+async function* listOffered(
+  ctx: WalletContext,
+  broker: string,
+): AsyncGenerator<ListedCredential, void> {
+  let cursor: string | undefined = "";
+  for (let page = 0; cursor !== undefined && page < pagesMax; page += 1) {
+    const query: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+    const path = `/w/credentials?limit=${pageLength}${query}`;
+    const answer = await ctx.sessions.call(broker, { path, bytesMax: pageBytesMax });
+    if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+    const { items, nextCursor } = membersOf(answer.text);
+    if (!Array.isArray(items))
+      throw new WalletRefusal("broker_refused", `${broker} sends a list that is none`);
+    for (const item of items.slice(0, pageLength)) {
+      const listed = readListed(item, broker);
+      if (listed !== null) yield listed;
+    }
+    cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
+  }
+}
+
+async function confirmCollected(ctx: WalletContext, broker: string, id: string): Promise<void> {
+  const path = `/w/credentials/${encodeURIComponent(id)}/collected`;
+  const answer = await ctx.sessions.call(broker, { path, method: "POST" });
+  if (answer.status >= 300) throw refusalOfAnswer(`${broker}${path}`, answer);
+}

@@ -1,0 +1,78 @@
+import type { Address } from "@svc/protocol";
+import { openText, sealText, type BoxKey } from "./box.ts";
+import type { Identity } from "./identity.ts";
+import { cipherOfKey } from "./passphrase-cipher.ts";
+import { WalletRefusal } from "./refusal.ts";
+import type { StorageKey, WalletStorage } from "./storage.ts";
+
+/** What records are kept with. */
+export interface RecordContext {
+  readonly identity: Identity;
+  readonly storage: WalletStorage;
+  readonly random: (length: number) => Uint8Array;
+}
+
+/** Kinds of records: personal data, so they lie sealed with a key that only their identity can make. */
+export type RecordFolder = "credential" | "history" | "transaction";
+
+/** 64 bits keep the records of identities apart; what opens a record is the key. */
+const prefixLength = 16;
+
+/** The key of a record. @param name at most 47 of `a-z 0-9 _ -`; names sort as their records do */
+export function recordKey(folder: RecordFolder, owner: Address, name: string): StorageKey {
+  return `${folder}/${owner.slice(2, 2 + prefixLength)}_${name}`;
+}
+
+export async function putRecord(ctx: RecordContext, key: StorageKey, value: object): Promise<void> {
+  await ctx.storage.put(key, await sealRecord(ctx, key, value));
+}
+
+/** Writes the record only where there is none. @returns the one that is stored afterwards */
+export async function addRecord(
+  ctx: RecordContext,
+  key: StorageKey,
+  value: object,
+): Promise<unknown> {
+  const stored = await ctx.storage.add(key, await sealRecord(ctx, key, value));
+  return openRecord(ctx, key, stored);
+}
+
+/** Null where there is none. @throws {WalletRefusal} damaged_state */
+export async function getRecord(ctx: RecordContext, key: StorageKey): Promise<unknown> {
+  const box = await ctx.storage.get(key);
+  return box === null ? null : openRecord(ctx, key, box);
+}
+
+/** The identity's records by key, which sorts them. @throws {WalletRefusal} damaged_state */
+export async function listRecords(
+  ctx: RecordContext,
+  folder: RecordFolder,
+): Promise<readonly { key: StorageKey; value: unknown }[]> {
+  const keys = await listRecordKeys(ctx, folder);
+  const found = await Promise.all(
+    keys.map(async (key) => ({ key, value: await getRecord(ctx, key) })),
+  );
+  return found.filter(({ value }) => value !== null);
+}
+
+export async function listRecordKeys(
+  { storage, identity }: RecordContext,
+  folder: RecordFolder,
+): Promise<readonly StorageKey[]> {
+  const prefix = recordKey(folder, identity.address, "");
+  return (await storage.list(folder)).filter((key) => key.startsWith(prefix)).toSorted();
+}
+
+async function sealRecord(ctx: RecordContext, key: StorageKey, value: object): Promise<string> {
+  return sealText(JSON.stringify(value), await boxKeyOf(ctx, key), ctx.random);
+}
+
+async function openRecord(ctx: RecordContext, key: StorageKey, box: string): Promise<unknown> {
+  const text = await openText(box, await boxKeyOf(ctx, key));
+  if (text === null) throw new WalletRefusal("damaged_state", `the wallet cannot read ${key}`);
+  return JSON.parse(text) as unknown;
+}
+
+async function boxKeyOf({ identity }: RecordContext, key: StorageKey): Promise<BoxKey> {
+  return { cipher: await cipherOfKey(await identity.deriveKey("records")), about: key };
+}

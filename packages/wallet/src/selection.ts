@@ -1,0 +1,143 @@
+import {
+  commitmentOf,
+  entryOfField,
+  fieldsOfName,
+  isFieldName,
+  isParentName,
+  leafOf,
+  nameOfAttribute,
+  type Address,
+  type FieldName,
+  type Hex32,
+} from "@svc/protocol";
+import type { HeldCredential, HeldField } from "./held-credential.ts";
+
+/** A name that somebody asks for: of the catalogue, else as it was written. */
+export interface AskedName {
+  readonly name: string;
+  readonly isOptional: boolean;
+}
+
+/** A field and the credential it comes from. */
+export interface Source extends HeldField {
+  readonly credential: Omit<HeldCredential, "fields">;
+}
+
+/** What would answer a name; null where nothing that is held fits. */
+export interface Choice extends AskedName {
+  readonly source: Source | null;
+}
+
+/** What may be chosen. */
+export interface Terms {
+  /** Unix seconds. */
+  readonly now: number;
+  /** The requester is known: only then fields of the sensitivities `pii-high` and `biometric` go out. */
+  readonly isKnown: boolean;
+  /** A yes/no field fits with "yes" alone: where it is proved instead of told. */
+  readonly mustHold: boolean;
+}
+
+/**
+ * Finds the best source for every name, without asking the person: out of a credential that counts, of
+ * those out of the one that answers most of what is asked, of those out of the one that lasts longest.
+ */
+export function chooseSources(
+  held: readonly HeldCredential[],
+  asked: readonly AskedName[],
+  terms: Terms,
+): readonly Choice[] {
+  const usable = held.map((each) => ({ each, sources: sourcesOf(each, terms) }));
+  const ranked = usable
+    .map(({ each, sources }) => ({
+      each,
+      sources,
+      answers: asked.filter(({ name }) => findSource(sources, name) !== null).length,
+    }))
+    .toSorted(
+      (a, b) =>
+        Number(b.each.status === "live") - Number(a.each.status === "live") ||
+        b.answers - a.answers ||
+        lastsUntil(b.sources) - lastsUntil(a.sources) ||
+        b.each.issuedAt - a.each.issuedAt ||
+        (a.each.id < b.each.id ? -1 : 1),
+    );
+  return asked.map((each) => {
+    for (const { sources } of ranked) {
+      const source = findSource(sources, each.name);
+      if (source !== null) return { ...each, source };
+    }
+    return { ...each, source: null };
+  });
+}
+
+/** What is released: each field once, sorted by its name, as signatures and hashes take them. */
+export function releasedBy(choices: readonly Choice[]): readonly Source[] {
+  const byField = new Map<FieldName, Source>();
+  for (const { source } of choices) if (source !== null) byField.set(source.field, source);
+  return [...byField.values()].toSorted((a, b) => (a.field < b.field ? -1 : 1));
+}
+
+/** Whether a field's value may never go to somebody unknown (decisions, section 3, "Request object"). */
+export function isGuarded(field: FieldName): boolean {
+  const { sensitivity } = entryOfField(field);
+  return sensitivity === "pii-high" || sensitivity === "biometric";
+}
+
+/** Whether the field answers yes or no, derived from another: it is opened where it is proved. */
+export function isDerivedAnswer(field: FieldName): boolean {
+  const { type, derived } = entryOfField(field);
+  return derived && type === "boolean";
+}
+
+/** The leaf by which a field was attested. */
+export function leafOfSource(user: Address, source: Source): Hex32 {
+  const { field, data, pepper, expiresAt } = source;
+  return leafOf({ user, field, commitment: commitmentOf({ data, pepper }), expiresAt });
+}
+
+/** The catalogue name that a person or a link writes, in either spelling; else the text itself. */
+export function nameOfText(text: string): string {
+  return isName(text) ? text : (nameOfAttribute(text) ?? text);
+}
+
+const isName = (text: string): text is Parameters<typeof fieldsOfName>[0] =>
+  isFieldName(text) || isParentName(text);
+
+/** An issuer's attestation is final on chain within minutes: until then a fresh credential is the second choice. */
+const usableStatuses: ReadonlySet<string> = new Set(["live", "pending"]);
+
+function sourcesOf(
+  { fields, ...credential }: HeldCredential,
+  { now, isKnown, mustHold }: Terms,
+): readonly Source[] {
+  if (!usableStatuses.has(credential.status)) return [];
+  return fields
+    .filter(
+      ({ field, expiresAt, data }) =>
+        expiresAt > now &&
+        (isKnown || !isGuarded(field)) &&
+        (!mustHold || !isDerivedAnswer(field) || data === "true"),
+    )
+    .map(({ field, expiresAt, data, pepper, proof }) => ({
+      field,
+      expiresAt,
+      data,
+      pepper,
+      proof,
+      credential,
+    }));
+}
+
+function findSource(sources: readonly Source[], name: string): Source | null {
+  if (!isName(name)) return null;
+  for (const field of fieldsOfName(name)) {
+    const source = sources.find((each) => each.field === field);
+    if (source !== undefined) return source;
+  }
+  return null;
+}
+
+function lastsUntil(sources: readonly Source[]): number {
+  return Math.max(0, ...sources.map(({ expiresAt }) => expiresAt));
+}
