@@ -18,13 +18,12 @@ create table ledger_movement (
   to_account_id uuid not null references ledger_account,
   amount_rappen bigint not null check (amount_rappen > 0),
   kind text not null,
-  -- What it was for; one movement of a kind for each subject, so nothing is charged twice.
+  -- What it was for; an account gives once for each, so nothing is charged twice.
   subject text not null,
   created_at bigint not null,
   check (from_account_id <> to_account_id),
-  unique (kind, subject)
+  unique (from_account_id, kind, subject)
 );
-create index on ledger_movement (from_account_id, id);
 create index on ledger_movement (to_account_id, id);
 
 -- A bought KYC product: so many transfers, at a price that was paid once. Its fields never change.

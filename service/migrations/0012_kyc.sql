@@ -14,6 +14,7 @@ create table kyc_batch (
   created_at bigint not null,
   -- Once the transaction is final.
   transaction_hash bytea,
+  operator text,
   block_number bigint,
   block_time bigint
 );
@@ -58,15 +59,19 @@ create table kyc_order (
   check ((status = 'FAILED') = (failure_reason is not null))
 );
 create index on kyc_order (client_domain_id, id);
-create index on kyc_order (user_address);
+create index on kyc_order (client_domain_id, status, id);
+create index on kyc_order (user_address, id);
 create index kyc_order_expiring on kyc_order (expiration) where status = 'PENDING';
 create index kyc_order_initiating on kyc_order (approved_at) where status = 'INITIATING';
 create index kyc_order_unbatched on kyc_order (approved_at) where status = 'INITIATING' and initiate_batch_id is null;
-create index kyc_order_confirming on kyc_order (status_at) where status = 'CONFIRMING';
+create index kyc_order_initiated on kyc_order (status_at) where status = 'INITIATED';
 create index kyc_order_initiate_batch on kyc_order (initiate_batch_id)
   where status = 'INITIATING' and initiate_batch_id is not null;
 create index kyc_order_confirm_batch on kyc_order (confirm_batch_id)
   where status = 'CONFIRMING' and confirm_batch_id is not null;
+
+-- Where webhooks of this domain may go, where it lists hosts; else anywhere.
+alter table client_domain add column callback_hosts text[];
 
 -- Every status that an order reached, by its sequence number, which is that of its event too.
 create table kyc_order_status (
@@ -90,6 +95,8 @@ create table kyc_token (
   expiration bigint not null,
   -- Where the data goes as the wallet was told.
   callback text not null,
+  -- The domain that was verified when it was made, else empty.
+  requester text not null,
   -- Optional names that the link offers: verified when it was made.
   offered text[] not null,
   -- Made when the wallet opens it, and kept: the signature names its hash.
@@ -97,6 +104,7 @@ create table kyc_token (
   created_at bigint not null
 );
 create index on kyc_token (order_id);
+create index on kyc_token (expiration);
 
 -- What the user signed, for the receipt. No value is in it.
 create table kyc_consent (

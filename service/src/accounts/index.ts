@@ -27,6 +27,7 @@ export {
   type ClientDomain,
   type Environment,
   isVerified,
+  liesUnder,
   parseEnvironment,
   proofLifetimeSeconds,
   proofOf,
@@ -79,3 +80,15 @@ export {
   listOrganizations,
   removeMember,
 } from "./organizations.ts";
+export { type Balance, type Purse, readBalance, topUp } from "./ledger.ts";
+export type { KycPackage } from "./package.ts";
+export {
+  type BoughtPackage,
+  buyPackage,
+  getPackage,
+  listPackages,
+  makeNextSigningKey,
+  packageSealedColumns,
+  readSigningKeys,
+  switchSigningKey,
+} from "./packages.ts";

@@ -18,7 +18,10 @@ export async function ensureAccounts(
   );
 }
 
-/** Takes from one account what it gives to the other. @returns false, with nothing moved, where there is too little */
+/**
+ * Takes from one account what it gives to the other. Where it is not `moved`, the caller's transaction must be rolled
+ * back: `short` where there is too little, `booked` where the account gave for this before.
+ */
 export async function moveMoney(
   tx: Queryable,
   given: Movement & {
@@ -28,10 +31,10 @@ export async function moveMoney(
     to: AccountKind;
     at: number;
   },
-): Promise<boolean> {
+): Promise<"moved" | "short" | "booked"> {
   const { organizationId, environment } = given.purse;
   const amount = String(given.amountRappen);
-  const rows = await tx.query(
+  const [row] = await tx.query<{ taken: boolean; booked: boolean }>(
     sql`with taken as (
         update ledger_account set balance_rappen = balance_rappen - ${amount}::bigint
         where organization_id = ${organizationId} and environment = ${environment} and kind = ${given.from}
@@ -42,12 +45,17 @@ export async function moveMoney(
         where organization_id = ${organizationId} and environment = ${environment} and kind = ${given.to}
           and exists (select 1 from taken)
         returning id
+      ), booked as (
+        insert into ledger_movement (id, from_account_id, to_account_id, amount_rappen, kind, subject, created_at)
+        select ${given.id}, taken.id, given.id, ${amount}::bigint, ${given.kind}, ${given.subject}, ${given.at}
+        from taken, given
+        on conflict (from_account_id, kind, subject) do nothing
+        returning id
       )
-      insert into ledger_movement (id, from_account_id, to_account_id, amount_rappen, kind, subject, created_at)
-      select ${given.id}, taken.id, given.id, ${amount}::bigint, ${given.kind}, ${given.subject}, ${given.at}
-      from taken, given returning id`,
+      select exists (select 1 from taken) as taken, exists (select 1 from booked) as booked`,
   );
-  return rows.length === 1;
+  if (row?.taken !== true) return "short";
+  return row.booked ? "moved" : "booked";
 }
 
 export async function readBalance(db: Queryable, purse: Purse): Promise<Balance> {

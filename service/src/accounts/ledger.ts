@@ -43,7 +43,7 @@ const topUpRappenMax = 100_000_000n;
  * Adds money that was paid in.
  *
  * @param given.subject the payment; each counts once
- * @throws {Problem} invalid_request, organization_not_found, too_many where the payment was booked before
+ * @throws {Problem} invalid_request, organization_not_found, payment_booked
  */
 export async function topUp(
   ctx: Ctx,
@@ -60,7 +60,14 @@ export async function topUp(
       throw new Problem("organization_not_found");
     const purse = { organizationId, environment };
     const subject = given.subject ?? uuidv7(ctx.clock, ctx.random);
-    await move(ctx, tx, { purse, from: "funding", to: "available", kind: "top-up", subject, amountRappen });
+    await move(ctx, tx, {
+      purse,
+      from: "funding",
+      to: "available",
+      kind: "top-up",
+      subject,
+      amountRappen,
+    });
     await ctx.audit.record(tx, {
       actor,
       action: "ledger.top-up",
@@ -81,7 +88,11 @@ export async function readBalance(ctx: Pick<Ctx, "db">, purse: Purse): Promise<B
  *
  * @throws {Problem} insufficient_credit, with both amounts in CHF as details
  */
-export async function spend(ctx: Ctx, tx: Queryable, given: { purse: Purse } & Movement): Promise<void> {
+export async function spend(
+  ctx: Ctx,
+  tx: Queryable,
+  given: { purse: Purse } & Movement,
+): Promise<void> {
   await move(ctx, tx, { ...given, from: "available", to: "spent" });
 }
 
@@ -91,7 +102,9 @@ async function move(ctx: Ctx, tx: Queryable, given: Way & Movement): Promise<voi
   const ids = store.accountKinds.map(() => uuidv7(ctx.clock, ctx.random));
   await store.ensureAccounts(tx, purse, ids);
   const id = uuidv7(ctx.clock, ctx.random);
-  if (await store.moveMoney(tx, { ...given, id, at: ctx.clock.now() })) return;
+  const outcome = await store.moveMoney(tx, { ...given, id, at: ctx.clock.now() });
+  if (outcome === "moved") return;
+  if (outcome === "booked") throw new Problem("payment_booked");
   const { availableRappen } = await store.readBalance(tx, purse);
   throw new Problem("insufficient_credit", {
     details: {

@@ -29,7 +29,8 @@ export function checkPackage(given: {
   transfers: number;
   priceRappen: bigint;
 }): void {
-  if (given.name.length === 0 || given.name.length > nameMax) refuse("name has 1 to 100 characters");
+  if (given.name.length === 0 || given.name.length > nameMax)
+    refuse("name has 1 to 100 characters");
   const { fields, transfers } = given;
   if (fields !== null && (fields.length === 0 || fields.length > fieldsMax))
     refuse(`a fixed package has 1 to ${fieldsMax} fields`);

@@ -58,7 +58,8 @@ export async function buyPackage(
     createdAt: ctx.clock.now(),
   };
   await ctx.db.transaction(async (tx) => {
-    if ((await store.listPackages(tx, domain.id)).length >= packagesMax) throw new Problem("too_many");
+    if ((await store.listPackages(tx, domain.id)).length >= packagesMax)
+      throw new Problem("too_many");
     const purse = { organizationId: domain.organizationId, environment: domain.environment };
     if (given.priceRappen > 0n) {
       const amountRappen = given.priceRappen;

@@ -47,10 +47,20 @@ export function dataInvalidated(
   });
 }
 
+/** Status and what belongs to it on the wire (service document, KYC order). */
+export interface StatusShown {
+  status: Order["status"];
+  /** When the order reached it, Unix seconds. */
+  createdAt: number;
+  initiatedTxHash?: string;
+  confirmTxHash?: string;
+  failureReason?: string;
+}
+
 /** Status and what belongs to it, as every route and event shows them; absent members are omitted. */
 export function statusOf(
   order: Pick<Order, "status" | "statusAt" | "initiatedTxHash" | "confirmTxHash" | "failureReason">,
-): Record<string, string | number> {
+): StatusShown {
   return {
     status: order.status,
     createdAt: order.statusAt,

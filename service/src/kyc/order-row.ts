@@ -1,5 +1,6 @@
 import type { Address, Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
+import type { AskedName } from "../credentials/index.ts";
 import type { FailureReason, Status } from "./order.ts";
 
 /** An order as it is kept. */
@@ -11,8 +12,9 @@ export interface Order {
   readonly organizationId: string;
   readonly environment: Environment;
   readonly user: Address;
-  readonly required: readonly string[];
-  readonly optional: readonly string[];
+  /** As asked, sorted, parents among them. */
+  readonly required: readonly AskedName[];
+  readonly optional: readonly AskedName[];
   readonly attempt: number;
   readonly status: Status;
   /** When it reached that status, Unix seconds. */
@@ -41,8 +43,8 @@ export interface OrderColumns {
   organization_id: string;
   environment: Environment;
   user_address: Address;
-  required: string[];
-  optional: string[];
+  required: AskedName[];
+  optional: AskedName[];
   attempt: number;
   status: Status;
   status_at: number;

@@ -5,7 +5,8 @@ import { type Order, type OrderColumns, toOrder } from "./order-row.ts";
 
 /** The same transition for any number of orders. */
 export interface Move {
-  readonly orderIds: readonly string[];
+  /** In the attempt that the transition was decided for: a later one is another matter. */
+  readonly orders: readonly { readonly id: string; readonly attempt: number }[];
   readonly step: Step;
   /** Unix seconds. */
   readonly at: number;
@@ -18,7 +19,8 @@ const bytea = (hash: Hex32 | undefined): Buffer | null =>
 
 /**
  * Moves those of the orders that still have the status the step begins with, writes their history and settles their
- * transfers: an end gives the held one back, CONFIRMED spends it. One statement.
+ * transfers: an end gives the held one back, CONFIRMED spends it; values on their way go with a failure. One statement,
+ * which takes its locks in the order of the ids: call it once a transaction where it ends orders.
  *
  * @returns the orders that moved, as they are now
  */
@@ -26,22 +28,35 @@ export async function moveRows(tx: Queryable, move: Move): Promise<Order[]> {
   const { from, to, failureReason } = move.step;
   const isEnd = to === "CONFIRMED" || to === "FAILED";
   const rows = await tx.query<OrderColumns>(
-    sql`with moved as (
+    sql`with locked as (
+        select kyc_order.id from kyc_order
+          join unnest(${move.orders.map(({ id }) => id)}::uuid[], ${move.orders.map(({ attempt }) => attempt)}::integer[])
+            as given (id, attempt) on given.id = kyc_order.id and given.attempt = kyc_order.attempt
+        where status = ${from}
+        order by kyc_order.id
+        for update of kyc_order
+      ), moved as (
         update kyc_order set status = ${to}, status_at = ${move.at}, failure_reason = ${failureReason ?? null},
           sequence = sequence + 1,
+          approved_at = case when ${to} = 'INITIATING' then ${move.at} else approved_at end,
           initiated_tx_hash = coalesce(${bytea(move.initiatedTxHash)}, initiated_tx_hash),
           confirm_tx_hash = coalesce(${bytea(move.confirmTxHash)}, confirm_tx_hash)
-        where id = any(${move.orderIds}::uuid[]) and status = ${from}
-        returning *
+        from locked where kyc_order.id = locked.id
+        returning kyc_order.*
       ), history as (
         insert into kyc_order_status (order_id, sequence, attempt, status, created_at, initiated_tx_hash,
           confirm_tx_hash, failure_reason)
         select id, sequence, attempt, status, status_at, initiated_tx_hash, confirm_tx_hash, failure_reason from moved
+      ), forgotten as (
+        delete from kyc_payload using moved where kyc_payload.order_id = moved.id and ${to} = 'FAILED'
+      ), packages as (
+        select id from kyc_package where ${isEnd} and id in (select package_id from moved) order by id for update
       ), counted as (
         update kyc_package set transfers_held = transfers_held - ended.count,
           transfers_consumed = transfers_consumed + case when ${to} = 'CONFIRMED' then ended.count else 0 end
         from (
-          select package_id, count(*)::integer as count from moved where ${isEnd} group by package_id
+          select package_id, count(*)::integer as count from moved join packages on packages.id = package_id
+          group by package_id
         ) as ended
         where kyc_package.id = ended.package_id
       )

@@ -16,7 +16,7 @@ export async function moveOrders(
   tx: Queryable,
   move: store.Move,
 ): Promise<Order[]> {
-  if (move.orderIds.length === 0) return [];
+  if (move.orders.length === 0) return [];
   const moved = await store.moveRows(tx, move);
   await enqueueEvents(
     ctx,

@@ -36,6 +36,24 @@ const table = {
   verification_not_found: [404, "no such verification"],
   verification_over: [410, "this verification has ended; start again"],
   code_wrong: [422, "wrong code"],
+  // Packages, ledger and orders; messages of the service document where it has one
+  package_not_found: [404, "no such package"],
+  insufficient_credit: [402, "insufficient_credit: the balance is too low"],
+  payment_booked: [409, "this payment was booked before"],
+  source_key_not_found: [404, "source key not found"],
+  expiration_out_of_range: [400, "expiration time is not in valid range"],
+  dynamic_fields_unsupported: [400, "sourcekey does not support dynamic fields"],
+  invalid_fields: [400, "user fields are invalid fields"],
+  no_fields: [400, "no fields provided"],
+  order_ongoing: [422, "there is already an ongoing request"],
+  unverified_fields: [422, "unverified fields"],
+  package_exhausted: [402, "package is exhausted"],
+  order_not_found: [404, "order not found"],
+  order_not_cancellable: [422, "order can not be cancelled"],
+  receipt_not_found: [404, "the order has no settled consent yet"],
+  request_not_found: [404, "no such request"],
+  request_over: [410, "this request is over; ask for a new one"],
+  result_refused: [422, "the result is refused"],
   // Wallet side of a login
   login_not_found: [404, "no such login"],
   already_claimed: [409, "this login was claimed by another wallet"],
@@ -52,6 +70,8 @@ const table = {
   signature_wrong: [422, "the signature does not fit this login and identity"],
   unsupported: [422, "this is not supported here"],
   wallet_session_required: [401, "a wallet session is required"],
+  mailbox_empty: [404, "nothing is there: it was taken, its time is over, or it never was"],
+  not_delivered: [422, "the other side cannot be reached, or may not be called"],
   challenge_wrong: [422, "the challenge is unknown, used or past its deadline"],
 } as const satisfies Record<string, readonly [status: number, message: string]>;
 

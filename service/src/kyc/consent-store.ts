@@ -1,0 +1,139 @@
+import type { Hex32 } from "@svc/protocol";
+import type { AskedName } from "../credentials/index.ts";
+import { type Queryable, sql } from "../platform/db.ts";
+import { type Order, type OrderColumns, toOrder } from "./order-row.ts";
+
+/** A link that was given out, with its order. */
+export interface OpenedToken {
+  readonly tokenSha256: Buffer;
+  readonly order: Order;
+  /** The order's attempt that the link is for; the order may be in a later one. */
+  readonly attempt: number;
+  readonly expiration: number;
+  readonly callback: string;
+  readonly requester: string;
+  readonly offered: readonly AskedName[];
+  readonly requestObject: string | null;
+  readonly organizationName: string;
+  /** Of the consent that this attempt was approved with, once it was. */
+  readonly approvedSignature: Buffer | null;
+}
+
+interface TokenColumns extends OrderColumns {
+  token_attempt: number;
+  token_expiration: number;
+  token_callback: string;
+  requester: string;
+  offered: AskedName[];
+  request_object: string | null;
+  organization_name: string;
+  approved_signature: Buffer | null;
+}
+
+export async function findToken(db: Queryable, tokenSha256: Buffer): Promise<OpenedToken | null> {
+  const [row] = await db.query<TokenColumns>(
+    sql`select kyc_order.*, kyc_token.attempt as token_attempt, kyc_token.expiration as token_expiration,
+        kyc_token.callback as token_callback, requester, offered, kyc_token.request_object,
+        organization.name as organization_name, kyc_consent.signature as approved_signature
+      from kyc_token
+        join kyc_order on kyc_order.id = kyc_token.order_id
+        join organization on organization.id = kyc_order.organization_id
+        left join kyc_consent on kyc_consent.order_id = kyc_order.id and kyc_consent.attempt = kyc_token.attempt
+      where token_sha256 = ${tokenSha256}`,
+  );
+  return row === undefined
+    ? null
+    : {
+        tokenSha256,
+        order: toOrder(row),
+        attempt: row.token_attempt,
+        expiration: row.token_expiration,
+        callback: row.token_callback,
+        requester: row.requester,
+        offered: row.offered,
+        requestObject: row.request_object,
+        organizationName: row.organization_name,
+        approvedSignature: row.approved_signature,
+      };
+}
+
+/**
+ * Keeps a link's request object, notes that the order was scanned, and ends the links that were given out before.
+ * Links of one order take turns.
+ *
+ * @returns the object that is kept, since another process may have been faster; null where a newer link ended this one
+ */
+export async function keepRequestObject(
+  db: Queryable,
+  token: Pick<OpenedToken, "tokenSha256" | "order">,
+  { object, now }: { object: string; now: number },
+): Promise<string | null> {
+  const [row] = await db.query<{ request_object: string }>(
+    sql`with scanned as (
+        update kyc_order set scanned_at = coalesce(scanned_at, ${now}) where id = ${token.order.id} returning id
+      ), kept as (
+        update kyc_token set request_object = coalesce(request_object, ${object})
+        from scanned where order_id = scanned.id and token_sha256 = ${token.tokenSha256}
+        returning token_sha256, request_object, order_id, kyc_token.created_at
+      ), ended as (
+        delete from kyc_token using kept
+        where kyc_token.order_id = kept.order_id and kyc_token.token_sha256 <> kept.token_sha256
+          and kyc_token.created_at <= kept.created_at and kyc_token.request_object is null
+      )
+      select request_object from kept`,
+  );
+  return row?.request_object ?? null;
+}
+
+/** What the user signed, and the sealed values. */
+export interface NewConsent {
+  readonly order: Pick<Order, "id" | "organizationId" | "user">;
+  readonly attempt: number;
+  readonly requestObject: string;
+  readonly connection: string;
+  readonly requester: string;
+  readonly deadline: number;
+  readonly fields: readonly string[];
+  readonly leaves: readonly Hex32[];
+  readonly signature: Buffer;
+  readonly consent: Hex32;
+  readonly data: Hex32;
+  readonly payloadSealed: Buffer;
+  readonly createdAt: number;
+}
+
+const bytea = (hash: Hex32): Buffer => Buffer.from(hash.slice(2), "hex");
+
+/** Keeps the consent and the values on their way, and that the user shared with the organization. */
+export async function insertConsent(tx: Queryable, given: NewConsent): Promise<void> {
+  const { order } = given;
+  const leaves = given.leaves.map((leaf) => `\\x${leaf.slice(2)}`);
+  await tx.query(
+    sql`with consent as (
+        insert into kyc_consent (order_id, attempt, request_object, connection, requester, deadline, fields, leaves,
+          signature, consent, data_hash, salt, created_at)
+        values (${order.id}, ${given.attempt}, ${given.requestObject}, ${given.connection}, ${given.requester},
+          ${given.deadline}, ${given.fields}::text[], ${leaves}::bytea[], ${given.signature},
+          ${bytea(given.consent)}, ${bytea(given.data)}, (select salt from kyc_order where id = ${order.id}),
+          ${given.createdAt})
+      ), acquainted as (
+        insert into organization_user (organization_id, user_address, created_at)
+        values (${order.organizationId}, ${order.user}, ${given.createdAt}) on conflict do nothing
+      )
+      insert into kyc_payload (order_id, sealed, created_at)
+      values (${order.id}, ${given.payloadSealed}, ${given.createdAt})
+      on conflict (order_id) do update set sealed = excluded.sealed, created_at = excluded.created_at`,
+  );
+}
+
+/** Counts a validly signed result that matches nothing. @returns how many there were, null where it is over */
+export async function countMismatch(
+  tx: Queryable,
+  { order, attempt }: Pick<OpenedToken, "order" | "attempt">,
+): Promise<number | null> {
+  const [row] = await tx.query<{ mismatches: number }>(
+    sql`update kyc_order set mismatches = mismatches + 1
+      where id = ${order.id} and attempt = ${attempt} and status = 'PENDING' returning mismatches`,
+  );
+  return row?.mismatches ?? null;
+}

@@ -1,0 +1,291 @@
+// What the user's wallet does with an order: open it, approve it, decline it (decisions sections 3 and 5).
+import {
+  type Address,
+  decodeInfos,
+  declineDigest,
+  fieldsHash,
+  fieldsOfName,
+  type Hex32,
+  hexOfBytes,
+  type Info,
+  isHexOf,
+  leavesHash,
+  organizationIdentity,
+  parseResult,
+  type Refusal,
+  type ResultFault,
+  requestObjectHash,
+  type RequestResult,
+  shareDigest,
+} from "@svc/protocol";
+import { verifySignature } from "../chain/index.ts";
+import { type AskedName, matchLeaves } from "../credentials/index.ts";
+import { Problem } from "../platform/problems.ts";
+import * as store from "./consent-store.ts";
+import type { KycContext } from "./kyc-context.ts";
+import { mismatchesForgiven, onlyStepOf } from "./order.ts";
+import { connectionOf, sha256 } from "./orders.ts";
+import { moveOrders } from "./transitions.ts";
+
+/**
+ * Says who asks for what: the signed request object of a link. It is made once for each link and kept, so that asking
+ * again changes nothing. Opening a link ends those that were given out before it.
+ *
+ * @throws {Problem} request_not_found, request_over
+ */
+export async function openOrder(ctx: KycContext, token: string): Promise<string> {
+  const opened = await getToken(ctx, token);
+  refuseOver(ctx, opened);
+  if (opened.requestObject !== null) return opened.requestObject;
+  const { order } = opened;
+  const object = ctx.signRequestObject({
+    iss: ctx.config.baseUrl,
+    aud: "svc-wallet",
+    action: "request",
+    id: order.referenceKey,
+    client_name: opened.organizationName,
+    domain: opened.requester,
+    from: organizationIdentity(order.organizationId),
+    required: order.required,
+    optional: opened.offered,
+    callback_host: hostOf(opened.callback),
+    scopes: [],
+    ...(order.purpose === null ? {} : { purpose: order.purpose }),
+    ...(order.returnUrl === null ? {} : { redirect_host: new URL(order.returnUrl).host }),
+    iat: ctx.clock.now(),
+    exp: opened.expiration,
+  });
+  const kept = await store.keepRequestObject(ctx.db, opened, { object, now: ctx.clock.now() });
+  if (kept === null) throw new Problem("request_over");
+  return kept;
+}
+
+/** What came of a wallet's answer. */
+export interface Answered {
+  readonly status: "INITIATING" | "FAILED";
+  readonly referenceKey: string;
+  /** Where the same phone's browser goes on. */
+  readonly returnUrl?: string;
+}
+
+/**
+ * Takes the wallet's answer. Only what the order's user signed changes anything.
+ *
+ * @throws {Problem} request_not_found, request_over, result_refused
+ */
+export async function answerOrder(
+  ctx: KycContext,
+  token: string,
+  body: unknown,
+): Promise<Answered> {
+  const opened = await getToken(ctx, token);
+  const result = parseResult("request", { type: "callback", body });
+  if ("fault" in result) {
+    throw refused(sayFault(result.fault));
+  }
+  return "error" in result
+    ? declineOrder(ctx, { token, opened, refusal: result })
+    : approveOrder(ctx, { token, opened, result, data: dataOf(body) });
+}
+
+/** `data` of the signed `Share`, where the wallet tells it: then also an answer that matches nothing can be verified. */
+function dataOf(body: unknown): Hex32 | null {
+  const { data } = body as { data?: unknown };
+  return typeof data === "string" && isHexOf(data, 32) ? data : null;
+}
+
+interface Approving {
+  readonly token: string;
+  readonly opened: store.OpenedToken;
+  readonly result: RequestResult;
+  readonly data: Hex32 | null;
+}
+
+async function approveOrder(ctx: KycContext, approving: Approving): Promise<Answered> {
+  const { opened, result } = approving;
+  const { order } = opened;
+  if (opened.approvedSignature?.equals(bytesOf(result.signature)) === true)
+    return answered(opened, "INITIATING");
+  refuseOver(ctx, opened);
+  if (opened.requestObject === null) throw refused("open the request first");
+  if (hostOf(opened.callback) !== hostOf(order.callback))
+    throw new Problem("request_over", { message: "the request was replaced; open the newest one" });
+  if (result.svcID !== order.user || result.id !== order.referenceKey)
+    throw refused("the result is for another request or identity");
+  const infos = decodeInfos(result.infos);
+  if ("fault" in infos) throw refused(sayFault(infos.fault));
+  const sorted = infos.toSorted((a, b) => (a.field < b.field ? -1 : 1));
+  const { environment, user } = order;
+  const matches = await matchLeaves(ctx, null, { environment, user, infos: sorted });
+  const leaves = matches.map((match) => match?.leaf ?? null);
+  const isMatching =
+    isComplete(opened, sorted) && matches.every((match) => match?.status === "LIVE");
+  const known = leaves.every((leaf) => leaf !== null) ? leavesHash(leaves) : null;
+  const data = approving.data ?? known;
+  if (data === null) throw refused("a value is none that was issued to this identity");
+  const consent = digestOf(ctx, approving, { infos: sorted, data });
+  const { signature } = result;
+  if (!(await verifySignature(ctx, { address: user, digest: consent, signature })))
+    throw new Problem("result_refused", { message: "the signature does not fit this request" });
+  if (!isMatching || data !== known) return refuseMismatch(ctx, opened);
+  await keepApproval(ctx, approving, {
+    consent: hexOfBytes(consent),
+    data,
+    fields: sorted.map(({ field }) => field),
+    leaves: leaves.filter((leaf) => leaf !== null),
+  });
+  return answered(opened, "INITIATING");
+}
+
+function digestOf(
+  ctx: KycContext,
+  { token, opened }: Approving,
+  { infos, data }: { infos: readonly Info[]; data: Hex32 },
+): Uint8Array {
+  return shareDigest({
+    request: opened.order.referenceKey,
+    connection: connectionOf(ctx.config.baseUrl, token),
+    requester: opened.requester,
+    object: requestObjectHash(opened.requestObject ?? ""),
+    fields: fieldsHash(infos.map(({ field }) => field)),
+    data,
+    deadline: opened.expiration,
+  });
+}
+
+/** Every required name by exactly one field, every offered one by one at most, and nothing that was not asked for. */
+function isComplete(opened: store.OpenedToken, infos: readonly Info[]): boolean {
+  const left = new Set(infos.map(({ field }) => field));
+  const take = (name: AskedName): number => {
+    const fields = fieldsOfName(name).filter((field) => left.has(field));
+    for (const field of fields) left.delete(field);
+    return fields.length;
+  };
+  const { required } = opened.order;
+  // A name that is a field itself goes before a parent, which would take the same field.
+  const byBreadth = (a: AskedName, b: AskedName): number =>
+    fieldsOfName(a).length - fieldsOfName(b).length;
+  return (
+    required.toSorted(byBreadth).every((name) => take(name) === 1) &&
+    opened.offered.toSorted(byBreadth).every((name) => take(name) <= 1) &&
+    left.size === 0
+  );
+}
+
+interface Approval {
+  readonly consent: Hex32;
+  readonly data: Hex32;
+  readonly fields: readonly string[];
+  /** In the order of the fields. */
+  readonly leaves: readonly Hex32[];
+}
+
+async function keepApproval(
+  ctx: KycContext,
+  { token, opened, result }: Approving,
+  approval: Approval,
+): Promise<void> {
+  const { order } = opened;
+  const at = ctx.clock.now();
+  const place = { table: "kyc_payload", id: order.id, column: "sealed" };
+  await ctx.db.transaction(async (tx) => {
+    const moved = await moveOrders(ctx, tx, {
+      orders: [{ id: order.id, attempt: opened.attempt }],
+      step: onlyStepOf("approved"),
+      at,
+    });
+    // A repeat may have sent the events elsewhere since the order was read.
+    const isMeant = moved[0] !== undefined && hostOf(moved[0].callback) === hostOf(opened.callback);
+    if (!isMeant) throw new Problem("request_over");
+    await store.insertConsent(tx, {
+      ...approval,
+      order,
+      attempt: opened.attempt,
+      requestObject: opened.requestObject ?? "",
+      connection: connectionOf(ctx.config.baseUrl, token),
+      requester: opened.requester,
+      deadline: opened.expiration,
+      signature: bytesOf(result.signature),
+      payloadSealed: ctx.seal.seal(Buffer.from(result.infos), place),
+      createdAt: at,
+    });
+  });
+}
+
+/** The first three change nothing; the next one ends the attempt. @throws {Problem} result_refused */
+async function refuseMismatch(ctx: KycContext, opened: store.OpenedToken): Promise<never> {
+  await ctx.db.transaction(async (tx) => {
+    const mismatches = await store.countMismatch(tx, opened);
+    if (mismatches === null || mismatches <= mismatchesForgiven) return;
+    const at = ctx.clock.now();
+    const step = onlyStepOf("mismatched");
+    const orders = [{ id: opened.order.id, attempt: opened.attempt }];
+    await moveOrders(ctx, tx, { orders, step, at });
+  });
+  throw refused("the fields do not match what was asked for and is verified now");
+}
+
+async function declineOrder(
+  ctx: KycContext,
+  given: { token: string; opened: store.OpenedToken; refusal: Refusal },
+): Promise<Answered> {
+  const { token, opened, refusal } = given;
+  const { order } = opened;
+  refuseOver(ctx, opened);
+  const digest = declineDigest({
+    request: order.referenceKey,
+    connection: connectionOf(ctx.config.baseUrl, token),
+  });
+  const isOurs =
+    refusal.signature !== undefined &&
+    refusal.id === order.referenceKey &&
+    (await isSignedBy(ctx, order.user, { digest, signature: refusal.signature }));
+  if (!isOurs) throw new Problem("result_refused", { message: "a refusal must be signed" });
+  await ctx.db.transaction(async (tx) => {
+    const moved = await moveOrders(ctx, tx, {
+      orders: [{ id: order.id, attempt: opened.attempt }],
+      step: onlyStepOf("declined"),
+      at: ctx.clock.now(),
+    });
+    if (moved.length === 0) throw new Problem("request_over");
+  });
+  return answered(opened, "FAILED");
+}
+
+async function isSignedBy(
+  ctx: KycContext,
+  address: Address,
+  signed: { digest: Uint8Array; signature: string },
+): Promise<boolean> {
+  return verifySignature(ctx, { address, ...signed });
+}
+
+function answered({ order }: store.OpenedToken, status: Answered["status"]): Answered {
+  const { referenceKey, returnUrl } = order;
+  return { status, referenceKey, ...(returnUrl === null ? {} : { returnUrl }) };
+}
+
+/** @throws {Problem} request_not_found */
+async function getToken(ctx: KycContext, token: string): Promise<store.OpenedToken> {
+  const isPossible = /^[A-Za-z0-9_-]{22}$/.test(token);
+  const found = isPossible ? await store.findToken(ctx.db, sha256(token)) : null;
+  if (found === null) throw new Problem("request_not_found");
+  return found;
+}
+
+/** @throws {Problem} request_over */
+function refuseOver(ctx: KycContext, { order, attempt, expiration }: store.OpenedToken): void {
+  const isOpen = order.status === "PENDING" && order.attempt === attempt;
+  if (!isOpen || ctx.clock.now() > Math.min(expiration, order.expiration))
+    throw new Problem("request_over");
+}
+
+function refused(fault: string): Problem {
+  return new Problem("result_refused", { message: `the result is refused: ${fault}` });
+}
+
+const hostOf = (url: string): string => new URL(url).host;
+
+const sayFault = ({ member, reason }: ResultFault): string => `${member ?? "it"} ${reason}`;
+
+const bytesOf = (hex: string): Buffer => Buffer.from(hex.slice(2), "hex");

@@ -1,0 +1,12 @@
+import type { SealedColumn } from "../platform/sealed-columns.ts";
+
+export { kycJobs } from "./jobs.ts";
+export type { KycContext, WalletCaller } from "./kyc-context.ts";
+export { kycRoutes } from "./routes.ts";
+export { kycWalletRoutes } from "./wallet-routes.ts";
+
+/** What this slice keeps sealed. */
+export const kycSealedColumns: readonly SealedColumn[] = [
+  { table: "kyc_payload", idColumn: "order_id", column: "sealed" },
+  { table: "synthetic_identity", idColumn: "user_address", column: "key_sealed" },
+];

@@ -1,0 +1,137 @@
+// What a merchant asks for, checked once (decisions section 5, checks; service document, KYC).
+import { isFieldName, isParentName, isShowable, parseAddress, type Address } from "@svc/protocol";
+import { liesUnder } from "../accounts/index.ts";
+import type { AskedName } from "../credentials/index.ts";
+import { parsePublicUrl, type OutboundProfile } from "../platform/address-policy.ts";
+import { Problem } from "../platform/problems.ts";
+
+/** The body as it came; members of other types were refused before, unknown ones are ignored. */
+export interface RequestBody {
+  readonly user: string;
+  readonly sourceKey: string;
+  readonly callback: string;
+  readonly expiration: number;
+  readonly fields?: readonly string[];
+  readonly optionalFields?: readonly string[];
+  readonly reference?: string;
+  readonly purpose?: string;
+  readonly returnUrl?: string;
+}
+
+/** A body whose members are what they should be, each for itself. */
+export interface CheckedBody {
+  readonly user: Address;
+  readonly sourceKey: string;
+  readonly callback: URL;
+  readonly expiration: number;
+  readonly fields: readonly string[];
+  readonly optionalFields: readonly string[];
+  readonly reference: string | null;
+  readonly purpose: string | null;
+  readonly returnUrl: string | null;
+}
+
+const namesMax = 40;
+const textMax = 280;
+/** Longer names are cut where they are quoted. */
+const quotedMax = 64;
+
+/** Who asks, and the rules of where it may send. */
+export interface RequestPolicy {
+  readonly profile: OutboundProfile;
+  readonly ownHosts: readonly string[];
+  /** Host of the client domain. */
+  readonly domain: string;
+}
+
+/** The first check: every member by itself. @throws {Problem} invalid_request */
+export function checkBody(body: RequestBody, policy: RequestPolicy): CheckedBody {
+  const user = parseAddress(body.user);
+  if (user === null) throw refused("user must be an address of 20 bytes in hex");
+  const callback = parsePublicUrl(body.callback, policy);
+  if ("refused" in callback)
+    throw refused(`callback must be a public https URL (${callback.refused})`);
+  return {
+    user,
+    sourceKey: body.sourceKey,
+    callback,
+    expiration: body.expiration,
+    fields: body.fields ?? [],
+    optionalFields: body.optionalFields ?? [],
+    reference: checkText("reference", body.reference),
+    purpose: checkText("purpose", body.purpose),
+    returnUrl: body.returnUrl === undefined ? null : checkReturnUrl(body.returnUrl, policy),
+  };
+}
+
+function checkText(name: string, text: string | undefined): string | null {
+  if (text === undefined) return null;
+  if (text.length > textMax) throw refused(`${name} has at most ${textMax} characters`);
+  if (!isShowable(text)) throw refused(`${name} holds characters that cannot be shown`);
+  return text;
+}
+
+/** The phone's browser goes there: only to the client domain itself, or below it. */
+function checkReturnUrl(text: string, { profile, domain }: RequestPolicy): string {
+  const url = URL.parse(text);
+  const isWeb = url?.protocol === "https:" || (profile === "dev" && url?.protocol === "http:");
+  if (
+    url === null ||
+    !isWeb ||
+    url.username !== "" ||
+    url.password !== "" ||
+    url.href.length > 2000
+  )
+    throw refused("returnUrl must be an https URL");
+  const isOwn = liesUnder(url.host, domain) || liesUnder(url.hostname, domain);
+  if (!isOwn) throw refused("returnUrl must lie under the client domain");
+  return url.href;
+}
+
+/** Hosts that the client domain lists, where it does. @throws {Problem} invalid_request */
+export function checkCallbackHost(callback: URL, hosts: readonly string[] | null): void {
+  if (hosts !== null && !hosts.includes(callback.host))
+    throw refused("callback has a host that the client domain does not list");
+}
+
+/** Names of one request: each once, sorted, and required where it is in both lists. */
+export interface AskedNames {
+  readonly required: readonly AskedName[];
+  readonly optional: readonly AskedName[];
+}
+
+/**
+ * The rules about names, in their order: dynamic fields, unknown names, their number, none at all.
+ *
+ * @param fixed the package's own fields, or null where it is dynamic
+ * @throws {Problem} dynamic_fields_unsupported, invalid_fields, invalid_request, no_fields
+ */
+export function checkNames(
+  body: Pick<CheckedBody, "fields" | "optionalFields">,
+  fixed: readonly string[] | null,
+): AskedNames {
+  const { fields, optionalFields } = body;
+  if (fixed !== null && fields.length + optionalFields.length > 0)
+    throw new Problem("dynamic_fields_unsupported");
+  const required = new Set(fixed ?? fields);
+  const optional = new Set(optionalFields).difference(required);
+  const unknown = [...required, ...optional].filter((name) => !isAskable(name));
+  if (unknown.length > 0) {
+    const quoted = unknown.map((name) => name.slice(0, quotedMax)).join(", ");
+    throw new Problem("invalid_fields", { message: `user fields (${quoted}) are invalid fields` });
+  }
+  if (required.size + optional.size > namesMax) throw refused(`at most ${namesMax} fields`);
+  if (required.size + optional.size === 0) throw new Problem("no_fields");
+  return {
+    required: [...required].filter(isAskable).toSorted(),
+    optional: [...optional].filter(isAskable).toSorted(),
+  };
+}
+
+function isAskable(name: string): name is AskedName {
+  return isFieldName(name) || isParentName(name);
+}
+
+function refused(fault: string): Problem {
+  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
+}

@@ -1,0 +1,257 @@
+import type { Address } from "@svc/protocol";
+import type { Environment } from "../accounts/index.ts";
+import { type Queryable, sql } from "../platform/db.ts";
+import type { FailureReason, Status } from "./order.ts";
+import { type Order, type OrderColumns, toOrder } from "./order-row.ts";
+
+/** What is known of a package when a request names its Source Key. */
+export interface AskedPackage {
+  readonly id: string;
+  readonly clientDomainId: string;
+  readonly fields: readonly string[] | null;
+  /** Hosts that callbacks may have; null where any may. */
+  readonly callbackHosts: readonly string[] | null;
+}
+
+export async function findAskedPackage(
+  db: Queryable,
+  sourceKey: string,
+): Promise<AskedPackage | null> {
+  const [row] = await db.query<{
+    id: string;
+    client_domain_id: string;
+    fields: string[] | null;
+    callback_hosts: string[] | null;
+  }>(
+    sql`select kyc_package.id, client_domain_id, fields, callback_hosts
+      from kyc_package join client_domain on client_domain.id = kyc_package.client_domain_id
+      where source_key = ${sourceKey}`,
+  );
+  return row === undefined
+    ? null
+    : {
+        id: row.id,
+        clientDomainId: row.client_domain_id,
+        fields: row.fields,
+        callbackHosts: row.callback_hosts,
+      };
+}
+
+const bytesOfKey = (referenceKey: string): Buffer => Buffer.from(referenceKey, "hex");
+
+export async function findOrder(db: Queryable, referenceKey: string): Promise<Order | null> {
+  const [row] = await db.query<OrderColumns>(
+    sql`select * from kyc_order where reference_key = ${bytesOfKey(referenceKey)}`,
+  );
+  return row === undefined ? null : toOrder(row);
+}
+
+/** As {@link findOrder}; whoever else would change the order waits for this transaction. */
+export async function lockOrder(tx: Queryable, referenceKey: string): Promise<Order | null> {
+  const [row] = await tx.query<OrderColumns>(
+    sql`select * from kyc_order where reference_key = ${bytesOfKey(referenceKey)} for update`,
+  );
+  return row === undefined ? null : toOrder(row);
+}
+
+/** A link that is given out. */
+export interface NewToken {
+  readonly tokenSha256: Buffer;
+  readonly orderId: string;
+  readonly attempt: number;
+  readonly expiration: number;
+  readonly callback: string;
+  readonly requester: string;
+  readonly offered: readonly string[];
+  readonly createdAt: number;
+}
+
+export type NewOrder = Omit<
+  Order,
+  | "attempt"
+  | "status"
+  | "statusAt"
+  | "failureReason"
+  | "sequence"
+  | "mismatches"
+  | "initiatedTxHash"
+  | "confirmTxHash"
+>;
+
+/** Writes a new order with its first history row. @returns null where another call was faster */
+export async function insertOrder(tx: Queryable, order: NewOrder): Promise<Order | null> {
+  const [row] = await tx.query<OrderColumns>(
+    sql`with ordered as (
+        insert into kyc_order (id, reference_key, package_id, client_domain_id, organization_id, environment,
+          user_address, required, optional, status, status_at, sequence, callback, expiration, reference, purpose,
+          return_url, created_at, salt)
+        values (${order.id}, ${bytesOfKey(order.referenceKey)}, ${order.packageId}, ${order.clientDomainId},
+          ${order.organizationId}, ${order.environment}, ${order.user}, ${order.required}::text[],
+          ${order.optional}::text[], 'PENDING', ${order.createdAt}, 1, ${order.callback}, ${order.expiration},
+          ${order.reference}, ${order.purpose}, ${order.returnUrl}, ${order.createdAt},
+          ${Buffer.from(order.salt.slice(2), "hex")})
+        on conflict (reference_key) do nothing
+        returning *
+      ), history as (
+        insert into kyc_order_status (order_id, sequence, attempt, status, created_at)
+        select id, sequence, attempt, status, status_at from ordered
+      )
+      select * from ordered`,
+  );
+  return row === undefined ? null : toOrder(row);
+}
+
+/**
+ * Holds one transfer of a package; last in its transaction, since all orders of the package pass through here.
+ *
+ * @returns false where none is left
+ */
+export async function holdTransfer(tx: Queryable, packageId: string): Promise<boolean> {
+  const rows = await tx.query(
+    sql`update kyc_package set transfers_held = transfers_held + 1
+      where id = ${packageId} and transfers_held + transfers_consumed < transfers_total returning id`,
+  );
+  return rows.length === 1;
+}
+
+/** What a request says anew of an order that exists. */
+export type Renewal = Pick<
+  Order,
+  "id" | "callback" | "expiration" | "reference" | "purpose" | "returnUrl" | "salt"
+>;
+
+/** Begins the next attempt of an order that was locked and has ended. */
+export async function beginAttempt(tx: Queryable, renewal: Renewal, now: number): Promise<Order> {
+  const [row] = await tx.query<OrderColumns>(
+    sql`with ordered as (
+        update kyc_order set attempt = attempt + 1, status = 'PENDING', status_at = ${now}, failure_reason = null,
+          sequence = sequence + 1, callback = ${renewal.callback}, expiration = ${renewal.expiration},
+          reference = ${renewal.reference}, purpose = ${renewal.purpose}, return_url = ${renewal.returnUrl},
+          scanned_at = null, mismatches = 0, salt = ${Buffer.from(renewal.salt.slice(2), "hex")},
+          approved_at = null, initiate_batch_id = null, confirm_batch_id = null, initiated_tx_hash = null,
+          confirm_tx_hash = null
+        where id = ${renewal.id} and status in ('CONFIRMED', 'FAILED')
+        returning *
+      ), history as (
+        insert into kyc_order_status (order_id, sequence, attempt, status, created_at)
+        select id, sequence, attempt, status, status_at from ordered
+      )
+      select * from ordered`,
+  );
+  if (row === undefined) throw new Error("the order was locked and has ended");
+  return toOrder(row);
+}
+
+/** A repeat replaces where the events go and until when. @returns null where the order is no longer PENDING */
+export async function renewPending(
+  tx: Queryable,
+  given: Pick<Renewal, "id" | "callback" | "expiration">,
+): Promise<Order | null> {
+  const [row] = await tx.query<OrderColumns>(
+    sql`update kyc_order set callback = ${given.callback}, expiration = ${given.expiration}
+      where id = ${given.id} and status = 'PENDING' returning *`,
+  );
+  return row === undefined ? null : toOrder(row);
+}
+
+export async function insertToken(tx: Queryable, token: NewToken): Promise<void> {
+  await tx.query(
+    sql`insert into kyc_token (token_sha256, order_id, attempt, expiration, callback, requester, offered, created_at)
+      values (${token.tokenSha256}, ${token.orderId}, ${token.attempt}, ${token.expiration}, ${token.callback},
+        ${token.requester}, ${token.offered}::text[], ${token.createdAt})`,
+  );
+}
+
+/** PENDING orders whose time is over; others that take some at the same time get others. */
+export async function lockExpired(
+  tx: Queryable,
+  now: number,
+  limit: number,
+): Promise<{ id: string; attempt: number }[]> {
+  return tx.query<{ id: string; attempt: number }>(
+    sql`select id, attempt from kyc_order where status = 'PENDING' and expiration < ${now}
+      order by expiration limit ${limit} for update skip locked`,
+  );
+}
+
+/** Links that nobody can use any more. */
+export async function deleteTokens(db: Queryable, expiredBefore: number): Promise<void> {
+  await db.query(sql`delete from kyc_token where expiration < ${expiredBefore}`);
+}
+
+/** One entry of an order's history. */
+export interface HistoryEntry {
+  readonly status: Status;
+  readonly statusAt: number;
+  readonly initiatedTxHash: `0x${string}` | null;
+  readonly confirmTxHash: `0x${string}` | null;
+  readonly failureReason: FailureReason | null;
+}
+
+/** Everything that an order ever was, all attempts, oldest first. */
+export async function listHistory(db: Queryable, orderId: string): Promise<HistoryEntry[]> {
+  const rows = await db.query<{
+    status: Status;
+    created_at: number;
+    initiated: `0x${string}` | null;
+    confirmed: `0x${string}` | null;
+    failure_reason: FailureReason | null;
+  }>(
+    sql`select status, created_at, '0x' || encode(initiated_tx_hash, 'hex') as initiated,
+        '0x' || encode(confirm_tx_hash, 'hex') as confirmed, failure_reason
+      from kyc_order_status where order_id = ${orderId} order by sequence`,
+  );
+  return rows.map((row) => ({
+    status: row.status,
+    statusAt: row.created_at,
+    initiatedTxHash: row.initiated,
+    confirmTxHash: row.confirmed,
+    failureReason: row.failure_reason,
+  }));
+}
+
+/** Whose orders, and which of them. */
+export interface OrderFilter {
+  readonly organizationId: string;
+  readonly environment: Environment;
+  readonly status: Status | null;
+  readonly user: Address | null;
+}
+
+/** Newest first. @param page.before id of the last order of the page before */
+export async function listOrders(
+  db: Queryable,
+  filter: OrderFilter,
+  page: { before: string | null; limit: number },
+): Promise<Order[]> {
+  const rows = await db.query<OrderColumns>(
+    sql`select kyc_order.* from kyc_order
+        join client_domain on client_domain.id = kyc_order.client_domain_id
+      where client_domain.organization_id = ${filter.organizationId}
+        and kyc_order.environment = ${filter.environment}
+        and (${filter.status}::text is null or status = ${filter.status})
+        and (${filter.user}::text is null or user_address = ${filter.user})
+        and (${page.before}::uuid is null or kyc_order.id < ${page.before}::uuid)
+      order by kyc_order.id desc limit ${page.limit}`,
+  );
+  return rows.map(toOrder);
+}
+
+/** Orders of a person, newest first: what the wallet shows as history. */
+export async function listOrdersOf(
+  db: Queryable,
+  user: Address,
+  page: { before: string | null; limit: number },
+): Promise<(Order & { organizationName: string; domain: string })[]> {
+  const rows = await db.query<OrderColumns & { organization_name: string; domain: string }>(
+    sql`select kyc_order.*, organization.name as organization_name, client_domain.domain
+      from kyc_order
+        join client_domain on client_domain.id = kyc_order.client_domain_id
+        join organization on organization.id = kyc_order.organization_id
+      where user_address = ${user} and (${page.before}::uuid is null or kyc_order.id < ${page.before}::uuid)
+      order by kyc_order.id desc limit ${page.limit}`,
+  );
+  return rows.map((row) =>
+    Object.assign(toOrder(row), { organizationName: row.organization_name, domain: row.domain }),
+  );
+}

@@ -1,0 +1,272 @@
+import { createHash } from "node:crypto";
+import {
+  type Address,
+  attributeOfField,
+  buildLink,
+  hexOfBytes,
+  organizationIdentity,
+  referenceKeyOf,
+} from "@svc/protocol";
+import type { ApiKey } from "../accounts/index.ts";
+import { type AskedName, findVerified } from "../credentials/index.ts";
+import type { Queryable } from "../platform/db.ts";
+import { uuidv7 } from "../platform/ids.ts";
+import { Problem } from "../platform/problems.ts";
+import { enqueueEvents } from "../webhooks/index.ts";
+import { statusUpdated } from "./events.ts";
+import type { KycContext } from "./kyc-context.ts";
+import { isExpirationInRange, isOngoing, onlyStepOf } from "./order.ts";
+import {
+  type AskedNames,
+  checkBody,
+  checkCallbackHost,
+  type CheckedBody,
+  checkNames,
+  type RequestBody,
+} from "./order-request.ts";
+import type { Order } from "./order-row.ts";
+import * as store from "./order-store.ts";
+import { moveOrders } from "./transitions.ts";
+
+/** An order that waits for its user, with a link for it. */
+export interface RequestedOrder {
+  readonly order: Order;
+  /** `svc:request/..` */
+  readonly link: string;
+  /** The same request was waiting already. */
+  readonly isRepeat: boolean;
+}
+
+const tokenBytes = 16;
+
+/**
+ * Asks a user to share verified fields (service document, POST /api/v2/kyc/qrcode). The checks come in the order of
+ * decisions section 5. However often the same request is made, and by however many processes, there is one order and
+ * one transfer is held.
+ *
+ * @throws {Problem} of the service document's KYC errors
+ */
+export async function requestData(
+  ctx: KycContext,
+  key: ApiKey,
+  body: RequestBody,
+): Promise<RequestedOrder> {
+  const checked = checkBody(body, {
+    profile: ctx.config.profile,
+    ownHosts: [new URL(ctx.config.baseUrl).host],
+    domain: key.domain,
+  });
+  const asked = await store.findAskedPackage(ctx.db, checked.sourceKey);
+  if (asked === null || asked.clientDomainId !== key.clientDomainId)
+    throw new Problem("source_key_not_found");
+  if (!isExpirationInRange(checked.expiration, ctx.clock.now()))
+    throw new Problem("expiration_out_of_range");
+  checkCallbackHost(checked.callback, asked.callbackHosts);
+  const names = checkNames(checked, asked.fields);
+  const referenceKey = referenceKeyOf({
+    ...names,
+    sourceKey: checked.sourceKey,
+    user: checked.user,
+  });
+  const known = await store.findOrder(ctx.db, referenceKey);
+  if (known !== null && isOngoing(known.status)) throw new Problem("order_ongoing");
+  const offered = await checkVerified(ctx, key, { user: checked.user, names });
+  const request = { key, checked, names, referenceKey, packageId: asked.id, offered };
+  const isNew = known === null;
+  const made = isNew ? await openNew(ctx, request) : await openAgain(ctx, request);
+  // Another call made the order between our look and our insert.
+  return made ?? (await openAgain(ctx, request)) ?? refuseVanished();
+}
+
+interface Request {
+  readonly key: ApiKey;
+  readonly checked: CheckedBody;
+  readonly names: AskedNames;
+  readonly referenceKey: string;
+  readonly packageId: string;
+  readonly offered: readonly AskedName[];
+}
+
+/** Optional names that the user has verified: the link offers those. @throws {Problem} unverified_fields */
+async function checkVerified(
+  ctx: KycContext,
+  key: ApiKey,
+  { user, names }: { user: Address; names: AskedNames },
+): Promise<readonly AskedName[]> {
+  const all = [...names.required, ...names.optional];
+  const { verified } = await findVerified(ctx, key, { user, names: all });
+  const known = new Set<string>(verified);
+  if (!names.required.every((name) => known.has(name))) throw new Problem("unverified_fields");
+  return names.optional.filter((name) => known.has(name));
+}
+
+/** Null where the order exists by now. @throws {Problem} package_exhausted */
+async function openNew(ctx: KycContext, request: Request): Promise<RequestedOrder | null> {
+  const { key, checked } = request;
+  const now = ctx.clock.now();
+  const given: store.NewOrder = {
+    id: uuidv7(ctx.clock, ctx.random),
+    referenceKey: request.referenceKey,
+    packageId: request.packageId,
+    clientDomainId: key.clientDomainId,
+    organizationId: key.organizationId,
+    environment: key.environment,
+    user: checked.user,
+    ...request.names,
+    callback: checked.callback.href,
+    expiration: checked.expiration,
+    reference: checked.reference,
+    purpose: checked.purpose,
+    returnUrl: checked.returnUrl,
+    createdAt: now,
+    salt: hexOfBytes(ctx.random.bytes(32)),
+  };
+  return ctx.db.transaction(async (tx) => {
+    const order = await store.insertOrder(tx, given);
+    return order === null ? null : begin(ctx, tx, { request, order });
+  });
+}
+
+/** @throws {Problem} package_exhausted */
+async function begin(
+  ctx: KycContext,
+  tx: Queryable,
+  given: { request: Request; order: Order },
+): Promise<RequestedOrder> {
+  const { order } = given;
+  await enqueueEvents(ctx, tx, [statusUpdated(ctx, order)]);
+  const requested = await giveLink(ctx, tx, { ...given, isRepeat: false });
+  if (!(await store.holdTransfer(tx, order.packageId))) throw new Problem("package_exhausted");
+  return requested;
+}
+
+/** Renews what is waiting, or begins the next attempt. @throws {Problem} order_ongoing, package_exhausted */
+async function openAgain(ctx: KycContext, request: Request): Promise<RequestedOrder | null> {
+  return ctx.db.transaction(async (tx) => {
+    const found = await store.lockOrder(tx, request.referenceKey);
+    if (found === null) return null;
+    if (isOngoing(found.status)) throw new Problem("order_ongoing");
+    const now = ctx.clock.now();
+    const { checked } = request;
+    if (found.status === "PENDING" && found.expiration >= now) {
+      const renewal = {
+        id: found.id,
+        callback: checked.callback.href,
+        expiration: checked.expiration,
+      };
+      const order = (await store.renewPending(tx, renewal)) ?? refuseVanished();
+      return giveLink(ctx, tx, { request, order, isRepeat: true });
+    }
+    // Its time is over and nobody has said so yet.
+    if (found.status === "PENDING")
+      await moveOrders(ctx, tx, { orders: [found], step: onlyStepOf("expired"), at: now });
+    const renewal = {
+      ...checked,
+      id: found.id,
+      callback: checked.callback.href,
+      salt: hexOfBytes(ctx.random.bytes(32)),
+    };
+    const order = await store.beginAttempt(tx, renewal, now);
+    return begin(ctx, tx, { request, order });
+  });
+}
+
+function refuseVanished(): never {
+  throw new Error("orders are never deleted");
+}
+
+async function giveLink(
+  ctx: KycContext,
+  tx: Queryable,
+  given: { request: Request; order: Order; isRepeat: boolean },
+): Promise<RequestedOrder> {
+  const { order, request, isRepeat } = given;
+  const { key, offered } = request;
+  const token = ctx.random.bytes(tokenBytes).toString("base64url");
+  await store.insertToken(tx, {
+    tokenSha256: sha256(token),
+    orderId: order.id,
+    attempt: order.attempt,
+    expiration: order.expiration,
+    callback: order.callback,
+    requester: key.verified ? key.domain : "",
+    offered,
+    createdAt: ctx.clock.now(),
+  });
+  const link = buildLink({
+    action: "request",
+    identity: order.user,
+    connection: connectionOf(ctx.config.baseUrl, token),
+    from: organizationIdentity(order.organizationId),
+    deadline: order.expiration,
+    attributes: [...order.required, ...offered].map((name) => attributeOfField(name)),
+    id: order.referenceKey,
+    returnType: "callback",
+  });
+  return { order, link, isRepeat };
+}
+
+/** `conn` of an order's link: where the wallet asks who asks, and sends its answer. */
+export function connectionOf(baseUrl: string, token: string): string {
+  return `${baseUrl}/w/o/${token}`;
+}
+
+export function sha256(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+/** An order of the caller's organization and environment. @throws {Problem} order_not_found */
+export async function getOrder(
+  ctx: Pick<KycContext, "db">,
+  key: ApiKey,
+  referenceKey: string,
+): Promise<Order> {
+  const isPossible = /^[0-9a-f]{64}$/.test(referenceKey);
+  const order = isPossible ? await store.findOrder(ctx.db, referenceKey) : null;
+  const isOwn =
+    order?.organizationId === key.organizationId && order.environment === key.environment;
+  if (order === null || !isOwn) throw new Problem("order_not_found");
+  return order;
+}
+
+/** Ends a waiting order; its transfer is free again. @throws {Problem} order_not_found, order_not_cancellable */
+export async function cancelOrder(
+  ctx: KycContext,
+  key: ApiKey,
+  referenceKey: string,
+): Promise<Order> {
+  const found = await getOrder(ctx, key, referenceKey);
+  return ctx.db.transaction(async (tx) => {
+    const at = ctx.clock.now();
+    const [order] = await moveOrders(ctx, tx, {
+      orders: [found],
+      step: onlyStepOf("cancelled"),
+      at,
+    });
+    if (order === undefined) throw new Problem("order_not_cancellable");
+    return order;
+  });
+}
+
+/** Orders that end in one transaction. */
+const expiredMax = 500;
+
+/** Ends every order whose time is over. */
+export async function expireOrders(ctx: KycContext): Promise<void> {
+  for (;;) {
+    const count = await ctx.db.transaction(async (tx) => {
+      const at = ctx.clock.now();
+      const orders = await store.lockExpired(tx, at, expiredMax);
+      await moveOrders(ctx, tx, { orders, step: onlyStepOf("expired"), at });
+      return orders.length;
+    });
+    if (count < expiredMax) return;
+  }
+}
+
+/** Links are kept for so long after their end: a wallet that comes late is told that the request is over. */
+const tokenKeptSeconds = 86_400;
+
+export async function purgeTokens(ctx: Pick<KycContext, "db" | "clock">): Promise<void> {
+  await store.deleteTokens(ctx.db, ctx.clock.now() - tokenKeptSeconds);
+}

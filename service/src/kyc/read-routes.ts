@@ -1,0 +1,280 @@
+import { Type } from "@fastify/type-provider-typebox";
+import { parseAddress } from "@svc/protocol";
+import { apiKeyOf } from "../accounts/index.ts";
+import type { Http } from "../platform/http.ts";
+import { Problem } from "../platform/problems.ts";
+import { bodyReasons, refusals } from "../platform/refusals.ts";
+import { listEventsOf, redeliverEvents } from "../webhooks/index.ts";
+import { statusOf } from "./events.ts";
+import type { KycContext } from "./kyc-context.ts";
+import { type Status, statuses } from "./order.ts";
+import type { Order } from "./order-row.ts";
+import * as store from "./order-store.ts";
+import { getOrder } from "./orders.ts";
+import { answerOf, envelope, keyReasons, orderStatus } from "./routes.ts";
+
+/** Everything that only reads orders, and the resend of their events. */
+export function readRoutes(ctx: KycContext, scope: Http): void {
+  statusRoute(ctx, scope);
+  historyRoute(ctx, scope);
+  listRoute(ctx, scope);
+  eventsRoute(ctx, scope);
+  redeliverRoute(ctx, scope);
+}
+
+const keyQuery = Type.Object({
+  referenceKey: Type.String({ minLength: 1, maxLength: 200 }),
+});
+const readReasons = ["invalid_request", ...keyReasons, "order_not_found"] as const;
+
+function statusRoute(ctx: KycContext, scope: Http): void {
+  scope.get(
+    "/api/v2/kyc/status",
+    {
+      schema: {
+        summary: "The status of an order",
+        tags: ["kyc"],
+        querystring: keyQuery,
+        response: { 200: envelope(orderStatus, "As it is now."), ...refusals(...readReasons) },
+      },
+    },
+    async (request) => {
+      const order = await getOrder(ctx, apiKeyOf(request), request.query.referenceKey);
+      return answerOf(statusOf(order), "status has been sent successfully");
+    },
+  );
+}
+
+function historyRoute(ctx: KycContext, scope: Http): void {
+  scope.get(
+    "/api/v2/kyc/all-statuses",
+    {
+      schema: {
+        summary: "Every status that an order reached",
+        description: "All attempts, oldest first.",
+        tags: ["kyc"],
+        querystring: keyQuery,
+        response: {
+          200: envelope(Type.Object({ allStatuses: Type.Array(orderStatus) }), "The history."),
+          ...refusals(...readReasons),
+        },
+      },
+    },
+    async (request) => {
+      const order = await getOrder(ctx, apiKeyOf(request), request.query.referenceKey);
+      const history = await store.listHistory(ctx.db, order.id);
+      return answerOf({ allStatuses: history.map(statusOf) }, "all statuses has sent successfully");
+    },
+  );
+}
+
+const limitMax = 100;
+const limitDefault = 20;
+const pageQuery = {
+  limit: Type.Optional(Type.String({ pattern: "^[1-9][0-9]{0,2}$", description: "1 to 100." })),
+  cursor: Type.Optional(
+    Type.String({ maxLength: 100, description: "`nextCursor` of the page before." }),
+  ),
+};
+
+/** @throws {Problem} invalid_request */
+export function readPage(query: { limit?: string; cursor?: string }): {
+  limit: number;
+  before: string | null;
+} {
+  const limit = Number(query.limit ?? limitDefault);
+  if (limit > limitMax) throw refused(`limit is at most ${limitMax}`);
+  const { cursor = null } = query;
+  const isId = cursor === null || /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(cursor);
+  if (!isId) throw refused("cursor is none that was given out");
+  return { limit, before: cursor };
+}
+
+/** The page out of one row more than it holds, and where the next begins. */
+export function pageOf<Row extends { id: string }, Item>(
+  rows: readonly Row[],
+  limit: number,
+  toItem: (row: Row) => Item,
+): { items: Item[]; nextCursor?: string } {
+  const shown = rows.slice(0, limit);
+  const last = shown.at(-1);
+  const items = shown.map(toItem);
+  return rows.length > limit && last !== undefined ? { items, nextCursor: last.id } : { items };
+}
+
+const listedOrder = Type.Intersect([
+  Type.Object({
+    referenceKey: Type.String(),
+    reference: Type.Optional(Type.String()),
+    attempt: Type.Integer(),
+    user: Type.String(),
+    fields: Type.Array(Type.String()),
+    optionalFields: Type.Optional(Type.Array(Type.String())),
+    expiration: Type.Integer(),
+  }),
+  orderStatus,
+]);
+
+const listQuery = Type.Object({
+  status: Type.Optional(Type.String({ maxLength: 20 })),
+  user: Type.Optional(Type.String({ maxLength: 100 })),
+  ...pageQuery,
+});
+
+function listRoute(ctx: KycContext, scope: Http): void {
+  scope.get(
+    "/api/v2/kyc/orders",
+    {
+      schema: {
+        summary: "Orders of the organization, newest first",
+        tags: ["kyc"],
+        querystring: listQuery,
+        response: {
+          200: envelope(
+            Type.Object({
+              items: Type.Array(listedOrder),
+              nextCursor: Type.Optional(Type.String()),
+            }),
+            "A page of orders.",
+          ),
+          ...refusals("invalid_request", ...keyReasons),
+        },
+      },
+    },
+    async (request) => {
+      const { organizationId, environment } = apiKeyOf(request);
+      const { limit, before } = readPage(request.query);
+      const filter = { organizationId, environment, ...readFilter(request.query) };
+      const rows = await store.listOrders(ctx.db, filter, { before, limit: limit + 1 });
+      return answerOf(pageOf(rows, limit, listedOf), "orders have been sent successfully");
+    },
+  );
+}
+
+/** @throws {Problem} invalid_request */
+function readFilter(query: {
+  status?: string;
+  user?: string;
+}): Pick<store.OrderFilter, "status" | "user"> {
+  const user = query.user === undefined ? null : parseAddress(query.user);
+  if (query.user !== undefined && user === null)
+    throw refused("user must be an address of 20 bytes in hex");
+  const status = statuses.find((each) => each === query.status) ?? null;
+  if (query.status !== undefined && status === null)
+    throw refused(`status must be one of ${statuses.join(", ")}`);
+  return { status: status as Status | null, user };
+}
+
+function listedOf(order: Order) {
+  return {
+    referenceKey: order.referenceKey,
+    ...(order.reference === null ? {} : { reference: order.reference }),
+    attempt: order.attempt,
+    user: order.user,
+    fields: [...order.required],
+    ...(order.optional.length === 0 ? {} : { optionalFields: [...order.optional] }),
+    expiration: order.expiration,
+    ...statusOf(order),
+  };
+}
+
+const listedEvent = Type.Object({
+  eventId: Type.String(),
+  sequence: Type.Integer(),
+  event: Type.String(),
+  createdAt: Type.Integer(),
+  deliveredAt: Type.Optional(Type.Integer()),
+  attempts: Type.Integer(),
+  nextAttemptAt: Type.Optional(Type.Integer()),
+  body: Type.Optional(
+    Type.String({ description: "As it is sent; absent once its data was purged." }),
+  ),
+});
+
+const eventsQuery = Type.Object({
+  referenceKey: Type.String({ minLength: 1, maxLength: 200 }),
+  after: Type.Optional(
+    Type.String({ pattern: "^[0-9]{1,9}$", description: "Events with a higher sequence." }),
+  ),
+  limit: pageQuery.limit,
+});
+
+function eventsRoute(ctx: KycContext, scope: Http): void {
+  scope.get(
+    "/api/v2/kyc/events",
+    {
+      schema: {
+        summary: "Events of an order in their order",
+        description:
+          "For receivers that missed some: ask for what comes after the last one you have.",
+        tags: ["kyc"],
+        querystring: eventsQuery,
+        response: {
+          200: envelope(Type.Object({ items: Type.Array(listedEvent) }), "A page of events."),
+          ...refusals(...readReasons),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { referenceKey, after = "0" } = request.query;
+      const order = await getOrder(ctx, apiKeyOf(request), referenceKey);
+      const { limit } = readPage({
+        ...(request.query.limit === undefined ? {} : { limit: request.query.limit }),
+      });
+      const events = await listEventsOf(ctx, order.id, { after: Number(after), limit });
+      void reply.header("cache-control", "no-store");
+      const items = events.map(({ id, kind, deliveredAt, nextAttemptAt, body, ...rest }) => ({
+        eventId: id,
+        event: kind,
+        sequence: rest.sequence,
+        createdAt: rest.createdAt,
+        attempts: rest.attempts,
+        ...(deliveredAt === null ? {} : { deliveredAt }),
+        ...(nextAttemptAt === null ? {} : { nextAttemptAt }),
+        ...(body === null ? {} : { body }),
+      }));
+      return answerOf({ items }, "events have been sent successfully");
+    },
+  );
+}
+
+const redeliverBody = Type.Object({
+  referenceKey: Type.String({ minLength: 1, maxLength: 200 }),
+  eventId: Type.Optional(Type.String({ maxLength: 100, description: "Default: every event." })),
+});
+
+function redeliverRoute(ctx: KycContext, scope: Http): void {
+  scope.post(
+    "/api/v2/kyc/redeliver",
+    {
+      schema: {
+        summary: "Send events again",
+        tags: ["kyc"],
+        body: redeliverBody,
+        response: {
+          200: envelope(Type.Object({ count: Type.Integer() }), "They are on their way."),
+          ...refusals(
+            ...bodyReasons,
+            ...keyReasons,
+            "order_not_found",
+            "event_not_found",
+            "payload_expired",
+          ),
+        },
+      },
+    },
+    async (request) => {
+      const { referenceKey, eventId } = request.body;
+      const order = await getOrder(ctx, apiKeyOf(request), referenceKey);
+      const count = await redeliverEvents(ctx, {
+        streamId: order.id,
+        ...(eventId === undefined ? {} : { eventId }),
+      });
+      return answerOf({ count }, "events are being sent again");
+    },
+  );
+}
+
+function refused(fault: string): Problem {
+  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
+}

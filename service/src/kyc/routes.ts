@@ -1,0 +1,153 @@
+import { Type } from "@fastify/type-provider-typebox";
+import { universalLinkOf } from "@svc/protocol";
+import { apiKeyOf, requireApiKey } from "../accounts/index.ts";
+import type { Http } from "../platform/http.ts";
+import { qrPng } from "../platform/qr-png.ts";
+import { bodyReasons, refusals } from "../platform/refusals.ts";
+import { statusOf } from "./events.ts";
+import type { KycContext } from "./kyc-context.ts";
+import { failureReasons, statuses } from "./order.ts";
+import { cancelOrder, requestData } from "./orders.ts";
+import { readRoutes } from "./read-routes.ts";
+
+export const keyReasons = ["apikey_missing", "apikey_invalid", "rate_limited"] as const;
+
+const oneOf = (values: readonly string[]) => Type.String({ enum: [...values] });
+
+/** Status and what belongs to it (service document, KYC order). */
+export const orderStatus = Type.Object({
+  status: oneOf(statuses),
+  createdAt: Type.Integer({
+    description: "When the order reached this status, Unix seconds.",
+  }),
+  initiatedTxHash: Type.Optional(Type.String()),
+  confirmTxHash: Type.Optional(Type.String()),
+  failureReason: Type.Optional(oneOf(failureReasons)),
+});
+
+/** The envelope of a KYC success (service document, Response envelopes). */
+export function envelope<Data extends ReturnType<typeof Type.Object>>(
+  data: Data,
+  description: string,
+) {
+  return Type.Object(
+    { data, message: Type.String(), success: Type.Literal(true) },
+    { description },
+  );
+}
+
+export function answerOf<Data>(data: Data, message: string) {
+  return { data, message, success: true as const };
+}
+
+/** Orders, for merchants (service document, KYC; decisions section 5). */
+export async function kycRoutes(ctx: KycContext, http: Http): Promise<void> {
+  await http.register(async (plain) => {
+    const scope = plain as Http;
+    requireApiKey(ctx, scope);
+    qrcodeRoute(ctx, scope);
+    cancelRoute(ctx, scope);
+    readRoutes(ctx, scope);
+  });
+}
+
+const names = Type.Array(Type.String({ maxLength: 200 }), { maxItems: 400 });
+
+/** Unknown members are ignored; `statusCallback` and `withoutQRCode` are taken and change nothing. */
+const requestBody = Type.Object({
+  user: Type.String({ maxLength: 100, description: "The user identity, with or without `0x`." }),
+  sourceKey: Type.String({ minLength: 1, maxLength: 200 }),
+  callback: Type.String({
+    maxLength: 2048,
+    description: "Public HTTPS URL that gets every webhook of this order.",
+  }),
+  expiration: Type.Number({ description: "Unix seconds, 5 to 15 minutes ahead." }),
+  fields: Type.Optional(names),
+  optionalFields: Type.Optional(names),
+  reference: Type.Optional(Type.String({ description: "Yours, at most 280 characters; echoed." })),
+  purpose: Type.Optional(
+    Type.String({ description: "Shown to the user, at most 280 characters." }),
+  ),
+  returnUrl: Type.Optional(
+    Type.String({ description: "Where the same phone goes on; under the client domain." }),
+  ),
+  statusCallback: Type.Optional(Type.Unknown({ description: "Accepted for compatibility." })),
+  withoutQRCode: Type.Optional(Type.Unknown({ description: "Accepted for compatibility." })),
+});
+
+const requestedData = Type.Object({
+  qrcode: Type.String({ description: "PNG in Base64." }),
+  link: Type.String({ description: "For a button on the phone." }),
+  universalLink: Type.String({ description: "The same for phones without the app." }),
+  expiration: Type.Integer(),
+  referenceKey: Type.String(),
+  alreadySent: Type.Optional(Type.Literal(true)),
+});
+
+const requestReasons = [
+  "source_key_not_found",
+  "expiration_out_of_range",
+  "dynamic_fields_unsupported",
+  "invalid_fields",
+  "no_fields",
+  "order_ongoing",
+  "unverified_fields",
+  "package_exhausted",
+] as const;
+
+function qrcodeRoute(ctx: KycContext, scope: Http): void {
+  scope.post(
+    "/api/v2/kyc/qrcode",
+    {
+      schema: {
+        summary: "Ask a user to share verified fields",
+        description:
+          "The same request while it is waiting gives a new QR code for the same order, with `alreadySent`.",
+        tags: ["kyc"],
+        body: requestBody,
+        response: {
+          200: envelope(requestedData, "The order is waiting for its user."),
+          ...refusals(...bodyReasons, ...keyReasons, ...requestReasons),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { order, link, isRepeat } = await requestData(ctx, apiKeyOf(request), request.body);
+      void reply.header("cache-control", "no-store");
+      return answerOf(
+        {
+          qrcode: qrPng(link).toString("base64"),
+          link,
+          universalLink: universalLinkOf(ctx.config.walletOrigin, link),
+          expiration: order.expiration,
+          referenceKey: order.referenceKey,
+          ...(isRepeat ? { alreadySent: true as const } : {}),
+        },
+        "QRCode has been successfully generated",
+      );
+    },
+  );
+}
+
+const keyBody = Type.Object({ referenceKey: Type.String({ maxLength: 200 }) });
+
+function cancelRoute(ctx: KycContext, scope: Http): void {
+  scope.post(
+    "/api/v2/kyc/cancel",
+    {
+      schema: {
+        summary: "End an order that is waiting",
+        tags: ["kyc"],
+        body: keyBody,
+        response: {
+          200: envelope(orderStatus, "It has ended; its transfer is free again."),
+          ...refusals(...bodyReasons, ...keyReasons, "order_not_found", "order_not_cancellable"),
+        },
+      },
+    },
+    async (request) => {
+      const order = await cancelOrder(ctx, apiKeyOf(request), request.body.referenceKey);
+      return answerOf(statusOf(order), "order has been cancelled successfully");
+    },
+  );
+}

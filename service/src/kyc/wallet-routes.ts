@@ -1,0 +1,131 @@
+import { Type } from "@fastify/type-provider-typebox";
+import { resultLengthMax } from "@svc/protocol";
+import type { Http } from "../platform/http.ts";
+import { bodyReasons, refusals } from "../platform/refusals.ts";
+import { answerOrder, openOrder } from "./consent.ts";
+import { statusOf } from "./events.ts";
+import type { KycContext, WalletCaller } from "./kyc-context.ts";
+import * as store from "./order-store.ts";
+import { pageOf, readPage } from "./read-routes.ts";
+import { orderStatus } from "./routes.ts";
+
+const tags = ["wallet"];
+const TokenParams = Type.Object({ token: Type.String({ minLength: 1, maxLength: 100 }) });
+const requestReasons = ["request_not_found", "request_over"] as const;
+
+/** The routes behind `conn` of an order's link, and the wallet's own history. */
+export function kycWalletRoutes(
+  ctx: KycContext,
+  scope: Http,
+  { getWalletUser }: { getWalletUser: WalletCaller },
+): void {
+  openRoute(ctx, scope);
+  answerRoute(ctx, scope);
+  historyRoute(ctx, scope, getWalletUser);
+}
+
+function openRoute(ctx: KycContext, scope: Http): void {
+  scope.post(
+    "/w/o/:token/open",
+    {
+      schema: {
+        params: TokenParams,
+        body: Type.Object({}),
+        response: {
+          200: {
+            description: "The signed request object: who asks for what.",
+            content: { "application/jwt": { schema: Type.String() } },
+          },
+          ...refusals(...bodyReasons, ...requestReasons),
+        },
+        tags,
+        summary: "The wallet opens a data request",
+      },
+    },
+    async (request, reply) => {
+      const object = await openOrder(ctx, request.params.token);
+      return reply.type("application/jwt").header("cache-control", "no-store").send(object);
+    },
+  );
+}
+
+/** A result with its signature, or a refusal with `error`; `parseResult` of the protocol reads the members. */
+function answerRoute(ctx: KycContext, scope: Http): void {
+  scope.post(
+    "/w/o/:token",
+    {
+      // Base64 of values that are themselves images: more than the 8 MiB of the values.
+      bodyLimit: 2 * resultLengthMax,
+      schema: {
+        params: TokenParams,
+        body: Type.Object({}, { additionalProperties: true }),
+        response: {
+          200: Type.Object(
+            {
+              status: Type.Union([Type.Literal("INITIATING"), Type.Literal("FAILED")]),
+              referenceKey: Type.String(),
+              returnUrl: Type.Optional(Type.String()),
+            },
+            { description: "The order is decided." },
+          ),
+          ...refusals(...bodyReasons, ...requestReasons, "result_refused"),
+        },
+        tags,
+        summary: "The wallet approves or declines a data request",
+      },
+    },
+    async (request, reply) => {
+      void reply.header("cache-control", "no-store");
+      return answerOrder(ctx, request.params.token, request.body);
+    },
+  );
+}
+
+const ownOrder = Type.Intersect([
+  Type.Object({
+    referenceKey: Type.String(),
+    organization: Type.String(),
+    domain: Type.String(),
+    attempt: Type.Integer(),
+    fields: Type.Array(Type.String()),
+    purpose: Type.Optional(Type.String()),
+  }),
+  orderStatus,
+]);
+
+function historyRoute(ctx: KycContext, scope: Http, getWalletUser: WalletCaller): void {
+  scope.get(
+    "/w/orders",
+    {
+      schema: {
+        querystring: Type.Object({
+          limit: Type.Optional(Type.String({ pattern: "^[1-9][0-9]{0,2}$" })),
+          cursor: Type.Optional(Type.String({ maxLength: 100 })),
+        }),
+        response: {
+          200: Type.Object(
+            { items: Type.Array(ownOrder), nextCursor: Type.Optional(Type.String()) },
+            { description: "Newest first, without values." },
+          ),
+          ...refusals("invalid_request", "wallet_session_required"),
+        },
+        tags,
+        summary: "Data requests to this identity",
+      },
+    },
+    async (request) => {
+      const user = await getWalletUser(request.headers.authorization);
+      const { limit, before } = readPage(request.query);
+      const rows = await store.listOrdersOf(ctx.db, user, { before, limit: limit + 1 });
+      return pageOf(rows, limit, (order) => ({
+        referenceKey: order.referenceKey,
+        organization: order.organizationName,
+        domain: order.domain,
+        attempt: order.attempt,
+        fields: [...order.required, ...order.optional],
+        ...(order.purpose === null ? {} : { purpose: order.purpose }),
+        ...statusOf(order),
+      }));
+    },
+  );
+}
