@@ -81,6 +81,7 @@ await test("the end of a batch may be told twice", async () => {
     kind: attest.kind,
     subjectId: attest.subjectId,
     hash: `0x${"77".repeat(32)}`,
+    signer: `0x${"66".repeat(20)}`,
     status: "succeeded",
     blockNumber: 2,
     blockTime: ctx.clock.now() + 50,

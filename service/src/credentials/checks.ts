@@ -136,8 +136,15 @@ export async function findProofs(
     ctx.mayAsk(organizationId, user),
     ctx.listDelivered(organizationId, { user, fields }),
   ]);
-  const leaves = mayAsk ? delivered : [];
-  const rows = await store.listProofRows(ctx.db, { user, environment, leaves });
+  return proveLeaves(ctx, { user, environment, leaves: mayAsk ? delivered : [] });
+}
+
+/** Proofs of leaves of a user that were attested, newest first, for whoever may have them. */
+export async function proveLeaves(
+  ctx: Pick<Ctx, "db">,
+  given: { user: Address; environment: Environment; leaves: readonly Hex32[] },
+): Promise<FieldProof[]> {
+  const rows = await store.listProofRows(ctx.db, given);
   return rows.map(({ tree, ...row }) =>
     Object.assign(row, { proof: buildTree(leavesOfTree(tree)).proofOf(row.leaf) }),
   );

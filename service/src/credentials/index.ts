@@ -16,6 +16,7 @@ export {
   findLiveLeaves,
   findVerified,
   matchLeaves,
+  proveLeaves,
   type Verification,
 } from "./checks.ts";
 export type {

@@ -14,7 +14,8 @@ export type Phase = keyof typeof orderPhase;
 
 /** What is anchored of an approved order, the same in both phases. */
 export interface Anchor {
-  readonly orderId: string;
+  /** Of the order's row. */
+  readonly id: string;
   readonly referenceKey: string;
   readonly attempt: number;
   readonly salt: Hex32;
@@ -35,7 +36,7 @@ export interface BatchTree {
 }
 
 /** The leaf of an order in the tree of a phase. */
-export function leafOfAnchor(phase: Phase, anchor: Anchor): Hex32 {
+export function leafOfAnchor(phase: Phase, anchor: Omit<Anchor, "id">): Hex32 {
   return orderLeafOf({
     phase: orderPhase[phase],
     order: orderIdOf(anchor),

@@ -67,7 +67,7 @@ interface AnchorColumns {
 
 function toAnchor(row: AnchorColumns): Anchor {
   return {
-    orderId: row.order_id,
+    id: row.order_id,
     referenceKey: row.reference_key.toString("hex"),
     attempt: row.attempt,
     salt: hex32(row.salt),
@@ -140,38 +140,47 @@ export async function noteFinal(tx: Queryable, batches: readonly FinalBatch[]): 
   );
 }
 
-/** The orders of initiate batches that wait for them, by batch. */
-export async function listInitiating(
+/** An order in a certain attempt. */
+export interface OrderAttempt {
+  readonly id: string;
+  readonly attempt: number;
+}
+
+/**
+ * The orders that wait for these batches of a phase, by batch. Their packages are locked in one order first, since the
+ * batches are then finished one by one.
+ */
+export async function listWaiting(
   tx: Queryable,
+  phase: Phase,
   batchIds: readonly string[],
-): Promise<Map<string, string[]>> {
-  const rows = await tx.query<{ batch_id: string; id: string }>(
-    sql`select initiate_batch_id as batch_id, id from kyc_order
+): Promise<Map<string, OrderAttempt[]>> {
+  const list = phase === "initiate" ? listInitiating : listConfirming;
+  const rows = await list(tx, batchIds);
+  if (batchIds.length > 1) await lockPackages(tx, [...new Set(rows.map((row) => row.package_id))]);
+  return Map.groupBy(rows, (row) => row.batch_id);
+}
+
+type WaitingRow = OrderAttempt & { batch_id: string; package_id: string };
+
+async function listInitiating(tx: Queryable, batchIds: readonly string[]): Promise<WaitingRow[]> {
+  return tx.query(
+    sql`select initiate_batch_id as batch_id, id, attempt, package_id from kyc_order
       where status = 'INITIATING' and initiate_batch_id = any(${batchIds}::uuid[])`,
   );
-  return idsByBatch(rows);
 }
 
-/** The orders of confirm batches that wait for them, by batch. */
-export async function listConfirming(
-  tx: Queryable,
-  batchIds: readonly string[],
-): Promise<Map<string, string[]>> {
-  const rows = await tx.query<{ batch_id: string; id: string }>(
-    sql`select confirm_batch_id as batch_id, id from kyc_order
+async function listConfirming(tx: Queryable, batchIds: readonly string[]): Promise<WaitingRow[]> {
+  return tx.query(
+    sql`select confirm_batch_id as batch_id, id, attempt, package_id from kyc_order
       where status = 'CONFIRMING' and confirm_batch_id = any(${batchIds}::uuid[])`,
   );
-  return idsByBatch(rows);
 }
 
-function idsByBatch(rows: readonly { batch_id: string; id: string }[]): Map<string, string[]> {
-  const ids = new Map<string, string[]>();
-  for (const row of rows) {
-    const known = ids.get(row.batch_id);
-    if (known === undefined) ids.set(row.batch_id, [row.id]);
-    else known.push(row.id);
-  }
-  return ids;
+async function lockPackages(tx: Queryable, ids: readonly string[]): Promise<void> {
+  await tx.query(
+    sql`select id from kyc_package where id = any(${ids}::uuid[]) order by id for update`,
+  );
 }
 
 /** An order whose initiate transaction is final, with what is to be handed over. */
@@ -221,7 +230,7 @@ export async function noteDelivered(
 ): Promise<void> {
   await tx.query(
     sql`update kyc_consent set delivered_at = ${at}
-      from unnest(${given.map(({ orderId }) => orderId)}::uuid[], ${given.map(({ attempt }) => attempt)}::integer[])
+      from unnest(${given.map(({ id }) => id)}::uuid[], ${given.map(({ attempt }) => attempt)}::integer[])
         as given (order_id, attempt)
       where kyc_consent.order_id = given.order_id and kyc_consent.attempt = given.attempt`,
   );
@@ -236,13 +245,12 @@ export async function deletePayloads(tx: Queryable, orderIds: readonly string[])
 export async function takeOverdue(
   tx: Queryable,
   { before, limit }: { before: number; limit: number },
-): Promise<string[]> {
-  const rows = await tx.query<{ id: string }>(
-    sql`select id from kyc_order where status = 'INITIATING' and approved_at <= ${before}
+): Promise<OrderAttempt[]> {
+  return tx.query(
+    sql`select id, attempt from kyc_order where status = 'INITIATING' and approved_at <= ${before}
       order by approved_at limit ${limit}
       for update skip locked`,
   );
-  return rows.map(({ id }) => id);
 }
 
 /** Wakes the settlement of every process once this transaction commits. */

@@ -10,7 +10,7 @@ import type { KycContext } from "./kyc-context.ts";
 import { initiateWithinSeconds, onlyStepOf, type Trigger } from "./order.ts";
 import { type Anchor, callOf, type Phase, treeOfBatch } from "./settlement-batch.ts";
 import * as store from "./settlement-store.ts";
-import { addSequence } from "./transition-store.ts";
+import { addSequence, type Move } from "./transition-store.ts";
 import { moveOrders } from "./transitions.ts";
 
 /** A batch closes at so many orders, or after the settlement window. */
@@ -57,7 +57,7 @@ async function anchor(
   const audit = await ctx.audit.head(tx);
   const { root, leaves } = treeOfBatch(phase, anchors, audit);
   const id = uuidv7(ctx.clock, ctx.random);
-  const orderIds = anchors.map(({ orderId }) => orderId);
+  const orderIds = anchors.map((each) => each.id);
   await store.insertBatch(tx, { id, phase, root, leaves, audit, orderIds, at: ctx.clock.now() });
   const to = ctx.chain.contracts.settlement;
   const data = callOf(phase, root);
@@ -78,15 +78,14 @@ async function finishInitiate(
   done: readonly FinalTransaction[],
 ): Promise<void> {
   await store.noteFinal(tx, done.filter(isSucceeded).map(toFinalBatch));
-  const orderIds = await store.listInitiating(tx, subjectsOf(done));
+  const waiting = await store.listWaiting(tx, "initiate", subjectsOf(done));
   for (const { subjectId, hash, status } of done) {
-    const waiting = orderIds.get(subjectId) ?? [];
+    const orders = waiting.get(subjectId) ?? [];
     if (status === "succeeded") {
       const step = onlyStepOf("initiate-final");
-      const at = ctx.clock.now();
-      await moveOrders(ctx, tx, { orderIds: waiting, step, at, initiatedTxHash: hash });
+      await moveOrders(ctx, tx, { orders, step, at: ctx.clock.now(), initiatedTxHash: hash });
     } else {
-      await failOrders(ctx, tx, { orderIds: waiting, trigger: "initiate-reverted" });
+      await failOrders(ctx, tx, { orders, trigger: "initiate-reverted" });
     }
   }
   await store.wakeSettlement(tx);
@@ -98,15 +97,14 @@ async function finishConfirm(
   done: readonly FinalTransaction[],
 ): Promise<void> {
   await store.noteFinal(tx, done.filter(isSucceeded).map(toFinalBatch));
-  const orderIds = await store.listConfirming(tx, subjectsOf(done));
+  const waiting = await store.listWaiting(tx, "confirm", subjectsOf(done));
   for (const { subjectId, hash, status } of done) {
-    const waiting = orderIds.get(subjectId) ?? [];
+    const orders = waiting.get(subjectId) ?? [];
     if (status === "succeeded") {
       const step = onlyStepOf("confirm-final");
-      const at = ctx.clock.now();
-      await moveOrders(ctx, tx, { orderIds: waiting, step, at, confirmTxHash: hash });
+      await moveOrders(ctx, tx, { orders, step, at: ctx.clock.now(), confirmTxHash: hash });
     } else {
-      await failOrders(ctx, tx, { orderIds: waiting, trigger: "confirm-reverted" });
+      await failOrders(ctx, tx, { orders, trigger: "confirm-reverted" });
     }
   }
 }
@@ -145,13 +143,11 @@ async function handOver(ctx: KycContext, tx: Queryable): Promise<number> {
     order.sealed !== null && order.leaves.every((leaf) => live.has(leaf));
   const good = orders.filter(isLive);
   const dead = orders.filter((order) => !isLive(order));
-  await failOrders(ctx, tx, { orderIds: idsOf(dead), trigger: "leaves-dead" });
+  await failOrders(ctx, tx, { orders: dead, trigger: "leaves-dead" });
   await deliver(ctx, tx, good);
   await anchor(ctx, tx, { phase: "confirm", anchors: good });
   return orders.length;
 }
-
-const idsOf = (orders: readonly Anchor[]): string[] => orders.map(({ orderId }) => orderId);
 
 async function deliver(
   ctx: KycContext,
@@ -160,10 +156,10 @@ async function deliver(
 ): Promise<void> {
   if (given.length === 0) return;
   const at = ctx.clock.now();
-  const orderIds = idsOf(given);
-  await moveOrders(ctx, tx, { orderIds, step: onlyStepOf("leaves-live"), at });
+  const orderIds = given.map(({ id }) => id);
+  await moveOrders(ctx, tx, { orders: given, step: onlyStepOf("leaves-live"), at });
   const orders = await addSequence(tx, orderIds);
-  const sealed = new Map(given.map((each) => [each.orderId, each.sealed]));
+  const sealed = new Map(given.map((each) => [each.id, each.sealed]));
   const events = orders.map((order) => {
     const place = { table: "kyc_payload", id: order.id, column: "sealed" };
     const infos = ctx.seal.open(sealed.get(order.id) ?? Buffer.alloc(0), place).toString();
@@ -174,16 +170,14 @@ async function deliver(
   await store.deletePayloads(tx, orderIds);
 }
 
-/** Ends orders, gives their transfers back and removes their data. */
+/** Ends orders; what they held is free again and their data goes. */
 async function failOrders(
   ctx: KycContext,
   tx: Queryable,
-  { orderIds, trigger }: { orderIds: readonly string[]; trigger: Exclude<Trigger, "requested"> },
+  { orders, trigger }: { orders: Move["orders"]; trigger: Exclude<Trigger, "requested"> },
 ): Promise<void> {
-  if (orderIds.length === 0) return;
   const step = onlyStepOf(trigger);
-  const failed = await moveOrders(ctx, tx, { orderIds, step, at: ctx.clock.now() });
-  await store.deletePayloads(tx, orderIds);
+  const failed = await moveOrders(ctx, tx, { orders, step, at: ctx.clock.now() });
   if (failed.length === 0 || trigger === "leaves-dead") return;
   ctx.log.error({ alarm: trigger, orders: failed.length }, "orders could not be settled");
 }
@@ -194,9 +188,9 @@ export async function failOverdueOrders(ctx: KycContext): Promise<void> {
   let count = 0;
   do {
     count = await ctx.db.transaction(async (tx) => {
-      const orderIds = await store.takeOverdue(tx, { before, limit: batchMax });
-      await failOrders(ctx, tx, { orderIds, trigger: "overdue" });
-      return orderIds.length;
+      const orders = await store.takeOverdue(tx, { before, limit: batchMax });
+      await failOrders(ctx, tx, { orders, trigger: "overdue" });
+      return orders.length;
     });
   } while (count === batchMax);
 }

@@ -1,0 +1,31 @@
+import type { Hex32 } from "@svc/protocol";
+import { type Queryable, sql } from "../platform/db.ts";
+
+/** A delivered attempt with fields that no longer hold. */
+export interface InvalidDelivery {
+  readonly orderId: string;
+  readonly attempt: number;
+  readonly fields: readonly string[];
+}
+
+/** For each order the newest attempt that was handed over with one of these leaves, by order. */
+export async function listDelivered(
+  tx: Queryable,
+  leaves: readonly Hex32[],
+): Promise<InvalidDelivery[]> {
+  const given = leaves.map((leaf) => `\\x${leaf.slice(2)}`);
+  const rows = await tx.query<{ order_id: string; attempt: number; invalid: string[] }>(
+    sql`select distinct on (order_id) order_id, attempt, array(
+        select field from unnest(fields, leaves) as released (field, leaf)
+        where leaf = any(${given}::bytea[]) order by field
+      ) as invalid
+      from kyc_consent
+      where leaves && ${given}::bytea[] and delivered_at is not null
+      order by order_id, attempt desc`,
+  );
+  return rows.map((row) => ({
+    orderId: row.order_id,
+    attempt: row.attempt,
+    fields: row.invalid,
+  }));
+}

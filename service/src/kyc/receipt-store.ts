@@ -1,0 +1,136 @@
+import type { Address, FieldName, Hex, Hex32, ShareMessage } from "@svc/protocol";
+import type { Environment } from "../accounts/index.ts";
+import { type Queryable, sql } from "../platform/db.ts";
+
+/** Where the chain holds a batch. */
+export interface SettledBatch {
+  readonly id: string;
+  readonly root: Hex32;
+  readonly operator: Address;
+  readonly transactionHash: Hex32;
+  readonly blockNumber: number;
+  readonly blockTime: number;
+}
+
+/** An attempt of an order whose consent is anchored. */
+export interface SettledOrder {
+  readonly referenceKey: string;
+  readonly attempt: number;
+  readonly environment: Environment;
+  readonly user: Address;
+  readonly salt: Hex32;
+  readonly requestObject: string;
+  readonly share: Omit<ShareMessage, "object" | "fields">;
+  readonly consent: Hex32;
+  readonly signature: Hex;
+  readonly fields: readonly FieldName[];
+  /** In the order of the fields. */
+  readonly leaves: readonly Hex32[];
+  readonly initiate: SettledBatch;
+  readonly confirm: SettledBatch | null;
+}
+
+interface SettledColumns {
+  reference_key: Buffer;
+  attempt: number;
+  environment: Environment;
+  user_address: Address;
+  salt: Buffer;
+  request_object: string;
+  connection: string;
+  requester: string;
+  deadline: number;
+  consent: Buffer;
+  data_hash: Buffer;
+  signature: Buffer;
+  fields: FieldName[];
+  leaves: Buffer[];
+  initiate: SettledBatch;
+  confirm: SettledBatch | null;
+}
+
+const hex = (bytes: Buffer): Hex => `0x${bytes.toString("hex")}`;
+
+/**
+ * The newest attempt of an order whose initiate transaction is final, or the one that is asked for. The history names
+ * the transactions, and so the batches.
+ */
+export async function findSettled(
+  db: Queryable,
+  orderId: string,
+  attempt: number | null,
+): Promise<SettledOrder | null> {
+  const [row] = await db.query<SettledColumns>(
+    sql`with settled as (
+        select transaction_hash, jsonb_build_object('id', id, 'root', '0x' || encode(root, 'hex'),
+          'operator', operator, 'transactionHash', '0x' || encode(transaction_hash, 'hex'),
+          'blockNumber', block_number, 'blockTime', block_time) as batch
+        from kyc_batch
+        where transaction_hash in (
+          select initiated_tx_hash from kyc_order_status where order_id = ${orderId} and status = 'INITIATED'
+          union all
+          select confirm_tx_hash from kyc_order_status where order_id = ${orderId} and status = 'CONFIRMED')
+      )
+      select reference_key, kyc_consent.attempt, environment, user_address, kyc_consent.salt, request_object,
+        connection, requester, deadline, consent, data_hash, signature, fields, leaves,
+        initiate.batch as initiate, confirm.batch as confirm
+      from kyc_consent
+        join kyc_order on kyc_order.id = kyc_consent.order_id
+        join kyc_order_status as initiated on initiated.order_id = kyc_consent.order_id
+          and initiated.attempt = kyc_consent.attempt and initiated.status = 'INITIATED'
+        join settled as initiate on initiate.transaction_hash = initiated.initiated_tx_hash
+        left join kyc_order_status as confirmed on confirmed.order_id = kyc_consent.order_id
+          and confirmed.attempt = kyc_consent.attempt and confirmed.status = 'CONFIRMED'
+        left join settled as confirm on confirm.transaction_hash = confirmed.confirm_tx_hash
+      where kyc_consent.order_id = ${orderId}
+        and (${attempt}::integer is null or kyc_consent.attempt = ${attempt})
+      order by kyc_consent.attempt desc limit 1`,
+  );
+  return row === undefined ? null : toSettled(row);
+}
+
+function toSettled(row: SettledColumns): SettledOrder {
+  return {
+    referenceKey: row.reference_key.toString("hex"),
+    attempt: row.attempt,
+    environment: row.environment,
+    user: row.user_address,
+    salt: hex(row.salt),
+    requestObject: row.request_object,
+    share: {
+      request: row.reference_key.toString("hex"),
+      connection: row.connection,
+      requester: row.requester,
+      data: hex(row.data_hash),
+      deadline: row.deadline,
+    },
+    consent: hex(row.consent),
+    signature: hex(row.signature),
+    fields: row.fields,
+    leaves: row.leaves.map(hex),
+    initiate: row.initiate,
+    confirm: row.confirm,
+  };
+}
+
+/** The leaves of a batch, 32 bytes each. */
+export async function readLeaves(db: Queryable, batchId: string): Promise<Buffer> {
+  const [row] = await db.query<{ leaves: Buffer }>(
+    sql`select leaves from kyc_batch_leaves where batch_id = ${batchId}`,
+  );
+  if (row === undefined) throw new Error("the leaves of a batch are kept as long as the batch");
+  return row.leaves;
+}
+
+/** An order of this user, whoever asked for it. */
+export async function findOrderIdOf(
+  db: Queryable,
+  user: Address,
+  referenceKey: string,
+): Promise<string | null> {
+  const [row] = await db.query<{ id: string }>(
+    sql`select id from kyc_order
+      where reference_key = ${Buffer.from(referenceKey, "hex")} and user_address = ${user}`,
+  );
+  return row?.id ?? null;
+}
