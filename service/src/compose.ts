@@ -8,12 +8,7 @@ import {
   openClients,
   recheckDomains,
 } from "./accounts/index.ts";
-import {
-  type ChainContext,
-  chainJobs,
-  openChain,
-  verifySignature,
-} from "./chain/index.ts";
+import { type ChainContext, chainJobs, openChain, verifySignature } from "./chain/index.ts";
 import {
   credentialFinalHandlers,
   credentialJobs,
@@ -54,7 +49,7 @@ import { createOutbound, type Outbound, resolveTxt } from "./platform/outbound.t
 import { createRandom } from "./platform/random.ts";
 import { createRateLimiter, purgeRateBuckets } from "./platform/rate-limit.ts";
 import { createSeal } from "./platform/seal.ts";
-import { getWalletUser, purgeWalletSessions, walletRoutes } from "./wallets/index.ts";
+import { getWalletUser, purgeMailbox, purgeWalletSessions, walletRoutes } from "./wallets/index.ts";
 
 /** One running process of the service. */
 export interface Service extends AsyncDisposable {
@@ -265,6 +260,7 @@ function platformJobs(ctx: Ctx): Job[] {
       everySeconds: 600,
       run: async () => purgeWalletSessions(ctx),
     },
+    { name: "mailbox", everySeconds: 60, run: async () => purgeMailbox(ctx) },
   ];
 }
 

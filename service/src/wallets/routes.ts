@@ -1,12 +1,12 @@
 import { Type } from "@fastify/type-provider-typebox";
 import type { Address } from "@svc/protocol";
-import type { FastifyReply, FastifyRequest } from "fastify";
-import { clientAddressOf, limitNetworkOf } from "../platform/client-address.ts";
+import type { FastifyReply } from "fastify";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
-import { takeOrRefuse } from "../platform/rate-limit.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
+import { mailboxRoutes, relayRoutes } from "./mailbox-routes.ts";
+import { limitWallet } from "./wallet-limits.ts";
 import {
   closeWalletSession,
   getWalletUser,
@@ -96,6 +96,8 @@ export async function walletRoutes(ctx: Ctx, http: Http, deps: WalletDeps): Prom
     allowWalletOrigin(ctx, scope);
     sessionRoutes(ctx, scope);
     loginRoutes(ctx, scope, deps);
+    mailboxRoutes(ctx, scope);
+    relayRoutes(ctx, scope);
     deps.addRoutes(scope);
   });
 }
@@ -117,15 +119,6 @@ function allowWalletOrigin(ctx: Ctx, scope: Http): void {
       })
       .send(),
   );
-}
-
-/** Anybody can make identities without end, and every session is a row: as many an address as logins. */
-async function limitSessions(ctx: Ctx, request: FastifyRequest): Promise<void> {
-  const { loginsPerAddressMinute: burst, trustedProxies } = ctx.config;
-  const forwarded = request.headers["x-forwarded-for"];
-  const address = clientAddressOf(request.ip, forwarded, trustedProxies);
-  const limit = { perSecond: burst / 60, burst, address };
-  await takeOrRefuse(ctx, `wallet:address:${limitNetworkOf(address)}`, limit);
 }
 
 function sessionRoutes(ctx: Ctx, scope: Http): void {
@@ -155,7 +148,7 @@ function sessionRoutes(ctx: Ctx, scope: Http): void {
       },
     },
     async (request) => {
-      await limitSessions(ctx, request);
+      await limitWallet(ctx, request, "address");
       return openWalletSession(ctx, request.body);
     },
   );

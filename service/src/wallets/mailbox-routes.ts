@@ -1,0 +1,120 @@
+import { Type } from "@fastify/type-provider-typebox";
+import type { FastifyReply } from "fastify";
+import type { Ctx } from "../platform/context.ts";
+import type { Http } from "../platform/http.ts";
+import { bodyReasons, refusals } from "../platform/refusals.ts";
+import { leaveBox, takeBox } from "./mailbox.ts";
+import { relayAnswer } from "./relay.ts";
+import { limitWallet } from "./wallet-limits.ts";
+import { getWalletUser } from "./wallet-sessions.ts";
+
+const tags = ["wallet"];
+const boxLengthMax = 256 * 1024;
+/** The box, and the little around it. */
+const boxBodyBytesMax = boxLengthMax + 1024;
+/** Wallet results are at most 8 MiB (decisions section 1); around them stand `url` and quotes. */
+const relayBodyBytesMax = 8 * 1024 * 1024 + 8192;
+
+const BoxBody = Type.Object({
+  box: Type.String({
+    minLength: 1,
+    maxLength: boxLengthMax,
+    pattern: "^[A-Za-z0-9_-]+$",
+    description: "Sealed by the wallet; base64url.",
+  }),
+  expiresAt: Type.Integer({
+    minimum: 0,
+    maximum: 4_294_967_295,
+    description: "Unix seconds, at most an hour ahead.",
+  }),
+});
+
+const MadeBody = Type.Object(
+  {
+    id: Type.String({ description: "Whoever knows it may take the box." }),
+    expiresAt: Type.Integer({ description: "Unix seconds." }),
+    pickUpUrl: Type.String({ description: "The page that a pick-up link opens." }),
+  },
+  { description: "It waits." },
+);
+
+const BoxParams = Type.Object({ id: Type.String({ pattern: "^[A-Za-z0-9_-]{32}$" }) });
+
+/** One wallet leaves a sealed box, whoever has its link takes it, once. */
+export function mailboxRoutes(ctx: Ctx, scope: Http): void {
+  scope.post(
+    "/w/mailbox",
+    {
+      bodyLimit: boxBodyBytesMax,
+      schema: {
+        body: BoxBody,
+        response: {
+          201: MadeBody,
+          ...refusals(...bodyReasons, "wallet_session_required", "too_many", "rate_limited"),
+        },
+        tags,
+        summary: "Leave a sealed box for whoever has the link",
+      },
+    },
+    async (request, reply) => {
+      const user = await getWalletUser(ctx, request.headers.authorization);
+      await limitWallet(ctx, request, "mailbox");
+      const made = await leaveBox(ctx, user, request.body);
+      return (reply as FastifyReply).code(201).send(made);
+    },
+  );
+  scope.post(
+    "/w/mailbox/:id/take",
+    {
+      schema: {
+        params: BoxParams,
+        response: {
+          200: Type.Object({ box: Type.String() }, { description: "It is gone now." }),
+          ...refusals(...bodyReasons, "mailbox_empty", "rate_limited"),
+        },
+        tags,
+        summary: "Take a sealed box, once",
+      },
+    },
+    async (request, reply) => {
+      await limitWallet(ctx, request, "mailbox");
+      void reply.header("cache-control", "no-store");
+      return takeBox(ctx, request.params.id);
+    },
+  );
+}
+
+const RelayBody = Type.Object({
+  url: Type.String({ minLength: 1, maxLength: 4096, description: "`conn` of a link." }),
+  body: Type.Record(Type.String(), Type.Unknown(), { description: "The answer, as it is sent." }),
+});
+
+/** Wallets in a browser reach a foreign `conn` by it. */
+export function relayRoutes(ctx: Ctx, scope: Http): void {
+  scope.post(
+    "/w/relay",
+    {
+      bodyLimit: relayBodyBytesMax,
+      schema: {
+        body: RelayBody,
+        response: {
+          200: Type.Object(
+            {
+              status: Type.Integer({ description: "HTTP status of the other side." }),
+              text: Type.Optional(Type.String({ description: "What it said, up to 64 KiB." })),
+            },
+            { description: "It answered; a redirect is an answer." },
+          ),
+          ...refusals(...bodyReasons, "wallet_session_required", "not_delivered", "rate_limited"),
+        },
+        tags,
+        summary: "Send a wallet's answer to a conn that a page may not call",
+      },
+    },
+    async (request) => {
+      const user = await getWalletUser(ctx, request.headers.authorization);
+      await limitWallet(ctx, request, "relay");
+      return relayAnswer(ctx, user, request.body);
+    },
+  );
+}

@@ -1,0 +1,43 @@
+import type { Address } from "@svc/protocol";
+import { type Queryable, sql } from "../platform/db.ts";
+
+export interface NewBox {
+  readonly idSha256: Buffer;
+  readonly user: Address;
+  readonly box: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+}
+
+/** False when the user has `most` boxes already that nobody took; those racing each other may all count themselves in. */
+export async function insertBox(
+  db: Queryable,
+  { idSha256, user, box, createdAt, expiresAt }: NewBox,
+  most: number,
+): Promise<boolean> {
+  const rows = await db.query(sql`
+    insert into mailbox (id_sha256, user_address, box, expires_at)
+    select ${idSha256}, ${user}, ${box}, ${expiresAt}
+    where (select count(*) from mailbox where user_address = ${user} and expires_at > ${createdAt}) < ${most}
+    returning id_sha256`);
+  return rows.length === 1;
+}
+
+/** Reads and removes in one statement: of two readers at once one gets it. */
+export async function takeBox(
+  db: Queryable,
+  idSha256: Buffer,
+  now: number,
+): Promise<string | null> {
+  const [row] = await db.query<{ box: string }>(sql`
+    delete from mailbox where id_sha256 = ${idSha256} and expires_at > ${now} returning box`);
+  return row?.box ?? null;
+}
+
+export async function deleteBoxes(db: Queryable, expiredBefore: number): Promise<void> {
+  await db.query(sql`delete from mailbox where expires_at <= ${expiredBefore}`);
+}
+
+export async function deleteBoxesOf(tx: Queryable, user: Address): Promise<void> {
+  await tx.query(sql`delete from mailbox where user_address = ${user}`);
+}

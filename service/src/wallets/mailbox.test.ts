@@ -1,0 +1,242 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+import { type Address, addressOfPrivateKey, sessionDigest, signDigest } from "@svc/protocol";
+import { openContext } from "../compose.ts";
+import { advanceClock } from "../platform/clock.ts";
+import { parseConfig } from "../platform/config.ts";
+import { sql } from "../platform/db.ts";
+import { createHttp, type Http } from "../platform/http.ts";
+import { createOutbound } from "../platform/outbound.ts";
+import { openTestDatabase } from "../platform/test-database.ts";
+import { purgeMailbox, walletRoutes } from "./index.ts";
+
+const settings = { MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent", LIMIT_LOOPBACK: "false" };
+await using database = await openTestDatabase();
+await using ctx = await openContext(parseConfig({ ...settings, DATABASE_URL: database.url }));
+const deps = {
+  listLogins: async () => ({ items: [] }),
+  endLogin: async () => false,
+  addRoutes: () => undefined,
+};
+await using http = await createHttp(ctx);
+await walletRoutes(ctx, http, deps);
+
+type Answer = { status: number; body: Record<string, unknown>; reason: unknown };
+
+async function call(
+  path: string,
+  body: unknown,
+  { token, on = http }: { token?: string; on?: Http } = {},
+): Promise<Answer> {
+  const answer = await on.inject({
+    method: "POST",
+    url: path,
+    headers: {
+      "content-type": "application/json",
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    },
+    payload: JSON.stringify(body),
+  });
+  const said = answer.json<Record<string, unknown>>();
+  const { reason } = (said["error"] ?? {}) as { reason?: unknown };
+  return { status: answer.statusCode, body: said, reason };
+}
+
+async function openSession(): Promise<{ token: string; address: Address }> {
+  const key = randomBytes(32);
+  const address = addressOfPrivateKey(key);
+  const { body: asked } = await call("/w/session/challenge", {});
+  const { challenge, deadline, origin } = asked as {
+    challenge: string;
+    deadline: number;
+    origin: string;
+  };
+  const signature = signDigest(sessionDigest({ origin, challenge, deadline }), key);
+  const opened = await call("/w/session", { svcID: address, challenge, deadline, signature });
+  return { token: String(opened.body["token"]), address };
+}
+
+const { token, address } = await openSession();
+const box = "c2VhbGVk";
+const inMinutes = (minutes: number): number => ctx.clock.now() + minutes * 60;
+const leave = async (expiresAt = inMinutes(10), as = token): Promise<Answer> =>
+  call("/w/mailbox", { box, expiresAt }, { token: as });
+const take = async (id: unknown): Promise<Answer> => call(`/w/mailbox/${String(id)}/take`, {});
+
+await test("a box is taken once", async () => {
+  const made = await leave();
+  assert.equal(made.status, 201);
+  assert.equal(made.body["pickUpUrl"], `${ctx.config.walletOrigin}/p`);
+  assert.deepEqual((await take(made.body["id"])).body, { box });
+  assert.deepEqual((await take(made.body["id"])).reason, "mailbox_empty");
+});
+
+await test("of twenty readers at once one gets the box", async () => {
+  const { body } = await leave();
+  const answers = await Promise.all(Array.from({ length: 20 }, async () => take(body["id"])));
+  assert.equal(answers.filter(({ status }) => status === 200).length, 1);
+  assert.equal(answers.filter(({ reason }) => reason === "mailbox_empty").length, 19);
+});
+
+await test("the table does not hold what takes a box", async () => {
+  const { body } = await leave();
+  const [row] = await ctx.db.query<{ row: string }>(
+    sql`select string_agg(mailbox::text, ' ') as row from mailbox`,
+  );
+  assert.equal(row?.row.includes(String(body["id"])), false);
+  await take(body["id"]);
+});
+
+await test("a look at the path takes nothing", async () => {
+  const { body } = await leave();
+  const path = `/w/mailbox/${String(body["id"])}/take`;
+  for (const method of ["GET", "HEAD"] as const)
+    assert.equal((await http.inject({ method, url: path })).statusCode, 405);
+  assert.equal((await take(body["id"])).status, 200);
+});
+
+await test("a box is gone at its time, whether or not it was purged", async () => {
+  const { body } = await leave(inMinutes(5));
+  const { body: later } = await leave(inMinutes(60));
+  await advanceClock(ctx.db, 300);
+  await ctx.refreshClock();
+  assert.equal((await take(body["id"])).reason, "mailbox_empty");
+  await purgeMailbox(ctx);
+  const [row] = await ctx.db.query<{ left: number }>(
+    sql`select count(*)::int as left from mailbox`,
+  );
+  assert.equal(row?.left, 1);
+  assert.equal((await take(later["id"])).status, 200);
+});
+
+await test("a box lies at most an hour", async () => {
+  for (const minutes of [-1, 0, 62, 100_000])
+    assert.equal((await leave(inMinutes(minutes))).reason, "invalid_request", String(minutes));
+  assert.equal((await leave(inMinutes(60))).status, 201);
+});
+
+await test("a box is at most 256 KiB of base64url", async () => {
+  const expiresAt = inMinutes(10);
+  const most = "a".repeat(256 * 1024);
+  assert.equal((await call("/w/mailbox", { box: most, expiresAt }, { token })).status, 201);
+  const longer = await call("/w/mailbox", { box: `${most}a`, expiresAt }, { token });
+  assert.equal(longer.reason, "invalid_request");
+  const huge = await call("/w/mailbox", { box: most + most, expiresAt }, { token });
+  assert.equal(huge.reason, "body_too_large");
+  for (const wrong of ["", "a b", "a\u0000"])
+    assert.ok((await call("/w/mailbox", { box: wrong, expiresAt }, { token })).status === 400);
+});
+
+await test("a wallet leaves at most twenty boxes at once, and only in a session", async () => {
+  const other = await openSession();
+  for (let made = 0; made < 20; made += 1)
+    assert.equal((await leave(inMinutes(10), other.token)).status, 201);
+  assert.equal((await leave(inMinutes(10), other.token)).reason, "too_many");
+  assert.equal((await leave()).status, 201);
+  for (const wrong of ["", "x".repeat(43)])
+    assert.equal((await leave(inMinutes(10), wrong)).reason, "wallet_session_required");
+});
+
+await using receiver = await openReceiver();
+
+async function openReceiver() {
+  const received: { path: string; body: string; headers: object }[] = [];
+  const server = createServer((request, response) => {
+    void answer(request, response);
+  });
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = await text(request);
+    received.push({ path: request.url ?? "", body, headers: request.headers });
+    if (request.url === "/redirect")
+      response.writeHead(302, { location: "/elsewhere" }).end("there");
+    else if (request.url === "/huge") response.end("x".repeat(65 * 1024));
+    else response.writeHead(202).end(`{"taken":true}`);
+  };
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    received,
+    url: (path: string) => `http://localhost:${port}${path}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+const relay = async (url: string, body: object = { svcID: address }, on = http): Promise<Answer> =>
+  call("/w/relay", { url, body }, { token, on });
+
+await test("the relay sends an answer once and tells what the other side said", async () => {
+  const answer = await relay(receiver.url("/x?y=1"), { svcID: address, infos: "e30=" });
+  assert.deepEqual(answer.body, { status: 202, text: `{"taken":true}` });
+  const [only, more] = receiver.received.splice(0);
+  assert.deepEqual(
+    [only?.path, only?.body, more],
+    ["/x?y=1", JSON.stringify({ svcID: address, infos: "e30=" }), undefined],
+  );
+  const headers = JSON.stringify(only?.headers);
+  assert.equal(headers.includes(token) || headers.includes("cookie"), false);
+});
+
+await test("the relay follows no redirect and waits for no endless answer", async () => {
+  assert.deepEqual((await relay(receiver.url("/redirect"))).body, { status: 302, text: "there" });
+  assert.equal((await relay(receiver.url("/huge"))).reason, "not_delivered");
+  assert.equal(receiver.received.splice(0).length, 2);
+});
+
+await test("the relay sends for the session's own identity alone, and for nobody without a session", async () => {
+  const stranger = { svcID: `0x${"11".repeat(20)}` };
+  assert.equal((await relay(receiver.url("/x"), stranger)).reason, "invalid_request");
+  assert.equal((await relay(receiver.url("/x"), { svcID: 7 })).reason, "invalid_request");
+  assert.equal((await relay(receiver.url("/x"), { error: "access_denied" })).status, 200);
+  const unknown = await call("/w/relay", { url: receiver.url("/x"), body: {} });
+  assert.equal(unknown.reason, "wallet_session_required");
+  assert.equal(receiver.received.splice(0).length, 1);
+});
+
+await test("the relay reaches nothing on this machine or its network in production", async () => {
+  const outbound = createOutbound({
+    profile: "production",
+    ownHosts: ["id.example.com"],
+    resolve: { addresses: async () => ["127.0.0.1"], txt: async () => [] },
+  });
+  await using guarded = await createHttp(ctx);
+  await walletRoutes({ ...ctx, outbound }, guarded, deps);
+  const { port } = receiver;
+  const hosts = [
+    "localhost",
+    "127.0.0.1",
+    "127.1",
+    "2130706433",
+    "0x7f000001",
+    "0177.0.0.1",
+    "0.0.0.0",
+    "[::1]",
+    "[::ffff:127.0.0.1]",
+    "[64:ff9b::7f00:1]",
+    "169.254.169.254",
+    "10.0.0.1",
+    "rebound.example.com",
+    "id.example.com",
+    "user@rebound.example.com",
+    "localhost.",
+  ];
+  for (const host of hosts)
+    for (const scheme of ["http", "https"]) {
+      const answer = await relay(`${scheme}://${host}:${port}/`, { svcID: address }, guarded);
+      assert.deepEqual([answer.status, answer.reason], [422, "not_delivered"], host);
+    }
+  for (const url of ["file:///etc/passwd", "gopher://x.example/", "ftp://x.example/", "//x", "x"])
+    assert.equal((await relay(url, { svcID: address }, guarded)).reason, "not_delivered", url);
+  assert.deepEqual(receiver.received, []);
+  await outbound.close();
+});

@@ -1,0 +1,58 @@
+import { createHash } from "node:crypto";
+import type { Address } from "@svc/protocol";
+import type { Ctx } from "../platform/context.ts";
+import { Problem } from "../platform/problems.ts";
+import * as store from "./mailbox-store.ts";
+
+/** `exp` of a data transfer is at most 60 minutes; a wallet's clock may be ahead. */
+const lifetimeSecondsMax = 3660;
+/** More hand-overs at once than a person makes. */
+const boxesPerUserMax = 20;
+
+/** A box that waits to be taken. */
+export interface Mailbox {
+  /** 192 random bits: who knows it may take the box. */
+  readonly id: string;
+  /** Unix seconds. */
+  readonly expiresAt: number;
+  /** The page of the web wallet that reads the fragment of a pick-up link. */
+  readonly pickUpUrl: string;
+}
+
+/**
+ * Keeps a sealed box until it is taken or its time is over (decisions section 3, `p2p`).
+ *
+ * @throws {Problem} invalid_request for a time that has passed or lies more than 61 minutes ahead; too_many for a
+ *   21st box at once
+ */
+export async function leaveBox(
+  ctx: Ctx,
+  user: Address,
+  { box, expiresAt }: { box: string; expiresAt: number },
+): Promise<Mailbox> {
+  const now = ctx.clock.now();
+  if (expiresAt <= now || expiresAt > now + lifetimeSecondsMax)
+    throw new Problem("invalid_request", {
+      message: "Invalid Request: expiresAt must lie ahead, at most an hour",
+    });
+  const id = ctx.random.bytes(24).toString("base64url");
+  const made = { idSha256: sha256(id), user, box, createdAt: now, expiresAt };
+  if (!(await store.insertBox(ctx.db, made, boxesPerUserMax))) throw new Problem("too_many");
+  return { id, expiresAt, pickUpUrl: `${ctx.config.walletOrigin}/p` };
+}
+
+/** Gives a box to the first who asks for it in time, and to nobody after. @throws {Problem} mailbox_empty */
+export async function takeBox(ctx: Ctx, id: string): Promise<{ box: string }> {
+  const box = await store.takeBox(ctx.db, sha256(id), ctx.clock.now());
+  if (box === null) throw new Problem("mailbox_empty");
+  return { box };
+}
+
+/** Forgets boxes whose time is over. */
+export async function purgeMailbox(ctx: Ctx): Promise<void> {
+  await store.deleteBoxes(ctx.db, ctx.clock.now());
+}
+
+function sha256(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}

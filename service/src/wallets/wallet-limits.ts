@@ -1,0 +1,22 @@
+import type { FastifyRequest } from "fastify";
+import { clientAddressOf, limitNetworkOf } from "../platform/client-address.ts";
+import type { Ctx } from "../platform/context.ts";
+import { takeOrRefuse } from "../platform/rate-limit.ts";
+
+/**
+ * Anybody can make identities without end, so what wallets do is counted by network: as often as logins start, and
+ * each kind for itself.
+ *
+ * @throws {Problem} rate_limited
+ */
+export async function limitWallet(
+  ctx: Ctx,
+  request: FastifyRequest,
+  kind: "address" | "mailbox" | "relay",
+): Promise<void> {
+  const { loginsPerAddressMinute: burst, trustedProxies } = ctx.config;
+  const forwarded = request.headers["x-forwarded-for"];
+  const address = clientAddressOf(request.ip, forwarded, trustedProxies);
+  const limit = { perSecond: burst / 60, burst, address };
+  await takeOrRefuse(ctx, `wallet:${kind}:${limitNetworkOf(address)}`, limit);
+}
