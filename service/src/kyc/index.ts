@@ -1,8 +1,10 @@
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 
+export { announceInvalidated } from "./invalidation.ts";
 export { kycJobs } from "./jobs.ts";
 export type { KycContext, WalletCaller } from "./kyc-context.ts";
 export { kycRoutes } from "./routes.ts";
+export { settlementFinalHandlers } from "./settlement.ts";
 export { kycWalletRoutes } from "./wallet-routes.ts";
 
 /** What this slice keeps sealed. */

@@ -11,6 +11,7 @@ import { type Status, statuses } from "./order.ts";
 import type { Order } from "./order-row.ts";
 import * as store from "./order-store.ts";
 import { getOrder } from "./orders.ts";
+import { receiptRoute } from "./receipt-routes.ts";
 import { answerOf, envelope, keyReasons, orderStatus } from "./routes.ts";
 
 /** Everything that only reads orders, and the resend of their events. */
@@ -20,6 +21,7 @@ export function readRoutes(ctx: KycContext, scope: Http): void {
   listRoute(ctx, scope);
   eventsRoute(ctx, scope);
   redeliverRoute(ctx, scope);
+  receiptRoute(ctx, scope);
 }
 
 const keyQuery = Type.Object({

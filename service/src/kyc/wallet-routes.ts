@@ -7,6 +7,7 @@ import { statusOf } from "./events.ts";
 import type { KycContext, WalletCaller } from "./kyc-context.ts";
 import * as store from "./order-store.ts";
 import { pageOf, readPage } from "./read-routes.ts";
+import { receiptWalletRoute } from "./receipt-routes.ts";
 import { orderStatus } from "./routes.ts";
 
 const tags = ["wallet"];
@@ -22,6 +23,7 @@ export function kycWalletRoutes(
   openRoute(ctx, scope);
   answerRoute(ctx, scope);
   historyRoute(ctx, scope, getWalletUser);
+  receiptWalletRoute(ctx, scope, getWalletUser);
 }
 
 function openRoute(ctx: KycContext, scope: Http): void {
