@@ -1,0 +1,141 @@
+import { Type } from "@fastify/type-provider-typebox";
+import type { Receipt } from "@svc/protocol";
+import { apiKeyOf } from "../accounts/index.ts";
+import type { Http } from "../platform/http.ts";
+import { refusals } from "../platform/refusals.ts";
+import type { KycContext, WalletCaller } from "./kyc-context.ts";
+import { getReceipt, getReceiptOf } from "./receipts.ts";
+import { answerOf, envelope, keyReasons } from "./routes.ts";
+
+const hex = Type.String({ pattern: "^0x" });
+const address = Type.String({ description: "0x and 40 hex digits." });
+const hash = Type.String({ description: "0x and 64 hex digits." });
+const seconds = Type.Integer({ description: "Unix seconds." });
+const proof = Type.Array(hash, { description: "Siblings from the leaf to the root." });
+
+const phase = Type.Object({
+  operator: address,
+  transactionHash: hash,
+  blockNumber: Type.Integer(),
+  blockTime: seconds,
+  root: hash,
+  proof,
+});
+
+/** `Receipt` of the protocol, member by member. */
+const receiptBody = Type.Object({
+  referenceKey: Type.String(),
+  attempt: Type.Integer(),
+  salt: hash,
+  user: address,
+  livemode: Type.Boolean(),
+  requestObject: Type.String({ description: "Compact form, as the wallet received it." }),
+  share: Type.Object({
+    request: Type.String(),
+    connection: Type.String(),
+    requester: Type.String(),
+    object: hash,
+    fields: hash,
+    data: hash,
+    deadline: seconds,
+  }),
+  signature: hex,
+  fields: Type.Array(
+    Type.Object({
+      field: Type.String(),
+      commitment: hash,
+      expiresAt: seconds,
+      issuer: address,
+      root: hash,
+      proof,
+    }),
+  ),
+  chainId: Type.Integer(),
+  registry: address,
+  settlement: address,
+  initiate: phase,
+  confirm: Type.Optional(phase),
+});
+
+const attemptQuery = Type.Optional(
+  Type.String({
+    pattern: "^[1-9][0-9]{0,8}$",
+    description: "Default: the newest attempt that is anchored.",
+  }),
+);
+
+const description =
+  "Everything that shows, without this service, what the user consented to and that it was anchored on chain no later than the block says. It holds no value of a field.";
+const reasons = ["invalid_request", "order_not_found", "receipt_not_ready"] as const;
+
+/** The receipt for the merchant (decisions section 5, Additive). */
+export function receiptRoute(ctx: KycContext, scope: Http): void {
+  scope.get(
+    "/api/v2/kyc/receipt",
+    {
+      schema: {
+        summary: "The receipt of an order",
+        description,
+        tags: ["kyc"],
+        querystring: Type.Object({
+          referenceKey: Type.String({ minLength: 1, maxLength: 200 }),
+          attempt: attemptQuery,
+        }),
+        response: {
+          200: envelope(receiptBody, "To be verified with your own anchors."),
+          ...refusals(...reasons, ...keyReasons),
+        },
+      },
+    },
+    async (request) => {
+      const asked = askedOf(request.query.referenceKey, request.query.attempt);
+      const receipt = await getReceipt(ctx, apiKeyOf(request), asked);
+      return answerOf(shownReceipt(receipt), "receipt has been sent successfully");
+    },
+  );
+}
+
+/** The same receipt for the wallet that consented. */
+export function receiptWalletRoute(
+  ctx: KycContext,
+  scope: Http,
+  getWalletUser: WalletCaller,
+): void {
+  scope.get(
+    "/w/orders/:referenceKey/receipt",
+    {
+      schema: {
+        summary: "The receipt of a data request to this identity",
+        description,
+        tags: ["wallet"],
+        params: Type.Object({ referenceKey: Type.String({ minLength: 1, maxLength: 200 }) }),
+        querystring: Type.Object({ attempt: attemptQuery }),
+        response: {
+          200: Type.Object(receiptBody.properties, { description: "The receipt." }),
+          ...refusals(...reasons, "wallet_session_required"),
+        },
+      },
+    },
+    async (request) => {
+      const user = await getWalletUser(request.headers.authorization);
+      const asked = askedOf(request.params.referenceKey, request.query.attempt);
+      return shownReceipt(await getReceiptOf(ctx, user, asked));
+    },
+  );
+}
+
+function askedOf(referenceKey: string, attempt: string | undefined) {
+  return { referenceKey, attempt: attempt === undefined ? null : Number(attempt) };
+}
+
+/** Lists that are not read-only, as the schema has them. */
+function shownReceipt(receipt: Receipt) {
+  const shownPhase = (given: Receipt["initiate"]) => ({ ...given, proof: [...given.proof] });
+  const { initiate, confirm, fields, ...rest } = receipt;
+  return {
+    ...rest,
+    fields: fields.map((field) => Object.assign({}, field, { proof: [...field.proof] })),
+    initiate: shownPhase(initiate),
+    ...(confirm === undefined ? {} : { confirm: shownPhase(confirm) }),
+  };
+}
