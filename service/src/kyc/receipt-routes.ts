@@ -66,7 +66,7 @@ const attemptQuery = Type.Optional(
 
 const description =
   "Everything that shows, without this service, what the user consented to and that it was anchored on chain no later than the block says. It holds no value of a field.";
-const reasons = ["invalid_request", "order_not_found", "receipt_not_ready"] as const;
+const reasons = ["invalid_request", "order_not_found", "receipt_not_found"] as const;
 
 /** The receipt for the merchant (decisions section 5, Additive). */
 export function receiptRoute(ctx: KycContext, scope: Http): void {
@@ -128,9 +128,10 @@ function askedOf(referenceKey: string, attempt: string | undefined) {
   return { referenceKey, attempt: attempt === undefined ? null : Number(attempt) };
 }
 
+const shownPhase = (given: Receipt["initiate"]) => ({ ...given, proof: [...given.proof] });
+
 /** Lists that are not read-only, as the schema has them. */
 function shownReceipt(receipt: Receipt) {
-  const shownPhase = (given: Receipt["initiate"]) => ({ ...given, proof: [...given.proof] });
   const { initiate, confirm, fields, ...rest } = receipt;
   return {
     ...rest,

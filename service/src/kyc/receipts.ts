@@ -27,13 +27,13 @@ interface Asked {
   readonly attempt: number | null;
 }
 
-/** The receipt for the merchant who asked. @throws {Problem} order_not_found, receipt_not_ready */
+/** The receipt for the merchant who asked. @throws {Problem} order_not_found, receipt_not_found */
 export async function getReceipt(ctx: ReceiptContext, key: ApiKey, asked: Asked): Promise<Receipt> {
   const { id } = await getOrder(ctx, key, asked.referenceKey);
   return makeReceipt(ctx, id, asked.attempt);
 }
 
-/** The same receipt for the user who consented. @throws {Problem} order_not_found, receipt_not_ready */
+/** The same receipt for the user who consented. @throws {Problem} order_not_found, receipt_not_found */
 export async function getReceiptOf(
   ctx: ReceiptContext,
   user: Address,
@@ -51,7 +51,7 @@ async function makeReceipt(
   attempt: number | null,
 ): Promise<Receipt> {
   const settled = await store.findSettled(ctx.db, orderId, attempt);
-  if (settled === null) throw new Problem("receipt_not_ready");
+  if (settled === null) throw new Problem("receipt_not_found");
   const { chainId, contracts } = ctx.chain;
   const confirm = await phaseOf(ctx, settled, "confirm");
   return {
@@ -76,7 +76,7 @@ async function makeReceipt(
   };
 }
 
-/** The openings of the leaves, without the values. @throws {Problem} receipt_not_ready where the user was forgotten */
+/** The openings of the leaves, without the values. @throws {Problem} receipt_not_found where the user was forgotten */
 async function fieldsOf(
   ctx: ReceiptContext,
   settled: store.SettledOrder,
@@ -85,7 +85,7 @@ async function fieldsOf(
   const proofOf = new Map(proofs.map((proof) => [proof.leaf, proof]));
   return settled.leaves.map((leaf) => {
     const found = proofOf.get(leaf);
-    if (found === undefined) throw new Problem("receipt_not_ready");
+    if (found === undefined) throw new Problem("receipt_not_found");
     const { field, commitment, expiresAt, issuer, root, proof } = found;
     return { field, commitment, expiresAt, issuer, root, proof };
   });
