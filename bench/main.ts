@@ -3,6 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { closeConnections } from "./http-client.ts";
+import { benchKycChecks } from "./kyc-checks.ts";
 import { benchLogin, benchStreamsAlone, type Result } from "./login.ts";
 import { machineText, performancePage } from "./performance-page.ts";
 import { performancePlot } from "./performance-plot.ts";
@@ -15,6 +16,7 @@ const help = `npm run bench -- <verb> [--json] [--write]
             memory of 10,000 status streams, QR codes and start times (4 minutes at most)
   streams   memory of 10,000 idle status streams, and how fast an approval reaches its page
   qr        time and size of the QR code of a login
+  kyc-checks  what \`verified\` and \`valid\` cost
 
   --json    print one JSON value instead of a table
   --write   login only: write docs/reference/performance.md and its plot
@@ -31,6 +33,7 @@ type Report = (line: string) => void;
 const verbs: Record<string, (report: Report) => Promise<Result>> = {
   login: benchLogin,
   streams: benchStreamsAlone,
+  "kyc-checks": benchKycChecks,
   qr: async () => ({ rows: benchQr(), postgresVersion: "" }),
 };
 

@@ -24,30 +24,26 @@ export async function listLiveFields(
   return rows.map((row) => row.field);
 }
 
-interface LeafRow {
-  field: FieldName;
-  leaf: Hex32;
-  commitment: Hex32;
-  expires_at: number;
-  is_revoked: boolean;
-}
-
-/** Every leaf of these fields that was ever attested. */
-export async function listKnownLeaves(
+/** The user's leaves, of those that were ever attested, that one of the openings fits. */
+export async function listOpenedLeaves(
   db: Queryable,
-  { user, environment, fields }: LeafQuery,
+  { user, environment, openings }: Omit<LeafQuery, "fields"> & { openings: readonly Buffer[] },
 ): Promise<KnownLeaf[]> {
-  const rows = await db.query<LeafRow>(
-    sql`select field, '0x' || encode(leaf, 'hex') as leaf, '0x' || encode(commitment, 'hex') as commitment,
-        expires_at, is_revoked
-      from verified_leaf
-      where user_address = ${user} and environment = ${environment} and field = any(${fields}::text[])
+  const rows = await db.query<{
+    field: FieldName;
+    leaf: Hex32;
+    opening: Buffer;
+    expires_at: number;
+    is_revoked: boolean;
+  }>(
+    sql`select field, '0x' || encode(leaf, 'hex') as leaf, opening, expires_at, is_revoked from verified_leaf
+      where user_address = ${user} and environment = ${environment} and opening = any(${openings}::bytea[])
         and is_attested`,
   );
   return rows.map((row) => ({
     field: row.field,
     leaf: row.leaf,
-    commitment: row.commitment,
+    opening: row.opening,
     expiresAt: row.expires_at,
     isRevoked: row.is_revoked,
   }));
@@ -78,7 +74,11 @@ export interface ProofRow {
   readonly transactionHash: Hex32;
 }
 
-interface ProofColumns extends Omit<LeafRow, "is_revoked"> {
+interface ProofColumns {
+  field: FieldName;
+  leaf: Hex32;
+  commitment: Hex32;
+  expires_at: number;
   root: Hex32;
   tree: Buffer;
   issuer: Address;

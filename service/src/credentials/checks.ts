@@ -13,7 +13,7 @@ import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import * as store from "./check-store.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
-import { matchInfos, type MatchedLeaf } from "./leaf.ts";
+import { type MatchedLeaf, matchLeaf, openingOf } from "./leaf.ts";
 
 /** Who asks: what an organization sees is decided by its key's environment and by {@link CredentialsContext.mayAsk}. */
 export interface Asker {
@@ -64,9 +64,12 @@ export async function matchLeaves(
   tx: Queryable | null,
   { environment, user, infos }: { environment: Environment; user: Address; infos: readonly Info[] },
 ): Promise<(MatchedLeaf | null)[]> {
-  const fields = [...new Set(infos.map((info) => info.field))];
-  const leaves = await store.listKnownLeaves(tx ?? ctx.db, { user, environment, fields });
-  return matchInfos(infos, leaves, ctx.clock.now());
+  const openings = infos.map(openingOf);
+  const leaves = await store.listOpenedLeaves(tx ?? ctx.db, { user, environment, openings });
+  const now = ctx.clock.now();
+  return infos.map(({ field }, index) =>
+    matchLeaf(leaves, { field, opening: openings[index] }, now),
+  );
 }
 
 /** Which of the leaves count at this moment; one statement for any number, of any users. */

@@ -69,11 +69,12 @@ export async function insertCredential(tx: Queryable, made: NewCredential): Prom
         ${bytesOf(tree)}, ${made.valuesSealed}, ${made.createdAt}, ${made.expiresAt})`,
   );
   await tx.query(
-    sql`insert into credential_leaf (credential_id, field, leaf, commitment, expires_at)
-      select ${made.id}, field, leaf, commitment, expires_at
+    sql`insert into credential_leaf (credential_id, field, leaf, commitment, opening, expires_at)
+      select ${made.id}, field, leaf, commitment, opening, expires_at
       from unnest(${leaves.map(({ field }) => field)}::text[], ${leaves.map(({ leaf }) => bytesOf([leaf]))}::bytea[],
         ${leaves.map(({ commitment }) => bytesOf([commitment]))}::bytea[],
-        ${leaves.map(({ expiresAt }) => expiresAt)}::bigint[]) as made (field, leaf, commitment, expires_at)`,
+        ${leaves.map(({ opening }) => opening)}::bytea[], ${leaves.map(({ expiresAt }) => expiresAt)}::bigint[])
+        as made (field, leaf, commitment, opening, expires_at)`,
   );
 }
 

@@ -10,6 +10,7 @@ import {
 } from "@svc/protocol";
 import type { FieldValue } from "./derived-fields.ts";
 import { type Issuer, isTrusted } from "./issuer.ts";
+import { openingOf } from "./leaf.ts";
 
 /** One field of a credential in the making, or as its wallet collects it. */
 export interface SaltedField extends FieldValue {
@@ -22,6 +23,8 @@ export interface FieldLeaf {
   readonly field: FieldName;
   readonly leaf: Hex32;
   readonly commitment: Hex32;
+  /** {@link openingOf} value and pepper. */
+  readonly opening: Buffer;
   readonly expiresAt: number;
 }
 
@@ -49,7 +52,8 @@ export function plantTree(
 ): CredentialTree {
   const leaves = fields.map(({ field, data, pepper, expiresAt }) => {
     const commitment = commitmentOf({ data, pepper });
-    return { field, commitment, expiresAt, leaf: leafOf({ user, field, commitment, expiresAt }) };
+    const leaf = leafOf({ user, field, commitment, expiresAt });
+    return { field, leaf, commitment, opening: openingOf({ data, pepper }), expiresAt };
   });
   const size = Math.max(treeSizeMin, 2 ** Math.ceil(Math.log2(leaves.length)));
   const padding = Array.from({ length: size - leaves.length }, () => hexOfBytes(randomLeaf()));

@@ -1,4 +1,5 @@
-import { commitmentOf, type FieldName, type Hex32, type Info } from "@svc/protocol";
+import { hash } from "node:crypto";
+import type { FieldName, Hex32, Info } from "@svc/protocol";
 
 /** What has become of a leaf that was attested: it counts, ended by itself, or was ended before that. */
 export type LeafStatus = "LIVE" | "EXPIRED" | "REVOKED";
@@ -7,7 +8,8 @@ export type LeafStatus = "LIVE" | "EXPIRED" | "REVOKED";
 export interface KnownLeaf {
   readonly field: FieldName;
   readonly leaf: Hex32;
-  readonly commitment: Hex32;
+  /** {@link openingOf} its value and pepper. */
+  readonly opening: Buffer;
   /** Unix seconds; from here on it no longer counts. */
   readonly expiresAt: number;
   /** Revoked, withdrawn, lapsed, or its issuer distrusted. */
@@ -17,9 +19,32 @@ export interface KnownLeaf {
 /** A leaf that a triple opens. */
 export interface MatchedLeaf {
   readonly leaf: Hex32;
-  readonly commitment: Hex32;
+  /** Unix seconds. */
   readonly expiresAt: number;
   readonly status: LeafStatus;
+}
+
+/**
+ * What stands for a value with its pepper in the index: SHA-256 of the canonical JSON `["svc-opening-v1", <pepper>,
+ * <data>]`. It binds as the commitment does and hides as well, by the pepper; but keccak256 of an image would hold up
+ * the process for a tenth of a second.
+ */
+export function openingOf({ data, pepper }: Pick<Info, "data" | "pepper">): Buffer {
+  return hash("sha256", JSON.stringify(["svc-opening-v1", pepper.toLowerCase(), data]), "buffer");
+}
+
+/** The leaf of that field with that opening, and what has become of it; null when there is none. */
+export function matchLeaf(
+  leaves: readonly KnownLeaf[],
+  { field, opening }: { readonly field: FieldName; readonly opening: Buffer | undefined },
+  now: number,
+): MatchedLeaf | null {
+  const found = leaves.find(
+    (each) => each.field === field && opening !== undefined && each.opening.equals(opening),
+  );
+  if (found === undefined) return null;
+  const { leaf, expiresAt } = found;
+  return { leaf, expiresAt, status: statusOfLeaf(found, now) };
 }
 
 export function statusOfLeaf(
@@ -28,24 +53,4 @@ export function statusOfLeaf(
 ): LeafStatus {
   if (isRevoked) return "REVOKED";
   return expiresAt > now ? "LIVE" : "EXPIRED";
-}
-
-/**
- * For each triple, in their order, the leaf that it opens, or null. All leaves of one user: their user, field and end
- * are fixed, so equal commitments are equal leaves, and the value is hashed once however many leaves there are.
- */
-export function matchInfos(
-  infos: readonly Info[],
-  leaves: readonly KnownLeaf[],
-  now: number,
-): (MatchedLeaf | null)[] {
-  return infos.map((info) => {
-    const commitment = commitmentOf(info);
-    const found = leaves.find(
-      (leaf) => leaf.field === info.field && leaf.commitment === commitment,
-    );
-    if (found === undefined) return null;
-    const { leaf, expiresAt } = found;
-    return { leaf, commitment, expiresAt, status: statusOfLeaf(found, now) };
-  });
 }

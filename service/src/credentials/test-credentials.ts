@@ -140,7 +140,7 @@ export async function openTestCredentials(
     setMayAsk: (rule) => void (mayAsk = rule),
     setDelivered: (leaves) => void (delivered = leaves),
     advance: (seconds) => void (nowMs += seconds * 1000),
-    settle: async (status = "succeeded") => settle(ctx, status),
+    settle: async (status = "succeeded") => settleWithoutChain(ctx, status),
     call: async (request) => call(http, request),
     [Symbol.asyncDispose]: async () => closing.disposeAsync(),
   };
@@ -182,10 +182,15 @@ async function addDomain(ctx: Ctx, environment: "live" | "sandbox"): Promise<Tes
   return { organizationId, apiKey };
 }
 
-async function settle(
-  ctx: CredentialsContext,
-  status: FinalTransaction["status"],
+/**
+ * Plays the job that writes to the registry and the blocks that follow, without a chain: afterwards what was issued
+ * counts. For tests of whatever builds on credentials.
+ */
+export async function settleWithoutChain(
+  given: Ctx,
+  status: FinalTransaction["status"] = "succeeded",
 ): Promise<SettledTransaction[]> {
+  const ctx = { ...given, chain: testChain };
   const settled: SettledTransaction[] = [];
   const handlers = credentialFinalHandlers(ctx);
   // Roles first: what waits for them follows in the next round.
@@ -194,7 +199,7 @@ async function settle(
     await ctx.db.transaction(async (tx) => {
       for (const { id, kind, subjectId, data } of await takeQueued(tx)) {
         const hash = hexOfBytes(createHash("sha256").update(`${kind}:${subjectId}`).digest());
-        const block = { blockNumber: 1, blockTime: ctx.clock.now() };
+        const block = { blockNumber: 1, blockTime: ctx.clock.now(), signer: testChain.operator };
         const isRole = kind === "registry.role";
         const end = isRole ? ("succeeded" as const) : status;
         await handlers[kind]?.(tx, [{ id, kind, subjectId, hash, status: end, ...block }]);

@@ -1,0 +1,185 @@
+import { randomBytes } from "node:crypto";
+import { type Address, type FieldName, type Hex32, hexOfBytes } from "@svc/protocol";
+import { createApiKey, createDomain, createOrganization } from "../service/src/accounts/index.ts";
+import { openContext } from "../service/src/compose.ts";
+import { getBuiltInIssuer, issueCredential } from "../service/src/credentials/index.ts";
+import { ensureBuiltInIssuers } from "../service/src/credentials/issuers.ts";
+import { listOwnCredentials } from "../service/src/credentials/collection.ts";
+import { settleWithoutChain } from "../service/src/credentials/test-credentials.ts";
+import { parseConfig } from "../service/src/platform/config.ts";
+import { startService, stopService } from "./broker.ts";
+import { type Cluster, openCluster } from "./cluster.ts";
+import { freePort } from "./free-port.ts";
+import { sendExpecting } from "./http-client.ts";
+import { forEachOf, median, times } from "./load.ts";
+import type { Result } from "./login.ts";
+import { type Cost, measure, type Party } from "./party.ts";
+import type { Row } from "./row.ts";
+
+/** Users with an id card, an address and an e-mail address each. */
+const usersCount = 1000;
+const batchSize = 2000;
+const rounds = 3;
+const concurrency = 8;
+const connections = 10;
+/** At least 3,000 a second of CPU, the database's included. */
+const msMost = 1000 / 3000;
+
+interface SeededUser {
+  readonly user: Address;
+  readonly infos: readonly { field: FieldName; data: string; pepper: Hex32 }[];
+}
+
+/** What `verified` and `valid` cost: CPU of the service and of PostgreSQL together, and database calls. */
+export async function benchKycChecks(report: (line: string) => void): Promise<Result> {
+  await using cluster = await openCluster();
+  const [port, metricsPort] = [await freePort(), await freePort()];
+  const environment = {
+    ...process.env,
+    NODE_ENV: "production",
+    PROFILE: "dev",
+    PORT: String(port),
+    METRICS_PORT: String(metricsPort),
+    DATABASE_URL: await cluster.createDatabase("service"),
+    DATABASE_CONNECTIONS: String(connections),
+    MASTER_KEY: "11".repeat(32),
+    LOG_LEVEL: "warn",
+    CHAIN: "off",
+  };
+  report(`issuing to ${usersCount} users`);
+  const { apiKey, users } = await seed(environment);
+  await cluster.analyze();
+  const { child } = await startService(environment);
+  const baseUrl = `http://localhost:${port}`;
+  const party: Party = {
+    name: "service",
+    pid: child.pid ?? 0,
+    baseUrl,
+    callsTotal: async () => readCalls(metricsPort),
+    [Symbol.asyncDispose]: async () => stopService(child),
+  };
+  await using _ = party;
+  const authorization = { authorization: apiKey };
+  const verified = await measureRounds(cluster, party, async (index) => {
+    const user = users[index % users.length]?.user;
+    const query = "items=IDCARD_DOB&items=EMAIL&items=ADDRESS_CITY";
+    const url = `${baseUrl}/api/v1/blockchain/verified?user=${user}&${query}`;
+    await sendExpecting(200, url, { headers: authorization });
+  });
+  const bodies = users.map((each) => JSON.stringify(each));
+  const valid = await measureRounds(cluster, party, async (index) => {
+    const headers = { ...authorization, "content-type": "application/json" };
+    const body = bodies[index % bodies.length] ?? "";
+    await sendExpecting(200, `${baseUrl}/api/v1/blockchain/valid`, {
+      method: "POST",
+      headers,
+      body,
+    });
+  });
+  return {
+    rows: [...rowsOf("verified, 3 names", verified), ...rowsOf("valid, 3 triples", valid)],
+    postgresVersion: cluster.version,
+  };
+}
+
+/** The first round warms up and is not counted. */
+async function measureRounds(
+  cluster: Cluster,
+  party: Party,
+  call: (index: number) => Promise<void>,
+): Promise<Cost[]> {
+  const costs: Cost[] = [];
+  for (let round = 0; round <= rounds; round += 1) {
+    const { cost } = await measure(cluster, party, {
+      operations: batchSize,
+      work: async () => forEachOf(times(batchSize), concurrency, call),
+    });
+    if (round > 0) costs.push(cost);
+  }
+  return costs;
+}
+
+function rowsOf(name: string, costs: readonly Cost[]): Row[] {
+  const ofEach = (pick: (cost: Cost) => number): number => median(costs.map(pick));
+  return [
+    {
+      name: `${name} (CPU, with the database)`,
+      unit: "ms",
+      ours: ofEach((cost) => cost.serverMs + cost.databaseMs),
+      peer: null,
+      target: { kind: "at-most", most: Number(msMost.toFixed(3)) },
+    },
+    {
+      name: `${name} (CPU of the database)`,
+      unit: "ms",
+      ours: ofEach((cost) => cost.databaseMs),
+      peer: null,
+      target: { kind: "printed" },
+    },
+    {
+      name: `${name} (database calls)`,
+      unit: "calls",
+      ours: Math.round(ofEach((cost) => cost.databaseCalls) * 10) / 10,
+      peer: null,
+      target: { kind: "at-most", most: 1 },
+    },
+  ];
+}
+
+async function readCalls(metricsPort: number): Promise<number> {
+  const { body } = await sendExpecting(200, `http://localhost:${metricsPort}/metrics`);
+  const count = /^(?:svc_)?database_calls_total(?:\{[^}]*\})? (\S+)$/m.exec(body)?.[1];
+  if (count === undefined) throw new Error("the metrics lack database_calls_total");
+  return Number(count);
+}
+
+async function seed(
+  environment: NodeJS.ProcessEnv,
+): Promise<{ apiKey: string; users: SeededUser[] }> {
+  await using ctx = await openContext(parseConfig(environment));
+  const { id: organizationId } = await createOrganization(ctx, { name: "Bench" }, "bench");
+  const domain = { organizationId, domain: "localhost", environment: "live" } as const;
+  const { id: clientDomainId } = await createDomain(ctx, domain, "bench");
+  const { key: apiKey } = await createApiKey(ctx, { clientDomainId, name: "bench" }, "bench");
+  await ensureBuiltInIssuers(ctx);
+  const issuer = await getBuiltInIssuer(ctx, "demo", "live");
+  const expiresAt = ctx.clock.now() + 365 * 86_400;
+  const users = await forEachOf(times(usersCount), connections, async (index) => {
+    const user = hexOfBytes(randomBytes(20));
+    for (const document of documentsOf(index))
+      await issueCredential(ctx, issuer, { user, expiresAt, ...document });
+    const { items } = await listOwnCredentials(ctx, user, { before: null, limit: 10 });
+    const asked = new Set<FieldName>(["IDCARD_DOB", "EMAIL", "ADDRESS_CITY"]);
+    const infos = items
+      .flatMap(({ fields }) => fields)
+      .filter(({ field }) => asked.has(field))
+      .map(({ field, data = "", pepper = "0x" }) => ({ field, data, pepper }));
+    return { user, infos };
+  });
+  for (let batch = 0; batch * 1000 < usersCount * 3 + 1000; batch += 1)
+    await settleWithoutChain(ctx);
+  return { apiKey, users };
+}
+
+function documentsOf(index: number) {
+  return [
+    {
+      document: "IDCARD",
+      fields: [
+        { field: "IDCARD_NAME", data: `Person ${index}` },
+        { field: "IDCARD_DOB", data: "1990-05-17" },
+        { field: "IDCARD_NATIONALITY", data: "CHE" },
+        { field: "IDCARD_COUNTRY", data: "CHE" },
+        { field: "IDCARD_DOCUMENT_NUMBER", data: `S${index}` },
+      ],
+    },
+    {
+      document: "ADDRESS",
+      fields: [
+        { field: "ADDRESS_CITY", data: "Zug" },
+        { field: "ADDRESS_COUNTRY", data: "CHE" },
+      ],
+    },
+    { document: "CONTACT", fields: [{ field: "EMAIL", data: `p${index}@example.com` }] },
+  ];
+}
