@@ -8,8 +8,42 @@ import {
   type IdTokenChecks,
 } from "./token-verification.ts";
 
+export { standingInfos, applyEvent } from "./order-state.ts";
+export type { OrderState, ReceivedInfo, StatusEntry } from "./order-state.ts";
+export { decodeInfos } from "./infos.ts";
+export { openKyc } from "./kyc.ts";
+export type {
+  DataRequest,
+  EventSummary,
+  Kyc,
+  KycOptions,
+  OrderSummary,
+  Page,
+  RequestedData,
+  Validity,
+  Verification,
+} from "./kyc.ts";
 export { MerchantError, type MerchantErrorCode } from "./merchant-error.ts";
+export { verifyProof } from "./proof.ts";
+export type { ProofFact, ProvedField, VerifiedProof } from "./proof.ts";
+export { verifyReceipt } from "./receipt.ts";
+export type { ReceiptAnchors, ReceiptFact, VerifiedReceipt } from "./receipt.ts";
+export { verifyWebhook } from "./webhook.ts";
+export type {
+  DataInvalidated,
+  DataTransferred,
+  Delivery,
+  OrderEvent,
+  StatusUpdated,
+  UnknownEvent,
+} from "./webhook.ts";
+export type { AttestedField, Standing } from "./attestation.ts";
 export type { Business } from "./business.ts";
+export type { ChainAnchors, ChainNode } from "./chain-view.ts";
+export type { FieldProof } from "./field-proof.ts";
+export type { FailureReason, OrderStatus, Status } from "./order-status.ts";
+export type { RequestStatement } from "./request-statement.ts";
+export type { Address, FieldName, Hex32, Info, Receipt } from "@svc/protocol";
 export type {
   Login,
   LoginRequest,

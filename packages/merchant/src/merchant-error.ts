@@ -7,13 +7,21 @@ export type MerchantErrorCode = keyof typeof messages;
 export class MerchantError extends Error {
   override readonly name = "MerchantError";
   readonly code: MerchantErrorCode;
-  /** The check of a token that failed (`aud`, `nonce`, ...), or the `error` the broker answered (RFC 6749). */
+  /**
+   * The check that failed (of a token `aud`, `nonce`, ...; of a webhook `timestamp`, ...; of a receipt or proof the member
+   * that is wrong), or why the broker refused: the `error` of RFC 6749, or the `reason` of the service's table of errors.
+   */
   readonly reason?: string;
+  /** The HTTP status of the service's answer, of a call with an API key. */
+  readonly status?: number;
+  /** Names the call in the service's log: quote it when you ask for help. */
+  readonly requestId?: string;
+  /** What the service adds for programs, such as `requiredChf`. */
+  readonly details?: Readonly<Record<string, unknown>>;
+  /** With rate_limited: when to call again. */
+  readonly retryAfterSeconds?: number;
 
-  constructor(
-    code: MerchantErrorCode,
-    options: { reason?: string | undefined; cause?: unknown } = {},
-  ) {
+  constructor(code: MerchantErrorCode, options: MerchantErrorOptions = {}) {
     const { reason } = options;
     const remedy =
       code === "token_refused" && reason !== undefined ? tokenRemedies[reason] : undefined;
@@ -24,13 +32,28 @@ export class MerchantError extends Error {
       },
     );
     this.code = code;
+    const { status, requestId, details, retryAfterSeconds } = options;
     if (reason !== undefined) this.reason = reason;
+    if (status !== undefined) this.status = status;
+    if (requestId !== undefined) this.requestId = requestId;
+    if (details !== undefined) this.details = details;
+    if (retryAfterSeconds !== undefined) this.retryAfterSeconds = retryAfterSeconds;
   }
+}
+
+/** What is known of a failure besides its code. */
+export interface MerchantErrorOptions {
+  reason?: string | undefined;
+  status?: number | undefined;
+  requestId?: string | undefined;
+  details?: Readonly<Record<string, unknown>> | undefined;
+  retryAfterSeconds?: number | undefined;
+  cause?: unknown;
 }
 
 const messages = {
   configuration_invalid:
-    "openMerchant was given an option it cannot work with; compare it with the dashboard.",
+    "The SDK was given an option it cannot work with; compare it with the dashboard.",
   callback_invalid:
     "The callback holds no code, or one parameter twice; pass the request's whole URL and start the login again.",
   state_mismatch:
@@ -56,6 +79,18 @@ const messages = {
   issuer_unreachable: "The broker did not answer in time or failed; try again shortly.",
   response_invalid:
     "The broker's answer is not what the standard says; check that `issuer` names the broker itself.",
+  apikey_refused:
+    "The service does not know this API key, or it belongs to the other environment; compare it with the dashboard.",
+  call_refused:
+    "The service refused the call; look its reason up in the service's table of errors.",
+  rate_limited: "Too many calls; try again after retryAfterSeconds.",
+  webhook_refused:
+    "This did not come from the service, or not now; answer 400, change nothing, and compare the signing key with the dashboard.",
+  infos_invalid: "The delivered data is not what the service writes; ask for it once more.",
+  event_misplaced: "The event belongs to another order; look the state up by its referenceKey.",
+  receipt_refused: "The receipt proves nothing: a part of it is not what it should be.",
+  proof_refused: "The proof proves nothing: a part of it is not what it should be.",
+  chain_unreachable: "The chain's node did not answer in time or failed; try again shortly.",
 } as const;
 
 /** For the operator who finds a refused token in the log: where to look. */

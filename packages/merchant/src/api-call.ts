@@ -1,0 +1,117 @@
+import { isObject } from "./issuer-call.ts";
+import { MerchantError } from "./merchant-error.ts";
+
+/** The largest answer is a receipt of 200 fields. */
+const bytesMax = 2 * 1024 * 1024;
+
+const timeoutMsDefault = 10_000;
+
+/** What calls to the KYC endpoints need. */
+export interface ApiOptions {
+  /** The broker's base address, without a slash at its end; https, or http on this machine. */
+  issuer: string;
+  /** As the dashboard shows it, without `Bearer`. It stays on your server. */
+  apiKey: string;
+  /** Default: the global fetch. */
+  fetch?: typeof fetch;
+  /** For a whole call, answer included. Default 10,000. */
+  timeoutMs?: number;
+}
+
+/** One call: POST with a body, else GET. */
+export interface ApiCall {
+  path: string;
+  query?: readonly (readonly [name: string, value: string])[];
+  body?: object;
+}
+
+/**
+ * Calls a KYC endpoint and gives the `data` of its answer. Redirects are not followed: the key goes where it was sent,
+ * or nowhere. Nothing is repeated: whether a call that timed out may be made again is for the caller to know.
+ *
+ * @throws {MerchantError} apikey_refused, rate_limited, call_refused, issuer_unreachable, response_invalid
+ */
+export async function callApi(
+  options: ApiOptions,
+  call: ApiCall,
+): Promise<Record<string, unknown>> {
+  const { status, headers, text } = await exchange(options, call);
+  const body = parseObject(text);
+  if (status < 200 || status > 299) throw refusalOf(status, headers, body?.["error"]);
+  const data = body?.["success"] === true ? body["data"] : undefined;
+  if (!isObject(data)) throw new MerchantError("response_invalid", { status });
+  return data;
+}
+
+interface Exchange {
+  status: number;
+  headers: Headers;
+  text: string;
+}
+
+async function exchange(options: ApiOptions, call: ApiCall): Promise<Exchange> {
+  const send = options.fetch ?? fetch;
+  const url = new URL(options.issuer + call.path);
+  for (const [name, value] of call.query ?? []) url.searchParams.append(name, value);
+  const isPost = call.body !== undefined;
+  try {
+    const response = await send(url, {
+      method: isPost ? "POST" : "GET",
+      headers: {
+        accept: "application/json",
+        authorization: options.apiKey,
+        ...(isPost && { "content-type": "application/json" }),
+      },
+      ...(isPost && { body: JSON.stringify(call.body) }),
+      redirect: "error",
+      signal: AbortSignal.timeout(options.timeoutMs ?? timeoutMsDefault),
+    });
+    return { status: response.status, headers: response.headers, text: await readText(response) };
+  } catch (cause) {
+    throw new MerchantError("issuer_unreachable", { cause });
+  }
+}
+
+async function readText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.byteLength;
+    if (size > bytesMax) throw new Error("the answer is too long");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** What an error in the envelope means (decisions, section 1, Errors). */
+function refusalOf(status: number, headers: Headers, error: unknown): MerchantError {
+  const members = isObject(error) ? error : {};
+  const options = {
+    status,
+    reason: nameOf(members["reason"]),
+    requestId: nameOf(members["requestId"]),
+    ...(isObject(members["details"]) && { details: members["details"] }),
+  };
+  if (status >= 500) return new MerchantError("issuer_unreachable", options);
+  if (status === 401) return new MerchantError("apikey_refused", options);
+  if (status === 429) {
+    const seconds = Number(headers.get("retry-after") ?? NaN);
+    const retryAfterSeconds = Number.isSafeInteger(seconds) ? seconds : undefined;
+    return new MerchantError("rate_limited", { ...options, retryAfterSeconds });
+  }
+  return new MerchantError("call_refused", options);
+}
+
+/** A reason or id, if it is one: such text reaches logs. */
+function nameOf(value: unknown): string | undefined {
+  return typeof value === "string" && /^\w{1,64}$/.test(value) ? value : undefined;
+}
+
+function parseObject(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}

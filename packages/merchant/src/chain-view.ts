@@ -1,0 +1,245 @@
+import { hexOfBytes, type Address, type Hex, type Hex32 } from "@svc/protocol";
+import {
+  BaseError,
+  createPublicClient,
+  custom,
+  decodeFunctionResult,
+  encodeDeployData,
+  encodeFunctionData,
+  erc6492SignatureValidatorByteCode,
+  http,
+  pad,
+  parseAbi,
+  toEventSelector,
+  type TransactionReceipt,
+  TransactionReceiptNotFoundError,
+} from "viem";
+
+import { MerchantError } from "./merchant-error.ts";
+
+/** A node of the chain: its address, or an EIP-1193 client of yours. It is believed in what it says of the chain. */
+export type ChainNode =
+  | { rpcUrl: string }
+  | { client: { request: (call: { method: string; params?: unknown }) => Promise<unknown> } };
+
+/** What you know of the chain yourself, from the operator's documents: never from what is to be verified. */
+export type ChainAnchors = ChainNode & {
+  chainId: number;
+  /** Address of `CredentialRegistry`. */
+  registry: string;
+  /** Whom you believe that they verified documents: as the registry names them. */
+  issuers: readonly string[];
+  /** Unix seconds. */
+  now: number;
+  /** Blocks on top of and with that of a transaction, from which on it counts. Default 1; on public chains 12 and more. */
+  confirmations?: number;
+  /** For everything that is asked of the node together. Default 20,000. */
+  timeoutMs?: number;
+};
+
+/** What the registry says of a root (contract `CredentialRegistry`, `statusOf`): Unix seconds, zero for never. */
+export interface RootStatus {
+  attestedAt: number;
+  revokedAt: number;
+  /** What the issuer attested from then on does not count. */
+  distrustedFrom: number;
+}
+
+/** Where an event stands. */
+export interface Anchored {
+  blockNumber: number;
+  /** Of the block, Unix seconds. */
+  blockTime: number;
+}
+
+/** An event of one of the contracts: `by` is the operator or issuer. */
+export interface AnchorEvent {
+  name: "Initiated" | "Confirmed" | "Attested";
+  contract: Address;
+  by: Address;
+  root: Hex32;
+}
+
+/** The questions that verifying asks a chain. All throw chain_unreachable. */
+export interface ChainView {
+  chainId: () => Promise<number>;
+  /** Where the event stands in exactly this transaction; null when it does not, or not for good yet. */
+  findEvent: (transactionHash: Hex32, event: AnchorEvent) => Promise<Anchored | null>;
+  /** Null where no registry answers. */
+  findStatus: (
+    registry: Address,
+    of: { issuer: Address; root: Hex32 },
+  ) => Promise<RootStatus | null>;
+  /** Whether the contract at the address says that it signed (ERC-1271), deployed or not (ERC-6492). */
+  isContractSignature: (signed: {
+    address: Address;
+    digest: Uint8Array;
+    signature: Hex;
+  }) => Promise<boolean>;
+}
+
+const statusOf = parseAbi([
+  "function statusOf(address issuer, bytes32 root) view returns (uint48 attestedAt, uint48 revokedAt, uint48 distrustedFrom)",
+]);
+const erc1271 = parseAbi([
+  "function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)",
+]);
+const erc6492 = parseAbi(["constructor(address signer, bytes32 hash, bytes signature)"]);
+
+const timeoutMsDefault = 20_000;
+const requestTimeoutMs = 10_000;
+/** What a contract may burn to say whether it signed. */
+const signatureGas = 1_000_000n;
+const magicValue = "0x1626ba7e";
+const erc6492Suffix = "6492".repeat(16);
+
+/** Opens a node for one verification. Off-chain lookups (CCIP-Read) are off: a contract cannot make this machine call anywhere. */
+export function openChainView(anchors: ChainAnchors): ChainView {
+  const client = createPublicClient({ transport: transportOf(anchors), ccipRead: false });
+  const late = AbortSignal.timeout(anchors.timeoutMs ?? timeoutMsDefault);
+  const ask = async <T>(question: () => Promise<T>): Promise<T> => before(late, question);
+  const confirmations = BigInt(anchors.confirmations ?? 1);
+  const call = async (given: { to?: Address; data: Hex; gas?: bigint }): Promise<Hex | null> => {
+    try {
+      const { data } = await client.call(given);
+      return data ?? null;
+    } catch (error) {
+      // The node answered: the call itself failed there. Anything else is no answer.
+      if (isCallFailure(error)) return null;
+      throw error;
+    }
+  };
+
+  const findEvent: ChainView["findEvent"] = async (hash, event) => {
+    const receipt = await findReceipt(async () => client.getTransactionReceipt({ hash }));
+    if (receipt?.status !== "success" || receipt.transactionHash !== hash) return null;
+    if (!receipt.logs.some((log) => !log.removed && isEvent(log, event))) return null;
+    const { blockNumber, blockHash } = receipt;
+    const [head, block] = await Promise.all([
+      client.getBlockNumber({ cacheTime: 0 }),
+      client.getBlock({ blockNumber }),
+    ]);
+    // A receipt of a block that the chain has left behind.
+    if (block.hash !== blockHash || head - blockNumber + 1n < confirmations) return null;
+    return { blockNumber: Number(blockNumber), blockTime: Number(block.timestamp) };
+  };
+
+  const findStatus: ChainView["findStatus"] = async (registry, { issuer, root }) => {
+    const given = { abi: statusOf, functionName: "statusOf" } as const;
+    const data = await call({
+      to: registry,
+      data: encodeFunctionData({ ...given, args: [issuer, root] }),
+    });
+    // Three words: anything else is another contract, or none.
+    if (data?.length !== 2 + 3 * 64) return null;
+    const [attestedAt, revokedAt, distrustedFrom] = decodeFunctionResult({ ...given, data });
+    return { attestedAt, revokedAt, distrustedFrom };
+  };
+
+  return {
+    chainId: async () => ask(async () => client.getChainId()),
+    findEvent: async (hash, event) => ask(async () => findEvent(hash, event)),
+    findStatus: async (registry, of) => ask(async () => findStatus(registry, of)),
+    isContractSignature: async ({ address, digest, signature }) =>
+      ask(async () => {
+        const hash = hexOfBytes(digest);
+        const isWrapped = signature.endsWith(erc6492Suffix);
+        const args = [address, hash, signature] as const;
+        const answer = await call(
+          isWrapped
+            ? {
+                data: encodeDeployData({
+                  abi: erc6492,
+                  bytecode: erc6492SignatureValidatorByteCode,
+                  args,
+                }),
+                gas: signatureGas,
+              }
+            : {
+                to: address,
+                data: encodeFunctionData({ abi: erc1271, args: [hash, signature] }),
+                gas: signatureGas,
+              },
+        );
+        if (answer === null) return false;
+        return isWrapped ? answer === "0x01" : answer.length >= 66 && answer.startsWith(magicValue);
+      }),
+  };
+}
+
+function transportOf(anchors: ChainNode) {
+  if ("client" in anchors) {
+    const { client } = anchors;
+    return custom({ request: async (call) => client.request(call) }, { retryCount: 1 });
+  }
+  return http(anchors.rpcUrl, {
+    timeout: requestTimeoutMs,
+    retryCount: 1,
+    fetchOptions: { redirect: "error" },
+  });
+}
+
+/** @throws {MerchantError} chain_unreachable */
+async function before<T>(late: AbortSignal, question: () => Promise<T>): Promise<T> {
+  const { promise: expired, reject } = Promise.withResolvers<never>();
+  const expire = (): void => reject(new Error("the node did not answer in time"));
+  if (late.aborted) expire();
+  late.addEventListener("abort", expire, { once: true });
+  try {
+    return await Promise.race([question(), expired]);
+  } catch (cause) {
+    // viem's messages hold the node's URL, and that its key.
+    throw new MerchantError("chain_unreachable", { cause: nameOf(cause) });
+  } finally {
+    late.removeEventListener("abort", expire);
+    expired.catch(() => undefined);
+  }
+}
+
+function nameOf(cause: unknown): string {
+  return cause instanceof BaseError
+    ? `${cause.name}: ${cause.shortMessage}`
+    : cause instanceof Error
+      ? cause.message
+      : "unknown";
+}
+
+async function findReceipt(
+  get: () => Promise<TransactionReceipt>,
+): Promise<TransactionReceipt | null> {
+  try {
+    return await get();
+  } catch (error) {
+    if (isOf(error, TransactionReceiptNotFoundError)) return null;
+    throw error;
+  }
+}
+
+function isOf(error: unknown, kind: abstract new (...given: never[]) => Error): boolean {
+  return error instanceof BaseError && error.walk((each) => each instanceof kind) !== null;
+}
+
+/** JSON-RPC codes of calls that revert or run out of gas; nodes differ. */
+const callFailures = [3, -32_000, -32_015, -32_603];
+
+function isCallFailure(error: unknown): boolean {
+  return error instanceof BaseError && error.walk(hasFailureCode) !== null;
+}
+
+function hasFailureCode(error: unknown): boolean {
+  return (
+    error instanceof Error && "code" in error && callFailures.some((code) => code === error.code)
+  );
+}
+
+type Log = Pick<TransactionReceipt["logs"][number], "address" | "topics">;
+
+/** `Initiated`, `Confirmed` and `Attested` are alike: two indexed members, no data. */
+function isEvent(log: Log, { name, contract, by, root }: AnchorEvent): boolean {
+  const topics = [toEventSelector(`${name}(address,bytes32)`), pad(by, { size: 32 }), root];
+  return (
+    log.address.toLowerCase() === contract &&
+    log.topics.length === topics.length &&
+    topics.every((topic, index) => log.topics[index]?.toLowerCase() === topic)
+  );
+}

@@ -1,0 +1,62 @@
+import { isRecord, type Address, type Hex32 } from "@svc/protocol";
+
+import { openMembers, type Members } from "./members.ts";
+import { MerchantError } from "./merchant-error.ts";
+
+/**
+ * What anybody needs to check one delivered field on chain, besides whose it is, its value and its pepper: an entry of
+ * `proofs` in the answer of GET /api/v1/blockchain/proof. It proves nothing before `verifyProof` took it.
+ */
+export interface FieldProof {
+  /** A concrete name of the catalogue. */
+  field: string;
+  /** To the value: `keccak256(abi.encode(keccak256(data), pepper))`. */
+  commitment: Hex32;
+  /** Unix seconds; part of the leaf. */
+  expiresAt: number;
+  /** The hash of user, field, commitment and expiry; `verifyProof` makes it anew. */
+  leaf: Hex32;
+  /** Of the tree of the document, as its issuer attested it. */
+  root: Hex32;
+  /** The siblings from leaf to root. */
+  proof: readonly Hex32[];
+  /** How the registry names the issuer. */
+  issuer: Address;
+  /** In which the root was attested. */
+  transactionHash: Hex32;
+  chainId: number;
+  /** Address of `CredentialRegistry`. */
+  registry: Address;
+}
+
+/** A tree of 2^64 leaves. */
+const siblingsMax = 64;
+
+/** Reads a proof as it came from outside; unknown members are ignored. `fault` names the member that is wrong. */
+export function parseFieldProof(value: unknown): FieldProof | { fault: string } {
+  if (!isRecord(value)) return { fault: "proof" };
+  try {
+    return readProof(
+      openMembers(value, (reason) => new MerchantError("proof_refused", { reason })),
+    );
+  } catch (error) {
+    if (error instanceof MerchantError && error.code === "proof_refused")
+      return { fault: error.reason ?? "proof" };
+    throw error;
+  }
+}
+
+function readProof(members: Members): FieldProof {
+  return {
+    field: members.text("field"),
+    commitment: members.hash("commitment"),
+    expiresAt: members.count("expiresAt"),
+    leaf: members.hash("leaf"),
+    root: members.hash("root"),
+    proof: members.hashes("proof", siblingsMax),
+    issuer: members.address("issuer"),
+    transactionHash: members.hash("transactionHash"),
+    chainId: members.count("chainId"),
+    registry: members.address("registry"),
+  };
+}

@@ -1,0 +1,270 @@
+import { parseReceipt, type FieldName, type Info, type Receipt } from "@svc/protocol";
+
+import { callApi, type ApiOptions } from "./api-call.ts";
+import { isSafeUrl } from "./issuer.ts";
+import { openMembers, type Members } from "./members.ts";
+import { MerchantError } from "./merchant-error.ts";
+import { readOrderStatus, type OrderStatus } from "./order-status.ts";
+import { parseFieldProof, type FieldProof } from "./field-proof.ts";
+
+export type KycOptions = ApiOptions;
+
+/** Names of the catalogue, as they were asked. */
+export interface Verification {
+  verified: string[];
+  unverified: string[];
+}
+
+/** What a user is asked to share (service document, POST /api/v2/kyc/qrcode). */
+export interface DataRequest {
+  /** The identity from the login. */
+  user: string;
+  sourceKey: string;
+  /** Your https address for this order's webhooks. */
+  callback: string;
+  /** Unix seconds, 5 to 15 minutes ahead. */
+  expiration: number;
+  /** For packages without a field set of their own. */
+  fields?: readonly string[];
+  /** Those the user may leave out. */
+  optionalFields?: readonly string[];
+  /** Your own number for it, at most 280 characters; every event repeats it. */
+  reference?: string;
+  /** Shown to the user, at most 280 characters. */
+  purpose?: string;
+  /** Where the phone's browser goes after the approval; on the host of your client domain. */
+  returnUrl?: string;
+}
+
+/** How the user gets to the request. */
+export interface RequestedData {
+  /** Names this order from now on; the same request always has the same. 64 hex digits. */
+  referenceKey: string;
+  /** Base64 of a PNG: show it as `data:image/png;base64,..`. */
+  qrcode: string;
+  /** `svc:request/..`: the target of a button on the phone. */
+  link: string;
+  /** The same as an https address, where the service knows the wallet's. */
+  universalLink?: string;
+  /** Unix seconds. */
+  expiration: number;
+  /** The same request was waiting already; this is a fresh code for it. */
+  alreadySent: boolean;
+}
+
+/** Whether stored values still hold. */
+export interface Validity {
+  valid: string[];
+  invalid: string[];
+  /** Of each invalid field: EXPIRED, REVOKED, or UNKNOWN where the triple opens nothing. */
+  reasons: Readonly<Record<string, string>>;
+}
+
+/** An order in the list of orders. */
+export interface OrderSummary extends OrderStatus {
+  referenceKey: string;
+  reference?: string;
+  attempt: number;
+  user: string;
+}
+
+/** A delivery of the service, without its content. */
+export interface EventSummary {
+  eventId: string;
+  event: string;
+  sequence: number;
+  /** As the service told it: how the delivery stands, and more. */
+  members: Readonly<Record<string, unknown>>;
+}
+
+export interface Page<T> {
+  items: T[];
+  /** Asks for the next page; absent on the last. */
+  nextCursor?: string;
+}
+
+/** The KYC endpoints, one method each. All may throw what `callApi` throws; what else is said at each. */
+export interface Kyc {
+  /** Which of the fields a user has verified: ask before you request them. GET /api/v1/blockchain/verified */
+  verified: (asked: { user: string; items: readonly string[] }) => Promise<Verification>;
+  /**
+   * Makes an order, or a fresh code for the same one. POST /api/v2/kyc/qrcode
+   *
+   * @throws {MerchantError} call_refused; by `status`: 400 the request, 402 the package is exhausted, 404 the Source Key,
+   * 422 unverified fields, or an order that is under way
+   */
+  requestData: (request: DataRequest) => Promise<RequestedData>;
+  /** GET /api/v2/kyc/status. An unknown order: call_refused with status 404, as in all that follow. */
+  status: (referenceKey: string) => Promise<OrderStatus>;
+  /** Every status the order ever reached, oldest first. GET /api/v2/kyc/all-statuses */
+  allStatuses: (referenceKey: string) => Promise<OrderStatus[]>;
+  /** Ends an order that still waits for its user; any other: call_refused, 422. POST /api/v2/kyc/cancel */
+  cancel: (referenceKey: string) => Promise<OrderStatus>;
+  /** What shows, without the service, that the user consented. Nothing in it is verified: see `verifyReceipt`. GET /api/v2/kyc/receipt */
+  receipt: (referenceKey: string) => Promise<Receipt>;
+  /** GET /api/v2/kyc/orders. @param filter `limit` at most 100 */
+  orders: (filter?: {
+    status?: string;
+    user?: string;
+    limit?: number;
+    cursor?: string;
+  }) => Promise<Page<OrderSummary>>;
+  /** The events of an order, oldest first: find what you missed. GET /api/v2/kyc/events. @param options.after a `sequence` */
+  events: (
+    referenceKey: string,
+    options?: { after?: number; limit?: number },
+  ) => Promise<Page<EventSummary>>;
+  /** Sends an event once more. Data that was purged is gone: call_refused, 410. POST /api/v2/kyc/redeliver */
+  redeliver: (eventId: string) => Promise<void>;
+  /** Whether stored triples still hold: ask before you rely on them. POST /api/v1/blockchain/valid */
+  valid: (stored: { user: string; infos: readonly Info[] }) => Promise<Validity>;
+  /** Proofs of fields that were delivered to you, newest first. Nothing in them is verified: see `verifyProof`. GET /api/v1/blockchain/proof */
+  proof: (asked: { user: string; items: readonly FieldName[] }) => Promise<FieldProof[]>;
+}
+
+/**
+ * Opens the KYC endpoints with an API key. Nothing is sent before the first call. For servers alone.
+ *
+ * @throws {MerchantError} configuration_invalid; its `reason` names the option
+ */
+export function openKyc(options: KycOptions): Kyc {
+  checkOptions(options);
+  const get = async (path: string, query: Query): Promise<Members> =>
+    answerOf(await callApi(options, { path, query: pairsOf(query) }));
+  const post = async (path: string, body: object): Promise<Members> =>
+    answerOf(await callApi(options, { path, body }));
+  return {
+    verified: async ({ user, items }) => {
+      const data = await get("/api/v1/blockchain/verified", { user, items });
+      return {
+        verified: textsOf(data, "verifiedItems"),
+        unverified: textsOf(data, "unVerifiedItems"),
+      };
+    },
+    requestData: async (request) =>
+      readRequestedData(await post("/api/v2/kyc/qrcode", { ...request })),
+    status: async (referenceKey) =>
+      readOrderStatus(await get("/api/v2/kyc/status", { referenceKey })),
+    allStatuses: async (referenceKey) => {
+      const data = await get("/api/v2/kyc/all-statuses", { referenceKey });
+      return data.records("allStatuses").map((entry) => readOrderStatus(answerOf(entry)));
+    },
+    cancel: async (referenceKey) =>
+      readOrderStatus(await post("/api/v2/kyc/cancel", { referenceKey })),
+    receipt: async (referenceKey) =>
+      readReceipt(
+        await callApi(options, {
+          path: "/api/v2/kyc/receipt",
+          query: [["referenceKey", referenceKey]],
+        }),
+      ),
+    orders: async (filter = {}) =>
+      readPage(await get("/api/v2/kyc/orders", filter), readOrderSummary),
+    events: async (referenceKey, { after, limit } = {}) =>
+      readPage(await get("/api/v2/kyc/events", { referenceKey, after, limit }), readEventSummary),
+    redeliver: async (eventId) => void (await post("/api/v2/kyc/redeliver", { eventId })),
+    valid: async ({ user, infos }) => {
+      const triples = infos.map(({ field, data, pepper }) => ({
+        field,
+        data,
+        // Hex without `0x` (service document, KYC info triple).
+        pepper: pepper.slice(2),
+      }));
+      return readValidity(await post("/api/v1/blockchain/valid", { user, infos: triples }));
+    },
+    proof: async ({ user, items }) => {
+      const data = await get("/api/v1/blockchain/proof", { user, items });
+      return (data.has("proofs") ? data.records("proofs") : []).map((entry) => readProof(entry));
+    },
+  };
+}
+
+function checkOptions({ issuer, apiKey }: KycOptions): void {
+  if (!isSafeUrl(issuer) || issuer.endsWith("/") || issuer.includes("?"))
+    throw new MerchantError("configuration_invalid", { reason: "issuer" });
+  // A space is that of `Bearer `, which these endpoints refuse.
+  if (!/^[\x21-\x7e]+$/.test(apiKey))
+    throw new MerchantError("configuration_invalid", { reason: "apiKey" });
+}
+
+type Query = Record<string, string | number | readonly string[] | undefined>;
+
+function pairsOf(query: Query): [string, string][] {
+  return Object.entries(query).flatMap(([name, value]) => {
+    const values = Array.isArray(value) ? (value as readonly string[]) : [value];
+    return values
+      .filter((each) => each !== undefined)
+      .map((each): [string, string] => [name, String(each)]);
+  });
+}
+
+function answerOf(data: Record<string, unknown>): Members {
+  return openMembers(data, invalid);
+}
+
+function invalid(reason: string): MerchantError {
+  return new MerchantError("response_invalid", { reason });
+}
+
+/** A list that is empty is omitted (service document, Response envelopes). */
+function textsOf(data: Members, name: string): string[] {
+  return data.has(name) ? data.texts(name) : [];
+}
+
+function readRequestedData(data: Members): RequestedData {
+  return {
+    referenceKey: data.text("referenceKey"),
+    qrcode: data.text("qrcode"),
+    link: data.text("link"),
+    ...(data.has("universalLink") && { universalLink: data.text("universalLink") }),
+    expiration: data.count("expiration"),
+    alreadySent: data.has("alreadySent") && data.flag("alreadySent"),
+  };
+}
+
+function readReceipt(data: Record<string, unknown>): Receipt {
+  const receipt = parseReceipt(data);
+  if ("fault" in receipt) throw invalid(receipt.fault.member ?? "receipt");
+  return receipt;
+}
+
+function readProof(entry: Record<string, unknown>): FieldProof {
+  const proof = parseFieldProof(entry);
+  if ("fault" in proof) throw invalid(proof.fault);
+  return proof;
+}
+
+function readPage<T>(data: Members, read: (item: Members, all: object) => T): Page<T> {
+  return {
+    items: data.records("items").map((item) => read(answerOf(item), item)),
+    ...(data.has("nextCursor") && { nextCursor: data.text("nextCursor") }),
+  };
+}
+
+function readOrderSummary(item: Members): OrderSummary {
+  return {
+    referenceKey: item.text("referenceKey"),
+    ...(item.has("reference") && { reference: item.anyText("reference") }),
+    attempt: item.count("attempt"),
+    user: item.address("user"),
+    ...readOrderStatus(item),
+  };
+}
+
+function readEventSummary(item: Members, all: object): EventSummary {
+  return {
+    eventId: item.text("eventId"),
+    event: item.text("event"),
+    sequence: item.count("sequence"),
+    members: { ...all },
+  };
+}
+
+function readValidity(data: Members): Validity {
+  const reasons = data.has("reasons") ? Object.entries(data.record("reasons")) : [];
+  return {
+    valid: textsOf(data, "valids"),
+    invalid: textsOf(data, "unValids"),
+    reasons: Object.fromEntries(reasons.map(([field, reason]) => [field, String(reason)])),
+  };
+}

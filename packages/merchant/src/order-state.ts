@@ -1,0 +1,106 @@
+import type { Address, FieldName, Info } from "@svc/protocol";
+
+import { MerchantError } from "./merchant-error.ts";
+import type { OrderStatus } from "./order-status.ts";
+import type { DataInvalidated, DataTransferred, OrderEvent, StatusUpdated } from "./webhook.ts";
+
+/** A status of an order's history. */
+export interface StatusEntry extends OrderStatus {
+  sequence: number;
+  attempt: number;
+}
+
+/** A triple that was delivered. */
+export interface ReceivedInfo extends Info {
+  attempt: number;
+  /** Of the event that brought it. */
+  sequence: number;
+}
+
+/** What is known of one order: plain data, to be stored as JSON. Personal: it holds the values. */
+export interface OrderState {
+  referenceKey: string;
+  user: Address;
+  livemode: boolean;
+  /** The newest status that was told; null as long as none was. */
+  current: StatusEntry | null;
+  /** All that were told, oldest first. */
+  history: readonly StatusEntry[];
+  /** The newest triple of each field, sorted by field. */
+  infos: readonly ReceivedInfo[];
+  /** Fields that were invalidated: the newest `sequence` at which that was told. */
+  invalidations: Readonly<Partial<Record<FieldName, number>>>;
+}
+
+/**
+ * Adds an event to what is known of its order. Events may come late, repeated and in any order: the state depends only on
+ * which events have come. What is older than the known (by `sequence`, which runs on across attempts) changes nothing.
+ *
+ * @param state null before the first event
+ * @throws {MerchantError} event_misplaced for an event of another order
+ */
+export function applyEvent(state: OrderState | null, event: OrderEvent): OrderState {
+  const known = state ?? begin(event);
+  const isOfOrder =
+    known.referenceKey === event.referenceKey &&
+    known.user === event.user &&
+    known.livemode === event.livemode;
+  if (!isOfOrder) throw new MerchantError("event_misplaced");
+  if (event.event === "status.updated") return addStatus(known, event);
+  if (event.event === "data.transferred") return addInfos(known, event);
+  return addInvalidations(known, event);
+}
+
+/** The triples that nobody has called invalid since they came. Ask `valid` before you rely on one. */
+export function standingInfos({ infos, invalidations }: OrderState): ReceivedInfo[] {
+  return infos.filter(({ field, sequence }) => sequence > (invalidations[field] ?? 0));
+}
+
+function begin({ referenceKey, user, livemode }: OrderEvent): OrderState {
+  return {
+    referenceKey,
+    user,
+    livemode,
+    current: null,
+    history: [],
+    infos: [],
+    invalidations: {},
+  };
+}
+
+function addStatus(state: OrderState, event: StatusUpdated): OrderState {
+  const { sequence, attempt, status, createdAt } = event;
+  const { initiatedTxHash, confirmTxHash, failureReason } = event;
+  const entry: StatusEntry = {
+    sequence,
+    attempt,
+    status,
+    createdAt,
+    ...(initiatedTxHash !== undefined && { initiatedTxHash }),
+    ...(confirmTxHash !== undefined && { confirmTxHash }),
+    ...(failureReason !== undefined && { failureReason }),
+  };
+  if (state.history.some((each) => each.sequence === sequence)) return state;
+  const history = [...state.history, entry].toSorted((one, other) => one.sequence - other.sequence);
+  return { ...state, history, current: history.at(-1) ?? null };
+}
+
+function addInfos(state: OrderState, event: DataTransferred): OrderState {
+  const { attempt, sequence } = event;
+  const newest = new Map(state.infos.map((info) => [info.field, info]));
+  for (const { field, data, pepper } of event.infos) {
+    const earlier = newest.get(field);
+    if (earlier === undefined || earlier.sequence < sequence)
+      newest.set(field, { field, data, pepper, attempt, sequence });
+  }
+  const infos = [...newest.values()].toSorted((one, other) => (one.field < other.field ? -1 : 1));
+  return { ...state, infos };
+}
+
+function addInvalidations(state: OrderState, event: DataInvalidated): OrderState {
+  const newest = { ...state.invalidations };
+  for (const field of event.fields) newest[field] = Math.max(newest[field] ?? 0, event.sequence);
+  // Sorted, so that equal states are equal texts.
+  const sorted = Object.entries(newest).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return { ...state, invalidations: Object.fromEntries(sorted) };
+}

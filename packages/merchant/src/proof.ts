@@ -1,0 +1,112 @@
+import { commitmentOf, leafOf, verifyMerkleProof, type Address, type Hex32 } from "@svc/protocol";
+
+import {
+  isAhead,
+  judgeFields,
+  readAnchor,
+  readIssuers,
+  type AttestedField,
+} from "./attestation.ts";
+import { openChainView, type ChainAnchors } from "./chain-view.ts";
+import { parseFieldProof, type FieldProof } from "./field-proof.ts";
+import { MerchantError } from "./merchant-error.ts";
+
+/** Whose field is to be proved, from your own records: never from the proof. */
+export interface ProvedField {
+  user: string;
+  field: string;
+  /** What was delivered with it: then its value is proved too. Both or neither. */
+  value?: { data: string; pepper: Hex32 };
+}
+
+/** One thing that is proved. What is not in the list is not. */
+export type ProofFact =
+  /** The issuer attested a document of this user that holds this field. */
+  | {
+      fact: "attested";
+      field: string;
+      user: Address;
+      issuer: Address;
+      at: number;
+      transactionHash: Hex32;
+    }
+  /** `value` is what the document says. */
+  | { fact: "value"; field: string }
+  /** The field counts now: its document is neither expired nor revoked, its issuer not distrusted. */
+  | { fact: "live"; field: string; at: number };
+
+export interface VerifiedProof extends AttestedField {
+  user: Address;
+  proved: ProofFact[];
+}
+
+/**
+ * Verifies with a node of the chain and your own anchors alone that an issuer of yours attested a field of this user; the
+ * service is not asked. The leaf is made anew from user and field, so a proof of another's, of another field or of a
+ * padding leaf fits nothing. It does not prove that the value is true: you believe the issuer.
+ *
+ * @param proof an entry of what `kyc.proof` gave
+ * @throws {MerchantError} proof_refused, its `reason` names the member; chain_unreachable; configuration_invalid
+ */
+export async function verifyProof(
+  proof: unknown,
+  expected: ProvedField,
+  anchors: ChainAnchors,
+): Promise<VerifiedProof> {
+  const { now, chainId } = anchors;
+  if (!Number.isFinite(now)) throw new MerchantError("configuration_invalid", { reason: "now" });
+  const registry = readAnchor("registry", anchors.registry);
+  const user = readAnchor("user", expected.user);
+  const read = parseFieldProof(proof);
+  if ("fault" in read) throw refused(read.fault);
+  requireOwn(read, { ...expected, user, registry, chainId });
+
+  const view = openChainView(anchors);
+  if ((await view.chainId()) !== chainId) throw refused("chainId");
+  const { issuer, root, transactionHash } = read;
+  const [judged] = await judgeFields(view, [read], {
+    registry,
+    issuers: readIssuers(anchors.issuers),
+    now,
+    fault: (_, member) => refused(member),
+  });
+  if (judged === undefined) throw refused("root");
+  const event = { name: "Attested", contract: registry, by: issuer, root } as const;
+  const found = await view.findEvent(transactionHash, event);
+  // The registry notes the time of the block that holds the event.
+  if (found?.blockTime !== judged.attestedAt || isAhead(found.blockTime, now))
+    throw refused("transactionHash");
+
+  const { field, attestedAt } = judged;
+  const proved: ProofFact[] = [
+    { fact: "attested", field, user, issuer, at: attestedAt, transactionHash },
+    ...(expected.value === undefined ? [] : [{ fact: "value", field } as const]),
+    ...(judged.standing === "LIVE" ? [{ fact: "live", field, at: now } as const] : []),
+  ];
+  return { ...judged, user, proved };
+}
+
+interface Own extends ProvedField {
+  user: Address;
+  registry: Address;
+  chainId: number;
+}
+
+function requireOwn(proof: FieldProof, own: Own): void {
+  const { field, commitment, expiresAt, root } = proof;
+  const leaf = leafOf({ user: own.user, field: own.field, commitment, expiresAt });
+  const checks: [boolean, string][] = [
+    [proof.chainId === own.chainId, "chainId"],
+    [proof.registry === own.registry, "registry"],
+    [field === own.field, "field"],
+    [own.value === undefined || commitmentOf(own.value) === commitment, "commitment"],
+    [proof.leaf === leaf, "leaf"],
+    [verifyMerkleProof({ leaf, proof: proof.proof, root }), "proof"],
+  ];
+  const failed = checks.find(([holds]) => !holds);
+  if (failed !== undefined) throw refused(failed[1]);
+}
+
+function refused(reason: string): MerchantError {
+  return new MerchantError("proof_refused", { reason });
+}

@@ -1,0 +1,225 @@
+import {
+  checkReceipt,
+  commitmentOf,
+  parseReceipt,
+  parseSignature,
+  recoverAddress,
+  type Address,
+  type CheckedReceipt,
+  type EcPublicJwk,
+  type FieldName,
+  type Hex32,
+  type Info,
+  type Receipt,
+  type ReceiptPhase,
+} from "@svc/protocol";
+
+import {
+  isAhead,
+  judgeFields,
+  readAnchor,
+  readIssuers,
+  type AttestedField,
+} from "./attestation.ts";
+import { openChainView, type ChainAnchors, type ChainView } from "./chain-view.ts";
+import { MerchantError } from "./merchant-error.ts";
+import { isSignedByBroker, readStatement, type RequestStatement } from "./request-statement.ts";
+
+/** What you know yourself, from the operator's documents and from your own records: never from the receipt. */
+export type ReceiptAnchors = ChainAnchors & {
+  /** Address of `Settlement`. */
+  settlement: string;
+  /** Whose transactions settle: the operator's address; a list where it has changed since. */
+  operator: string | readonly string[];
+  /** Whose consent it should be. Absent: read `user` of the result. */
+  user?: string;
+  /** Which order it should be. Absent: read `referenceKey` of the result. */
+  referenceKey?: string;
+  /** The triples that were delivered: then it is proved that exactly these values were consented to. */
+  infos?: readonly Info[];
+  /** Keys of the broker that you kept from `/.well-known/wallet-jwks.json`: then its signature must be one of theirs. */
+  brokerKeys?: readonly EcPublicJwk[];
+};
+
+/** One thing that is proved. What is not in the list is not. */
+export type ReceiptFact =
+  /** The user signed the release of these fields, in answer to this statement. `by` a contract: it says so today. */
+  | { fact: "consent"; user: Address; by: "key" | "contract"; fields: FieldName[] }
+  /** One of `brokerKeys` signed what the user was shown. */
+  | { fact: "statement_signed" }
+  /** `infos` are the values of all these fields. */
+  | { fact: "values"; fields: FieldName[] }
+  /** The issuer attested the field's document before the operator committed to the consent. */
+  | { fact: "attested"; field: string; issuer: Address; at: number }
+  /** The field counts now: its document is neither expired nor revoked, its issuer not distrusted. */
+  | { fact: "live"; field: string; at: number }
+  /** The operator committed to exactly this consent and these leaves, no later than then. */
+  | { fact: "initiated"; transactionHash: Hex32; at: number }
+  /** The operator committed to having handed the data over, no later than then. */
+  | { fact: "confirmed"; transactionHash: Hex32; at: number };
+
+export interface VerifiedReceipt {
+  referenceKey: string;
+  attempt: number;
+  user: Address;
+  statement: RequestStatement;
+  /** How each released field stands now. */
+  fields: AttestedField[];
+  proved: ReceiptFact[];
+}
+
+/**
+ * Verifies the receipt of an order with a node of the chain and your own anchors alone; the service is not asked.
+ *
+ * It proves that the user consented, and that the operator committed to exactly these leaves no later than the block. It
+ * does not prove that the values are true (you believe the issuers), that they reached you, or who the person behind the
+ * address is. Nor does it prove `livemode`: the issuers that you name decide that.
+ *
+ * @param receipt as the service gave it, whatever its age
+ * @throws {MerchantError} receipt_refused, its `reason` names the member or check; chain_unreachable;
+ * configuration_invalid for anchors that are no addresses
+ */
+export async function verifyReceipt(
+  receipt: unknown,
+  anchors: ReceiptAnchors,
+): Promise<VerifiedReceipt> {
+  const own = readAnchors(anchors);
+  const read = parseReceipt(receipt);
+  if ("fault" in read) throw refused(read.fault.member ?? "receipt");
+  compareAnchors(read, anchors, own);
+  const checked = checkReceipt(read);
+  if ("refused" in checked) throw refused(checked.refused);
+  const statement = readStatement(read, (claim) => refused(`requestObject.${claim}`));
+  const known = compareKnown(read, anchors);
+
+  const view = openChainView(anchors);
+  if ((await view.chainId()) !== anchors.chainId) throw refused("chainId");
+  const by = await findSigner(view, read, checked);
+  const phases = await findPhases(view, read, anchors.now);
+  const judged = await judgeFields(view, read.fields, {
+    ...own,
+    now: anchors.now,
+    fault: (index, member) => refused(`fields[${index}].${member}`),
+  });
+  requireLiveAt(judged, phases[0]?.at ?? 0);
+
+  const { referenceKey, attempt, user } = read;
+  const names = read.fields.map(({ field }) => field);
+  const consent: ReceiptFact = { fact: "consent", user, by, fields: names };
+  const proved = [consent, ...known, ...factsOf(judged, anchors.now), ...phases];
+  return { referenceKey, attempt, user, statement, fields: judged, proved };
+}
+
+interface OwnAnchors {
+  registry: Address;
+  settlement: Address;
+  operators: ReadonlySet<Address>;
+  issuers: ReadonlySet<Address>;
+}
+
+function readAnchors(anchors: ReceiptAnchors): OwnAnchors {
+  if (!Number.isFinite(anchors.now))
+    throw new MerchantError("configuration_invalid", { reason: "now" });
+  return {
+    registry: readAnchor("registry", anchors.registry),
+    settlement: readAnchor("settlement", anchors.settlement),
+    operators: new Set([anchors.operator].flat().map((each) => readAnchor("operator", each))),
+    issuers: readIssuers(anchors.issuers),
+  };
+}
+
+function compareAnchors(receipt: Receipt, anchors: ReceiptAnchors, own: OwnAnchors): void {
+  const user = anchors.user === undefined ? receipt.user : readAnchor("user", anchors.user);
+  const checks: [boolean, string][] = [
+    [receipt.chainId === anchors.chainId, "chainId"],
+    [receipt.registry === own.registry, "registry"],
+    [receipt.settlement === own.settlement, "settlement"],
+    [own.operators.has(receipt.initiate.operator), "initiate.operator"],
+    [own.operators.has((receipt.confirm ?? receipt.initiate).operator), "confirm.operator"],
+    [receipt.user === user, "user"],
+    [receipt.referenceKey === (anchors.referenceKey ?? receipt.referenceKey), "referenceKey"],
+  ];
+  const failed = checks.find(([holds]) => !holds);
+  if (failed !== undefined) throw refused(failed[1]);
+}
+
+/** What the caller's keys and values show. */
+function compareKnown(receipt: Receipt, { brokerKeys, infos }: ReceiptAnchors): ReceiptFact[] {
+  const proved: ReceiptFact[] = [];
+  if (brokerKeys !== undefined) {
+    if (!isSignedByBroker(receipt, brokerKeys)) throw refused("requestObject.signature");
+    proved.push({ fact: "statement_signed" });
+  }
+  if (infos !== undefined) {
+    for (const [index, { field, commitment }] of receipt.fields.entries()) {
+      const info = infos.find((each) => each.field === field);
+      if (info === undefined || commitmentOf(info) !== commitment)
+        throw refused(`fields[${index}].commitment`);
+    }
+    if (infos.length > receipt.fields.length) throw refused("infos");
+    proved.push({ fact: "values", fields: receipt.fields.map(({ field }) => field) });
+  }
+  return proved;
+}
+
+/** A key's signature needs no chain; whatever else is asked of the contract that the user is. */
+async function findSigner(
+  view: ChainView,
+  { user, signature }: Receipt,
+  { consent }: CheckedReceipt,
+): Promise<"key" | "contract"> {
+  const parsed = parseSignature(signature);
+  if (parsed !== null && recoverAddress(consent, parsed) === user) return "key";
+  const given = { address: user, digest: consent, signature };
+  if (!(await view.isContractSignature(given))) throw refused("signature");
+  return "contract";
+}
+
+type PhaseFact = Extract<ReceiptFact, { fact: "initiated" | "confirmed" }>;
+
+async function findPhases(view: ChainView, receipt: Receipt, now: number): Promise<PhaseFact[]> {
+  const find = async (
+    fact: PhaseFact["fact"],
+    phase: ReceiptPhase,
+    member: string,
+  ): Promise<PhaseFact> => {
+    const { transactionHash, operator, root } = phase;
+    const event = {
+      name: fact === "initiated" ? "Initiated" : "Confirmed",
+      contract: receipt.settlement,
+      by: operator,
+      root,
+    } as const;
+    const found = await view.findEvent(transactionHash, event);
+    if (found === null) throw refused(`${member}.transactionHash`);
+    if (found.blockNumber !== phase.blockNumber) throw refused(`${member}.blockNumber`);
+    if (found.blockTime !== phase.blockTime || isAhead(found.blockTime, now))
+      throw refused(`${member}.blockTime`);
+    return { fact, transactionHash, at: found.blockTime };
+  };
+  const initiated = await find("initiated", receipt.initiate, "initiate");
+  if (receipt.confirm === undefined) return [initiated];
+  const confirmed = await find("confirmed", receipt.confirm, "confirm");
+  if (confirmed.at < initiated.at) throw refused("confirm.blockTime");
+  return [initiated, confirmed];
+}
+
+/** What the user released must have been a live field when the operator committed to it. */
+function requireLiveAt(fields: readonly AttestedField[], at: number): void {
+  for (const [index, { attestedAt, revokedAt, expiresAt }] of fields.entries()) {
+    const isRevoked = revokedAt !== 0 && revokedAt < at;
+    if (attestedAt > at || isRevoked) throw refused(`fields[${index}].root`);
+    if (expiresAt <= at) throw refused(`fields[${index}].expiresAt`);
+  }
+}
+
+function factsOf(fields: readonly AttestedField[], now: number): ReceiptFact[] {
+  return fields.flatMap(({ field, issuer, attestedAt, standing }) => {
+    const attested: ReceiptFact = { fact: "attested", field, issuer, at: attestedAt };
+    return standing === "LIVE" ? [attested, { fact: "live", field, at: now }] : [attested];
+  });
+}
+
+function refused(reason: string): MerchantError {
+  return new MerchantError("receipt_refused", { reason });
+}
