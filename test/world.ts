@@ -10,17 +10,17 @@ import {
   createOrganization,
   type NewClient,
 } from "../service/src/accounts/index.ts";
+import type { ChainContext } from "../service/src/chain/index.ts";
 import { compose, type Service } from "../service/src/compose.ts";
 import { advanceClock } from "../service/src/platform/clock.ts";
 import { parseConfig } from "../service/src/platform/config.ts";
-import type { Ctx } from "../service/src/platform/context.ts";
 import { openTestDatabase } from "../service/src/platform/test-database.ts";
 import type { LoginClient } from "./login-flow.ts";
 
 export interface World extends AsyncDisposable {
   readonly baseUrl: string;
   readonly service: Service;
-  readonly ctx: Ctx;
+  readonly ctx: ChainContext;
   readonly clientDomainId: string;
   readonly organizationId: string;
   /** A confidential client with number matching. */
