@@ -1,0 +1,172 @@
+// A verified field, checked by viem and the library of OpenZeppelin alone: nothing of ours takes part in the verdict.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
+import {
+  type Address,
+  createPublicClient,
+  encodeAbiParameters,
+  type Hex,
+  http,
+  keccak256,
+  parseAbi,
+  parseAbiParameters,
+  stringToHex,
+} from "viem";
+import { openApiKeys } from "../../service/src/accounts/index.ts";
+import { chainJobs } from "../../service/src/chain/index.ts";
+import { sendToRegistry } from "../../service/src/credentials/batches.ts";
+import { listOwnCredentials } from "../../service/src/credentials/collection.ts";
+import {
+  credentialFinalHandlers,
+  distrustIssuer,
+  getBuiltInIssuer,
+  issueCredential,
+  openCredentials,
+  revokeCredential,
+} from "../../service/src/credentials/index.ts";
+import { startAnvil } from "../anvil.ts";
+import { openInstallation } from "../settling.ts";
+
+await using anvil = await startAnvil();
+await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
+await using settling = await installation.openProcess();
+await using apiKeys = await openApiKeys(settling.ctx);
+await using ctx = await openCredentials(
+  { ...settling.ctx, apiKeys },
+  {
+    mayAsk: async () => true,
+    listDelivered: async () => [],
+    onInvalidated: async () => undefined,
+  },
+);
+const issuer = await getBuiltInIssuer(ctx, "demo", "live");
+const reader = createPublicClient({ transport: http(anvil.url) });
+const registry = {
+  address: ctx.chain.contracts.registry,
+  abi: parseAbi([
+    "function statusOf(address issuer, bytes32 root) view returns (uint48 attestedAt, uint48 revokedAt, uint48 distrustedFrom)",
+    "function isLive(address issuer, bytes32 root) view returns (bool)",
+  ]),
+};
+const isLive = async (root: Hex): Promise<boolean> =>
+  reader.readContract({ ...registry, functionName: "isLive", args: [issuer.address, root] });
+
+/** What the jobs of a running service do, until nothing is left to do. */
+async function work(): Promise<void> {
+  const outbox = chainJobs(ctx, credentialFinalHandlers(ctx)).find(
+    ({ name }) => name === "chain-outbox",
+  );
+  for (let round = 0; round < 6; round += 1) {
+    await sendToRegistry(ctx);
+    await outbox?.run();
+    installation.advance(2);
+  }
+}
+
+/** From the decision's text alone (section 4). */
+function leafOf(given: {
+  user: Address;
+  field: string;
+  data: string;
+  pepper: Hex;
+  expiresAt: number;
+}): Hex {
+  const typeHash = keccak256(
+    stringToHex("Leaf(address user,bytes32 field,bytes32 commitment,uint64 expiresAt)"),
+  );
+  const commitment = keccak256(
+    encodeAbiParameters(parseAbiParameters("bytes32, bytes32"), [
+      keccak256(stringToHex(given.data)),
+      given.pepper,
+    ]),
+  );
+  const words = encodeAbiParameters(
+    parseAbiParameters("bytes32, address, bytes32, bytes32, uint64"),
+    [
+      typeHash,
+      given.user,
+      keccak256(stringToHex(given.field)),
+      commitment,
+      BigInt(given.expiresAt),
+    ],
+  );
+  return keccak256(keccak256(words));
+}
+
+const user: Address = `0x${randomBytes(20).toString("hex")}`;
+const { id, root } = await issueCredential(ctx, issuer, {
+  user,
+  document: "IDCARD",
+  fields: [
+    { field: "IDCARD_NAME", data: "Canary Name 4417" },
+    { field: "IDCARD_DOB", data: "1990-05-17" },
+  ],
+  expiresAt: ctx.clock.now() + 365 * 86_400,
+});
+
+await test("a credential counts on chain and here once its root is attested, in the name of its issuer", async () => {
+  assert.equal(await isLive(root), false);
+  await work();
+  assert.equal(await isLive(root), true);
+  const { items } = await listOwnCredentials(ctx, user, { before: null, limit: 1 });
+  assert.equal(items[0]?.status, "live");
+});
+
+await test("every field's proof is accepted by the library; another field, user, value or pepper is not", async () => {
+  const { items } = await listOwnCredentials(ctx, user, { before: null, limit: 1 });
+  const fields = items[0]?.fields ?? [];
+  assert.equal(fields.length, 8);
+  for (const { field, data = "", pepper = "0x", expiresAt, proof = [] } of fields) {
+    const opening = { user, field, data, pepper, expiresAt };
+    assert.ok(SimpleMerkleTree.verify(root, leafOf(opening), proof), field);
+    const changed = [
+      { ...opening, user: `0x${randomBytes(20).toString("hex")}` as const },
+      { ...opening, field: "PASSPORT_DOB" },
+      { ...opening, data: `${data}0` },
+      { ...opening, pepper: `0x${randomBytes(32).toString("hex")}` as const },
+      { ...opening, expiresAt: expiresAt + 1 },
+    ];
+    for (const other of changed) assert.ok(!SimpleMerkleTree.verify(root, leafOf(other), proof));
+  }
+});
+
+await test("the chain holds neither user nor field name nor value", async () => {
+  const latest = await reader.getBlockNumber();
+  const blocks = await Promise.all(
+    Array.from({ length: Number(latest) + 1 }, async (_, index) =>
+      reader.getBlock({ blockNumber: BigInt(index), includeTransactions: true }),
+    ),
+  );
+  const inputs = blocks.flatMap(({ transactions }) => transactions.map(({ input }) => input));
+  assert.ok(inputs.some((input) => input.includes(root.slice(2))));
+  const all = inputs.join("").toLowerCase();
+  assert.ok(!all.includes(user.slice(2)));
+  for (const text of ["Canary", "IDCARD", "1990-05-17"])
+    assert.ok(!all.includes(Buffer.from(text).toString("hex")));
+});
+
+await test("a revocation and a distrust hold on chain too", async () => {
+  await revokeCredential(ctx, issuer, id);
+  await work();
+  assert.equal(await isLive(root), false);
+  const other = await issueCredential(ctx, issuer, {
+    user,
+    document: "CONTACT",
+    fields: [{ field: "PHONE", data: "+41791234567" }],
+    expiresAt: ctx.clock.now() + 365 * 86_400,
+  });
+  await work();
+  assert.equal(await isLive(other.root), true);
+  await distrustIssuer(ctx, { issuerId: issuer.id, from: 1 }, "test");
+  await work();
+  assert.equal(await isLive(other.root), false);
+  const [attestedAt, , distrustedFrom] = await reader.readContract({
+    ...registry,
+    functionName: "statusOf",
+    args: [issuer.address, other.root],
+  });
+  assert.ok(attestedAt > 0);
+  assert.equal(distrustedFrom, 1);
+});
