@@ -1,8 +1,8 @@
 import { isObject } from "./issuer-call.ts";
 import { MerchantError } from "./merchant-error.ts";
 
-/** The largest answer is a receipt of 200 fields. */
-const bytesMax = 2 * 1024 * 1024;
+/** A receipt of 200 fields. */
+const bytesMaxDefault = 2 * 1024 * 1024;
 
 const timeoutMsDefault = 10_000;
 
@@ -23,6 +23,8 @@ export interface ApiCall {
   path: string;
   query?: readonly (readonly [name: string, value: string])[];
   body?: object;
+  /** Of the answer; longer ones are an error. Default 2 MiB. */
+  bytesMax?: number;
 }
 
 /**
@@ -66,13 +68,14 @@ async function exchange(options: ApiOptions, call: ApiCall): Promise<Exchange> {
       redirect: "error",
       signal: AbortSignal.timeout(options.timeoutMs ?? timeoutMsDefault),
     });
-    return { status: response.status, headers: response.headers, text: await readText(response) };
+    const text = await readText(response, call.bytesMax ?? bytesMaxDefault);
+    return { status: response.status, headers: response.headers, text };
   } catch (cause) {
     throw new MerchantError("issuer_unreachable", { cause });
   }
 }
 
-async function readText(response: Response): Promise<string> {
+async function readText(response: Response, bytesMax: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of response.body ?? []) {

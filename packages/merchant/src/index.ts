@@ -14,10 +14,10 @@ export { decodeInfos } from "./infos.ts";
 export { openKyc } from "./kyc.ts";
 export type {
   DataRequest,
-  EventSummary,
+  EventOnItsWay,
   Kyc,
   KycOptions,
-  OrderSummary,
+  ListedOrder,
   Page,
   RequestedData,
   Validity,
@@ -29,17 +29,17 @@ export type { ProofFact, ProvedField, VerifiedProof } from "./proof.ts";
 export { verifyReceipt } from "./receipt.ts";
 export type { ReceiptAnchors, ReceiptFact, VerifiedReceipt } from "./receipt.ts";
 export { verifyWebhook } from "./webhook.ts";
-export type {
-  DataInvalidated,
-  DataTransferred,
-  Delivery,
-  OrderEvent,
-  StatusUpdated,
-  UnknownEvent,
-} from "./webhook.ts";
+export type { Delivery } from "./webhook.ts";
 export type { AttestedField, Standing } from "./attestation.ts";
 export type { Business } from "./business.ts";
 export type { ChainAnchors, ChainNode } from "./chain-view.ts";
+export type {
+  DataInvalidated,
+  DataTransferred,
+  OrderEvent,
+  StatusUpdated,
+  UnknownEvent,
+} from "./order-event.ts";
 export type { FieldProof } from "./field-proof.ts";
 export type { FailureReason, OrderStatus, Status } from "./order-status.ts";
 export type { RequestStatement } from "./request-statement.ts";

@@ -1,9 +1,10 @@
-import { parseReceipt, type FieldName, type Info, type Receipt } from "@svc/protocol";
+import { parseReceipt, type Address, type FieldName, type Info, type Receipt } from "@svc/protocol";
 
 import { callApi, type ApiOptions } from "./api-call.ts";
 import { isSafeUrl } from "./issuer.ts";
 import { openMembers, type Members } from "./members.ts";
 import { MerchantError } from "./merchant-error.ts";
+import { readEvent, type OrderEvent, type UnknownEvent } from "./order-event.ts";
 import { readOrderStatus, type OrderStatus } from "./order-status.ts";
 import { parseFieldProof, type FieldProof } from "./field-proof.ts";
 
@@ -61,20 +62,30 @@ export interface Validity {
 }
 
 /** An order in the list of orders. */
-export interface OrderSummary extends OrderStatus {
+export interface ListedOrder extends OrderStatus {
   referenceKey: string;
   reference?: string;
   attempt: number;
-  user: string;
+  user: Address;
+  fields: string[];
+  optionalFields: string[];
+  /** Unix seconds. */
+  expiration: number;
 }
 
-/** A delivery of the service, without its content. */
-export interface EventSummary {
+/** An event of an order, and how its delivery stands. */
+export interface EventOnItsWay {
   eventId: string;
   event: string;
   sequence: number;
-  /** As the service told it: how the delivery stands, and more. */
-  members: Readonly<Record<string, unknown>>;
+  /** Unix seconds. */
+  createdAt: number;
+  /** Unix seconds: your first 2xx. */
+  deliveredAt?: number;
+  attempts: number;
+  nextAttemptAt?: number;
+  /** For `applyEvent`; absent once its data was purged. */
+  content?: OrderEvent | UnknownEvent;
 }
 
 export interface Page<T> {
@@ -100,22 +111,30 @@ export interface Kyc {
   allStatuses: (referenceKey: string) => Promise<OrderStatus[]>;
   /** Ends an order that still waits for its user; any other: call_refused, 422. POST /api/v2/kyc/cancel */
   cancel: (referenceKey: string) => Promise<OrderStatus>;
-  /** What shows, without the service, that the user consented. Nothing in it is verified: see `verifyReceipt`. GET /api/v2/kyc/receipt */
-  receipt: (referenceKey: string) => Promise<Receipt>;
+  /**
+   * What shows, without the service, that the user consented. Nothing in it is verified: see `verifyReceipt`. Before the
+   * order is anchored: call_refused, 404. GET /api/v2/kyc/receipt
+   *
+   * @param options.attempt default: the newest that is anchored
+   */
+  receipt: (referenceKey: string, options?: { attempt?: number }) => Promise<Receipt>;
   /** GET /api/v2/kyc/orders. @param filter `limit` at most 100 */
   orders: (filter?: {
     status?: string;
     user?: string;
     limit?: number;
     cursor?: string;
-  }) => Promise<Page<OrderSummary>>;
+  }) => Promise<Page<ListedOrder>>;
   /** The events of an order, oldest first: find what you missed. GET /api/v2/kyc/events. @param options.after a `sequence` */
   events: (
     referenceKey: string,
     options?: { after?: number; limit?: number },
-  ) => Promise<Page<EventSummary>>;
-  /** Sends an event once more. Data that was purged is gone: call_refused, 410. POST /api/v2/kyc/redeliver */
-  redeliver: (eventId: string) => Promise<void>;
+  ) => Promise<EventOnItsWay[]>;
+  /**
+   * Sends an event, or all events of an order, once more; gives their number. Data that was purged is gone: call_refused,
+   * 410. POST /api/v2/kyc/redeliver
+   */
+  redeliver: (referenceKey: string, eventId?: string) => Promise<number>;
   /** Whether stored triples still hold: ask before you rely on them. POST /api/v1/blockchain/valid */
   valid: (stored: { user: string; infos: readonly Info[] }) => Promise<Validity>;
   /** Proofs of fields that were delivered to you, newest first. Nothing in them is verified: see `verifyProof`. GET /api/v1/blockchain/proof */
@@ -130,7 +149,7 @@ export interface Kyc {
 export function openKyc(options: KycOptions): Kyc {
   checkOptions(options);
   const get = async (path: string, query: Query): Promise<Members> =>
-    answerOf(await callApi(options, { path, query: pairsOf(query) }));
+    answerOf(await callApi(options, { path, query: pairsOf(query), bytesMax }));
   const post = async (path: string, body: object): Promise<Members> =>
     answerOf(await callApi(options, { path, body }));
   return {
@@ -151,18 +170,16 @@ export function openKyc(options: KycOptions): Kyc {
     },
     cancel: async (referenceKey) =>
       readOrderStatus(await post("/api/v2/kyc/cancel", { referenceKey })),
-    receipt: async (referenceKey) =>
-      readReceipt(
-        await callApi(options, {
-          path: "/api/v2/kyc/receipt",
-          query: [["referenceKey", referenceKey]],
-        }),
-      ),
+    receipt: async (referenceKey, { attempt } = {}) =>
+      readReceipt(await get("/api/v2/kyc/receipt", { referenceKey, attempt })),
     orders: async (filter = {}) =>
-      readPage(await get("/api/v2/kyc/orders", filter), readOrderSummary),
-    events: async (referenceKey, { after, limit } = {}) =>
-      readPage(await get("/api/v2/kyc/events", { referenceKey, after, limit }), readEventSummary),
-    redeliver: async (eventId) => void (await post("/api/v2/kyc/redeliver", { eventId })),
+      readPage(await get("/api/v2/kyc/orders", filter), readListedOrder),
+    events: async (referenceKey, { after, limit } = {}) => {
+      const data = await get("/api/v2/kyc/events", { referenceKey, after, limit });
+      return data.records("items").map((item) => readEventOnItsWay(answerOf(item)));
+    },
+    redeliver: async (referenceKey, eventId) =>
+      (await post("/api/v2/kyc/redeliver", { referenceKey, eventId })).count("count"),
     valid: async ({ user, infos }) => {
       const triples = infos.map(({ field, data, pepper }) => ({
         field,
@@ -178,6 +195,9 @@ export function openKyc(options: KycOptions): Kyc {
     },
   };
 }
+
+/** Bodies of events hold what was released: images, up to 8 MiB an event. */
+const bytesMax = 64 * 1024 * 1024;
 
 function checkOptions({ issuer, apiKey }: KycOptions): void {
   if (!isSafeUrl(issuer) || issuer.endsWith("/") || issuer.includes("?"))
@@ -222,8 +242,8 @@ function readRequestedData(data: Members): RequestedData {
   };
 }
 
-function readReceipt(data: Record<string, unknown>): Receipt {
-  const receipt = parseReceipt(data);
+function readReceipt(data: Members): Receipt {
+  const receipt = parseReceipt(data.all);
   if ("fault" in receipt) throw invalid(receipt.fault.member ?? "receipt");
   return receipt;
 }
@@ -234,29 +254,36 @@ function readProof(entry: Record<string, unknown>): FieldProof {
   return proof;
 }
 
-function readPage<T>(data: Members, read: (item: Members, all: object) => T): Page<T> {
+function readPage<T>(data: Members, read: (item: Members) => T): Page<T> {
   return {
-    items: data.records("items").map((item) => read(answerOf(item), item)),
+    items: data.records("items").map((item) => read(answerOf(item))),
     ...(data.has("nextCursor") && { nextCursor: data.text("nextCursor") }),
   };
 }
 
-function readOrderSummary(item: Members): OrderSummary {
+function readListedOrder(item: Members): ListedOrder {
   return {
     referenceKey: item.text("referenceKey"),
     ...(item.has("reference") && { reference: item.anyText("reference") }),
     attempt: item.count("attempt"),
     user: item.address("user"),
+    fields: item.texts("fields"),
+    optionalFields: textsOf(item, "optionalFields"),
+    expiration: item.count("expiration"),
     ...readOrderStatus(item),
   };
 }
 
-function readEventSummary(item: Members, all: object): EventSummary {
+function readEventOnItsWay(item: Members): EventOnItsWay {
   return {
     eventId: item.text("eventId"),
     event: item.text("event"),
     sequence: item.count("sequence"),
-    members: { ...all },
+    createdAt: item.count("createdAt"),
+    ...(item.has("deliveredAt") && { deliveredAt: item.count("deliveredAt") }),
+    attempts: item.count("attempts"),
+    ...(item.has("nextAttemptAt") && { nextAttemptAt: item.count("nextAttemptAt") }),
+    ...(item.has("body") && { content: readEvent(item.text("body"), invalid) }),
   };
 }
 

@@ -2,6 +2,8 @@ import { isHexOf, isRecord, parseAddress, type Address, type Hex32 } from "@svc/
 
 /** The members of a JSON object from outside, each read as what it has to be. */
 export interface Members {
+  /** As they came. */
+  readonly all: Readonly<Record<string, unknown>>;
   has: (name: string) => boolean;
   /** Not empty. */
   text: (name: string) => string;
@@ -32,6 +34,7 @@ export function openMembers(
     return parsed;
   };
   return {
+    all: members,
     has: (name) => Object.hasOwn(members, name),
     text: (name) => read(name, parseText),
     anyText: (name) => read(name, (value) => (typeof value === "string" ? value : null)),

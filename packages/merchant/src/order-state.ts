@@ -2,7 +2,7 @@ import type { Address, FieldName, Info } from "@svc/protocol";
 
 import { MerchantError } from "./merchant-error.ts";
 import type { OrderStatus } from "./order-status.ts";
-import type { DataInvalidated, DataTransferred, OrderEvent, StatusUpdated } from "./webhook.ts";
+import type { DataInvalidated, DataTransferred, OrderEvent, StatusUpdated } from "./order-event.ts";
 
 /** A status of an order's history. */
 export interface StatusEntry extends OrderStatus {

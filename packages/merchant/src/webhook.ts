@@ -1,19 +1,9 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-import {
-  isFieldName,
-  isRecord,
-  textOfBytes,
-  type Address,
-  type FieldName,
-  type Hex32,
-  type Info,
-} from "@svc/protocol";
+import { textOfBytes } from "@svc/protocol";
 
-import { decodeInfos } from "./infos.ts";
-import { openMembers, type Members } from "./members.ts";
 import { MerchantError } from "./merchant-error.ts";
-import { readOrderStatus, type OrderStatus } from "./order-status.ts";
+import { readEvent, type OrderEvent, type UnknownEvent } from "./order-event.ts";
 
 /** How far `t` may be from now, either way (service document, Limits: KYC webhook timestamp tolerance). */
 const toleranceSeconds = 300;
@@ -28,60 +18,6 @@ export interface Delivery {
   signingKeys: readonly string[];
   /** Unix seconds. */
   now: number;
-}
-
-/** What every event about an order says. */
-interface OrderEventBase {
-  /** The same in every delivery of this event. */
-  eventId: string;
-  /** Counts the events of one order without a gap, from 1, across its attempts. */
-  sequence: number;
-  /** Unix seconds: when the event happened. */
-  timestamp: number;
-  livemode: boolean;
-  referenceKey: string;
-  /** Your own, as you gave it. */
-  reference?: string;
-  attempt: number;
-  user: Address;
-}
-
-/** The order reached a status. */
-export interface StatusUpdated extends OrderEventBase, OrderStatus {
-  event: "status.updated";
-  /** The names that were asked for. */
-  fields: string[];
-  /** Unix seconds: until when the user may approve. */
-  expiration: number;
-}
-
-/** What the user released. */
-export interface DataTransferred extends OrderEventBase {
-  event: "data.transferred";
-  /** Store these: `valid` takes them later, and `verifyReceipt` too. */
-  infos: readonly Info[];
-  expiration: number;
-  initiatedTxHash: Hex32;
-}
-
-/** Fields that were delivered earlier were revoked by their issuer or withdrawn by the user. */
-export interface DataInvalidated extends OrderEventBase {
-  event: "data.invalidated";
-  fields: FieldName[];
-}
-
-/** An event of an order, as `applyEvent` takes it. */
-export type OrderEvent = StatusUpdated | DataTransferred | DataInvalidated;
-
-/** A genuine event of a kind that this SDK does not know yet: answer 200 and go on. */
-export interface UnknownEvent {
-  event: "unknown";
-  name: string;
-  eventId: string;
-  sequence: number;
-  timestamp: number;
-  livemode: boolean;
-  data: Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -105,7 +41,7 @@ export function verifyWebhook(delivery: Delivery): OrderEvent | UnknownEvent {
   const fits = signingKeys.map((key) => isSignature(signature, { key, timestamp, rawBody }));
   if (!fits.includes(true)) throw refused("signature");
   if (Math.abs(now - Number(timestamp)) > toleranceSeconds) throw refused("timestamp");
-  return readEvent(rawBody);
+  return readEvent(textOfBytes(rawBody) ?? "", refused);
 }
 
 const headerName = "svc-signature";
@@ -130,72 +66,6 @@ interface Signed {
 function isSignature(signature: Buffer, { key, timestamp, rawBody }: Signed): boolean {
   const hmac = createHmac("sha256", key).update(`${timestamp}.`).update(rawBody);
   return timingSafeEqual(signature, hmac.digest());
-}
-
-function readEvent(rawBody: Uint8Array): OrderEvent | UnknownEvent {
-  const envelope = openMembers(parseObject(rawBody), refused);
-  const name = envelope.text("event");
-  const of = {
-    eventId: envelope.text("event_id"),
-    sequence: envelope.count("sequence"),
-    timestamp: envelope.count("timestamp"),
-    livemode: envelope.flag("livemode"),
-  };
-  const data = envelope.record("data");
-  const members = openMembers(data, (member) => refused(`data.${member}`));
-  switch (name) {
-    case "status.updated":
-      return {
-        event: name,
-        ...of,
-        ...readOrder(members),
-        ...readOrderStatus(members),
-        fields: members.texts("fields"),
-        expiration: members.count("expiration"),
-      };
-    case "data.transferred":
-      return {
-        event: name,
-        ...of,
-        ...readOrder(members),
-        infos: decodeInfos(members.text("infos")),
-        expiration: members.count("expiration"),
-        initiatedTxHash: members.hash("initiatedTxHash"),
-      };
-    case "data.invalidated":
-      return { event: name, ...of, ...readOrder(members), fields: readFields(members) };
-    default:
-      return { event: "unknown", name, ...of, data };
-  }
-}
-
-type OrderMembers = Pick<OrderEventBase, "referenceKey" | "reference" | "attempt" | "user">;
-
-function readOrder(members: Members): OrderMembers {
-  const referenceKey = members.text("referenceKey");
-  if (!/^[0-9a-f]{64}$/.test(referenceKey)) throw refused("data.referenceKey");
-  return {
-    referenceKey,
-    ...(members.has("reference") && { reference: members.anyText("reference") }),
-    attempt: members.count("attempt"),
-    user: members.address("user"),
-  };
-}
-
-function readFields(members: Members): FieldName[] {
-  const fields = members.texts("fields").filter((field) => isFieldName(field));
-  if (fields.length < members.texts("fields").length) throw refused("data.fields");
-  return fields;
-}
-
-function parseObject(rawBody: Uint8Array): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(textOfBytes(rawBody) ?? "");
-    if (isRecord(value)) return value;
-  } catch {
-    // Refused below, without the parser's message: it quotes the body.
-  }
-  throw refused("body");
 }
 
 function refused(reason: string): MerchantError {
