@@ -12,7 +12,7 @@ import type { Order } from "./order-row.ts";
 import * as store from "./order-store.ts";
 import { getOrder } from "./orders.ts";
 import { receiptRoute } from "./receipt-routes.ts";
-import { answerOf, envelope, keyReasons, orderStatus } from "./routes.ts";
+import { answerOf, envelope, keyReasons, orderStatus } from "./answers.ts";
 
 /** Everything that only reads orders, and the resend of their events. */
 export function readRoutes(ctx: KycContext, scope: Http): void {

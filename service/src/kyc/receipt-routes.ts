@@ -5,7 +5,7 @@ import type { Http } from "../platform/http.ts";
 import { refusals } from "../platform/refusals.ts";
 import type { KycContext, WalletCaller } from "./kyc-context.ts";
 import { getReceipt, getReceiptOf } from "./receipts.ts";
-import { answerOf, envelope, keyReasons } from "./routes.ts";
+import { answerOf, envelope, keyReasons } from "./answers.ts";
 
 const hex = Type.String({ pattern: "^0x" });
 const address = Type.String({ description: "0x and 40 hex digits." });

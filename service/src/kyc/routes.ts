@@ -4,41 +4,11 @@ import { apiKeyOf, requireApiKey } from "../accounts/index.ts";
 import type { Http } from "../platform/http.ts";
 import { qrPng } from "../platform/qr-png.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
+import { answerOf, envelope, keyReasons, orderStatus } from "./answers.ts";
 import { statusOf } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
-import { failureReasons, statuses } from "./order.ts";
 import { cancelOrder, requestData } from "./orders.ts";
 import { readRoutes } from "./read-routes.ts";
-
-export const keyReasons = ["apikey_missing", "apikey_invalid", "rate_limited"] as const;
-
-const oneOf = (values: readonly string[]) => Type.String({ enum: [...values] });
-
-/** Status and what belongs to it (service document, KYC order). */
-export const orderStatus = Type.Object({
-  status: oneOf(statuses),
-  createdAt: Type.Integer({
-    description: "When the order reached this status, Unix seconds.",
-  }),
-  initiatedTxHash: Type.Optional(Type.String()),
-  confirmTxHash: Type.Optional(Type.String()),
-  failureReason: Type.Optional(oneOf(failureReasons)),
-});
-
-/** The envelope of a KYC success (service document, Response envelopes). */
-export function envelope<Data extends ReturnType<typeof Type.Object>>(
-  data: Data,
-  description: string,
-) {
-  return Type.Object(
-    { data, message: Type.String(), success: Type.Literal(true) },
-    { description },
-  );
-}
-
-export function answerOf<Data>(data: Data, message: string) {
-  return { data, message, success: true as const };
-}
 
 /** Orders, for merchants (service document, KYC; decisions section 5). */
 export async function kycRoutes(ctx: KycContext, http: Http): Promise<void> {

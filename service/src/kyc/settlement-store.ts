@@ -193,13 +193,18 @@ export interface InitiatedOrder extends Anchor {
 interface InitiatedColumns extends AnchorColumns {
   leaves: Buffer[];
   sealed: Buffer | null;
+  taken: number;
 }
 
-/** Orders to hand over, oldest first and locked: at most so many, and after the first at most so many bytes. */
+/**
+ * Orders to hand over, oldest first and locked: at most so many, and after the first at most so many bytes.
+ *
+ * @returns them, and whether there may be more
+ */
 export async function takeInitiated(
   tx: Queryable,
   { limit, bytesMax }: { limit: number; bytesMax: number },
-): Promise<InitiatedOrder[]> {
+): Promise<{ orders: InitiatedOrder[]; hasMore: boolean }> {
   const rows = await tx.query<InitiatedColumns>(
     sql`with taken as (
         select id, attempt, reference_key, status_at from kyc_order where status = 'INITIATED'
@@ -210,35 +215,39 @@ export async function takeInitiated(
           row_number() over (order by status_at, id) as place
         from taken left join kyc_payload on kyc_payload.order_id = taken.id
       )
-      select measured.id as order_id, reference_key, measured.attempt, salt, consent, data_hash, leaves, sealed
+      select measured.id as order_id, reference_key, measured.attempt, salt, consent, data_hash, leaves, sealed,
+        (select count(*) from taken) as taken
       from measured
         join kyc_consent on kyc_consent.order_id = measured.id and kyc_consent.attempt = measured.attempt
         left join kyc_payload on kyc_payload.order_id = measured.id
       where place = 1 or bytes_so_far <= ${bytesMax}
       order by place`,
   );
-  return rows.map((row) =>
+  const orders = rows.map((row) =>
     Object.assign(toAnchor(row), { leaves: row.leaves.map(hex32), sealed: row.sealed }),
   );
+  const taken = rows[0]?.taken ?? 0;
+  return { orders, hasMore: taken > orders.length || taken === limit };
 }
 
-/** Notes that the data of these attempts is on its way: from then on its organization counts as having it. */
+/**
+ * Notes that the data of these attempts is on its way, from when on its organization counts as having it, and removes
+ * what waited.
+ */
 export async function noteDelivered(
   tx: Queryable,
   given: readonly Anchor[],
   at: number,
 ): Promise<void> {
   await tx.query(
-    sql`update kyc_consent set delivered_at = ${at}
+    sql`with forgotten as (
+        delete from kyc_payload where order_id = any(${given.map(({ id }) => id)}::uuid[])
+      )
+      update kyc_consent set delivered_at = ${at}
       from unnest(${given.map(({ id }) => id)}::uuid[], ${given.map(({ attempt }) => attempt)}::integer[])
         as given (order_id, attempt)
       where kyc_consent.order_id = given.order_id and kyc_consent.attempt = given.attempt`,
   );
-}
-
-/** Removes what waited to be handed over. */
-export async function deletePayloads(tx: Queryable, orderIds: readonly string[]): Promise<void> {
-  await tx.query(sql`delete from kyc_payload where order_id = any(${orderIds}::uuid[])`);
 }
 
 /** Orders approved before this time that are still not initiated, locked. */

@@ -121,21 +121,19 @@ const toFinalBatch = (given: FinalTransaction): store.FinalBatch => ({
 });
 
 async function handOverAll(ctx: KycContext): Promise<void> {
-  let count = 0;
-  do {
-    count = await ctx.db.transaction(async (tx) => handOver(ctx, tx));
-  } while (count > 0);
+  let hasMore = true;
+  while (hasMore) hasMore = await ctx.db.transaction(async (tx) => handOver(ctx, tx));
 }
 
 /**
  * Hands over the data of initiated orders whose leaves all still count, and puts these into a confirm batch. The
  * others fail: what the user released is no longer true.
  *
- * @returns how many orders were taken
+ * @returns whether there may be more
  */
-async function handOver(ctx: KycContext, tx: Queryable): Promise<number> {
-  const orders = await store.takeInitiated(tx, { limit: batchMax, bytesMax });
-  if (orders.length === 0) return 0;
+async function handOver(ctx: KycContext, tx: Queryable): Promise<boolean> {
+  const { orders, hasMore } = await store.takeInitiated(tx, { limit: batchMax, bytesMax });
+  if (orders.length === 0) return false;
   // A leaf that is invalidated from here on finds these orders delivered, and announces it.
   await store.lockHandOverShared(tx);
   const live = await findLiveLeaves(ctx, tx, [...new Set(orders.flatMap(({ leaves }) => leaves))]);
@@ -146,7 +144,7 @@ async function handOver(ctx: KycContext, tx: Queryable): Promise<number> {
   await failOrders(ctx, tx, { orders: dead, trigger: "leaves-dead" });
   await deliver(ctx, tx, good);
   await anchor(ctx, tx, { phase: "confirm", anchors: good });
-  return orders.length;
+  return hasMore;
 }
 
 async function deliver(
@@ -167,7 +165,6 @@ async function deliver(
   });
   await enqueueEvents(ctx, tx, events);
   await store.noteDelivered(tx, given, at);
-  await store.deletePayloads(tx, orderIds);
 }
 
 /** Ends orders; what they held is free again and their data goes. */

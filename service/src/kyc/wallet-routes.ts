@@ -8,7 +8,7 @@ import type { KycContext, WalletCaller } from "./kyc-context.ts";
 import * as store from "./order-store.ts";
 import { pageOf, readPage } from "./read-routes.ts";
 import { receiptWalletRoute } from "./receipt-routes.ts";
-import { orderStatus } from "./routes.ts";
+import { orderStatus } from "./answers.ts";
 
 const tags = ["wallet"];
 const TokenParams = Type.Object({ token: Type.String({ minLength: 1, maxLength: 100 }) });

@@ -1,0 +1,119 @@
+import type { Address, Hex32 } from "@svc/protocol";
+import { type Queryable, sql } from "../platform/db.ts";
+import type { NewConsent } from "./consent-store.ts";
+
+/** A package of this domain with room for every test. */
+export async function insertTestPackage(
+  db: Queryable,
+  given: { id: string; apiKeyOf: string; signingKeySealed: Buffer },
+): Promise<{ clientDomainId: string; organizationId: string }> {
+  const [domain] = await db.query<{ id: string; organization_id: string }>(
+    sql`select id, organization_id from client_domain where organization_id = ${given.apiKeyOf}`,
+  );
+  if (domain === undefined) throw new Error("no such domain");
+  await db.query(
+    sql`insert into kyc_package (id, client_domain_id, name, source_key, signing_key_sealed, transfers_total,
+        price_rappen, created_at)
+      values (${given.id}, ${domain.id}, 'test', ${given.id}, ${given.signingKeySealed}, 1000000, 0, 0)`,
+  );
+  return { clientDomainId: domain.id, organizationId: domain.organization_id };
+}
+
+/** An order as it is right after its user approved it. */
+export interface TestOrder {
+  readonly id: string;
+  readonly referenceKey: string;
+  readonly salt: Hex32;
+  readonly consent: NewConsent;
+}
+
+const bytes = (hash: Hex32): Buffer => Buffer.from(hash.slice(2), "hex");
+
+/** Writes approved orders of one package and user: rows, history, consents, values on their way. */
+export async function insertApproved(
+  db: Queryable,
+  given: {
+    packageId: string;
+    clientDomainId: string;
+    organizationId: string;
+    user: Address;
+    orders: readonly TestOrder[];
+    at: number;
+  },
+): Promise<void> {
+  const { orders, at } = given;
+  await db.query(
+    sql`with made as (
+        insert into kyc_order (id, reference_key, package_id, client_domain_id, organization_id, environment,
+          user_address, required, optional, status, status_at, sequence, callback, expiration, created_at, salt,
+          approved_at)
+        select id, decode(key, 'hex'), ${given.packageId}, ${given.clientDomainId}, ${given.organizationId}, 'live',
+          ${given.user}, array['EMAIL'], '{}'::text[], 'INITIATING', ${at}::bigint, 2,
+          'https://shop.example.com/hook', ${at + 600}::bigint, ${at}::bigint, decode(salt, 'hex'), ${at}::bigint
+        from unnest(${orders.map(({ id }) => id)}::uuid[], ${orders.map(({ referenceKey }) => referenceKey)}::text[],
+          ${orders.map(({ salt }) => salt.slice(2))}::text[]) as given (id, key, salt)
+        returning id, package_id
+      ), history as (
+        insert into kyc_order_status (order_id, sequence, attempt, status, created_at)
+        select id, sequence, 1, status, ${at}::bigint
+        from made, (values (1, 'PENDING'), (2, 'INITIATING')) as reached (sequence, status)
+      )
+      update kyc_package set transfers_held = transfers_held + (select count(*) from made)
+      where id = ${given.packageId}`,
+  );
+  for (const { consent } of orders) {
+    await db.query(
+      sql`with kept as (
+          insert into kyc_consent (order_id, attempt, request_object, connection, requester, deadline, fields, leaves,
+            signature, consent, data_hash, salt, created_at)
+          select ${consent.order.id}, 1, ${consent.requestObject}, ${consent.connection}, ${consent.requester},
+            ${consent.deadline}, ${consent.fields}::text[],
+            ${consent.leaves.map((leaf) => `\\x${leaf.slice(2)}`)}::bytea[],
+            ${consent.signature}, ${bytes(consent.consent)}, ${bytes(consent.data)}, salt, ${at}
+          from kyc_order where id = ${consent.order.id}
+        )
+        insert into kyc_payload (order_id, sealed, created_at)
+        values (${consent.order.id}, ${consent.payloadSealed}, ${at})`,
+    );
+  }
+}
+
+export async function readTransfers(
+  db: Queryable,
+  packageId: string,
+): Promise<{ held: number; consumed: number }> {
+  const [row] = await db.query<{ held: number; consumed: number }>(
+    sql`select transfers_held as held, transfers_consumed as consumed from kyc_package where id = ${packageId}`,
+  );
+  if (row === undefined) throw new Error("no such package");
+  return row;
+}
+
+export async function countPayloads(db: Queryable): Promise<number> {
+  const [row] = await db.query<{ count: number }>(sql`select count(*) as count from kyc_payload`);
+  return row?.count ?? 0;
+}
+
+export interface BatchRow {
+  readonly id: string;
+  readonly phase: string;
+  readonly leavesCount: number;
+}
+
+/** Batches in the order they were made. */
+export async function listBatches(db: Queryable): Promise<BatchRow[]> {
+  return db.query(
+    sql`select id, phase, octet_length(leaves) / 32 as "leavesCount"
+      from kyc_batch join kyc_batch_leaves on batch_id = id order by created_at, phase desc, id`,
+  );
+}
+
+/** Takes these orders' data away, as a fault would. */
+export async function dropPayloads(db: Queryable, orderIds: readonly string[]): Promise<void> {
+  await db.query(sql`delete from kyc_payload where order_id = any(${orderIds}::uuid[])`);
+}
+
+/** Begins another attempt, as a request of the same fields does. */
+export async function setAttempt(db: Queryable, orderId: string, attempt: number): Promise<void> {
+  await db.query(sql`update kyc_order set attempt = ${attempt} where id = ${orderId}`);
+}

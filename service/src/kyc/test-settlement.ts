@@ -1,0 +1,162 @@
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import {
+  type Address,
+  addressOfPrivateKey,
+  encodeInfos,
+  fieldsHash,
+  type Hex32,
+  hexOfBytes,
+  leafOf,
+  leavesHash,
+  commitmentOf,
+  requestObjectHash,
+  shareDigest,
+  signDigest,
+} from "@svc/protocol";
+import type { FinalTransaction } from "../chain/index.ts";
+import { getBuiltInIssuer } from "../credentials/index.ts";
+import {
+  giveCredential,
+  openTestCredentials,
+  type TestCredentials,
+} from "../credentials/test-credentials.ts";
+import { takeQueued } from "../credentials/test-credentials-store.ts";
+import type { KycContext } from "./kyc-context.ts";
+import { settlementFinalHandlers } from "./settlement.ts";
+import * as store from "./test-settlement-store.ts";
+
+/** Orders on their way over the chain, of which there is what comes back. */
+export interface TestSettlement extends AsyncDisposable {
+  readonly ctx: KycContext;
+  readonly world: TestCredentials;
+  readonly packageId: string;
+  readonly organizationId: string;
+  readonly user: Address;
+  /** The credential of the user's e-mail address, which every order asks for. */
+  readonly credentialId: string;
+  /** Makes orders that their user approved just now. @returns their ids */
+  approve(count: number, data?: { infos?: string }): Promise<store.TestOrder[]>;
+  /** The chain takes everything that is queued, with this end. */
+  mine(status?: FinalTransaction["status"]): Promise<FinalTransaction[]>;
+}
+
+const email = "user@example.com";
+
+export async function openTestSettlement(
+  environment: NodeJS.ProcessEnv = {},
+): Promise<TestSettlement> {
+  const world = await openTestCredentials(environment);
+  const ctx: KycContext = { ...world.ctx, signRequestObject: () => "e30.e30.e30" };
+  const key = randomBytes(32);
+  const user = addressOfPrivateKey(key);
+  const issuer = await getBuiltInIssuer(ctx, "demo", "live");
+  const fields = [{ field: "EMAIL", data: email }];
+  const given = await giveCredential(world, issuer, { user, document: "CONTACT", fields });
+  const [held] = given.held;
+  if (held === undefined) throw new Error("the credential has one field");
+  const packageId = randomUUID();
+  const domain = await store.insertTestPackage(ctx.db, {
+    id: packageId,
+    apiKeyOf: world.live.organizationId,
+    signingKeySealed: ctx.seal.seal(Buffer.from("whsec_test"), {
+      table: "kyc_package",
+      id: packageId,
+      column: "signing_key_sealed",
+    }),
+  });
+  const commitment = commitmentOf({ data: email, pepper: held.pepper });
+  const leaf = leafOf({ user, field: "EMAIL", commitment, expiresAt: held.expiresAt });
+  const infos = encodeInfos([{ field: "EMAIL", data: email, pepper: held.pepper }]);
+  return {
+    ctx,
+    world,
+    packageId,
+    organizationId: world.live.organizationId,
+    user,
+    credentialId: given.id,
+    async approve(count, data = {}) {
+      const signed = { key, user, leaf, infos: data.infos ?? infos };
+      const orders = Array.from({ length: count }, () =>
+        makeOrder(ctx, domain.organizationId, signed),
+      );
+      await store.insertApproved(ctx.db, {
+        ...domain,
+        packageId,
+        user,
+        orders,
+        at: ctx.clock.now(),
+      });
+      return orders;
+    },
+    mine: async (status = "succeeded") => mine(ctx, status),
+    [Symbol.asyncDispose]: async () => world[Symbol.asyncDispose](),
+  };
+}
+
+function makeOrder(
+  ctx: KycContext,
+  organizationId: string,
+  { key, user, leaf, infos }: { key: Buffer; user: Address; leaf: Hex32; infos: string },
+): store.TestOrder {
+  const id = randomUUID();
+  const referenceKey = randomBytes(32).toString("hex");
+  const requestObject = `eyJ.${referenceKey.slice(0, 8)}.c2ln`;
+  const share = {
+    request: referenceKey,
+    connection: `http://localhost:4000/w/o/${referenceKey.slice(0, 22)}`,
+    requester: "shop.example.com",
+    object: requestObjectHash(requestObject),
+    fields: fieldsHash(["EMAIL"]),
+    data: leavesHash([leaf]),
+    deadline: ctx.clock.now() + 600,
+  };
+  const consent = shareDigest(share);
+  const signature = signDigest(consent, key);
+  return {
+    id,
+    referenceKey,
+    salt: hexOfBytes(randomBytes(32)),
+    consent: {
+      order: { id, organizationId, user },
+      attempt: 1,
+      requestObject,
+      connection: share.connection,
+      requester: share.requester,
+      deadline: share.deadline,
+      fields: ["EMAIL"],
+      leaves: [leaf],
+      signature: Buffer.from(signature.slice(2), "hex"),
+      consent: hexOfBytes(consent),
+      data: share.data,
+      payloadSealed: ctx.seal.seal(Buffer.from(infos), {
+        table: "kyc_payload",
+        id,
+        column: "sealed",
+      }),
+      createdAt: ctx.clock.now(),
+    },
+  };
+}
+
+let blockNumber = 1;
+
+async function mine(
+  ctx: KycContext,
+  status: FinalTransaction["status"],
+): Promise<FinalTransaction[]> {
+  const handlers = settlementFinalHandlers(ctx);
+  return ctx.db.transaction(async (tx) => {
+    const done = (await takeQueued(tx)).map(({ id, kind, subjectId, data }): FinalTransaction => {
+      const hash = hexOfBytes(
+        createHash("sha256").update(`${kind}${subjectId}`).update(data).digest(),
+      );
+      blockNumber += 1;
+      const blockTime = ctx.clock.now();
+      const signer = ctx.chain.operator;
+      return { id, kind, subjectId, hash, signer, status, blockNumber, blockTime };
+    });
+    for (const [kind, group] of Map.groupBy(done, (each) => each.kind))
+      await handlers[kind]?.(tx, group);
+    return done;
+  });
+}
