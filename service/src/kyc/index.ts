@@ -1,6 +1,6 @@
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 
-export { announceInvalidated } from "./invalidation.ts";
+export { announceInvalidated, listDelivered } from "./deliveries.ts";
 export { kycJobs } from "./jobs.ts";
 export type { KycContext, WalletCaller } from "./kyc-context.ts";
 export { kycRoutes } from "./routes.ts";

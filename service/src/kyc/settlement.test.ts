@@ -16,7 +16,7 @@ import { getBuiltInIssuer } from "../credentials/index.ts";
 import { takeQueued } from "../credentials/test-credentials-store.ts";
 import { type Queryable, sql } from "../platform/db.ts";
 import { listEventsOf } from "../webhooks/index.ts";
-import { announceInvalidated } from "./invalidation.ts";
+import { announceInvalidated, listDelivered } from "./deliveries.ts";
 import { findOrder, listHistory } from "./order-store.ts";
 import { getReceiptOf } from "./receipts.ts";
 import { callOf, treeOfBatch } from "./settlement-batch.ts";
@@ -354,6 +354,25 @@ await test("a delivered field that is revoked is announced to who was given it, 
     assert.deepEqual(data, { referenceKey, attempt: 1, user: other.user, fields: ["EMAIL"] });
   }
   assert.deepEqual(await listEventsOf(other.ctx, pending.id, { after: 0, limit: 10 }), []);
+});
+
+await test("an organization holds the leaves that were handed over to it, and no others", async () => {
+  await using other = await openTestSettlement();
+  const { organizationId } = other;
+  const asked = { user: other.user, fields: ["EMAIL" as const] };
+  const [order] = (await other.approve(2)) as [TestOrder];
+  assert.deepEqual(await listDelivered(other.ctx, organizationId, asked), []);
+  other.world.advance(windowSeconds);
+  await settleOrders(other.ctx);
+  await other.mine();
+  assert.deepEqual(await listDelivered(other.ctx, organizationId, asked), []);
+  await settleOrders(other.ctx);
+  const held = await listDelivered(other.ctx, organizationId, asked);
+  assert.deepEqual(held, order.consent.leaves);
+  const sandbox = other.world.sandbox.organizationId;
+  assert.deepEqual(await listDelivered(other.ctx, sandbox, asked), []);
+  const phone = { ...asked, fields: ["PHONE" as const] };
+  assert.deepEqual(await listDelivered(other.ctx, organizationId, phone), []);
 });
 
 await test("a field that is revoked while it is handed over is announced after it", async () => {

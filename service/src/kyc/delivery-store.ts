@@ -1,4 +1,4 @@
-import type { Hex32 } from "@svc/protocol";
+import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/db.ts";
 
 /** A delivered attempt with fields that no longer hold. */
@@ -9,7 +9,7 @@ export interface InvalidDelivery {
 }
 
 /** For each order the newest attempt that was handed over with one of these leaves, by order. */
-export async function listDelivered(
+export async function listDeliveries(
   tx: Queryable,
   leaves: readonly Hex32[],
 ): Promise<InvalidDelivery[]> {
@@ -28,4 +28,21 @@ export async function listDelivered(
     attempt: row.attempt,
     fields: row.invalid,
   }));
+}
+
+/** The leaves of these fields of a user that an organization was given, each once. */
+export async function listDeliveredLeaves(
+  db: Queryable,
+  organizationId: string,
+  { user, fields }: { user: Address; fields: readonly FieldName[] },
+): Promise<Hex32[]> {
+  const rows = await db.query<{ leaf: Hex32 }>(
+    sql`select distinct '0x' || encode(released.leaf, 'hex') as leaf
+      from kyc_order
+        join kyc_consent on kyc_consent.order_id = kyc_order.id
+        cross join unnest(kyc_consent.fields, leaves) as released (field, leaf)
+      where user_address = ${user} and organization_id = ${organizationId} and delivered_at is not null
+        and released.field = any(${fields}::text[])`,
+  );
+  return rows.map(({ leaf }) => leaf);
 }

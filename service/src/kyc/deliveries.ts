@@ -1,8 +1,10 @@
+// What merchants were given, after it was given: which leaves they hold, and that one no longer counts.
+import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import type { InvalidLeaf } from "../credentials/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import { enqueueEvents } from "../webhooks/index.ts";
 import { dataInvalidated } from "./events.ts";
-import * as store from "./invalidation-store.ts";
+import * as store from "./delivery-store.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { lockHandOver } from "./settlement-store.ts";
 import { addSequence } from "./transition-store.ts";
@@ -18,7 +20,7 @@ export async function announceInvalidated(
   leaves: readonly InvalidLeaf[],
 ): Promise<void> {
   await lockHandOver(tx);
-  const delivered = await store.listDelivered(
+  const delivered = await store.listDeliveries(
     tx,
     leaves.map(({ leaf }) => leaf),
   );
@@ -35,4 +37,13 @@ export async function announceInvalidated(
     return [dataInvalidated(ctx, { ...order, attempt: found.attempt }, found.fields)];
   });
   await enqueueEvents(ctx, tx, events);
+}
+
+/** The leaves of a user's fields that were handed over to an organization, whether they still count or not. */
+export async function listDelivered(
+  ctx: Pick<KycContext, "db">,
+  organizationId: string,
+  given: { user: Address; fields: readonly FieldName[] },
+): Promise<readonly Hex32[]> {
+  return store.listDeliveredLeaves(ctx.db, organizationId, given);
 }
