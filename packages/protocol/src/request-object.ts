@@ -38,7 +38,7 @@ export interface RequestObject {
   optional: readonly string[];
   /** Where the data goes. A request names it, a login names `redirect_host`. */
   callback_host?: string;
-  /** Where the browser returns. */
+  /** Where the browser returns; a request names it beside `callback_host` where the same phone goes on. */
   redirect_host?: string;
   /** OAuth scopes of a login, else empty. */
   scopes: readonly string[];
@@ -172,7 +172,7 @@ function destination(
 ): Pick<RequestObject, "callback_host" | "redirect_host"> {
   const callbackHost = optionalText(claims, "callback_host");
   const redirectHost = optionalText(claims, "redirect_host");
-  if (callbackHost !== undefined && redirectHost !== undefined) {
+  if (action !== "request" && callbackHost !== undefined && redirectHost !== undefined) {
     throw new ObjectRefused("callback_host and redirect_host exclude each other");
   }
   if (action === "login" && redirectHost === undefined) {

@@ -33,7 +33,7 @@ export interface Received {
   readonly body: Record<string, unknown>;
 }
 
-interface Answer {
+export interface Answer {
   readonly status: number;
   readonly body: unknown;
   readonly headers?: Record<string, string>;
@@ -79,6 +79,10 @@ export async function openFakeBroker() {
     status: "waiting",
     logins: [{ id: "one", clientName: "Demo\u202eshop", domain: "shop.example", at: 5, acr: "" }],
     token: "",
+    /** Unix seconds until which a challenge for a session can be answered. */
+    deadline: 4_000_000,
+    /** Routes besides those of logins; null for a path that it does not have. */
+    more: null as ((request: Received, isInSession: boolean) => Answer | null) | null,
     qrLink: () => link(session, `${fake.url}/w/l/${loginId}`, "callback"),
     sameDeviceLink: () => link(loginId, `${fake.url}/w/b/${loginId}`, "app-link"),
     paths: () => fake.received.map(({ method, path }) => `${method} ${path}`),
@@ -121,14 +125,17 @@ function link(sess: string, conn: string, type: string): string {
   return `svc:login?sess=${sess}&conn=${encodeURIComponent(conn)}&type=${type}`;
 }
 
-function route(fake: FakeBroker, { method, path, body }: Received, authorization: string): Answer {
+function route(fake: FakeBroker, received: Received, authorization: string): Answer {
+  const { method, path, body } = received;
+  const more = fake.more?.(received, authorization === `Bearer ${fake.token}`) ?? null;
+  if (more !== null) return more;
   if (path === "/.well-known/wallet-jwks.json")
     return { status: 200, body: { keys: fake.published.map((key) => key.publicJwk) } };
   if (path === `/w/l/${loginId}/claim`) return claim(fake, body, session);
   if (path === `/w/b/${loginId}/claim`) return claim(fake, body, loginId);
   if (path === `/w/l/${loginId}`) return settle(fake, body);
   if (path === "/w/session/challenge")
-    return { status: 200, body: { challenge: "c.mac", deadline: 4_000_000, origin: fake.url } };
+    return { status: 200, body: { challenge: "c.mac", deadline: fake.deadline, origin: fake.url } };
   if (path === "/w/session" && method === "POST") return openSession(fake, body);
   if (authorization !== `Bearer ${fake.token}`) return problem(401, "wallet_session_required");
   if (path === "/w/session") return { status: 204, body: "" };
@@ -137,7 +144,7 @@ function route(fake: FakeBroker, { method, path, body }: Received, authorization
   return problem(404, "login_not_found");
 }
 
-function problem(status: number, reason: string): Answer {
+export function problem(status: number, reason: string): Answer {
   const error = { code: status, reason, message: `said by the broker: ${reason}`, requestId: "r" };
   return { status, body: { success: false, error } };
 }
@@ -209,7 +216,7 @@ function settle(fake: FakeBroker, body: Record<string, unknown>): Answer {
 
 function openSession(fake: FakeBroker, body: Record<string, unknown>): Answer {
   const { svcID, challenge = "", signature = "" } = body as Record<string, string>;
-  const digest = sessionDigest({ origin: fake.url, challenge, deadline: 4_000_000 });
+  const digest = sessionDigest({ origin: fake.url, challenge, deadline: fake.deadline });
   if (signerOf(digest, signature) !== svcID) return problem(422, "signature_wrong");
   fake.token = "token-of-the-session";
   return { status: 200, body: { token: fake.token, expiresAt: 5_000_000 } };

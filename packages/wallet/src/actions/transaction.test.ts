@@ -1,0 +1,147 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startAnvil } from "../../../../test/anvil.ts";
+import { openFakeBroker, problem } from "../../test/fake-broker.ts";
+import { now, serveFields } from "../../test/fake-fields.ts";
+import { accepting, addressOf, refuses, walletOf } from "../../test/test-wallet.ts";
+import { memoryStorage, type WalletParts } from "../index.ts";
+
+await using broker = await openFakeBroker();
+await using anvil = await startAnvil();
+const hashesAt = "/hashes";
+serveFields(broker);
+broker.more = ({ path }) => {
+  if (path === hashesAt) return { status: 200, body: { taken: true } };
+  return path === `${hashesAt}/open` ? problem(404, "route_not_found") : null;
+};
+const alice = addressOf("alice");
+const bob = addressOf("bob");
+const ether = 10n ** 18n;
+
+let isDown = false;
+let sendsSeen = 0;
+/** The broker's relay leads to the chain of this test; a broken one swallows what is sent after passing it on. */
+const chainFetch: typeof fetch = async (url, init) => {
+  if (url !== `${broker.url}/w/chain`) return fetch(url, init);
+  const isSend = JSON.stringify(init?.body).includes("eth_sendRawTransaction");
+  const answer = await fetch(anvil.url, init);
+  if (isSend) sendsSeen += 1;
+  if (isDown && isSend) throw new TypeError("the connection broke");
+  return answer;
+};
+
+const fund = async (account: string, wei: bigint): Promise<void> =>
+  void (await anvil.rpc("anvil_setBalance", [account, `0x${wei.toString(16)}`]));
+const balanceOf = async (account: string): Promise<bigint> =>
+  BigInt(await anvil.rpc<string>("eth_getBalance", [account, "latest"]));
+
+const aliceWallet = async (changed: Partial<WalletParts> = {}) =>
+  walletOf("alice", [broker.url], { fetch: chainFetch, ...changed });
+
+const conn = encodeURIComponent(`${broker.url}${hashesAt}`);
+const link = (more = ""): string => `svc:tx/${alice}?val=1500000000000000000&to=${bob}${more}`;
+
+await fund(alice, 100n * ether);
+await fund(bob, 0n);
+
+await test("a transaction is described by amount, receiver and the most it costs", async () => {
+  const { words, data, concerns } = await (await aliceWallet()).describe(link());
+  assert.match(words[0] ?? "", /asks you to send 1\.5 coins to 0x[0-9a-fA-F]{40} as/);
+  assert.equal(words[0]?.toLowerCase().includes(bob), true);
+  assert.match(words[1] ?? "", /^On chain 31999; the fee is at most 0\.\d+ coins\.$/);
+  assert.deepEqual([data["nonce"], data["energyLimit"], concerns], [0, "21000", []]);
+});
+
+await test("an approved transaction is on the chain before its hash goes to conn", async () => {
+  broker.reset();
+  const wallet = await aliceWallet();
+  const outcome = await wallet.approve(link(`&conn=${conn}`), accepting("unknown-requester"));
+  assert.ok(outcome.kind === "delivered" && outcome.status === 200);
+  const { txHash, svcID } = outcome.result as { txHash: string; svcID: string };
+  const receipt = await anvil.rpc<{ status: string; from: string; type: string }>(
+    "eth_getTransactionReceipt",
+    [txHash],
+  );
+  assert.deepEqual(
+    [receipt.status, receipt.from, receipt.type, svcID],
+    ["0x1", alice, "0x2", alice],
+  );
+  assert.equal(await balanceOf(bob), (3n * ether) / 2n);
+  assert.deepEqual(broker.bodies().at(-1), { txHash, svcID: alice });
+  assert.equal((await wallet.history())[0]?.txHash, txHash);
+});
+
+await test("price, limit and number of the link are what is signed", async () => {
+  const { payload } = (await (
+    await aliceWallet()
+  ).approve(link("&ep=3000000000&el=50000&nc=1&type=qr"))) as { payload: string };
+  const { txHash } = JSON.parse(payload) as { txHash: string };
+  const sent = await anvil.rpc<Record<string, string>>("eth_getTransactionByHash", [txHash]);
+  assert.deepEqual(
+    [sent["maxFeePerGas"], sent["maxPriorityFeePerGas"], sent["gas"], sent["nonce"]].map(Number),
+    [3e9, 3e9, 50_000, 1],
+  );
+});
+
+await test("an approval that broke off after sending goes on with the same transaction, and pays once", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(bob);
+  isDown = true;
+  sendsSeen = 0;
+  await refuses((await aliceWallet({ storage })).approve(link()), "unreachable");
+  isDown = false;
+  assert.equal(sendsSeen, 1);
+  const wallet = await aliceWallet({ storage });
+  assert.match((await wallet.describe(link())).words.join("\n"), /signed before.*pays once/);
+  const outcome = await wallet.approve(link());
+  assert.equal(outcome.kind, "shown");
+  assert.equal(await balanceOf(bob), before + (3n * ether) / 2n);
+});
+
+await test("a link that was answered to the end may be approved again, and pays again", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(bob);
+  const wallet = await aliceWallet({ storage });
+  await wallet.approve(link());
+  await wallet.approve(link());
+  assert.equal(await balanceOf(bob), before + 3n * ether);
+});
+
+await test("a call of a contract and an approval of tokens are warned about", async () => {
+  const call = link("&data=0x12345678");
+  const wallet = await aliceWallet();
+  assert.deepEqual((await wallet.describe(call)).concerns, ["contract-call"]);
+  await refuses(wallet.approve(call), "not_accepted", /contract/);
+  for (const selector of ["095ea7b3", "a22cb465", "39509351"]) {
+    const { concerns } = await wallet.describe(link(`&data=0x${selector}${"00".repeat(64)}`));
+    assert.deepEqual(concerns, ["contract-call", "token-approval"]);
+  }
+});
+
+await test("what the chain would not take is refused before it is signed", async () => {
+  const wallet = await aliceWallet();
+  const much = `svc:tx?val=${1000n * ether}&to=${bob}&el=21000`;
+  await refuses(wallet.approve(much), "chain_refused", /holds .* and this takes up to 1000/);
+  await refuses(wallet.approve(link("&nc=0")), "chain_refused", /nc:/);
+  await refuses(wallet.approve(link("&nc=999")), "chain_refused", /nc:/);
+  const late = await aliceWallet({ now: async () => now + 1 });
+  await refuses(late.approve(link(`&dl=${now}`)), "expired");
+  const poor = await walletOf("bob", [], { fetch: chainFetch });
+  await refuses(poor.approve(`svc:tx?val=1&to=${alice}`), "unsupported", /no broker/);
+});
+
+await test("a transaction that fails on the chain is told as failed, and conn hears nothing", async () => {
+  broker.reset();
+  const reverting = `0x${"bb".repeat(20)}`;
+  await anvil.rpc("anvil_setCode", [reverting, "0x5f5ffd"]);
+  const failing = `svc:tx?val=0&to=${reverting}&el=100000&conn=${conn}`;
+  const wallet = await aliceWallet();
+  const approving = wallet.approve(failing, accepting("unknown-requester"));
+  await refuses(approving, "chain_refused", /failed there/);
+  assert.equal(broker.paths().includes(`POST ${hashesAt}`), false);
+  await refuses(
+    wallet.approve(`svc:tx?val=0&to=${reverting}`),
+    "chain_refused",
+    /refuses: .*revert/i,
+  );
+});

@@ -1,0 +1,190 @@
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { openFakeBroker, privateKeys } from "../../test/fake-broker.ts";
+import { issue, now, serveFields } from "../../test/fake-fields.ts";
+import { addressOf } from "../../test/test-wallet.ts";
+import { runCommandLine } from "./run.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "svc-wallet-fields-"));
+using cleanup = new DisposableStack();
+cleanup.defer(() => rmSync(directory, { recursive: true, force: true }));
+await using broker = await openFakeBroker();
+const fields = serveFields(broker);
+const alice = addressOf("alice");
+
+/** A device of its own: a data directory with the demo world. */
+function openDevice(name: string): string {
+  const path = join(directory, name);
+  rmSync(path, { recursive: true, force: true });
+  const identities = Object.fromEntries(
+    (["alice", "bob"] as const).map((each) => [
+      each,
+      { address: addressOf(each), privateKey: privateKeys[each] },
+    ]),
+  );
+  mkdirSync(path);
+  writeFileSync(join(path, "demo.json"), JSON.stringify({ baseUrl: broker.url, identities }));
+  return path;
+}
+
+const phone = openDevice("phone");
+
+interface Transcript {
+  status: number;
+  out: string;
+  err: string;
+}
+
+async function wallet(args: readonly string[], device = phone): Promise<Transcript> {
+  const before = process.env["DATA_DIR"];
+  process.env["DATA_DIR"] = device;
+  const written = { out: "", err: "" };
+  try {
+    const status = await runCommandLine(args, {
+      out: (part) => (written.out += part),
+      err: (part) => (written.err += part),
+    });
+    return { status, ...written };
+  } finally {
+    if (before === undefined) delete process.env["DATA_DIR"];
+    else process.env["DATA_DIR"] = before;
+  }
+}
+
+async function json(args: readonly string[], device = phone): Promise<Record<string, unknown>> {
+  const { status, out, err } = await wallet(args, device);
+  assert.deepEqual({ status, err }, { status: 0, err: "" });
+  return JSON.parse(out) as Record<string, unknown>;
+}
+
+function fresh(): void {
+  broker.reset();
+  fields.reset();
+  const ready = { status: 200, body: { status: "ok", now } };
+  broker.answers.set("/health/ready", ready);
+  rmSync(join(phone, "wallet"), { recursive: true, force: true });
+  fields.issued = [
+    issue(alice, { IDCARD_DOB: "1990-02-03" }),
+    issue(alice, { EMAIL: "alice@example.com" }, { document: "email" }),
+    issue(alice, { ADDRESS_CITY: "Bern" }, { document: "address" }),
+  ];
+}
+
+await test("show collects by itself and says everything; approve --without withholds the city", async () => {
+  fresh();
+  const { words, data } = await json(["show", fields.link(), "--as", "alice"]);
+  assert.match(String(words), /^Demo shop \(shop\.example, verified by/);
+  assert.match(String(words), /Required: IDCARD_DOB: "1990-02-03"/);
+  assert.equal((data as { purpose: string }).purpose, "To check your age.");
+  const approve = ["approve", fields.link(), "--as", "alice", "--without", "ADDRESS_CITY"];
+  const { status, answer } = await json(approve);
+  assert.deepEqual([status, (answer as { status: string }).status], [200, "INITIATING"]);
+  assert.equal(fields.shared.length, 2);
+  const { items } = await json(["history", "--as", "alice"]);
+  const [entry] = items as { requester: string; fields: string[]; withheld: string[] }[];
+  assert.deepEqual(
+    [entry?.requester, entry?.fields, entry?.withheld],
+    ["shop.example", ["EMAIL", "IDCARD_DOB"], ["ADDRESS_CITY"]],
+  );
+});
+
+await test("a required field withheld is a refusal, status 1 and one line", async () => {
+  fresh();
+  const transcript = await wallet([
+    "approve",
+    fields.link(),
+    "--as",
+    "alice",
+    "--without",
+    "EMAIL",
+  ]);
+  assert.deepEqual(transcript, {
+    status: 1,
+    out: "",
+    err: "wallet approve: refused (invalid_input): EMAIL is required: decline the request to withhold it\n",
+  });
+});
+
+await test("decline tells the requester", async () => {
+  fresh();
+  const { status, result } = await json(["decline", fields.link(), "--as", "alice"]);
+  assert.deepEqual([status, (result as { error: string }).error], [200, "access_denied"]);
+  assert.equal(fields.status, "FAILED");
+});
+
+await test("receive lists what is held without values, and says when something was not genuine", async () => {
+  fresh();
+  const { received, items } = await json(["receive", "--as", "alice"]);
+  assert.deepEqual([(received as string[]).length, (items as unknown[]).length], [3, 3]);
+  assert.doesNotMatch(JSON.stringify(items), /1990|alice@|pepper/);
+  assert.equal(((await json(["receive", "--as", "alice"]))["received"] as string[]).length, 0);
+  fields.issued = [issue(addressOf("bob"), { EMAIL: "b@b.example" })];
+  const { status, err } = await wallet(["receive", "--as", "alice"]);
+  assert.equal(status, 1);
+  assert.match(err, /^wallet receive: 1 credential\(s\) are not what/);
+});
+
+await test("an e-mail address is added and confirmed", async () => {
+  fresh();
+  const added = await json(["email", "add", "alice@example.com", "--as", "alice"]);
+  assert.equal(added["verificationId"], "v1");
+  const confirmed = await json(["email", "confirm", "v1", "123456", "--as", "alice"]);
+  assert.deepEqual(confirmed, { credentialId: "c1" });
+  assert.equal((await wallet(["email", "confirm", "v1", "1", "--as", "alice"])).status, 1);
+});
+
+await test("a hand-over is a link that the other wallet picks up once", async () => {
+  fresh();
+  const { payload } = await json(["approve", "svc:?attr=email&exp=5", "--as", "alice"]);
+  const picked = await json(["pick-up", String(payload), "--as", "bob"]);
+  assert.match(JSON.stringify(picked["infos"]), /alice@example\.com/);
+  assert.equal((await wallet(["pick-up", String(payload), "--as", "bob"])).status, 1);
+});
+
+await test("NFC on the command line is a refusal in words", async () => {
+  fresh();
+  const { status, err } = await wallet(["approve", "svc:?attr=email&type=nfc", "--as", "alice"]);
+  assert.equal(status, 1);
+  assert.match(err, /this device has no NFC/);
+});
+
+await test("a backup without a passphrase prints the words that open it, and is restored elsewhere", async () => {
+  fresh();
+  await json(["receive", "--as", "alice"]);
+  const { backup, passphrase } = await json(["backup", "--as", "alice"]);
+  assert.equal(String(passphrase).split(" ").length, 12);
+  const words = join(directory, "words");
+  writeFileSync(words, `${String(passphrase)}\n`);
+  const tablet = openDevice("tablet");
+  const restore = ["restore", String(backup), "--passphrase-file", words];
+  assert.deepEqual(await json(restore, tablet), { name: "alice", address: alice, credentials: 3 });
+  for (const each of fields.issued) assert.equal(each.collected, true);
+  await json(["approve", fields.link(), "--as", "alice"], tablet);
+  assert.equal(fields.shared.length, 3);
+});
+
+await test("a backup in a file is its owner's alone, and restores under another name into the vault", async () => {
+  fresh();
+  const secret = join(directory, "passphrase");
+  writeFileSync(secret, "correct horse battery\n");
+  const file = join(directory, "alice.backup");
+  rmSync(file, { force: true });
+  const backup = ["backup", "--as", "alice", "--file", file, "--passphrase-file", secret];
+  assert.deepEqual(await json(backup), { file });
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  assert.doesNotMatch(readFileSync(file, "utf8"), /alice/);
+  assert.equal((await wallet(backup)).status, 1);
+  const tablet = openDevice("tablet");
+  const restore = ["restore", file, "--as", "mine", "--passphrase-file", secret];
+  assert.equal((await json(restore, tablet))["name"], "mine");
+  const { identities } = await json(["identity", "list"], tablet);
+  assert.match(
+    JSON.stringify(identities),
+    /"name":"mine","address":"0x[0-9a-f]{40}","from":"vault"/,
+  );
+  writeFileSync(secret, "another passphrase\n");
+  assert.match((await wallet(restore, tablet)).err, /wrong_passphrase/);
+});

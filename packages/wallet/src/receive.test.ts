@@ -1,0 +1,136 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openFakeBroker } from "../test/fake-broker.ts";
+import { issue, now, serveFields, type Issued } from "../test/fake-fields.ts";
+import { addressOf, refuses, walletOf } from "../test/test-wallet.ts";
+import { memoryStorage, openIdentity, restoreBackup, writeBackup } from "./index.ts";
+import { privateKeys } from "../test/fake-broker.ts";
+
+await using broker = await openFakeBroker();
+const fields = serveFields(broker);
+const alice = addressOf("alice");
+const card = (changed: Partial<Issued> = {}): Issued =>
+  issue(alice, { IDCARD_DOB: "1990-02-03", IDCARD_NAME: "Alice Muster" }, changed);
+const random = (length: number): Uint8Array => crypto.getRandomValues(new Uint8Array(length));
+
+function fresh(): void {
+  broker.reset();
+  fields.reset();
+}
+
+await test("a credential is kept before the broker is told to forget its values", async () => {
+  fresh();
+  fields.issued = [card()];
+  const path = `/w/credentials/${fields.issued[0]?.id}/collected`;
+  broker.answers.set(path, { status: 503, body: {} });
+  const storage = memoryStorage();
+  const wallet = await walletOf("alice", [broker.url], { storage });
+  await refuses(wallet.receive(), "broker_refused");
+  assert.equal((await wallet.credentials()).length, 1);
+  broker.answers.delete(path);
+  assert.equal((await wallet.receive()).received.length, 1);
+  assert.equal((await wallet.receive()).received.length, 0);
+  const [held] = await wallet.credentials();
+  assert.deepEqual(
+    held?.fields.map(({ field, data }) => `${field} ${data}`),
+    ["IDCARD_DOB 1990-02-03", "IDCARD_NAME Alice Muster"],
+  );
+});
+
+const lies: Record<string, (credential: Issued) => void> = {
+  "another value": ({ fields: [first] }) => Object.assign(first ?? {}, { data: "1980-01-01" }),
+  "another pepper": ({ fields: [first] }) =>
+    Object.assign(first ?? {}, { pepper: `0x${"11".repeat(32)}` }),
+  "another end": ({ fields: [first] }) => Object.assign(first ?? {}, { expiresAt: 3_000_000 }),
+  "another field": ({ fields: [first] }) => Object.assign(first ?? {}, { field: "PASSPORT_DOB" }),
+  "another root": (credential) => Object.assign(credential, { root: `0x${"22".repeat(32)}` }),
+  "no proof": ({ fields: [first] }) => Object.assign(first ?? {}, { proof: [] }),
+  "a value without its pepper": ({ fields: [first] }) => delete first?.pepper,
+};
+
+await test("a value that its issuer did not commit to is neither kept nor collected", async (t) => {
+  for (const [name, lie] of Object.entries(lies)) {
+    await t.test(name, async () => {
+      fresh();
+      const credential = card();
+      lie(credential);
+      fields.issued = [credential];
+      const wallet = await walletOf("alice", [broker.url]);
+      await wallet.receive();
+      assert.deepEqual([await wallet.credentials(), credential.collected], [[], false]);
+    });
+  }
+  fresh();
+  fields.issued = [issue(addressOf("bob"), { EMAIL: "b@b.example" })];
+  const wallet = await walletOf("alice", [broker.url]);
+  assert.equal((await wallet.receive()).refused.length, 1);
+});
+
+await test("a list that is none, without end or of nonsense does no harm", async () => {
+  fresh();
+  const items = [null, 7, {}, { ...card(), fields: "x" }, { ...card(), root: "0x" }];
+  const path = "/w/credentials?limit=100";
+  broker.answers.set(path, { status: 200, body: { items } });
+  const wallet = await walletOf("alice", [broker.url]);
+  assert.deepEqual(await wallet.receive(), { received: [], refused: [] });
+  broker.answers.set(path, { status: 200, body: { items: 7 } });
+  await refuses(wallet.receive(), "broker_refused");
+  broker.answers.set(path, { status: 200, body: { items: [], nextCursor: "c" } });
+  broker.answers.set(`${path}&cursor=c`, { status: 200, body: { items: [], nextCursor: "c" } });
+  await wallet.receive();
+  assert.ok(broker.paths().filter((each) => each.includes("cursor=c")).length < 60);
+});
+
+await test("an e-mail address is verified by the code, and its field collected", async () => {
+  fresh();
+  const wallet = await walletOf("alice", [broker.url]);
+  const { verificationId, expiresAt } = await wallet.addEmail("alice@example.com");
+  assert.deepEqual([verificationId, expiresAt], ["v1", now + 600]);
+  fields.issued = [issue(alice, { EMAIL: "alice@example.com" }, { document: "email" })];
+  await refuses(wallet.confirmEmail("v1", "000000"), "broker_refused", /code_wrong/);
+  assert.equal((await wallet.credentials()).length, 0);
+  const { credentialId, received } = await wallet.confirmEmail("v1", "123456");
+  assert.deepEqual([credentialId, received.length], ["c1", 1]);
+});
+
+const secret = { kind: "private-key", privateKey: privateKeys.alice } as const;
+const passphrase = "correct horse battery";
+
+await test("a backup brings identity, fields and history to another device", async () => {
+  fresh();
+  fields.issued = [card(), issue(alice, { EMAIL: "alice@example.com" })];
+  const storage = memoryStorage();
+  const wallet = await walletOf("alice", [broker.url], { storage });
+  await wallet.approve(fields.link());
+  const text = await writeBackup({ storage, random }, { name: "alice", secret, passphrase });
+  assert.doesNotMatch(text, /alice|1990/);
+  const other = memoryStorage();
+  const restored = await restoreBackup({ storage: other, random }, { text, passphrase });
+  assert.deepEqual([restored.address, restored.credentials, restored.name], [alice, 2, "alice"]);
+  assert.deepEqual(restored.secret, secret);
+  assert.equal((await openIdentity(restored.secret)).address, alice);
+  const there = await walletOf("alice", [broker.url], { storage: other });
+  assert.deepEqual(await there.credentials(), await wallet.credentials());
+  assert.deepEqual(await there.history(), await wallet.history());
+  fields.status = "PENDING";
+  await there.approve(fields.link());
+  assert.equal(fields.status, "INITIATING");
+  await restoreBackup({ storage: other, random }, { text, passphrase });
+  assert.equal((await there.history()).length, 2);
+});
+
+await test("a backup opens with its passphrase alone, and not once a character was changed", async () => {
+  fresh();
+  const storage = memoryStorage();
+  const short = writeBackup({ storage, random }, { name: "alice", secret, passphrase: "short" });
+  await refuses(short, "invalid_input", /8 characters/);
+  const text = await writeBackup({ storage, random }, { name: "alice", secret, passphrase });
+  const restore = async (changed: string, by = passphrase) =>
+    restoreBackup({ storage, random }, { text: changed, passphrase: by });
+  await refuses(restore(text, "another passphrase"), "wrong_passphrase");
+  const at = text.length - 10;
+  const flipped = `${text.slice(0, at)}${text[at] === "A" ? "B" : "A"}${text.slice(at + 1)}`;
+  await refuses(restore(flipped), "wrong_passphrase");
+  for (const none of ["", "svc-wallet-backup-v1", `${text}.x`, text.replace("-v1", "-v2")])
+    await refuses(restore(none), "invalid_input");
+});
