@@ -20,6 +20,8 @@ import type { Row } from "./row.ts";
 const usersCount = 1000;
 const batchSize = 2000;
 const rounds = 3;
+/** Until the machine code has settled. */
+const warmUpRounds = 3;
 const concurrency = 8;
 const connections = 10;
 /** At least 3,000 a second of CPU, the database's included. */
@@ -82,19 +84,18 @@ export async function benchKycChecks(report: (line: string) => void): Promise<Re
   };
 }
 
-/** The first round warms up and is not counted. */
 async function measureRounds(
   cluster: Cluster,
   party: Party,
   call: (index: number) => Promise<void>,
 ): Promise<Cost[]> {
   const costs: Cost[] = [];
-  for (let round = 0; round <= rounds; round += 1) {
+  for (let round = 0; round < warmUpRounds + rounds; round += 1) {
     const { cost } = await measure(cluster, party, {
       operations: batchSize,
       work: async () => forEachOf(times(batchSize), concurrency, call),
     });
-    if (round > 0) costs.push(cost);
+    if (round >= warmUpRounds) costs.push(cost);
   }
   return costs;
 }

@@ -1,7 +1,11 @@
 // What is kept, and for how long (decisions section 8, Retention): a test for each row that login has.
 import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials/index.ts";
 import { purgeLogins } from "../../service/src/login/retention.ts";
 import { logIn, openPage } from "../login-flow.ts";
 import { newIdentity, openWalletSession } from "../raw-wallet.ts";
@@ -10,9 +14,12 @@ import { openWorld, type World } from "../world.ts";
 const day = 86_400;
 let world: World;
 before(async () => {
-  world = await openWorld();
+  world = await openWorld({ DATA_DIR: await mkdtemp(join(tmpdir(), "svc-retention-")) });
 });
-after(async () => world[Symbol.asyncDispose]());
+after(async () => {
+  await world[Symbol.asyncDispose]();
+  await rm(world.ctx.config.dataDirectory, { recursive: true, force: true });
+});
 
 async function rowsOf(text: string, values: unknown[] = []): Promise<number> {
   const [row] = await world.ctx.db.query<{ n: number }>({ name: "", text, values });
@@ -36,6 +43,19 @@ test("a deleted user leaves nothing but the audit trail, and every token ends", 
   const identity = newIdentity();
   const { tokens } = await logIn(world.baseUrl, world.client, identity);
   const bearer = await openWalletSession(world.baseUrl, identity);
+  const issuer = await getBuiltInIssuer(world.ctx, "demo", "live");
+  await issueCredential(world.ctx, issuer, {
+    user: identity.address,
+    document: "CONTACT",
+    fields: [{ field: "PHONE", data: "+41791234567" }],
+    expiresAt: world.ctx.clock.now() + day,
+  });
+  const started = await fetch(`${world.baseUrl}/w/emails`, {
+    method: "POST",
+    headers: { ...bearer, "content-type": "application/json" },
+    body: JSON.stringify({ email: "alice@example.com" }),
+  });
+  assert.equal(started.status, 202);
   const said: string[] = [];
   const output = { out: (text: string) => said.push(text), err: (text: string) => said.push(text) };
   const known = process.env["DATABASE_URL"];
@@ -58,6 +78,9 @@ test("a deleted user leaves nothing but the audit trail, and every token ends", 
     ["session", "user_address"],
     ["wallet_session", "user_address"],
     ["svc_user", "address"],
+    ["organization_user", "user_address"],
+    ["credential", "user_address"],
+    ["email_verification", "user_address"],
   ]) {
     assert.equal(
       await rowsOf(`select count(*)::int as n from ${table} where ${column} = $1`, [

@@ -10,14 +10,14 @@ export interface LeafQuery {
   readonly fields: readonly FieldName[];
 }
 
-/** Which of the fields have a leaf that counts at `now`. */
+/** Which of the fields have a leaf that counts at `now`; some may come more than once. */
 export async function listLiveFields(
   db: Queryable,
   { user, environment, fields }: LeafQuery,
   now: number,
 ): Promise<string[]> {
   const rows = await db.query<{ field: string }>(
-    sql`select distinct field from verified_leaf
+    sql`select field from verified_leaf
       where user_address = ${user} and environment = ${environment} and field = any(${fields}::text[])
         and counts and expires_at > ${now}`,
   );

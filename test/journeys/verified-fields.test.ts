@@ -1,0 +1,144 @@
+// From the operator's command line to a field that a merchant sees: issuer, document, wallet, merchant.
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readFile, rm, watch } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { createApiKey, isAcquainted } from "../../service/src/accounts/index.ts";
+import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { settleWithoutChain } from "../../service/src/credentials/test-credentials.ts";
+import { logIn } from "../login-flow.ts";
+import { newIdentity, openWalletSession } from "../raw-wallet.ts";
+import { openWorld, type World } from "../world.ts";
+
+let world: World;
+let apiKey: string;
+before(async () => {
+  world = await openWorld({ DATA_DIR: await mkdtemp(join(tmpdir(), "svc-fields-")) });
+  const { key } = await createApiKey(
+    world.ctx,
+    { clientDomainId: world.clientDomainId, name: "backend" },
+    "test",
+  );
+  apiKey = key;
+});
+after(async () => {
+  await world[Symbol.asyncDispose]();
+  await rm(world.ctx.config.dataDirectory, { recursive: true, force: true });
+});
+
+async function svc(...args: string[]): Promise<Record<string, unknown>> {
+  const said: string[] = [];
+  const status = await runCommandLine([...args, "--json"], {
+    out: (text) => said.push(text),
+    err: (text) => said.push(text),
+    environment: {
+      DATABASE_URL: world.ctx.config.databaseUrl ?? "",
+      MASTER_KEY: "11".repeat(32),
+      CHAIN: "off",
+    },
+  });
+  assert.equal(status, 0, said.join(""));
+  return JSON.parse(said.join("")) as Record<string, unknown>;
+}
+
+async function call(
+  method: "GET" | "POST",
+  path: string,
+  { headers, body }: { headers: Record<string, string>; body?: unknown },
+): Promise<{ status: number; body: Record<string, unknown> }> {
+  const answer = await fetch(`${world.baseUrl}${path}`, {
+    method,
+    headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await answer.text();
+  return {
+    status: answer.status,
+    body: (text === "" ? {} : JSON.parse(text)) as Record<string, unknown>,
+  };
+}
+
+async function verified(user: string, item: string): Promise<unknown> {
+  const path = `/api/v1/blockchain/verified?user=${user}&items=${item}`;
+  const { body } = await call("GET", path, { headers: { authorization: apiKey } });
+  return body["data"];
+}
+
+test("an operator opens an issuer, it issues, the wallet collects, a merchant sees the field; then it is distrusted", async () => {
+  const issuer = await svc("issuer", "create", "--name", "Ident AG", "--environment", "live");
+  const id = String(issuer["id"]);
+  const key = await svc("issuer", "key", "create", "--issuer", id, "--name", "backend");
+  const identity = newIdentity();
+  const issued = await call("POST", "/api/v1/issuer/credentials", {
+    headers: { authorization: String(key["key"]), "idempotency-key": "1" },
+    body: {
+      user: identity.address,
+      document: "IDCARD",
+      fields: [{ field: "IDCARD_DOB", data: "1990-05-17" }],
+      expiresAt: world.ctx.clock.now() + 86_400 * 365,
+    },
+  });
+  assert.equal(issued.status, 201);
+  await settleWithoutChain(world.ctx);
+  const bearer = await openWalletSession(world.baseUrl, identity);
+  const listed = await call("GET", "/w/credentials", { headers: bearer });
+  const [item] = listed.body["items"] as { id: string; status: string; fields: object[] }[];
+  assert.equal(item?.status, "live");
+  const collected = await call("POST", `/w/credentials/${item.id}/collected`, {
+    headers: bearer,
+    body: {},
+  });
+  assert.equal(collected.status, 204);
+  assert.deepEqual(await verified(identity.address, "DOB_PARENT_FIELD"), {
+    verifiedItems: ["DOB_PARENT_FIELD"],
+  });
+  assert.deepEqual(await verified(identity.address, "AGE_OVER_18"), {
+    verifiedItems: ["AGE_OVER_18"],
+  });
+  await svc("issuer", "distrust", id, "--from", "1");
+  assert.deepEqual(await verified(identity.address, "AGE_OVER_18"), {
+    unVerifiedItems: ["AGE_OVER_18"],
+  });
+});
+
+/** What the running service writes there, as soon as it is whole. */
+async function* messagesIn(directory: string): AsyncGenerator<string, undefined> {
+  for await (const { filename } of watch(directory)) {
+    const content = await readFile(join(directory, filename ?? ""), "utf8");
+    if (content.endsWith("\n")) yield content;
+  }
+  return undefined;
+}
+
+test("a wallet verifies an address by the code of the message", async () => {
+  const identity = newIdentity();
+  const headers = await openWalletSession(world.baseUrl, identity);
+  const email = "journey@example.com";
+  const directory = join(world.ctx.config.dataDirectory, "mail");
+  await mkdir(directory, { mode: 0o700 });
+  const messages = messagesIn(directory);
+  const first = messages.next();
+  const started = await call("POST", "/w/emails", { headers, body: { email } });
+  assert.equal(started.status, 202);
+  const message = (await first).value ?? assert.fail("no message came");
+  await messages.return(undefined);
+  assert.match(message, /^To: journey@example\.com$/m);
+  const code = /: (\d{6})$/m.exec(message)?.[1];
+  const path = `/w/emails/${String(started.body["verificationId"])}`;
+  const finished = await call("POST", path, { headers, body: { code } });
+  assert.equal(finished.status, 200);
+  await settleWithoutChain(world.ctx);
+  assert.deepEqual(await verified(identity.address, "EMAIL"), { verifiedItems: ["EMAIL"] });
+});
+
+test("an organization is acquainted with those who logged in to it, and with nobody else", async () => {
+  const identity = newIdentity();
+  const known = async (user: `0x${string}`): Promise<boolean> =>
+    isAcquainted(world.ctx.db, world.organizationId, user);
+  assert.equal(await known(identity.address), false);
+  await logIn(world.baseUrl, world.client, identity);
+  assert.equal(await known(identity.address), true);
+  await logIn(world.baseUrl, world.client, identity);
+  assert.equal(await known(newIdentity().address), false);
+});
