@@ -188,6 +188,7 @@ export async function compose(config: Config): Promise<Service> {
     endLogin: async (user, id) => endLogin(login, user, id),
     addRoutes: (scope) => {
       loginWalletRoutes(login, scope);
+      chainRoutes(ctx, scope);
       credentialWalletRoutes(credentials, scope, {
         getWalletUser: async (authorization) => getWalletUser(base, authorization),
       });

@@ -5,6 +5,7 @@ import type { Ctx } from "../platform/context.ts";
 import { type ChainTotals, openChainMetrics } from "./chain-metrics.ts";
 import type { Chain } from "./context.ts";
 import { type Deployment, ensureContracts, planDeployment } from "./deployment.ts";
+import { openEmbeddedChain } from "./embedded-chain.ts";
 import type { ChainNode } from "./node.ts";
 import { openRemoteNode } from "./remote-node.ts";
 import { openSigner } from "./operator.ts";
@@ -128,8 +129,4 @@ function openReader(node: ChainNode, isEmbedded: boolean): PublicClient {
     ccipRead: false,
     pollingInterval: isEmbedded ? pollMs.embedded : pollMs.remote,
   });
-}
-
-async function openEmbeddedChain(_ctx: Ctx): Promise<ChainNode> {
-  throw new Error("there is no embedded chain yet; set CHAIN_RPC_URL");
 }

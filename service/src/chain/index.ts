@@ -7,11 +7,13 @@ import type { Chain, ChainContext } from "./context.ts";
 export type { Chain, ChainContext } from "./context.ts";
 export { enqueueTransaction } from "./enqueue.ts";
 export { chainJobs } from "./jobs.ts";
+export { chainRoutes } from "./relay-routes.ts";
 export type { FinalHandlers, FinalTransaction } from "./outbox.ts";
 
 /** What this slice keeps sealed. */
 export const chainSealedColumns: readonly SealedColumn[] = [
   { table: "chain_signer_key", idColumn: "name", column: "sealed" },
+  { table: "embedded_chain", idColumn: "only_row", column: "faucet_key_sealed" },
 ];
 
 /**
@@ -22,7 +24,7 @@ export const chainSealedColumns: readonly SealedColumn[] = [
  *   the signer or the deployer of contracts cannot be had
  */
 export async function openChain(ctx: Ctx): Promise<Chain> {
-  if (ctx.config.chain === "off" || ctx.config.chainRpcUrl === null) return absentChain;
+  if (ctx.config.chain === "off") return absentChain;
   // The client library takes a while to load; verbs of the command line do without.
   const { openChain: open } = await import("./chain.ts");
   return open(ctx);
@@ -60,3 +62,12 @@ const absentChain = new Proxy(
     },
   },
 ) as Chain;
+
+/** Hands out native coin of the embedded chain. @throws where the chain is another */
+export async function fundAccount(
+  ctx: ChainContext,
+  given: { address: Address; amountWei: bigint },
+): Promise<void> {
+  const { fundAccount: fund } = await import("./faucet.ts");
+  return fund(ctx, given);
+}

@@ -10,7 +10,7 @@ const day = 86_400;
 
 /** The jobs of this slice; none in a process without a chain. */
 export function chainJobs(ctx: ChainContext, handlers: FinalHandlers): Job[] {
-  if (ctx.config.chain === "off" || ctx.config.chainRpcUrl === null) return [];
+  if (ctx.config.chain === "off") return [];
   return [
     {
       name: "chain-outbox",

@@ -28,8 +28,11 @@ export type FinalHandlers = Readonly<
   Record<string, (tx: Queryable, done: readonly FinalTransaction[]) => Promise<void>>
 >;
 
-/** One process looks after sent transactions so often: where one block is final, the chain is a local one and quick. */
-const observeMs = { quick: 900, deep: 3_000 };
+/**
+ * Only one process looks after sent transactions in such a time. Where one block is final the chain is a local one, and
+ * every process is woken by each of its blocks.
+ */
+const observeMs = { quick: 25, deep: 3_000 };
 /** More than can be in flight. */
 const sentMax = 200;
 /** Those with the lowest nonces hold up the others. */

@@ -16,6 +16,8 @@ const sealedColumns: readonly SealedColumn[] = [
   ...signingKeyColumns,
   ...chainSealedColumns,
   ...credentialSealedColumns,
+  ...packageSealedColumns,
+  ...kycSealedColumns,
 ];
 
 const rewrapBatch = 500;

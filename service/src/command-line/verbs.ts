@@ -5,6 +5,7 @@ import { installationVerbs } from "./installation.ts";
 import { issuerVerbs } from "./issuer.ts";
 import { keyVerbs } from "./key.ts";
 import { organizationVerbs } from "./organization.ts";
+import { packageVerbs } from "./package.ts";
 import { userVerbs } from "./user.ts";
 import type { Verb } from "./verb.ts";
 
@@ -15,6 +16,7 @@ export const verbs: readonly Verb[] = [
   ...domainVerbs,
   ...clientVerbs,
   ...apiKeyVerbs,
+  ...packageVerbs,
   ...issuerVerbs,
   ...keyVerbs,
   ...userVerbs,

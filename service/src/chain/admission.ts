@@ -1,0 +1,123 @@
+// What may enter the journal of the embedded chain. A transaction that is written there is mined for ever, so
+// everything that a node would refuse is refused before.
+import { type Address, type Hex, type Hex32, isRecord, parseAddress } from "@svc/protocol";
+import {
+  keccak256,
+  parseTransaction,
+  recoverTransactionAddress,
+  type TransactionSerialized,
+} from "viem";
+import type { Admitted } from "./embedded-store.ts";
+import { RpcError } from "./node.ts";
+
+/** A transaction as its bytes say, with its signer. */
+export interface ReadTransaction extends Admitted {
+  readonly valueWei: bigint;
+}
+
+const rawBytesMax = 131_072;
+const gasMax = 30_000_000n;
+/** EIP-3860. */
+const initCodeBytesMax = 49_152;
+/** Half of the order of secp256k1: EIP-2. */
+const halfOrder = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
+
+/** JSON-RPC's code of a transaction that is refused. */
+const refusedCode = -32_000;
+
+/** Reads a signed transaction. @throws {RpcError} for one that this chain never takes */
+export async function readTransaction(raw: string, chainId: number): Promise<ReadTransaction> {
+  if (!/^0x(?:[0-9a-f]{2})+$/.test(raw)) throw refused("a transaction is lower-case hex");
+  if (raw.length > 2 + 2 * rawBytesMax) throw refused("the transaction is too large");
+  const serialized = raw as TransactionSerialized;
+  const parsed = parse(serialized);
+  if (parsed.chainId !== chainId) throw refused("the transaction is for another chain");
+  if (parsed.type === "eip4844" || parsed.type === "eip7702")
+    throw refused("transactions of this type are not taken");
+  if (BigInt(parsed.s ?? 0) > halfOrder) throw refused("the signature is malleable");
+  const gas = parsed.gas ?? 0n;
+  if (gas > gasMax) throw refused(`the gas limit is above ${gasMax}`);
+  const data = parsed.data ?? "0x";
+  const isCreation = parsed.to === undefined || parsed.to === null;
+  if (isCreation && (data.length - 2) / 2 > initCodeBytesMax)
+    throw refused("the contract is too large");
+  if (
+    gas <
+    intrinsicGas({
+      data,
+      isCreation,
+      accessList: ("accessList" in parsed ? parsed.accessList : undefined) ?? [],
+    })
+  )
+    throw refused("intrinsic gas too low");
+  const price = parsed.maxFeePerGas ?? parsed.gasPrice ?? 0n;
+  const valueWei = parsed.value ?? 0n;
+  return {
+    hash: keccak256(serialized),
+    raw: serialized,
+    signer: await signerOf(serialized),
+    nonce: parsed.nonce ?? 0,
+    costWei: gas * price + valueWei,
+    valueWei,
+  };
+}
+
+function parse(serialized: TransactionSerialized) {
+  try {
+    return parseTransaction(serialized);
+  } catch {
+    throw refused("the transaction cannot be read");
+  }
+}
+
+async function signerOf(serializedTransaction: TransactionSerialized): Promise<Address> {
+  try {
+    const signer = parseAddress(await recoverTransactionAddress({ serializedTransaction }));
+    if (signer !== null) return signer;
+  } catch {
+    // Refused below.
+  }
+  throw refused("the signature is none");
+}
+
+/** EIP-2028, EIP-2930, EIP-3860 and the floor of EIP-7623. */
+function intrinsicGas(given: {
+  data: Hex;
+  isCreation: boolean;
+  accessList: readonly { storageKeys: readonly Hex[] }[];
+}): bigint {
+  const bytes = Buffer.from(given.data.slice(2), "hex");
+  let zeros = 0;
+  for (const byte of bytes) zeros += byte === 0 ? 1 : 0;
+  const tokens = zeros + 4 * (bytes.length - zeros);
+  const creation = given.isCreation ? 32_000 + 2 * Math.ceil(bytes.length / 32) : 0;
+  const listed = given.accessList.reduce(
+    (sum, { storageKeys }) => sum + 2_400 + 1_900 * storageKeys.length,
+    0,
+  );
+  return BigInt(21_000 + Math.max(4 * tokens + creation + listed, 10 * tokens));
+}
+
+/** Whether the transaction is next of its signer, who can pay it. @throws {RpcError} */
+export function checkTurn(
+  transaction: ReadTransaction,
+  state: { nextNonce: number; openWei: bigint; balanceWei: bigint },
+): void {
+  if (transaction.nonce < state.nextNonce) throw refused("nonce too low");
+  if (transaction.nonce > state.nextNonce)
+    throw refused(`nonce too high: the next one is ${state.nextNonce}`);
+  if (transaction.costWei + state.openWei > state.balanceWei)
+    throw refused("insufficient funds for gas * price + value");
+}
+
+function refused(message: string): RpcError {
+  return new RpcError(refusedCode, message);
+}
+
+/** The hash of a block as the node tells it. @throws when it does not */
+export function hashOfBlock(block: unknown): Hex32 {
+  const hash = isRecord(block) ? block["hash"] : null;
+  if (typeof hash !== "string" || !/^0x[0-9a-f]{64}$/.test(hash))
+    throw new Error("the chain's node tells no block");
+  return hash as Hex32;
+}

@@ -1,0 +1,133 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Address } from "@svc/protocol";
+import { type BoundProcess, startBoundProcess } from "../platform/bound-process.ts";
+import { type Ipc, openIpc } from "./ipc.ts";
+
+/** The node of the embedded chain, with an empty chain. */
+export interface AnvilProcess extends AsyncDisposable {
+  readonly ipc: Ipc;
+  readonly path: string;
+  /** Settles when it is gone. */
+  readonly exited: Promise<number>;
+}
+
+export interface Genesis {
+  readonly chainId: number;
+  /** Unix seconds. */
+  readonly time: number;
+  /** Who holds the coin. */
+  readonly faucet: Address;
+}
+
+const startTriesMax = 2_000;
+const startPauseMs = 5;
+/** A billion coins of 18 decimals. */
+const faucetWei = 10n ** 27n;
+
+/** EIP-2935 keeps block hashes there; without its code each block after 8,191 costs 7.5 ms. */
+const historyAccount = "0x0000F90827F1C53a10cb7A02335B175320002935";
+
+/**
+ * Starts the node. It listens on a Unix socket in a directory of mode 0700 and, because it cannot be told not to, on a
+ * random port of loopback that nobody is told; it mines only when told, and ends with this process in any way.
+ *
+ * @throws when this platform has no node, or it does not start
+ */
+export async function startAnvilProcess(
+  genesis: Genesis,
+  log: (line: string) => void,
+): Promise<AnvilProcess> {
+  // A socket's path has at most 100 characters, which the data directory may exceed.
+  const directory = mkdtempSync(join(tmpdir(), "svc-chain-"));
+  chmodSync(directory, 0o700);
+  const path = join(directory, "node.ipc");
+  const genesisPath = join(directory, "genesis.json");
+  writeFileSync(genesisPath, JSON.stringify(genesisOf(genesis)), { mode: 0o600 });
+  const child = startBoundProcess([binaryPath(), ...flagsOf(genesis, { path, genesisPath })], {
+    account: null,
+    log,
+    environment: { HOME: directory },
+  });
+  child.unref();
+  const remove = (): void => rmSync(directory, { recursive: true, force: true });
+  try {
+    const ipc = await connect(path, child);
+    return {
+      ipc,
+      path,
+      exited: child.exited,
+      async [Symbol.asyncDispose]() {
+        ipc.close();
+        await child.stop();
+        remove();
+      },
+    };
+  } catch (error) {
+    await child.stop();
+    remove();
+    throw error;
+  }
+}
+
+async function connect(path: string, child: BoundProcess): Promise<Ipc> {
+  const gone = child.exited.then((status) => {
+    throw new Error(`the embedded chain ended with status ${status} while it started`);
+  });
+  gone.catch(() => undefined);
+  for (let tries = 1; ; tries++) {
+    try {
+      return await openIpc(path);
+    } catch (error) {
+      if (tries === startTriesMax) throw error;
+      await Promise.race([delay(startPauseMs), gone]);
+    }
+  }
+}
+
+function flagsOf(genesis: Genesis, { path, genesisPath }: Record<"path" | "genesisPath", string>) {
+  return [
+    ["--silent", "--host", "127.0.0.1", "--port", "0", "--ipc", path, "--no-cors"],
+    ["--chain-id", String(genesis.chainId), "--accounts", "0", "--init", genesisPath],
+    ["--hardfork", "osaka", "--no-mining", "--order", "fifo", "--prune-history"],
+    ["--base-fee", "0", "--gas-price", "0", "--disable-min-priority-fee"],
+    ["--gas-limit", "1000000000000", "--no-request-size-limit"],
+  ].flat();
+}
+
+function genesisOf({ chainId, time, faucet }: Genesis): object {
+  const zero = `0x${"0".repeat(64)}`;
+  return {
+    config: { chainId },
+    nonce: "0x0",
+    timestamp: `0x${time.toString(16)}`,
+    extraData: "0x",
+    gasLimit: "0xe8d4a51000",
+    difficulty: "0x0",
+    mixHash: zero,
+    coinbase: zero.slice(0, 42),
+    alloc: {
+      [historyAccount]: { balance: "0x0", code: "0x" },
+      [faucet]: { balance: `0x${faucetWei.toString(16)}` },
+    },
+  };
+}
+
+/** The platform's own binary: the package's wrapper has a child that a kill would orphan. */
+function binaryPath(): string {
+  const system = process.platform === "darwin" ? "darwin" : "linux";
+  const architecture = process.arch === "arm64" ? "arm64" : "amd64";
+  const name = `@foundry-rs/anvil-${system}-${architecture}`;
+  try {
+    const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);
+    return join(dirname(manifest), "bin", "anvil");
+  } catch (error) {
+    throw new Error(
+      `${name} is not installed; run npm ci with optional dependencies, or set CHAIN_RPC_URL`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,147 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Hex } from "@svc/protocol";
+import { privateKeyToAccount } from "viem/accounts";
+import { openContext, type OpenContext } from "../compose.ts";
+import { advanceClock } from "../platform/clock.ts";
+import { parseConfig } from "../platform/config.ts";
+import { openTestDatabase } from "../platform/test-database.ts";
+import { findFaucet, openEmbeddedChain } from "./embedded-chain.ts";
+import { type ChainNode, RpcError } from "./node.ts";
+
+const receiver = "0x00000000000000000000000000000000deadbeef";
+
+async function openProcess(url: string): Promise<OpenContext> {
+  return openContext(
+    parseConfig({
+      PROFILE: "dev",
+      BASE_URL: "http://localhost:4000",
+      DATABASE_URL: url,
+      MASTER_KEY: "11".repeat(32),
+      LOG_LEVEL: "silent",
+    }),
+  );
+}
+
+/** Signs ordinary transfers from the faucet. */
+async function openPurse(
+  ctx: OpenContext,
+): Promise<(nonce: number, more?: object) => Promise<Hex>> {
+  const faucet = await findFaucet(ctx);
+  assert.ok(faucet !== null);
+  const account = privateKeyToAccount(`0x${Buffer.from(faucet.privateKey).toString("hex")}`);
+  return async (nonce, more = {}) =>
+    account.signTransaction({
+      type: "eip1559",
+      chainId: faucet.chainId,
+      nonce,
+      to: receiver,
+      value: 1n,
+      gas: 21_000n,
+      maxFeePerGas: 0n,
+      maxPriorityFeePerGas: 0n,
+      ...more,
+    });
+}
+
+async function settled(node: ChainNode, value: bigint): Promise<void> {
+  for (let tries = 0; tries < 400; tries++) {
+    const balance = await node.request("eth_getBalance", [receiver, "latest"]).catch(() => "0x0");
+    if (BigInt(String(balance)) === value) return;
+    await delay(25);
+  }
+  assert.fail(`the receiver never had ${value}`);
+}
+
+async function headOf(
+  node: ChainNode,
+): Promise<{ number: string; hash: string; timestamp: string }> {
+  return (await node.request("eth_getBlockByNumber", ["latest", false])) as never;
+}
+
+test("a lost chain comes back with the same block hashes, and goes on", async () => {
+  await using database = await openTestDatabase();
+  await using ctx = await openProcess(database.url);
+  let head = "";
+  {
+    await using node = await openEmbeddedChain(ctx);
+    const sign = await openPurse(ctx);
+    await node.submit([await sign(0), await sign(1)]);
+    await settled(node, 2n);
+    await node.submit([await sign(2)]);
+    await settled(node, 3n);
+    head = (await headOf(node)).hash;
+  }
+  await using node = await openEmbeddedChain(ctx);
+  assert.equal((await headOf(node)).hash, head);
+  const sign = await openPurse(ctx);
+  await node.submit([await sign(3)]);
+  await settled(node, 4n);
+});
+
+test("one process has the chain, the others use it, and one takes over when it goes", async () => {
+  await using database = await openTestDatabase();
+  await using first = await openProcess(database.url);
+  await using second = await openProcess(database.url);
+  const owner = await openEmbeddedChain(first);
+  await using other = await openEmbeddedChain(second);
+  assert.equal(other.chainId, owner.chainId);
+  const sign = await openPurse(first);
+  await Promise.all([other.submit([await sign(0)]), other.submit([await sign(0)])]);
+  await settled(other, 1n);
+  await settled(owner, 1n);
+  const { hash } = await headOf(owner);
+  await owner[Symbol.asyncDispose]();
+  await other.submit([await sign(1)]).catch(() => undefined);
+  await settled(other, 1n);
+  await other.submit([await sign(1)]);
+  await settled(other, 2n);
+  const block = (await other.request("eth_getBlockByNumber", ["0x1", false])) as { hash: string };
+  assert.equal(block.hash, hash);
+});
+
+test("what a node would refuse never enters the journal", async () => {
+  await using database = await openTestDatabase();
+  await using ctx = await openProcess(database.url);
+  await using node = await openEmbeddedChain(ctx);
+  const sign = await openPurse(ctx);
+  const good = await sign(0);
+  const refused: [Hex, RegExp][] = [
+    ["0x", /hex/],
+    ["0x00", /cannot be read/],
+    [`${good}00`, /cannot be read|signature/],
+    [await sign(0, { chainId: 1 }), /another chain/],
+    [await sign(1), /nonce too high: the next one is 0/],
+    [await sign(0, { gas: 20_999n }), /intrinsic gas too low/],
+    [await sign(0, { gas: 30_000_001n }), /gas limit/],
+    [await sign(0, { value: 10n ** 28n }), /insufficient funds/],
+    [await sign(0, { maxFeePerGas: 10n ** 24n }), /insufficient funds/],
+  ];
+  for (const [raw, message] of refused)
+    await assert.rejects(node.submit([raw]), (error) => {
+      assert.ok(error instanceof RpcError);
+      assert.match(error.message, message);
+      return true;
+    });
+  await node.submit([good, good]);
+  await settled(node, 1n);
+  await node.submit([good]);
+  await assert.rejects(node.submit([await sign(0, { value: 2n })]), /nonce too low/);
+});
+
+test("a moved clock moves the chain by one empty block", async () => {
+  await using database = await openTestDatabase();
+  await using ctx = await openProcess(database.url);
+  await using node = await openEmbeddedChain(ctx);
+  const before = Number((await headOf(node)).timestamp);
+  await advanceClock(ctx.db, 86_400);
+  await ctx.refreshClock();
+  for (let tries = 0; tries < 200; tries++) {
+    if (Number((await headOf(node)).timestamp) >= before + 86_400) break;
+    await delay(25);
+  }
+  const head = await headOf(node);
+  assert.ok(Number(head.timestamp) >= before + 86_400);
+  assert.equal(head.number, "0x1");
+});

@@ -1,0 +1,209 @@
+import type { Address, Hex, Hex32 } from "@svc/protocol";
+import { type Queryable, sql } from "../platform/db.ts";
+
+/** What was decided at the first start. */
+export interface EmbeddedIdentity {
+  readonly chainId: number;
+  readonly genesisTime: number;
+  readonly faucetAddress: Address;
+  readonly faucetKeySealed: Buffer;
+}
+
+/** Keeps the identity of the first start. @returns what is kept: of two first starts one decides */
+export async function keepIdentity(
+  db: Queryable,
+  given: EmbeddedIdentity,
+): Promise<EmbeddedIdentity> {
+  await db.query(
+    sql`insert into embedded_chain (chain_id, genesis_time, faucet_address, faucet_key_sealed)
+      values (${given.chainId}, ${given.genesisTime}, ${given.faucetAddress}, ${given.faucetKeySealed})
+      on conflict (only_row) do nothing`,
+  );
+  const found = await findIdentity(db);
+  if (found === null) throw new Error("the identity of the chain was written a moment ago");
+  return found;
+}
+
+export async function findIdentity(db: Queryable): Promise<EmbeddedIdentity | null> {
+  const [row] = await db.query<{
+    chain_id: number;
+    genesis_time: number;
+    faucet_address: Address;
+    faucet_key_sealed: Buffer;
+  }>(sql`select chain_id, genesis_time, faucet_address, faucet_key_sealed from embedded_chain`);
+  return row === undefined
+    ? null
+    : {
+        chainId: row.chain_id,
+        genesisTime: row.genesis_time,
+        faucetAddress: row.faucet_address,
+        faucetKeySealed: row.faucet_key_sealed,
+      };
+}
+
+/** Tells every process where the node listens now. */
+export async function tellPath(db: Queryable, path: string): Promise<void> {
+  await db.query(
+    sql`with told as (update embedded_chain set ipc_path = ${path} returning 1)
+      select pg_notify('embedded_chain_owner', '') from told`,
+  );
+}
+
+export async function findPath(db: Queryable): Promise<string | null> {
+  const [row] = await db.query<{ ipc_path: string | null }>(
+    sql`select ipc_path from embedded_chain`,
+  );
+  return row?.ipc_path ?? null;
+}
+
+/** A transaction that was checked and may be mined. */
+export interface Admitted {
+  readonly hash: Hex32;
+  readonly raw: Hex;
+  readonly signer: Address;
+  readonly nonce: number;
+  readonly costWei: bigint;
+}
+
+/** What a new transaction is judged by. */
+export interface SignerJournal {
+  readonly nextNonce: number;
+  /** What its unmined transactions can take at most. */
+  readonly openWei: bigint;
+  /** Whether the transaction is in the journal already. */
+  readonly isKnown: boolean;
+}
+
+export async function readSigner(
+  db: Queryable,
+  signer: Address,
+  hash: Hex32,
+): Promise<SignerJournal> {
+  const [row] = await db.query<{ next_nonce: number; open_wei: string; known: boolean }>(
+    sql`select coalesce((select nonce from embedded_transaction where signer = ${signer} order by nonce desc limit 1), -1)
+          + 1 as next_nonce,
+        (select coalesce(sum(cost_wei), 0)::text from embedded_transaction
+          where signer = ${signer} and block_number is null) as open_wei,
+        exists (select 1 from embedded_transaction where hash = ${hash}) as known`,
+  );
+  return {
+    nextNonce: row?.next_nonce ?? 0,
+    openWei: BigInt(row?.open_wei ?? 0),
+    isKnown: row?.known === true,
+  };
+}
+
+/** Writes a transaction to the journal. @returns false where its nonce was taken meanwhile */
+export async function insertTransaction(
+  db: Queryable,
+  given: Admitted,
+  now: number,
+): Promise<boolean> {
+  const rows = await db.query(
+    sql`with written as (
+        insert into embedded_transaction (hash, raw, signer, nonce, cost_wei, created_at)
+        values (${given.hash}, ${Buffer.from(given.raw.slice(2), "hex")}, ${given.signer}, ${given.nonce},
+          ${String(given.costWei)}::numeric, ${now})
+        on conflict do nothing returning hash
+      )
+      select hash, pg_notify('embedded_chain', '') from written`,
+  );
+  return rows.length === 1;
+}
+
+/** A block to be mined. */
+export interface Block {
+  readonly number: number;
+  readonly time: number;
+  /** Null where it was never mined yet. */
+  readonly hash: Hex32 | null;
+  readonly raws: readonly Hex[];
+}
+
+/**
+ * Decides the next block: what waits, in the order of the journal, at `time` or the time of the block before, whichever
+ * is later. From here on it will always be this block.
+ *
+ * @returns null where nothing waits and no empty block was asked for
+ */
+export async function decideBlock(
+  db: Queryable,
+  given: { time: number; max: number; mayBeEmpty: boolean },
+): Promise<Block | null> {
+  const rows = await db.query<{ number: number; time: number; raw: Buffer | null }>(
+    sql`with waiting as (
+        select position, row_number() over (order by position) - 1 as index
+        from embedded_transaction where block_number is null order by position limit ${given.max}
+      ), last as (
+        select number, time from embedded_block
+        union all select 0, (select genesis_time from embedded_chain)
+        order by number desc limit 1
+      ), block as (
+        insert into embedded_block (number, time)
+        select number + 1, greatest(time, ${given.time}::bigint) from last
+        where ${given.mayBeEmpty} or exists (select 1 from waiting)
+        returning number, time
+      ), placed as (
+        update embedded_transaction set block_number = block.number, block_index = waiting.index
+        from waiting, block where embedded_transaction.position = waiting.position
+        returning block_index, raw
+      )
+      select block.number, block.time, placed.raw from block left join placed on true order by placed.block_index`,
+  );
+  const [first] = rows;
+  if (first === undefined) return null;
+  const raws = rows.flatMap(({ raw }): Hex[] => (raw === null ? [] : [`0x${raw.toString("hex")}`]));
+  return { number: first.number, time: first.time, hash: null, raws };
+}
+
+/** The block was mined; whoever waits for transactions looks now. */
+export async function keepHash(db: Queryable, number: number, hash: Hex32): Promise<void> {
+  await db.query(
+    sql`with kept as (update embedded_block set hash = ${hash} where number = ${number} returning 1)
+      select pg_notify('chain_outbox', '') from kept`,
+  );
+}
+
+/** The blocks after `number`, in their order. */
+export async function listBlocks(
+  db: Queryable,
+  { after, limit }: { after: number; limit: number },
+): Promise<Block[]> {
+  const rows = await db.query<{
+    number: number;
+    time: number;
+    hash: Hex32 | null;
+    raws: Buffer[] | null;
+  }>(
+    sql`select number, time, embedded_block.hash,
+        array_agg(raw order by block_index) filter (where raw is not null) as raws
+      from embedded_block left join embedded_transaction on block_number = number
+      where number > ${after}
+      group by number order by number limit ${limit}`,
+  );
+  return rows.map((row) => ({
+    number: row.number,
+    time: row.time,
+    hash: row.hash,
+    raws: (row.raws ?? []).map((raw): Hex => `0x${raw.toString("hex")}`),
+  }));
+}
+
+export interface Fold {
+  readonly number: number;
+  readonly state: Buffer;
+}
+
+export async function findFold(db: Queryable): Promise<Fold | null> {
+  const [row] = await db.query<{ folded_block: number | null; folded_state: Buffer | null }>(
+    sql`select folded_block, folded_state from embedded_chain`,
+  );
+  const { folded_block: number = null, folded_state: state = null } = row ?? {};
+  return number === null || state === null ? null : { number, state };
+}
+
+export async function keepFold(db: Queryable, fold: Fold): Promise<void> {
+  await db.query(
+    sql`update embedded_chain set folded_block = ${fold.number}, folded_state = ${fold.state}`,
+  );
+}

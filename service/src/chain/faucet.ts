@@ -1,0 +1,44 @@
+import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
+import { privateKeyToAccount } from "viem/accounts";
+import type { ChainContext } from "./context.ts";
+import { findFaucet } from "./embedded-chain.ts";
+import { RpcError } from "./node.ts";
+
+const triesMax = 20;
+
+/**
+ * Hands out native coin of the embedded chain: an ordinary transfer, mined right afterwards.
+ *
+ * @throws where the chain is not the embedded one
+ */
+export async function fundAccount(
+  ctx: ChainContext,
+  { address, amountWei }: { address: Address; amountWei: bigint },
+): Promise<void> {
+  const faucet = ctx.chain.isEmbedded ? await findFaucet(ctx) : null;
+  if (faucet === null) throw new Error("only the embedded chain has a faucet");
+  const account = privateKeyToAccount(hexOfBytes(faucet.privateKey));
+  for (let tries = 1; ; tries++) {
+    const nonce = await ctx.chain.node.request("eth_getTransactionCount", [
+      faucet.address,
+      "pending",
+    ]);
+    const raw: Hex = await account.signTransaction({
+      type: "eip1559",
+      chainId: faucet.chainId,
+      nonce: Number(nonce),
+      to: address,
+      value: amountWei,
+      gas: 21_000n,
+      maxFeePerGas: 0n,
+      maxPriorityFeePerGas: 0n,
+    });
+    try {
+      return await ctx.chain.node.submit([raw]);
+    } catch (error) {
+      // Somebody else was handed coin at the same moment.
+      const isTaken = error instanceof RpcError && error.message.startsWith("nonce too low");
+      if (!isTaken || tries === triesMax) throw error;
+    }
+  }
+}

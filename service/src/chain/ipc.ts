@@ -1,0 +1,144 @@
+import { connect, type Socket } from "node:net";
+import { isRecord } from "@svc/protocol";
+import { NodeAway, RpcError } from "./node.ts";
+
+/** JSON-RPC 2.0 over a Unix socket, one line a message. */
+export interface Ipc {
+  request(method: string, params: readonly unknown[]): Promise<unknown>;
+  /** All in one message; the node may work on them side by side. @returns results or errors in the order asked */
+  batch(
+    calls: readonly (readonly [method: string, params: readonly unknown[]])[],
+  ): Promise<unknown[]>;
+  /** Settles when the connection is gone, whoever ended it. */
+  readonly closed: Promise<void>;
+  close(): void;
+}
+
+/** A call of the embedded node that is slower than this is lost. */
+const timeoutMs = 30_000;
+/** A dump of the whole state is the longest answer. */
+const answerCharactersMax = 1_000_000_000;
+
+interface Waiting {
+  readonly ids: readonly number[];
+  readonly timer: NodeJS.Timeout;
+  resolve(answers: readonly Record<string, unknown>[]): void;
+  reject(error: Error): void;
+}
+
+/** @throws {NodeAway} when nobody listens there */
+export async function openIpc(path: string): Promise<Ipc> {
+  const socket = await connectTo(path);
+  const waiting = new Map<number, Waiting>();
+  let nextId = 1;
+  const fail = (): void => {
+    const lost = new Set(waiting.values());
+    waiting.clear();
+    for (const each of lost) {
+      clearTimeout(each.timer);
+      each.reject(new NodeAway("the connection to the chain's node broke"));
+    }
+  };
+  const { promise: closed, resolve: tellClosed } = Promise.withResolvers<void>();
+  socket.on("error", () => undefined);
+  socket.on("close", () => {
+    fail();
+    tellClosed();
+  });
+  readLines(socket, (line) => settleLine(waiting, line));
+  const send = async (
+    calls: readonly (readonly [string, readonly unknown[]])[],
+  ): Promise<readonly Record<string, unknown>[]> => {
+    if (socket.destroyed) throw new NodeAway("the connection to the chain's node is closed");
+    const bodies = calls.map(([method, params]) => ({
+      jsonrpc: "2.0",
+      id: nextId++,
+      method,
+      params,
+    }));
+    const ids = bodies.map(({ id }) => id);
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        for (const id of ids) waiting.delete(id);
+        reject(new NodeAway("the chain's node did not answer in time"));
+      }, timeoutMs);
+      const entry: Waiting = { ids, timer, resolve, reject };
+      for (const id of ids) waiting.set(id, entry);
+      socket.write(`${JSON.stringify(bodies.length === 1 ? bodies[0] : bodies)}\n`);
+    });
+  };
+  return {
+    async request(method, params) {
+      const [answer] = await send([[method, params]]);
+      return resultOf(answer);
+    },
+    async batch(calls) {
+      if (calls.length === 0) return [];
+      const answers = await send(calls);
+      return answers.map((answer) => {
+        try {
+          return resultOf(answer);
+        } catch (error) {
+          return error;
+        }
+      });
+    },
+    closed,
+    close: () => socket.destroy(),
+  };
+}
+
+async function connectTo(path: string): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path);
+    socket.once("connect", () => resolve(socket));
+    socket.once("error", (cause) =>
+      reject(new NodeAway("the chain's node cannot be reached", { cause })),
+    );
+  });
+}
+
+function readLines(socket: Socket, onLine: (line: string) => void): void {
+  let parts: string[] = [];
+  let length = 0;
+  socket.setEncoding("utf8");
+  socket.on("data", (chunk: string) => {
+    const pieces = chunk.split("\n");
+    const rest = pieces.pop() ?? "";
+    for (const piece of pieces) {
+      parts.push(piece);
+      onLine(parts.join(""));
+      parts = [];
+      length = 0;
+    }
+    parts.push(rest);
+    length += rest.length;
+    if (length > answerCharactersMax) socket.destroy();
+  });
+}
+
+function settleLine(waiting: Map<number, Waiting>, line: string): void {
+  if (line.trim() === "") return;
+  const message: unknown = JSON.parse(line);
+  const answers = (Array.isArray(message) ? message : [message]).filter(isRecord);
+  const entry = answers.map(({ id }) => waiting.get(Number(id))).find((each) => each !== undefined);
+  if (entry === undefined) return;
+  clearTimeout(entry.timer);
+  for (const id of entry.ids) waiting.delete(id);
+  const byId = new Map(answers.map((each) => [Number(each["id"]), each]));
+  entry.resolve(entry.ids.map((id) => byId.get(id) ?? {}));
+}
+
+/** @throws {RpcError} | {NodeAway} */
+function resultOf(answer: Record<string, unknown> | undefined): unknown {
+  const error = answer?.["error"];
+  if (isRecord(error))
+    throw new RpcError(
+      Number(error["code"]),
+      String(error["message"]).slice(0, 500),
+      error["data"],
+    );
+  if (answer === undefined || !("result" in answer))
+    throw new NodeAway("the chain's node gave no answer");
+  return answer["result"];
+}

@@ -1,0 +1,74 @@
+import { Type } from "@fastify/type-provider-typebox";
+import type { FastifyRequest } from "fastify";
+import { clientAddressOf, limitNetworkOf } from "../platform/client-address.ts";
+import type { Http } from "../platform/http.ts";
+import { Problem } from "../platform/problems.ts";
+import { takeOrRefuse } from "../platform/rate-limit.ts";
+import { bodyReasons, refusals } from "../platform/refusals.ts";
+import type { ChainContext } from "./context.ts";
+
+/** A transaction of 128 KiB in hex, with room around it. */
+const bodyBytesMax = 512 * 1024;
+const callsMax = 50;
+const limitPerSecond = 50;
+const limitBurst = 500;
+
+/**
+ * `POST /w/chain`: JSON-RPC 2.0 for wallets and verifiers, without a session. Only methods that read, and signed
+ * transactions; a browser may call it from the wallet's origin alone.
+ */
+export function chainRoutes(ctx: ChainContext, scope: Http): void {
+  scope.post(
+    "/w/chain",
+    {
+      bodyLimit: bodyBytesMax,
+      schema: {
+        summary: "Ask the chain (JSON-RPC 2.0)",
+        description: `One call or a list of at most ${callsMax}. A call has at most 10 million gas; a search for logs spans at most 10,000 blocks.`,
+        tags: ["wallet"],
+        body: Type.Unknown(),
+        response: {
+          200: Type.Unknown({ description: "The answer, or one for each call." }),
+          ...refusals(...bodyReasons, "forbidden", "rate_limited"),
+        },
+      },
+    },
+    async (request, reply) => {
+      checkPlace(ctx, request);
+      const { body } = request;
+      const calls: unknown[] = Array.isArray(body) ? body : [body];
+      if (calls.length === 0 || calls.length > callsMax)
+        throw new Problem("invalid_request", {
+          message: `Invalid Request: a list holds 1 to ${callsMax} calls`,
+        });
+      await limitCalls(ctx, request);
+      const { answerCall } = await import("./relay.ts");
+      const answers = await Promise.all(calls.map(async (call) => answerCall(ctx, call)));
+      void reply.header("cache-control", "no-store");
+      return Array.isArray(body) ? answers : answers[0];
+    },
+  );
+}
+
+/**
+ * A page of another site must not reach the chain through somebody's browser, be it by its own name for this host
+ * (DNS rebinding) or by a request that needs no preflight.
+ */
+function checkPlace(ctx: ChainContext, request: FastifyRequest): void {
+  const { origin, host } = request.headers;
+  const { baseUrl, walletOrigin, profile } = ctx.config;
+  const isOurs =
+    origin === undefined || origin === walletOrigin || origin === new URL(baseUrl).origin;
+  const hosts = [new URL(baseUrl).host];
+  // Several processes share one base address; in `dev` each has a port of its own on this machine.
+  const isLocal =
+    profile === "dev" && /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/.test(host ?? "");
+  if (!isOurs || (!isLocal && !hosts.includes(host ?? ""))) throw new Problem("forbidden");
+}
+
+async function limitCalls(ctx: ChainContext, request: FastifyRequest): Promise<void> {
+  const forwarded = request.headers["x-forwarded-for"];
+  const address = clientAddressOf(request.ip, forwarded, ctx.config.trustedProxies);
+  const limit = { perSecond: limitPerSecond, burst: limitBurst, address };
+  await takeOrRefuse(ctx, `wallet:chain:${limitNetworkOf(address)}`, limit);
+}

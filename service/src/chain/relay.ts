@@ -1,0 +1,131 @@
+// What the outside may ask of the chain (running: `chain.rpcUrl`). Everything that is not here is refused: `anvil_*`,
+// `evm_*`, `hardhat_*`, `debug_*` and whatever a node learns one day.
+import { type Hex, isRecord } from "@svc/protocol";
+import { keccak256 } from "viem";
+import type { ChainContext } from "./context.ts";
+import { NodeAway, RpcError } from "./node.ts";
+
+/** Gas of one call: enough to verify a signature by ERC-6492, too little to keep the node busy. */
+const callGasMax = 10_000_000n;
+/** Blocks of one search. */
+const logBlocksMax = 10_000;
+const feeBlocksMax = 100;
+
+type Params = readonly unknown[];
+type Check = (params: Params) => Params;
+
+const none: Check = () => [];
+const upTo =
+  (count: number): Check =>
+  (params) =>
+    params.slice(0, count);
+
+/** The methods that are passed on, each with what remains of its parameters. */
+const methods: Record<string, Check> = {
+  eth_chainId: none,
+  net_version: none,
+  eth_blockNumber: none,
+  eth_gasPrice: none,
+  eth_maxPriorityFeePerGas: none,
+  eth_feeHistory: checkFeeHistory,
+  eth_getBalance: upTo(2),
+  eth_getCode: upTo(2),
+  eth_getStorageAt: upTo(3),
+  eth_getTransactionCount: upTo(2),
+  eth_getTransactionByHash: upTo(1),
+  eth_getTransactionReceipt: upTo(1),
+  eth_getBlockByHash: upTo(2),
+  eth_getBlockByNumber: upTo(2),
+  eth_getLogs: checkLogs,
+  eth_call: checkCall,
+  eth_estimateGas: checkCall,
+};
+
+const codes = { unreadable: -32_600, unknownMethod: -32_601, params: -32_602, away: -32_603 };
+
+/** Answers one JSON-RPC 2.0 call; never throws. */
+export async function answerCall(ctx: ChainContext, call: unknown): Promise<object> {
+  if (!isRecord(call) || typeof call["method"] !== "string")
+    return errorOf(null, new RpcError(codes.unreadable, "this is no JSON-RPC 2.0 call"));
+  const id = typeof call["id"] === "string" || typeof call["id"] === "number" ? call["id"] : null;
+  try {
+    const params = call["params"] ?? [];
+    if (!Array.isArray(params)) throw new RpcError(codes.params, "params must be a list");
+    return { jsonrpc: "2.0", id, result: await ask(ctx, call["method"], params) };
+  } catch (error) {
+    if (error instanceof RpcError) return errorOf(id, error);
+    if (!(error instanceof NodeAway)) throw error;
+    return errorOf(id, new RpcError(codes.away, "the chain cannot answer now"));
+  }
+}
+
+async function ask(ctx: ChainContext, method: string, params: Params): Promise<unknown> {
+  if (method === "eth_sendRawTransaction") return send(ctx, params[0]);
+  const check = Object.hasOwn(methods, method) ? methods[method] : undefined;
+  if (check === undefined)
+    throw new RpcError(codes.unknownMethod, "this method is not available here");
+  return ctx.chain.node.request(method, check(params));
+}
+
+/** The embedded chain writes it to its journal first; an answer means that it will be mined. */
+async function send(ctx: ChainContext, raw: unknown): Promise<Hex> {
+  if (typeof raw !== "string" || !/^0x(?:[0-9a-fA-F]{2})+$/.test(raw))
+    throw new RpcError(codes.params, "a transaction is hex");
+  const lower = raw.toLowerCase() as Hex;
+  await ctx.chain.node.submit([lower]);
+  return keccak256(lower);
+}
+
+/** Without overrides of state or block, and with a bound on its gas. */
+function checkCall(params: Params): Params {
+  const [call, block = "latest"] = params;
+  if (!isRecord(call)) throw new RpcError(codes.params, "the call must be an object");
+  const gas = call["gas"] === undefined ? callGasMax : quantity(call["gas"], "gas");
+  const bounded = { ...call, gas: `0x${(gas > callGasMax ? callGasMax : gas).toString(16)}` };
+  return [bounded, block];
+}
+
+function checkLogs(params: Params): Params {
+  const [filter] = params;
+  if (!isRecord(filter)) throw new RpcError(codes.params, "the filter must be an object");
+  if (filter["blockHash"] !== undefined) return [filter];
+  const [from, to] = [filter["fromBlock"], filter["toBlock"]];
+  const isBounded =
+    (from === to && from !== undefined) ||
+    (isQuantity(from) &&
+      isQuantity(to) &&
+      BigInt(to) - BigInt(from) >= 0n &&
+      BigInt(to) - BigInt(from) < BigInt(logBlocksMax));
+  if (!isBounded)
+    throw new RpcError(
+      codes.params,
+      `fromBlock and toBlock must span at most ${logBlocksMax} blocks`,
+    );
+  return [filter];
+}
+
+function checkFeeHistory(params: Params): Params {
+  const [count, newest = "latest", percentiles = []] = params;
+  const blocks = quantity(
+    typeof count === "number" ? `0x${count.toString(16)}` : count,
+    "blockCount",
+  );
+  if (blocks > BigInt(feeBlocksMax))
+    throw new RpcError(codes.params, `at most ${feeBlocksMax} blocks`);
+  const isShort = Array.isArray(percentiles) && percentiles.length <= 10;
+  if (!isShort) throw new RpcError(codes.params, "at most 10 percentiles");
+  return [`0x${blocks.toString(16)}`, newest, percentiles];
+}
+
+function isQuantity(value: unknown): value is string {
+  return typeof value === "string" && /^0x[0-9a-fA-F]{1,64}$/.test(value);
+}
+
+function quantity(value: unknown, name: string): bigint {
+  if (!isQuantity(value)) throw new RpcError(codes.params, `${name} must be a hex quantity`);
+  return BigInt(value);
+}
+
+function errorOf(id: string | number | null, { code, message, data }: RpcError): object {
+  return { jsonrpc: "2.0", id, error: { code, message, ...(data === undefined ? {} : { data }) } };
+}

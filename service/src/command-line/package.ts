@@ -1,0 +1,160 @@
+import {
+  buyPackage,
+  getPackage,
+  type KycPackage,
+  listPackages,
+  makeNextSigningKey,
+  readBalance,
+  switchSigningKey,
+  topUp,
+} from "../accounts/index.ts";
+import { chfOfRappen, rappenOfChf } from "../platform/money.ts";
+import { actor, choiceOf, type Option, UsageError, type Verb, wholeNumber } from "./verb.ts";
+
+const parameters = [{ name: "package", description: "Its UUID." }];
+const organization: Option = { value: "uuid", required: true, description: "The organization." };
+const environment: Option = {
+  value: "live|sandbox",
+  description: "Which balance: CHF, or the sandbox's play money. Default: live.",
+};
+const exampleOrganization = "0199c3a0-5c1e-7d4f-9a61-2b7c8e5d4f10";
+const exampleDomain = "0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5";
+const examplePackage = "0199c3a0-7c3e-7b21-9d55-a2e1f3b4c5d6";
+
+const moneyVerbs: readonly Verb[] = [
+  {
+    name: "top-up",
+    summary: "Add money that was paid in to an organization's balance.",
+    options: {
+      organization,
+      chf: { value: "amount", required: true, description: "CHF, two decimals at most." },
+      environment,
+      payment: {
+        value: "text",
+        description: "What names the payment: booked once, however often this is called.",
+      },
+    },
+    example: `top-up --organization ${exampleOrganization} --chf 500 --payment invoice-2026-17`,
+    run: async (shell, input) => {
+      const payment = input.optional("payment");
+      const given = {
+        organizationId: input.text("organization"),
+        environment: environmentOf(input.optional("environment")),
+        amountRappen: amountOf("--chf", input.text("chf")),
+        ...(payment === undefined ? {} : { subject: payment }),
+      };
+      return shell.withContext(async (ctx) => balanceOf(await topUp(ctx, given, actor)));
+    },
+  },
+  {
+    name: "balance",
+    summary: "Show what an organization has, promised and spent.",
+    options: { organization, environment },
+    example: `balance --organization ${exampleOrganization}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) =>
+        balanceOf(
+          await readBalance(ctx, {
+            organizationId: input.text("organization"),
+            environment: environmentOf(input.optional("environment")),
+          }),
+        ),
+      ),
+  },
+];
+
+const productVerbs: readonly Verb[] = [
+  {
+    name: "package buy",
+    summary: "Buy a KYC package from the balance.",
+    notes: "The signing key of its webhooks is shown this once and never again.",
+    options: {
+      domain: { value: "uuid", required: true, description: "The client domain it is for." },
+      name: { value: "text", required: true, description: "Its name." },
+      field: {
+        value: "name",
+        repeated: true,
+        description: "A field that each request asks for. None: each request names its own.",
+      },
+      transfers: { value: "number", required: true, description: "How many it holds." },
+      chf: { value: "amount", required: true, description: "Its price, paid now." },
+    },
+    example: `package buy --domain ${exampleDomain} --name Age --field IDCARD_DOB --transfers 100 --chf 80`,
+    run: async (shell, input) => {
+      const given = {
+        clientDomainId: input.text("domain"),
+        name: input.text("name"),
+        fields: input.list("field") ?? null,
+        transfers: wholeNumber("--transfers", input.text("transfers")),
+        priceRappen: amountOf("--chf", input.text("chf")),
+      };
+      return shell.withContext(async (ctx) => {
+        const { kycPackage, signingKey } = await buyPackage(ctx, given, actor);
+        return { ...shown(kycPackage), signingKey };
+      });
+    },
+  },
+  {
+    name: "package list",
+    summary: "List the packages of a client domain.",
+    options: { domain: { value: "uuid", required: true, description: "The client domain." } },
+    example: `package list --domain ${exampleDomain}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => (await listPackages(ctx, input.text("domain"))).map(shown)),
+  },
+  {
+    name: "package show",
+    summary: "Show a package and what is left of it.",
+    parameters,
+    example: `package show ${examplePackage}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => shown(await getPackage(ctx, input.text("package")))),
+  },
+  {
+    name: "package next-key",
+    summary: "Make the next signing key of a package's webhooks and show it.",
+    notes: "Nothing is signed with it before `package switch-key`: give it to the receiver first.",
+    parameters,
+    example: `package next-key ${examplePackage}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => ({
+        nextSigningKey: await makeNextSigningKey(ctx, input.text("package"), actor),
+      })),
+  },
+  {
+    name: "package switch-key",
+    summary: "Sign webhooks of a package with its next key from now on.",
+    parameters,
+    example: `package switch-key ${examplePackage}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        await switchSigningKey(ctx, input.text("package"), actor);
+        return shown(await getPackage(ctx, input.text("package")));
+      }),
+  },
+];
+
+export const packageVerbs: readonly Verb[] = [...moneyVerbs, ...productVerbs];
+
+function environmentOf(text: string | undefined): "live" | "sandbox" {
+  return text === undefined ? "live" : choiceOf("--environment", text, ["live", "sandbox"]);
+}
+
+/** @throws {UsageError} */
+function amountOf(name: string, text: string): bigint {
+  const rappen = rappenOfChf(text);
+  if (rappen === null) throw new UsageError(`${name} must be an amount such as 500 or 79.90`);
+  return rappen;
+}
+
+function shown({ priceRappen, ...rest }: KycPackage) {
+  return { ...rest, priceChf: chfOfRappen(priceRappen) };
+}
+
+function balanceOf(balance: Awaited<ReturnType<typeof readBalance>>) {
+  return {
+    availableChf: chfOfRappen(balance.availableRappen),
+    heldChf: chfOfRappen(balance.heldRappen),
+    spentChf: chfOfRappen(balance.spentRappen),
+  };
+}
