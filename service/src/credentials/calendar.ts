@@ -34,7 +34,7 @@ export function dateText(seconds: number): string {
 }
 
 /** Unix seconds at which the day begins, UTC. A day that a month does not have is the first of the next. */
-export function startOf({ year, month, day }: Day): number {
+function startOf({ year, month, day }: Day): number {
   return Date.UTC(year, month - 1, day) / 1000;
 }
 

@@ -82,7 +82,7 @@ export async function findLiveLeaves(
 }
 
 /** Why a triple is not valid; the first two only where it opens a leaf (decisions section 4). */
-export type InvalidReason = "EXPIRED" | "REVOKED" | "UNKNOWN";
+type InvalidReason = "EXPIRED" | "REVOKED" | "UNKNOWN";
 
 export interface Validity {
   readonly valid: FieldName[];

@@ -19,7 +19,7 @@ export interface OwnCredential {
 }
 
 /** A field; its value, pepper and proof only until the wallet has collected them. */
-export interface OwnField {
+interface OwnField {
   readonly field: FieldName;
   readonly expiresAt: number;
   readonly data?: string;

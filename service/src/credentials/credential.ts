@@ -19,7 +19,7 @@ export interface SaltedField extends FieldValue {
 }
 
 /** One field as it is kept. */
-export interface FieldLeaf {
+interface FieldLeaf {
   readonly field: FieldName;
   readonly leaf: Hex32;
   readonly commitment: Hex32;

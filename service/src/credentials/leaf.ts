@@ -47,7 +47,7 @@ export function matchLeaf(
   return { leaf, expiresAt, status: statusOfLeaf(found, now) };
 }
 
-export function statusOfLeaf(
+function statusOfLeaf(
   { isRevoked, expiresAt }: Pick<KnownLeaf, "isRevoked" | "expiresAt">,
   now: number,
 ): LeafStatus {
