@@ -1,3 +1,4 @@
+import { packageSealedColumns } from "../accounts/index.ts";
 import { chainSealedColumns } from "../chain/index.ts";
 import { credentialSealedColumns } from "../credentials/index.ts";
 import {
@@ -17,7 +18,6 @@ const sealedColumns: readonly SealedColumn[] = [
   ...chainSealedColumns,
   ...credentialSealedColumns,
   ...packageSealedColumns,
-  ...kycSealedColumns,
 ];
 
 const rewrapBatch = 500;
