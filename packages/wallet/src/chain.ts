@@ -59,19 +59,21 @@ export function openChain(
   };
   return {
     async readState(sender) {
-      const [chainId, balanceWei, nonce, price] = await Promise.all([
+      const [chainId, balanceWei, nonce, price, tip] = await Promise.all([
         number("eth_chainId", []),
         number("eth_getBalance", [sender, "latest"]),
         number("eth_getTransactionCount", [sender, "pending"]),
         number("eth_gasPrice", []),
+        number("eth_maxPriorityFeePerGas", []),
       ]);
-      // Twice today's price still fits after six full blocks, each an eighth dearer than the one before (EIP-1559).
+      // It still fits after six full blocks, each an eighth dearer than the one before (EIP-1559).
+      const maxFeePerGas = price * 2n;
       return {
         chainId: Number(chainId),
         balanceWei,
         nonce: Number(nonce),
-        maxFeePerGas: price * 2n,
-        maxPriorityFeePerGas: price / 10n,
+        maxFeePerGas,
+        maxPriorityFeePerGas: tip < maxFeePerGas ? tip : maxFeePerGas,
       };
     },
     estimateEnergy: async (tx) => number("eth_estimateGas", [tx]),

@@ -98,6 +98,14 @@ await test("an approval that broke off after sending goes on with the same trans
   assert.equal(await balanceOf(bob), before + (3n * ether) / 2n);
 });
 
+await test("two approvals at once over one storage pay once", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(bob);
+  const wallets = await Promise.all([1, 2].map(async () => aliceWallet({ storage })));
+  await Promise.all(wallets.map(async (wallet) => wallet.approve(link())));
+  assert.equal(await balanceOf(bob), before + (3n * ether) / 2n);
+});
+
 await test("a link that was answered to the end may be approved again, and pays again", async () => {
   const storage = memoryStorage();
   const before = await balanceOf(bob);
