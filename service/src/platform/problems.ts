@@ -51,6 +51,8 @@ const table = {
   order_not_found: [404, "order not found"],
   order_not_cancellable: [422, "order can not be cancelled"],
   receipt_not_found: [404, "the order has no settled consent yet"],
+  event_not_found: [404, "no such event"],
+  payload_expired: [410, "the data of this event was purged"],
   request_not_found: [404, "no such request"],
   request_over: [410, "this request is over; ask for a new one"],
   result_refused: [422, "the result is refused"],

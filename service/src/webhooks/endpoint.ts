@@ -1,0 +1,24 @@
+import { hash } from "node:crypto";
+import { canonicalJson } from "@svc/protocol";
+import type { Channel } from "./event.ts";
+
+/**
+ * What limits are counted by: a client domain's address, as a UUID. Without its query, which often differs from order to
+ * order while the receiver is the same.
+ */
+export function endpointIdOf(of: {
+  channel: Channel;
+  clientDomainId: string;
+  url: string;
+}): string {
+  const [address = ""] = of.url.split("?", 1);
+  const parts = canonicalJson(["svc-endpoint-v1", of.channel, of.clientDomainId, address]);
+  const hex = hash("sha256", parts, "hex");
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    hex.slice(12, 16),
+    hex.slice(16, 20),
+    hex.slice(20, 32),
+  ].join("-");
+}

@@ -1,0 +1,106 @@
+import { type Queryable, sql } from "../platform/db.ts";
+import { type Channel, largeBytes, type NewEvent } from "./event.ts";
+
+export interface EventRow extends Omit<NewEvent, "body" | "payloadExpiresAt"> {
+  readonly endpointId: string;
+  readonly body: string | null;
+  readonly bodySealed: Buffer | null;
+  readonly isLarge: boolean;
+  readonly purgeAt: number;
+}
+
+/** Events and their deliveries, due at once; whoever delivers is woken when the transaction commits. */
+export async function insertEvents(
+  tx: Queryable,
+  rows: readonly EventRow[],
+  nowMs: number,
+): Promise<void> {
+  const dueAtMs = Math.floor(nowMs);
+  await tx.query(sql`
+    with given as (
+      select * from unnest(${rows.map((row) => row.id)}::text[], ${rows.map((row) => row.streamId)}::text[],
+        ${rows.map((row) => row.sequence)}::int[], ${rows.map((row) => row.channel)}::text[],
+        ${rows.map((row) => row.kind)}::text[], ${rows.map((row) => row.clientDomainId)}::uuid[],
+        ${rows.map((row) => row.keyId)}::text[], ${rows.map((row) => row.url)}::text[],
+        ${rows.map((row) => row.body)}::text[], ${rows.map((row) => row.bodySealed)}::bytea[],
+        ${rows.map((row) => row.isPersonal)}::boolean[], ${rows.map((row) => row.purgeAt)}::bigint[],
+        ${rows.map((row) => row.endpointId)}::uuid[], ${rows.map((row) => row.isLarge)}::boolean[])
+        as g (id, stream_id, sequence, channel, kind, client_domain_id, key_id, url, body, body_sealed, is_personal,
+          purge_at, endpoint_id, is_large)),
+    announced as (
+      insert into webhook_event (id, stream_id, sequence, channel, kind, client_domain_id, key_id, url, body,
+        body_sealed, is_personal, created_at, purge_at)
+      select id, stream_id, sequence, channel, kind, client_domain_id, key_id, url, body, body_sealed, is_personal,
+        ${Math.floor(dueAtMs / 1000)}, purge_at
+      from given),
+    queued as (
+      insert into webhook_delivery (event_id, endpoint_id, client_domain_id, stream_id, sequence, is_large, due_at_ms)
+      select id, endpoint_id, client_domain_id, stream_id, sequence, is_large, ${dueAtMs}::bigint from given)
+    select pg_notify('webhook_delivery', '')`);
+}
+
+interface ListedRow {
+  readonly id: string;
+  readonly sequence: number;
+  readonly kind: string;
+  readonly created_at: number;
+  readonly delivered_at: number | null;
+  readonly attempts: number;
+  readonly due_at_ms: number | null;
+  readonly purge_at: number | null;
+  readonly body: string | null;
+  readonly body_sealed: Buffer | null;
+}
+
+export async function listEvents(
+  db: Queryable,
+  streamId: string,
+  { after, limit }: { after: number; limit: number },
+): Promise<ListedRow[]> {
+  return db.query<ListedRow>(sql`
+    select e.id, e.sequence, e.kind, e.created_at, e.delivered_at, e.attempts, e.purge_at, e.body, e.body_sealed,
+      d.due_at_ms
+    from webhook_event e left join webhook_delivery d on d.event_id = e.id
+    where e.stream_id = ${streamId} and e.sequence > ${after} order by e.sequence limit ${limit}`);
+}
+
+interface ResendableRow {
+  readonly id: string;
+  readonly channel: Channel;
+  readonly client_domain_id: string;
+  readonly url: string;
+  readonly is_sendable: boolean;
+}
+
+/** The events that a resend means; their bodies stay until the transaction ends. */
+export async function listResendable(
+  tx: Queryable,
+  of: { streamId: string; eventId: string | null; now: number },
+): Promise<ResendableRow[]> {
+  return tx.query<ResendableRow>(sql`
+    select id, channel, client_domain_id, url, coalesce(purge_at > ${of.now}, false) as is_sendable
+    from webhook_event
+    where stream_id = ${of.streamId} and (${of.eventId}::text is null or id = ${of.eventId})
+    order by sequence for no key update`);
+}
+
+/** Makes them due now, from the first step of the schedule, unless they are being sent. */
+export async function requeueEvents(
+  tx: Queryable,
+  rows: readonly { id: string; endpointId: string }[],
+  nowMs: number,
+): Promise<void> {
+  const dueAtMs = Math.floor(nowMs);
+  await tx.query(sql`
+    with queued as (
+      insert into webhook_delivery as d
+        (event_id, endpoint_id, client_domain_id, stream_id, sequence, is_large, due_at_ms)
+      select e.id, g.endpoint_id, e.client_domain_id, e.stream_id, e.sequence,
+        octet_length(coalesce(e.body, '')) + octet_length(coalesce(e.body_sealed, '')) > ${largeBytes}, ${dueAtMs}::bigint
+      from unnest(${rows.map((row) => row.id)}::text[], ${rows.map((row) => row.endpointId)}::uuid[])
+        as g (id, endpoint_id)
+      join webhook_event e on e.id = g.id order by e.sequence
+      on conflict (event_id) do update set due_at_ms = excluded.due_at_ms, step = 0, lease = null
+      where d.lease is null or d.due_at_ms <= excluded.due_at_ms)
+    select pg_notify('webhook_delivery', '')`);
+}

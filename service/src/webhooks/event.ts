@@ -1,0 +1,43 @@
+/** Who an event is for; each channel signs in its own way. */
+export type Channel = "kyc";
+
+/** An event to announce, complete: nothing is added to it later. */
+export interface NewEvent {
+  /** `newEventId`; the same in every delivery. */
+  readonly id: string;
+  /** What it tells of, such as an order. */
+  readonly streamId: string;
+  /** From 1 and without a gap in its stream: the caller keeps it in the row that it changes. */
+  readonly sequence: number;
+  readonly kind: string;
+  readonly channel: Channel;
+  readonly clientDomainId: string;
+  /** Whose key signs it when it is sent. For orders the package. */
+  readonly keyId: string;
+  readonly url: string;
+  /** The bytes of every attempt. */
+  readonly body: string;
+  /** Stored only sealed, and purged. */
+  readonly isPersonal: boolean;
+  /** Unix seconds: when a personal body goes at the latest, delivered or not. */
+  readonly payloadExpiresAt: number | null;
+}
+
+const day = 86_400;
+
+/** A body without personal data stays for a resend for 30 days after its last attempt, which is made within four. */
+const bodySeconds = 35 * day;
+/** A personal body goes this long after it was delivered (decisions section 5, Purge). */
+export const deliveredDataSeconds = day;
+
+/** When the body goes if it is never delivered, Unix seconds. */
+export function purgeTimeOf(event: NewEvent, now: number): number {
+  return event.payloadExpiresAt ?? now + bodySeconds;
+}
+
+/** Bodies above this size are sent by few at a time: together they would fill the memory. */
+export const largeBytes = 64 * 1024;
+
+export function isLarge(event: NewEvent): boolean {
+  return Buffer.byteLength(event.body) > largeBytes;
+}

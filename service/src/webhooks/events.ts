@@ -1,0 +1,130 @@
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import { ulid } from "../platform/ids.ts";
+import { Problem } from "../platform/problems.ts";
+import type { SealedColumn } from "../platform/sealed-columns.ts";
+import { endpointIdOf } from "./endpoint.ts";
+import { isLarge, type NewEvent, purgeTimeOf } from "./event.ts";
+import * as store from "./event-store.ts";
+
+export type { NewEvent } from "./event.ts";
+
+/** What this slice keeps sealed. */
+export const webhookSealedColumns: readonly SealedColumn[] = [
+  { table: "webhook_event", idColumn: "id", column: "body_sealed" },
+  { table: "webhook_attempt", idColumn: "id", column: "answer_sealed" },
+];
+
+/** An id for a new event: `evt_` and a ULID. */
+export function newEventId(ctx: Pick<Ctx, "clock" | "random">): string {
+  return `evt_${ulid(ctx.clock, ctx.random)}`;
+}
+
+/**
+ * Announces events in the caller's transaction: they are delivered when, and only when, it commits. One statement for
+ * any number of them; delivery begins at once.
+ *
+ * @throws when a stream has that sequence number already: two changes of the same state would be announced
+ */
+export async function enqueueEvents(
+  ctx: Pick<Ctx, "clock" | "seal">,
+  tx: Queryable,
+  events: readonly NewEvent[],
+): Promise<void> {
+  if (events.length === 0) return;
+  const now = ctx.clock.now();
+  const rows = events.map((event) => ({
+    ...event,
+    endpointId: endpointIdOf(event),
+    isLarge: isLarge(event),
+    purgeAt: purgeTimeOf(event, now),
+    body: event.isPersonal ? null : event.body,
+    bodySealed: event.isPersonal
+      ? ctx.seal.seal(Buffer.from(event.body), bodyPlace(event.id))
+      : null,
+  }));
+  await store.insertEvents(tx, rows, ctx.clock.nowMs());
+}
+
+/** An event as its owner sees it. */
+export interface ListedEvent {
+  readonly id: string;
+  readonly sequence: number;
+  readonly kind: string;
+  /** Unix seconds, as all times here. */
+  readonly createdAt: number;
+  /** Of the first 2xx; null before. */
+  readonly deliveredAt: number | null;
+  readonly attempts: number;
+  /** Null when no attempt is to come. */
+  readonly nextAttemptAt: number | null;
+  /** As it is sent; null once it was purged. */
+  readonly body: string | null;
+}
+
+/** Events of a stream by sequence. @param page.after the sequence that they come after; 0 begins @param page.limit at most 100 */
+export async function listEventsOf(
+  ctx: Pick<Ctx, "db" | "clock" | "seal">,
+  streamId: string,
+  page: { after: number; limit: number },
+): Promise<ListedEvent[]> {
+  const now = ctx.clock.now();
+  const rows = await store.listEvents(ctx.db, streamId, page);
+  return rows.map((row) => ({
+    id: row.id,
+    sequence: row.sequence,
+    kind: row.kind,
+    createdAt: row.created_at,
+    deliveredAt: row.delivered_at,
+    attempts: row.attempts,
+    nextAttemptAt: row.due_at_ms === null ? null : Math.floor(row.due_at_ms / 1000),
+    body: isOver(row, now) ? null : openBody(ctx, row),
+  }));
+}
+
+/**
+ * Sends events of a stream again, in their order: a new run of the schedule for each. One that is being sent just now is
+ * left alone and counts. Without `eventId` it means all events of the stream that still have a body.
+ *
+ * @returns how many are on their way
+ * @throws {Problem} event_not_found; payload_expired for one whose body was purged, or when no event has one
+ */
+export async function redeliverEvents(
+  ctx: Pick<Ctx, "db" | "clock">,
+  of: { streamId: string; eventId?: string },
+): Promise<number> {
+  const { streamId, eventId = null } = of;
+  const given = { streamId, eventId, now: ctx.clock.now(), nowMs: ctx.clock.nowMs() };
+  return ctx.db.transaction(async (tx) => {
+    const found = await store.listResendable(tx, given);
+    if (found.length === 0) throw new Problem("event_not_found");
+    const sendable = found.filter((each) => each.is_sendable);
+    if (sendable.length === 0) throw new Problem("payload_expired");
+    const rows = sendable.map((row) => ({
+      id: row.id,
+      endpointId: endpointIdOf({
+        channel: row.channel,
+        clientDomainId: row.client_domain_id,
+        url: row.url,
+      }),
+    }));
+    await store.requeueEvents(tx, rows, given.nowMs);
+    return sendable.length;
+  });
+}
+
+/** The body of an event that has one. @throws {SealBroken} */
+export function openBody(
+  ctx: Pick<Ctx, "seal">,
+  row: { id: string; body: string | null; body_sealed: Buffer | null },
+): string {
+  if (row.body !== null) return row.body;
+  if (row.body_sealed === null) throw new Error(`the event ${row.id} has no body`);
+  return ctx.seal.open(row.body_sealed, bodyPlace(row.id)).toString();
+}
+
+function isOver(row: { purge_at: number | null }, now: number): boolean {
+  return row.purge_at === null || row.purge_at <= now;
+}
+
+const bodyPlace = (id: string) => ({ table: "webhook_event", id, column: "body_sealed" });
