@@ -20,6 +20,7 @@ create table kyc_batch (
 );
 -- The history names the transaction, and so the batch, of every attempt.
 create unique index on kyc_batch (transaction_hash) where transaction_hash is not null;
+create index on kyc_batch (audit_position, id);
 
 create table kyc_order (
   id uuid primary key,

@@ -8,7 +8,13 @@ import {
   openClients,
   recheckDomains,
 } from "./accounts/index.ts";
-import { type ChainContext, chainJobs, openChain, verifySignature } from "./chain/index.ts";
+import {
+  type ChainContext,
+  chainJobs,
+  chainRoutes,
+  openChain,
+  verifySignature,
+} from "./chain/index.ts";
 import {
   credentialFinalHandlers,
   credentialJobs,
@@ -18,6 +24,15 @@ import {
   openCredentials,
 } from "./credentials/index.ts";
 import {
+  announceInvalidated,
+  kycJobs,
+  type KycContext,
+  kycRoutes,
+  kycWalletRoutes,
+  listDelivered,
+  settlementFinalHandlers,
+} from "./kyc/index.ts";
+import {
   addBrowserRoutes,
   addTokenRoutes,
   endLogin,
@@ -25,6 +40,7 @@ import {
   loginJobs,
   loginWalletRoutes,
   openLogin,
+  signRequestObject,
 } from "./login/index.ts";
 import { auditRetentionSeconds, chainAudit, createAudit, purgeAudit } from "./platform/audit.ts";
 import { openClock } from "./platform/clock.ts";
@@ -176,22 +192,35 @@ export async function compose(config: Config): Promise<Service> {
   });
   stack.use(login.signingKeys);
   const ctx: ChainContext = { ...base, chain: await openingChain };
-  const credentials = stack.use(await openCredentials({ ...ctx, apiKeys }, callbacksOf(base)));
+  const credentials = stack.use(
+    await openCredentials(
+      { ...ctx, apiKeys },
+      callbacksOf(base, () => kyc),
+    ),
+  );
+  const kyc: KycContext = {
+    ...credentials,
+    signRequestObject: (claims) => signRequestObject(login, claims),
+  };
   const http = await createHttp(base);
   addHealthRoutes(base, http);
   await accountRoutes({ ...base, apiKeys }, http);
   await addBrowserRoutes(login, http);
   await addTokenRoutes(login, http);
   await credentialRoutes(credentials, http);
+  await kycRoutes(kyc, http);
   await walletRoutes(base, http, {
     listLogins: async (user, page) => listLogins(login, user, page),
     endLogin: async (user, id) => endLogin(login, user, id),
     addRoutes: (scope) => {
       loginWalletRoutes(login, scope);
       chainRoutes(ctx, scope);
-      credentialWalletRoutes(credentials, scope, {
-        getWalletUser: async (authorization) => getWalletUser(base, authorization),
-      });
+      const caller = {
+        getWalletUser: async (authorization: string | undefined) =>
+          getWalletUser(base, authorization),
+      };
+      credentialWalletRoutes(credentials, scope, caller);
+      kycWalletRoutes(kyc, scope, caller);
     },
   });
   await http.listen({ host: config.host, port: config.port });
@@ -205,7 +234,8 @@ export async function compose(config: Config): Promise<Service> {
     ...loginJobs(login),
     ...platformJobs(base),
     ...credentialJobs(credentials),
-    ...chainJobs(ctx, credentialFinalHandlers(base)),
+    ...kycJobs(kyc),
+    ...chainJobs(ctx, { ...credentialFinalHandlers(base), ...settlementFinalHandlers(kyc) }),
   ];
   stack.use(startJobs(base, jobs));
   const opened = stack.move();
@@ -221,12 +251,12 @@ export async function compose(config: Config): Promise<Service> {
 }
 
 /** What verified fields ask of the slices above them. */
-function callbacksOf(ctx: Ctx): CredentialsCallbacks {
+function callbacksOf(ctx: Ctx, kyc: () => KycContext): CredentialsCallbacks {
   return {
     mayAsk: async (organizationId, user) =>
       ctx.config.profile === "dev" || (await isAcquainted(ctx.db, organizationId, user)),
-    listDelivered: async () => [],
-    onInvalidated: async () => undefined,
+    listDelivered: async (organizationId, given) => listDelivered(ctx, organizationId, given),
+    onInvalidated: async (tx, leaves) => announceInvalidated(kyc(), tx, leaves),
   };
 }
 

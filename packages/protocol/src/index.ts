@@ -143,3 +143,5 @@ export {
   typedDataDigest,
 } from "./typed-data.ts";
 export type { TypedDataDocument, TypedDataField, TypedDataTypes } from "./typed-data.ts";
+export { parseSvcSignature, svcSignature, svcSignatureHeader } from "./webhook.ts";
+export type { SvcSignature } from "./webhook.ts";

@@ -1,6 +1,7 @@
 import { packageSealedColumns } from "../accounts/index.ts";
 import { chainSealedColumns } from "../chain/index.ts";
 import { credentialSealedColumns } from "../credentials/index.ts";
+import { kycSealedColumns } from "../kyc/index.ts";
 import {
   keyPurposes,
   listSigningKeys,
@@ -9,6 +10,7 @@ import {
   signingKeyColumns,
 } from "../login/index.ts";
 import { platformSealedColumns, rewrapAll, type SealedColumn } from "../platform/sealed-columns.ts";
+import { webhookSealedColumns } from "../webhooks/index.ts";
 import { actor, choiceOf, type Verb } from "./verb.ts";
 
 /** Everything that is sealed under the master key; a slice that seals adds its columns here. */
@@ -18,6 +20,8 @@ const sealedColumns: readonly SealedColumn[] = [
   ...chainSealedColumns,
   ...credentialSealedColumns,
   ...packageSealedColumns,
+  ...kycSealedColumns,
+  ...webhookSealedColumns,
 ];
 
 const rewrapBatch = 500;

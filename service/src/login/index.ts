@@ -66,3 +66,4 @@ export function loginJobs(ctx: Login): readonly Job[] {
     },
   ];
 }
+export { signRequestObject } from "./request-object.ts";

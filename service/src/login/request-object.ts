@@ -38,6 +38,14 @@ export function signLoginObject(
     iat: ctx.clock.now(),
     exp: attempt.expiresAt,
   };
+  return signRequestObject(ctx, claims);
+}
+
+/** Signs a request object with the key that wallets know this broker by; slices that ask people get it as a function. */
+export function signRequestObject(
+  ctx: Pick<LoginContext, "signingKeys">,
+  claims: RequestObject,
+): string {
   return signJwt(ctx.signingKeys.current("wallet-es256"), REQUEST_OBJECT_TYP, claims);
 }
 

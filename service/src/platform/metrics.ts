@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { collectDefaultMetrics, Counter, Histogram, Registry } from "prom-client";
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
 /** What this process counts. No label ever holds an id, an address or anything else a caller chooses. */
 export interface Metrics {
@@ -10,6 +10,11 @@ export interface Metrics {
   readonly httpRequestDuration: Histogram<"route" | "method" | "status">;
   /** Requests to hosts that callers chose, by how they ended. */
   readonly outboundRequests: Counter<"outcome">;
+  /** Tries of webhooks, by how they ended. */
+  readonly webhookAttempts: Counter<"outcome">;
+  /** Events that wait for a try. */
+  readonly webhookBacklog: Gauge;
+  readonly webhookOldestDueSeconds: Gauge;
   /** Logins that ended, by how. */
   readonly logins: Counter<"outcome">;
   /** Requests refused by a limit; `limit` is the kind, never whom it hit. */
@@ -38,6 +43,22 @@ export function createMetrics(): Metrics {
       name: "outbound_requests_total",
       help: "Requests to hosts that callers chose, by outcome.",
       labelNames: ["outcome"] as const,
+      registers,
+    }),
+    webhookAttempts: new Counter({
+      name: "webhook_attempts_total",
+      help: "Tries of webhooks, by outcome.",
+      labelNames: ["outcome"] as const,
+      registers,
+    }),
+    webhookBacklog: new Gauge({
+      name: "webhook_backlog",
+      help: "Events that wait for a try.",
+      registers,
+    }),
+    webhookOldestDueSeconds: new Gauge({
+      name: "webhook_oldest_due_seconds",
+      help: "How long the oldest event that is due has been waiting.",
       registers,
     }),
     logins: new Counter({
