@@ -3,50 +3,67 @@ import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/db.ts";
 import type { KnownLeaf } from "./leaf.ts";
 
-/** Whose fields are looked at, and on which side. */
-export interface LeafQuery {
+/** Which of a user's fields are verified, on one side. */
+export interface FieldsQuestion {
   readonly user: Address;
   readonly environment: Environment;
   readonly fields: readonly FieldName[];
 }
 
-/** Which of the fields have a leaf that counts at `now`; some may come more than once. */
+/** For each question the fields that have a leaf that counts at `now`; some may come more than once. */
 export async function listLiveFields(
   db: Queryable,
-  { user, environment, fields }: LeafQuery,
+  questions: readonly FieldsQuestion[],
   now: number,
-): Promise<string[]> {
-  const rows = await db.query<{ field: string }>(
-    sql`select field from verified_leaf
-      where user_address = ${user} and environment = ${environment} and field = any(${fields}::text[])
-        and counts and expires_at > ${now}`,
+): Promise<string[][]> {
+  const rows = await db.query<{ n: number; field: string }>(
+    sql`select n, field
+      from unnest(${questions.map(({ user }) => user)}::text[],
+          ${questions.map(({ environment }) => environment)}::text[],
+          ${questions.map(({ fields }) => fields.join())}::text[]) with ordinality as asked (who, side, names, n)
+        join verified_leaf on user_address = who and environment = side
+          and field = any(string_to_array(names, ','))
+      where counts and expires_at > ${now}`,
   );
-  return rows.map((row) => row.field);
+  const answers: string[][] = questions.map(() => []);
+  for (const { n, field } of rows) answers[n - 1]?.push(field);
+  return answers;
 }
 
-/** The user's leaves, of those that were ever attested, that one of the openings fits. */
+/** Which of a user's leaves, on one side, the openings fit. */
+export interface OpeningsQuestion {
+  readonly user: Address;
+  readonly environment: Environment;
+  readonly openings: readonly Buffer[];
+}
+
+/** For each question the leaves that its openings fit, of those that were ever attested. */
 export async function listOpenedLeaves(
   db: Queryable,
-  { user, environment, openings }: Omit<LeafQuery, "fields"> & { openings: readonly Buffer[] },
-): Promise<KnownLeaf[]> {
+  questions: readonly OpeningsQuestion[],
+): Promise<KnownLeaf[][]> {
+  const flat = questions.flatMap(({ user, environment, openings }, index) =>
+    openings.map((opening) => ({ user, environment, opening, n: index })),
+  );
   const rows = await db.query<{
+    n: number;
     field: FieldName;
     leaf: Hex32;
     opening: Buffer;
     expires_at: number;
     is_revoked: boolean;
   }>(
-    sql`select field, '0x' || encode(leaf, 'hex') as leaf, opening, expires_at, is_revoked from verified_leaf
-      where user_address = ${user} and environment = ${environment} and opening = any(${openings}::bytea[])
-        and is_attested`,
+    sql`select n, field, '0x' || encode(leaf, 'hex') as leaf, verified_leaf.opening, expires_at, is_revoked
+      from unnest(${flat.map(({ user }) => user)}::text[], ${flat.map(({ environment }) => environment)}::text[],
+          ${flat.map(({ opening }) => opening)}::bytea[], ${flat.map(({ n }) => n)}::int[])
+          as asked (who, side, opening, n)
+        join verified_leaf on verified_leaf.opening = asked.opening and user_address = who and environment = side
+      where is_attested`,
   );
-  return rows.map((row) => ({
-    field: row.field,
-    leaf: row.leaf,
-    opening: row.opening,
-    expiresAt: row.expires_at,
-    isRevoked: row.is_revoked,
-  }));
+  const answers: KnownLeaf[][] = questions.map(() => []);
+  for (const { n, field, leaf, opening, expires_at: expiresAt, is_revoked: isRevoked } of rows)
+    answers[n]?.push({ field, leaf, opening, expiresAt, isRevoked });
+  return answers;
 }
 
 /** Which of the leaves count at `now`. */
@@ -88,7 +105,11 @@ interface ProofColumns {
 /** The attested ones among these leaves of a user, newest credential first. */
 export async function listProofRows(
   db: Queryable,
-  { user, environment, leaves }: Omit<LeafQuery, "fields"> & { leaves: readonly Hex32[] },
+  {
+    user,
+    environment,
+    leaves,
+  }: { user: Address; environment: Environment; leaves: readonly Hex32[] },
 ): Promise<ProofRow[]> {
   const rows = await db.query<ProofColumns>(
     sql`select credential_leaf.field, '0x' || encode(credential_leaf.leaf, 'hex') as leaf,

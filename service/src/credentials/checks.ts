@@ -31,18 +31,19 @@ export interface Verification {
 }
 
 /**
- * Which of the names a user has verified at this moment, from the index: one database call besides the predicate's.
+ * Which of the names a user has verified at this moment, from the index: one database call besides the predicate's,
+ * shared with others who ask at the same time.
  * Whoever may not ask about this user is told that nothing is verified, after the same calls.
  */
 export async function findVerified(
-  ctx: Pick<CredentialsContext, "db" | "clock" | "mayAsk">,
+  ctx: Pick<CredentialsContext, "lookups" | "mayAsk">,
   asker: Asker,
   { user, names }: { user: Address; names: readonly AskedName[] },
 ): Promise<Verification> {
-  const query = { user, environment: asker.environment, fields: concreteFields(names) };
+  const fields = concreteFields(names);
   const [mayAsk, live] = await Promise.all([
     ctx.mayAsk(asker.organizationId, user),
-    store.listLiveFields(ctx.db, query, ctx.clock.now()),
+    ctx.lookups.findLiveFields({ user, environment: asker.environment, fields }),
   ]);
   const known = new Set<string>(mayAsk ? live : []);
   const [verified, unverified]: [AskedName[], AskedName[]] = [[], []];
@@ -60,12 +61,16 @@ export async function findVerified(
  * @param tx the caller's transaction, or null
  */
 export async function matchLeaves(
-  ctx: Pick<Ctx, "db" | "clock">,
+  ctx: Pick<CredentialsContext, "lookups" | "clock">,
   tx: Queryable | null,
   { environment, user, infos }: { environment: Environment; user: Address; infos: readonly Info[] },
 ): Promise<(MatchedLeaf | null)[]> {
   const openings = infos.map(openingOf);
-  const leaves = await store.listOpenedLeaves(tx ?? ctx.db, { user, environment, openings });
+  const question = { user, environment, openings };
+  const leaves =
+    tx === null
+      ? await ctx.lookups.findOpenedLeaves(question)
+      : (await store.listOpenedLeaves(tx, [question])).flat();
   const now = ctx.clock.now();
   return infos.map(({ field }, index) =>
     matchLeaf(leaves, { field, opening: openings[index] }, now),
@@ -92,7 +97,7 @@ export interface Validity {
 
 /** Whether stored triples still hold. Whoever may not ask about this user learns that nobody knows them. */
 export async function checkInfos(
-  ctx: Pick<CredentialsContext, "db" | "clock" | "mayAsk">,
+  ctx: Pick<CredentialsContext, "lookups" | "clock" | "mayAsk">,
   asker: Asker,
   { user, infos }: { user: Address; infos: readonly Info[] },
 ): Promise<Validity> {

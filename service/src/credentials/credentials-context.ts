@@ -4,6 +4,7 @@ import type { ChainContext } from "../chain/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import type { Mailer } from "../platform/mail.ts";
 import type { IssuerKeys } from "./issuer-key-lookup.ts";
+import type { Lookups } from "./lookups.ts";
 
 /** A leaf that no longer counts, for whoever was given its value. */
 export interface InvalidLeaf {
@@ -34,6 +35,7 @@ export interface CredentialsCallbacks {
 /** What the slice works with besides the context: keys of the API and of issuers, mail, those above. */
 export interface CredentialsContext extends ChainContext, AccountsContext, CredentialsCallbacks {
   readonly issuerKeys: IssuerKeys;
+  readonly lookups: Lookups;
   /** Null where e-mail verification is switched off: `production` without `SMTP_URL`. */
   readonly mailer: Mailer | null;
 }

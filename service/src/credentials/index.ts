@@ -8,6 +8,7 @@ import type { CredentialsCallbacks, CredentialsContext } from "./credentials-con
 import { openIssuerKeys } from "./issuer-key-lookup.ts";
 import { issuerRoutes } from "./issuer-routes.ts";
 import { ensureBuiltInIssuers } from "./issuers.ts";
+import { openLookups } from "./lookups.ts";
 
 export { credentialFinalHandlers } from "./batches.ts";
 export {
@@ -67,6 +68,7 @@ export async function openCredentials(
     listDelivered: async (organizationId, given) => callbacks.listDelivered(organizationId, given),
     onInvalidated: async (tx, leaves) => callbacks.onInvalidated(tx, leaves),
     issuerKeys,
+    lookups: openLookups(ctx),
     mailer,
     async [Symbol.asyncDispose]() {
       mailer?.close();

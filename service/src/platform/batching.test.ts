@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import { createBatcher } from "./batching.ts";
+
+/** Calls under way, each ended by the test. */
+function manual(most: number) {
+  const calls: { questions: readonly number[]; end: (error?: Error) => void }[] = [];
+  const ask = createBatcher<number, string>({
+    most,
+    answerAll: async (questions) => {
+      const { promise, resolve, reject } = Promise.withResolvers<string[]>();
+      const end = (error?: Error): void =>
+        error === undefined ? resolve(questions.map((each) => `answer ${each}`)) : reject(error);
+      calls.push({ questions, end });
+      return promise;
+    },
+  });
+  return { calls, ask };
+}
+
+void test("the first question goes at once, those that come meanwhile go together", async () => {
+  const { calls, ask } = manual(10);
+  const first = ask(1);
+  assert.deepEqual(calls[0]?.questions, [1]);
+  const others = [ask(2), ask(3)];
+  assert.equal(calls.length, 1);
+  calls[0].end();
+  assert.equal(await first, "answer 1");
+  await setImmediate();
+  assert.deepEqual(calls[1]?.questions, [2, 3]);
+  calls[1].end();
+  assert.deepEqual(await Promise.all(others), ["answer 2", "answer 3"]);
+});
+
+void test("one call takes so many at most, and each gets its own answer", async () => {
+  const { calls, ask } = manual(2);
+  const asked = [1, 2, 3, 4].map(async (question) => ask(question));
+  for (let index = 0; index < 3; index += 1) {
+    calls[index]?.end();
+    await setImmediate();
+  }
+  assert.deepEqual(
+    await Promise.all(asked),
+    [1, 2, 3, 4].map((each) => `answer ${each}`),
+  );
+  assert.deepEqual(
+    calls.map(({ questions }) => questions),
+    [[1], [2, 3], [4]],
+  );
+});
+
+void test("a call that fails tells each of its own, and the next one goes on", async () => {
+  const { calls, ask } = manual(10);
+  const lost = ask(1);
+  const kept = ask(2);
+  calls[0]?.end(new Error("the database is away"));
+  await assert.rejects(lost, /away/);
+  await setImmediate();
+  calls[1]?.end();
+  assert.equal(await kept, "answer 2");
+});
