@@ -56,6 +56,12 @@ export function treeOfBatch(phase: Phase, anchors: readonly Anchor[], audit: Aud
 /** `initiate(bytes32)` and `confirm(bytes32)` of the contract `Settlement`. */
 const selectors: Record<Phase, string> = { initiate: "0x5ede7516", confirm: "0x797af627" };
 
+/** `Initiated(address,bytes32)` and `Confirmed(address,bytes32)`, the first topics of what it then tells. */
+export const eventTopics: Record<Phase, Hex32> = {
+  initiate: "0x1f6355988d5fc07214ff814e10fc779a2272889802540afb05887ab798849002",
+  confirm: "0xe9b6a6673f4cf3a2dd15c13fa7f706b36e0c3a446358082e9bad47b6fb7d35b1",
+};
+
 /** The call of `Settlement` that commits to a batch (Solidity ABI). */
 export function callOf(phase: Phase, root: Hex32): Hex {
   return `${selectors[phase]}${root.slice(2)}` as Hex;

@@ -1,0 +1,57 @@
+import type { Address, Hex32 } from "@svc/protocol";
+import { type Queryable, sql } from "../platform/db.ts";
+import type { AuditHead, Phase } from "./settlement-batch.ts";
+
+/** A batch that anchors a head of the audit chain. */
+export interface AnchoringBatch {
+  readonly id: string;
+  readonly phase: Phase;
+  readonly root: Hex32;
+  readonly audit: AuditHead;
+  /** The hash that the audit chain has at that position now; null where the entries were removed after their retention. */
+  readonly linkHash: Buffer | null;
+  readonly leaves: Buffer;
+  readonly transactionHash: Hex32;
+  readonly operator: Address;
+}
+
+/** Of every head that was anchored the first final batch, in the order of the chain. */
+export async function listAnchoringBatches(
+  db: Queryable,
+  { after, limit }: { after: number; limit: number },
+): Promise<AnchoringBatch[]> {
+  const rows = await db.query<{
+    id: string;
+    phase: Phase;
+    root: Hex32;
+    audit_head: Buffer;
+    audit_position: number;
+    link_hash: Buffer | null;
+    leaves: Buffer;
+    transaction_hash: Hex32;
+    operator: Address;
+  }>(
+    sql`with anchoring as (
+        select distinct on (audit_position) id, phase, root, audit_head, audit_position, transaction_hash, operator
+        from kyc_batch
+        where audit_position > ${after} and transaction_hash is not null
+        order by audit_position, id limit ${limit}
+      )
+      select anchoring.id, phase, '0x' || encode(root, 'hex') as root, audit_head, audit_position,
+        audit_link.hash as link_hash, leaves, '0x' || encode(transaction_hash, 'hex') as transaction_hash, operator
+      from anchoring
+        join kyc_batch_leaves on batch_id = anchoring.id
+        left join audit_link on audit_link.position = audit_position
+      order by audit_position`,
+  );
+  return rows.map((row) => ({
+    id: row.id,
+    phase: row.phase,
+    root: row.root,
+    audit: { hash: row.audit_head, position: row.audit_position },
+    linkHash: row.link_hash,
+    leaves: row.leaves,
+    transactionHash: row.transaction_hash,
+    operator: row.operator,
+  }));
+}

@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { settlement } from "@svc/contracts";
+import type { Hex32 } from "@svc/protocol";
+import { encodeEventTopics, TransactionReceiptNotFoundError } from "viem";
+import type { ChainContext, FinalTransaction } from "../chain/index.ts";
+import { chainAudit } from "../platform/audit.ts";
+import { sql } from "../platform/db.ts";
+import { verifyAnchors } from "./anchors.ts";
+import { settleOrders } from "./settlement.ts";
+import { openTestSettlement } from "./test-settlement.ts";
+
+/** A chain that holds what was mined. */
+function chainOf(
+  mined: readonly (FinalTransaction & { root: Hex32 })[],
+  base: ChainContext["chain"],
+) {
+  const reader = {
+    async getTransactionReceipt({ hash }: { hash: Hex32 }) {
+      const found = mined.find((each) => each.hash === hash);
+      if (found === undefined) throw new TransactionReceiptNotFoundError({ hash });
+      const eventName = found.kind === "kyc.initiate" ? "Initiated" : "Confirmed";
+      const args = { operator: found.signer, root: found.root };
+      const topics = encodeEventTopics({ abi: settlement.abi, eventName, args });
+      return {
+        logs: [{ address: base.contracts.settlement.toUpperCase().replace("X", "x"), topics }],
+      };
+    },
+  };
+  return { ...base, reader } as unknown as ChainContext["chain"];
+}
+
+async function settleSome(world: Awaited<ReturnType<typeof openTestSettlement>>) {
+  const { ctx } = world;
+  const mined: (FinalTransaction & { root: Hex32 })[] = [];
+  for (let round = 0; round < 3; round += 1) {
+    await ctx.audit.record(ctx.db, { actor: "system", action: "test.run", subject: `${round}` });
+    await chainAudit(ctx);
+    await world.approve(2);
+    world.world.advance(ctx.config.settlementWindowSeconds);
+    await settleOrders(ctx);
+    const initiated = await world.mine();
+    await settleOrders(ctx);
+    for (const done of [...initiated, ...(await world.mine())]) {
+      const [row] = await ctx.db.query<{ root: Hex32 }>(
+        sql`select '0x' || encode(root, 'hex') as root from kyc_batch where id = ${done.subjectId}`,
+      );
+      mined.push({ ...done, root: row?.root ?? "0x" });
+    }
+  }
+  return mined;
+}
+
+await using world = await openTestSettlement();
+const { ctx } = world;
+const mined = await settleSome(world);
+const verify = async (given = mined) =>
+  verifyAnchors({ db: ctx.db, chain: chainOf(given, ctx.chain) });
+const kinds = ({ faults }: Awaited<ReturnType<typeof verifyAnchors>>) =>
+  faults.map(({ kind }) => kind);
+
+await test("heads that batches anchored agree with the audit chain and with the chain", async () => {
+  const report = await verify();
+  assert.deepEqual(report, { isIntact: true, checked: report.checked, faults: [] });
+  assert.ok(report.checked >= 1);
+});
+
+await test("a root that the chain does not hold is reported", async () => {
+  const first = mined[0] as (typeof mined)[0];
+  const other = [{ ...first, root: `0x${"00".repeat(32)}` as const }, ...mined.slice(1)];
+  assert.deepEqual(kinds(await verify(other)), ["not_on_chain"]);
+  assert.deepEqual(kinds(await verify(mined.slice(1))), ["not_on_chain"]);
+});
+
+await test("an audit chain that was rebuilt is reported", async () => {
+  await ctx.db.query(sql`update audit_link set hash = sha256(hash)`);
+  const report = await verify();
+  assert.ok(!report.isIntact);
+  assert.ok(kinds(report).every((kind) => kind === "head_differs"));
+});
+
+await test("a batch that was rebuilt with it is reported, since the chain has another root", async () => {
+  await ctx.db.query(
+    sql`update kyc_batch set audit_head = hash from audit_link where position = audit_position`,
+  );
+  assert.ok(kinds(await verify()).every((kind) => kind === "batch_forged"));
+});
+
+await test("a node that is away is a failure and no verdict", async () => {
+  await using other = await openTestSettlement();
+  await settleSome(other);
+  const reader = { getTransactionReceipt: async () => Promise.reject(new Error("away")) };
+  const chain = { ...other.ctx.chain, reader } as unknown as ChainContext["chain"];
+  await assert.rejects(verifyAnchors({ db: other.ctx.db, chain }), /away/);
+});

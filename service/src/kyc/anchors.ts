@@ -1,0 +1,92 @@
+// The heads of the audit chain that batches anchored on chain, compared with the chain of today (decisions section 8).
+import { auditLeafOf, buildTree, type Hex32, hexOfBytes } from "@svc/protocol";
+import type { ChainContext } from "../chain/index.ts";
+import * as store from "./anchor-store.ts";
+import { eventTopics } from "./settlement-batch.ts";
+
+export interface AnchorFault {
+  readonly kind:
+    | /** The audit chain has another hash at that position: it was rebuilt. */ "head_differs"
+    | /** The batch does not hold the head that it names. */ "batch_forged"
+    | /** The chain does not hold the root of the batch. */ "not_on_chain";
+  /** In the audit chain. */
+  readonly position: number;
+  readonly batchId: string;
+}
+
+export interface AnchorReport {
+  readonly isIntact: boolean;
+  /** Anchored heads that were compared. */
+  readonly checked: number;
+  /** At most 100. */
+  readonly faults: readonly AnchorFault[];
+}
+
+const pageSize = 100;
+const faultsMax = 100;
+
+/**
+ * Compares every head that was ever anchored with the audit chain and with the chain: whoever rebuilds the whole trail,
+ * keys in hand, cannot rebuild what was committed in public before. One call of the node for each head.
+ */
+export async function verifyAnchors(
+  ctx: Pick<ChainContext, "db" | "chain">,
+): Promise<AnchorReport> {
+  const faults: AnchorFault[] = [];
+  let checked = 0;
+  let after = 0;
+  for (;;) {
+    const batches = await store.listAnchoringBatches(ctx.db, { after, limit: pageSize });
+    for (const batch of batches) {
+      const kind = await faultOf(ctx, batch);
+      const { position } = batch.audit;
+      if (kind !== null && faults.length < faultsMax) {
+        faults.push({ kind, position, batchId: batch.id });
+      }
+      after = position;
+    }
+    checked += batches.length;
+    if (batches.length < pageSize) return { isIntact: faults.length === 0, checked, faults };
+  }
+}
+
+async function faultOf(
+  ctx: Pick<ChainContext, "chain">,
+  batch: store.AnchoringBatch,
+): Promise<AnchorFault["kind"] | null> {
+  const { audit, linkHash } = batch;
+  if (linkHash !== null && !linkHash.equals(audit.hash)) return "head_differs";
+  if (!holdsHead(batch)) return "batch_forged";
+  return (await isOnChain(ctx, batch)) ? null : "not_on_chain";
+}
+
+function holdsHead({ audit, leaves, root }: store.AnchoringBatch): boolean {
+  const leaf = auditLeafOf({ head: hexOfBytes(audit.hash), position: audit.position });
+  const all: Hex32[] = [];
+  for (let at = 0; at < leaves.length; at += 32) {
+    all.push(hexOfBytes(leaves.subarray(at, at + 32)));
+  }
+  return all.includes(leaf) && buildTree(all).root === root;
+}
+
+async function isOnChain(
+  { chain }: Pick<ChainContext, "chain">,
+  { transactionHash, phase, root, operator }: store.AnchoringBatch,
+): Promise<boolean> {
+  const topics = [eventTopics[phase], `0x${operator.slice(2).padStart(64, "0")}`, root];
+  const receipt = await chain.reader
+    .getTransactionReceipt({ hash: transactionHash })
+    .catch((error: unknown) => {
+      // A node that is away is no proof of anything.
+      if (error instanceof Error && error.name === "TransactionReceiptNotFoundError") return null;
+      throw error;
+    });
+  return (
+    receipt?.logs.some(
+      (log) =>
+        log.address.toLowerCase() === chain.contracts.settlement &&
+        log.topics.length === topics.length &&
+        log.topics.every((topic, index) => topic === topics[index]),
+    ) === true
+  );
+}
