@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { nameOf, nextStepOf, type Outcome } from "./schedule.ts";
+
+const nowMs = 1_800_000_000_000;
+const far = nowMs / 1000 + 35 * 86_400;
+const answered = (status: number, retryAfter: string | null = null): Outcome => ({
+  kind: "answered",
+  status,
+  retryAfter,
+});
+const failed = (
+  reason: "blocked" | "unreachable" | "timeout" | "too_large" | "error",
+): Outcome => ({
+  kind: "failed",
+  reason,
+});
+
+/** Seconds until the next attempt, or what ends the schedule. */
+function waitOf(
+  outcome: Outcome,
+  over: { step?: number; fraction?: number; purgeAt?: number } = {},
+) {
+  const next = nextStepOf(outcome, { step: 0, nowMs, purgeAt: far, fraction: 0, ...over });
+  return next.kind === "again" ? (next.atMs - nowMs) / 1000 : next.kind;
+}
+
+const hour = 3600;
+const pauses = [
+  5,
+  30,
+  120,
+  600,
+  1800,
+  hour,
+  2 * hour,
+  5 * hour,
+  10 * hour,
+  14 * hour,
+  20 * hour,
+  24 * hour,
+];
+
+for (const [step, pause] of pauses.entries()) {
+  test(`attempt ${step + 2} comes ${pause} s after attempt ${step + 1}, at most a fifth later`, () => {
+    assert.equal(waitOf(answered(500), { step }), pause);
+    assert.equal(waitOf(answered(500), { step, fraction: 1 }), pause * 1.2);
+  });
+}
+
+test("thirteen attempts are made, within 76 to 93 hours", () => {
+  assert.equal(waitOf(answered(500), { step: 12 }), "given_up");
+  const hours = pauses.reduce((sum, each) => sum + each) / hour;
+  assert.equal(Math.floor(hours), 76);
+  assert.ok(hours * 1.2 < 93);
+});
+
+const cases: readonly [string, Outcome, number | string][] = [
+  ["200 delivers", answered(200), "delivered"],
+  ["204 delivers", answered(204), "delivered"],
+  ["299 delivers", answered(299), "delivered"],
+  ["a redirect fails", answered(302), 5],
+  ["304 fails", answered(304), 5],
+  ["410 fails like another refusal", answered(410), 5],
+  ["an address that is not allowed fails", failed("blocked"), 5],
+  ["an answer without an end fails", failed("too_large"), 5],
+  ["a time-out waits for a minute", failed("timeout"), 60],
+  ["429 waits for a minute", answered(429), 60],
+  ["429 waits as long as it asks", answered(429, "90"), 90],
+  ["429 that asks for less waits for a minute", answered(429, "1"), 60],
+  ["Retry-After counts with 503", answered(503, "30"), 30],
+  ["Retry-After shortens nothing", answered(503, "1"), 5],
+  ["Retry-After may be a date", answered(503, new Date(nowMs + 45_000).toUTCString()), 45],
+  ["a date that is past asks for nothing", answered(503, new Date(nowMs - 1).toUTCString()), 5],
+  ["Retry-After is honoured to a day", answered(503, "604800"), 86_400],
+  ["Retry-After that is no time asks for nothing", answered(503, "soon"), 5],
+  ["a negative Retry-After asks for nothing", answered(503, "-5"), 5],
+];
+
+for (const [name, outcome, expected] of cases) {
+  test(name, () => assert.equal(waitOf(outcome), expected));
+}
+
+test("no attempt is planned past the purge: the last one comes a minute before it", () => {
+  const purgeAt = nowMs / 1000 + 3600;
+  assert.equal(waitOf(answered(503, "86400"), { purgeAt }), 3540);
+  assert.equal(waitOf(answered(503), { purgeAt: nowMs / 1000 + 60 }), "given_up");
+  assert.equal(waitOf(answered(503), { purgeAt: nowMs / 1000 - 1 }), "given_up");
+});
+
+test("outcomes are counted under their names", () => {
+  assert.deepEqual(
+    [answered(201), answered(301), answered(404), failed("timeout")].map((each) => nameOf(each)),
+    ["delivered", "redirect", "refused", "timeout"],
+  );
+});
