@@ -4,24 +4,44 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { addressOfPrivateKey, hexOfBytes } from "@svc/protocol";
 import {
+  buyPackage,
   createApiKey,
   createClient,
   createDomain,
   createOrganization,
   type NewClient,
+  topUp,
   updateClient,
 } from "@svc/service/accounts";
 import type { Service } from "@svc/service";
+import { fundIdentities, verifyAlice } from "./seed-fields.ts";
 
 /** What `DATA_DIR/demo.json` tells whoever drives the demo from outside. */
 export interface DemoWorld {
   baseUrl: string;
   shopUrl: string;
+  chain: DemoChain;
   organization: { id: string };
   clientDomain: { id: string; domain: string };
   clients: DemoClient[];
   apiKey: string;
+  packages: DemoPackage[];
   identities: Record<(typeof names)[number], { address: string; privateKey: string }>;
+}
+
+/** Where verifiers ask the chain, and what they have to expect there. */
+interface DemoChain {
+  rpcUrl: string;
+  chainId: number;
+  contracts: { registry: string; settlement: string };
+}
+
+interface DemoPackage {
+  name: string;
+  sourceKey: string;
+  signingKey: string;
+  /** Absent where each request names its own. */
+  fields?: readonly string[];
 }
 
 interface DemoClient {
@@ -37,6 +57,9 @@ interface DemoClient {
 export interface ShopAccount {
   clientId: string;
   clientSecret: string;
+  apiKey: string;
+  sourceKey: string;
+  signingKey: string;
   shopUrl: string;
 }
 
@@ -44,6 +67,7 @@ const names = ["alice", "bob", "carol", "operator"] as const;
 const actor = "demo";
 const callbackUri = "http://localhost:4999/callback";
 const audience = "https://api.example.com";
+const creditRappen = 50_000n;
 
 /** Seeds the demo world at the first start; later starts find it as it was, at today's addresses. */
 export async function openDemoWorld(
@@ -53,7 +77,7 @@ export async function openDemoWorld(
   const path = join(directory, "demo.json");
   const known = readJson(path) as DemoWorld | null;
   const world = known ?? (await seedWorld(service, shopUrl));
-  const moved = { ...world, baseUrl: service.baseUrl, shopUrl };
+  const moved = { ...world, baseUrl: service.baseUrl, shopUrl, chain: chainOf(service) };
   if (JSON.stringify(moved) !== JSON.stringify(known)) writeJson(path, moved);
   return moved;
 }
@@ -117,15 +141,49 @@ async function seedWorld(service: Service, shopUrl: string): Promise<DemoWorld> 
   const identities = Object.fromEntries(
     names.map((name) => [name, makeIdentity()]),
   ) as DemoWorld["identities"];
+  await topUp(
+    ctx,
+    { organizationId: organization.id, environment: "live", amountRappen: creditRappen },
+    actor,
+  );
+  const fixed = {
+    clientDomainId: domain.id,
+    name: "Age and e-mail",
+    fields: ["IDCARD_DOB", "EMAIL"],
+  };
+  const dynamic = { clientDomainId: domain.id, name: "Any fields", fields: null };
+  const packages = [await addPackage(service, fixed), await addPackage(service, dynamic)];
+  await fundIdentities(
+    service,
+    names.map((name) => identities[name].address),
+  );
+  await verifyAlice(service, identities.alice.address);
   return {
     baseUrl: service.baseUrl,
     shopUrl,
+    chain: chainOf(service),
     organization: { id: organization.id },
     clientDomain: { id: domain.id, domain: domain.domain },
     clients,
     apiKey: key,
+    packages,
     identities,
   };
+}
+
+function chainOf({ baseUrl, ctx }: Service): DemoChain {
+  const { chainId, contracts } = ctx.chain;
+  return { rpcUrl: `${baseUrl}/w/chain`, chainId, contracts };
+}
+
+async function addPackage(
+  service: Service,
+  given: { clientDomainId: string; name: string; fields: readonly string[] | null },
+): Promise<DemoPackage> {
+  const bought = { ...given, transfers: 1000, priceRappen: 0n };
+  const { kycPackage, signingKey } = await buyPackage(service.ctx, bought, actor);
+  const { name, sourceKey, fields } = kycPackage;
+  return { name, sourceKey, signingKey, ...(fields === null ? {} : { fields }) };
 }
 
 async function addClient(service: Service, given: NewClient): Promise<DemoClient> {
@@ -162,7 +220,17 @@ async function seedShop(service: Service, shopUrl: string): Promise<ShopAccount>
   };
   const { client, secret } = await createClient(ctx, given, actor);
   if (secret === null) throw new Error("a confidential client has a secret");
-  return { clientId: client.id, clientSecret: secret, shopUrl };
+  const { key } = await createApiKey(ctx, { clientDomainId: domain.id, name: "Shop" }, actor);
+  const any = { clientDomainId: domain.id, name: "Age and e-mail", fields: null };
+  const { sourceKey, signingKey } = await addPackage(service, any);
+  return {
+    clientId: client.id,
+    clientSecret: secret,
+    apiKey: key,
+    sourceKey,
+    signingKey,
+    shopUrl,
+  };
 }
 
 function addressesOf(

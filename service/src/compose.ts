@@ -72,7 +72,7 @@ export interface Service extends AsyncDisposable {
   /** Public address and issuer. */
   readonly baseUrl: string;
   readonly metricsUrl: string;
-  readonly ctx: ChainContext;
+  readonly ctx: KycContext;
   /** Reads the shared clock now instead of at its next notification. */
   refreshClock(): Promise<void>;
   /** Drains: no new requests, streams end, requests under way get `DRAIN_SECONDS`. */
@@ -243,7 +243,7 @@ export async function compose(config: Config): Promise<Service> {
   return {
     baseUrl: config.baseUrl,
     metricsUrl: `http://${config.metricsHost}:${exposed.port}/metrics`,
-    ctx,
+    ctx: kyc,
     refreshClock: async () => base.refreshClock(),
     close,
     [Symbol.asyncDispose]: close,

@@ -44,6 +44,7 @@ export async function openNotifications(
   let client: Client | null = null;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
+  let listening: Promise<void> = Promise.resolve();
 
   const connect = async (): Promise<void> => {
     const next = new Client({
@@ -99,7 +100,11 @@ export async function openNotifications(
     async subscribe(channel, handler) {
       const known = handlers.get(channel) ?? new Set();
       handlers.set(channel, known.add(handler));
-      if (client !== null) await listen(client, channel);
+      // One statement at a time: a client does not take a second one while the first is under way.
+      listening = listening.then(async () =>
+        client === null ? undefined : listen(client, channel),
+      );
+      await listening;
       return () => handlers.get(channel)?.delete(handler);
     },
     close,
