@@ -4,6 +4,7 @@ import {
   returnTypeOf,
   type Action,
   type Link,
+  type Receipt,
   type ResultOf,
 } from "@svc/protocol";
 import { openRequest, readLink, refuseRequest } from "./actions.ts";
@@ -15,6 +16,7 @@ import { listHeld, type HeldCredential } from "./held-credential.ts";
 import { listHistory, recordHistory, type HistoryEntry } from "./history.ts";
 import { endLogin, listLogins, type Login } from "./logins.ts";
 import { leaveInMailbox, pickUp } from "./mailbox.ts";
+import { fetchReceipt } from "./receipt.ts";
 import { receiveCredentials, type Collection } from "./receive.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { Description, SentRefusal } from "./request.ts";
@@ -91,6 +93,8 @@ export interface Wallet {
   credentials(): Promise<readonly HeldCredential[]>;
   /** What was approved and declined, newest first, without values. */
   history(): Promise<readonly HistoryEntry[]>;
+  /** The settlement receipt of a request that was approved, by the id that the history has. */
+  receipt(id: string): Promise<Receipt>;
   /** Has a code sent to an e-mail address; `confirmEmail` gives it back and collects the verified field. */
   addEmail(email: string): Promise<EmailVerification>;
   confirmEmail(
@@ -134,6 +138,7 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
     },
     credentials: async () => listHeld(ctx),
     history: async () => listHistory(ctx),
+    receipt: async (id) => fetchReceipt(ctx, id),
     addEmail: async (email) => addEmail(ctx, email),
     confirmEmail: async (verificationId, code) => confirmEmail(ctx, { verificationId, code }),
     pickUp: async (link) => pickUp(ctx, link),

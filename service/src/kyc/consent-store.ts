@@ -33,13 +33,13 @@ interface TokenColumns extends OrderColumns {
 export async function findToken(db: Queryable, tokenSha256: Buffer): Promise<OpenedToken | null> {
   const [row] = await db.query<TokenColumns>(
     sql`select kyc_order.*, kyc_token.attempt as token_attempt, kyc_token.expiration as token_expiration,
-        kyc_token.callback as token_callback, requester, offered, kyc_token.request_object,
+        kyc_token.callback as token_callback, kyc_token.requester, kyc_token.offered, kyc_token.request_object,
         organization.name as organization_name, kyc_consent.signature as approved_signature
       from kyc_token
         join kyc_order on kyc_order.id = kyc_token.order_id
         join organization on organization.id = kyc_order.organization_id
         left join kyc_consent on kyc_consent.order_id = kyc_order.id and kyc_consent.attempt = kyc_token.attempt
-      where token_sha256 = ${tokenSha256}`,
+      where kyc_token.token_sha256 = ${tokenSha256}`,
   );
   return row === undefined
     ? null

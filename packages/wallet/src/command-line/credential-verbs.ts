@@ -30,6 +30,17 @@ export const credentialVerbs: readonly Verb[] = [
     },
   },
   {
+    name: "receipt",
+    summary: "Prints the settlement receipt of a request that was approved.",
+    notes: "What was consented to and that it stands on chain; without values.",
+    parameters: { id: "The id that `history` shows." },
+    options: identityOptions,
+    example: "receipt 5f2c.. --as alice",
+    run: async (home, input) => ({
+      value: await withWallet(home, input, async (wallet) => wallet.receipt(input.text("id"))),
+    }),
+  },
+  {
     name: "email add",
     summary: "Has a code sent to an e-mail address, to verify it.",
     parameters: { address: "The e-mail address." },

@@ -1,0 +1,24 @@
+import { parseReceipt, type Receipt } from "@svc/protocol";
+import type { WalletContext } from "./context.ts";
+import { WalletRefusal } from "./refusal.ts";
+import { membersOf, refusalOfAnswer } from "./transport.ts";
+
+/**
+ * The settlement receipt of a request that this identity approved: what it consented to, and that this stands on
+ * chain. Whoever wants to be sure compares it with the chain; the wallet only reads it.
+ *
+ * @param id the `referenceKey`, as the history has it
+ * @throws {WalletRefusal} not_found before the order is settled, and for somebody else's; broker_refused, unreachable
+ */
+export async function fetchReceipt(ctx: WalletContext, id: string): Promise<Receipt> {
+  for (const broker of await ctx.brokers()) {
+    const path = `/w/orders/${encodeURIComponent(id)}/receipt`;
+    const answer = await ctx.sessions.call(broker, { path });
+    if (answer.status === 404) continue;
+    if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+    const receipt = parseReceipt(membersOf(answer.text));
+    if (!("fault" in receipt)) return receipt;
+    throw new WalletRefusal("broker_refused", `${broker} sends a receipt that is none`);
+  }
+  throw new WalletRefusal("not_found", `there is no receipt of ${id} for this identity`);
+}

@@ -1,0 +1,175 @@
+// A merchant asks, a person decides in the wallet: over the real service, from the QR code's text to the order's status.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { hexOfBytes } from "@svc/protocol";
+import { memoryStorage, openIdentity, openWallet, type Wallet } from "@svc/wallet";
+import { buyPackage, createApiKey } from "../../service/src/accounts/index.ts";
+import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials/index.ts";
+import { settleWithoutChain } from "../../service/src/credentials/test-credentials.ts";
+import { openWorld } from "../world.ts";
+
+await using world = await openWorld();
+const { ctx, clientDomainId } = world;
+const { key } = await createApiKey(ctx, { clientDomainId, name: "backend" }, "test");
+const { kycPackage } = await buyPackage(
+  ctx,
+  { clientDomainId, name: "Dynamic", fields: null, transfers: 100, priceRappen: 0n },
+  "test",
+);
+
+interface Person {
+  readonly wallet: Wallet;
+  readonly address: string;
+}
+
+async function openPerson(): Promise<Person> {
+  const privateKey = hexOfBytes(randomBytes(32));
+  const identity = await openIdentity({ kind: "private-key", privateKey });
+  const wallet = openWallet({
+    identity,
+    storage: memoryStorage(),
+    seededBrokers: [world.baseUrl],
+    fetch,
+    now: async () => ctx.clock.now(),
+    random: (length) => new Uint8Array(randomBytes(length)),
+  });
+  return { wallet, address: identity.address };
+}
+
+async function openVerifiedPerson(): Promise<Person> {
+  const person = await openPerson();
+  const issuer = await getBuiltInIssuer(ctx, "demo", "live");
+  for (const [document, field, data] of [
+    ["IDCARD", "IDCARD_DOB", "1990-02-03"],
+    ["CONTACT", "EMAIL", "alice@example.com"],
+    ["ADDRESS", "ADDRESS_CITY", "Bern"],
+  ] as const) {
+    const expiresAt = ctx.clock.now() + 365 * 86_400;
+    const fields = [{ field, data }];
+    await issueCredential(ctx, issuer, { user: person.address, document, fields, expiresAt });
+  }
+  await settleWithoutChain(ctx);
+  return person;
+}
+
+type Data = Record<string, string>;
+
+async function ask(path: string, body?: object): Promise<{ status: number; data: Data }> {
+  const answer = await fetch(`${world.baseUrl}${path}`, {
+    method: body === undefined ? "GET" : "POST",
+    headers: { authorization: key, "content-type": "application/json" },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const { data } = (await answer.json()) as { data?: Data };
+  return { status: answer.status, data: data ?? {} };
+}
+
+async function order(user: string, more: object = {}): Promise<Data> {
+  const { status, data } = await ask("/api/v2/kyc/qrcode", {
+    user,
+    sourceKey: kycPackage.sourceKey,
+    callback: "http://localhost:4999/hook",
+    expiration: ctx.clock.now() + 600,
+    fields: ["IDCARD_DOB", "EMAIL"],
+    optionalFields: ["ADDRESS_CITY"],
+    purpose: "To check your age.",
+    ...more,
+  });
+  assert.equal(status, 200);
+  return data;
+}
+
+const statusOf = async (referenceKey = ""): Promise<Data> =>
+  (await ask(`/api/v2/kyc/status?referenceKey=${referenceKey}`)).data;
+
+await test("a person approves without the city, and the order is on its way", async () => {
+  const { wallet, address } = await openVerifiedPerson();
+  const { link = "", referenceKey } = await order(address);
+  const { words, requester, concerns } = await wallet.describe(link);
+  const text = words.join("\n");
+  assert.match(text, /\(localhost, verified by localhost/);
+  assert.match(text, /The reason given: "To check your age\."/);
+  assert.match(text, /Required: IDCARD_DOB: "1990-02-03"/);
+  assert.match(text, /Optional: ADDRESS_CITY: "Bern"/);
+  assert.deepEqual([requester.known, concerns], [true, []]);
+  assert.equal((await statusOf(referenceKey))["status"], "PENDING");
+  const outcome = await wallet.approve(link, { without: ["ADDRESS_CITY"] });
+  assert.ok(outcome.kind === "delivered");
+  assert.deepEqual([outcome.status, outcome.answer["status"]], [200, "INITIATING"]);
+  assert.equal((await statusOf(referenceKey))["status"], "INITIATING");
+  await assert.rejects(wallet.receipt(referenceKey ?? ""), /there is no receipt/);
+  const [entry] = await wallet.history();
+  assert.deepEqual([entry?.id, entry?.withheld], [referenceKey, ["ADDRESS_CITY"]]);
+});
+
+await test("a person declines, and the order fails by that", async () => {
+  const { wallet, address } = await openVerifiedPerson();
+  const { link = "", referenceKey } = await order(address);
+  const outcome = await wallet.decline(link);
+  assert.ok(outcome.kind === "delivered");
+  assert.equal(outcome.status, 200);
+  const { status, failureReason } = await statusOf(referenceKey);
+  assert.deepEqual([status, failureReason], ["FAILED", "USER_DECLINED"]);
+  const approving = await wallet.approve(link).catch((error: unknown) => error);
+  assert.match(String(approving), /request is over|request_over/);
+});
+
+await test("a parent name is answered by the document that is held", async () => {
+  const { wallet, address } = await openVerifiedPerson();
+  const fields = ["DOB_PARENT_FIELD", "AGE_OVER_18"];
+  const { link = "", referenceKey } = await order(address, { fields, optionalFields: [] });
+  await wallet.approve(link);
+  assert.equal((await statusOf(referenceKey))["status"], "INITIATING");
+});
+
+await test("data that leaves the verified domain is flagged, and where the browser returns is no obstacle", async () => {
+  const { wallet, address } = await openVerifiedPerson();
+  const { link = "" } = await order(address, {
+    callback: "https://hooks.example.org/kyc",
+    returnUrl: "http://localhost:4999/back",
+  });
+  const { words, data } = await wallet.describe(link);
+  assert.match(
+    words.join("\n"),
+    /Careful: What you share goes to hooks\.example\.org, which does not/,
+  );
+  assert.equal(data["outsideDomain"], true);
+});
+
+await test("another person's wallet does not answer, whatever it accepts", async () => {
+  const { address } = await openVerifiedPerson();
+  const { link = "", referenceKey } = await order(address);
+  const { wallet } = await openVerifiedPerson();
+  const accept = new Set(["unknown-requester" as const]);
+  await assert.rejects(wallet.approve(link, { accept }), /another identity/);
+  const addressed = link.replace(address, "");
+  const outcome = await wallet.approve(addressed.replace("request/?", "request?"), { accept });
+  assert.ok(outcome.kind === "delivered");
+  assert.equal(outcome.status, 422);
+  assert.equal((await statusOf(referenceKey))["status"], "PENDING");
+});
+
+await test("a link that was changed on its way is refused before anything is shown", async () => {
+  const { wallet, address } = await openVerifiedPerson();
+  const { link = "", referenceKey } = await order(address);
+  const changes: readonly (readonly [RegExp, string])[] = [
+    [/idcard-dob/, "idcard-dob,phone"],
+    [/,address-city/, ""],
+    [/from=0x\w{40}/, `from=0x${"0f".repeat(20)}`],
+    [/id=\w{64}/, `id=${"0".repeat(64)}`],
+  ];
+  for (const [part, other] of changes) {
+    const changed = link.replace(part, other);
+    assert.notEqual(changed, link);
+    await assert.rejects(wallet.describe(changed), /the request object is refused/);
+  }
+  assert.equal((await statusOf(referenceKey))["status"], "PENDING");
+});
+
+await test("a link past its time is expired in the wallet", async () => {
+  const { wallet, address } = await openVerifiedPerson();
+  const { link = "" } = await order(address);
+  await world.advance(601);
+  await assert.rejects(wallet.approve(link), /deadline/);
+});

@@ -1,0 +1,60 @@
+// A wallet pays over the service's relay to its embedded chain.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { hexOfBytes } from "@svc/protocol";
+import { memoryStorage, openIdentity, openWallet } from "@svc/wallet";
+import { fundAccount } from "../../service/src/chain/index.ts";
+import { openWorld } from "../world.ts";
+
+const directory = await mkdtemp(join(tmpdir(), "svc-wallet-tx-"));
+await using cleanup = new AsyncDisposableStack();
+cleanup.defer(async () => rm(directory, { recursive: true, force: true }));
+await using world = await openWorld({ CHAIN: "on", DATA_DIR: directory });
+const { ctx } = world.service;
+const receiver = `0x${"0b".repeat(20)}` as const;
+const identity = await openIdentity({
+  kind: "private-key",
+  privateKey: hexOfBytes(randomBytes(32)),
+});
+const wallet = openWallet({
+  identity,
+  storage: memoryStorage(),
+  seededBrokers: [world.baseUrl],
+  fetch,
+  now: async () => ctx.clock.now(),
+  random: (length) => new Uint8Array(randomBytes(length)),
+});
+
+const balanceOf = async (account: string): Promise<bigint> =>
+  BigInt(String(await ctx.chain.node.request("eth_getBalance", [account, "latest"])));
+
+/** Coin that was handed out is there with the next block. */
+async function funded(): Promise<void> {
+  for (let tries = 0; tries < 400; tries += 1) {
+    if ((await balanceOf(identity.address)) > 0n) return;
+    await delay(25);
+  }
+  assert.fail("the account was never funded");
+}
+
+await test("an account without coin cannot pay, and nothing is signed", async () => {
+  await assert.rejects(wallet.approve(`svc:tx?val=1&to=${receiver}`), /holds 0 coins/);
+});
+
+await test("a payment is mined before its hash is shown", async () => {
+  await fundAccount(ctx, { address: identity.address, amountWei: 10n ** 18n });
+  await funded();
+  const outcome = await wallet.approve(
+    `svc:tx/${identity.address}?val=250000000000000000&to=${receiver}`,
+  );
+  assert.ok(outcome.kind === "shown");
+  const { txHash } = JSON.parse(outcome.payload) as { txHash: string };
+  assert.equal(await balanceOf(receiver), 25n * 10n ** 16n);
+  assert.equal(await balanceOf(identity.address), 75n * 10n ** 16n);
+  assert.equal((await wallet.history())[0]?.txHash, txHash);
+});
