@@ -37,23 +37,25 @@ export interface SettlingProcess extends AsyncDisposable {
   workWith(node: Partial<Chain["node"]>): Promise<void>;
 }
 
-/** A fresh database and the settings that its processes share; the clock starts now and stands still. */
+/**
+ * A fresh database and the settings that its processes share. Over a chain of the test's own the clock starts now and
+ * stands still; without one there is the embedded chain, and the clock runs.
+ */
 export async function openInstallation(
-  anvil: Pick<Anvil, "url">,
+  anvil: Pick<Anvil, "url"> | null,
   changed: NodeJS.ProcessEnv = {},
 ): Promise<Installation> {
   const database = await openTestDatabase();
   let offsetMs = 0;
   const startMs = Date.now();
-  const nowMs = (): number => startMs + offsetMs;
+  const nowMs = (): number => (anvil === null ? Date.now() : startMs) + offsetMs;
   const clock = { nowMs, now: () => Math.floor(nowMs() / 1000) };
   const environment: NodeJS.ProcessEnv = {
     DATABASE_URL: database.url,
     MASTER_KEY: "11".repeat(32),
     LOG_LEVEL: "silent",
     CHAIN: "on",
-    CHAIN_RPC_URL: anvil.url,
-    SIGNER_KEY: fundedKey,
+    ...(anvil === null ? {} : { CHAIN_RPC_URL: anvil.url, SIGNER_KEY: fundedKey }),
     ...changed,
   };
   return {

@@ -1,0 +1,42 @@
+// Processes over one embedded chain: whoever signs, all of it settles at once.
+import assert from "node:assert/strict";
+import { EventEmitter, once } from "node:events";
+import { test } from "node:test";
+import {
+  type ChainContext,
+  chainJobs,
+  type FinalTransaction,
+} from "../../service/src/chain/index.ts";
+import { startJobs } from "../../service/src/platform/jobs.ts";
+import { openInstallation } from "../settling.ts";
+
+test("two processes settle on the embedded chain in well under a second, whichever has it", async () => {
+  await using installation = await openInstallation(null);
+  await using one = await installation.openProcess();
+  await using two = await installation.openProcess();
+  assert.equal(one.chain.chainId, two.chain.chainId);
+  assert.deepEqual(one.chain.contracts, two.chain.contracts);
+  const events = new EventEmitter();
+  const start = (ctx: ChainContext): AsyncDisposable =>
+    startJobs(
+      ctx,
+      chainJobs(ctx, {
+        "test.settle": async (_tx, done: readonly FinalTransaction[]) => {
+          for (const each of done) events.emit(each.subjectId, each);
+        },
+      }),
+    );
+  for (const worker of [one, two]) {
+    await using jobs = start(worker.ctx);
+    assert.ok(jobs);
+    for (let each = 0; each < 5; each += 1) {
+      const subject = `${worker === one ? "one" : "two"}-${each}`;
+      const began = performance.now();
+      const settled = once(events, subject);
+      await worker.queue(subject);
+      const [done] = (await settled) as [FinalTransaction];
+      assert.equal(done.status, "succeeded");
+      assert.ok(performance.now() - began < 900, `${performance.now() - began} ms`);
+    }
+  }
+});
