@@ -87,7 +87,9 @@ function verifiedRoute(ctx: CredentialsContext, scope: Http): void {
     },
     async (request, reply) => {
       const asked = readAsked(request.query);
-      const { verified, unverified } = await findVerified(ctx, apiKeyOf(request), asked);
+      const key = apiKeyOf(request);
+      ctx.lookups.note(key.id, asked.user);
+      const { verified, unverified } = await findVerified(ctx, key, asked);
       void reply.header("cache-control", "no-store");
       return answerOf(
         {
@@ -147,7 +149,9 @@ function validRoute(ctx: CredentialsContext, scope: Http): void {
     async (request, reply) => {
       const user = readUser(request.body.user);
       const infos = readInfos(request.body.infos);
-      const found = await checkInfos(ctx, apiKeyOf(request), { user, infos });
+      const key = apiKeyOf(request);
+      ctx.lookups.note(key.id, user);
+      const found = await checkInfos(ctx, key, { user, infos });
       const { valid, invalid, reasons } = found;
       void reply.header("cache-control", "no-store");
       return answerOf(
@@ -204,7 +208,10 @@ function proofRoute(ctx: CredentialsContext, scope: Http): void {
       },
     },
     async (request, reply) => {
-      const proofs = await findProofs(ctx, apiKeyOf(request), readAsked(request.query));
+      const key = apiKeyOf(request);
+      const asked = readAsked(request.query);
+      ctx.lookups.note(key.id, asked.user);
+      const proofs = await findProofs(ctx, key, asked);
       void reply.header("cache-control", "no-store");
       const message = "proofs were successfully read.";
       if (proofs.length === 0) return answerOf({}, message);

@@ -61,6 +61,7 @@ export async function openCredentials(
 ): Promise<Credentials> {
   await ensureBuiltInIssuers(ctx);
   const issuerKeys = await openIssuerKeys(ctx);
+  const lookups = openLookups(ctx);
   const mailer = createMailer(ctx);
   return {
     ...ctx,
@@ -68,10 +69,11 @@ export async function openCredentials(
     listDelivered: async (organizationId, given) => callbacks.listDelivered(organizationId, given),
     onInvalidated: async (tx, leaves) => callbacks.onInvalidated(tx, leaves),
     issuerKeys,
-    lookups: openLookups(ctx),
+    lookups,
     mailer,
     async [Symbol.asyncDispose]() {
       mailer?.close();
+      await lookups[Symbol.asyncDispose]();
       await issuerKeys[Symbol.asyncDispose]();
     },
   };

@@ -3,6 +3,7 @@ import { sendToRegistry } from "./batches.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import { purgeVerifications, sendMessages } from "./email.ts";
 import { announceDistrusted, purgeCredentials } from "./ending.ts";
+import { purgeLookups } from "./lookups.ts";
 
 /** The jobs of this slice. */
 export function credentialJobs(ctx: CredentialsContext): Job[] {
@@ -24,6 +25,11 @@ export function credentialJobs(ctx: CredentialsContext): Job[] {
       name: "credential-retention",
       everySeconds: 3600,
       run: async () => purgeCredentials(ctx),
+    },
+    {
+      name: "lookup-retention",
+      everySeconds: 86_400,
+      run: async () => purgeLookups(ctx),
     },
     {
       name: "email-retention",

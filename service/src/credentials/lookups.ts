@@ -1,18 +1,34 @@
+import type { Address } from "@svc/protocol";
+import { openUseRecord } from "../accounts/index.ts";
+import { auditRetentionSeconds } from "../platform/audit.ts";
 import { createBatcher } from "../platform/batching.ts";
 import type { Ctx } from "../platform/context.ts";
 import * as store from "./check-store.ts";
 import type { KnownLeaf } from "./leaf.ts";
+import { deleteLookups, insertLookups } from "./lookup-store.ts";
 
 /** The lookups of the hot path: those that come at the same time share a database call. */
-export interface Lookups {
+export interface Lookups extends AsyncDisposable {
   findLiveFields(question: store.FieldsQuestion): Promise<string[]>;
   findOpenedLeaves(question: store.OpeningsQuestion): Promise<KnownLeaf[]>;
+  /** Writes down, within seconds, that a key asked about a user: once a minute (decisions section 8, Audit). */
+  note(keyId: string, user: Address): void;
 }
 
 /** Questions in one call: the answer comes in about a millisecond. */
 const questionsMax = 64;
 
-export function openLookups({ db, clock }: Pick<Ctx, "db" | "clock">): Lookups {
+export function openLookups(ctx: Pick<Ctx, "db" | "clock" | "log">): Lookups {
+  const { db, clock } = ctx;
+  const asked = openUseRecord(ctx, async (uses) =>
+    insertLookups(
+      db,
+      uses.map(({ id, at }) => {
+        const [keyId = "", user = ""] = id.split(" ");
+        return { keyId, user, at: at - (at % 60) };
+      }),
+    ),
+  );
   return {
     findLiveFields: createBatcher({
       most: questionsMax,
@@ -24,5 +40,12 @@ export function openLookups({ db, clock }: Pick<Ctx, "db" | "clock">): Lookups {
       answerAll: async (questions: readonly store.OpeningsQuestion[]) =>
         store.listOpenedLeaves(db, questions),
     }),
+    note: (keyId, user) => asked.note(`${keyId} ${user}`),
+    [Symbol.asyncDispose]: async () => asked[Symbol.asyncDispose](),
   };
+}
+
+/** Lookups are forgotten with the entries of the audit trail. */
+export async function purgeLookups({ db, clock }: Pick<Ctx, "db" | "clock">): Promise<void> {
+  await deleteLookups(db, clock.now() - auditRetentionSeconds);
 }

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Db } from "../platform/db.ts";
+import { openLookups, purgeLookups } from "./lookups.ts";
+import { getBuiltInIssuer } from "./issuers.ts";
+import { giveCredential, inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
+
+await using world = await openTestCredentials();
+const { ctx } = world;
+
+const rowsOf = async (db: Db) =>
+  db.query<{ key_id: string; user_address: string; at: number }>({
+    name: "",
+    text: "select key_id, user_address, at from lookup order by at, user_address",
+    values: [],
+  });
+
+await test("who asked about whom is written down once a minute, and goes after a year", async () => {
+  const [alice, bob] = [someUser(), someUser()].toSorted() as [`0x${string}`, `0x${string}`];
+  const start = ctx.clock.now() - (ctx.clock.now() % 60);
+  {
+    await using lookups = openLookups(ctx);
+    for (const user of [alice, bob, alice]) lookups.note("key1", user);
+  }
+  {
+    await using another = openLookups(ctx);
+    another.note("key1", alice);
+  }
+  assert.deepEqual(await rowsOf(ctx.db), [
+    { key_id: "key1", user_address: alice, at: start },
+    { key_id: "key1", user_address: bob, at: start },
+  ]);
+  world.advance(365 * 86_400);
+  await purgeLookups(ctx);
+  assert.equal((await rowsOf(ctx.db)).length, 2);
+  world.advance(60);
+  await purgeLookups(ctx);
+  assert.deepEqual(await rowsOf(ctx.db), []);
+});
+
+await test("a merchant's questions are written down, those that nobody may ask too", async () => {
+  const user = someUser();
+  world.setMayAsk(() => false);
+  const url = `/api/v1/blockchain/verified?user=${user}&items=EMAIL`;
+  assert.equal((await world.call({ method: "GET", url, as: world.live.apiKey })).status, 200);
+  await ctx.lookups[Symbol.asyncDispose]();
+  const [row] = await rowsOf(ctx.db);
+  assert.equal(row?.user_address, user);
+  assert.ok(world.live.apiKey.includes(row?.key_id ?? "none"));
+});
+
+await test("of questions at the same moment each gets the answer of its own user and side", async () => {
+  const demo = await getBuiltInIssuer(ctx, "demo", "live");
+  const known = await Promise.all(
+    Array.from({ length: 5 }, async () => {
+      const user = someUser();
+      await giveCredential(world, demo, {
+        user,
+        settles: false,
+        expiresAt: inAYear + 400 * 86_400,
+      });
+      return user;
+    }),
+  );
+  await world.settle();
+  const asked = Array.from({ length: 150 }, (_, index) => ({
+    user: index % 3 === 0 ? (known[index % 5] ?? someUser()) : someUser(),
+    environment: index % 2 === 0 ? ("live" as const) : ("sandbox" as const),
+    fields: ["IDCARD_DOB", "EMAIL"] as const,
+  }));
+  const answers = await Promise.all(
+    asked.map(async (question) => ctx.lookups.findLiveFields(question)),
+  );
+  for (const [index, { environment }] of asked.entries()) {
+    const isKnown = index % 3 === 0 && environment === "live";
+    assert.deepEqual(answers[index], isKnown ? ["IDCARD_DOB"] : [], String(index));
+  }
+});
