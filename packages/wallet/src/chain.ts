@@ -15,7 +15,7 @@ export interface ChainState {
 }
 
 /** A transaction that was taken into a block. */
-export interface Inclusion {
+interface Inclusion {
   readonly hash: Hex32;
   readonly isReverted: boolean;
 }

@@ -231,7 +231,7 @@ export function sayValue({ field, data }: Pick<Source, "field" | "data">): strin
 }
 
 /** Where a field comes from. */
-export function saySource({ credential, expiresAt }: Source): string {
+function saySource({ credential, expiresAt }: Source): string {
   const { document, issuer } = credential;
   return `${document} by ${issuer.name}, until ${sayTime(expiresAt)}`;
 }

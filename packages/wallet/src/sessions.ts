@@ -9,7 +9,7 @@ const challengeSecondsMax = 3600;
 type SessionContext = Pick<WalletContext, "identity" | "fetch" | "now">;
 
 /** A call below a broker; with `body` or `method` it is a POST. */
-export interface SessionCall extends Pick<Call, "bytesMax"> {
+interface SessionCall extends Pick<Call, "bytesMax"> {
   readonly path: string;
   readonly method?: "POST";
   readonly body?: Readonly<Record<string, unknown>>;
