@@ -101,7 +101,9 @@ export async function verifyReceipt(
     now: anchors.now,
     fault: (index, member) => refused(`fields[${index}].${member}`),
   });
-  requireLiveAt(judged, phases[0]?.at ?? 0);
+  const [{ at }] = phases;
+  if (isAhead(statement.issuedAt, at)) throw refused("requestObject.iat");
+  requireLiveAt(judged, at);
 
   const { referenceKey, attempt, user } = read;
   const names = read.fields.map(({ field }) => field);
@@ -177,7 +179,11 @@ async function findSigner(
 
 type PhaseFact = Extract<ReceiptFact, { fact: "initiated" | "confirmed" }>;
 
-async function findPhases(view: ChainView, receipt: Receipt, now: number): Promise<PhaseFact[]> {
+async function findPhases(
+  view: ChainView,
+  receipt: Receipt,
+  now: number,
+): Promise<[PhaseFact, ...PhaseFact[]]> {
   const find = async (
     fact: PhaseFact["fact"],
     phase: ReceiptPhase,
