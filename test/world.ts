@@ -10,7 +10,6 @@ import {
   createOrganization,
   type NewClient,
 } from "../service/src/accounts/index.ts";
-import type { ChainContext } from "../service/src/chain/index.ts";
 import { compose, type Service } from "../service/src/compose.ts";
 import { advanceClock } from "../service/src/platform/clock.ts";
 import { parseConfig } from "../service/src/platform/config.ts";
@@ -20,7 +19,7 @@ import type { LoginClient } from "./login-flow.ts";
 export interface World extends AsyncDisposable {
   readonly baseUrl: string;
   readonly service: Service;
-  readonly ctx: ChainContext;
+  readonly ctx: Service["ctx"];
   readonly clientDomainId: string;
   readonly organizationId: string;
   /** A confidential client with number matching. */
