@@ -1,0 +1,415 @@
+// The KYC tables of the service document, row by row, filed by status.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import {
+  createApiKey,
+  createDomain,
+  createOrganization,
+} from "../../service/src/accounts/index.ts";
+import {
+  approve,
+  decline,
+  type KycWorld,
+  openKycWorld,
+  openRequest,
+  receiverUrl,
+  scanRequest,
+  shareResult,
+} from "../kyc-world.ts";
+import { newIdentity, post } from "../raw-wallet.ts";
+
+let world: KycWorld;
+before(async () => {
+  world = await openKycWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+const soon = (): number => world.ctx.clock.now() + 600;
+
+test("200: a request gives a PNG, a link, its end and its key, and begins PENDING", async () => {
+  const expiration = soon();
+  const { status, body } = await world.ask({ expiration, fields: ["EMAIL"], reference: "r-1" });
+  assert.equal(status, 200);
+  assert.equal(body.success, true);
+  assert.equal(body.message, "QRCode has been successfully generated");
+  const { qrcode, link, universalLink, referenceKey, ...rest } = body.data ?? {};
+  assert.deepEqual(rest, { expiration });
+  assert.equal(Buffer.from(String(qrcode), "base64").subarray(1, 4).toString(), "PNG");
+  assert.match(String(referenceKey), /^[0-9a-f]{64}$/);
+  assert.match(String(link), new RegExp(`^svc:request/${world.person.address}\\?conn=`));
+  assert.ok(String(universalLink).endsWith(`/l#${String(link)}`));
+  const found = await world.call("GET", `/api/v2/kyc/status?referenceKey=${String(referenceKey)}`);
+  assert.equal(found.body.message, "status has been sent successfully");
+  assert.deepEqual(Object.keys(found.body.data ?? {}), ["status", "createdAt"]);
+  assert.equal(found.body.data?.["status"], "PENDING");
+  const all = `/api/v2/kyc/all-statuses?referenceKey=${String(referenceKey)}`;
+  const history = await world.call("GET", all);
+  assert.equal(history.body.message, "all statuses has sent successfully");
+  assert.equal((history.body.data?.["allStatuses"] as unknown[]).length, 1);
+});
+
+test("200: the same request while it waits gives a fresh link for the same order, alreadySent", async () => {
+  const person = await world.verify();
+  const first = await world.ask({ user: person.address });
+  const fields = ["EMAIL", "IDCARD_DOB", "EMAIL"];
+  const user = person.address.slice(2).toUpperCase();
+  const again = await world.ask({ user, fields, statusCallback: 7, withoutQRCode: "yes" });
+  assert.equal(again.status, 200);
+  assert.equal(again.body.data?.["alreadySent"], true);
+  assert.equal(again.body.data?.["referenceKey"], first.body.data?.["referenceKey"]);
+  assert.notEqual(again.body.data?.["link"], first.body.data?.["link"]);
+  assert.equal("alreadySent" in (first.body.data ?? {}), false);
+});
+
+test("200: an older link stays good until one of them is opened", async () => {
+  const person = await world.verify();
+  const links: unknown[] = [];
+  for (let round = 0; round < 3; round++)
+    links.push((await world.ask({ user: person.address })).body.data?.["link"]);
+  await openRequest(links[1]);
+  assert.equal((await post(`${scanRequest(links[0]).connection}/open`, {})).status, 404);
+  assert.equal((await post(`${scanRequest(links[1]).connection}/open`, {})).status, 200);
+});
+
+test("200: the user approves, and the order goes through every status to CONFIRMED", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({
+    user: person.address,
+    optionalFields: ["ADDRESS_CITY", "PHONE"],
+  });
+  const opened = await openRequest(asked.body.data?.["link"]);
+  assert.deepEqual(opened.claims["required"], ["EMAIL", "IDCARD_DOB"]);
+  assert.deepEqual(opened.claims["optional"], ["ADDRESS_CITY"], "what is not verified is left out");
+  assert.equal(opened.claims["callback_host"], "localhost:4998");
+  const result = shareResult(person, opened);
+  const answer = await post(opened.connection, result);
+  assert.equal(answer.status, 200);
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  assert.deepEqual(await answer.json(), { status: "INITIATING", referenceKey });
+  const again = await post(opened.connection, result);
+  assert.equal(again.status, 200, "the wallet may have lost the answer");
+  const { initiatedTxHash, confirmTxHash } = await world.reach(referenceKey, "CONFIRMED");
+  assert.match(String(initiatedTxHash), /^0x[0-9a-f]{64}$/);
+  assert.match(String(confirmTxHash), /^0x[0-9a-f]{64}$/);
+  const { body } = await world.call("GET", `/api/v2/kyc/all-statuses?referenceKey=${referenceKey}`);
+  const entries = body.data?.["allStatuses"] as { status: string }[];
+  assert.deepEqual(
+    entries.map(({ status }) => status),
+    ["PENDING", "INITIATING", "INITIATED", "CONFIRMING", "CONFIRMED"],
+  );
+});
+
+test("200: after its end the same request is the next attempt, and the history runs on", async () => {
+  const person = await world.verify();
+  const first = await world.ask({ user: person.address });
+  assert.equal((await decline(person, first.body.data?.["link"])).status, 200);
+  const referenceKey = String(first.body.data?.["referenceKey"]);
+  assert.equal((await world.statusOf(referenceKey))["failureReason"], "USER_DECLINED");
+  const second = await world.ask({ user: person.address });
+  assert.equal(second.body.data?.["referenceKey"], referenceKey);
+  assert.equal("alreadySent" in (second.body.data ?? {}), false);
+  const { body } = await world.call("GET", `/api/v2/kyc/all-statuses?referenceKey=${referenceKey}`);
+  const entries = body.data?.["allStatuses"] as { status: string }[];
+  assert.deepEqual(
+    entries.map(({ status }) => status),
+    ["PENDING", "FAILED", "PENDING"],
+  );
+});
+
+test("200: orders are listed newest first, page by page, by status and user", async () => {
+  const person = await world.verify();
+  const keys: unknown[] = [];
+  for (const fields of [["EMAIL"], ["IDCARD_DOB"], ["IDCARD_NAME"]])
+    keys.push((await world.ask({ user: person.address, fields })).body.data?.["referenceKey"]);
+  const path = `/api/v2/kyc/orders?user=${person.address}&status=PENDING&limit=2`;
+  const first = await world.call("GET", path);
+  assert.equal(first.status, 200);
+  const page = first.body.data as { items: { referenceKey: string }[]; nextCursor: string };
+  assert.deepEqual(
+    page.items.map(({ referenceKey }) => referenceKey),
+    [keys[2], keys[1]],
+  );
+  const second = await world.call("GET", `${path}&cursor=${page.nextCursor}`);
+  const rest = second.body.data as { items: { referenceKey: string }[]; nextCursor?: string };
+  assert.deepEqual(
+    rest.items.map(({ referenceKey }) => referenceKey),
+    [keys[0]],
+  );
+  assert.equal(rest.nextCursor, undefined);
+});
+
+test("200: a waiting order is cancelled, and its transfer is free again", async () => {
+  const { sourceKey } = await world.buy({ transfers: 1 });
+  const asked = await world.ask({ sourceKey });
+  const referenceKey = asked.body.data?.["referenceKey"];
+  const exhausted = await world.ask({ sourceKey, fields: ["EMAIL"] });
+  assert.deepEqual(
+    [exhausted.status, exhausted.body.error?.message],
+    [402, "package is exhausted"],
+  );
+  const cancelled = await world.call("POST", "/api/v2/kyc/cancel", { body: { referenceKey } });
+  assert.equal(cancelled.status, 200);
+  assert.equal(cancelled.body.data?.["failureReason"], "CANCELLED");
+  const again = await world.call("POST", "/api/v2/kyc/cancel", { body: { referenceKey } });
+  assert.deepEqual([again.status, again.body.error?.message], [422, "order can not be cancelled"]);
+  assert.equal((await world.ask({ sourceKey, fields: ["EMAIL"] })).status, 200);
+});
+
+test("400: the expiration is taken from 300 to 900 seconds ahead, to the second", async () => {
+  const message = "expiration time is not in valid range";
+  for (const [ahead, expected] of [
+    [299, 400],
+    [300, 200],
+    [900, 200],
+    [901, 400],
+    [-5, 400],
+    [300.5, 400],
+  ] as const) {
+    const person = world.person.address;
+    // The clock may tick between our look and the service's.
+    for (let tries = 0; ; tries++) {
+      const now = world.ctx.clock.now();
+      const { status, body } = await world.ask({ user: person, expiration: now + ahead });
+      if (world.ctx.clock.now() !== now && tries < 20) continue;
+      assert.equal(status, expected, `${ahead} s`);
+      if (expected === 400) assert.equal(body.error?.message, message);
+      break;
+    }
+  }
+});
+
+/** One fault each, in the order of decisions section 5. */
+const faults: {
+  name: string;
+  status: number;
+  message: RegExp;
+  body: () => Promise<Record<string, unknown>> | Record<string, unknown>;
+}[] = [
+  {
+    name: "a member is malformed",
+    status: 400,
+    message: /^Invalid Request: /,
+    body: () => ({ callback: "http://example.com/hook" }),
+  },
+  {
+    name: "the Source Key is unknown",
+    status: 404,
+    message: /^source key not found$/,
+    body: () => ({ sourceKey: "sk_unknown" }),
+  },
+  {
+    name: "the expiration is out of range",
+    status: 400,
+    message: /^expiration time is not in valid range$/,
+    body: () => ({ expiration: soon() + 3600 }),
+  },
+  {
+    name: "the package has a fixed field set",
+    status: 400,
+    message: /^sourcekey does not support dynamic fields$/,
+    body: async () => ({
+      sourceKey: (await world.buy({ fields: ["EMAIL"] })).sourceKey,
+      fields: ["EMAIL"],
+    }),
+  },
+  {
+    name: "a name is no KYC field",
+    status: 400,
+    message: /^user fields \(NONSENSE\) are invalid fields$/,
+    body: () => ({ optionalFields: ["NONSENSE"] }),
+  },
+  {
+    name: "there are no fields",
+    status: 400,
+    message: /^no fields provided$/,
+    body: () => ({ fields: [], optionalFields: [] }),
+  },
+  {
+    name: "a required field is not verified",
+    status: 422,
+    message: /^unverified fields$/,
+    body: () => ({ fields: ["PASSPORT_NAME"] }),
+  },
+];
+
+for (const fault of faults)
+  test(`${fault.status}: ${fault.name}`, async () => {
+    const { status, body } = await world.ask(await fault.body());
+    assert.equal(status, fault.status);
+    assert.equal(body.success, false);
+    assert.equal(body.error?.code, fault.status);
+    assert.match(body.error?.message ?? "", fault.message);
+  });
+
+test("of two faults at a time the one that is checked first is answered", async () => {
+  for (const [index, first] of faults.entries())
+    for (const second of faults.slice(index + 1)) {
+      const given = { ...(await second.body()), ...(await first.body()) };
+      const { body } = await world.ask(given);
+      assert.match(body.error?.message ?? "", first.message, `${first.name}; ${second.name}`);
+    }
+});
+
+test("422: there is already an ongoing request, which goes before the verification", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  assert.equal((await approve(person, asked.body.data?.["link"])).status, 200);
+  const again = await world.ask({ user: person.address });
+  const status = String(
+    (await world.statusOf(String(asked.body.data?.["referenceKey"])))["status"],
+  );
+  if (again.status === 200) assert.equal(status === "PENDING" || status === "CONFIRMED", true);
+  else assert.equal(again.body.error?.message, "there is already an ongoing request");
+});
+
+test("400: at most 40 fields", async () => {
+  const { fieldNames } = await import("@svc/protocol");
+  const { status, body } = await world.ask({ fields: fieldNames.slice(0, 41) });
+  assert.equal(status, 400);
+  assert.equal(body.error?.message, "Invalid Request: at most 40 fields");
+});
+
+test("400: every member is checked before anything is looked up", async () => {
+  const bad: Record<string, unknown>[] = [
+    { user: "0x12" },
+    { user: undefined },
+    { sourceKey: 5 },
+    { callback: "https://user@example.com/" },
+    { callback: "https://example.com/#x" },
+    { callback: "https://10.0.0.1/" },
+    { expiration: "soon" },
+    { fields: "EMAIL" },
+    { fields: [5] },
+    { reference: "x".repeat(281) },
+    { purpose: "a\u202eb" },
+    { returnUrl: "https://elsewhere.example/" },
+    { returnUrl: "javascript:alert(1)" },
+  ];
+  for (const changed of bad) {
+    const { status, body } = await world.ask({ sourceKey: "sk_unknown", ...changed });
+    assert.equal(status, 400, JSON.stringify(changed));
+    assert.match(body.error?.message ?? "", /^Invalid Request/, JSON.stringify(changed));
+  }
+});
+
+test("401, 403, 404, 405: keys, foreign orders, other methods and earlier paths in the envelope", async () => {
+  const none = await world.ask({}, { apiKey: null });
+  assert.deepEqual([none.status, none.body.error?.reason], [401, "apikey_missing"]);
+  const wrong = await world.ask({}, { apiKey: `Bearer ${world.apiKey}` });
+  assert.deepEqual([wrong.status, wrong.body.error?.reason], [401, "apikey_invalid"]);
+  const organization = await createOrganization(world.ctx, { name: "Other" }, "test");
+  const given = { organizationId: organization.id, domain: "localhost", environment: "live" };
+  const domain = await createDomain(world.ctx, given, "test");
+  const other = await createApiKey(world.ctx, { clientDomainId: domain.id, name: "k" }, "test");
+  const asked = await world.ask({ fields: ["IDCARD_NAME"] });
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  assert.equal(
+    (await world.ask({}, { apiKey: other.key })).body.error?.message,
+    "source key not found",
+  );
+  const reads = ["status", "all-statuses", "receipt", "events"];
+  for (const path of reads) {
+    const url = `/api/v2/kyc/${path}?referenceKey=`;
+    for (const answer of [
+      await world.call("GET", `${url}${referenceKey}`, { apiKey: other.key }),
+      await world.call("GET", `${url}${"0".repeat(64)}`),
+      await world.call("GET", `${url}nonsense`),
+    ])
+      assert.deepEqual([answer.status, answer.body.error?.message], [404, "order not found"], path);
+    const posted = await world.call("POST", `/api/v2/kyc/${path}`, { body: {} });
+    assert.equal(posted.status, 405, path);
+    assert.equal(posted.headers.get("allow"), "GET");
+  }
+  for (const path of ["/api/v1/kyc/qrcode", "/api/v1/kyc/status", "/api/v1/blockchain/qrcode"])
+    for (const method of ["GET", "POST"] as const) {
+      const { status, body } = await world.call(
+        method,
+        path,
+        method === "POST" ? { body: {} } : {},
+      );
+      assert.deepEqual([status, body.success, body.error?.code], [404, false, 404], path);
+    }
+  assert.equal((await world.call("GET", "/api/v2/kyc/qrcode")).status, 405);
+});
+
+test("an order ends at its expiration, and a link preview changes nothing", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address, expiration: world.ctx.clock.now() + 301 });
+  const { connection } = scanRequest(asked.body.data?.["link"]);
+  for (const url of [connection, `${connection}/open`])
+    assert.ok([404, 405].includes((await fetch(url)).status));
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  assert.equal((await world.statusOf(referenceKey))["status"], "PENDING");
+  await world.advance(303);
+  assert.equal((await post(`${connection}/open`, {})).status, 410);
+  const { failureReason } = await world.reach(referenceKey, "FAILED");
+  assert.equal(failureReason, "EXPIRED");
+});
+
+test("a hundred submissions and refusals that the user did not sign leave an order PENDING", async () => {
+  const person = await world.verify();
+  const stranger = newIdentity();
+  const asked = await world.ask({ user: person.address });
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  const link = asked.body.data?.["link"];
+  const opened = await openRequest(link);
+  const other = await world.ask({ user: person.address, fields: ["EMAIL"] });
+  const otherOpened = await openRequest(other.body.data?.["link"]);
+  const zero = `0x${"00".repeat(32)}` as const;
+  const results = [
+    shareResult(person, opened, { signer: stranger }),
+    shareResult(person, opened, { sent: { signature: `0x${"11".repeat(65)}` } }),
+    shareResult(person, opened, { sent: { signature: undefined } }),
+    shareResult(person, opened, { sent: { svcID: stranger.address } }),
+    shareResult(person, opened, { sent: { id: otherOpened.id } }),
+    shareResult(person, opened, { sent: { infos: "AAAA" } }),
+    shareResult(person, opened, { changed: { request: otherOpened.id } }),
+    shareResult(person, opened, { changed: { connection: otherOpened.connection } }),
+    shareResult(person, opened, { changed: { requester: "evil.example" } }),
+    shareResult(person, opened, { changed: { object: zero } }),
+    shareResult(person, opened, { changed: { fields: zero } }),
+    shareResult(person, opened, { changed: { data: zero } }),
+    shareResult(person, opened, { changed: { deadline: opened.deadline + 1 } }),
+    shareResult(person, otherOpened, { fields: ["EMAIL"] }),
+    {},
+  ];
+  for (let round = 0; round < 6; round++)
+    for (const result of results) {
+      const { status } = await post(opened.connection, result);
+      assert.equal(status, 422, JSON.stringify(result).slice(0, 200));
+    }
+  for (const answer of [
+    await decline(stranger, link),
+    await decline(person, link, { signature: undefined }),
+    await decline(person, link, { id: otherOpened.id }),
+    await decline(person, other.body.data?.["link"], { id: opened.id }),
+    await decline(stranger, link, { svcID: person.address }),
+  ])
+    assert.equal(answer.status, 422);
+  assert.deepEqual((await world.statusOf(referenceKey))["status"], "PENDING");
+  assert.equal((await post(opened.connection, shareResult(person, opened))).status, 200);
+});
+
+test("the fourth validly signed result that matches nothing ends the attempt", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  const opened = await openRequest(asked.body.data?.["link"]);
+  const incomplete = shareResult(person, opened, { fields: ["EMAIL"] });
+  for (let round = 1; round <= 4; round++) {
+    assert.equal((await world.statusOf(referenceKey))["status"], "PENDING");
+    assert.equal((await post(opened.connection, incomplete)).status, 422);
+  }
+  assert.equal((await world.statusOf(referenceKey))["failureReason"], "INVALID_CONFIRM_DATA");
+});
+
+test("data is never sent where the wallet was not told", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  const opened = await openRequest(asked.body.data?.["link"]);
+  const callback = "http://localhost:4997/elsewhere";
+  assert.equal((await world.ask({ user: person.address, callback })).status, 200);
+  assert.equal((await post(opened.connection, shareResult(person, opened))).status, 410);
+  const moved = await world.ask({ user: person.address, callback: `${receiverUrl}/moved` });
+  assert.equal((await approve(person, moved.body.data?.["link"])).status, 200);
+});
