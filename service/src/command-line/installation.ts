@@ -1,6 +1,9 @@
+import { openChain } from "../chain/index.ts";
 import { compose, openDatabase } from "../compose.ts";
+import { type AnchorReport, hasAnchors, verifyAnchors } from "../kyc/index.ts";
 import { advanceClock } from "../platform/clock.ts";
 import { type Config, settings } from "../platform/config.ts";
+import type { Ctx } from "../platform/context.ts";
 import { migrate } from "../platform/migrate.ts";
 import { stopSignal } from "../platform/stop-signal.ts";
 import { BadNews, UsageError, type Verb, wholeNumber } from "./verb.ts";
@@ -41,11 +44,14 @@ export const installationVerbs: readonly Verb[] = [
     name: "audit verify",
     summary: "Recompute the chain over the audit trail.",
     notes:
-      "Reports edits, deletions and the tail that is not sealed yet; ends with status 1 when something is wrong.",
+      "Reports edits, deletions and the tail that is not sealed yet, and compares the heads that settlements anchored on chain; ends with status 1 when something is wrong. With `CHAIN=off` nothing is compared.",
     example: "audit verify",
     run: async (shell) =>
       shell.withContext(async (ctx) => {
-        const report = await ctx.audit.verify();
+        const trail = await ctx.audit.verify();
+        const anchored = await compareAnchors(ctx);
+        const isIntact = trail.isIntact && anchored.isIntact;
+        const report = { ...trail, isIntact, anchored };
         if (!report.isIntact) throw new BadNews("the audit trail was changed", report);
         return report;
       }),
@@ -68,6 +74,14 @@ export const installationVerbs: readonly Verb[] = [
     },
   },
 ];
+
+/** Opens the chain only where something was anchored: otherwise a first start would be made for nothing. */
+async function compareAnchors(ctx: Ctx): Promise<AnchorReport> {
+  if (ctx.config.chain === "off" || !(await hasAnchors(ctx)))
+    return { isIntact: true, checked: 0, faults: [] };
+  await using chain = await openChain(ctx);
+  return await verifyAnchors({ ...ctx, chain });
+}
 
 /** A movable clock would void every deadline in production, and a chain of others does not follow it. */
 function refuseClock(config: Config): void {

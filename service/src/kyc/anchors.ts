@@ -1,6 +1,7 @@
 // The heads of the audit chain that batches anchored on chain, compared with the chain of today (decisions section 8).
 import { auditLeafOf, buildTree, type Hex32, hexOfBytes } from "@svc/protocol";
 import type { ChainContext } from "../chain/index.ts";
+import type { Ctx } from "../platform/context.ts";
 import * as store from "./anchor-store.ts";
 import { eventTopics } from "./settlement-batch.ts";
 
@@ -34,7 +35,7 @@ export async function verifyAnchors(
 ): Promise<AnchorReport> {
   const faults: AnchorFault[] = [];
   let checked = 0;
-  let after = 0;
+  let after = -1;
   for (;;) {
     const batches = await store.listAnchoringBatches(ctx.db, { after, limit: pageSize });
     for (const batch of batches) {
@@ -48,6 +49,11 @@ export async function verifyAnchors(
     checked += batches.length;
     if (batches.length < pageSize) return { isIntact: faults.length === 0, checked, faults };
   }
+}
+
+/** Whether any head was anchored yet. */
+export async function hasAnchors(ctx: Pick<Ctx, "db">): Promise<boolean> {
+  return (await store.listAnchoringBatches(ctx.db, { after: -1, limit: 1 })).length > 0;
 }
 
 async function faultOf(

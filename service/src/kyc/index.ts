@@ -1,6 +1,6 @@
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 
-export { type AnchorFault, type AnchorReport, verifyAnchors } from "./anchors.ts";
+export { type AnchorFault, type AnchorReport, hasAnchors, verifyAnchors } from "./anchors.ts";
 export { announceInvalidated, listDelivered } from "./deliveries.ts";
 export { kycJobs } from "./jobs.ts";
 export type { KycContext, WalletCaller } from "./kyc-context.ts";

@@ -1,6 +1,6 @@
 import type { Address, Hex32 } from "@svc/protocol";
-import { type Queryable, sql } from "../platform/db.ts";
-import type { NewConsent } from "./consent-store.ts";
+import { type Queryable, sql } from "../service/src/platform/db.ts";
+import type { NewConsent } from "../service/src/kyc/consent-store.ts";
 
 /** A package of this domain with room for every test. */
 export async function insertTestPackage(

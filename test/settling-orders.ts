@@ -13,17 +13,17 @@ import {
   shareDigest,
   signDigest,
 } from "@svc/protocol";
-import type { FinalTransaction } from "../chain/index.ts";
-import { getBuiltInIssuer } from "../credentials/index.ts";
+import type { FinalTransaction } from "../service/src/chain/index.ts";
+import { getBuiltInIssuer } from "../service/src/credentials/index.ts";
 import {
   giveCredential,
   openTestCredentials,
   type TestCredentials,
-} from "../credentials/test-credentials.ts";
-import { takeQueued } from "../credentials/test-credentials-store.ts";
-import type { KycContext } from "./kyc-context.ts";
-import { settlementFinalHandlers } from "./settlement.ts";
-import * as store from "./test-settlement-store.ts";
+} from "../service/src/credentials/test-credentials.ts";
+import { takeQueued } from "../service/src/credentials/test-credentials-store.ts";
+import type { KycContext } from "../service/src/kyc/kyc-context.ts";
+import { settlementFinalHandlers } from "../service/src/kyc/settlement.ts";
+import * as store from "./settling-orders-store.ts";
 
 /** Orders on their way over the chain, of which there is what comes back. */
 export interface TestSettlement extends AsyncDisposable {
