@@ -6,6 +6,7 @@ import {
   isAcquainted,
   openApiKeys,
   openClients,
+  readSigningKeys,
   recheckDomains,
 } from "./accounts/index.ts";
 import {
@@ -58,7 +59,12 @@ import { createHttp } from "./platform/http.ts";
 import { openInstallationKeys } from "./platform/installation-keys.ts";
 import { type Job, startJobs } from "./platform/jobs.ts";
 import { createLog, type Log } from "./platform/log.ts";
-import { createMetrics, type Metrics, serveMetrics } from "./platform/metrics.ts";
+import {
+  createMetrics,
+  type Metrics,
+  type MetricsServer,
+  serveMetrics,
+} from "./platform/metrics.ts";
 import { migrate } from "./platform/migrate.ts";
 import { openNotifications } from "./platform/notifications.ts";
 import { createOutbound, type Outbound, resolveTxt } from "./platform/outbound.ts";
@@ -66,6 +72,7 @@ import { createRandom } from "./platform/random.ts";
 import { createRateLimiter, purgeRateBuckets } from "./platform/rate-limit.ts";
 import { createSeal } from "./platform/seal.ts";
 import { getWalletUser, purgeMailbox, purgeWalletSessions, walletRoutes } from "./wallets/index.ts";
+import { Sender, webhookJobs, type WebhooksContext } from "./webhooks/index.ts";
 
 /** One running process of the service. */
 export interface Service extends AsyncDisposable {
@@ -225,16 +232,14 @@ export async function compose(config: Config): Promise<Service> {
   });
   await http.listen({ host: config.host, port: config.port });
   stack.defer(async () => closeWithin(http.close(), config.drainSeconds, base.log));
-  const exposed = await serveMetrics(base.metrics, {
-    host: config.metricsHost,
-    port: config.metricsPort,
-  });
-  stack.use(exposed);
+  const exposed = stack.use(await exposeMetrics(base));
+  const webhooks = stack.use(openWebhooks(base));
   const jobs = [
     ...loginJobs(login),
     ...platformJobs(base),
     ...credentialJobs(credentials),
     ...kycJobs(kyc),
+    ...webhooks.jobs,
     ...chainJobs(ctx, { ...credentialFinalHandlers(base), ...settlementFinalHandlers(kyc) }),
   ];
   stack.use(startJobs(base, jobs));
@@ -247,6 +252,23 @@ export async function compose(config: Config): Promise<Service> {
     refreshClock: async () => base.refreshClock(),
     close,
     [Symbol.asyncDispose]: close,
+  };
+}
+
+async function exposeMetrics({ config, metrics }: Ctx): Promise<MetricsServer> {
+  return serveMetrics(metrics, { host: config.metricsHost, port: config.metricsPort });
+}
+
+/** Deliveries of this process; closing lets those under way end. */
+function openWebhooks(base: Ctx): { jobs: Job[] } & AsyncDisposable {
+  const ctx: WebhooksContext = {
+    ...base,
+    signingKeys: { kyc: async (packageIds) => readSigningKeys(base, packageIds) },
+  };
+  const sender = new Sender(ctx);
+  return {
+    jobs: webhookJobs(ctx, sender),
+    [Symbol.asyncDispose]: async () => sender[Symbol.asyncDispose](),
   };
 }
 

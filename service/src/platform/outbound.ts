@@ -5,9 +5,10 @@ import assert from "node:assert/strict";
 import { Resolver as DnsResolver } from "node:dns/promises";
 import { isIP } from "node:net";
 import type { LookupFunction } from "node:net";
-import { Client, errors, request as sendByUndici } from "undici";
+import { Client, type Dispatcher, errors, Pool, request as sendByUndici } from "undici";
 import { isPublicAddress, isPublicName, parsePublicUrl } from "./address-policy.ts";
 import type { OutboundProfile } from "./address-policy.ts";
+import { KeptConnections } from "./kept-connections.ts";
 
 export type { OutboundProfile } from "./address-policy.ts";
 
@@ -21,6 +22,8 @@ export interface OutboundRequest {
   timeoutMs: number;
   /** Of the body; the headers may take 16 KiB of their own. At most 8 MiB. */
   responseBytesMax: number;
+  /** Keeps the connection for the next such request whose name leads to the same checked addresses. Default false. */
+  keepAlive?: boolean;
 }
 
 /**
@@ -37,7 +40,8 @@ export type OutboundResult =
 
 export interface Outbound {
   /**
-   * Makes one try: one connection of its own, closed afterwards.
+   * Makes one try, on a connection of its own that is closed afterwards unless `keepAlive` asks for another. A kept
+   * connection that the peer had closed in the meantime is replaced once.
    *
    * @throws {Error} when the request itself is wrong (bounds, reserved headers), after `close`, and
    *   for a request cut off by `close`: our end is not the receiver's failure
@@ -74,12 +78,15 @@ interface OutboundOptions {
 const timeoutMsMax = 60_000;
 const responseBytesLimit = 8 * 1024 * 1024;
 const headerBytesMax = 16 * 1024;
+/** For how long an idle connection is kept; less where the peer says so. */
+const keptMs = 10_000;
 /** All addresses are checked; a name with hundreds of them does not get hundreds of connections. */
 const addressesTriedMax = 8;
 
 /** Opens the guarded client. The environment's proxy and TLS variables have no effect on it. */
 export function createOutbound(options: OutboundOptions): Outbound {
   const underWay = new Map<AbortController, Promise<OutboundResult>>();
+  const kept = new KeptConnections();
   let isClosed = false;
 
   const send = async (request: OutboundRequest): Promise<OutboundResult> => {
@@ -88,7 +95,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
 
     const stop = new AbortController();
     const timer = setTimeout(() => stop.abort(), request.timeoutMs);
-    const result = attempt(options, request, stop.signal);
+    const result = attempt({ ...options, kept }, request, stop.signal);
     underWay.set(stop, result);
     try {
       return await result;
@@ -105,6 +112,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
     isClosed = true;
     for (const stop of underWay.keys()) stop.abort();
     await Promise.allSettled(underWay.values());
+    kept.close();
   };
 
   return { send, close };
@@ -134,7 +142,7 @@ function checkRequest(request: OutboundRequest): void {
 }
 
 async function attempt(
-  options: OutboundOptions,
+  options: OutboundOptions & { kept: KeptConnections },
   request: OutboundRequest,
   signal: AbortSignal,
 ): Promise<OutboundResult> {
@@ -143,6 +151,20 @@ async function attempt(
 
   const addresses = await findAddresses(url, options.resolve ?? systemResolver, signal);
   if (addresses === "blocked") return { kind: "failed", reason: "blocked" };
+
+  if (request.keepAlive === true) {
+    const key = [url.origin, request.responseBytesMax, ...addresses.toSorted()].join(" ");
+    const pool = options.kept.find(key, () => openPool(url, { ...options, request, addresses }));
+    try {
+      const exchanged = exchange(pool.dispatcher, url, { ...request, signal });
+      const result = await orAborted(exchanged, signal);
+      pool.noteAnswer();
+      return result;
+    } catch (error) {
+      // Most likely the peer closed it just as we used it.
+      if (signal.aborted || !pool.hasAnswered || !isBroken(error)) throw error;
+    }
+  }
 
   // A client of its own for each request: no socket, TLS session or pinned address outlives it, so a
   // name that changes its address between two requests gains nothing from the first.
@@ -164,8 +186,33 @@ async function attempt(
   }
 }
 
+/** Connects to the checked addresses alone, as often as requests are under way at once. */
+function openPool(
+  url: URL,
+  given: OutboundOptions & { request: OutboundRequest; addresses: readonly string[] },
+): Pool {
+  return new Pool(url.origin, {
+    connect: connectOptions(given.connect, given.addresses),
+    allowH2: false,
+    maxHeaderSize: headerBytesMax,
+    maxResponseSize: given.request.responseBytesMax,
+    // A request that gave up leaves its connection connecting.
+    connectTimeout: timeoutMsMax,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    keepAliveTimeout: keptMs,
+    keepAliveMaxTimeout: keptMs,
+  });
+}
+
+const brokenCodes = new Set(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
+
+function isBroken(error: unknown): boolean {
+  return error instanceof Error && brokenCodes.has((error as NodeJS.ErrnoException).code ?? "");
+}
+
 async function exchange(
-  client: Client,
+  client: Dispatcher,
   url: URL,
   request: OutboundRequest & { signal: AbortSignal },
 ): Promise<OutboundResult> {
@@ -175,7 +222,7 @@ async function exchange(
     headers: { ...request.headers, "accept-encoding": "identity" },
     body: request.body ?? null,
     signal: request.signal,
-    reset: true,
+    reset: request.keepAlive !== true || client instanceof Client,
   });
   const body = await response.body.bytes();
   return {
@@ -212,7 +259,7 @@ async function findAddresses(
 function connectOptions(
   fake: FakeInternet | undefined,
   addresses: readonly string[],
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ) {
   const pinned = addresses.slice(0, addressesTriedMax).map((checked) => {
     const address = fake === undefined ? checked : fake.addressOf(checked);
@@ -222,7 +269,7 @@ function connectOptions(
   // Without `autoSelectFamily` Node would ask for a single address and refuse the list.
   return {
     lookup,
-    signal,
+    ...(signal === undefined ? {} : { signal }),
     autoSelectFamily: true,
     rejectUnauthorized: true,
     ...(fake === undefined ? {} : { ca: fake.ca }),

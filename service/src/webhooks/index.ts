@@ -7,3 +7,5 @@ export {
   redeliverEvents,
   webhookSealedColumns,
 } from "./events.ts";
+export { webhookJobs } from "./jobs.ts";
+export { Sender, type WebhooksContext } from "./sender.ts";

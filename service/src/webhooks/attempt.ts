@@ -1,0 +1,122 @@
+import type { Ctx } from "../platform/context.ts";
+import type { Channel } from "./event.ts";
+import { openBody } from "./events.ts";
+import { nameOf, nextStepOf, type Outcome } from "./schedule.ts";
+import { headersOf } from "./signature.ts";
+import type * as store from "./store.ts";
+
+/** What the engine works with besides the context. */
+export interface WebhooksContext extends Ctx {
+  /** The keys that sign now, by id; asked once for each batch of deliveries. */
+  readonly signingKeys: Record<
+    Channel,
+    (keyIds: readonly string[]) => Promise<ReadonlyMap<string, string>>
+  >;
+}
+
+/** Decisions section 7: from the beginning to the end of the answer's body. */
+const timeoutMs = 15_000;
+const answerBytesMax = 16 * 1024;
+const answerBytesKept = 4 * 1024;
+
+interface Exchange {
+  readonly outcome: Outcome;
+  readonly answer: Uint8Array | null;
+}
+
+/**
+ * Makes one attempt.
+ *
+ * @param given.key null where there is none: the attempt fails, and the next may find one
+ * @throws when the outbound client was closed: then nothing is known of the attempt
+ */
+export async function makeAttempt(
+  ctx: WebhooksContext,
+  delivery: store.Delivery,
+  given: { key: string | null; lease: string },
+): Promise<{ ended: store.Ended; outcome: Outcome | null }> {
+  const begunAtMs = Math.floor(ctx.clock.nowMs());
+  const number = delivery.attempts + 1;
+  const common = { eventId: delivery.event_id, lease: given.lease, number, begunAtMs };
+  const { purge_at: purgeAt } = delivery;
+  if (purgeAt === null || purgeAt * 1000 <= begunAtMs)
+    return { ended: endedUntried(common), outcome: null };
+  const startedMs = performance.now();
+  const { outcome, answer } = await exchange(ctx, delivery, { key: given.key, number, begunAtMs });
+  const durationMs = Math.round(performance.now() - startedMs);
+  const name = nameOf(outcome);
+  ctx.metrics.webhookAttempts.inc({ outcome: name });
+  const nowMs = Math.floor(ctx.clock.nowMs());
+  const { step } = delivery;
+  const fraction = ctx.random.fraction();
+  const next = nextStepOf(outcome, { step, nowMs, purgeAt, fraction });
+  if (next.kind === "given_up") tellGivenUp(ctx, delivery);
+  const ended: store.Ended = {
+    ...common,
+    outcome: name,
+    status: outcome.kind === "answered" ? outcome.status : null,
+    durationMs,
+    answerSealed: sealAnswer(ctx, `${delivery.event_id}.${number}`, answer),
+    deliveredAt: next.kind === "delivered" ? Math.floor(nowMs / 1000) : null,
+    dueAtMs: next.kind === "again" ? next.atMs : null,
+  };
+  return { ended, outcome };
+}
+
+async function exchange(
+  ctx: WebhooksContext,
+  delivery: store.Delivery,
+  { key, number, begunAtMs }: { key: string | null; number: number; begunAtMs: number },
+): Promise<Exchange> {
+  const eventId = delivery.event_id;
+  if (key === null) return fault(ctx, eventId, new Error("there is no signing key"));
+  let body: Buffer;
+  try {
+    body = Buffer.from(openBody(ctx, { ...delivery, id: eventId }));
+  } catch (error) {
+    return fault(ctx, eventId, error);
+  }
+  const timestamp = Math.floor(begunAtMs / 1000);
+  const result = await ctx.outbound.send({
+    method: "POST",
+    url: delivery.url,
+    headers: headersOf(delivery.channel, key, { eventId, body, number, timestamp }),
+    body,
+    timeoutMs,
+    responseBytesMax: answerBytesMax,
+    keepAlive: true,
+  });
+  if (result.kind === "failed")
+    return { outcome: { kind: "failed", reason: result.reason }, answer: null };
+  const { status, headers, body: answer } = result;
+  const retryAfter = headers["retry-after"] ?? null;
+  return { outcome: { kind: "answered", status, retryAfter }, answer };
+}
+
+/** Our own fault is tried again on the schedule, and told to whoever runs the service. */
+function fault(ctx: WebhooksContext, eventId: string, error: unknown): Exchange {
+  ctx.log.error({ err: error, eventId }, "a webhook could not be made ready");
+  return { outcome: { kind: "failed", reason: "error" }, answer: null };
+}
+
+function endedUntried(
+  common: Pick<store.Ended, "eventId" | "lease" | "number" | "begunAtMs">,
+): store.Ended {
+  const nothing = { status: null, answerSealed: null, deliveredAt: null, dueAtMs: null };
+  return { ...common, ...nothing, outcome: null, durationMs: 0 };
+}
+
+function sealAnswer(
+  ctx: WebhooksContext,
+  attemptId: string,
+  answer: Uint8Array | null,
+): Buffer | null {
+  if (answer === null || answer.length === 0) return null;
+  const place = { table: "webhook_attempt", id: attemptId, column: "answer_sealed" };
+  return ctx.seal.seal(answer.subarray(0, answerBytesKept), place);
+}
+
+function tellGivenUp(ctx: WebhooksContext, delivery: store.Delivery): void {
+  const { event_id: eventId, client_domain_id: clientDomainId } = delivery;
+  ctx.log.warn({ eventId, clientDomainId }, "an event was not delivered by its last attempt");
+}

@@ -1,0 +1,304 @@
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { test } from "node:test";
+import { Webhook } from "standardwebhooks";
+import { listEventsOf, redeliverEvents } from "./events.ts";
+import {
+  openTestWebhooks,
+  ok,
+  signingKey,
+  status,
+  type Received,
+  type TestWebhooks,
+} from "./test-webhooks.ts";
+
+const idOf = (request: Received): string => String(request.headers["svc-event-id"]);
+
+async function listedOf({ ctx }: TestWebhooks, streamId: string) {
+  return listEventsOf(ctx, streamId, { after: 0, limit: 100 });
+}
+
+test("an event is delivered with its body, its id and both signatures, once", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  const event = webhooks.event({ url: `${receiver.url}?order=1` });
+  await webhooks.enqueue(event);
+  await webhooks.deliver();
+  await webhooks.deliver();
+  const [request, ...others] = receiver.received;
+  assert.ok(request);
+  assert.equal(others.length, 0);
+  assert.equal(request.path, "/hook?order=1");
+  assert.equal(request.body, event.body);
+  assert.equal(request.headers["content-type"], "application/json");
+  assert.equal(request.headers["svc-event-id"], event.id);
+  assert.equal(request.headers["svc-delivery-attempt"], "1");
+  const [listed] = await listedOf(webhooks, event.streamId);
+  const now = webhooks.ctx.clock.now();
+  assert.deepEqual(listed, {
+    id: event.id,
+    sequence: 1,
+    kind: "status.updated",
+    createdAt: now,
+    deliveredAt: now,
+    attempts: 1,
+    nextAttemptAt: null,
+    body: event.body,
+  });
+});
+
+test("the signatures are verified by the library of Standard Webhooks and by code written from the document", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  await webhooks.enqueue(webhooks.event({ url: receiver.url }));
+  await webhooks.deliver();
+  const [request] = receiver.received;
+  assert.ok(request);
+  const webhook = new Webhook(signingKey, { format: "raw" });
+  const headers = request.headers as Record<string, string>;
+  assert.deepEqual(webhook.verify(request.body, headers), JSON.parse(request.body));
+  assert.throws(() => webhook.verify(`${request.body} `, headers));
+  const [time = "", mac = ""] = String(headers["svc-signature"]).split(",");
+  assert.equal(time, `t=${webhooks.ctx.clock.now()}`);
+  const hmac = createHmac("sha256", Buffer.from(signingKey, "utf8"));
+  const expected = hmac.update(`${time.slice(2)}.${request.body}`, "utf8").digest("hex");
+  assert.equal(mac, `s=${expected}`);
+});
+
+test("nothing of a change that was rolled back is announced", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  const event = webhooks.event({ url: receiver.url });
+  const twin = webhooks.event({ url: receiver.url, streamId: event.streamId });
+  await assert.rejects(webhooks.enqueue(event, twin), /webhook_event_stream_id_sequence/);
+  await webhooks.deliver();
+  assert.equal(receiver.received.length, 0);
+});
+
+test("a thousand events are one statement", async () => {
+  await using webhooks = await openTestWebhooks();
+  const events = Array.from({ length: 1000 }, () =>
+    webhooks.event({ url: "http://127.0.0.1:9999/" }),
+  );
+  const before = webhooks.ctx.db.callsTotal;
+  await webhooks.enqueue(...events);
+  assert.equal(webhooks.ctx.db.callsTotal - before, 3, "with the transaction's brackets");
+});
+
+for (const code of [301, 400, 410, 500]) {
+  test(`an answer ${code} is tried again with the same bytes and a new time`, async () => {
+    await using webhooks = await openTestWebhooks();
+    const receiver = await webhooks.openReceiver(status(code, { location: "http://127.0.0.1:1/" }));
+    const event = webhooks.event({ url: receiver.url });
+    await webhooks.enqueue(event);
+    await webhooks.deliver();
+    webhooks.advance(4);
+    await webhooks.deliver();
+    assert.equal(receiver.received.length, 1);
+    webhooks.advance(1);
+    receiver.setAnswer(ok);
+    await webhooks.deliver();
+    const [first, second] = receiver.received;
+    assert.ok(first && second);
+    assert.equal(second.body, first.body);
+    assert.equal(idOf(second), idOf(first));
+    assert.equal(second.headers["svc-delivery-attempt"], "2");
+    assert.notEqual(second.headers["svc-signature"], first.headers["svc-signature"]);
+    const [listed] = await listedOf(webhooks, event.streamId);
+    assert.equal(listed?.attempts, 2);
+    assert.equal(listed.deliveredAt, webhooks.ctx.clock.now());
+  });
+}
+
+test("429 with Retry-After is honoured", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver(status(429, { "retry-after": "1000" }));
+  const event = webhooks.event({ url: receiver.url });
+  await webhooks.enqueue(event);
+  await webhooks.deliver();
+  const [listed] = await listedOf(webhooks, event.streamId);
+  assert.equal(listed?.nextAttemptAt, webhooks.ctx.clock.now() + 1000);
+});
+
+test("a receiver that nobody listens for is tried again after five seconds", async () => {
+  await using webhooks = await openTestWebhooks();
+  const event = webhooks.event({ url: "http://127.0.0.1:1025/" });
+  await webhooks.enqueue(event);
+  await webhooks.deliver();
+  const [listed] = await listedOf(webhooks, event.streamId);
+  assert.equal(listed?.nextAttemptAt, webhooks.ctx.clock.now() + 5);
+});
+
+const hangs: readonly [string, Parameters<TestWebhooks["openReceiver"]>[0]][] = [
+  ["hangs", () => undefined],
+  [
+    "answers 200 and never ends its body",
+    (_request, response) => void response.writeHead(200).write("a"),
+  ],
+  [
+    "answers after 16 s",
+    (_request, response) => void setTimeout(() => response.end(), 160).unref(),
+  ],
+];
+for (const [what, answer] of hangs) {
+  test(`a receiver that ${what} is cut off after 15 s, and waits for a minute`, async () => {
+    await using webhooks = await openTestWebhooks();
+    const receiver = await webhooks.openReceiver(answer);
+    const event = webhooks.event({ url: receiver.url });
+    await webhooks.enqueue(event);
+    await webhooks.deliver();
+    assert.equal(receiver.received.length, 1);
+    const [listed] = await listedOf(webhooks, event.streamId);
+    assert.equal(listed?.deliveredAt, null);
+    assert.equal(listed.nextAttemptAt, webhooks.ctx.clock.now() + 60);
+  });
+}
+
+test("a receiver that streams without an end is cut off after 16 KiB, and has failed", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver((_request, response) => {
+    response.writeHead(200);
+    const write = (): void => {
+      while (response.writable && response.write(Buffer.alloc(4096)));
+      if (response.writable) response.once("drain", write);
+    };
+    write();
+  });
+  const event = webhooks.event({ url: receiver.url });
+  await webhooks.enqueue(event);
+  await webhooks.deliver();
+  const [listed] = await listedOf(webhooks, event.streamId);
+  assert.equal(listed?.deliveredAt, null);
+  assert.equal(listed.nextAttemptAt, webhooks.ctx.clock.now() + 5);
+});
+
+test("first attempts of a stream go in order, one after the other, whatever comes of them", async () => {
+  await using webhooks = await openTestWebhooks();
+  let open = 0;
+  const receiver = await webhooks.openReceiver((_request, response) => {
+    open += 1;
+    assert.equal(open, 1);
+    setImmediate(() => {
+      open -= 1;
+      response.writeHead(open === 0 ? 500 : 200).end();
+    });
+  });
+  const first = webhooks.event({ url: receiver.url });
+  const events = Array.from({ length: 10 }, (_, index) =>
+    webhooks.event({ url: receiver.url, streamId: first.streamId, sequence: index + 1 }),
+  );
+  // Ids and due times say nothing of the order.
+  await webhooks.enqueue(...events.toReversed());
+  await webhooks.deliver();
+  // The clock stands still, so the pace of the endpoint has to be let go on.
+  webhooks.advance(1);
+  await webhooks.deliver();
+  assert.deepEqual(
+    receiver.received.map((request) => idOf(request)),
+    events.map((event) => event.id),
+  );
+});
+
+test("an endpoint gets eight at a time, and no more than fifty in a second", async () => {
+  await using webhooks = await openTestWebhooks();
+  let [open, most] = [0, 0];
+  const receiver = await webhooks.openReceiver((_request, response) => {
+    open += 1;
+    most = Math.max(most, open);
+    setTimeout(() => {
+      open -= 1;
+      response.end();
+    }, 100).unref();
+  });
+  const another = webhooks.openSender();
+  // Its query is no part of an endpoint.
+  const events = Array.from({ length: 24 }, (_, index) =>
+    webhooks.event({ url: `${receiver.url}?order=${index}` }),
+  );
+  await webhooks.enqueue(...events);
+  const started = performance.now();
+  await Promise.all([webhooks.deliver(), another.pump()]);
+  // The clock of the engine stands still, so its pace has to be let go on.
+  for (let round = 0; receiver.received.length < 24 && round < 100; round += 1) {
+    webhooks.advance(0.16);
+    await Promise.all([webhooks.deliver(), another.pump().then(async () => another.idle())]);
+  }
+  assert.equal(receiver.received.length, 24);
+  assert.equal(new Set(receiver.received.map((request) => idOf(request))).size, 24);
+  assert.ok(most <= 8, `${most} at a time`);
+  assert.ok(performance.now() - started >= 3 * 140, "24 take their 20 ms each");
+});
+
+test("a queue of an endpoint that hangs holds up nobody else", async () => {
+  await using webhooks = await openTestWebhooks();
+  const hanging = await webhooks.openReceiver(() => undefined);
+  const healthy = await webhooks.openReceiver();
+  const queue = Array.from({ length: 300 }, () => webhooks.event({ url: hanging.url }));
+  const other = webhooks.event({ url: healthy.url });
+  await webhooks.enqueue(...queue, other);
+  const delivered = Promise.withResolvers<void>();
+  healthy.setAnswer((_request, response) => {
+    response.end();
+    delivered.resolve();
+  });
+  const sender = webhooks.openSender({
+    outbound: {
+      ...webhooks.ctx.outbound,
+      send: async (request) => webhooks.ctx.outbound.send(request),
+    },
+  });
+  await sender.pump();
+  await delivered.promise;
+  assert.ok(hanging.received.length <= 8);
+});
+
+test("a resend begins the schedule anew, with the number of attempts running on", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  const first = webhooks.event({ url: receiver.url });
+  const second = webhooks.event({ url: receiver.url, streamId: first.streamId, sequence: 2 });
+  await webhooks.enqueue(first, second);
+  await webhooks.deliver();
+  assert.equal(
+    await redeliverEvents(webhooks.ctx, { streamId: first.streamId, eventId: second.id }),
+    1,
+  );
+  await webhooks.deliver();
+  assert.equal(await redeliverEvents(webhooks.ctx, { streamId: first.streamId }), 2);
+  await webhooks.deliver();
+  assert.deepEqual(
+    receiver.received.map((each) => [idOf(each), each.headers["svc-delivery-attempt"]]),
+    [
+      [first.id, "1"],
+      [second.id, "1"],
+      [second.id, "2"],
+      [first.id, "2"],
+      [second.id, "3"],
+    ],
+  );
+  const unknown = { streamId: first.streamId, eventId: "evt_unknown" };
+  await assert.rejects(redeliverEvents(webhooks.ctx, unknown), { reason: "event_not_found" });
+});
+
+test("after its last attempt an event is kept for a resend", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver(status(500));
+  const event = webhooks.event({ url: receiver.url });
+  await webhooks.enqueue(event);
+  await webhooks.deliver();
+  for (let attempt = 2; attempt <= 13; attempt += 1) {
+    const [listed] = await listedOf(webhooks, event.streamId);
+    assert.ok(listed?.nextAttemptAt);
+    webhooks.advance(listed.nextAttemptAt - webhooks.ctx.clock.now());
+    await webhooks.deliver();
+  }
+  const [listed] = await listedOf(webhooks, event.streamId);
+  assert.equal(receiver.received.length, 13);
+  assert.equal(listed?.nextAttemptAt, null);
+  assert.equal(listed.deliveredAt, null);
+  webhooks.advance(30 * 86_400);
+  receiver.setAnswer(ok);
+  await redeliverEvents(webhooks.ctx, { streamId: event.streamId });
+  await webhooks.deliver();
+  assert.equal(receiver.received.at(-1)?.headers["svc-delivery-attempt"], "14");
+});

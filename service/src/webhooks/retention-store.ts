@@ -1,0 +1,53 @@
+import { type Queryable, sql } from "../platform/db.ts";
+
+/** Takes bodies whose time is over, with the keys that sealed them and what receivers answered; returns how many. */
+export async function purgeBodies(
+  db: Queryable,
+  { now, limit }: { now: number; limit: number },
+): Promise<number> {
+  const rows = await db.query(sql`
+    with expired as (
+      select id from webhook_event where purge_at <= ${now} order by purge_at limit ${limit}
+      for no key update skip locked),
+    emptied as (
+      update webhook_event e set body = null, body_sealed = null, purge_at = null
+      from expired where e.id = expired.id returning e.id),
+    dropped as (delete from webhook_delivery d using emptied where d.event_id = emptied.id),
+    forgotten as (
+      update webhook_attempt a set answer_sealed = null from emptied
+      where a.id > emptied.id || '.' and a.id < emptied.id || '/' and a.answer_sealed is not null)
+    select id from emptied`);
+  return rows.length;
+}
+
+export async function deleteAttempts(
+  db: Queryable,
+  { beforeMs, limit }: { beforeMs: number; limit: number },
+): Promise<number> {
+  const rows = await db.query(sql`
+    delete from webhook_attempt where id in (
+      select id from webhook_attempt where begun_at_ms < ${beforeMs} order by begun_at_ms limit ${limit}
+      for update skip locked)
+    returning id`);
+  return rows.length;
+}
+
+/** Deletes events without a body whose ids come before. */
+export async function deleteTombstones(
+  db: Queryable,
+  { before, limit }: { before: string; limit: number },
+): Promise<number> {
+  const rows = await db.query(sql`
+    delete from webhook_event where id in (
+      select id from webhook_event where id < ${before} and purge_at is null order by id limit ${limit}
+      for update skip locked)
+    returning id`);
+  return rows.length;
+}
+
+/** Forgets the pace of endpoints that nothing was sent to since. */
+export async function deletePaces(db: Queryable, beforeMs: number): Promise<void> {
+  await db.query(sql`
+    delete from webhook_endpoint where id in (
+      select id from webhook_endpoint where next_at_ms < ${beforeMs} for update skip locked)`);
+}

@@ -1,0 +1,36 @@
+import type { Ctx } from "../platform/context.ts";
+import { ulid } from "../platform/ids.ts";
+import * as store from "./retention-store.ts";
+
+const batch = 500;
+const daySeconds = 86_400;
+const attemptsDays = 30;
+const tombstonesDays = 365;
+
+type RetentionContext = Pick<Ctx, "db" | "clock">;
+
+/** Takes bodies whose time is over; their events stay as tombstones (decisions section 7, Personal data). */
+export async function purgeBodies(ctx: RetentionContext): Promise<void> {
+  const now = ctx.clock.now();
+  while ((await store.purgeBodies(ctx.db, { now, limit: batch })) === batch);
+}
+
+/** Attempts are kept for 30 days, tombstones for a year. */
+export async function forgetOld(ctx: RetentionContext): Promise<void> {
+  const nowMs = Math.floor(ctx.clock.nowMs());
+  const beforeMs = nowMs - attemptsDays * daySeconds * 1000;
+  while ((await store.deleteAttempts(ctx.db, { beforeMs, limit: batch })) === batch);
+  const before = firstEventIdAt(nowMs - tombstonesDays * daySeconds * 1000);
+  while ((await store.deleteTombstones(ctx.db, { before, limit: batch })) === batch);
+  await store.deletePaces(ctx.db, nowMs - daySeconds * 1000);
+}
+
+/** Event ids begin with their time. */
+function firstEventIdAt(ms: number): string {
+  const zeros = {
+    bytes: (length: number) => Buffer.alloc(length),
+    below: () => 0,
+    fraction: () => 0,
+  };
+  return `evt_${ulid({ nowMs: () => ms, now: () => Math.floor(ms / 1000) }, zeros)}`;
+}

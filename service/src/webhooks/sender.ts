@@ -1,0 +1,232 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { uuidv7 } from "../platform/ids.ts";
+import { makeAttempt, type WebhooksContext } from "./attempt.ts";
+import { deliveredDataSeconds } from "./event.ts";
+import type { Outcome } from "./schedule.ts";
+import * as store from "./store.ts";
+
+export type { WebhooksContext } from "./attempt.ts";
+
+/** Under way to one endpoint at a time, of all processes together (decisions section 7). */
+const slots = 8;
+/** Of one process. What hangs stays for 15 s, so one client domain may take half of them. */
+const underWayMax = 2048;
+const underWayPerDomain = underWayMax / 2;
+/** Large bodies that one process holds: up to 14 MiB each. */
+const largeMax = 16;
+const claimMax = 512;
+const endpointsMax = 1024;
+/** Longer than an attempt, the wait for its turn and its bookkeeping take. */
+const leaseMs = 30_000;
+/** What ends within this time is kept by one statement. */
+const gatherMs = 5;
+const finishMax = 512;
+/** Endpoints remembered for hanging; those get one delivery at a time until they answer. */
+const slowMax = 1024;
+/** The pace of an endpoint plans no further ahead. */
+const waitMsMax = 10_000;
+
+interface UnderWay {
+  readonly delivery: store.Delivery;
+  readonly lease: string;
+}
+
+/** Makes the deliveries of one process. Any number of processes work side by side. */
+export class Sender implements AsyncDisposable {
+  readonly #ctx: WebhooksContext;
+  readonly #underWay = new Map<UnderWay, Promise<void>>();
+  readonly #slow = new Set<string>();
+  readonly #closing = new AbortController();
+  #ended: store.Ended[] = [];
+  #after = store.firstEndpoint;
+  /** Something due was left for want of room: it is asked for again when an attempt has ended. */
+  #isHungry = false;
+  #isWoken = false;
+  #pumping: Promise<void> | null = null;
+  #flushing: Promise<void> | null = null;
+
+  constructor(ctx: WebhooksContext) {
+    this.#ctx = ctx;
+  }
+
+  /** Begins everything that is due and has room; does not wait for its end. */
+  async pump(): Promise<void> {
+    this.#isWoken = true;
+    if (this.#ended.length > 0) this.#flush();
+    this.#pumping ??= this.#claimWhileWoken().finally(() => {
+      this.#pumping = null;
+    });
+    return this.#pumping;
+  }
+
+  /** Resolves when nothing is under way; what is due later does not count. */
+  async idle(): Promise<void> {
+    while (this.#underWay.size > 0 || this.#pumping !== null || this.#flushing !== null) {
+      await Promise.all(this.#underWay.values());
+      await this.#flushing;
+      await this.#pumping;
+    }
+  }
+
+  /** Lets attempts under way end for as long as the process drains, and gives back the rest. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort();
+    await this.#pumping?.catch(() => undefined);
+    const drained = new AbortController();
+    const ends = Promise.all(this.#underWay.values());
+    const late = pause(this.#ctx.config.drainSeconds * 1000, undefined, drained);
+    await Promise.race([ends, late]);
+    drained.abort();
+    late.catch(() => undefined);
+    await this.#flushing;
+    const left = [...this.#underWay.keys()];
+    if (left.length > 0) await this.#release(left);
+  }
+
+  async #claimWhileWoken(): Promise<void> {
+    while (this.#isWoken && !this.#closing.signal.aborted) {
+      this.#isWoken = false;
+      await this.#claimAll();
+    }
+  }
+
+  /** Goes round the endpoints until nothing more can begin. */
+  async #claimAll(): Promise<void> {
+    let isFullRound = this.#after === store.firstEndpoint;
+    let claimedInRound = 0;
+    this.#isHungry = false;
+    while (!this.#closing.signal.aborted) {
+      const limit = Math.min(claimMax, underWayMax - this.#underWay.size);
+      if (limit <= 0) {
+        this.#isHungry = true;
+        return;
+      }
+      const claimed = await this.#claim(limit);
+      const count = claimed.deliveries.length;
+      if (claimed.due <= count) return;
+      // Another process had the turn: what it left is asked for anew.
+      if (!claimed.hasTurn) continue;
+      this.#isHungry = true;
+      claimedInRound += count;
+      this.#after = followingOf(claimed, limit);
+      if (this.#after !== store.firstEndpoint) continue;
+      if (claimedInRound === 0 && isFullRound) return;
+      isFullRound = true;
+      claimedInRound = 0;
+    }
+  }
+
+  async #claim(limit: number): Promise<store.Claimed> {
+    const nowMs = Math.floor(this.#ctx.clock.nowMs());
+    const lease = uuidv7(this.#ctx.clock, this.#ctx.random);
+    const { fullDomains, large } = this.#load();
+    const claimed = await store.claim(this.#ctx.db, {
+      nowMs,
+      lease,
+      leasedUntilMs: nowMs + leaseMs,
+      limit,
+      after: this.#after,
+      endpointsMax,
+      slots,
+      slow: [...this.#slow],
+      fullDomains,
+      largeMax: Math.max(0, largeMax - large),
+    });
+    const keys = await this.#readKeys(claimed.deliveries);
+    for (const delivery of claimed.deliveries)
+      this.#begin({ delivery, lease }, keys.get(`${delivery.channel} ${delivery.key_id}`) ?? null);
+    return claimed;
+  }
+
+  #load(): { fullDomains: string[]; large: number } {
+    const domains = new Map<string, number>();
+    let large = 0;
+    for (const { delivery } of this.#underWay.keys()) {
+      const { client_domain_id: domain } = delivery;
+      domains.set(domain, (domains.get(domain) ?? 0) + 1);
+      if (delivery.is_large) large += 1;
+    }
+    const full = [...domains].filter(([, count]) => count >= underWayPerDomain);
+    return { fullDomains: full.map(([domain]) => domain), large };
+  }
+
+  async #readKeys(deliveries: readonly store.Delivery[]): Promise<Map<string, string>> {
+    const byChannel = Map.groupBy(deliveries, ({ channel }) => channel);
+    const found = await Promise.all(
+      [...byChannel].map(async ([channel, group]) => {
+        const ids = [...new Set(group.map((each) => each.key_id))];
+        const keys = await this.#ctx.signingKeys[channel](ids);
+        return [...keys].map(([id, key]) => [`${channel} ${id}`, key] as const);
+      }),
+    );
+    return new Map(found.flat());
+  }
+
+  #begin(work: UnderWay, key: string | null): void {
+    const made = this.#make(work, key).then(
+      () => void this.#underWay.delete(work),
+      (error: unknown) => {
+        // Our own end, not the receiver's: it stays claimed and is given back, or its lease ends.
+        if (!this.#closing.signal.aborted)
+          this.#ctx.log.error(
+            { err: error, eventId: work.delivery.event_id },
+            "an attempt broke off",
+          );
+        if (!this.#closing.signal.aborted) this.#underWay.delete(work);
+      },
+    );
+    this.#underWay.set(work, made);
+  }
+
+  async #make({ delivery, lease }: UnderWay, key: string | null): Promise<void> {
+    const waitMs = Math.min(waitMsMax, delivery.start_at_ms - this.#ctx.clock.nowMs());
+    if (waitMs > 0) await pause(waitMs, undefined, { signal: this.#closing.signal });
+    const { ended, outcome } = await makeAttempt(this.#ctx, delivery, { key, lease });
+    if (outcome !== null) this.#noteSpeed(delivery.endpoint_id, outcome);
+    this.#ended.push(ended);
+    this.#flush();
+  }
+
+  #noteSpeed(endpointId: string, outcome: Outcome): void {
+    this.#slow.delete(endpointId);
+    if (outcome.kind === "answered" || outcome.reason !== "timeout") return;
+    this.#slow.add(endpointId);
+    const [oldest] = this.#slow;
+    if (this.#slow.size > slowMax && oldest !== undefined) this.#slow.delete(oldest);
+  }
+
+  #flush(): void {
+    this.#flushing ??= this.#keepEnded().finally(() => {
+      this.#flushing = null;
+    });
+  }
+
+  async #keepEnded(): Promise<void> {
+    await pause(gatherMs);
+    while (this.#ended.length > 0) {
+      const part = this.#ended.splice(0, finishMax);
+      try {
+        await store.finish(this.#ctx.db, part, deliveredDataSeconds);
+      } catch (error) {
+        // Kept for the next pump; once a lease is over, the attempt is made again instead.
+        this.#ended.push(...part);
+        this.#ctx.log.error({ err: error }, "ends of webhook attempts could not be kept");
+        return;
+      }
+    }
+    if (this.#isHungry && !this.#closing.signal.aborted)
+      this.pump().catch((error: unknown) => this.#ctx.log.error({ err: error }, "webhooks"));
+  }
+
+  async #release(left: readonly UnderWay[]): Promise<void> {
+    const given = left.map(({ delivery, lease }) => ({ eventId: delivery.event_id, lease }));
+    await store.release(this.#ctx.db, given, Math.floor(this.#ctx.clock.nowMs()));
+  }
+}
+
+/** Where the next claim goes on: behind what this one reached, or from the start. */
+function followingOf({ deliveries, scanned, lastEndpoint }: store.Claimed, limit: number): string {
+  if (deliveries.length >= limit)
+    return deliveries.map((each) => each.endpoint_id).reduce((a, b) => (a > b ? a : b));
+  return scanned >= endpointsMax && lastEndpoint !== null ? lastEndpoint : store.firstEndpoint;
+}

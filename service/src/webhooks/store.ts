@@ -1,0 +1,224 @@
+import { type Queryable, sql } from "../platform/db.ts";
+import type { Channel } from "./event.ts";
+
+/** Sorts before every endpoint. */
+export const firstEndpoint = "00000000-0000-0000-0000-000000000000";
+
+/** What one process asks for. */
+export interface Claim {
+  readonly nowMs: number;
+  readonly lease: string;
+  readonly leasedUntilMs: number;
+  /** Deliveries at most. */
+  readonly limit: number;
+  /** Endpoints after this one are looked at, so many at most. */
+  readonly after: string;
+  readonly endpointsMax: number;
+  /** Deliveries under way to one endpoint, of all processes together. */
+  readonly slots: number;
+  /** These get one at a time. */
+  readonly slow: readonly string[];
+  /** Client domains that get nothing now. */
+  readonly fullDomains: readonly string[];
+  /** Large bodies at most. */
+  readonly largeMax: number;
+}
+
+/** A delivery that this process makes now. */
+export interface Delivery {
+  readonly event_id: string;
+  readonly endpoint_id: string;
+  readonly client_domain_id: string;
+  readonly channel: Channel;
+  readonly key_id: string;
+  readonly url: string;
+  readonly body: string | null;
+  readonly body_sealed: Buffer | null;
+  readonly purge_at: number | null;
+  readonly is_large: boolean;
+  /** Attempts before, in all and in this run of the schedule. */
+  readonly attempts: number;
+  readonly step: number;
+  /** The pace of its endpoint: not sooner. */
+  readonly start_at_ms: number;
+}
+
+export interface Claimed {
+  /** False when another process was at it. */
+  readonly hasTurn: boolean;
+  /** What was due, counted to one more than the limit. */
+  readonly due: number;
+  readonly scanned: number;
+  readonly lastEndpoint: string | null;
+  readonly deliveries: readonly Delivery[];
+}
+
+type ClaimRow = Omit<Delivery, "event_id"> & {
+  readonly event_id: string | null;
+  readonly has_turn: boolean;
+  readonly due: number;
+  readonly scanned: number;
+  readonly last_endpoint: string | null;
+};
+
+/**
+ * Takes deliveries that are due, from one endpoint after the other, so that a long queue of one hides no other; of each
+ * stream's untried events the first alone. The turn makes the counts right: its row can only be written by a statement
+ * that began after the claim before it had ended.
+ */
+export async function claim(db: Queryable, given: Claim): Promise<Claimed> {
+  const { nowMs, slots, limit } = given;
+  const rows = await db.query<ClaimRow>(sql`
+    with recursive turn as (
+      update webhook_turn set version = version + 1
+      where version = (select version from webhook_turn)
+        and exists (select from webhook_delivery where due_at_ms <= ${nowMs})
+      returning version),
+    endpoint as (
+      (select first.endpoint_id as id, 1 as position from turn cross join lateral (
+        select endpoint_id from webhook_delivery where endpoint_id > ${given.after}::uuid
+        order by endpoint_id limit 1) as first)
+      union all
+      select following.endpoint_id, e.position + 1 from endpoint e cross join lateral (
+        select endpoint_id from webhook_delivery where endpoint_id > e.id
+        order by endpoint_id limit 1) as following
+      where e.position < ${given.endpointsMax}),
+    offered as (
+      select e.position, e.id as endpoint_id, pace.from_ms, pace.interval_ms, d.event_id, d.is_large, d.due_at_ms
+      from endpoint e
+      left join webhook_endpoint known on known.id = e.id
+      cross join lateral (select greatest(known.next_at_ms, ${nowMs}::bigint) as from_ms,
+        coalesce(known.interval_ms, 20) as interval_ms) as pace
+      cross join lateral (
+        select case when e.id = any(${given.slow}::uuid[]) then 1 else ${slots}::int end - count(*) as free
+        from webhook_delivery busy
+        where busy.endpoint_id = e.id and busy.lease is not null and busy.due_at_ms > ${nowMs}) as room
+      cross join lateral (
+        select waiting.event_id, waiting.is_large, waiting.due_at_ms from webhook_delivery waiting
+        where waiting.endpoint_id = e.id and waiting.due_at_ms <= ${nowMs}
+          and waiting.client_domain_id <> all(${given.fullDomains}::uuid[])
+          and (${given.largeMax}::int > 0 or not waiting.is_large)
+          and (waiting.step > 0 or not exists (
+            select from webhook_delivery earlier where earlier.stream_id = waiting.stream_id
+              and earlier.sequence < waiting.sequence and earlier.step = 0))
+        order by waiting.due_at_ms, waiting.event_id
+        limit greatest(0, least(room.free,
+          ${slots}::int - (pace.from_ms - ${nowMs}::bigint + pace.interval_ms - 1) / pace.interval_ms))) as d
+      order by e.position limit ${limit}),
+    picked as (
+      select event_id, interval_ms, from_ms + interval_ms * (
+        row_number() over (partition by endpoint_id order by due_at_ms, event_id) - 1) as start_at_ms
+      from (select *, count(*) filter (where is_large) over (order by position, due_at_ms, event_id) as large
+        from offered) as counted
+      where not is_large or large <= ${given.largeMax}),
+    taken as (
+      update webhook_delivery d set lease = ${given.lease}, due_at_ms = ${given.leasedUntilMs}
+      from picked where d.event_id = picked.event_id and d.due_at_ms <= ${nowMs}
+      returning d.event_id, d.endpoint_id, d.client_domain_id, d.is_large, d.step, picked.start_at_ms,
+        picked.interval_ms),
+    paced as (
+      insert into webhook_endpoint (id, next_at_ms)
+      select endpoint_id, max(start_at_ms + interval_ms) from taken group by endpoint_id
+      on conflict (id) do update set next_at_ms = excluded.next_at_ms)
+    select scan.has_turn, scan.due, scan.scanned, scan.last_endpoint, e.channel, e.key_id, e.url, e.body,
+      e.body_sealed, e.purge_at, e.attempts, taken.event_id, taken.endpoint_id, taken.client_domain_id,
+      taken.is_large, taken.step, taken.start_at_ms
+    from (select exists (select from turn) as has_turn, (select count(*) from endpoint) as scanned,
+        (select id from endpoint order by position desc limit 1) as last_endpoint,
+        (select count(*) from (
+          select from webhook_delivery where due_at_ms <= ${nowMs} limit ${limit + 1}) as due_now) as due) as scan
+    left join (taken join webhook_event e on e.id = taken.event_id) on true
+    order by taken.start_at_ms`);
+  return claimedOf(rows);
+}
+
+function claimedOf(rows: readonly ClaimRow[]): Claimed {
+  const [first] = rows;
+  return {
+    hasTurn: first?.has_turn ?? false,
+    due: first?.due ?? 0,
+    scanned: first?.scanned ?? 0,
+    lastEndpoint: first?.last_endpoint ?? null,
+    deliveries: rows.filter((row): row is ClaimRow & Delivery => row.event_id !== null),
+  };
+}
+
+/** How an attempt ended. */
+export interface Ended {
+  readonly eventId: string;
+  readonly lease: string;
+  /** Null when none was made, since the body was purged. */
+  readonly outcome: string | null;
+  readonly number: number;
+  readonly status: number | null;
+  readonly begunAtMs: number;
+  readonly durationMs: number;
+  readonly answerSealed: Buffer | null;
+  /** Unix seconds of the 2xx, else null. */
+  readonly deliveredAt: number | null;
+  /** Of the next attempt; null when there is none. */
+  readonly dueAtMs: number | null;
+}
+
+/**
+ * Keeps what came of attempts, any number in one statement. A process that lost its lease changes nothing, since another
+ * one makes the attempt again.
+ */
+export async function finish(
+  db: Queryable,
+  ended: readonly Ended[],
+  deliveredDataSeconds: number,
+): Promise<void> {
+  const of = <T>(pick: (each: Ended) => T): T[] => ended.map(pick);
+  await db.query(sql`
+    with given as (
+      select * from unnest(${of((each) => each.eventId)}::text[], ${of((each) => each.lease)}::uuid[],
+        ${of((each) => each.outcome)}::text[], ${of((each) => each.number)}::int[],
+        ${of((each) => each.status)}::int[], ${of((each) => each.begunAtMs)}::bigint[],
+        ${of((each) => each.durationMs)}::int[], ${of((each) => each.answerSealed)}::bytea[],
+        ${of((each) => each.deliveredAt)}::bigint[], ${of((each) => each.dueAtMs)}::bigint[])
+        as g (event_id, lease, outcome, number, status, begun_at_ms, duration_ms, answer_sealed, delivered_at,
+          due_at_ms)),
+    over as (
+      delete from webhook_delivery d using given g
+      where d.event_id = g.event_id and d.lease = g.lease and g.due_at_ms is null returning d.event_id),
+    again as (
+      update webhook_delivery d set due_at_ms = g.due_at_ms, step = d.step + 1, lease = null
+      from given g where d.event_id = g.event_id and d.lease = g.lease and g.due_at_ms is not null
+      returning d.event_id),
+    made as (
+      select g.* from given g join (select event_id from over union all select event_id from again) as mine
+        using (event_id)
+      where g.outcome is not null),
+    counted as (
+      update webhook_event e set attempts = e.attempts + 1,
+        delivered_at = coalesce(e.delivered_at, m.delivered_at),
+        purge_at = case when e.is_personal and e.purge_at is not null
+          then least(e.purge_at, m.delivered_at + ${deliveredDataSeconds}::bigint) else e.purge_at end
+      from made m where e.id = m.event_id)
+    insert into webhook_attempt (id, number, begun_at_ms, duration_ms, outcome, status, answer_sealed)
+    select event_id || '.' || number, number, begun_at_ms, duration_ms, outcome, status, answer_sealed from made`);
+}
+
+/** Gives back what was claimed and not tried, due at once. */
+export async function release(
+  db: Queryable,
+  given: readonly { eventId: string; lease: string }[],
+  nowMs: number,
+): Promise<void> {
+  await db.query(sql`
+    update webhook_delivery d set lease = null, due_at_ms = ${nowMs}
+    from unnest(${given.map((each) => each.eventId)}::text[], ${given.map((each) => each.lease)}::uuid[])
+      as g (event_id, lease)
+    where d.event_id = g.event_id and d.lease = g.lease`);
+}
+
+/** What waits, and when the oldest of it was due; what is under way counts as waiting. */
+export async function readBacklog(
+  db: Queryable,
+): Promise<{ count: number; oldestDueAtMs: number | null }> {
+  const [row] = await db.query<{ count: number; oldest: number | null }>(
+    sql`select count(*) as count, min(due_at_ms) as oldest from webhook_delivery`,
+  );
+  return { count: row?.count ?? 0, oldestDueAtMs: row?.oldest ?? null };
+}

@@ -1,0 +1,174 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { parseConfig } from "../platform/config.ts";
+import type { Ctx } from "../platform/context.ts";
+import { openDb } from "../platform/db.ts";
+import { createLog } from "../platform/log.ts";
+import { createMetrics } from "../platform/metrics.ts";
+import { createOutbound, type Outbound } from "../platform/outbound.ts";
+import { createRandom } from "../platform/random.ts";
+import { createSeal } from "../platform/seal.ts";
+import { openTestDatabase } from "../platform/test-database.ts";
+import { enqueueEvents, newEventId, type NewEvent } from "./events.ts";
+import { Sender, type WebhooksContext } from "./sender.ts";
+
+export const signingKey = "whk_2ZkN0tBq4l";
+
+/** Processes of the engine over one database, with a clock that the test moves. */
+export interface TestWebhooks extends AsyncDisposable {
+  readonly ctx: WebhooksContext;
+  readonly clientDomainId: string;
+  advance(seconds: number): void;
+  /** An event of a stream of its own unless told otherwise. */
+  event(given: Partial<NewEvent> & { url: string }): NewEvent;
+  enqueue(...events: NewEvent[]): Promise<void>;
+  /** Begins what is due and waits for its end, so often as attempts make room for others. */
+  deliver(): Promise<void>;
+  /** Another process. */
+  openSender(changed?: Partial<WebhooksContext>): Sender;
+  openReceiver(answer?: Answer): Promise<Receiver>;
+}
+
+type Answer = (request: Received, response: ServerResponse) => void;
+
+export interface Received {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+export interface Receiver {
+  readonly url: string;
+  readonly received: Received[];
+  setAnswer(answer: Answer): void;
+}
+
+export const ok: Answer = (_request, response) => void response.writeHead(200).end("thanks");
+export const status =
+  (code: number, headers: Record<string, string> = {}): Answer =>
+  (_request, response) =>
+    void response.writeHead(code, headers).end();
+
+/** How much faster than in life time-outs come. */
+const hurry = 100;
+
+/** Time-outs keep their proportions and come a hundred times sooner. */
+export function hurried(outbound: Outbound): Outbound {
+  return {
+    send: async (request) => outbound.send({ ...request, timeoutMs: request.timeoutMs / hurry }),
+    close: async () => outbound.close(),
+  };
+}
+
+export async function openTestWebhooks(
+  changed: Partial<WebhooksContext> = {},
+): Promise<TestWebhooks> {
+  await using stack = new AsyncDisposableStack();
+  const database = stack.use(await openTestDatabase());
+  let nowMs = Date.now();
+  const clock = { nowMs: () => nowMs, now: () => Math.floor(nowMs / 1000) };
+  const db = stack.use(openDb({ ...database.connection, connections: 6 }));
+  const outbound = createOutbound({ profile: "dev", ownHosts: [] });
+  stack.defer(async () => outbound.close());
+  const base: Pick<
+    Ctx,
+    "config" | "db" | "clock" | "random" | "seal" | "log" | "metrics" | "outbound"
+  > = {
+    config: parseConfig({ PORT: "4000", DRAIN_SECONDS: "1" }),
+    db,
+    clock,
+    random: { ...createRandom(), fraction: () => 0 },
+    seal: createSeal(["5a".repeat(32)]),
+    log: createLog({ level: "silent" }),
+    metrics: createMetrics(),
+    outbound: hurried(outbound),
+  };
+  const signingKeys = {
+    kyc: async (ids: readonly string[]) => new Map(ids.map((id) => [id, signingKey])),
+  };
+  // The engine uses nothing else of the context.
+  const ctx = { ...base, signingKeys, ...changed } as WebhooksContext;
+  const sender = new Sender(ctx);
+  const clientDomainId = randomUUID();
+  const enqueue = async (...events: NewEvent[]): Promise<void> =>
+    ctx.db.transaction(async (tx) => enqueueEvents(ctx, tx, events));
+  const opened = stack.move();
+  const senders: Sender[] = [sender];
+  return {
+    ctx,
+    clientDomainId,
+    enqueue,
+    advance(seconds) {
+      nowMs += seconds * 1000;
+    },
+    event: (given) => eventOf(ctx, { clientDomainId, ...given }),
+    async deliver() {
+      await sender.pump();
+      await sender.idle();
+    },
+    openSender(more = {}) {
+      const another = new Sender({ ...ctx, ...more });
+      senders.push(another);
+      return another;
+    },
+    async openReceiver(answer = ok) {
+      const { receiver, server } = await startReceiver(answer);
+      opened.defer(() => {
+        server.closeAllConnections();
+        server.close();
+      });
+      return receiver;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const each of senders) await each[Symbol.asyncDispose]();
+      await opened.disposeAsync();
+    },
+  };
+}
+
+function eventOf(
+  ctx: WebhooksContext,
+  given: Partial<NewEvent> & { url: string; clientDomainId: string },
+): NewEvent {
+  const id = newEventId(ctx);
+  return {
+    id,
+    streamId: randomUUID(),
+    sequence: 1,
+    kind: "status.updated",
+    channel: "kyc",
+    keyId: "package",
+    body: JSON.stringify({ event: "status.updated", event_id: id, data: { reference: "Zoë" } }),
+    isPersonal: false,
+    payloadExpiresAt: null,
+    ...given,
+  };
+}
+
+async function startReceiver(first: Answer) {
+  const received: Received[] = [];
+  let answer = first;
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const body = Buffer.concat(chunks).toString();
+      const seen = { path: request.url ?? "", headers: request.headers, body };
+      received.push(seen);
+      answer(seen, response);
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const receiver: Receiver = {
+    url: `http://127.0.0.1:${port}/hook`,
+    received,
+    setAnswer(next) {
+      answer = next;
+    },
+  };
+  return { receiver, server };
+}
