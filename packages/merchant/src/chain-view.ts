@@ -220,7 +220,7 @@ function isOf(error: unknown, kind: abstract new (...given: never[]) => Error): 
 }
 
 /** JSON-RPC codes of calls that revert or run out of gas; nodes differ. */
-const callFailures = [3, -32_000, -32_015, -32_603];
+const callFailures = [3, -32_000, -32_003, -32_015];
 
 function isCallFailure(error: unknown): boolean {
   return error instanceof BaseError && error.walk(hasFailureCode) !== null;

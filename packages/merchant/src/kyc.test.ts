@@ -112,6 +112,12 @@ test("requestData posts what it was given and knows a repeat", async () => {
   assert.equal(repeat.universalLink, "https://wallet.example/l#svc");
 });
 
+test("a link of another scheme never becomes a button", async () => {
+  succeed({ qrcode: "aGk=", link: "javascript:alert(1)", expiration: 1, referenceKey });
+  const request = { user: alice, sourceKey: "sk", callback: "https://s.example", expiration: 1 };
+  await assert.rejects(kyc.requestData(request), { code: "response_invalid", reason: "link" });
+});
+
 test("status and allStatuses read the order's fields", async () => {
   const entry = { status: "INITIATED", createdAt: 5, initiatedTxHash: hash };
   succeed(entry);

@@ -232,10 +232,13 @@ function textsOf(data: Members, name: string): string[] {
 }
 
 function readRequestedData(data: Members): RequestedData {
+  const link = data.text("link");
+  // It becomes the target of a button: no other scheme may.
+  if (!link.startsWith("svc:")) throw invalid("link");
   return {
     referenceKey: data.text("referenceKey"),
     qrcode: data.text("qrcode"),
-    link: data.text("link"),
+    link,
     ...(data.has("universalLink") && { universalLink: data.text("universalLink") }),
     expiration: data.count("expiration"),
     alreadySent: data.has("alreadySent") && data.flag("alreadySent"),

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-import { textOfBytes } from "@svc/protocol";
+import { parseSvcSignature, textOfBytes, type SvcSignature } from "@svc/protocol";
 
 import { MerchantError } from "./merchant-error.ts";
 import { readEvent, type OrderEvent, type UnknownEvent } from "./order-event.ts";
@@ -40,32 +40,31 @@ export function verifyWebhook(delivery: Delivery): OrderEvent | UnknownEvent {
   // Every key is tried, so that the time taken does not tell which one fits.
   const fits = signingKeys.map((key) => isSignature(signature, { key, timestamp, rawBody }));
   if (!fits.includes(true)) throw refused("signature");
-  if (Math.abs(now - Number(timestamp)) > toleranceSeconds) throw refused("timestamp");
+  if (Math.abs(now - timestamp) > toleranceSeconds) throw refused("timestamp");
   return readEvent(textOfBytes(rawBody) ?? "", refused);
 }
 
 const headerName = "svc-signature";
 
-function readHeader(headers: Delivery["headers"]): { timestamp: string; signature: Buffer } {
+function readHeader(headers: Delivery["headers"]): SvcSignature {
   const value =
     headers instanceof Headers
       ? headers.get(headerName)
       : Object.entries(headers).find(([name]) => name.toLowerCase() === headerName)?.[1];
-  const match = typeof value === "string" ? /^t=(\d{1,12}),s=([0-9a-f]{64})$/.exec(value) : null;
-  const [, timestamp, hex] = match ?? [];
-  if (timestamp === undefined || hex === undefined) throw refused("header");
-  return { timestamp, signature: Buffer.from(hex, "hex") };
+  const parsed = typeof value === "string" ? parseSvcSignature(value) : null;
+  if (parsed === null) throw refused("header");
+  return parsed;
 }
 
 interface Signed {
   key: string;
-  timestamp: string;
+  timestamp: number;
   rawBody: Uint8Array;
 }
 
-function isSignature(signature: Buffer, { key, timestamp, rawBody }: Signed): boolean {
+function isSignature(signature: string, { key, timestamp, rawBody }: Signed): boolean {
   const hmac = createHmac("sha256", key).update(`${timestamp}.`).update(rawBody);
-  return timingSafeEqual(signature, hmac.digest());
+  return timingSafeEqual(Buffer.from(signature, "hex"), hmac.digest());
 }
 
 function refused(reason: string): MerchantError {
