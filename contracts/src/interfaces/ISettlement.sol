@@ -9,12 +9,12 @@ interface ISettlement {
     /// @notice The operator holds the consents under `root`.
     event Initiated(address indexed operator, bytes32 indexed root);
 
-    /// @notice The operator handed over the data of the orders under `root`.
+    /// @notice The operator released the data of the orders under `root` to who asked for it.
     event Confirmed(address indexed operator, bytes32 indexed root);
 
     /// @notice Commits to the consents of a batch.
     function initiate(bytes32 root) external;
 
-    /// @notice Commits to the hand-over of a batch.
+    /// @notice Commits to the release of a batch.
     function confirm(bytes32 root) external;
 }
