@@ -112,8 +112,3 @@ export async function listBatches(db: Queryable): Promise<BatchRow[]> {
 export async function dropPayloads(db: Queryable, orderIds: readonly string[]): Promise<void> {
   await db.query(sql`delete from kyc_payload where order_id = any(${orderIds}::uuid[])`);
 }
-
-/** Begins another attempt, as a request of the same fields does. */
-export async function setAttempt(db: Queryable, orderId: string, attempt: number): Promise<void> {
-  await db.query(sql`update kyc_order set attempt = ${attempt} where id = ${orderId}`);
-}

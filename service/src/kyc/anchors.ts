@@ -5,7 +5,7 @@ import type { Ctx } from "../platform/context.ts";
 import * as store from "./anchor-store.ts";
 import { eventTopics } from "./settlement-batch.ts";
 
-export interface AnchorFault {
+interface AnchorFault {
   readonly kind:
     | /** The audit chain has another hash at that position: it was rebuilt. */ "head_differs"
     | /** The batch does not hold the head that it names. */ "batch_forged"

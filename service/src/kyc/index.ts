@@ -1,10 +1,17 @@
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 
-export { type AnchorFault, type AnchorReport, hasAnchors, verifyAnchors } from "./anchors.ts";
+export { type AnchorReport, hasAnchors, verifyAnchors } from "./anchors.ts";
 export { announceInvalidated, listDelivered } from "./deliveries.ts";
 export { kycJobs } from "./jobs.ts";
 export type { KycContext, WalletCaller } from "./kyc-context.ts";
 export { kycRoutes } from "./routes.ts";
+export {
+  makeSyntheticIdentity,
+  type Play,
+  plays,
+  type SimulationContext,
+  simulate,
+} from "./simulation.ts";
 export { settlementFinalHandlers } from "./settlement.ts";
 export { kycWalletRoutes } from "./wallet-routes.ts";
 
@@ -12,4 +19,5 @@ export { kycWalletRoutes } from "./wallet-routes.ts";
 export const kycSealedColumns: readonly SealedColumn[] = [
   { table: "kyc_payload", idColumn: "order_id", column: "sealed" },
   { table: "synthetic_identity", idColumn: "user_address", column: "key_sealed" },
+  { table: "synthetic_identity", idColumn: "user_address", column: "held_sealed" },
 ];

@@ -3,7 +3,7 @@ import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/db.ts";
 
 /** Where the chain holds a batch. */
-export interface SettledBatch {
+interface SettledBatch {
   readonly id: string;
   readonly root: Hex32;
   readonly operator: Address;

@@ -17,7 +17,7 @@ import { takeQueued } from "../credentials/test-credentials-store.ts";
 import { type Queryable, sql } from "../platform/db.ts";
 import { listEventsOf } from "../webhooks/index.ts";
 import { announceInvalidated, listDelivered } from "./deliveries.ts";
-import { findOrder, listHistory } from "./order-store.ts";
+import { beginAttempt, findOrder, listHistory } from "./order-store.ts";
 import { getReceiptOf } from "./receipts.ts";
 import { callOf, treeOfBatch } from "./settlement-batch.ts";
 import { batchMax, failOverdueOrders, settleOrders } from "./settlement.ts";
@@ -332,6 +332,24 @@ await test("a receipt is not for another identity", async () => {
   await assert.rejects(getReceiptOf(ctx, stranger, asked), { reason: "order_not_found" });
   const other = { ...asked, attempt: 2 };
   await assert.rejects(getReceiptOf(ctx, user, other), { reason: "receipt_not_found" });
+});
+
+await test("the receipt of an attempt outlives it, and the next attempt is settled for itself", async () => {
+  const [order] = (await test1.approve(1)) as [TestOrder];
+  await settleAll();
+  const asked = { referenceKey: order.referenceKey, attempt: null };
+  const first = await getReceiptOf(ctx, user, asked);
+  const before = await findOrder(ctx.db, order.referenceKey);
+  assert.ok(before !== null);
+  const salt = `0x${"5a".repeat(32)}` as const;
+  const next = await ctx.db.transaction(async (tx) =>
+    beginAttempt(tx, { ...before, salt }, ctx.clock.now()),
+  );
+  assert.deepEqual([next?.attempt, next?.status, next?.salt], [2, "PENDING", salt]);
+  assert.deepEqual(await getReceiptOf(ctx, user, asked), first);
+  assert.deepEqual(await getReceiptOf(ctx, user, { ...asked, attempt: 1 }), first);
+  await settleAll();
+  assert.equal(await statusOf(order), "PENDING");
 });
 
 await test("a delivered field that is revoked is announced to who was given it, once for each order", async () => {
