@@ -9,11 +9,11 @@ export interface Page {
 }
 
 /** The shop's window: with a button for guests, with everything the id token says for the person who logged in. */
-export function homePage(login: Login | null): Page {
+export function homePage(login: Login | null, { asksForFields }: { asksForFields: boolean }): Page {
   return layout({
     status: 200,
     title: "Corner Coffee",
-    content: login === null ? welcome() : greeting(login),
+    content: login === null ? welcome() : greeting(login, asksForFields),
   });
 }
 
@@ -42,12 +42,14 @@ function welcome(): Html {
   `;
 }
 
-function greeting({ user, business, claims, refreshToken, expiresAt }: Login): Html {
+function greeting(login: Login, asksForFields: boolean): Html {
+  const { user, business, claims, refreshToken, expiresAt } = login;
   return html`
     <h1>Hello ${user.slice(0, 6)}…${user.slice(-4)}</h1>
     ${business === undefined ? "" : html`<p class="lead">Welcome, ${business.name}.</p>`}
     <p class="lead">You are <code>${user}</code></p>
     <div class="actions">
+      ${asksForFields ? button("/verify", "Verify my age and e-mail") : ""}
       ${refreshToken === undefined ? "" : button("/refresh", "Refresh", "quiet")}
       ${button("/logout", "Log out", "quiet")}
     </div>
@@ -80,7 +82,7 @@ function claimRow(name: string, value: unknown): Html {
   </tr>`;
 }
 
-function timeOf(seconds: number): Html {
+export function timeOf(seconds: number): Html {
   const iso = new Date(seconds * 1000).toISOString().slice(0, 19);
   return html`<time datetime="${iso}Z">${iso.replace("T", " ")} UTC</time>`;
 }
@@ -95,6 +97,8 @@ interface Fault {
   status: number;
   title: string;
   text: string;
+  /** Where "Try again" posts to. Default: the login. */
+  again?: string;
 }
 
 const unexpected: Fault = {
@@ -139,6 +143,30 @@ const faults: Partial<Record<MerchantErrorCode, Fault>> = {
     title: "The login service does not answer",
     text: "Please try again in a moment.",
   },
+  call_refused: {
+    status: 502,
+    title: "We could not ask for this",
+    text: "The service refused our request. Nothing was shared; please try again later.",
+    again: "/verify",
+  },
+  rate_limited: {
+    status: 503,
+    title: "Too many people at once",
+    text: "Please try again in a moment.",
+    again: "/verify",
+  },
+  chain_unreachable: {
+    status: 503,
+    title: "The chain does not answer",
+    text: "The receipt could not be verified now. Please try again in a moment.",
+    again: "/verify/receipt",
+  },
+  receipt_refused: {
+    status: 502,
+    title: "The receipt proves nothing",
+    text: "The chain does not confirm what the service told us. We will look into it.",
+    again: "/verify/receipt",
+  },
 };
 
 export function notFoundPage(): Page {
@@ -157,25 +185,25 @@ export function wrongOriginPage(): Page {
   });
 }
 
-function problemPage({ status, title, text }: Fault): Page {
+function problemPage({ status, title, text, again = "/login" }: Fault): Page {
   const content = html`
     <h1>${title}</h1>
     <p class="lead">${text}</p>
     <div class="actions">
-      ${status === 404 ? "" : button("/login", "Try again")}
+      ${status === 404 ? "" : button(again, "Try again")}
       <a href="/">Back to the shop</a>
     </div>
   `;
   return layout({ status, title: `${title} - Corner Coffee`, content });
 }
 
-function button(action: string, label: string, style = "loud"): Html {
+export function button(action: string, label: string, style = "loud"): Html {
   return html`<form method="post" action="${action}">
     <button class="${style}">${label}</button>
   </form>`;
 }
 
-function layout({
+export function layout({
   status,
   title,
   content,

@@ -9,6 +9,8 @@ import { openCookies } from "./cookies.ts";
 import * as login from "./login.ts";
 import { faultPage, homePage, notFoundPage, wrongOriginPage } from "./pages.ts";
 import { openSessions } from "./sessions.ts";
+import * as verification from "./verification.ts";
+import type { KycOptions } from "./verification.ts";
 import { isFromHere, page, readVisit, redirect, send, type Reply, type Visit } from "./web.ts";
 
 export interface ShopOptions {
@@ -26,6 +28,8 @@ export interface ShopOptions {
   sessionSecret?: string;
   /** Takes the time from this URL's JSON `{ "now": <Unix seconds> }`: a demo's clock can be moved. */
   clockUrl?: string;
+  /** Lets people show their age and e-mail address. Default: the shop does not ask. */
+  kyc?: KycOptions;
   /** Told of everything that went wrong, for the log: MerchantErrors and bugs. Neither holds tokens or identities. */
   onFault?: (error: unknown) => void;
 }
@@ -48,6 +52,7 @@ export async function openShop(options: ShopOptions): Promise<Shop> {
     now: clock.now,
     sessions: openSessions(clock.now),
     cookies: openCookies({ url, secret: options.sessionSecret, now: clock.now }),
+    verification: options.kyc && (await verification.openVerification(options.issuer, options.kyc)),
     onFault: options.onFault ?? (() => undefined),
   };
 
@@ -71,28 +76,51 @@ export async function openShop(options: ShopOptions): Promise<Shop> {
   return { url, close };
 }
 
-type Handler = (desk: login.Desk, visit: Visit) => Reply | Promise<Reply>;
+/** What the shop works with; without the options for it, it asks nobody for fields. */
+type ShopDesk = login.Desk & { verification: verification.Verification | undefined };
+type Handler = (desk: ShopDesk, visit: Visit) => Reply | Promise<Reply>;
 
 const routes: Record<string, Handler> = {
-  "GET /": (desk, visit) => page(homePage(login.currentLogin(desk, visit))),
+  "GET /": (desk, visit) =>
+    page(
+      homePage(login.currentLogin(desk, visit), { asksForFields: desk.verification !== undefined }),
+    ),
   "GET /login": () => redirect("/"),
   "POST /login": login.startLogin,
   "GET /callback": login.finishLogin,
   "POST /refresh": login.refreshLogin,
   "POST /logout": login.logOut,
   "POST /backchannel-logout": login.logOutByBroker,
+  "POST /verify": asking(verification.startVerification),
+  "GET /verify": asking(verification.showVerification),
+  "GET /verify/changes": asking(verification.awaitChange),
+  "POST /verify/check": asking(verification.checkAgain),
+  "POST /verify/receipt": asking(verification.checkReceipt),
+  "POST /webhooks/kyc": asking(verification.takeWebhook),
+  "GET /verify.js": () => file("verify.js", "text/javascript"),
   "GET /shop.css": () => file("shop.css", "text/css"),
   "GET /favicon.svg": () => file("favicon.svg", "image/svg+xml"),
 };
 
-async function answer(desk: login.Desk, visit: Visit): Promise<Reply> {
+/** Who posts here proves itself by what it posts; everybody else must have pressed a button on our own page. */
+const isSigned = new Set(["POST /backchannel-logout", "POST /webhooks/kyc"]);
+
+async function answer(desk: ShopDesk, visit: Visit): Promise<Reply> {
   const route = `${visit.method} ${visit.url.pathname}`;
   const handler = Object.hasOwn(routes, route) ? routes[route] : undefined;
   if (handler === undefined) return page(notFoundPage());
-  // The broker proves itself by the token it posts; everybody else must have pressed a button on our own page.
-  const isOurs =
-    visit.method !== "POST" || handler === login.logOutByBroker || isFromHere(visit, desk.url);
+  const isOurs = visit.method !== "POST" || isSigned.has(route) || isFromHere(visit, desk.url);
   return isOurs ? handler(desk, visit) : page(wrongOriginPage());
+}
+
+/** A page that is there only where the shop asks for fields. */
+function asking(
+  handler: (desk: verification.KycDesk, visit: Visit) => Reply | Promise<Reply>,
+): Handler {
+  return (desk, visit) =>
+    desk.verification === undefined
+      ? page(notFoundPage())
+      : handler({ ...desk, verification: desk.verification }, visit);
 }
 
 async function file(name: string, type: string): Promise<Reply> {

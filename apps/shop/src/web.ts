@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 
 import { parseCookies, type CookieJar } from "./cookies.ts";
 import type { Page } from "./pages.ts";
@@ -14,7 +14,10 @@ export interface Visit {
   origin: string | undefined;
   /** `Sec-Fetch-Site`: the browser's own word on where the request comes from. */
   site: string | undefined;
+  headers: IncomingHttpHeaders;
   form: () => Promise<URLSearchParams>;
+  /** The bytes as they came; null when there are more than `sizeMax`. */
+  body: (sizeMax: number) => Promise<Buffer | null>;
 }
 
 /** One answer, before it is sent. */
@@ -23,6 +26,8 @@ export interface Reply {
   headers?: Record<string, string>;
   cookies?: string[];
   body?: string;
+  /** The page follows its own state: it may run our script, and ask us. */
+  isLive?: boolean;
 }
 
 export function readVisit(request: IncomingMessage, shopUrl: string): Visit {
@@ -32,7 +37,9 @@ export function readVisit(request: IncomingMessage, shopUrl: string): Visit {
     cookies: parseCookies(request.headers.cookie),
     origin: request.headers.origin,
     site: request.headers["sec-fetch-site"]?.toString(),
+    headers: request.headers,
     form: () => readForm(request),
+    body: (sizeMax) => readBody(request, sizeMax),
   };
 }
 
@@ -53,8 +60,10 @@ export function redirect(location: string, cookies: string[] = []): Reply {
 export function send(response: ServerResponse, reply: Reply, { issuer }: { issuer: string }): void {
   // The buttons' forms are redirected to the broker, and browsers apply form-action to that, too.
   const formTargets = `'self' ${new URL(issuer).origin}`;
+  const live = reply.isLive === true ? "script-src 'self'; connect-src 'self'; " : "";
   response.writeHead(reply.status, {
-    "content-security-policy": `default-src 'none'; style-src 'self'; img-src 'self'; form-action ${formTargets}; base-uri 'none'; frame-ancestors 'none'`,
+    // A QR code is an image in the page itself.
+    "content-security-policy": `default-src 'none'; ${live}style-src 'self'; img-src 'self' data:; form-action ${formTargets}; base-uri 'none'; frame-ancestors 'none'`,
     // The callback's URL holds a code: it is told to nobody. (no-referrer would blank the Origin of our own forms.)
     "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",
@@ -72,10 +81,18 @@ function readUrl(target = "", shopUrl: string): URL {
 }
 
 async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
-  let body = "";
-  for await (const chunk of request.setEncoding("utf8")) {
-    body += String(chunk);
-    if (body.length > bytesMax) return new URLSearchParams();
+  const body = await readBody(request, bytesMax);
+  return new URLSearchParams(body?.toString("utf8") ?? "");
+}
+
+async function readBody(request: IncomingMessage, sizeMax: number): Promise<Buffer | null> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    const bytes = chunk as Buffer;
+    size += bytes.length;
+    if (size > sizeMax) return null;
+    chunks.push(bytes);
   }
-  return new URLSearchParams(body);
+  return Buffer.concat(chunks);
 }

@@ -27,6 +27,23 @@ interface Call {
   form: URLSearchParams;
 }
 
+export interface KycCall {
+  query: URLSearchParams;
+  body: Record<string, unknown>;
+}
+
+/** Thrown by an endpoint of `kyc`. */
+export class KycRefusal extends Error {
+  readonly status: number;
+  readonly reason: string;
+
+  constructor(status: number, reason: string) {
+    super(reason);
+    this.status = status;
+    this.reason = reason;
+  }
+}
+
 interface TokenAnswer {
   status: number;
   body: string;
@@ -70,6 +87,8 @@ export async function openFakeIssuer() {
     /** Members of the token response that differ. */
     tokenMembers: {} as Record<string, unknown>,
     refreshTokens: new Set<string>(),
+    /** KYC endpoints by method and path: each answers the `data` of a success, or an error of the envelope. */
+    kyc: new Map<string, (call: KycCall) => object>(),
     authorizations: new Map<string, URLSearchParams>(),
     countOf: (path: string) => fake.calls.filter((call) => call.path === path).length,
 
@@ -130,8 +149,8 @@ async function answer(
   response: ServerResponse,
 ): Promise<void> {
   const url = new URL(request.url ?? "/", fake.url);
-  const form =
-    request.method === "POST" ? new URLSearchParams(await text(request)) : url.searchParams;
+  const posted = await text(request);
+  const form = request.method === "POST" ? new URLSearchParams(posted) : url.searchParams;
   fake.calls.push({ path: url.pathname, form });
   const json = (status: number, body: unknown) => {
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
@@ -158,7 +177,26 @@ async function answer(
     case "/health/ready":
       return json(200, { now: fake.now });
     default:
-      return json(404, {});
+      return answerKyc(fake, `${request.method} ${url.pathname}`, {
+        json,
+        call: { query: url.searchParams, body: posted.startsWith("{") ? JSON.parse(posted) : {} },
+      });
+  }
+}
+
+function answerKyc(
+  fake: FakeIssuer,
+  route: string,
+  { json, call }: { json: (status: number, body: unknown) => void; call: KycCall },
+): void {
+  const endpoint = fake.kyc.get(route);
+  if (endpoint === undefined) return json(404, {});
+  try {
+    return json(200, { data: endpoint(call), message: "done", success: true });
+  } catch (error) {
+    if (!(error instanceof KycRefusal)) throw error;
+    const { status, reason } = error;
+    return json(status, { success: false, error: { code: status, reason, requestId: "req_1" } });
   }
 }
 

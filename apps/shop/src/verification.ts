@@ -1,0 +1,197 @@
+import {
+  MerchantError,
+  openKyc,
+  verifyReceipt,
+  verifyWebhook,
+  type Kyc,
+  type Login,
+  type OrderState,
+  type RequestedData,
+  type Validity,
+  type VerifiedReceipt,
+} from "@svc/merchant";
+
+import { currentLogin, type Desk } from "./login.ts";
+import { openOrders, type Orders } from "./orders.ts";
+import { page, redirect, type Reply, type Visit } from "./web.ts";
+import { unverifiedPage, verificationPage } from "./verification-page.ts";
+
+/** What the shop needs to ask for verified fields. All of it stays on the server. */
+export interface KycOptions {
+  /** Of the shop's client domain. */
+  apiKey: string;
+  /** Of a package that lets each request name its fields. */
+  sourceKey: string;
+  /** The package's signing key; while it is being changed, its successor too. */
+  signingKeys: readonly string[];
+  /** Where the values are kept; for the shop's system user alone. */
+  directory: string;
+  /** What the shop knows of the chain from the operator's documents. */
+  anchors: {
+    rpcUrl: string;
+    chainId: number;
+    registry: string;
+    settlement: string;
+    operator: string | readonly string[];
+    issuers: readonly string[];
+  };
+}
+
+/** Everything about verified fields that the shop works with. */
+export interface Verification {
+  options: KycOptions;
+  kyc: Kyc;
+  orders: Orders;
+  /** What belongs to a person's page, and to nobody else's. Forgotten when the shop closes. */
+  notes: Map<string, Notes>;
+}
+
+/** The newest of each. */
+export interface Notes {
+  /** `afterSequence`: what was known of the order when it was asked for. */
+  request?: RequestedData & { afterSequence: number };
+  validity?: Validity & { at: number };
+  receipt?: VerifiedReceipt & { at: number };
+}
+
+/** A desk at which people can be asked. */
+export type KycDesk = Desk & { verification: Verification };
+
+export async function openVerification(issuer: string, options: KycOptions): Promise<Verification> {
+  return {
+    options,
+    kyc: openKyc({ issuer, apiKey: options.apiKey }),
+    orders: await openOrders(options.directory),
+    notes: new Map(),
+  };
+}
+
+/** What the shop must know, and what it would like to. */
+const required = ["IDCARD_DOB", "EMAIL"];
+const optional = ["ADDRESS_CITY"];
+
+/** Within 5 to 15 minutes. */
+const windowSeconds = 10 * 60;
+
+/** "Verify my age and e-mail": asks for the fields. The same request again brings a fresh code for the same order. */
+export async function startVerification(desk: KycDesk, visit: Visit): Promise<Reply> {
+  const { verification, url, now } = desk;
+  const login = currentLogin(desk, visit);
+  if (login === null) return redirect("/");
+  const { kyc, options, orders } = verification;
+  const { unverified } = await kyc.verified({ user: login.user, items: required });
+  if (unverified.length > 0) return page(unverifiedPage(unverified));
+  try {
+    const request = await kyc.requestData({
+      user: login.user,
+      sourceKey: options.sourceKey,
+      callback: `${url}/webhooks/kyc`,
+      expiration: now() + windowSeconds,
+      fields: required,
+      optionalFields: optional,
+      purpose: "To sell you coffee liqueur, and to send the receipt",
+      returnUrl: `${url}/verify`,
+    });
+    const { current } = orders.findOf(login.user) ?? { current: null };
+    note(verification, login, { request: { ...request, afterSequence: current?.sequence ?? 0 } });
+  } catch (error) {
+    // Approved a moment ago: the page shows how far it is.
+    if (!(error instanceof MerchantError) || error.reason !== "order_ongoing") throw error;
+  }
+  return redirect("/verify");
+}
+
+/** How far the request is, and what was shared: for the person it belongs to. */
+export function showVerification(desk: KycDesk, visit: Visit): Reply {
+  const { verification, now } = desk;
+  const login = currentLogin(desk, visit);
+  if (login === null) return redirect("/");
+  const { orders, notes } = verification;
+  const view = {
+    version: orders.versionOf(login.user),
+    order: orders.findOf(login.user),
+    notes: notes.get(login.user) ?? {},
+    now: now(),
+  };
+  return { ...page(verificationPage(view)), isLive: true };
+}
+
+/** A page waits this long for a change before it asks again. */
+const waitMs = 25_000;
+
+/** Answers as soon as the person's orders are no longer as the page shows them. */
+export async function awaitChange(desk: KycDesk, visit: Visit): Promise<Reply> {
+  const { orders } = desk.verification;
+  const login = currentLogin(desk, visit);
+  if (login === null) return { status: 403 };
+  const shown = visit.url.searchParams.get("version");
+  if (shown === String(orders.versionOf(login.user))) await orders.nextChange(login.user, waitMs);
+  return { status: 204, headers: { "x-version": String(orders.versionOf(login.user)) } };
+}
+
+/** The service tells what happened. It tells it again until it gets a 200, so repeats must do no harm. */
+export async function takeWebhook(desk: KycDesk, visit: Visit): Promise<Reply> {
+  const { orders, options } = desk.verification;
+  const rawBody = await visit.body(webhookBytesMax);
+  if (rawBody === null) return { status: 413 };
+  const { headers } = visit;
+  const { signingKeys } = options;
+  try {
+    const event = verifyWebhook({ headers, rawBody, signingKeys, now: desk.now() });
+    if (event.event !== "unknown") await orders.take(event);
+    return { status: 200 };
+  } catch (error) {
+    if (!(error instanceof MerchantError) || error.code !== "webhook_refused") throw error;
+    desk.onFault(error);
+    return { status: 400 };
+  }
+}
+
+/** 8 MiB of values, twice in Base64. */
+const webhookBytesMax = 16 * 1024 * 1024;
+
+/** "Check again": do the stored values still hold? */
+export async function checkAgain(desk: KycDesk, visit: Visit): Promise<Reply> {
+  const { verification, now } = desk;
+  const { login, order } = sharedBy(desk, visit);
+  if (login === null || order === null) return redirect("/verify");
+  const validity = await verification.kyc.valid({ user: login.user, infos: order.infos });
+  note(verification, login, { validity: { ...validity, at: now() } });
+  return redirect("/verify");
+}
+
+/** "Verify the receipt": the chain says so, not the service. */
+export async function checkReceipt(desk: KycDesk, visit: Visit): Promise<Reply> {
+  const { verification, now } = desk;
+  const { login, order } = sharedBy(desk, visit);
+  if (login === null || order === null) return redirect("/verify");
+  const { referenceKey } = order;
+  const receipt = await verification.kyc.receipt(referenceKey);
+  const verified = await verifyReceipt(receipt, {
+    ...verification.options.anchors,
+    user: login.user,
+    referenceKey,
+    infos: order.infos.filter(({ attempt }) => attempt === receipt.attempt),
+    now: now(),
+  });
+  note(verification, login, { receipt: { ...verified, at: now() } });
+  return redirect("/verify");
+}
+
+/** Who asks, and what that person has shared. */
+function sharedBy(desk: KycDesk, visit: Visit): { login: Login | null; order: OrderState | null } {
+  const login = currentLogin(desk, visit);
+  const order = login === null ? null : desk.verification.orders.findOf(login.user);
+  return { login, order: order === null || order.infos.length === 0 ? null : order };
+}
+
+/** People whose notes are kept; the oldest make room. */
+const notesMax = 10_000;
+
+function note({ notes }: Verification, { user }: Login, more: Notes): void {
+  const known = notes.get(user) ?? {};
+  const [oldest] = notes.keys();
+  if (notes.size >= notesMax && oldest !== undefined) notes.delete(oldest);
+  notes.delete(user);
+  notes.set(user, { ...known, ...more });
+}

@@ -1,0 +1,36 @@
+// Draws the state of a request anew whenever it changes. The page works without it, too.
+const standing = document.getElementById("standing");
+const order = document.getElementById("order");
+
+/** Waits until the server knows more than the page shows, for as long as the page is open. */
+async function follow() {
+  for (;;) {
+    const response = await fetch(`/verify/changes?version=${order.dataset.version}`);
+    if (response.status !== 204) return;
+    if (response.headers.get("x-version") !== order.dataset.version) await redraw();
+  }
+}
+
+async function redraw() {
+  const text = await (await fetch("/verify")).text();
+  const fresh = new DOMParser().parseFromString(text, "text/html");
+  const freshOrder = fresh.getElementById("order");
+  if (freshOrder === null) {
+    location.reload();
+    return;
+  }
+  order.replaceChildren(...freshOrder.childNodes);
+  order.dataset.version = freshOrder.dataset.version;
+  // The one line that screen readers announce.
+  const line = fresh.getElementById("standing").textContent;
+  if (standing.textContent !== line) standing.textContent = line;
+}
+
+const pauseMs = 5000;
+
+/** A connection that broke is taken up again. */
+function keepFollowing() {
+  follow().catch(() => setTimeout(keepFollowing, pauseMs));
+}
+
+keepFollowing();
