@@ -150,5 +150,7 @@ create table synthetic_identity (
   user_address text primary key check (user_address ~ '^0x[0-9a-f]{40}$'),
   client_domain_id uuid not null references client_domain,
   key_sealed bytea not null,
+  -- Its fields with their peppers, as a wallet would hold them.
+  held_sealed bytea not null,
   created_at bigint not null
 );

@@ -45,7 +45,8 @@ test("200: a request gives a PNG, a link, its end and its key, and begins PENDIN
   const all = `/api/v2/kyc/all-statuses?referenceKey=${String(referenceKey)}`;
   const history = await world.call("GET", all);
   assert.equal(history.body.message, "all statuses has sent successfully");
-  assert.equal((history.body.data?.["allStatuses"] as unknown[]).length, 1);
+  const { allStatuses } = (history.body.data ?? {}) as { allStatuses?: unknown[] };
+  assert.equal(allStatuses?.length, 1);
 });
 
 test("200: the same request while it waits gives a fresh link for the same order, alreadySent", async () => {

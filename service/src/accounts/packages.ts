@@ -133,7 +133,7 @@ export async function switchSigningKey(ctx: Ctx, id: string, actor: string): Pro
   const { id: uuid } = await getPackage(ctx, id);
   await ctx.db.transaction(async (tx) => {
     const sealed = await store.findNextKey(tx, uuid);
-    if (sealed === null) return refuse("the package has no next signing key; make one first");
+    if (sealed === null) refuse("the package has no next signing key; make one first");
     const from = { table: "kyc_package", id: uuid, column: "next_signing_key_sealed" };
     const to = { table: "kyc_package", id: uuid, column: "signing_key_sealed" };
     await store.switchKey(tx, uuid, ctx.seal.seal(ctx.seal.open(sealed, from), to));

@@ -6,6 +6,7 @@ import { issuerVerbs } from "./issuer.ts";
 import { keyVerbs } from "./key.ts";
 import { organizationVerbs } from "./organization.ts";
 import { packageVerbs } from "./package.ts";
+import { simulateVerbs } from "./simulate.ts";
 import { userVerbs } from "./user.ts";
 import type { Verb } from "./verb.ts";
 
@@ -20,4 +21,5 @@ export const verbs: readonly Verb[] = [
   ...issuerVerbs,
   ...keyVerbs,
   ...userVerbs,
+  ...simulateVerbs,
 ];

@@ -11,6 +11,7 @@ import { ensureBuiltInIssuers } from "./issuers.ts";
 import { openLookups } from "./lookups.ts";
 
 export { credentialFinalHandlers } from "./batches.ts";
+export { collectCredential, listOwnCredentials } from "./collection.ts";
 export {
   type AskedName,
   type Asker,

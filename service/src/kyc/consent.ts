@@ -153,6 +153,10 @@ function digestOf(
   });
 }
 
+/** A name that is a field itself goes before a parent, which would take the same field. */
+const byBreadth = (a: AskedName, b: AskedName): number =>
+  fieldsOfName(a).length - fieldsOfName(b).length;
+
 /** Every required name by exactly one field, every offered one by one at most, and nothing that was not asked for. */
 function isComplete(opened: store.OpenedToken, infos: readonly Info[]): boolean {
   const left = new Set(infos.map(({ field }) => field));
@@ -162,9 +166,6 @@ function isComplete(opened: store.OpenedToken, infos: readonly Info[]): boolean 
     return fields.length;
   };
   const { required } = opened.order;
-  // A name that is a field itself goes before a parent, which would take the same field.
-  const byBreadth = (a: AskedName, b: AskedName): number =>
-    fieldsOfName(a).length - fieldsOfName(b).length;
   return (
     required.toSorted(byBreadth).every((name) => take(name) === 1) &&
     opened.offered.toSorted(byBreadth).every((name) => take(name) <= 1) &&

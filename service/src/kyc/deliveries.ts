@@ -15,7 +15,7 @@ import { addSequence } from "./transition-store.ts";
  * its delivery.
  */
 export async function announceInvalidated(
-  ctx: KycContext,
+  ctx: Pick<KycContext, "clock" | "random" | "seal">,
   tx: Queryable,
   leaves: readonly InvalidLeaf[],
 ): Promise<void> {

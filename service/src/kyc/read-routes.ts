@@ -4,10 +4,10 @@ import { apiKeyOf } from "../accounts/index.ts";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
-import { listEventsOf, redeliverEvents } from "../webhooks/index.ts";
+import { type ListedEvent, listEventsOf, redeliverEvents } from "../webhooks/index.ts";
 import { statusOf } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
-import { type Status, statuses } from "./order.ts";
+import { statuses } from "./order.ts";
 import type { Order } from "./order-row.ts";
 import * as store from "./order-store.ts";
 import { getOrder } from "./orders.ts";
@@ -164,7 +164,7 @@ function readFilter(query: {
   const status = statuses.find((each) => each === query.status) ?? null;
   if (query.status !== undefined && status === null)
     throw refused(`status must be one of ${statuses.join(", ")}`);
-  return { status: status as Status | null, user };
+  return { status, user };
 }
 
 function listedOf(order: Order) {
@@ -220,24 +220,27 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
     async (request, reply) => {
       const { referenceKey, after = "0" } = request.query;
       const order = await getOrder(ctx, apiKeyOf(request), referenceKey);
-      const { limit } = readPage({
-        ...(request.query.limit === undefined ? {} : { limit: request.query.limit }),
-      });
+      const { limit } = readPage(request.query);
       const events = await listEventsOf(ctx, order.id, { after: Number(after), limit });
       void reply.header("cache-control", "no-store");
-      const items = events.map(({ id, kind, deliveredAt, nextAttemptAt, body, ...rest }) => ({
-        eventId: id,
-        event: kind,
-        sequence: rest.sequence,
-        createdAt: rest.createdAt,
-        attempts: rest.attempts,
-        ...(deliveredAt === null ? {} : { deliveredAt }),
-        ...(nextAttemptAt === null ? {} : { nextAttemptAt }),
-        ...(body === null ? {} : { body }),
-      }));
+      const items = events.map(shownEvent);
       return answerOf({ items }, "events have been sent successfully");
     },
   );
+}
+
+function shownEvent(event: ListedEvent) {
+  const { id, sequence, kind, createdAt, attempts, deliveredAt, nextAttemptAt, body } = event;
+  return {
+    eventId: id,
+    sequence,
+    event: kind,
+    createdAt,
+    attempts,
+    ...(deliveredAt === null ? {} : { deliveredAt }),
+    ...(nextAttemptAt === null ? {} : { nextAttemptAt }),
+    ...(body === null ? {} : { body }),
+  };
 }
 
 const redeliverBody = Type.Object({

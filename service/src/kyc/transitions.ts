@@ -12,7 +12,7 @@ import * as store from "./transition-store.ts";
  * @returns the orders that moved, as they are now
  */
 export async function moveOrders(
-  ctx: KycContext,
+  ctx: Pick<KycContext, "clock" | "random" | "seal">,
   tx: Queryable,
   move: store.Move,
 ): Promise<Order[]> {

@@ -53,13 +53,9 @@ export async function openNotifications(
       connectionTimeoutMillis: connectWithinMs,
     });
     next.on("error", options.onFault);
-    next.on("notification", (message) => {
-      dispatch(
-        handlers,
-        { channel: message.channel, payload: message.payload ?? "" },
-        options.onFault,
-      );
-    });
+    next.on("notification", ({ channel, payload = "" }) =>
+      dispatch(handlers, { channel, payload }, options.onFault),
+    );
     next.on("end", () => {
       // A failed attempt may end after the next one succeeded.
       if (client === next || client === null) reconnectLater();
@@ -101,9 +97,8 @@ export async function openNotifications(
       const known = handlers.get(channel) ?? new Set();
       handlers.set(channel, known.add(handler));
       // One statement at a time: a client does not take a second one while the first is under way.
-      listening = listening.then(async () =>
-        client === null ? undefined : listen(client, channel),
-      );
+      const earlier = listening.catch(() => undefined);
+      listening = earlier.then(async () => (client === null ? undefined : listen(client, channel)));
       await listening;
       return () => handlers.get(channel)?.delete(handler);
     },

@@ -53,6 +53,10 @@ const table = {
   receipt_not_found: [404, "the order has no settled consent yet"],
   event_not_found: [404, "no such event"],
   payload_expired: [410, "the data of this event was purged"],
+  simulation_refused: [
+    422,
+    "simulation acts only in the sandbox, and for identities that were made for it",
+  ],
   request_not_found: [404, "no such request"],
   request_over: [410, "this request is over; ask for a new one"],
   result_refused: [422, "the result is refused"],

@@ -1,0 +1,36 @@
+import { makeSyntheticIdentity, type Play, plays, simulate } from "../kyc/index.ts";
+import { actor, type Verb } from "./verb.ts";
+
+const exampleDomain = "0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5";
+const exampleKey = "5f16f4c7f149ac4f9510d9cf8cf384038ad348b3bcdc01915f95de12df9d1b02";
+
+const summaries: Record<Play, string> = {
+  approve: "Play the user of a sandbox order: share what is required.",
+  decline: "Play the user of a sandbox order: decline.",
+  expire: "Let the time of a sandbox order be over.",
+  "wrong-data":
+    "Play the user of a sandbox order: sign what does not match, until the order fails.",
+  revoke: "Revoke the fields that a sandbox order asked for.",
+};
+
+export const simulateVerbs: readonly Verb[] = [
+  {
+    name: "simulate identity",
+    summary: "Make an identity with verified fields for a sandbox domain.",
+    notes: "Its fields count as soon as a running service has attested them, seconds later.",
+    options: { domain: { value: "uuid", required: true, description: "The sandbox domain." } },
+    example: `simulate identity --domain ${exampleDomain}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => makeSyntheticIdentity(ctx, input.text("domain"), actor)),
+  },
+  ...plays.map((play): Verb => ({
+    name: `simulate ${play}`,
+    summary: summaries[play],
+    notes:
+      "Only for identities of `simulate identity`, and orders of their domain. The service must be running at BASE_URL.",
+    parameters: [{ name: "order", description: "Its referenceKey." }],
+    example: `simulate ${play} ${exampleKey}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => simulate({ ...ctx, fetch }, input.text("order"), play)),
+  })),
+];

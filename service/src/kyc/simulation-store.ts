@@ -1,0 +1,47 @@
+import type { Address } from "@svc/protocol";
+import { type Queryable, sql } from "../platform/db.ts";
+
+/** An identity that the service made for a sandbox domain. */
+export interface SyntheticIdentity {
+  readonly user: Address;
+  readonly clientDomainId: string;
+  readonly keySealed: Buffer;
+  readonly heldSealed: Buffer;
+}
+
+export async function insertIdentity(
+  db: Queryable,
+  identity: SyntheticIdentity,
+  now: number,
+): Promise<void> {
+  await db.query(
+    sql`insert into synthetic_identity (user_address, client_domain_id, key_sealed, held_sealed, created_at)
+      values (${identity.user}, ${identity.clientDomainId}, ${identity.keySealed}, ${identity.heldSealed}, ${now})`,
+  );
+}
+
+/** Null where the service did not make this identity for this domain. */
+export async function findIdentity(
+  db: Queryable,
+  user: Address,
+  clientDomainId: string,
+): Promise<SyntheticIdentity | null> {
+  const [row] = await db.query<{ key_sealed: Buffer; held_sealed: Buffer }>(
+    sql`select key_sealed, held_sealed from synthetic_identity
+      where user_address = ${user} and client_domain_id = ${clientDomainId}`,
+  );
+  return row === undefined
+    ? null
+    : { user, clientDomainId, keySealed: row.key_sealed, heldSealed: row.held_sealed };
+}
+
+/** What a merchant's last link of an order offers. */
+export async function findOffered(
+  db: Queryable,
+  orderId: string,
+): Promise<{ offered: string[]; requester: string } | null> {
+  const [row] = await db.query<{ offered: string[]; requester: string }>(
+    sql`select offered, requester from kyc_token where order_id = ${orderId} order by created_at desc limit 1`,
+  );
+  return row ?? null;
+}

@@ -1,0 +1,107 @@
+// The operator's `svc simulate` plays the user of a sandbox, and nobody else.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { buyPackage, createApiKey, createDomain } from "../../service/src/accounts/index.ts";
+import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { type KycWorld, openKycWorld } from "../kyc-world.ts";
+
+let world: KycWorld;
+let sandbox: { id: string; apiKey: string; sourceKey: string };
+let user: string;
+before(async () => {
+  world = await openKycWorld();
+  const { ctx, organizationId } = world;
+  const given = { organizationId, domain: "localhost", environment: "sandbox" };
+  const { id } = await createDomain(ctx, given, "test");
+  const { key } = await createApiKey(ctx, { clientDomainId: id, name: "Test" }, "test");
+  const bought = { clientDomainId: id, name: "Test", fields: null, transfers: 50, priceRappen: 0n };
+  const { kycPackage } = await buyPackage(ctx, bought, "test");
+  sandbox = { id, apiKey: key, sourceKey: kycPackage.sourceKey };
+  const made = await svc("simulate", "identity", "--domain", id);
+  user = String(made.value["user"]);
+});
+after(async () => world[Symbol.asyncDispose]());
+
+async function svc(
+  ...args: string[]
+): Promise<{ status: number; value: Record<string, unknown>; said: string }> {
+  const said: string[] = [];
+  const { config } = world.ctx;
+  const status = await runCommandLine([...args, "--json"], {
+    out: (text) => said.push(text),
+    err: (text) => said.push(text),
+    environment: {
+      DATABASE_URL: config.databaseUrl ?? "",
+      BASE_URL: config.baseUrl,
+      MASTER_KEY: "11".repeat(32),
+      CHAIN: "off",
+    },
+  });
+  const text = said.join("");
+  const value = status === 0 ? (JSON.parse(text) as Record<string, unknown>) : {};
+  return { status, value, said: text };
+}
+
+async function ask(changed: Record<string, unknown> = {}): Promise<string> {
+  const body = { user, sourceKey: sandbox.sourceKey, fields: ["IDCARD_DOB", "EMAIL"], ...changed };
+  for (;;) {
+    const asked = await world.ask(body, { apiKey: sandbox.apiKey });
+    // The fields count as soon as they are attested.
+    if (asked.body.error?.message === "unverified fields") continue;
+    assert.equal(asked.status, 200, JSON.stringify(asked.body.error));
+    return String(asked.body.data?.["referenceKey"]);
+  }
+}
+
+async function statusOf(referenceKey: string): Promise<Record<string, unknown>> {
+  const path = `/api/v2/kyc/status?referenceKey=${referenceKey}`;
+  return (await world.call("GET", path, { apiKey: sandbox.apiKey })).body.data ?? {};
+}
+
+test("an approval is played, and the order is confirmed", async () => {
+  const order = await ask();
+  assert.deepEqual((await svc("simulate", "approve", order)).value["status"], 200);
+  for (;;) if ((await statusOf(order))["status"] === "CONFIRMED") break;
+});
+
+for (const [play, reason] of [
+  ["decline", "USER_DECLINED"],
+  ["expire", "EXPIRED"],
+  ["wrong-data", "INVALID_CONFIRM_DATA"],
+] as const)
+  test(`${play} is played`, async () => {
+    const order = await ask({ fields: ["EMAIL", "IDCARD_NAME", "PHONE"] });
+    assert.equal((await svc("simulate", play, order)).status, 0);
+    assert.equal((await statusOf(order))["failureReason"], reason);
+  });
+
+test("simulation never acts for an identity it did not make, nor on the live side", async () => {
+  const live = await world.ask();
+  const order = String(live.body.data?.["referenceKey"]);
+  for (const play of ["approve", "decline", "expire", "wrong-data", "revoke"]) {
+    const refused = await svc("simulate", play, order);
+    assert.equal(refused.status, 1);
+    assert.match(refused.said, /simulation acts only in the sandbox/);
+  }
+  assert.equal((await world.statusOf(order))["status"], "PENDING");
+  const made = await svc("simulate", "identity", "--domain", world.clientDomainId);
+  assert.equal(made.status, 1);
+});
+
+test("sandbox fields are invisible to a live key, and live ones to a key of the sandbox", async () => {
+  const path = (whose: string): string => `/api/v1/blockchain/verified?user=${whose}&items=EMAIL`;
+  const seen = async (whose: string, apiKey: string): Promise<unknown> =>
+    (await world.call("GET", path(whose), { apiKey })).body.data?.["verifiedItems"];
+  assert.deepEqual(await seen(user, sandbox.apiKey), ["EMAIL"]);
+  assert.equal(await seen(user, world.apiKey), undefined);
+  assert.equal(await seen(world.person.address, sandbox.apiKey), undefined);
+  assert.deepEqual(await seen(world.person.address, world.apiKey), ["EMAIL"]);
+});
+
+test("revoked fields are no longer verified", async () => {
+  const order = await ask({ fields: ["ADDRESS_CITY"] });
+  assert.equal((await svc("simulate", "revoke", order)).status, 0);
+  const body = { user, sourceKey: sandbox.sourceKey, fields: ["ADDRESS_COUNTRY"] };
+  const { body: answer } = await world.ask(body, { apiKey: sandbox.apiKey });
+  assert.equal(answer.error?.message, "unverified fields");
+});
