@@ -335,11 +335,12 @@ await test("after a rewrap the old master key is needed no longer", async () => 
   const { status, out } = await call(["key", "rewrap", "--json"], on(`${newer},${older}`));
   assert.equal(status, 0);
   const done = JSON.parse(out) as { table: string; checked: number; rewrapped: number }[];
+  const touched = done.filter(({ checked }) => checked > 0);
   assert.deepEqual(
-    done.map((each) => each.table),
+    touched.map((each) => each.table),
     ["installation_key", "signing_key"],
   );
-  for (const each of done) assert.ok(each.rewrapped > 0 && each.rewrapped === each.checked);
+  for (const each of done) assert.equal(each.rewrapped, each.checked);
   assert.equal((await call(["key", "list"], on(newer))).status, 0);
 });
 
