@@ -1,8 +1,10 @@
 // `npm start`: the service with everything embedded, the demo shop, and a demo world at the first start.
 import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { openShop } from "@svc/shop";
-import { compose } from "@svc/service";
+import { compose, type Service } from "@svc/service";
 import { ConfigError, parseConfig } from "@svc/service/config";
+import { getBuiltInIssuer } from "@svc/service/credentials";
 import { stopSignal } from "@svc/service/stop-signal";
 import { openDemoWorld, openShopAccount } from "./seed.ts";
 
@@ -26,6 +28,13 @@ async function start(): Promise<void> {
     clientSecret: account.clientSecret,
     audience: world.clients[0]?.audiences[0] ?? "",
     clockUrl: `${service.baseUrl}/health/ready`,
+    kyc: {
+      apiKey: account.apiKey,
+      sourceKey: account.sourceKey,
+      signingKeys: [account.signingKey],
+      directory: join(config.dataDirectory, "shop"),
+      anchors: await anchorsOf(service, world.chain.rpcUrl),
+    },
     onFault: (error) => service.ctx.log.warn({ err: error }, "the shop reports a fault"),
   });
   print(`shop      ${shop.url}`);
@@ -34,6 +43,17 @@ async function start(): Promise<void> {
   print(`ready ${service.baseUrl}`);
   await stopped;
   await shop.close();
+}
+
+/** What a merchant takes from the operator's documents, never from a receipt. */
+async function anchorsOf({ ctx }: Service, rpcUrl: string) {
+  const { chainId, contracts, operator } = ctx.chain;
+  const issuers = [
+    await getBuiltInIssuer(ctx, "demo", "live"),
+    await getBuiltInIssuer(ctx, "email", "live"),
+  ];
+  const addresses = issuers.map(({ address }) => address);
+  return { rpcUrl, chainId, ...contracts, operator, issuers: addresses };
 }
 
 function print(line: string): void {
