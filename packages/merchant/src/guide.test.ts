@@ -3,37 +3,74 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
+import { startAnvil } from "../../../test/anvil.ts";
+import {
+  infos,
+  issuer,
+  openSettledChain,
+  settleOrder,
+  user as holder,
+} from "../../../test/settled-order.ts";
 import { alice, clientId, openFakeIssuer } from "../test/fake-issuer.ts";
-import { openMerchant, type Merchant } from "./index.ts";
+import {
+  openKyc,
+  openMerchant,
+  verifyProof,
+  type ChainAnchors,
+  type Info,
+  type Kyc,
+  type Merchant,
+} from "./index.ts";
 
 const root = join(import.meta.dirname, "../../..");
-const guide = readFileSync(join(root, "docs/guides/login.md"), "utf8");
+const guides = ["login", "kyc"] as const;
+const read = (guide: string) => readFileSync(join(root, `docs/guides/${guide}.md`), "utf8");
 
 const trimmed = (text: string) => text.split("\n").map((line) => line.trim());
+/** A diff shows what the file is to hold: lines that are new, between lines that were there. */
+const resultOf = (diff: string) =>
+  trimmed(diff.replaceAll(/^[+ ]/gm, "")).filter((line, index) => index > 0 || line !== "");
 
-test("every line of code in the login guide stands, in this order, in the file it names", () => {
-  const blocks = [...guide.matchAll(/<!-- (\S+) -->\n\n```ts\n([\s\S]*?)```/g)];
-  assert.equal(
-    blocks.length,
-    [...guide.matchAll(/^```ts$/gm)].length,
-    "every block names its file",
-  );
-  assert.ok(blocks.length > 5);
-  for (const [, file = "", code = ""] of blocks) {
-    const source = trimmed(readFileSync(join(root, file), "utf8")).join("\n");
-    assert.ok(
-      source.includes(trimmed(code).join("\n").trim()),
-      `${file} no longer holds:\n${code}`,
-    );
+for (const guide of guides) {
+  test(`every line of code in the ${guide} guide stands, in this order, in the file it names`, () => {
+    const text = read(guide);
+    const blocks = [...text.matchAll(/<!-- (\S+) -->\n\n```(ts|diff)\n([\s\S]*?)```/g)];
+    const unnamed = [...text.matchAll(/^```(?:ts|diff)$/gm)].length - blocks.length;
+    assert.equal(unnamed, 0, "every block names its file");
+    assert.ok(blocks.length > 5);
+    for (const [, file = "", kind, code = ""] of blocks) {
+      assert.doesNotMatch(kind === "diff" ? code : "", /^[^+ \n]/m, "nothing is taken away");
+      const lines = kind === "diff" ? resultOf(code) : trimmed(code);
+      const source = trimmed(readFileSync(join(root, file), "utf8")).join("\n");
+      assert.ok(source.includes(lines.join("\n").trim()), `${file} no longer holds:\n${code}`);
+    }
+  });
+
+  test(`every code of an error in the ${guide} guide exists`, () => {
+    const source = readFileSync(join(import.meta.dirname, "merchant-error.ts"), "utf8");
+    const table = /\| `code`[\s\S]*?\n\n/.exec(read(guide))?.[0] ?? "";
+    const rows = [...table.matchAll(/^\| ([^|]*)/gm)].map(([, codes = ""]) => codes).join();
+    const codes = [...rows.matchAll(/`([a-z]+_[a-z_]+)`/g)].map(([, code]) => code);
+    assert.ok(codes.length > 9);
+    for (const code of codes) assert.ok(source.includes(`  ${code}:`), code);
+  });
+}
+
+test("the kyc guide's tables name every fact and every event", () => {
+  const text = read("kyc");
+  const tables: [head: string, file: string, pattern: RegExp][] = [
+    ["fact", "receipt.ts", /^ {2}\| \{ fact: "(\w+)"/gm],
+    ["event", "order-event.ts", /^ {2}event: "([a-z.]+)";/gm],
+  ];
+  for (const [head, file, pattern] of tables) {
+    const table = new RegExp(`\\| \`${head}\`[\\s\\S]*?\\n\\n`).exec(text)?.[0] ?? "";
+    const rows = [...table.matchAll(/^\| ([^|]*)/gm)].slice(2).map(([, names = ""]) => names);
+    const named = [...rows.join().matchAll(/`([a-z._]+)`/g)].map(([, name]) => name);
+    const source = readFileSync(join(import.meta.dirname, file), "utf8");
+    const declared = [...source.matchAll(pattern)].map(([, name]) => name);
+    assert.ok(declared.length > 3);
+    assert.deepEqual(new Set(named), new Set(declared));
   }
-});
-
-test("every code of an error in the login guide exists", () => {
-  const source = readFileSync(join(import.meta.dirname, "merchant-error.ts"), "utf8");
-  const table = /\| `code`[\s\S]*?\n\n/.exec(guide)?.[0] ?? "";
-  const codes = [...table.matchAll(/`([a-z]+_[a-z_]+)`/g)].map(([, code]) => code);
-  assert.ok(codes.length > 10);
-  for (const code of codes) assert.ok(source.includes(`  ${code}:`), code);
 });
 
 test("the guide's API knows who calls", async () => {
@@ -55,4 +92,35 @@ async function whoCalls(merchant: Merchant, authorization: string, now: number):
   const audience = "https://api.example.com";
   const { user } = await merchant.verifyAccessToken(accessToken, { audience, now });
   return user;
+}
+
+interface Stored {
+  user: string;
+  info: Info;
+}
+
+test("the guide's proof of a stored field asks a node of the chain alone", async () => {
+  await using anvil = await startAnvil();
+  const chain = await openSettledChain(anvil);
+  const { chainId } = anvil;
+  const expiresAt = (await chain.now()) + 60;
+  const order = await settleOrder(chain, { chainId, expiresAt });
+  const proofs = order.proofs.filter(({ field }) => field === "EMAIL");
+  const send = async () => Response.json({ data: { proofs }, message: "", success: true });
+  const kyc = openKyc({ issuer: "https://id.example", apiKey: "svc_test_1", fetch: send });
+  const [info] = infos;
+  assert.ok(info !== undefined);
+  const own = { rpcUrl: anvil.url, chainId, registry: chain.registry, issuers: [issuer] };
+  assert.equal(
+    await isProvedToday(kyc, { user: holder, info }, { ...own, now: expiresAt - 1 }),
+    true,
+  );
+  assert.equal(await isProvedToday(kyc, { user: holder, info }, { ...own, now: expiresAt }), false);
+});
+
+async function isProvedToday(kyc: Kyc, { user, info }: Stored, anchors: ChainAnchors) {
+  const [proof] = await kyc.proof({ user, items: [info.field] });
+  const expected = { user, field: info.field, value: info };
+  const { proved } = await verifyProof(proof, expected, anchors);
+  return proved.some(({ fact }) => fact === "live");
 }
