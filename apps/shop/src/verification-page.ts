@@ -98,8 +98,6 @@ function requestSection(view: View): Html[] {
         class="qr"
         src="data:image/png;base64,${request.qrcode}"
         alt="QR code of this request: scan it with your wallet"
-        width="280"
-        height="280"
       />
       <p><a class="button" href="${request.link}">Open my wallet on this device</a></p>
       <p class="note">Good until ${timeOf(request.expiration)}.</p>

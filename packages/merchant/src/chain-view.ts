@@ -46,14 +46,14 @@ export interface RootStatus {
 }
 
 /** Where an event stands. */
-export interface Anchored {
+interface Anchored {
   blockNumber: number;
   /** Of the block, Unix seconds. */
   blockTime: number;
 }
 
 /** An event of one of the contracts: `by` is the operator or issuer. */
-export interface AnchorEvent {
+interface AnchorEvent {
   name: "Initiated" | "Confirmed" | "Attested";
   contract: Address;
   by: Address;
