@@ -5,6 +5,8 @@ import {
   keccak256,
   parseTransaction,
   recoverTransactionAddress,
+  serializeTransaction,
+  type Signature,
   type TransactionSerialized,
 } from "viem";
 import type { Admitted } from "./embedded-store.ts";
@@ -31,6 +33,7 @@ export async function readTransaction(raw: string, chainId: number): Promise<Rea
   if (raw.length > 2 + 2 * rawBytesMax) throw refused("the transaction is too large");
   const serialized = raw as TransactionSerialized;
   const parsed = parse(serialized);
+  if (!isCanonical(parsed, serialized)) throw refused("the transaction is encoded wrongly");
   if (parsed.chainId !== chainId) throw refused("the transaction is for another chain");
   if (parsed.type === "eip4844" || parsed.type === "eip7702")
     throw refused("transactions of this type are not taken");
@@ -67,6 +70,20 @@ function parse(serialized: TransactionSerialized) {
     return parseTransaction(serialized);
   } catch {
     throw refused("the transaction cannot be read");
+  }
+}
+
+/**
+ * Whether the bytes are the only ones that this transaction has (RLP of the yellow paper, appendix B). A node refuses
+ * others, while the signature recovers all the same: by writing somebody's transaction in other bytes anyone could use
+ * up a nonce without a transaction.
+ */
+function isCanonical(parsed: ReturnType<typeof parse>, serialized: TransactionSerialized): boolean {
+  if (parsed.r === undefined || parsed.s === undefined) return false;
+  try {
+    return serializeTransaction(parsed, parsed as Signature) === serialized;
+  } catch {
+    return false;
   }
 }
 
@@ -114,10 +131,10 @@ function refused(message: string): RpcError {
   return new RpcError(refusedCode, message);
 }
 
-/** The hash of a block as the node tells it. @throws when it does not */
-export function hashOfBlock(block: unknown): Hex32 {
-  const hash = isRecord(block) ? block["hash"] : null;
+/** A block as the node tells it. @throws when it does not */
+export function headOf(block: unknown): { number: number; hash: Hex32 } {
+  const { hash = null, number = null } = isRecord(block) ? block : {};
   if (typeof hash !== "string" || !/^0x[0-9a-f]{64}$/.test(hash))
     throw new Error("the chain's node tells no block");
-  return hash as Hex32;
+  return { number: Number(number), hash: hash as Hex32 };
 }

@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Address } from "@svc/protocol";
 import { type BoundProcess, startBoundProcess } from "../platform/bound-process.ts";
@@ -23,6 +23,9 @@ export interface Genesis {
   readonly faucet: Address;
 }
 
+const socketName = "node.ipc";
+/** Below the system's directory of temporary files. */
+const directoryPrefix = "svc-chain-";
 const startTriesMax = 2_000;
 const startPauseMs = 5;
 /** A billion coins of 18 decimals. */
@@ -42,9 +45,9 @@ export async function startAnvilProcess(
   log: (line: string) => void,
 ): Promise<AnvilProcess> {
   // A socket's path has at most 100 characters, which the data directory may exceed.
-  const directory = mkdtempSync(join(tmpdir(), "svc-chain-"));
+  const directory = mkdtempSync(join(tmpdir(), directoryPrefix));
   chmodSync(directory, 0o700);
-  const path = join(directory, "node.ipc");
+  const path = join(directory, socketName);
   const genesisPath = join(directory, "genesis.json");
   writeFileSync(genesisPath, JSON.stringify(genesisOf(genesis)), { mode: 0o600 });
   const child = startBoundProcess([binaryPath(), ...flagsOf(genesis, { path, genesisPath })], {
@@ -71,6 +74,16 @@ export async function startAnvilProcess(
     remove();
     throw error;
   }
+}
+
+/** Removes what a node left behind whose process was killed, given where it listened. */
+export function removeLeftovers(path: string | null): void {
+  const isOurs =
+    path !== null &&
+    basename(path) === socketName &&
+    dirname(dirname(path)) === tmpdir() &&
+    basename(dirname(path)).startsWith(directoryPrefix);
+  if (isOurs) rmSync(dirname(path), { recursive: true, force: true });
 }
 
 async function connect(path: string, child: BoundProcess): Promise<Ipc> {

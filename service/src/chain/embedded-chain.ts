@@ -5,11 +5,10 @@ import {
   type Hex32,
   parseAddress,
 } from "@svc/protocol";
-import { Client } from "pg";
 import type { Ctx } from "../platform/context.ts";
-import { tryLock } from "./embedded-lock-store.ts";
-import { checkTurn, hashOfBlock, readTransaction } from "./admission.ts";
-import { type AnvilProcess, startAnvilProcess } from "./anvil-process.ts";
+import { checkTurn, headOf, readTransaction } from "./admission.ts";
+import { type AnvilProcess, removeLeftovers, startAnvilProcess } from "./anvil-process.ts";
+import { type LockSession, openLockSession } from "./embedded-lock-store.ts";
 import * as store from "./embedded-store.ts";
 import { type Ipc, openIpc } from "./ipc.ts";
 import { type ChainNode, NodeAway, RpcError } from "./node.ts";
@@ -20,8 +19,8 @@ const blockMax = 300;
 const batchMax = 30;
 /** Looks by itself this often; notifications only hurry. */
 const pollMs = 1_000;
-/** A start that had to replay more blocks than this leaves a fold behind, as does running on for as many. */
-const foldEveryBlocks = 2_000;
+/** A fold is made after so many blocks and transactions together: what a start replays at most, about a second. */
+const foldEvery = 3_000;
 const replayPage = 500;
 const openWithinMs = 30_000;
 /** A block is mined when the shared clock was moved by so much. */
@@ -62,10 +61,12 @@ function newIdentity(ctx: Ctx): store.EmbeddedIdentity {
 
 const noHash: Hex32 = `0x${"0".repeat(64)}`;
 
-/** The right to run the node, for as long as its connection to the database lives. */
+/** The right to run the node, for as long as its connection to the database lives; the node has the whole chain. */
 interface Ownership {
-  readonly client: Client;
+  readonly session: LockSession;
   readonly node: AnvilProcess;
+  /** The node or the connection is gone. */
+  isLost: boolean;
 }
 
 class EmbeddedChain implements ChainNode {
@@ -73,13 +74,17 @@ class EmbeddedChain implements ChainNode {
   readonly #ctx: Ctx;
   readonly #identity: store.EmbeddedIdentity;
   #owned: Ownership | null = null;
+  /** The connection that has the lock, or asks for it. */
+  #session: LockSession | null = null;
   #reading: { path: string; ipc: Ipc } | null = null;
   #work: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   #isAsked = false;
   #offsetMs: number;
-  #blocksSinceFold = 0;
+  #sinceFold = 0;
+  /** Why the last turn failed. */
+  #fault: unknown = null;
   #unsubscribe: (() => void)[] = [];
 
   constructor(ctx: Ctx, identity: store.EmbeddedIdentity) {
@@ -91,16 +96,20 @@ class EmbeddedChain implements ChainNode {
 
   async open(): Promise<void> {
     const { notifications } = this.#ctx;
-    const wake = (): void => this.#wake();
+    const hurry = (): void => this.#hurry();
     this.#unsubscribe = [
-      await notifications.subscribe("embedded_chain", wake),
+      await notifications.subscribe("embedded_chain", hurry),
       // The clock's own handler reads the new offset first or meanwhile; the poll sees it at the latest.
-      await notifications.subscribe("clock", () => void setTimeout(wake, 20)),
+      await notifications.subscribe("clock", () => void setTimeout(hurry, 20)),
+      await notifications.subscribe("embedded_chain_owner", () => this.#reading?.ipc.close()),
     ];
     const deadline = Date.now() + openWithinMs;
     for (;;) {
-      await this.#turn();
+      this.#wake();
+      await this.#work;
       if (this.#owned !== null || (await this.#isReachable())) return;
+      if (this.#fault !== null)
+        throw new Error("the embedded chain cannot be started", { cause: this.#fault });
       if (Date.now() > deadline) throw new NodeAway("the embedded chain did not open in time");
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
@@ -130,7 +139,7 @@ class EmbeddedChain implements ChainNode {
         fault ??= error;
       }
     }
-    this.#wake();
+    this.#hurry();
     if (fault !== null) throw fault;
   }
 
@@ -138,7 +147,8 @@ class EmbeddedChain implements ChainNode {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     for (const end of this.#unsubscribe) end();
-    await this.#work;
+    // Why it failed was told to whoever opened, or ended the process.
+    await this.#work.catch(() => undefined);
     this.#reading?.ipc.close();
     await this.#letGo();
   }
@@ -156,6 +166,12 @@ class EmbeddedChain implements ChainNode {
     if (!after.isKnown) checkTurn(transaction, { ...after, balanceWei: BigInt(String(balance)) });
   }
 
+  /** There is something to mine; who does not own the chain leaves it to the owner. */
+  #hurry(): void {
+    if (this.#owned !== null) this.#wake();
+  }
+
+  /** Asks for a turn. Turns never overlap: what one of them mines or replays is not to be mixed with another's. */
   #wake(): void {
     if (this.#isClosed || this.#isAsked) return;
     this.#isAsked = true;
@@ -168,119 +184,150 @@ class EmbeddedChain implements ChainNode {
     await this.#turn();
   }
 
-  /** One look at everything; what fails is logged and tried again at the next. */
+  /**
+   * One look at everything; what fails is logged and tried again at the next.
+   *
+   * @throws {ChainDiffers} which ends the process unless it is just starting: nobody handles it, on purpose
+   */
   async #turn(): Promise<void> {
     clearTimeout(this.#timer);
+    this.#fault = null;
     try {
-      if (this.#owned === null) await this.#tryOwn();
+      if (this.#owned?.isLost === true) await this.#letGo();
+      this.#owned ??= await this.#tryOwn();
       if (this.#owned !== null) await this.#mine(this.#owned);
     } catch (error) {
-      if (error instanceof ChainDiffers) throw error;
-      this.#ctx.log.error({ err: error }, "the embedded chain failed");
       await this.#letGo();
+      if (error instanceof ChainDiffers) {
+        this.#ctx.log.fatal({ err: error }, "the embedded chain is another than it was");
+        throw error;
+      }
+      this.#ctx.log.error({ err: error }, "the embedded chain failed");
+      this.#fault = error;
     } finally {
       if (!this.#isClosed) this.#timer = setTimeout(() => this.#wake(), pollMs).unref();
     }
   }
 
-  async #tryOwn(): Promise<void> {
+  /** @returns null while another process has the chain */
+  async #tryOwn(): Promise<Ownership | null> {
     const { db, log } = this.#ctx;
-    const client = new Client({ ...db.connectionString, keepAlive: true });
-    client.on("error", () => void this.#lose(client));
-    await client.connect();
-    if (!(await tryLock(client))) return client.end();
+    const session = (this.#session ??= await openLockSession(db.connectionString));
+    if (!(await session.tryLock())) return null;
+    removeLeftovers(await store.findPath(db));
     const { chainId, genesisTime, faucetAddress } = this.#identity;
     const genesis = { chainId, time: genesisTime, faucet: faucetAddress };
     const node = await startAnvilProcess(genesis, (line) =>
       log.debug({ line }, "the embedded chain says"),
     );
-    this.#owned = { client, node };
-    void node.exited.then(async () => this.#lose(client));
-    await this.#replay(node.ipc);
-    await store.tellPath(db, node.path);
+    const owned = { session, node, isLost: false };
+    try {
+      await this.#replay(owned);
+      await store.tellPath(session, node.path);
+    } catch (error) {
+      await node[Symbol.asyncDispose]();
+      throw error;
+    }
+    void this.#watch(owned);
+    return owned;
   }
 
-  /** The lock or the node is gone: another process, or this one in its next turn, begins anew. */
-  async #lose(client: Client): Promise<void> {
-    if (this.#owned?.client !== client || this.#isClosed) return;
+  /** Another process, or this one in its next turn, begins anew where the lock or the node went. */
+  async #watch(owned: Ownership): Promise<void> {
+    await Promise.race([owned.node.exited.catch(() => undefined), owned.session.closed]);
+    owned.isLost = true;
+    // Whoever waits for an answer of it, a turn too, stops waiting.
+    owned.node.ipc.close();
+    if (this.#isClosed || this.#owned !== owned) return;
     this.#ctx.log.warn({}, "the embedded chain was lost and will be replayed");
-    await this.#letGo();
     this.#wake();
   }
 
   async #letGo(): Promise<void> {
-    const owned = this.#owned;
+    const [owned, session] = [this.#owned, this.#session];
     this.#owned = null;
-    if (owned === null) return;
-    await owned.node[Symbol.asyncDispose]();
+    this.#session = null;
+    await owned?.node[Symbol.asyncDispose]();
     // The lock goes last, so that there are never two nodes.
-    await owned.client.end().catch(() => undefined);
+    await session?.[Symbol.asyncDispose]();
   }
 
   /** Makes the chain again out of the journal. @throws {ChainDiffers} */
-  async #replay(ipc: Ipc): Promise<void> {
+  async #replay(owned: Ownership): Promise<void> {
     const { db } = this.#ctx;
-    const fold = await store.findFold(db);
-    if (fold !== null) await ipc.request("anvil_loadState", [`0x${fold.state.toString("hex")}`]);
-    let after = fold?.number ?? 0;
-    let replayed = 0;
+    let after = await this.#unfold(owned.node.ipc);
+    this.#sinceFold = 0;
     for (;;) {
       const blocks = await store.listBlocks(db, { after, limit: replayPage });
       for (const [index, block] of blocks.entries()) {
         // Hashes are chained, so looking at the last of each page is looking at all.
         const isLast = index === blocks.length - 1;
-        await this.#mineBlock(ipc, block, { compare: isLast });
+        await this.#mineBlock(owned, block, { compare: isLast });
       }
-      replayed += blocks.length;
       after = blocks.at(-1)?.number ?? after;
       if (blocks.length < replayPage) break;
     }
-    this.#blocksSinceFold = replayed;
-    await this.#foldWhenDue(ipc, after);
+    await this.#foldWhenDue(owned, after);
   }
 
-  async #mine({ node }: Ownership): Promise<void> {
-    const { db, clock } = this.#ctx;
+  /** @returns the number of the block that the fold ends with, 0 where there is none */
+  async #unfold(ipc: Ipc): Promise<number> {
+    const fold = await store.findFold(this.#ctx.db);
+    if (fold === null) return 0;
+    await ipc.request("anvil_loadState", [`0x${fold.state.toString("hex")}`]);
+    const { number, hash } = headOf(await ipc.request("eth_getBlockByNumber", ["latest", false]));
+    if (number !== fold.number || hash !== fold.hash) throw new ChainDiffers(fold.number);
+    return fold.number;
+  }
+
+  async #mine(owned: Ownership): Promise<void> {
+    const { clock } = this.#ctx;
     const offsetMs = clock.nowMs() - Date.now();
     let mayBeEmpty = Math.abs(offsetMs - this.#offsetMs) > jumpMs;
-    this.#offsetMs = offsetMs;
     for (;;) {
       const given = { time: clock.now(), max: blockMax, mayBeEmpty };
-      const block = await store.decideBlock(db, given);
+      const block = await store.decideBlock(owned.session, given);
+      this.#offsetMs = offsetMs;
       if (block === null) return;
       mayBeEmpty = false;
-      await this.#mineBlock(node.ipc, block, { compare: true });
-      this.#blocksSinceFold += 1;
-      await this.#foldWhenDue(node.ipc, block.number);
+      await this.#mineBlock(owned, block, { compare: true });
+      await this.#foldWhenDue(owned, block.number);
       if (block.raws.length < blockMax && !this.#isAsked) return;
     }
   }
 
-  async #mineBlock(ipc: Ipc, block: store.Block, { compare }: { compare: boolean }): Promise<void> {
+  async #mineBlock(
+    { session, node: { ipc } }: Ownership,
+    block: store.Block,
+    { compare }: { compare: boolean },
+  ): Promise<void> {
     for (let from = 0; from < block.raws.length; from += batchMax) {
       const raws = block.raws.slice(from, from + batchMax);
       const answers = await ipc.batch(raws.map((raw) => ["eth_sendRawTransaction", [raw]]));
       for (const answer of answers) {
         // Admission is stricter than the node; a refusal here would come again in every replay, so the chain stays one.
-        if (answer instanceof Error)
+        if (answer instanceof RpcError)
           this.#ctx.log.error(
             { err: answer },
             "the embedded chain refused a journaled transaction",
           );
+        else if (answer instanceof Error) throw answer;
       }
     }
     await ipc.request("evm_mine", [`0x${block.time.toString(16)}`]);
+    this.#sinceFold += 1 + block.raws.length;
     if (!compare) return;
-    const hash = hashOfBlock(await ipc.request("eth_getBlockByNumber", ["latest", false]));
-    if (block.hash !== null && block.hash !== hash) throw new ChainDiffers(block.number);
-    if (block.hash === null) await store.keepHash(this.#ctx.db, block.number, hash);
+    const head = headOf(await ipc.request("eth_getBlockByNumber", ["latest", false]));
+    const isOther = block.hash !== null && block.hash !== head.hash;
+    if (isOther || head.number !== block.number) throw new ChainDiffers(block.number);
+    if (block.hash === null) await store.keepHash(session, block.number, head.hash);
   }
 
-  async #foldWhenDue(ipc: Ipc, number: number): Promise<void> {
-    if (this.#blocksSinceFold < foldEveryBlocks) return;
-    const dump = String(await ipc.request("anvil_dumpState", [false]));
-    await store.keepFold(this.#ctx.db, { number, state: Buffer.from(dump.slice(2), "hex") });
-    this.#blocksSinceFold = 0;
+  async #foldWhenDue({ session, node }: Ownership, number: number): Promise<void> {
+    if (this.#sinceFold < foldEvery) return;
+    const dump = String(await node.ipc.request("anvil_dumpState", [false]));
+    await store.keepFold(session, { number, state: Buffer.from(dump.slice(2), "hex") });
+    this.#sinceFold = 0;
   }
 
   /** The owner's own connection, or one to the owner's node. @throws {NodeAway} */

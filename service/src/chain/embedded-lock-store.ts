@@ -1,9 +1,46 @@
-import type { Client } from "pg";
+import { Client, type PoolConfig } from "pg";
+import type { Queryable } from "../platform/db.ts";
 
-/** Held by the process that runs the embedded chain's node, for as long as the connection lives. */
-export async function tryLock(client: Client): Promise<boolean> {
-  const { rows } = await client.query<{ locked: boolean }>(
-    "select pg_try_advisory_lock(hashtext('embedded-chain')) as locked",
-  );
-  return rows[0]?.locked === true;
+/**
+ * A connection of its own that holds the lock of the embedded chain, or waits for it. What only the owner may write goes
+ * through it: with the connection the database drops the lock, so nothing is written by one who was owner.
+ */
+export interface LockSession extends Queryable, AsyncDisposable {
+  /** Takes the lock unless somebody else has it. */
+  tryLock(): Promise<boolean>;
+  /** Settles when the connection is gone, whoever ended it. */
+  readonly closed: Promise<void>;
+}
+
+const connectWithinMs = 10_000;
+
+/** @throws when the database cannot be reached */
+export async function openLockSession(connection: PoolConfig): Promise<LockSession> {
+  const client = new Client({
+    ...connection,
+    keepAlive: true,
+    connectionTimeoutMillis: connectWithinMs,
+  });
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  client.on("error", () => resolve());
+  client.on("end", () => resolve());
+  await client.connect();
+  return {
+    closed,
+    async tryLock() {
+      const { rows } = await client.query<{ locked: boolean }>(
+        "select pg_try_advisory_lock(hashtext('embedded-chain')) as locked",
+      );
+      return rows[0]?.locked === true;
+    },
+    async query<Row extends object>({
+      name,
+      text,
+      values,
+    }: Parameters<Queryable["query"]>[0]): Promise<Row[]> {
+      const { rows } = await client.query<Row>({ name, text, values: [...values] });
+      return rows;
+    },
+    [Symbol.asyncDispose]: async () => client.end().catch(() => undefined),
+  };
 }

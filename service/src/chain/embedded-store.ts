@@ -68,7 +68,7 @@ export interface Admitted {
 /** What a new transaction is judged by. */
 export interface SignerJournal {
   readonly nextNonce: number;
-  /** What its unmined transactions can take at most. */
+  /** What those of its transactions can take at most whose block the node does not have for certain. */
   readonly openWei: bigint;
   /** Whether the transaction is in the journal already. */
   readonly isKnown: boolean;
@@ -83,7 +83,10 @@ export async function readSigner(
     sql`select coalesce((select nonce from embedded_transaction where signer = ${signer} order by nonce desc limit 1), -1)
           + 1 as next_nonce,
         (select coalesce(sum(cost_wei), 0)::text from embedded_transaction
-          where signer = ${signer} and block_number is null) as open_wei,
+          where signer = ${signer} and nonce > coalesce((
+            select nonce from embedded_transaction mined
+            join embedded_block on number = mined.block_number and embedded_block.hash is not null
+            where mined.signer = ${signer} order by nonce desc limit 1), -1)) as open_wei,
         exists (select 1 from embedded_transaction where hash = ${hash}) as known`,
   );
   return {
@@ -124,13 +127,19 @@ export interface Block {
  * Decides the next block: what waits, in the order of the journal, at `time` or the time of the block before, whichever
  * is later. From here on it will always be this block.
  *
+ * @param db the connection that holds the lock: a block that somebody decides who is no longer owner would be unknown to
+ *   the next one, who mines another in its place
  * @returns null where nothing waits and no empty block was asked for
  */
 export async function decideBlock(
   db: Queryable,
   given: { time: number; max: number; mayBeEmpty: boolean },
 ): Promise<Block | null> {
-  const rows = await db.query<{ number: number; time: number; raw: Buffer | null }>(
+  const rows = await db.query<{
+    number: number | string;
+    time: number | string;
+    raw: Buffer | null;
+  }>(
     sql`with waiting as (
         select position, row_number() over (order by position) - 1 as index
         from embedded_transaction where block_number is null order by position limit ${given.max}
@@ -153,7 +162,8 @@ export async function decideBlock(
   const [first] = rows;
   if (first === undefined) return null;
   const raws = rows.flatMap(({ raw }): Hex[] => (raw === null ? [] : [`0x${raw.toString("hex")}`]));
-  return { number: first.number, time: first.time, hash: null, raws };
+  // The owner's own connection gives integers of 8 bytes as text.
+  return { number: Number(first.number), time: Number(first.time), hash: null, raws };
 }
 
 /** The block was mined; whoever waits for transactions looks now. */
@@ -194,12 +204,18 @@ export interface Fold {
   readonly state: Buffer;
 }
 
-export async function findFold(db: Queryable): Promise<Fold | null> {
-  const [row] = await db.query<{ folded_block: number | null; folded_state: Buffer | null }>(
-    sql`select folded_block, folded_state from embedded_chain`,
+/** A fold with the hash that its block had. */
+export interface KeptFold extends Fold {
+  readonly hash: Hex32 | null;
+}
+
+export async function findFold(db: Queryable): Promise<KeptFold | null> {
+  const [row] = await db.query<{ number: number; state: Buffer; hash: Hex32 | null }>(
+    sql`select folded_block as number, folded_state as state, hash
+      from embedded_chain join embedded_block on number = folded_block
+      where folded_state is not null`,
   );
-  const { folded_block: number = null, folded_state: state = null } = row ?? {};
-  return number === null || state === null ? null : { number, state };
+  return row ?? null;
 }
 
 export async function keepFold(db: Queryable, fold: Fold): Promise<void> {

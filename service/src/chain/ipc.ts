@@ -45,7 +45,14 @@ export async function openIpc(path: string): Promise<Ipc> {
     fail();
     tellClosed();
   });
-  readLines(socket, (line) => settleLine(waiting, line));
+  readLines(socket, (line) => {
+    try {
+      settleLine(waiting, line);
+    } catch {
+      // Not JSON: nothing that comes after it can be trusted either.
+      socket.destroy();
+    }
+  });
   const send = async (
     calls: readonly (readonly [string, readonly unknown[]])[],
   ): Promise<readonly Record<string, unknown>[]> => {

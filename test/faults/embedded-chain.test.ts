@@ -1,0 +1,204 @@
+// The embedded chain keeps nothing but its journal: whatever dies, the same chain comes back, and never half of it.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { addressOfPrivateKey, type Hex } from "@svc/protocol";
+import { sql } from "../../service/src/platform/db.ts";
+import type { OpenContext } from "../../service/src/compose.ts";
+import { openTestDatabase } from "../../service/src/platform/test-database.ts";
+import {
+  balanceOf,
+  blockOf,
+  nodePid,
+  openContextOf,
+  openProcess,
+  openPurse,
+  signerOf,
+  until,
+  untilReceived,
+  writeJournal,
+} from "../embedded-chain.ts";
+import { openEmbeddedChain } from "../../service/src/chain/embedded-chain.ts";
+
+test("a killed node comes back whole: nobody ever sees the beginning of its replay", async () => {
+  await using database = await openTestDatabase();
+  await using ctx = await openContextOf(database.url);
+  await (await openEmbeddedChain(ctx))[Symbol.asyncDispose]();
+  const sign = await openPurse(ctx);
+  await writeJournal(ctx, { sign, blocks: 400, total: 400, each: 1 });
+  await using node = await openEmbeddedChain(ctx);
+  await node.submit([sign(400), sign(401)]);
+  await untilReceived(node, 402n);
+  const before = await blockOf(node);
+  process.kill(await nodePid({ ctx }), "SIGKILL");
+  const seen = new Set<bigint>();
+  // The submission may be refused while nobody mines, and is made again; half of it never exists.
+  const submitted = until("the submission", async () => node.submit([sign(402)]).then(() => true));
+  await until("the whole chain", async () => {
+    const balance = await balanceOf(node);
+    seen.add(balance);
+    return balance === 403n ? balance : null;
+  });
+  await submitted;
+  assert.deepEqual(
+    [...seen].filter((balance) => balance < 402n),
+    [],
+  );
+  assert.equal((await blockOf(node, before.number)).hash, before.hash);
+});
+
+test("transactions that come while the chain is replayed are mined after it", async () => {
+  await using database = await openTestDatabase();
+  await using first = await openContextOf(database.url);
+  await (await openEmbeddedChain(first))[Symbol.asyncDispose]();
+  const sign = await openPurse(first);
+  await writeJournal(first, { sign, blocks: 400, total: 400, each: 1 });
+  const opening = openEmbeddedChain(first);
+  // As another process does whose transaction was admitted while the owner still lived.
+  await first.db
+    .query(sql`insert into embedded_transaction (hash, raw, signer, nonce, cost_wei, created_at)
+    select '0x00', decode(${sign(400).slice(2)}, 'hex'), faucet_address, 400, 1, 0 from embedded_chain`);
+  const state = { isOpen: false };
+  const opened = opening.finally(() => {
+    state.isOpen = true;
+  });
+  opened.catch(() => undefined);
+  while (!state.isOpen) await first.db.query(sql`select pg_notify('embedded_chain', '')`);
+  let head: string;
+  {
+    await using node = await opened;
+    await untilReceived(node, 401n);
+    const block = await blockOf(node);
+    assert.equal(Number(block.number), 401);
+    head = block.hash;
+  }
+  await using again = await openEmbeddedChain(first);
+  assert.equal((await blockOf(again)).hash, head);
+});
+
+test("a process that lost the lock decides no more blocks", async () => {
+  await using database = await openTestDatabase();
+  await using first = await openProcess(database.url);
+  const sign = await openPurse(first.ctx);
+  await first.node.submit([sign(0)]);
+  await untilReceived(first.node, 1n);
+  await using second = await openProcess(database.url);
+  for (let round = 1; round <= 5; round++) {
+    // The owner's connection breaks while work is on its way; both processes reach for the chain.
+    const submitted = until("the submission", async () =>
+      second.node.submit([sign(round)]).then(() => true),
+    );
+    await first.ctx.db.query(
+      sql`select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted
+        and database = (select oid from pg_database where datname = current_database())`,
+    );
+    await submitted;
+    await untilReceived(first.node, BigInt(round + 1));
+    await untilReceived(second.node, BigInt(round + 1));
+    assert.equal((await blockOf(first.node)).hash, (await blockOf(second.node)).hash);
+  }
+});
+
+test("a node that cannot start leaves the chain to the next try", async () => {
+  await using database = await openTestDatabase();
+  await using ctx = await openContextOf(database.url);
+  const before = process.env["TMPDIR"];
+  process.env["TMPDIR"] = "/nonexistent";
+  await assert.rejects(openEmbeddedChain(ctx), /cannot be started/);
+  if (before === undefined) delete process.env["TMPDIR"];
+  else process.env["TMPDIR"] = before;
+  await using node = await openEmbeddedChain(ctx);
+  assert.equal(Number((await blockOf(node)).number), 0);
+});
+
+test("a journal that was changed is not replayed into another chain", async () => {
+  await using database = await openTestDatabase();
+  await using ctx = await openContextOf(database.url);
+  {
+    await using node = await openEmbeddedChain(ctx);
+    const sign = await openPurse(ctx);
+    await node.submit([sign(0)]);
+    await untilReceived(node, 1n);
+    await until("the hash", async () => {
+      const [row] = await ctx.db.query<{ hash: string | null }>(
+        sql`select hash from embedded_block`,
+      );
+      return row?.hash ?? null;
+    });
+  }
+  await ctx.db.query(sql`update embedded_block set time = time + 1`);
+  await assert.rejects(openEmbeddedChain(ctx), /came back with another block 1/);
+  await ctx.db.query(sql`update embedded_block set time = time - 1`);
+  await using node = await openEmbeddedChain(ctx);
+  assert.equal(await balanceOf(node), 1n);
+});
+
+test("after 10,000 transactions the chain starts within 5 seconds, past the 8,191st block too", async () => {
+  await using database = await openTestDatabase();
+  await using ctx = await openContextOf(database.url);
+  await (await openEmbeddedChain(ctx))[Symbol.asyncDispose]();
+  const sign = await openPurse(ctx);
+  await writeJournal(ctx, { sign, blocks: 8_500, total: 10_000, each: 2 });
+  let head: string;
+  {
+    await using node = await openEmbeddedChain(ctx);
+    head = (await blockOf(node)).hash;
+    assert.equal(await balanceOf(node), 10_000n);
+  }
+  const started = performance.now();
+  await using node = await openEmbeddedChain(ctx);
+  const took = performance.now() - started;
+  assert.ok(took < 5_000, `it took ${took} ms`);
+  assert.equal((await blockOf(node)).hash, head);
+  assert.ok((await blockOf(node, "0x5")).hash, "old blocks are still there");
+  await node.submit([sign(10_000)]);
+  await untilReceived(node, 10_001n);
+});
+
+test("a journaled transaction is mined: nobody spends coin twice while a block is on its way", async () => {
+  await using database = await openTestDatabase();
+  await using chain = await openProcess(database.url);
+  const { ctx, node } = chain;
+  const sign = await openPurse(ctx);
+  const key = Buffer.alloc(32, 7);
+  const poor = addressOfPrivateKey(key);
+  await node.submit([sign(0, { to: poor, value: 10n })]);
+  await until("the coin", async () => ((await balanceOf(node, poor)) === 10n ? true : null));
+  const spend = signerOf(key, node.chainId);
+  await node.submit([spend(0, { value: 8n })]);
+  await assert.rejects(node.submit([spend(1, { value: 3n })]), /insufficient funds/);
+  await untilReceived(node, 8n);
+  await untilWaiting(ctx, 0);
+  // Decided and not yet known to be mined: what it takes may still be in the balance that the node tells.
+  await ctx.db.query(sql`update embedded_block set hash = null where number = 2`);
+  await assert.rejects(node.submit([spend(1, { value: 2n })]), /insufficient funds/);
+  await ctx.db.query(
+    sql`update embedded_block set hash = ${(await blockOf(node, "0x2")).hash} where number = 2`,
+  );
+  await node.submit([spend(1, { value: 2n })]);
+  await untilReceived(node, 10n);
+});
+
+test("a transaction written in other bytes than its own is nobody's, and uses up no nonce", async () => {
+  await using database = await openTestDatabase();
+  await using chain = await openProcess(database.url);
+  const { ctx, node } = chain;
+  const own = (await openPurse(ctx))(0);
+  // The nonce 0 as a byte instead of an empty string: the signature recovers to the same account.
+  const at = own.indexOf(node.chainId.toString(16)) + 8;
+  assert.equal(own.slice(at, at + 2), "80");
+  const rewritten: Hex = `0x${own.slice(2, at)}00${own.slice(at + 2)}`;
+  await assert.rejects(node.submit([rewritten]), /encoded wrongly/);
+  await node.submit([own]);
+  await untilReceived(node, 1n);
+});
+
+/** Waits until so many transactions of the journal are in no block, or in one that is not known to be mined. */
+async function untilWaiting(ctx: OpenContext, count: number): Promise<void> {
+  await until(`${count} transactions wait`, async () => {
+    const [row] = await ctx.db.query<{
+      n: number;
+    }>(sql`select count(*) as n from embedded_transaction
+      left join embedded_block on number = block_number where embedded_block.hash is null`);
+    return row?.n === count ? true : null;
+  });
+}
