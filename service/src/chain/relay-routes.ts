@@ -41,7 +41,7 @@ export function chainRoutes(ctx: ChainContext, scope: Http): void {
         throw new Problem("invalid_request", {
           message: `Invalid Request: a list holds 1 to ${callsMax} calls`,
         });
-      await limitCalls(ctx, request);
+      await limitCalls(ctx, request, calls.length);
       const { answerCall } = await import("./relay.ts");
       const answers = await Promise.all(calls.map(async (call) => answerCall(ctx, call)));
       void reply.header("cache-control", "no-store");
@@ -66,9 +66,10 @@ function checkPlace(ctx: ChainContext, request: FastifyRequest): void {
   if (!isOurs || (!isLocal && !hosts.includes(host ?? ""))) throw new Problem("forbidden");
 }
 
-async function limitCalls(ctx: ChainContext, request: FastifyRequest): Promise<void> {
+/** A list costs as much as its calls one by one. */
+async function limitCalls(ctx: ChainContext, request: FastifyRequest, cost: number): Promise<void> {
   const forwarded = request.headers["x-forwarded-for"];
   const address = clientAddressOf(request.ip, forwarded, ctx.config.trustedProxies);
-  const limit = { perSecond: limitPerSecond, burst: limitBurst, address };
+  const limit = { perSecond: limitPerSecond, burst: limitBurst, address, cost };
   await takeOrRefuse(ctx, `wallet:chain:${limitNetworkOf(address)}`, limit);
 }

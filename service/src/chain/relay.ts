@@ -3,7 +3,7 @@
 import { type Hex, isRecord } from "@svc/protocol";
 import { keccak256 } from "viem";
 import type { ChainContext } from "./context.ts";
-import { NodeAway, RpcError } from "./node.ts";
+import { type ChainNode, NodeAway, RpcError } from "./node.ts";
 
 /** Gas of one call: enough to verify a signature by ERC-6492, too little to keep the node busy. */
 const callGasMax = 10_000_000n;
@@ -12,7 +12,7 @@ const logBlocksMax = 10_000;
 const feeBlocksMax = 100;
 
 type Params = readonly unknown[];
-type Check = (params: Params) => Params;
+type Check = (params: Params, node: ChainNode) => Params | Promise<Params>;
 
 const none: Check = () => [];
 const upTo =
@@ -64,7 +64,8 @@ async function ask(ctx: ChainContext, method: string, params: Params): Promise<u
   const check = Object.hasOwn(methods, method) ? methods[method] : undefined;
   if (check === undefined)
     throw new RpcError(codes.unknownMethod, "this method is not available here");
-  return ctx.chain.node.request(method, check(params));
+  const { node } = ctx.chain;
+  return node.request(method, await check(params, node));
 }
 
 /** The embedded chain writes it to its journal first; an answer means that it will be mined. */
@@ -78,30 +79,39 @@ async function send(ctx: ChainContext, raw: unknown): Promise<Hex> {
 
 /** Without overrides of state or block, and with a bound on its gas. */
 function checkCall(params: Params): Params {
-  const [call, block = "latest"] = params;
+  const [call, block = "latest", ...overrides] = params;
+  // Left out silently, they would lead to an answer to another question.
+  if (overrides.some((each) => each !== undefined && each !== null))
+    throw new RpcError(codes.params, "overrides are not available here");
   if (!isRecord(call)) throw new RpcError(codes.params, "the call must be an object");
   const gas = call["gas"] === undefined ? callGasMax : quantity(call["gas"], "gas");
   const bounded = { ...call, gas: `0x${(gas > callGasMax ? callGasMax : gas).toString(16)}` };
   return [bounded, block];
 }
 
-function checkLogs(params: Params): Params {
+async function checkLogs(params: Params, node: ChainNode): Promise<Params> {
   const [filter] = params;
   if (!isRecord(filter)) throw new RpcError(codes.params, "the filter must be an object");
   if (filter["blockHash"] !== undefined) return [filter];
-  const [from, to] = [filter["fromBlock"], filter["toBlock"]];
-  const isBounded =
-    (from === to && from !== undefined) ||
-    (isQuantity(from) &&
-      isQuantity(to) &&
-      BigInt(to) - BigInt(from) >= 0n &&
-      BigInt(to) - BigInt(from) < BigInt(logBlocksMax));
-  if (!isBounded)
+  const head = BigInt(String(await node.request("eth_blockNumber", [])));
+  const from = blockNumberOf(filter["fromBlock"], head);
+  const to = blockNumberOf(filter["toBlock"], head);
+  if (to - from < 0n || to - from >= BigInt(logBlocksMax))
     throw new RpcError(
       codes.params,
       `fromBlock and toBlock must span at most ${logBlocksMax} blocks`,
     );
-  return [filter];
+  const bounds = { fromBlock: `0x${from.toString(16)}`, toBlock: `0x${to.toString(16)}` };
+  return [{ ...filter, ...bounds }];
+}
+
+/** Both bounds of a search are the newest block where nothing is said. */
+function blockNumberOf(value: unknown, head: bigint): bigint {
+  if (value === "earliest") return 0n;
+  const isNewest = [undefined, null, "latest", "pending", "safe", "finalized"].includes(
+    value as string | null | undefined,
+  );
+  return isNewest ? head : quantity(value, "a block number");
 }
 
 function checkFeeHistory(params: Params): Params {

@@ -99,9 +99,9 @@ export function limitHeaders(taken: Taken, limit: Limit): Record<string, string>
 export async function takeOrRefuse(
   ctx: Pick<Ctx, "limits" | "metrics">,
   name: string,
-  limit: Limit,
+  limit: Limit & { readonly cost?: number },
 ): Promise<void> {
-  const taken = await ctx.limits.take(name, limit);
+  const taken = await ctx.limits.take(name, limit, limit.cost);
   if (taken.ok) return;
   // The kind alone: what follows the last colon is whom it hit.
   ctx.metrics.refusals.inc({ limit: name.split(":", 2).join("-") });
