@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { openKyc, verifyProof } from "@svc/merchant";
+import { checkRequestObject, parseLink } from "@svc/protocol";
 import { openShop, type Shop } from "@svc/shop";
 import { buyPackage } from "../../service/src/accounts/index.ts";
 import { getBuiltInIssuer, revokeCredential } from "../../service/src/credentials/index.ts";
@@ -14,6 +15,7 @@ import {
   decline,
   type KycWorld,
   openKycWorld,
+  openRequest,
   type Person,
   personalValues,
 } from "../kyc-world.ts";
@@ -116,6 +118,12 @@ test("a person shows age and e-mail, keeps the city, and the shop proves it by t
   const browser = openVerification(await logIn(person));
   const asked = await browser.press("/verify");
   assert.match(asked, /src="data:image\/png;base64,iVBOR/);
+  // The shop names a page to come back to: to a wallet it is still the requester that the broker vouches for.
+  const link = parseLink(linkOf(asked));
+  assert.ok(!("refused" in link));
+  const { claims } = await openRequest(linkOf(asked));
+  const context = { link, brokers: [world.baseUrl], now: world.ctx.clock.now() };
+  assert.deepEqual(checkRequestObject(claims, context), claims);
   assert.equal((await approve(person, linkOf(asked))).status, 200);
 
   const text = await browser.until(/Done: everything is recorded/);

@@ -51,7 +51,6 @@ export async function openOrder(ctx: KycContext, token: string): Promise<string>
     callback_host: hostOf(opened.callback),
     scopes: [],
     ...(order.purpose === null ? {} : { purpose: order.purpose }),
-    ...(order.returnUrl === null ? {} : { redirect_host: new URL(order.returnUrl).host }),
     iat: ctx.clock.now(),
     exp: opened.expiration,
   });
