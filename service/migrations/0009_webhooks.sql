@@ -44,8 +44,9 @@ create table webhook_delivery (
   -- Whoever does not know it any more may not report a result.
   lease uuid
 );
-create index webhook_delivery_due on webhook_delivery (due_at_ms);
-create index webhook_delivery_endpoint on webhook_delivery (endpoint_id, due_at_ms);
+-- What waits and what is under way stand in indexes of their own, so that neither is in the way of the other.
+create index webhook_delivery_due on webhook_delivery (due_at_ms) where lease is null;
+create index webhook_delivery_waiting on webhook_delivery (endpoint_id, due_at_ms) where lease is null;
 create index webhook_delivery_leased on webhook_delivery (endpoint_id) where lease is not null;
 -- The first attempts of a stream go in order.
 create index webhook_delivery_first on webhook_delivery (stream_id, sequence) where step = 0;

@@ -100,7 +100,7 @@ export async function requeueEvents(
       from unnest(${rows.map((row) => row.id)}::text[], ${rows.map((row) => row.endpointId)}::uuid[])
         as g (id, endpoint_id)
       join webhook_event e on e.id = g.id order by e.sequence
-      on conflict (event_id) do update set due_at_ms = excluded.due_at_ms, step = 0, lease = null
-      where d.lease is null or d.due_at_ms <= excluded.due_at_ms)
+      on conflict (event_id) do update set due_at_ms = excluded.due_at_ms, step = 0
+      where d.lease is null)
     select pg_notify('webhook_delivery', '')`);
 }

@@ -8,14 +8,25 @@ export function webhookJobs(ctx: WebhooksContext, sender: Sender): Job[] {
   return [
     {
       name: "webhook-deliveries",
-      everySeconds: 1,
+      everySeconds: 60,
       wakeOn: "webhook_delivery",
       run: async () => sender.pump(),
+    },
+    { name: "webhook-retries", everySeconds: 1, run: async () => pumpDue(ctx, sender) },
+    {
+      name: "webhook-leases",
+      everySeconds: 5,
+      run: async () => store.endLeases(ctx.db, Math.floor(ctx.clock.nowMs())),
     },
     { name: "webhook-purge", everySeconds: 60, run: async () => purgeBodies(ctx) },
     { name: "webhook-retention", everySeconds: 3600, run: async () => forgetOld(ctx) },
     { name: "webhook-backlog", everySeconds: 30, run: async () => measureBacklog(ctx) },
   ];
+}
+
+/** A look is much cheaper than a claim that finds nothing. */
+async function pumpDue(ctx: WebhooksContext, sender: Sender): Promise<void> {
+  if (await store.hasDue(ctx.db, Math.floor(ctx.clock.nowMs()))) await sender.pump();
 }
 
 async function measureBacklog(ctx: WebhooksContext): Promise<void> {

@@ -21,6 +21,8 @@ const leaseMs = 30_000;
 /** What ends within this time is kept by one statement. */
 const gatherMs = 5;
 const finishMax = 512;
+/** Where there is more to do than room, claims leave the database as much time as they take, and this at least. */
+const hungryMsMin = 20;
 /** Endpoints remembered for hanging; those get one delivery at a time until they answer. */
 const slowMax = 1024;
 /** The pace of an endpoint plans no further ahead. */
@@ -41,6 +43,7 @@ export class Sender implements AsyncDisposable {
   #after = store.firstEndpoint;
   /** Something due was left for want of room: it is asked for again when an attempt has ended. */
   #isHungry = false;
+  #claimMs = 0;
   #isWoken = false;
   #pumping: Promise<void> | null = null;
   #flushing: Promise<void> | null = null;
@@ -120,6 +123,7 @@ export class Sender implements AsyncDisposable {
     const nowMs = Math.floor(this.#ctx.clock.nowMs());
     const lease = uuidv7(this.#ctx.clock, this.#ctx.random);
     const { fullDomains, large } = this.#load();
+    const startedMs = performance.now();
     const claimed = await store.claim(this.#ctx.db, {
       nowMs,
       lease,
@@ -132,6 +136,7 @@ export class Sender implements AsyncDisposable {
       fullDomains,
       largeMax: Math.max(0, largeMax - large),
     });
+    this.#claimMs = performance.now() - startedMs;
     const keys = await this.#readKeys(claimed.deliveries);
     for (const delivery of claimed.deliveries)
       this.#begin({ delivery, lease }, keys.get(`${delivery.channel} ${delivery.key_id}`) ?? null);
@@ -214,8 +219,18 @@ export class Sender implements AsyncDisposable {
         return;
       }
     }
-    if (this.#isHungry && !this.#closing.signal.aborted)
-      this.pump().catch((error: unknown) => this.#ctx.log.error({ err: error }, "webhooks"));
+    if (this.#isHungry && this.#pumping === null) this.#pumpSoon();
+  }
+
+  #pumpSoon(): void {
+    this.#isHungry = false;
+    this.#pumping = pause(Math.max(hungryMsMin, this.#claimMs))
+      .then(async () => this.#claimAll())
+      .then(async () => this.#claimWhileWoken())
+      .catch((error: unknown) => this.#ctx.log.error({ err: error }, "webhooks are not claimed"))
+      .finally(() => {
+        this.#pumping = null;
+      });
   }
 
   async #release(left: readonly UnderWay[]): Promise<void> {

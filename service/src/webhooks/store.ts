@@ -1,5 +1,8 @@
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql, type Statement } from "../platform/db.ts";
 import type { Channel } from "./event.ts";
+
+/** Between attempts at one endpoint: 50 in a second. */
+const intervalMs = 20;
 
 /** Sorts before every endpoint. */
 export const firstEndpoint = "00000000-0000-0000-0000-000000000000";
@@ -53,8 +56,10 @@ export interface Claimed {
   readonly deliveries: readonly Delivery[];
 }
 
-type ClaimRow = Omit<Delivery, "event_id"> & {
+type ClaimRow = Omit<Delivery, "event_id" | "start_at_ms"> & {
   readonly event_id: string | null;
+  readonly next_at_ms: number | null;
+  readonly interval_ms: number | null;
   readonly has_turn: boolean;
   readonly due: number;
   readonly scanned: number;
@@ -68,79 +73,107 @@ type ClaimRow = Omit<Delivery, "event_id"> & {
  */
 export async function claim(db: Queryable, given: Claim): Promise<Claimed> {
   const { nowMs, slots, limit } = given;
-  const rows = await db.query<ClaimRow>(sql`
+  const statement = sql`
     with recursive turn as (
       update webhook_turn set version = version + 1
       where version = (select version from webhook_turn)
-        and exists (select from webhook_delivery where due_at_ms <= ${nowMs})
+        and exists (select from webhook_delivery where lease is null and due_at_ms <= ${nowMs})
       returning version),
     endpoint as (
       (select first.endpoint_id as id, 1 as position from turn cross join lateral (
-        select endpoint_id from webhook_delivery where endpoint_id > ${given.after}::uuid
+        select endpoint_id from webhook_delivery where lease is null and endpoint_id > ${given.after}::uuid
         order by endpoint_id limit 1) as first)
       union all
       select following.endpoint_id, e.position + 1 from endpoint e cross join lateral (
-        select endpoint_id from webhook_delivery where endpoint_id > e.id
+        select endpoint_id from webhook_delivery where lease is null and endpoint_id > e.id
         order by endpoint_id limit 1) as following
       where e.position < ${given.endpointsMax}),
     offered as (
-      select e.position, e.id as endpoint_id, pace.from_ms, pace.interval_ms, d.event_id, d.is_large, d.due_at_ms
+      select e.position, d.event_id, d.is_large, d.due_at_ms
       from endpoint e
       left join webhook_endpoint known on known.id = e.id
       cross join lateral (select greatest(known.next_at_ms, ${nowMs}::bigint) as from_ms,
-        coalesce(known.interval_ms, 20) as interval_ms) as pace
+        coalesce(known.interval_ms, ${intervalMs}::int) as interval_ms) as pace
       cross join lateral (
         select case when e.id = any(${given.slow}::uuid[]) then 1 else ${slots}::int end - count(*) as free
         from webhook_delivery busy
-        where busy.endpoint_id = e.id and busy.lease is not null and busy.due_at_ms > ${nowMs}) as room
+        where busy.endpoint_id = e.id and busy.lease is not null) as room
       cross join lateral (
         select waiting.event_id, waiting.is_large, waiting.due_at_ms from webhook_delivery waiting
-        where waiting.endpoint_id = e.id and waiting.due_at_ms <= ${nowMs}
+        where waiting.endpoint_id = e.id and waiting.lease is null and waiting.due_at_ms <= ${nowMs}
           and waiting.client_domain_id <> all(${given.fullDomains}::uuid[])
           and (${given.largeMax}::int > 0 or not waiting.is_large)
           and (waiting.step > 0 or not exists (
             select from webhook_delivery earlier where earlier.stream_id = waiting.stream_id
               and earlier.sequence < waiting.sequence and earlier.step = 0))
-        order by waiting.due_at_ms, waiting.event_id
+        order by waiting.due_at_ms
         limit greatest(0, least(room.free,
           ${slots}::int - (pace.from_ms - ${nowMs}::bigint + pace.interval_ms - 1) / pace.interval_ms))) as d
       order by e.position limit ${limit}),
     picked as (
-      select event_id, interval_ms, from_ms + interval_ms * (
-        row_number() over (partition by endpoint_id order by due_at_ms, event_id) - 1) as start_at_ms
-      from (select *, count(*) filter (where is_large) over (order by position, due_at_ms, event_id) as large
+      select event_id from (
+        select *, count(*) filter (where is_large) over (order by position, due_at_ms, event_id) as large
         from offered) as counted
       where not is_large or large <= ${given.largeMax}),
     taken as (
       update webhook_delivery d set lease = ${given.lease}, due_at_ms = ${given.leasedUntilMs}
-      from picked where d.event_id = picked.event_id and d.due_at_ms <= ${nowMs}
-      returning d.event_id, d.endpoint_id, d.client_domain_id, d.is_large, d.step, picked.start_at_ms,
-        picked.interval_ms),
+      where d.event_id = any(array(select event_id from picked)) and d.lease is null
+      returning d.event_id, d.endpoint_id, d.client_domain_id, d.is_large, d.step),
     paced as (
-      insert into webhook_endpoint (id, next_at_ms)
-      select endpoint_id, max(start_at_ms + interval_ms) from taken group by endpoint_id
-      on conflict (id) do update set next_at_ms = excluded.next_at_ms)
-    select scan.has_turn, scan.due, scan.scanned, scan.last_endpoint, e.channel, e.key_id, e.url, e.body,
-      e.body_sealed, e.purge_at, e.attempts, taken.event_id, taken.endpoint_id, taken.client_domain_id,
-      taken.is_large, taken.step, taken.start_at_ms
+      insert into webhook_endpoint as e (id, next_at_ms)
+      select endpoint_id, ${nowMs}::bigint + ${intervalMs}::int * count(*) from taken group by endpoint_id
+      on conflict (id) do update set next_at_ms =
+        greatest(e.next_at_ms, ${nowMs}::bigint) + e.interval_ms * (excluded.next_at_ms - ${nowMs}::bigint) / ${intervalMs}::int)
+    select scan.has_turn, scan.due, scan.scanned, scan.last_endpoint, e.*, taken.*, pace.next_at_ms, pace.interval_ms
     from (select exists (select from turn) as has_turn, (select count(*) from endpoint) as scanned,
         (select id from endpoint order by position desc limit 1) as last_endpoint,
         (select count(*) from (
-          select from webhook_delivery where due_at_ms <= ${nowMs} limit ${limit + 1}) as due_now) as due) as scan
-    left join (taken join webhook_event e on e.id = taken.event_id) on true
-    order by taken.start_at_ms`);
-  return claimedOf(rows);
+          select from webhook_delivery where lease is null and due_at_ms <= ${nowMs}
+          limit ${limit + 1}) as due_now) as due) as scan
+    left join (taken cross join lateral (
+        select channel, key_id, url, body, body_sealed, purge_at, attempts from webhook_event
+        where id = taken.event_id offset 0) as e
+      left join webhook_endpoint pace on pace.id = taken.endpoint_id) on true`;
+  return claimedOf(await db.query<ClaimRow>(plannedAnew(statement)), nowMs);
 }
 
-function claimedOf(rows: readonly ClaimRow[]): Claimed {
+/**
+ * Without a name a statement is planned each time, which takes 5 ms for up to 512 deliveries: a plan that was made while
+ * the queue was empty would read all of a full one over and over. For the same reason nothing is joined with the queue
+ * above in a way that leaves the order to the planner: its statistics may say that the queue is empty.
+ */
+function plannedAnew(statement: Statement): Statement {
+  return { ...statement, name: "" };
+}
+
+function claimedOf(rows: readonly ClaimRow[], nowMs: number): Claimed {
   const [first] = rows;
+  const places = new Map<string, number>();
+  const deliveries: Delivery[] = [];
+  for (const row of rows) {
+    const { event_id: eventId, endpoint_id: endpointId } = row;
+    if (eventId === null) continue;
+    const place = places.get(endpointId) ?? 0;
+    places.set(endpointId, place + 1);
+    const fromMs = Math.max(row.next_at_ms ?? 0, nowMs);
+    const startAtMs = fromMs + place * (row.interval_ms ?? intervalMs);
+    deliveries.push({ ...row, event_id: eventId, start_at_ms: startAtMs });
+  }
   return {
     hasTurn: first?.has_turn ?? false,
     due: first?.due ?? 0,
     scanned: first?.scanned ?? 0,
     lastEndpoint: first?.last_endpoint ?? null,
-    deliveries: rows.filter((row): row is ClaimRow & Delivery => row.event_id !== null),
+    deliveries,
   };
+}
+
+/** Whether anything waits that is due. */
+export async function hasDue(db: Queryable, nowMs: number): Promise<boolean> {
+  const rows = await db.query(
+    sql`select from webhook_delivery where lease is null and due_at_ms <= ${nowMs} limit 1`,
+  );
+  return rows.length > 0;
 }
 
 /** How an attempt ended. */
@@ -170,34 +203,45 @@ export async function finish(
   deliveredDataSeconds: number,
 ): Promise<void> {
   const of = <T>(pick: (each: Ended) => T): T[] => ended.map(pick);
-  await db.query(sql`
+  const byId = (pick: (each: Ended) => string | number | null): string =>
+    JSON.stringify(Object.fromEntries(ended.map((each) => [each.eventId, pick(each)])));
+  const leases = byId((each) => each.lease);
+  const dues = byId((each) => each.dueAtMs);
+  const deliveries = byId((each) => each.deliveredAt);
+  const [again, over] = [ended.filter(hasNext), ended.filter((each) => !hasNext(each))];
+  const [againIds, overIds] = [again, over].map((some) => some.map((each) => each.eventId));
+  const statement = sql`
     with given as (
-      select * from unnest(${of((each) => each.eventId)}::text[], ${of((each) => each.lease)}::uuid[],
-        ${of((each) => each.outcome)}::text[], ${of((each) => each.number)}::int[],
-        ${of((each) => each.status)}::int[], ${of((each) => each.begunAtMs)}::bigint[],
-        ${of((each) => each.durationMs)}::int[], ${of((each) => each.answerSealed)}::bytea[],
-        ${of((each) => each.deliveredAt)}::bigint[], ${of((each) => each.dueAtMs)}::bigint[])
-        as g (event_id, lease, outcome, number, status, begun_at_ms, duration_ms, answer_sealed, delivered_at,
-          due_at_ms)),
+      select * from unnest(${of((each) => each.eventId)}::text[], ${of((each) => each.outcome)}::text[],
+        ${of((each) => each.number)}::int[], ${of((each) => each.status)}::int[],
+        ${of((each) => each.begunAtMs)}::bigint[], ${of((each) => each.durationMs)}::int[],
+        ${of((each) => each.answerSealed)}::bytea[])
+        as g (event_id, outcome, number, status, begun_at_ms, duration_ms, answer_sealed)),
     over as (
-      delete from webhook_delivery d using given g
-      where d.event_id = g.event_id and d.lease = g.lease and g.due_at_ms is null returning d.event_id),
+      delete from webhook_delivery d
+      where d.event_id = any(${overIds}::text[]) and d.lease = (${leases}::jsonb ->> d.event_id)::uuid
+      returning d.event_id),
     again as (
-      update webhook_delivery d set due_at_ms = g.due_at_ms, step = d.step + 1, lease = null
-      from given g where d.event_id = g.event_id and d.lease = g.lease and g.due_at_ms is not null
+      update webhook_delivery d set due_at_ms = (${dues}::jsonb ->> d.event_id)::bigint, step = d.step + 1, lease = null
+      where d.event_id = any(${againIds}::text[]) and d.lease = (${leases}::jsonb ->> d.event_id)::uuid
       returning d.event_id),
     made as (
-      select g.* from given g join (select event_id from over union all select event_id from again) as mine
-        using (event_id)
-      where g.outcome is not null),
+      select g.* from given g
+      where g.outcome is not null and g.event_id in (select event_id from over union all select event_id from again)),
     counted as (
       update webhook_event e set attempts = e.attempts + 1,
-        delivered_at = coalesce(e.delivered_at, m.delivered_at),
+        delivered_at = coalesce(e.delivered_at, (${deliveries}::jsonb ->> e.id)::bigint),
         purge_at = case when e.is_personal and e.purge_at is not null
-          then least(e.purge_at, m.delivered_at + ${deliveredDataSeconds}::bigint) else e.purge_at end
-      from made m where e.id = m.event_id)
+          then least(e.purge_at, (${deliveries}::jsonb ->> e.id)::bigint + ${deliveredDataSeconds}::bigint)
+          else e.purge_at end
+      where e.id = any(array(select event_id from made)))
     insert into webhook_attempt (id, number, begun_at_ms, duration_ms, outcome, status, answer_sealed)
-    select event_id || '.' || number, number, begun_at_ms, duration_ms, outcome, status, answer_sealed from made`);
+    select event_id || '.' || number, number, begun_at_ms, duration_ms, outcome, status, answer_sealed from made`;
+  await db.query(plannedAnew(statement));
+}
+
+function hasNext({ dueAtMs }: Ended): boolean {
+  return dueAtMs !== null;
 }
 
 /** Gives back what was claimed and not tried, due at once. */
@@ -211,6 +255,12 @@ export async function release(
     from unnest(${given.map((each) => each.eventId)}::text[], ${given.map((each) => each.lease)}::uuid[])
       as g (event_id, lease)
     where d.event_id = g.event_id and d.lease = g.lease`);
+}
+
+/** Lets others have what a process claimed that died or hangs: its lease is over. */
+export async function endLeases(db: Queryable, nowMs: number): Promise<void> {
+  await db.query(sql`
+    update webhook_delivery set lease = null where lease is not null and due_at_ms <= ${nowMs}`);
 }
 
 /** What waits, and when the oldest of it was due; what is under way counts as waiting. */

@@ -1,0 +1,269 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
+import { buyPackage, createDomain, createOrganization } from "../service/src/accounts/index.ts";
+import { openContext } from "../service/src/compose.ts";
+import { parseConfig } from "../service/src/platform/config.ts";
+import type { Ctx } from "../service/src/platform/context.ts";
+import { enqueueEvents, newEventId, type NewEvent } from "../service/src/webhooks/index.ts";
+import { readBacklog } from "../service/src/webhooks/store.ts";
+import { startService, stopService } from "./broker.ts";
+import { type Cluster, openCluster } from "./cluster.ts";
+import { freePort } from "./free-port.ts";
+import { sendExpecting } from "./http-client.ts";
+import { median, times } from "./load.ts";
+import type { Result } from "./login.ts";
+import { type Cost, measure, type Party } from "./party.ts";
+import type { Row } from "./row.ts";
+
+const receiversCount = 1000;
+const hangingCount = 100;
+const rounds = 5;
+/** Events for each receiver in the comparison with receivers that hang. */
+const eventsEach = 5;
+const connections = 10;
+const msMost = 1;
+const callsMost = 2;
+/** Of the throughput that the others have when nobody hangs. */
+const throughputLeast = 0.9;
+
+interface Sending {
+  readonly ctx: Ctx;
+  readonly clientDomainId: string;
+  readonly packageId: string;
+}
+
+/** What delivering webhooks to a thousand receivers costs, and what a hundred that hang take from the others. */
+export async function benchKycDeliveries(report: (line: string) => void): Promise<Result> {
+  await using cluster = await openCluster();
+  const [port, metricsPort] = [await freePort(), await freePort()];
+  const environment = {
+    ...process.env,
+    NODE_ENV: "production",
+    PROFILE: "dev",
+    PORT: String(port),
+    METRICS_PORT: String(metricsPort),
+    DATABASE_URL: await cluster.createDatabase("service"),
+    DATABASE_CONNECTIONS: String(connections),
+    MASTER_KEY: "11".repeat(32),
+    LOG_LEVEL: "warn",
+    CHAIN: "off",
+  };
+  await using ctx = await openContext(parseConfig(environment));
+  const sending = await seed(ctx);
+  await using receivers = await openReceivers();
+  const { child } = await startService(environment);
+  await using party: Party = {
+    name: "service",
+    pid: child.pid ?? 0,
+    baseUrl: `http://localhost:${port}`,
+    callsTotal: async () => readCalls(metricsPort),
+    [Symbol.asyncDispose]: async () => stopService(child),
+  };
+  report(`delivering to ${receiversCount} receivers`);
+  const costs = await measureRounds(cluster, party, { sending, receivers });
+  report(`delivering while ${hangingCount} of them hang`);
+  const healthy = receivers.urls.slice(hangingCount);
+  const others = receivers.urls.slice(0, hangingCount);
+  const aloneSeconds = await secondsOf({ sending, receivers, healthy, others });
+  receivers.hang(hangingCount);
+  const besideSeconds = await secondsOf({ sending, receivers, healthy, others });
+  return {
+    rows: [...costRows(costs), throughputRow(aloneSeconds, besideSeconds)],
+    postgresVersion: cluster.version,
+  };
+}
+
+/** The first round warms up and is not counted. */
+async function measureRounds(
+  cluster: Cluster,
+  party: Party,
+  { sending, receivers }: { sending: Sending; receivers: Receivers },
+): Promise<Cost[]> {
+  const costs: Cost[] = [];
+  for (let round = 0; round <= rounds; round += 1) {
+    const { cost } = await measure(cluster, party, {
+      operations: receiversCount,
+      work: async () => {
+        const arrived = receivers.expect(receivers.urls, 1);
+        await enqueue(sending, receivers.urls, 1);
+        await arrived;
+        await settled(sending.ctx);
+      },
+    });
+    if (round === 0) await cluster.analyze();
+    else costs.push(cost);
+  }
+  return costs;
+}
+
+/** How long the healthy ones wait for all of theirs, while as many go to the others. */
+async function secondsOf({
+  sending,
+  receivers,
+  healthy,
+  others,
+}: {
+  sending: Sending;
+  receivers: Receivers;
+  healthy: readonly string[];
+  others: readonly string[];
+}): Promise<number> {
+  const arrived = receivers.expect(healthy, eventsEach);
+  const startedMs = performance.now();
+  await enqueue(sending, [...others, ...healthy], eventsEach);
+  await arrived;
+  return (performance.now() - startedMs) / 1000;
+}
+
+async function enqueue(
+  { ctx, clientDomainId, packageId }: Sending,
+  urls: readonly string[],
+  each: number,
+): Promise<void> {
+  const events = times(each).flatMap(() =>
+    urls.map((url): NewEvent => {
+      const id = newEventId(ctx);
+      const now = ctx.clock.now();
+      const data = {
+        referenceKey: "5c".repeat(32),
+        attempt: 1,
+        user: `0x${"7e".repeat(20)}`,
+        fields: ["IDCARD_DOB", "EMAIL", "ADDRESS_CITY"],
+        status: "CONFIRMED",
+        createdAt: now,
+        initiatedTxHash: `0x${"1f".repeat(32)}`,
+        confirmTxHash: `0x${"2e".repeat(32)}`,
+        expiration: now + 600,
+      };
+      const envelope = { event: "status.updated", event_id: id, sequence: 1, timestamp: now };
+      return {
+        id,
+        streamId: randomUUID(),
+        sequence: 1,
+        kind: "status.updated",
+        channel: "kyc",
+        clientDomainId,
+        keyId: packageId,
+        url,
+        body: JSON.stringify({ ...envelope, livemode: true, data }),
+        isPersonal: false,
+        payloadExpiresAt: null,
+      };
+    }),
+  );
+  await ctx.db.transaction(async (tx) => enqueueEvents(ctx, tx, events));
+}
+
+interface Receivers extends AsyncDisposable {
+  readonly urls: readonly string[];
+  /** The first so many answer nothing from now on. */
+  hang(count: number): void;
+  /** Resolves when each of these has received so many more. */
+  expect(urls: readonly string[], each: number): Promise<void>;
+}
+
+async function openReceivers(): Promise<Receivers> {
+  let hanging = 0;
+  let missing = new Map<string, number>();
+  let onComplete: (() => void) | null = null;
+  const urls: string[] = [];
+  const note = (url: string): void => {
+    const left = (missing.get(url) ?? 0) - 1;
+    if (left > 0) missing.set(url, left);
+    else if (missing.delete(url) && missing.size === 0) onComplete?.();
+  };
+  const servers = await Promise.all(
+    times(receiversCount).map(async (index): Promise<Server> => {
+      const server = createServer((request, response) => {
+        request.resume();
+        if (index < hanging) return;
+        response.end("ok", () => note(urls[index] ?? ""));
+      });
+      server.keepAliveTimeout = 60_000;
+      server.listen(0, "127.0.0.1", 16);
+      await once(server, "listening");
+      urls[index] = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+      return server;
+    }),
+  );
+  return {
+    urls,
+    hang(count) {
+      hanging = count;
+    },
+    async expect(expected, each) {
+      const waiting = Promise.withResolvers<void>();
+      missing = new Map(expected.map((url) => [url, each]));
+      onComplete = waiting.resolve;
+      return waiting.promise;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const server of servers) {
+        server.closeAllConnections();
+        server.close();
+      }
+    },
+  };
+}
+
+/** Waits until the service has kept all ends. */
+async function settled(ctx: Ctx): Promise<void> {
+  while ((await readBacklog(ctx.db)).count > 0) await pause(10);
+}
+
+async function seed(ctx: Ctx): Promise<Sending> {
+  const { id: organizationId } = await createOrganization(ctx, { name: "Bench" }, "bench");
+  const domain = { organizationId, domain: "localhost", environment: "live" } as const;
+  const { id: clientDomainId } = await createDomain(ctx, domain, "bench");
+  const given = { clientDomainId, name: "Bench", fields: null, transfers: 1, priceRappen: 0n };
+  const { kycPackage } = await buyPackage(ctx, given, "bench");
+  return { ctx, clientDomainId, packageId: kycPackage.id };
+}
+
+async function readCalls(metricsPort: number): Promise<number> {
+  const { body } = await sendExpecting(200, `http://localhost:${metricsPort}/metrics`);
+  const count = /^(?:svc_)?database_calls_total(?:\{[^}]*\})? (\S+)$/m.exec(body)?.[1];
+  if (count === undefined) throw new Error("the metrics lack database_calls_total");
+  return Number(count);
+}
+
+function costRows(costs: readonly Cost[]): Row[] {
+  const ofEach = (pick: (cost: Cost) => number): number => median(costs.map(pick));
+  return [
+    {
+      name: `webhook to one of ${receiversCount} receivers (CPU of the service)`,
+      unit: "ms",
+      ours: ofEach((cost) => cost.serverMs),
+      peer: null,
+      target: { kind: "at-most", most: msMost },
+    },
+    {
+      name: `webhook to one of ${receiversCount} receivers (CPU of the database)`,
+      unit: "ms",
+      ours: ofEach((cost) => cost.databaseMs),
+      peer: null,
+      target: { kind: "printed" },
+    },
+    {
+      name: `webhook to one of ${receiversCount} receivers (database calls)`,
+      unit: "calls",
+      ours: ofEach((cost) => cost.databaseCalls),
+      peer: null,
+      target: { kind: "at-most", most: callsMost },
+    },
+  ];
+}
+
+function throughputRow(aloneSeconds: number, besideSeconds: number): Row {
+  const count = (receiversCount - hangingCount) * eventsEach;
+  return {
+    name: `${count} webhooks while ${hangingCount} other receivers hang (${aloneSeconds.toFixed(2)} s if none does)`,
+    unit: "s",
+    ours: besideSeconds,
+    peer: null,
+    target: { kind: "at-most", most: Number((aloneSeconds / throughputLeast).toFixed(2)) },
+  };
+}

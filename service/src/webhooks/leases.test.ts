@@ -1,0 +1,191 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createLog } from "../platform/log.ts";
+import { createOutbound } from "../platform/outbound.ts";
+import { listEventsOf } from "./events.ts";
+import { webhookJobs } from "./jobs.ts";
+import * as store from "./store.ts";
+import { ok, openTestWebhooks, type TestWebhooks } from "./test-webhooks.ts";
+
+async function listed({ ctx }: TestWebhooks, streamId: string) {
+  const [event] = await listEventsOf(ctx, streamId, { after: 0, limit: 1 });
+  assert.ok(event);
+  return event;
+}
+
+test("what a process claimed that came to a stop is made by another, and the first one's end counts no more", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  const stopped = Promise.withResolvers<void>();
+  const { outbound } = webhooks.ctx;
+  const stuck = webhooks.openSender({
+    outbound: {
+      ...outbound,
+      send: async (request) => {
+        await stopped.promise;
+        return outbound.send(request);
+      },
+    },
+  });
+  const event = webhooks.event({ url: receiver.url });
+  await webhooks.enqueue(event);
+  await stuck.pump();
+  await webhooks.deliver();
+  assert.equal(receiver.received.length, 0, "it is claimed");
+  webhooks.advance(30);
+  await store.endLeases(webhooks.ctx.db, webhooks.ctx.clock.nowMs());
+  await webhooks.deliver();
+  assert.equal((await listed(webhooks, event.streamId)).attempts, 1);
+  stopped.resolve();
+  await stuck.idle();
+  assert.equal(receiver.received.length, 2);
+  assert.deepEqual(
+    receiver.received.map((each) => each.headers["svc-event-id"]),
+    [event.id, event.id],
+  );
+  assert.equal((await listed(webhooks, event.streamId)).attempts, 1);
+});
+
+test("a process that stops gives back what it had not begun to finish", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  const events = Array.from({ length: 8 }, () => webhooks.event({ url: receiver.url }));
+  await webhooks.enqueue(...events);
+  const stopping = webhooks.openSender();
+  await stopping.pump();
+  // Their pace lets most of them wait.
+  await stopping[Symbol.asyncDispose]();
+  webhooks.advance(1);
+  await webhooks.deliver();
+  const ids = receiver.received.map((each) => each.headers["svc-event-id"]);
+  assert.equal(ids.length, 8);
+  assert.equal(new Set(ids).size, 8);
+});
+
+test("ends that the database did not take are kept and handed in again", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  const { db } = webhooks.ctx;
+  let isAway = true;
+  const sender = webhooks.openSender({
+    db: {
+      ...db,
+      query: async (statement) => {
+        if (isAway && statement.text.includes("insert into webhook_attempt"))
+          throw new Error("the database is away");
+        return db.query(statement);
+      },
+    },
+  });
+  const event = webhooks.event({ url: receiver.url });
+  await webhooks.enqueue(event);
+  await sender.pump();
+  await sender.idle();
+  assert.equal((await listed(webhooks, event.streamId)).deliveredAt, null);
+  isAway = false;
+  await sender.pump();
+  await sender.idle();
+  assert.equal(receiver.received.length, 1);
+  assert.notEqual((await listed(webhooks, event.streamId)).deliveredAt, null);
+});
+
+test("production reaches no receiver on this machine, by name, by redirect or by an answer of the DNS", async () => {
+  const reached: string[] = [];
+  const outbound = createOutbound({
+    profile: "production",
+    ownHosts: [],
+    resolve: {
+      addresses: async (name) => [name === "inside.example.com" ? "127.0.0.1" : "10.0.0.7"],
+      txt: async () => [],
+    },
+    connect: {
+      ca: "",
+      addressOf: (address) => {
+        reached.push(address);
+        return address;
+      },
+    },
+  });
+  await using webhooks = await openTestWebhooks({ outbound });
+  const receiver = await webhooks.openReceiver();
+  const urls = [receiver.url, "https://inside.example.com/", "https://private.example.com/"];
+  const events = urls.map((url) => webhooks.event({ url }));
+  await webhooks.enqueue(...events);
+  await webhooks.deliver();
+  assert.equal(receiver.received.length, 0);
+  assert.deepEqual(reached, []);
+  for (const event of events) assert.equal((await listed(webhooks, event.streamId)).attempts, 1);
+  const text =
+    await webhooks.ctx.metrics.registry.getSingleMetricAsString("webhook_attempts_total");
+  assert.match(text, /outcome="blocked"} 3/);
+  await outbound.close();
+});
+
+test("a redirect is not followed", async () => {
+  await using webhooks = await openTestWebhooks();
+  const target = await webhooks.openReceiver();
+  const receiver = await webhooks.openReceiver((_request, response) =>
+    response.writeHead(307, { location: target.url }).end(),
+  );
+  await webhooks.enqueue(webhooks.event({ url: receiver.url }));
+  await webhooks.deliver();
+  assert.equal(receiver.received.length, 1);
+  assert.equal(target.received.length, 0);
+});
+
+test("an event without a signing key is not sent unsigned, and is tried again", async () => {
+  await using webhooks = await openTestWebhooks({ signingKeys: { kyc: async () => new Map() } });
+  const receiver = await webhooks.openReceiver();
+  const event = webhooks.event({ url: receiver.url });
+  await webhooks.enqueue(event);
+  await webhooks.deliver();
+  assert.equal(receiver.received.length, 0);
+  assert.equal(
+    (await listed(webhooks, event.streamId)).nextAttemptAt,
+    webhooks.ctx.clock.now() + 5,
+  );
+});
+
+test("neither a body nor the query of an address is logged", async () => {
+  const lines: string[] = [];
+  const log = createLog({
+    level: "debug",
+    destination: { write: (line: string) => void lines.push(line) },
+  });
+  await using webhooks = await openTestWebhooks({ log });
+  const receiver = await webhooks.openReceiver((_request, response) =>
+    response.writeHead(500).end(),
+  );
+  const event = webhooks.event({
+    url: `${receiver.url}?customer=ottilie`,
+    body: '{"name":"ottilie"}',
+  });
+  await webhooks.enqueue(event);
+  for (let attempt = 1; attempt <= 13; attempt += 1) {
+    await webhooks.deliver();
+    webhooks.advance(86_400);
+  }
+  assert.equal(lines.length, 1);
+  assert.match(lines.join(""), new RegExp(event.id));
+  assert.doesNotMatch(lines.join(""), /ottilie/);
+});
+
+test("the backlog and the age of its oldest event are measured", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  await webhooks.enqueue(
+    webhooks.event({ url: receiver.url }),
+    webhooks.event({ url: receiver.url }),
+  );
+  webhooks.advance(90);
+  const jobs = webhookJobs(webhooks.ctx, webhooks.openSender());
+  const measure = jobs.find(({ name }) => name === "webhook-backlog");
+  await measure?.run();
+  const text = await webhooks.ctx.metrics.registry.metrics();
+  assert.match(text, /^webhook_backlog 2$/m);
+  assert.match(text, /^webhook_oldest_due_seconds 90(\.\d+)?$/m);
+  receiver.setAnswer(ok);
+  await webhooks.deliver();
+  await measure?.run();
+  assert.match(await webhooks.ctx.metrics.registry.metrics(), /^webhook_backlog 0$/m);
+});

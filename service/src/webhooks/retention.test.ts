@@ -1,0 +1,144 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { sql } from "../platform/db.ts";
+import { listEventsOf, redeliverEvents } from "./events.ts";
+import { forgetOld, purgeBodies } from "./retention.ts";
+import { ok, openTestWebhooks, status, type TestWebhooks } from "./test-webhooks.ts";
+
+const day = 86_400;
+const secretName = "Ottilie Wildermuth";
+const secretAnswer = "got it, Ottilie";
+
+/** Everything that the engine's tables hold, as a dump would show it, bytes as text too. */
+async function dump({ ctx }: TestWebhooks): Promise<string> {
+  const rows = await ctx.db.query<{ row: string }>(sql`
+    select to_jsonb(e)::text || ' ' || coalesce(encode(e.body_sealed, 'escape'), '') as row from webhook_event e
+    union all select to_jsonb(d)::text from webhook_delivery d
+    union all select to_jsonb(a)::text || ' ' || coalesce(encode(a.answer_sealed, 'escape'), '') from webhook_attempt a`);
+  return rows.map(({ row }) => row).join("\n");
+}
+
+async function personalEvent(webhooks: TestWebhooks, url: string) {
+  const body = JSON.stringify({ infos: secretName });
+  const payloadExpiresAt = webhooks.ctx.clock.now() + 7 * day;
+  const event = webhooks.event({ url, body, isPersonal: true, payloadExpiresAt });
+  await webhooks.enqueue(event);
+  return event;
+}
+
+async function listed({ ctx }: TestWebhooks, streamId: string) {
+  const [event] = await listEventsOf(ctx, streamId, { after: 0, limit: 1 });
+  assert.ok(event);
+  return event;
+}
+
+test("a personal body and what the receiver answers are nowhere in a dump, and arrive", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver((_request, response) => response.end(secretAnswer));
+  const event = await personalEvent(webhooks, receiver.url);
+  assert.doesNotMatch(await dump(webhooks), /Ottilie/);
+  assert.equal((await listed(webhooks, event.streamId)).body, event.body);
+  await webhooks.deliver();
+  assert.equal(receiver.received[0]?.body, event.body);
+  const after = await dump(webhooks);
+  assert.match(after, /answer_sealed": "/);
+  assert.doesNotMatch(after, /Ottilie/);
+});
+
+test("a delivered body goes 24 hours after the 2xx, with the answers; the event stays, a resend is refused", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver((_request, response) => response.end(secretAnswer));
+  const event = await personalEvent(webhooks, receiver.url);
+  await webhooks.deliver();
+  webhooks.advance(day - 1);
+  await purgeBodies(webhooks.ctx);
+  assert.equal(await redeliverEvents(webhooks.ctx, event), 1);
+  await webhooks.deliver();
+  // A resend prolongs nothing.
+  webhooks.advance(1);
+  await assert.rejects(redeliverEvents(webhooks.ctx, event), { reason: "payload_expired" });
+  assert.equal((await listed(webhooks, event.streamId)).body, null);
+  await purgeBodies(webhooks.ctx);
+  assert.deepEqual(
+    await webhooks.ctx.db.query(sql`
+    select body_sealed, purge_at from webhook_event`),
+    [{ body_sealed: null, purge_at: null }],
+  );
+  assert.deepEqual(
+    await webhooks.ctx.db.query(sql`
+    select count(*) from webhook_attempt where answer_sealed is not null`),
+    [{ count: 0 }],
+  );
+  const tombstone = await listed(webhooks, event.streamId);
+  assert.equal(tombstone.body, null);
+  assert.equal(tombstone.attempts, 2);
+  await assert.rejects(redeliverEvents(webhooks.ctx, event), { reason: "payload_expired" });
+});
+
+test("what nobody takes goes when its time is over, and is not sent after that, purged or not", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver(status(503, { "retry-after": String(day) }));
+  const event = await personalEvent(webhooks, receiver.url);
+  const expiresAt = webhooks.ctx.clock.now() + 7 * day;
+  for (let attempt = 1; attempt <= 13; attempt += 1) {
+    await webhooks.deliver();
+    const { nextAttemptAt } = await listed(webhooks, event.streamId);
+    if (nextAttemptAt === null) break;
+    assert.ok(nextAttemptAt < expiresAt);
+    webhooks.advance(nextAttemptAt - webhooks.ctx.clock.now());
+  }
+  const attempts = receiver.received.length;
+  assert.ok(attempts >= 7);
+  const late = await personalEvent(webhooks, receiver.url);
+  receiver.setAnswer(ok);
+  webhooks.advance(7 * day);
+  await webhooks.deliver();
+  assert.equal(receiver.received.length, attempts);
+  assert.equal((await listed(webhooks, late.streamId)).nextAttemptAt, null);
+  await purgeBodies(webhooks.ctx);
+  assert.doesNotMatch(await dump(webhooks), /"purge_at": \d/);
+});
+
+test("a body without personal data can be sent again for 30 days after its last attempt", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  const event = webhooks.event({ url: receiver.url });
+  await webhooks.enqueue(event);
+  await webhooks.deliver();
+  webhooks.advance(34 * day);
+  await purgeBodies(webhooks.ctx);
+  assert.equal(await redeliverEvents(webhooks.ctx, event), 1);
+  await webhooks.deliver();
+  webhooks.advance(day);
+  await purgeBodies(webhooks.ctx);
+  await assert.rejects(redeliverEvents(webhooks.ctx, event), { reason: "payload_expired" });
+});
+
+test("attempts are forgotten after 30 days, tombstones after a year", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  await webhooks.enqueue(webhooks.event({ url: receiver.url }));
+  await webhooks.deliver();
+  const counts = async () => {
+    const [row] = await webhooks.ctx.db.query<{
+      events: number;
+      attempts: number;
+      paces: number;
+    }>(sql`
+      select (select count(*) from webhook_event) as events, (select count(*) from webhook_attempt) as attempts,
+        (select count(*) from webhook_endpoint) as paces`);
+    return row;
+  };
+  await forgetOld(webhooks.ctx);
+  assert.deepEqual(await counts(), { events: 1, attempts: 1, paces: 1 });
+  webhooks.advance(31 * day);
+  await forgetOld(webhooks.ctx);
+  assert.deepEqual(await counts(), { events: 1, attempts: 0, paces: 0 });
+  webhooks.advance(334 * day);
+  await purgeBodies(webhooks.ctx);
+  await forgetOld(webhooks.ctx);
+  assert.equal((await counts())?.events, 1);
+  webhooks.advance(day);
+  await forgetOld(webhooks.ctx);
+  assert.equal((await counts())?.events, 0);
+});
