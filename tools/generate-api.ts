@@ -61,6 +61,14 @@ export const sections: Readonly<Record<string, { title: string; text: string }>>
     text: "What a wallet calls; `conn` of a login's link is `/w/l/<loginId>` or `/w/b/<loginId>`. Bodies are JSON.",
   },
   account: { title: "Account", text: "With an API key in the `Authorization` header." },
+  kyc: {
+    title: "Verified fields",
+    text: "With an API key in the `Authorization` header. Success is `{ data, message, success: true }`.",
+  },
+  issuer: {
+    title: "Issuers",
+    text: "For those who verify documents, with an issuer's key in the `Authorization` header.",
+  },
   operations: { title: "Operations", text: "For load balancers." },
 };
 

@@ -1,17 +1,21 @@
 // Every route answers every malformed request with its documented error: never 5xx, nothing half-written.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { createApiKey } from "../../service/src/accounts/index.ts";
 import { openPage } from "../login-flow.ts";
 import { newIdentity, scan } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
 let world: World;
+let apiKey: string;
 /** A request that hangs is a fault like any other. */
 const ask = async (url: string, init: RequestInit = {}): Promise<Response> =>
   fetch(url, { ...init, signal: AbortSignal.timeout(5000) });
 
 before(async () => {
   world = await openWorld();
+  const { ctx, clientDomainId } = world;
+  apiKey = (await createApiKey(ctx, { clientDomainId, name: "Test" }, "test")).key;
 });
 after(async () => world[Symbol.asyncDispose]());
 
@@ -147,6 +151,11 @@ const segments = [
   "💩",
 ];
 
+/** The API is asked by somebody who may. */
+function keyOf({ path }: Route): Record<string, string> {
+  return path.startsWith("/api/") ? { authorization: apiKey } : {};
+}
+
 async function counts(): Promise<Record<string, number>> {
   const tables = [
     "login",
@@ -161,6 +170,13 @@ async function counts(): Promise<Record<string, number>> {
     "oauth_client",
     "client_secret",
     "api_key",
+    "kyc_order",
+    "kyc_token",
+    "kyc_package",
+    "credential",
+    "webhook_event",
+    "mailbox",
+    "email_verification",
   ];
   const text = `select ${tables.map((table) => `(select count(*)::int from ${table}) as ${table}`).join(", ")}`;
   const [row] = await world.ctx.db.query<Record<string, number>>({ name: "", text, values: [] });
@@ -204,9 +220,9 @@ test("malformed bodies, queries and paths are refused in the documented shape, a
         ? {
             method: route.method,
             body,
-            headers: type === undefined ? {} : { "content-type": type },
+            headers: { ...keyOf(route), ...(type === undefined ? {} : { "content-type": type }) },
           }
-        : { method: route.method };
+        : { method: route.method, headers: keyOf(route) };
 
       const response = await ask(fill(route.path, "a".repeat(22)), {
         redirect: "manual",
@@ -214,13 +230,18 @@ test("malformed bodies, queries and paths are refused in the documented shape, a
       });
       await checkShape(route, response, `${route.method} ${route.path} with ${name}`);
       if (name === "too large") {
-        // A route that takes forms alone refuses the type before the size.
-        assert.ok([413, 415, 400].includes(response.status), `${route.method} ${route.path}`);
+        // A route that takes forms alone refuses the type before the size, one for issuers the key before the body;
+        // routes of values take far more, and JSON-RPC has errors of its own.
+        const isIssuers = route.path.startsWith("/api/v1/issuer");
+        const others = route.path === "/w/chain" ? [200] : [413, 415, 400, 404];
+        const statuses = isIssuers ? [401] : others;
+        assert.ok(statuses.includes(response.status), `${route.method} ${route.path}`);
       }
     }
     for (const query of queries) {
       const response = await ask(fill(route.path, "a".repeat(22)) + query, {
         method: route.method,
+        headers: keyOf(route),
         redirect: "manual",
       });
       await checkShape(route, response, `${route.method} ${route.path}${query.slice(0, 40)}`);
@@ -229,6 +250,7 @@ test("malformed bodies, queries and paths are refused in the documented shape, a
     for (const segment of segments) {
       const response = await ask(fill(route.path, segment), {
         method: route.method,
+        headers: keyOf(route),
         redirect: "manual",
       });
       await checkShape(route, response, `${route.method} ${route.path} of ${segment.slice(0, 40)}`);
