@@ -1,122 +1,24 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { once } from "node:events";
 import { createServer as createHttp } from "node:http";
-import type { IncomingMessage, RequestListener } from "node:http";
-import { createServer as createHttps } from "node:https";
 import { createServer as createTcp } from "node:net";
-import type { Server, Socket } from "node:net";
+import type { Socket } from "node:net";
 import { test } from "node:test";
-import type { TestContext } from "node:test";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { createOutbound, resolveTxt } from "./outbound.ts";
-import type { FakeInternet, OutboundProfile, OutboundRequest, Resolver } from "./outbound.ts";
-
-// The receiver of these tests, valid until 2120 for hooks.example.com and other.example.com. It
-// guards nothing; the certificate is trusted by FakeInternet below and nowhere else.
-const key = `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgjG8EXdW9YFIRm3YH
-ZOG6PaaO5i39QgJiEmqFBqao9MehRANCAATv3Wtv1Bsc1/d5pAQQz5F5rnZfId9H
-sjr/THKpZtq+v1CnLc7ZzoO1b+G9elX8PeYqotNXm1i8BmtRNUSAhXwH
------END PRIVATE KEY-----
-`;
-const cert = `-----BEGIN CERTIFICATE-----
-MIIBuDCCAV+gAwIBAgIUbMZgq+CAr53y2aoY9TNnf+4uJEkwCgYIKoZIzj0EAwIw
-KTEnMCUGA1UEAwwecmVjZWl2ZXIgb2YgdGhlIG91dGJvdW5kIHRlc3RzMCAXDTIw
-MDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjApMScwJQYDVQQDDB5yZWNlaXZl
-ciBvZiB0aGUgb3V0Ym91bmQgdGVzdHMwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
-AATv3Wtv1Bsc1/d5pAQQz5F5rnZfId9Hsjr/THKpZtq+v1CnLc7ZzoO1b+G9elX8
-PeYqotNXm1i8BmtRNUSAhXwHo2MwYTAvBgNVHREEKDAmghFob29rcy5leGFtcGxl
-LmNvbYIRb3RoZXIuZXhhbXBsZS5jb20wDwYDVR0TAQH/BAUwAwEB/zAdBgNVHQ4E
-FgQUuRo1eRTR31GJjfl/QQbanoSg4gMwCgYIKoZIzj0EAwIDRwAwRAIgD1ek69Zc
-TmVOk8lJ84kyYNXYrNgno63CD3jb0BXzEV8CIHzZcqgGGKu2fRikrjFJdUENk1KM
-hLR7yTm/HQxWBde8
------END CERTIFICATE-----
-`;
-
-const publicAddress = "93.184.215.14";
-const limits = { timeoutMs: 5_000, responseBytesMax: 1_024 };
-const get = (url: string, over: Partial<OutboundRequest> = {}): OutboundRequest => ({
-  method: "GET",
-  url,
-  ...limits,
-  ...over,
-});
-
-/** Listens on loopback until the test ends, and remembers every connection. */
-async function listen(t: TestContext, server: Server, host = "127.0.0.1") {
-  const sockets: Socket[] = [];
-  server.on("connection", (socket: Socket) => {
-    socket.on("error", () => undefined);
-    sockets.push(socket);
-  });
-  server.listen(0, host);
-  await once(server, "listening");
-  t.after(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  const address = server.address();
-  assert.ok(typeof address === "object" && address !== null);
-  return { port: address.port, sockets };
-}
-
-/** A resolver that gives its answers in turn, the last one for ever, and counts the questions. */
-function answering(...answers: string[][]): Resolver & { asked: string[] } {
-  const asked: string[] = [];
-  return {
-    asked,
-    async addresses(name) {
-      asked.push(name);
-      return answers[Math.min(asked.length, answers.length) - 1] ?? [];
-    },
-    txt: () => Promise.reject(new Error("not asked here")),
-  };
-}
-
-/** The internet as one machine: every checked address leads to loopback; `reached` keeps what was dialled. */
-function fakeInternet(): FakeInternet & { reached: string[] } {
-  const reached: string[] = [];
-  return {
-    ca: cert,
-    reached,
-    addressOf(address) {
-      reached.push(address);
-      return "127.0.0.1";
-    },
-  };
-}
-
-const open = (
-  t: TestContext,
-  profile: OutboundProfile,
-  rest: { resolve?: Resolver; connect?: FakeInternet } = {},
-) => {
-  const outbound = createOutbound({ profile, ownHosts: ["login.example.com"], ...rest });
-  t.after(() => outbound.close());
-  return outbound;
-};
-
-async function openReceiver(t: TestContext, listener: RequestListener) {
-  const requests: IncomingMessage[] = [];
-  const server = createHttps({ key, cert }, (request, response) => {
-    requests.push(request);
-    listener(request, response);
-  });
-  const { port, sockets } = await listen(t, server);
-  return { url: `https://hooks.example.com:${port}/in`, port, sockets, requests };
-}
-
-/** A receiver in dev that answers these bytes to whatever comes, and keeps the connection open. */
-async function openRaw(t: TestContext, answer: (socket: Socket) => void) {
-  const server = createTcp((socket) => socket.once("data", () => answer(socket)));
-  const { port, sockets } = await listen(t, server);
-  return { url: `http://127.0.0.1:${port}/`, sockets };
-}
-
-const failed = (reason: string) => ({ kind: "failed", reason });
+import type { Resolver } from "./outbound.ts";
+import {
+  answering,
+  failed,
+  fakeInternet,
+  get,
+  listen,
+  open,
+  openRaw,
+  openReceiver,
+  publicAddress,
+} from "./test-receivers.ts";
 
 test("production reaches a public receiver by https, under its own name", async (t) => {
   const receiver = await openReceiver(t, (request, response) => {
@@ -492,69 +394,4 @@ test("TXT records come joined, bounded in number and time, and only for public n
   assert.deepEqual(await resolveTxt("example.com", { ...options, resolve: silent }), []);
   const broken = resolver(() => Promise.reject(new Error("ESERVFAIL")));
   assert.deepEqual(await resolveTxt("example.com", { ...options, resolve: broken }), []);
-});
-
-test("a kept connection is used again, and only where the name leads to the same addresses", async (t) => {
-  const receiver = await openReceiver(t, (_request, response) => void response.end("ok"));
-  const resolve = answering([publicAddress], [publicAddress], ["93.184.215.15"], ["10.0.0.1"]);
-  const connect = fakeInternet();
-  const outbound = open(t, "production", { resolve, connect });
-  const send = async () => outbound.send(get(receiver.url, { keepAlive: true }));
-  for (let each = 0; each < 3; each += 1) {
-    assert.equal((await send()).kind, "answered");
-    // The connection is free a turn after its answer was read.
-    await nextTurn();
-  }
-  assert.equal(receiver.sockets.length, 2);
-  assert.deepEqual(connect.reached, [publicAddress, "93.184.215.15"]);
-  assert.deepEqual(await send(), failed("blocked"));
-  assert.equal(receiver.requests.length, 3);
-});
-
-test("a kept connection that the peer closed meanwhile is replaced, once", async (t) => {
-  let answers = 0;
-  const receiver = await openReceiver(t, (request, response) => {
-    answers += 1;
-    if (answers === 2) request.socket.destroy();
-    else response.end("ok");
-  });
-  const outbound = open(t, "production", {
-    resolve: answering([publicAddress]),
-    connect: fakeInternet(),
-  });
-  const send = async () => outbound.send(get(receiver.url, { keepAlive: true }));
-  assert.equal((await send()).kind, "answered");
-  assert.equal((await send()).kind, "answered");
-  assert.equal(answers, 3);
-});
-
-test("a peer that closes every connection without an answer has failed", async (t) => {
-  const receiver = await openReceiver(t, (request) => void request.socket.destroy());
-  const outbound = open(t, "production", {
-    resolve: answering([publicAddress]),
-    connect: fakeInternet(),
-  });
-  assert.deepEqual(
-    await outbound.send(get(receiver.url, { keepAlive: true })),
-    failed("unreachable"),
-  );
-  assert.equal(receiver.requests.length, 1);
-});
-
-test("requests that keep their connection have the limits of the others, and hold up no other", async (t) => {
-  const receiver = await openReceiver(t, (request, response) => {
-    if (request.url === "/in?hang") return;
-    response.end(Buffer.alloc(request.url === "/in?large" ? 2000 : 10));
-  });
-  const outbound = open(t, "production", {
-    resolve: answering([publicAddress]),
-    connect: fakeInternet(),
-  });
-  const send = async (query: string, timeoutMs: number) =>
-    outbound.send(get(`${receiver.url}?${query}`, { keepAlive: true, timeoutMs }));
-  const hanging = send("hang", 300);
-  assert.deepEqual(await send("large", 5000), failed("too_large"));
-  assert.equal((await send("small", 5000)).kind, "answered");
-  assert.deepEqual(await hanging, failed("timeout"));
-  assert.equal((await send("small", 5000)).kind, "answered");
 });

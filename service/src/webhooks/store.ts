@@ -193,15 +193,26 @@ export interface Ended {
   readonly dueAtMs: number | null;
 }
 
+/** A process that stood still past its lease may have claimed the same event again: then only the later attempt can count. */
+function newestOfEach(ended: readonly Ended[]): Ended[] {
+  const newest = new Map<string, Ended>();
+  for (const each of ended) {
+    const known = newest.get(each.eventId);
+    if (known === undefined || known.begunAtMs <= each.begunAtMs) newest.set(each.eventId, each);
+  }
+  return [...newest.values()];
+}
+
 /**
  * Keeps what came of attempts, any number in one statement. A process that lost its lease changes nothing, since another
  * one makes the attempt again.
  */
 export async function finish(
   db: Queryable,
-  ended: readonly Ended[],
+  given: readonly Ended[],
   deliveredDataSeconds: number,
 ): Promise<void> {
+  const ended = newestOfEach(given);
   const of = <T>(pick: (each: Ended) => T): T[] => ended.map(pick);
   const byId = (pick: (each: Ended) => string | number | null): string =>
     JSON.stringify(Object.fromEntries(ended.map((each) => [each.eventId, pick(each)])));

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import {
+  answering,
+  failed,
+  fakeInternet,
+  get,
+  open,
+  openReceiver,
+  publicAddress,
+} from "./test-receivers.ts";
+
+test("a kept connection is used again, and only where the name leads to the same addresses", async (t) => {
+  const receiver = await openReceiver(t, (_request, response) => void response.end("ok"));
+  const resolve = answering([publicAddress], [publicAddress], ["93.184.215.15"], ["10.0.0.1"]);
+  const connect = fakeInternet();
+  const outbound = open(t, "production", { resolve, connect });
+  const send = async () => outbound.send(get(receiver.url, { keepAlive: true }));
+  for (let each = 0; each < 3; each += 1) {
+    assert.equal((await send()).kind, "answered");
+    // The connection is free a turn after its answer was read.
+    await nextTurn();
+  }
+  assert.equal(receiver.sockets.length, 2);
+  assert.deepEqual(connect.reached, [publicAddress, "93.184.215.15"]);
+  assert.deepEqual(await send(), failed("blocked"));
+  assert.equal(receiver.requests.length, 3);
+});
+
+test("a kept connection that the peer closed meanwhile is replaced, once", async (t) => {
+  let answers = 0;
+  const receiver = await openReceiver(t, (request, response) => {
+    answers += 1;
+    if (answers === 2) request.socket.destroy();
+    else response.end("ok");
+  });
+  const outbound = open(t, "production", {
+    resolve: answering([publicAddress]),
+    connect: fakeInternet(),
+  });
+  const send = async () => outbound.send(get(receiver.url, { keepAlive: true }));
+  assert.equal((await send()).kind, "answered");
+  assert.equal((await send()).kind, "answered");
+  assert.equal(answers, 3);
+});
+
+test("a peer that closes every connection without an answer has failed", async (t) => {
+  const receiver = await openReceiver(t, (request) => void request.socket.destroy());
+  const outbound = open(t, "production", {
+    resolve: answering([publicAddress]),
+    connect: fakeInternet(),
+  });
+  assert.deepEqual(
+    await outbound.send(get(receiver.url, { keepAlive: true })),
+    failed("unreachable"),
+  );
+  assert.equal(receiver.requests.length, 1);
+});
+
+test("requests that keep their connection have the limits of the others, and hold up no other", async (t) => {
+  const receiver = await openReceiver(t, (request, response) => {
+    if (request.url === "/in?hang") return;
+    response.end(Buffer.alloc(request.url === "/in?large" ? 2000 : 10));
+  });
+  const outbound = open(t, "production", {
+    resolve: answering([publicAddress]),
+    connect: fakeInternet(),
+  });
+  const send = async (query: string, timeoutMs: number) =>
+    outbound.send(get(`${receiver.url}?${query}`, { keepAlive: true, timeoutMs }));
+  const hanging = send("hang", 300);
+  assert.deepEqual(await send("large", 5000), failed("too_large"));
+  assert.equal((await send("small", 5000)).kind, "answered");
+  assert.deepEqual(await hanging, failed("timeout"));
+  assert.equal((await send("small", 5000)).kind, "answered");
+});
