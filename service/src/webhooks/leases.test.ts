@@ -5,7 +5,7 @@ import { createOutbound } from "../platform/outbound.ts";
 import { listEventsOf } from "./events.ts";
 import { webhookJobs } from "./jobs.ts";
 import * as store from "./store.ts";
-import { ok, openTestWebhooks, type TestWebhooks } from "./test-webhooks.ts";
+import { ok, openTestWebhooks, status, type TestWebhooks } from "./test-webhooks.ts";
 
 async function listed({ ctx }: TestWebhooks, streamId: string) {
   const [event] = await listEventsOf(ctx, streamId, { after: 0, limit: 1 });
@@ -32,10 +32,12 @@ test("what a process claimed that came to a stop is made by another, and the fir
   await stuck.pump();
   await webhooks.deliver();
   assert.equal(receiver.received.length, 0, "it is claimed");
+  receiver.setAnswer(status(500));
   webhooks.advance(30);
   await store.endLeases(webhooks.ctx.db, webhooks.ctx.clock.nowMs());
   await webhooks.deliver();
   assert.equal((await listed(webhooks, event.streamId)).attempts, 1);
+  receiver.setAnswer(ok);
   stopped.resolve();
   await stuck.idle();
   assert.equal(receiver.received.length, 2);
@@ -43,7 +45,9 @@ test("what a process claimed that came to a stop is made by another, and the fir
     receiver.received.map((each) => each.headers["svc-event-id"]),
     [event.id, event.id],
   );
-  assert.equal((await listed(webhooks, event.streamId)).attempts, 1);
+  const { attempts, deliveredAt, nextAttemptAt } = await listed(webhooks, event.streamId);
+  assert.deepEqual([attempts, deliveredAt], [1, null]);
+  assert.equal(nextAttemptAt, webhooks.ctx.clock.now() + 5);
 });
 
 test("a process that stops gives back what it had not begun to finish", async () => {

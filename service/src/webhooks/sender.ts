@@ -214,7 +214,8 @@ export class Sender implements AsyncDisposable {
         await store.finish(this.#ctx.db, part, deliveredDataSeconds);
       } catch (error) {
         // Kept for the next pump; once a lease is over, the attempt is made again instead.
-        this.#ended.push(...part);
+        const oldestMs = this.#ctx.clock.nowMs() - leaseMs;
+        this.#ended.push(...part.filter((each) => each.begunAtMs > oldestMs));
         this.#ctx.log.error({ err: error }, "ends of webhook attempts could not be kept");
         return;
       }
