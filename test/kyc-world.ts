@@ -39,14 +39,14 @@ export interface KycWorld extends World {
   reach(referenceKey: string, status: string): Promise<Record<string, unknown>>;
 }
 
-export interface CallOptions {
+interface CallOptions {
   readonly body?: unknown;
   readonly apiKey?: string | null;
   /** Of another process. */
   readonly baseUrl?: string;
 }
 
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly body: {

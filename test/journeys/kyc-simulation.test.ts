@@ -53,6 +53,8 @@ async function ask(changed: Record<string, unknown> = {}): Promise<string> {
   }
 }
 
+const verifiedPath = "/api/v1/blockchain/verified";
+
 async function statusOf(referenceKey: string): Promise<Record<string, unknown>> {
   const path = `/api/v2/kyc/status?referenceKey=${referenceKey}`;
   return (await world.call("GET", path, { apiKey: sandbox.apiKey })).body.data ?? {};
@@ -89,9 +91,10 @@ test("simulation never acts for an identity it did not make, nor on the live sid
 });
 
 test("sandbox fields are invisible to a live key, and live ones to a key of the sandbox", async () => {
-  const path = (whose: string): string => `/api/v1/blockchain/verified?user=${whose}&items=EMAIL`;
   const seen = async (whose: string, apiKey: string): Promise<unknown> =>
-    (await world.call("GET", path(whose), { apiKey })).body.data?.["verifiedItems"];
+    (await world.call("GET", `${verifiedPath}?items=EMAIL&user=${whose}`, { apiKey })).body.data?.[
+      "verifiedItems"
+    ];
   assert.deepEqual(await seen(user, sandbox.apiKey), ["EMAIL"]);
   assert.equal(await seen(user, world.apiKey), undefined);
   assert.equal(await seen(world.person.address, sandbox.apiKey), undefined);

@@ -102,7 +102,7 @@ test("an operator opens an issuer, it issues, the wallet collects, a merchant se
   });
 });
 
-/** What the running service writes there, as soon as it is whole. */
+/** @yields what the running service writes there, as soon as it is whole */
 async function* messagesIn(directory: string): AsyncGenerator<string, undefined> {
   for await (const { filename } of watch(directory)) {
     const content = await readFile(join(directory, filename ?? ""), "utf8");

@@ -18,9 +18,9 @@ export interface KycPackage {
 }
 
 /** Names of one request, required and optional together (decisions section 5). */
-export const fieldsMax = 40;
+const fieldsMax = 40;
 const nameMax = 100;
-export const transfersMax = 10_000_000;
+const transfersMax = 10_000_000;
 
 /** Checks what makes a package. @throws {Problem} invalid_request */
 export function checkPackage(given: {

@@ -3,15 +3,9 @@ import type { SealedColumn } from "../platform/sealed-columns.ts";
 export { type AnchorReport, hasAnchors, verifyAnchors } from "./anchors.ts";
 export { announceInvalidated, listDelivered } from "./deliveries.ts";
 export { kycJobs } from "./jobs.ts";
-export type { KycContext, WalletCaller } from "./kyc-context.ts";
+export type { KycContext } from "./kyc-context.ts";
 export { kycRoutes } from "./routes.ts";
-export {
-  makeSyntheticIdentity,
-  type Play,
-  plays,
-  type SimulationContext,
-  simulate,
-} from "./simulation.ts";
+export { makeSyntheticIdentity, type Play, plays, simulate } from "./simulation.ts";
 export { settlementFinalHandlers } from "./settlement.ts";
 export { kycWalletRoutes } from "./wallet-routes.ts";
 
