@@ -27,7 +27,7 @@ const openWithinMs = 30_000;
 const jumpMs = 500;
 
 /** What is kept sealed: the faucet's key. */
-export const faucetPlace = { table: "embedded_chain", id: "true", column: "faucet_key_sealed" };
+const faucetPlace = { table: "embedded_chain", id: "true", column: "faucet_key_sealed" };
 
 /**
  * Opens the embedded chain. Of all processes over the database one has it (an advisory lock): it runs the node, mines
@@ -364,7 +364,7 @@ class EmbeddedChain implements ChainNode {
 }
 
 /** The replayed chain is not the one that was: the journal or the node changed. Going on would fork what others rely on. */
-export class ChainDiffers extends Error {
+class ChainDiffers extends Error {
   constructor(number: number) {
     super(
       `the embedded chain came back with another block ${number}: its journal or its node was changed`,
