@@ -1,0 +1,211 @@
+// What the outside may ask of the chain, and what it may not.
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { text } from "node:stream/consumers";
+import { after, before, test } from "node:test";
+import { credentialRegistry } from "@svc/contracts";
+import { createPublicClient, http, type PublicClient } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { fundAccount } from "../../service/src/chain/index.ts";
+import { until } from "../embedded-chain.ts";
+import { openWorld, type World } from "../world.ts";
+
+let world: World;
+let client: PublicClient;
+before(async () => {
+  world = await openWorld({ CHAIN: "on", LIMIT_LOOPBACK: "true" });
+  client = createPublicClient({ transport: http(`${world.baseUrl}/w/chain`), pollingInterval: 50 });
+});
+after(async () => world[Symbol.asyncDispose]());
+
+interface Said {
+  readonly status: number;
+  readonly body: {
+    readonly result?: unknown;
+    readonly error?: { readonly code: number; readonly message: string };
+  };
+}
+
+/** As a browser or a program sends it, with whatever headers. */
+async function ask(body: unknown, headers: Record<string, string> = {}): Promise<Said> {
+  const sent = request(`${world.baseUrl}/w/chain`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+  });
+  sent.end(typeof body === "string" ? body : JSON.stringify(body));
+  const { promise, resolve, reject } = Promise.withResolvers<Said>();
+  sent.on("error", reject);
+  sent.on("response", (answer) => {
+    text(answer).then(
+      (said) => resolve({ status: answer.statusCode ?? 0, body: JSON.parse(said) as Said["body"] }),
+      reject,
+    );
+  });
+  return promise;
+}
+
+const call = (method: string, params: unknown = []): object => ({
+  jsonrpc: "2.0",
+  id: 1,
+  method,
+  params,
+});
+
+test("methods that change the chain or its node are refused, whatever their spelling", async () => {
+  const refused = [
+    [
+      "anvil_setBalance",
+      "anvil_dumpState",
+      "anvil_reset",
+      "anvil_impersonateAccount",
+      "anvil_mine",
+    ],
+    ["evm_mine", "evm_setNextBlockTimestamp", "evm_snapshot", "evm_revert", "evm_increaseTime"],
+    ["hardhat_setCode", "hardhat_setStorageAt", "hardhat_impersonateAccount", "hardhat_reset"],
+    ["debug_traceTransaction", "trace_block", "txpool_content", "admin_peers", "personal_sign"],
+    ["eth_sendTransaction", "eth_sendUnsignedTransaction", "eth_sign", "eth_signTypedData_v4"],
+    ["eth_accounts", "eth_newFilter", "eth_subscribe", "wallet_getCapabilities", "ots_getApiLevel"],
+    ["EVM_MINE", " evm_mine", "evm_mine ", "constructor", "__proto__", "toString", ""],
+  ].flat();
+  const head = await client.getBlockNumber();
+  for (const method of refused) {
+    const { status, body } = await ask(call(method, [1, "0x1"]));
+    assert.equal(status, 200, method);
+    assert.equal(body.error?.code, -32_601, method);
+  }
+  assert.equal(await client.getBlockNumber({ cacheTime: 0 }), head);
+});
+
+test("a page of another site, or under another name for this host, is refused", async () => {
+  const block = call("eth_blockNumber");
+  const { host } = new URL(world.baseUrl);
+  for (const headers of [
+    { origin: "https://evil.example" },
+    { origin: "null" },
+    { origin: `${world.baseUrl}.evil.example` },
+    { origin: "http://localhost:1" },
+    { host: "evil.example" },
+    { host: "localhost.evil.example" },
+    { host: `evil.example:${host.split(":")[1]}` },
+    { host: "127.0.0.1.nip.io" },
+  ]) {
+    const { status, body } = await ask(block, headers);
+    assert.equal(status, 403, JSON.stringify(headers));
+    assert.equal(body.result, undefined);
+  }
+  for (const headers of [
+    {},
+    { origin: world.baseUrl },
+    { origin: world.ctx.config.walletOrigin },
+  ]) {
+    const { status, body } = await ask(block, headers);
+    assert.equal(status, 200, JSON.stringify(headers));
+    assert.match(String(body.result), /^0x/);
+  }
+  // What a form of another site can send without a preflight is not JSON-RPC.
+  assert.equal((await ask("a=b", { "content-type": "text/plain" })).status, 415);
+});
+
+test("what is malformed or too much is refused in words", async () => {
+  const refusedParams: [string, unknown][] = [
+    ["eth_call", [{ to: `0x${"01".repeat(20)}` }, "latest", { "0x00": { balance: "0x1" } }]],
+    ["eth_call", ["0x00"]],
+    ["eth_call", [{ gas: "lots" }]],
+    ["eth_call", { to: "0x00" }],
+    ["eth_getLogs", [{ fromBlock: "0x0", toBlock: "0x2710" }]],
+    ["eth_getLogs", [{ fromBlock: "0x5", toBlock: "0x1" }]],
+    ["eth_getLogs", [{ fromBlock: "0xg" }]],
+    ["eth_feeHistory", ["0x65", "latest", []]],
+    ["eth_feeHistory", ["0x1", "latest", Array.from({ length: 11 }, () => 1)]],
+    ["eth_sendRawTransaction", []],
+    ["eth_sendRawTransaction", ["0xzz"]],
+  ];
+  for (const [method, params] of refusedParams) {
+    const { status, body } = await ask(call(method, params));
+    assert.equal(status, 200, method);
+    assert.equal(body.error?.code, -32_602, `${method} ${JSON.stringify(params)}`);
+  }
+  assert.equal((await ask([1])).status, 200);
+  assert.equal((await ask([])).status, 400);
+  assert.equal((await ask(Array.from({ length: 51 }, () => call("eth_chainId")))).status, 400);
+  assert.equal((await ask(`"${"a".repeat(600_000)}"`)).status, 413);
+  assert.equal((await ask("{")).status, 400);
+});
+
+test("a call that would burn the node's time ends at 10 million gas", async () => {
+  // JUMPDEST PUSH0 JUMP: for ever. As code to create, it needs no contract.
+  const started = performance.now();
+  for (const gas of [undefined, "0xe8d4a51000"]) {
+    const { body } = await ask(call("eth_call", [{ data: "0x5b5f56", gas }, "latest"]));
+    assert.ok(body.error !== undefined);
+  }
+  assert.ok(performance.now() - started < 5_000);
+});
+
+test("viem reads, estimates, verifies and sends through it", async () => {
+  const account = privateKeyToAccount(generatePrivateKey());
+  const address = account.address.toLowerCase() as `0x${string}`;
+  await fundAccount(world.ctx, { address, amountWei: 5n });
+  await until("the coin", async () =>
+    (await client.getBalance({ address })) === 5n ? true : null,
+  );
+  const { registry } = world.ctx.chain.contracts;
+  const live = await client.readContract({
+    address: registry,
+    abi: credentialRegistry.abi,
+    functionName: "isLive",
+    args: [address, `0x${"00".repeat(32)}`],
+  });
+  assert.equal(live, false);
+  const message = "hello";
+  const signature = await account.signMessage({ message });
+  assert.equal(await client.verifyMessage({ address, message, signature }), true);
+  assert.equal(await client.verifyMessage({ address, message: "other", signature }), false);
+  const to = `0x${"0c".repeat(20)}` as const;
+  assert.equal(await client.estimateGas({ account: address, to, value: 2n }), 21_000n);
+  assert.equal(await client.getChainId(), world.ctx.chain.chainId);
+  assert.equal(await client.getGasPrice(), 0n);
+  assert.equal(
+    (await client.getFeeHistory({ blockCount: 1, rewardPercentiles: [50] })).baseFeePerGas[0],
+    0n,
+  );
+  assert.ok((await client.getCode({ address: registry }))?.startsWith("0x"));
+  const nonce = await client.getTransactionCount({ address, blockTag: "pending" });
+  const serializedTransaction = await account.signTransaction({
+    type: "eip1559",
+    chainId: world.ctx.chain.chainId,
+    nonce,
+    to,
+    value: 2n,
+    gas: 21_000n,
+    maxFeePerGas: 0n,
+    maxPriorityFeePerGas: 0n,
+  });
+  const hash = await client.sendRawTransaction({ serializedTransaction });
+  const receipt = await client.waitForTransactionReceipt({ hash });
+  assert.equal(receipt.status, "success");
+  assert.equal((await client.getTransaction({ hash })).from.toLowerCase(), address);
+  assert.equal(
+    (await client.getBlock({ blockNumber: receipt.blockNumber })).hash,
+    receipt.blockHash,
+  );
+  assert.deepEqual(await client.getLogs({ address: to, fromBlock: 0n, toBlock: "latest" }), []);
+  assert.equal(await client.getBalance({ address }), 3n);
+  // The same bytes again are the same transaction; a gap is named.
+  assert.equal(await client.sendRawTransaction({ serializedTransaction }), hash);
+});
+
+test("a contract sees the present on an idle chain", async () => {
+  await world.advance(3_600);
+  // TIMESTAMP PUSH0 MSTORE PUSH1 32 PUSH0 RETURN
+  const { body } = await ask(call("eth_call", [{ data: "0x425f5260205ff3" }, "latest"]));
+  const told = Number(BigInt(String(body.result)));
+  assert.ok(Math.abs(told - world.ctx.clock.now()) <= 2, `${told}`);
+});
+
+test("a list counts as its calls: an address cannot ask more by asking in lists", async () => {
+  const list = Array.from({ length: 50 }, () => call("eth_chainId"));
+  const statuses: number[] = [];
+  for (let round = 0; round < 30; round++) statuses.push((await ask(list)).status);
+  assert.ok(statuses.includes(429), statuses.join());
+});

@@ -1,0 +1,91 @@
+// Two servers, one chain: the one that runs the node is killed, and nothing that was acknowledged is lost or changed.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { keccak256 } from "viem";
+import { openEmbeddedChain } from "../../service/src/chain/embedded-chain.ts";
+import { sql } from "../../service/src/platform/db.ts";
+import { openTestDatabase } from "../../service/src/platform/test-database.ts";
+import { nodePid, openContextOf, openPurse, until } from "../embedded-chain.ts";
+import { type ServerProcess, startServer } from "../world.ts";
+
+/** One call through a server's relay; null while nobody answers. */
+async function ask(server: ServerProcess, method: string, params: unknown[]): Promise<unknown> {
+  const answer = await fetch(`${server.url}/w/chain`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+  }).catch(() => null);
+  if (answer?.status !== 200) return null;
+  return ((await answer.json()) as { result?: unknown }).result ?? null;
+}
+
+const settingsOf = (url: string): NodeJS.ProcessEnv => ({
+  PROFILE: "dev",
+  METRICS_PORT: "0",
+  DATABASE_URL: url,
+  MASTER_KEY: "11".repeat(32),
+  LOG_LEVEL: "silent",
+  CHAIN: "on",
+});
+
+test("a wallet's transactions survive kill -9 of the owner under load, block for block", async () => {
+  await using database = await openTestDatabase();
+  const settings = settingsOf(database.url);
+  await using ctx = await openContextOf(database.url);
+  let owner = await startServer(settings);
+  let other = await startServer(settings);
+  await using stack = new AsyncDisposableStack();
+  stack.defer(async () => {
+    await owner[Symbol.asyncDispose]();
+    await other[Symbol.asyncDispose]();
+  });
+  const sign = await openPurse(ctx);
+  const blocks = new Map<string, unknown>();
+  let nonce = 0;
+  for (let round = 0; round < 3; round++) {
+    const killed = round * 12 + 5;
+    for (; nonce < (round + 1) * 12; nonce++) {
+      const raw = sign(nonce);
+      const dying = nonce === killed ? owner.kill() : null;
+      // Who has no answer sends the same bytes again: they are taken once.
+      const hash = await until(`nonce ${nonce}`, async () =>
+        ask(other, "eth_sendRawTransaction", [raw]),
+      );
+      assert.equal(hash, keccak256(raw));
+      await dying;
+      const receipt = (await until("the receipt", async () =>
+        ask(other, "eth_getTransactionReceipt", [hash]),
+      )) as { blockHash: string };
+      blocks.set(keccak256(raw), receipt.blockHash);
+    }
+    [owner, other] = [other, await startServer(settings)];
+  }
+  for (const [hash, blockHash] of blocks) {
+    const receipt = (await until("the receipt", async () =>
+      ask(other, "eth_getTransactionReceipt", [hash]),
+    )) as { blockHash: string; status: string };
+    assert.deepEqual([receipt.blockHash, receipt.status], [blockHash, "0x1"]);
+  }
+  const [journal] = await ctx.db.query<{ n: number; nonces: number }>(sql`
+    select count(*) as n, max(nonce) + 1 as nonces from embedded_transaction
+    where signer = (select faucet_address from embedded_chain)`);
+  assert.deepEqual(journal, { n: 36, nonces: 36 });
+});
+
+test("a server whose chain comes back as another ends instead of going on with it", async () => {
+  await using database = await openTestDatabase();
+  await using ctx = await openContextOf(database.url);
+  await using server = await startServer(settingsOf(database.url));
+  await ctx.db.query(sql`update embedded_block set hash = ${`0x${"ab".repeat(32)}`}
+    where number = (select max(number) from embedded_block)`);
+  process.kill(await nodePid({ ctx }), "SIGKILL");
+  await until("the server's end", async () => {
+    try {
+      process.kill(server.pid, 0);
+      return null;
+    } catch {
+      return true;
+    }
+  });
+  await assert.rejects(openEmbeddedChain(ctx), /came back with another block/);
+});
