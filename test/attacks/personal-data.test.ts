@@ -180,10 +180,10 @@ async function assertNowhere(when: string): Promise<void> {
 
 test("forty values travel through an order and lie nowhere in the open, before the purge and after", async () => {
   assert.equal(asked.length, 40);
-  const body = { user: person.address, callback: receiver.url, fields: asked };
-  let answer = await world.ask(body);
+  const request = { user: person.address, callback: receiver.url, fields: asked };
+  let answer = await world.ask(request);
   // They count as soon as they are attested.
-  while (answer.body.error?.message === "unverified fields") answer = await world.ask(body);
+  while (answer.body.error?.message === "unverified fields") answer = await world.ask(request);
   assert.equal(answer.status, 200, JSON.stringify(answer.body.error));
   const approved = await approve(person, answer.body.data?.["link"], { fields: asked });
   assert.equal(approved.status, 200, await approved.text());
@@ -202,7 +202,8 @@ test("forty values travel through an order and lie nowhere in the open, before t
   const checked = await world.call("POST", "/api/v1/blockchain/valid", {
     body: { user: person.address, infos },
   });
-  assert.equal((checked.body.data?.["valids"] as string[]).length, 40);
+  const { valids } = (checked.body.data ?? {}) as { valids?: string[] };
+  assert.equal(valids?.length, 40);
   await assertNowhere("before the purge");
   await world.advance(86_400 + 120);
   await purgeBodies(world.ctx);
