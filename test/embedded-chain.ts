@@ -11,7 +11,7 @@ import { parseConfig } from "../service/src/platform/config.ts";
 import { sql } from "../service/src/platform/db.ts";
 import { signDigest } from "../service/src/platform/secp256k1.ts";
 
-export const receiver: Address = "0x00000000000000000000000000000000deadbeef";
+const receiver: Address = "0x00000000000000000000000000000000deadbeef";
 
 /** One process over the journal. */
 export interface ChainProcess extends AsyncDisposable {
