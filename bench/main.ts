@@ -3,12 +3,21 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { closeConnections } from "./http-client.ts";
+import { benchKyc } from "./kyc.ts";
 import { benchKycChecks } from "./kyc-checks.ts";
 import { benchLogin, benchStreamsAlone, type Result } from "./login.ts";
 import { machineText, performancePage } from "./performance-page.ts";
 import { performancePlot } from "./performance-plot.ts";
 import { benchQr } from "./qr.ts";
-import { alignedTable, cellsOf, columnNames, failureLines, hasFailed, verdictOf } from "./row.ts";
+import {
+  alignedTable,
+  cellsOf,
+  columnNames,
+  failureLines,
+  hasFailed,
+  kycColumnNames,
+  verdictOf,
+} from "./row.ts";
 
 const help = `npm run bench -- <verb> [--json] [--write]
 
@@ -16,6 +25,7 @@ const help = `npm run bench -- <verb> [--json] [--write]
             memory of 10,000 status streams, QR codes and start times (4 minutes at most)
   streams   memory of 10,000 idle status streams, and how fast an approval reaches its page
   qr        time and size of the QR code of a login
+  kyc       orders end to end, gas, checks and deliveries
   kyc-checks  what \`verified\` and \`valid\` cost
 
   --json    print one JSON value instead of a table
@@ -33,6 +43,7 @@ type Report = (line: string) => void;
 const verbs: Record<string, (report: Report) => Promise<Result>> = {
   login: benchLogin,
   streams: benchStreamsAlone,
+  kyc: benchKyc,
   "kyc-checks": benchKycChecks,
   qr: async () => ({ rows: benchQr(), postgresVersion: "" }),
 };
@@ -68,12 +79,12 @@ async function run(args: readonly string[]): Promise<number> {
   if (rest.length > 0) return usageError(`there is one verb; what is ${rest.join(" ")}?`);
   if (values.write === true && name !== "login") return usageError("--write is for login only");
   const result = await bench((line) => process.stderr.write(`${line}\n`));
-  print(result, values.json === true);
+  print(result, values.json === true, name === "login" ? columnNames : kycColumnNames);
   if (values.write === true) await write(result);
   return hasFailed(result.rows) ? 1 : 0;
 }
 
-function print({ rows, postgresVersion }: Result, asJson: boolean): void {
+function print({ rows, postgresVersion }: Result, asJson: boolean, names: readonly string[]): void {
   if (asJson) {
     const judged = rows.map((row) => ({ ...row, verdict: verdictOf(row) }));
     process.stdout.write(
@@ -81,7 +92,7 @@ function print({ rows, postgresVersion }: Result, asJson: boolean): void {
     );
     return;
   }
-  process.stdout.write(`${alignedTable(rows)}\n\n${machineText(postgresVersion)}\n`);
+  process.stdout.write(`${alignedTable(rows, names)}\n\n${machineText(postgresVersion)}\n`);
   for (const line of failureLines(rows)) process.stdout.write(`${line}\n`);
 }
 

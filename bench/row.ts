@@ -1,7 +1,7 @@
 /** One line of the result. `peer` is null where there is nothing to compare with. */
 export interface Row {
   readonly name: string;
-  readonly unit: "ms" | "calls" | "MiB" | "KiB" | "B" | "s";
+  readonly unit: "ms" | "calls" | "MiB" | "KiB" | "B" | "s" | "gas";
   readonly ours: number;
   readonly peer: number | null;
   readonly target: Target;
@@ -52,6 +52,8 @@ export function cellsOf(row: Row): string[] {
 }
 
 export const columnNames = ["", "svc", "oidc-provider", "ratio", "target", "verdict"];
+/** Where each row says itself what stands beside it. */
+export const kycColumnNames = ["", "svc", "beside", "ratio", "target", "verdict"];
 
 function targetText({ target, unit }: Row): string {
   if (target.kind === "times-cheaper") return `>= ${target.least}x cheaper`;
@@ -67,8 +69,8 @@ function figure(value: number): string {
   return value.toFixed(Math.min(digits, 3));
 }
 
-export function alignedTable(rows: readonly Row[]): string {
-  const lines = [columnNames, ...rows.map(cellsOf)];
+export function alignedTable(rows: readonly Row[], names: readonly string[] = columnNames): string {
+  const lines = [names, ...rows.map(cellsOf)];
   const widths = columnNames.map((_, column) =>
     Math.max(...lines.map((cells) => cells[column]?.length ?? 0)),
   );

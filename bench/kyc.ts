@@ -1,0 +1,112 @@
+import { readFileSync } from "node:fs";
+import { benchKycChecks } from "./kyc-checks.ts";
+import { benchKycDeliveries } from "./kyc-deliveries.ts";
+import { finishedCounts, measureOrders, type OrderCost, shapes } from "./kyc-orders.ts";
+import type { Result } from "./login.ts";
+import type { Row } from "./row.ts";
+
+/** Cost per order may grow by a tenth at most from the few finished orders to the many. */
+const growthMost = 1.1;
+/** What an order costs with a storage slot of its own instead of a leaf (gas). */
+const slotPerOrderGas = 73_700;
+/** What a storage slot costs that is written for the first time (gas; EIP-2929), without its calldata. */
+const newSlotGas = 22_100;
+const fieldsOfDocument = 5;
+
+/** Orders end to end, gas, checks and deliveries. */
+export async function benchKyc(report: (line: string) => void): Promise<Result> {
+  const { costs, postgresVersion } = await measureOrders(report);
+  const checks = await benchKycChecks(report);
+  const deliveries = await benchKycDeliveries(report);
+  return {
+    rows: [...orderRows(costs), ...gasRows(costs), ...checks.rows, ...deliveries.rows],
+    postgresVersion,
+  };
+}
+
+function orderRows(costs: readonly OrderCost[]): Row[] {
+  const [few, many] = finishedCounts;
+  return shapes.flatMap(({ size }) => {
+    const base = costOf(costs, size, few);
+    const grown = costOf(costs, size, many);
+    const name = `order, ${size} a batch`;
+    return [
+      ...parts.flatMap(({ label, unit, pick }): Row[] => [
+        { name: `${name} (${label})`, unit, ours: pick(base), peer: null, target: printed },
+      ]),
+      ...parts.map(({ label, unit, pick, isJudged }): Row => {
+        const target = isJudged ? ({ kind: "share-of-peer", most: growthMost } as const) : printed;
+        const beside = `${name}, ${many} finished ones instead of ${few} (${label})`;
+        const peer = isJudged ? pick(base) : null;
+        return { name: beside, unit, ours: pick(grown), peer, target };
+      }),
+    ];
+  });
+}
+
+const printed = { kind: "printed" } as const;
+
+const parts = [
+  {
+    label: "CPU of the service",
+    unit: "ms",
+    pick: (cost: OrderCost) => cost.serverMs,
+    isJudged: true,
+  },
+  {
+    label: "database calls",
+    unit: "calls",
+    pick: (cost: OrderCost) => cost.databaseCalls,
+    isJudged: true,
+  },
+  {
+    label: "CPU of the database",
+    unit: "ms",
+    pick: (cost: OrderCost) => cost.databaseMs,
+    isJudged: false,
+  },
+] as const;
+
+function costOf(costs: readonly OrderCost[], size: number, finished: number): OrderCost {
+  const found = costs.find((cost) => cost.size === size && cost.finished === finished);
+  if (found === undefined) throw new Error(`${size} a batch was not measured`);
+  return found;
+}
+
+function gasRows(costs: readonly OrderCost[]): Row[] {
+  const lone = costOf(costs, 1, finishedCounts[0]).gas;
+  const full = costOf(costs, 1000, finishedCounts[0]).gas;
+  const attested = gasOfAttesting();
+  return [
+    {
+      name: "initiate of one order; beside it a slot per order",
+      unit: "gas",
+      ours: lone.initiate,
+      peer: slotPerOrderGas,
+      target: { kind: "at-most", most: 30_000 },
+    },
+    {
+      name: "initiate and confirm, an order of 1000 a batch; beside it a slot per order",
+      unit: "gas",
+      ours: (full.initiate + full.confirm) / 1000,
+      peer: slotPerOrderGas,
+      target: { kind: "at-most", most: 100 },
+    },
+    {
+      name: `issued document of 10 a batch; beside it a slot for each of ${fieldsOfDocument} fields`,
+      unit: "gas",
+      ours: attested / 10,
+      peer: fieldsOfDocument * newSlotGas,
+      target: { kind: "at-most", most: 30_000 },
+    },
+  ];
+}
+
+/** Of ten documents in one transaction, from the snapshot that the tests of the contracts hold. */
+function gasOfAttesting(): number {
+  const file = new URL("../contracts/gas/CredentialRegistryTest.json", import.meta.url);
+  const snapshot = JSON.parse(readFileSync(file, "utf8")) as Record<string, string>;
+  const gas = Number(snapshot["attest of 10"]);
+  if (!Number.isFinite(gas)) throw new Error("the gas snapshot lacks `attest of 10`");
+  return gas;
+}
