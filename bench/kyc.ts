@@ -30,17 +30,20 @@ function orderRows(costs: readonly OrderCost[]): Row[] {
     const base = costOf(costs, size, few);
     const grown = costOf(costs, size, many);
     const name = `order, ${size} a batch`;
-    return [
-      ...parts.flatMap(({ label, unit, pick }): Row[] => [
-        { name: `${name} (${label})`, unit, ours: pick(base), peer: null, target: printed },
-      ]),
-      ...parts.map(({ label, unit, pick, isJudged }): Row => {
-        const target = isJudged ? ({ kind: "share-of-peer", most: growthMost } as const) : printed;
-        const beside = `${name}, ${many} finished ones instead of ${few} (${label})`;
-        const peer = isJudged ? pick(base) : null;
-        return { name: beside, unit, ours: pick(grown), peer, target };
-      }),
-    ];
+    const plain = parts.map(({ label, unit, pick }): Row => ({
+      name: `${name} (${label})`,
+      unit,
+      ours: pick(base),
+      peer: null,
+      target: printed,
+    }));
+    const beside = parts.map(({ label, unit, pick, isJudged }): Row => {
+      const target = isJudged ? ({ kind: "share-of-peer", most: growthMost } as const) : printed;
+      const longName = `${name}, ${many} finished ones instead of ${few} (${label})`;
+      const peer = isJudged ? pick(base) : null;
+      return { name: longName, unit, ours: pick(grown), peer, target };
+    });
+    return plain.concat(beside);
   });
 }
 
