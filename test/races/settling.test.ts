@@ -29,6 +29,7 @@ test("two processes settle on the embedded chain in well under a second, whichev
   for (const worker of [one, two]) {
     await using jobs = start(worker.ctx);
     assert.ok(jobs);
+    const durationsMs: number[] = [];
     for (let each = 0; each < 5; each += 1) {
       const subject = `${worker === one ? "one" : "two"}-${each}`;
       const began = performance.now();
@@ -36,7 +37,10 @@ test("two processes settle on the embedded chain in well under a second, whichev
       await worker.queue(subject);
       const [done] = (await settled) as [FinalTransaction];
       assert.equal(done.status, "succeeded");
-      assert.ok(performance.now() - began < 900, `${performance.now() - began} ms`);
+      durationsMs.push(performance.now() - began);
     }
+    // The poll's floor is a second: without notifications most would take it. One may, on a busy machine.
+    const [, , middle = 0] = durationsMs.toSorted((a, b) => a - b);
+    assert.ok(middle < 900, `${String(durationsMs)} ms`);
   }
 });
