@@ -24,6 +24,43 @@ export {
 } from "./attributes.ts";
 export type { FieldEntry, FieldName, FieldType, ParentName, Sensitivity } from "./attributes.ts";
 export {
+  approvalDigest,
+  businessCategory,
+  businessLoginHash,
+  decodeCharter,
+  defaultGovernanceRule,
+  encodeCharter,
+  governanceActs,
+  governanceHash,
+  hasKey,
+  invitationDigest,
+  keepDigest,
+  releaseHash,
+  ruleOfCategory,
+  thresholdOf,
+} from "./business.ts";
+export type {
+  Approval,
+  BusinessCategory,
+  BusinessLoginMessage,
+  BusinessRule,
+  Charter,
+  CharterMember,
+  GovernanceAct,
+  Invitation,
+  ReleaseMessage,
+  RuleName,
+} from "./business.ts";
+export {
+  businessFieldNames,
+  businessFieldOfHash,
+  entryOfBusinessField,
+  hashOfBusinessField,
+  isBusinessField,
+  leafFieldOf,
+} from "./business-fields.ts";
+export type { BusinessFieldEntry, BusinessFieldName, SubjectType } from "./business-fields.ts";
+export {
   accessDigest,
   declineDigest,
   fieldsHash,

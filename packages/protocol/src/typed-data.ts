@@ -66,6 +66,17 @@ export function typeHash(types: TypedDataTypes, primaryType: string): Hex32 {
   return hexOfBytes(keccak_256(bytesOfText(encodeType(types, primaryType))));
 }
 
+/** The hash of one struct without any domain, as it stands inside another hash. @throws {TypedDataFault} naming the member */
+export function structHash(
+  types: TypedDataTypes,
+  primaryType: string,
+  message: Readonly<Record<string, unknown>>,
+): Hex32 {
+  return hexOfBytes(
+    hashStruct(beginHashing(types), primaryType, { value: message, at: "message" }),
+  );
+}
+
 /** The hash of a domain, by the `EIP712Domain` of `types` or by the one that its members imply. @throws {TypedDataFault} */
 export function domainSeparator(
   domain: Readonly<Record<string, unknown>>,

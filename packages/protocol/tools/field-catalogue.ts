@@ -6,6 +6,15 @@ interface Catalogue {
   version: string;
   kyc: { name: string; group: string; type: string; sensitivity: string; derived: boolean }[];
   kycParents: { name: string; accepts: string[] }[];
+  kyb: {
+    name: string;
+    group: string;
+    subjectType: string;
+    type: string;
+    format?: string;
+    naturalPersonPii: boolean;
+    basis: string;
+  }[];
 }
 
 const here = import.meta.dirname;
@@ -15,6 +24,12 @@ export function catalogueSource(): string {
   const catalogue: Catalogue = JSON.parse(readFileSync(join(here, "../fields.json"), "utf8"));
   const fields = catalogue.kyc.map(({ name, group, type, sensitivity, derived }) => {
     const members = { group, type, sensitivity, derived };
+    const written = Object.entries(members).map(
+      ([key, value]) => `${key}: ${JSON.stringify(value)}`,
+    );
+    return entry(name, written, ["{ ", " }"]);
+  });
+  const businessFields = catalogue.kyb.map(({ name, ...members }) => {
     const written = Object.entries(members).map(
       ([key, value]) => `${key}: ${JSON.stringify(value)}`,
     );
@@ -30,6 +45,8 @@ export function catalogueSource(): string {
     `export const kycFields = {\n${fields.join("")}} as const;\n`,
     "\n",
     `export const kycParents = {\n${parents.join("")}} as const;\n`,
+    "\n",
+    `export const businessFields = {\n${businessFields.join("")}} as const;\n`,
   ].join("");
 }
 
