@@ -11,6 +11,7 @@ import {
 } from "./api-key.ts";
 import * as store from "./api-key-store.ts";
 import { type ClientDomain, isVerified, proofNeeded } from "./client-domain.ts";
+import { entitlementsWith } from "./entitlement.ts";
 import { openRowCache } from "./row-cache.ts";
 import { openUseRecord } from "./use-record.ts";
 
@@ -96,7 +97,14 @@ function toKnownKey(ctx: Ctx, row: store.LiveApiKeyRow): KnownKey {
   return {
     mac: row.mac,
     provedSha256: null,
-    key: { id, organizationId, clientDomainId, domain: row.domain, environment: row.environment },
+    key: {
+      id,
+      organizationId,
+      clientDomainId,
+      domain: row.domain,
+      environment: row.environment,
+      entitlements: entitlementsWith(row.entitlements),
+    },
     domain: {
       proof: proofNeeded(row.domain, ctx.config.profile),
       provedAt: row.proved_at,

@@ -22,6 +22,7 @@ export interface LiveApiKeyRow {
   domain: string | null;
   environment: Environment | null;
   proved_at: number | null;
+  entitlements: string[];
 }
 
 interface KeyColumns {
@@ -46,7 +47,9 @@ function toApiKeyRow(row: KeyColumns): ApiKeyRow {
 
 export async function findLiveApiKey(db: Queryable, id: string): Promise<LiveApiKeyRow | null> {
   const [row] = await db.query<LiveApiKeyRow>(
-    sql`select api_key.id, api_key.organization_id, client_domain_id, mac, domain, environment, proved_at
+    sql`select api_key.id, api_key.organization_id, client_domain_id, mac, domain, environment, proved_at,
+        array(select entitlement from organization_entitlement
+          where organization_entitlement.organization_id = api_key.organization_id) as entitlements
       from api_key left join client_domain on client_domain.id = client_domain_id
       where api_key.id = ${id} and revoked_at is null`,
   );

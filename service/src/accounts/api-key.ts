@@ -1,5 +1,6 @@
 import { crc32 } from "node:zlib";
 import type { Environment } from "./client-domain.ts";
+import type { Entitlement } from "./entitlement.ts";
 
 /**
  * `live` and `test` keys serve the KYC and KYB API of one client domain, `mgmt` keys manage one organization, `issuer`
@@ -16,6 +17,8 @@ export interface ApiKey {
   /** Whether the domain is proved at this moment. */
   readonly verified: boolean;
   readonly environment: Environment;
+  /** Of the organization; `kyb:read` always. */
+  readonly entitlements: ReadonlySet<Entitlement>;
 }
 
 /** A management key that was presented and found genuine. */

@@ -2,6 +2,7 @@ import { apiKeyVerbs } from "./api-key.ts";
 import { clientVerbs } from "./client.ts";
 import { domainVerbs } from "./domain.ts";
 import { installationVerbs } from "./installation.ts";
+import { grantVerbs } from "./grant.ts";
 import { issuerVerbs } from "./issuer.ts";
 import { keyVerbs } from "./key.ts";
 import { organizationVerbs } from "./organization.ts";
@@ -18,6 +19,7 @@ export const verbs: readonly Verb[] = [
   ...clientVerbs,
   ...apiKeyVerbs,
   ...packageVerbs,
+  ...grantVerbs,
   ...issuerVerbs,
   ...keyVerbs,
   ...userVerbs,

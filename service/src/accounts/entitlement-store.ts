@@ -1,0 +1,46 @@
+import { type Queryable, sql } from "../platform/db.ts";
+import type { GrantedEntitlement } from "./entitlement.ts";
+
+/** @returns false where it had it before */
+export async function insertEntitlement(
+  tx: Queryable,
+  given: { organizationId: string; entitlement: GrantedEntitlement; now: number },
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`insert into organization_entitlement (organization_id, entitlement, granted_at)
+      values (${given.organizationId}, ${given.entitlement}, ${given.now})
+      on conflict do nothing returning 1 as granted`,
+  );
+  return rows.length === 1;
+}
+
+/** @returns false where it did not have it */
+export async function deleteEntitlement(
+  tx: Queryable,
+  given: { organizationId: string; entitlement: GrantedEntitlement },
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`delete from organization_entitlement
+      where organization_id = ${given.organizationId} and entitlement = ${given.entitlement}
+      returning 1 as withdrawn`,
+  );
+  return rows.length === 1;
+}
+
+export async function listGranted(
+  db: Queryable,
+  organizationId: string,
+): Promise<{ entitlement: GrantedEntitlement; grantedAt: number }[]> {
+  return db.query<{ entitlement: GrantedEntitlement; grantedAt: number }>(
+    sql`select entitlement, granted_at as "grantedAt" from organization_entitlement
+      where organization_id = ${organizationId} order by entitlement`,
+  );
+}
+
+/** Every key of the organization is read again by every process. */
+export async function announceOrganization(tx: Queryable, organizationId: string): Promise<void> {
+  await tx.query(
+    sql`select pg_notify('api-key', id) from api_key
+      where organization_id = ${organizationId} and revoked_at is null`,
+  );
+}

@@ -1,0 +1,41 @@
+import { listEntitlements, setEntitlement } from "../accounts/index.ts";
+import { actor, type Input, type Option, type Verb } from "./verb.ts";
+
+const parameters = [
+  { name: "organization", description: "Its UUID." },
+  { name: "entitlement", description: "`kyb:data-request`, `kyb:pii` or `kyb:signature`." },
+];
+const exampleId = "0199c3a0-5c1e-7d4f-9a61-2b7c8e5d4f10";
+const withdraw: Option = { description: "Take it away instead." };
+
+export const grantVerbs: readonly Verb[] = [
+  {
+    name: "grant",
+    summary: "Grant an entitlement of the KYB API to an organization, or withdraw it.",
+    notes: "Its keys know at once, in every process. Every organization may `kyb:read`.",
+    parameters,
+    options: { withdraw },
+    example: `grant ${exampleId} kyb:data-request`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => ({
+        organizationId: input.text("organization"),
+        entitlements: await setEntitlement(ctx, changeOf(input), actor),
+      })),
+  },
+  {
+    name: "grant list",
+    summary: "List the entitlements of an organization.",
+    parameters: parameters.slice(0, 1),
+    example: `grant list ${exampleId}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => listEntitlements(ctx, input.text("organization"))),
+  },
+];
+
+function changeOf(input: Input): Parameters<typeof setEntitlement>[1] {
+  return {
+    organizationId: input.text("organization"),
+    entitlement: input.text("entitlement"),
+    isGranted: !input.flag("withdraw"),
+  };
+}
