@@ -32,7 +32,7 @@ interface CompiledContract {
   abi: { type: string; name?: string }[];
   evm: {
     bytecode: { object: string };
-    deployedBytecode: { object: string; immutableReferences: Record<string, unknown> };
+    deployedBytecode: { object: string; immutableReferences: Record<string, { start: number }[]> };
   };
 }
 interface CompilerOutput {
@@ -77,18 +77,23 @@ function readSource(path: string): string {
 function describeContract(name: string, { abi, evm }: CompiledContract): string {
   const deployed = `0x${evm.deployedBytecode.object}` as const;
   const constant = `${name.charAt(0).toLowerCase()}${name.slice(1)}`;
+  const immutables = Object.values(evm.deployedBytecode.immutableReferences)
+    .flat()
+    .map(({ start }) => start)
+    .toSorted((one, other) => one - other);
   return [
     `export const ${constant} = {`,
     `  name: ${JSON.stringify(name)},`,
     `  abi: ${JSON.stringify(abi)},`,
     `  /** What creates it; the constructor's arguments follow. */`,
     `  bytecode: ${JSON.stringify(`0x${evm.bytecode.object}`)},`,
-    // Where the constructor writes into the code, its hash depends on the arguments.
-    ...(Object.keys(evm.deployedBytecode.immutableReferences).length > 0
+    `  /** keccak256 of the code that then stands at its address, with zeros where its constructor writes into it. */`,
+    `  deployedBytecodeHash: ${JSON.stringify(keccak256(deployed))},`,
+    ...(immutables.length === 0
       ? []
       : [
-          `  /** keccak256 of the code that then stands at its address. */`,
-          `  deployedBytecodeHash: ${JSON.stringify(keccak256(deployed))},`,
+          `  /** Where it does: the first byte of each word. */`,
+          `  immutablesAt: ${JSON.stringify(immutables)},`,
         ]),
     `} as const;`,
   ].join("\n");

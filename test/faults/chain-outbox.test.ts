@@ -7,6 +7,9 @@ import { sql } from "../../service/src/platform/db.ts";
 import { type Anvil, openGate, startAnvil } from "../anvil.ts";
 import { fundedKey, openInstallation, type SettlingProcess } from "../settling.ts";
 
+/** What a start deploys takes the first nonces. */
+const contractsTotal = 4;
+
 interface Row {
   subject_id: string;
   status: string;
@@ -146,7 +149,7 @@ test("a transaction that the node dropped is handed over again with the same byt
   await settle(anvil, installation, [process]);
   assert.equal(process.done.length, 1);
   assert.deepEqual(await rowsOf(process), [
-    { subject_id: "a", status: "succeeded", nonce: 2, forms: 1 },
+    { subject_id: "a", status: "succeeded", nonce: contractsTotal, forms: 1 },
   ]);
 });
 
@@ -163,8 +166,8 @@ test("one that waits for a minute is outbid under its nonce, and either form may
   assert.deepEqual(
     (await rowsOf(process)).map((row) => [row.nonce, row.forms]),
     [
-      [2, 2],
-      [3, 2],
+      [contractsTotal, 2],
+      [contractsTotal + 1, 2],
     ],
   );
   // Of `b` the older form comes to be mined after all.
@@ -194,7 +197,7 @@ test("a nonce that somebody else used is given up only when that is final", asyn
   const foreign = await account.signTransaction({
     type: "eip1559",
     chainId: anvil.chainId,
-    nonce: 2,
+    nonce: contractsTotal,
     to: account.address,
     gas: 21_000n,
     maxFeePerGas: 10n ** 11n,
@@ -205,7 +208,7 @@ test("a nonce that somebody else used is given up only when that is final", asyn
   for (let block = 1; block < 12; block += 1) {
     installation.advance(4);
     await process.work();
-    assert.equal((await rowsOf(process))[0]?.nonce, 2, `${block} blocks deep`);
+    assert.equal((await rowsOf(process))[0]?.nonce, contractsTotal, `${block} blocks deep`);
     await anvil.mine();
   }
   await settle(anvil, installation, [process]);
@@ -214,7 +217,7 @@ test("a nonce that somebody else used is given up only when that is final", asyn
   assert.equal(await settledOn(anvil, process), 2);
   assert.deepEqual(
     (await rowsOf(process)).map((row) => row.nonce),
-    [4, 3],
+    [contractsTotal + 2, contractsTotal + 1],
   );
   assert.equal(await alarmsOf(process, "nonce_taken"), 1);
 });
@@ -342,7 +345,7 @@ test("processes that start together on a new chain deploy the contracts once", a
   assert.deepEqual(one, two);
   assert.equal(
     await anvil.rpc("eth_getTransactionCount", [processes[0]?.chain.operator, "latest"]),
-    "0x2",
+    `0x${contractsTotal}`,
   );
   for (const process of processes) await process[Symbol.asyncDispose]();
   await using again = await installation.openProcess({ CONTRACT_SALT: `0x${"5".repeat(64)}` });
@@ -364,7 +367,7 @@ test("two processes with one signer leave no gap and no double", async () => {
   const rows = await rowsOf(one);
   assert.deepEqual(
     rows.map((row) => row.nonce).toSorted((a, b) => Number(a) - Number(b)),
-    subjects.map((_, at) => at + 2),
+    subjects.map((_, at) => at + contractsTotal),
   );
   assert.ok(rows.every((row) => row.status === "succeeded" && row.forms === 1));
   assert.deepEqual(
@@ -455,6 +458,6 @@ test("what an earlier signer sent is followed to its end", async () => {
   assert.deepEqual(now.done.map((each) => each.subjectId).toSorted(), ["a", "b"]);
   assert.deepEqual(
     (await rowsOf(now)).map((row) => row.nonce),
-    [2, 0],
+    [contractsTotal, 0],
   );
 });

@@ -1,10 +1,10 @@
 import type { Address } from "@svc/protocol";
-import { credentialRegistry, settlement } from "@svc/contracts";
-import { createPublicClient, custom, defineChain, encodeDeployData, type PublicClient } from "viem";
+import { createPublicClient, custom, defineChain, type PublicClient } from "viem";
 import type { Ctx } from "../platform/context.ts";
 import { type ChainTotals, openChainMetrics } from "./chain-metrics.ts";
 import type { Chain } from "./context.ts";
-import { type Deployment, ensureContracts, planDeployment } from "./deployment.ts";
+import { planContracts } from "./contract-plan.ts";
+import { type Deployment, ensureContracts } from "./deployment.ts";
 import { openEmbeddedChain } from "./embedded-chain.ts";
 import type { ChainNode } from "./node.ts";
 import { openRemoteNode } from "./remote-node.ts";
@@ -33,26 +33,26 @@ export async function openChain(ctx: Ctx): Promise<Chain> {
       `this installation settles on chain ${identity.chainId}, but the node is of chain ${node.chainId}`,
     );
   await store.addSigner(ctx.db, signer.address);
-  const deployments = planContracts(ctx, { signer, identity });
+  const operator = signer.address;
+  const deployments = planContracts({ salt: ctx.config.contractSalt, operator, identity });
+  const { registry, settlement, live, sandbox } = addressesOf(deployments);
   const opened = stack.move();
   const chain: Chain = {
     chainId: node.chainId,
-    contracts: {
-      registry: deployments.registry.address,
-      settlement: deployments.settlement.address,
-    },
-    operator: signer.address,
+    contracts: { registry, settlement, factories: { live, sandbox } },
+    operator,
     node,
     reader: openReader(node, isEmbedded),
     isEmbedded,
     confirmations,
     signer,
-    metrics: openChainMetrics(ctx, async () => readTotals(ctx, signer.address)),
+    metrics: openChainMetrics(ctx, async () => readTotals(ctx, operator)),
     [Symbol.asyncDispose]: async () => opened.disposeAsync(),
   };
   try {
-    await ensureContracts({ ...ctx, chain }, [deployments.registry, deployments.settlement]);
-    if (identity.registry === null) await store.keepContracts(ctx.db, chain.contracts);
+    await ensureContracts({ ...ctx, chain }, Object.values(deployments));
+    const isNew = Object.values(identity).includes(null);
+    if (isNew) await store.keepContracts(ctx.db, { registry, settlement, live, sandbox });
     return chain;
   } catch (error) {
     await opened.disposeAsync();
@@ -74,31 +74,15 @@ async function openBoth(ctx: Ctx, stack: AsyncDisposableStack): Promise<[ChainNo
   return [node.value, signer.value];
 }
 
-/** Contracts keep the addresses of the first start: with another signer or salt they would be others, and empty. */
-function planContracts(
-  ctx: Ctx,
-  { signer, identity }: { signer: Signer; identity: store.ChainIdentity },
-): Record<"registry" | "settlement", Deployment> {
-  const salt = ctx.config.contractSalt;
-  const registry = planDeployment({
-    name: "CredentialRegistry",
-    salt,
-    initCode: encodeDeployData({
-      abi: credentialRegistry.abi,
-      bytecode: credentialRegistry.bytecode,
-      args: [signer.address],
-    }),
-    codeHash: credentialRegistry.deployedBytecodeHash,
-  });
-  const settled = planDeployment({
-    name: "Settlement",
-    salt,
-    initCode: settlement.bytecode,
-    codeHash: settlement.deployedBytecodeHash,
-  });
+function addressesOf(
+  deployments: Readonly<Record<store.ContractName, Deployment>>,
+): Record<store.ContractName, Address> {
+  const { registry, settlement, live, sandbox } = deployments;
   return {
-    registry: { ...registry, address: identity.registry ?? registry.address },
-    settlement: { ...settled, address: identity.settlement ?? settled.address },
+    registry: registry.address,
+    settlement: settlement.address,
+    live: live.address,
+    sandbox: sandbox.address,
   };
 }
 

@@ -8,7 +8,12 @@ import type { Signer } from "./signer.ts";
 /** The chain that this installation settles on, with its contracts in place. */
 export interface Chain extends AsyncDisposable {
   readonly chainId: number;
-  readonly contracts: { readonly registry: Address; readonly settlement: Address };
+  readonly contracts: {
+    readonly registry: Address;
+    readonly settlement: Address;
+    /** Those that make business wallets, one for each environment. */
+    readonly factories: { readonly live: Address; readonly sandbox: Address };
+  };
   /** The account that sends every transaction, and that made the contracts. */
   readonly operator: Address;
   readonly node: ChainNode;

@@ -15,8 +15,10 @@ export interface Deployment {
   /** Creation code with the constructor's arguments. */
   readonly initCode: Hex;
   readonly salt: Hex32;
-  /** keccak256 of the code that must stand at the address. */
+  /** keccak256 of the code that must stand at the address, with zeros where its constructor writes into it. */
   readonly codeHash: Hex32;
+  /** Where it does: the first byte of each word. */
+  readonly immutablesAt?: readonly number[];
 }
 
 /** Plans a deployment. Its deployer is `msg.sender` in the constructor, so owners are arguments. */
@@ -83,13 +85,19 @@ async function listMissing(
   deployments: readonly Deployment[],
 ): Promise<Deployment[]> {
   const codes = await Promise.all(deployments.map(async (each) => codeAt(ctx, each.address)));
-  return deployments.filter(({ name, address, codeHash }, at) => {
+  return deployments.filter(({ name, address, codeHash, immutablesAt = [] }, at) => {
     const code = codes[at] ?? "0x";
     if (code === "0x") return true;
-    if (keccak256(code) !== codeHash)
+    if (keccak256(withoutImmutables(code, immutablesAt)) !== codeHash)
       throw new Error(`other code than this version's ${name} stands at ${address}`);
     return false;
   });
+}
+
+function withoutImmutables(code: Hex, starts: readonly number[]): Uint8Array {
+  const bytes = Buffer.from(code.slice(2), "hex");
+  for (const start of starts) bytes.fill(0, start, start + 32);
+  return bytes;
 }
 
 async function codeAt({ chain }: ChainContext, address: Address): Promise<Hex> {

@@ -5,32 +5,41 @@ import type { Fees, SentTransaction, Spending } from "./transaction.ts";
 // Bytes travel as hex text: the drivers' own form of bytea has no prefix.
 const bytesOf = (hex: Hex): Buffer => Buffer.from(hex.slice(2), "hex");
 
-/** What is remembered of the chain. Null until the first start finds it. */
+/** What is remembered of the chain; of the contracts nothing until the first start that has them. */
 export interface ChainIdentity {
   readonly chainId: number;
   readonly registry: Address | null;
   readonly settlement: Address | null;
+  /** Factories of business wallets. */
+  readonly live: Address | null;
+  readonly sandbox: Address | null;
 }
 
 /** The identity that was remembered first. */
 export async function keepIdentity(db: Queryable, chainId: number): Promise<ChainIdentity> {
-  const [row] = await db.query<{ chain_id: number; registry: Address; settlement: Address }>(sql`
+  const [row] = await db.query<ChainIdentity>(sql`
     with added as (
-      insert into chain_identity (chain_id) values (${chainId}) on conflict (single) do nothing returning *)
-    select chain_id, registry, settlement from added
-    union all select chain_id, registry, settlement from chain_identity`);
+      insert into chain_identity (chain_id) values (${chainId}) on conflict (single) do nothing returning *),
+    one as (select * from added union all select * from chain_identity)
+    select chain_id as "chainId", registry, settlement, live_factory as live, sandbox_factory as sandbox from one`);
   // Another process added it between the two parts of the statement.
-  if (row === undefined) return keepIdentity(db, chainId);
-  return { chainId: row.chain_id, registry: row.registry, settlement: row.settlement };
+  return row ?? keepIdentity(db, chainId);
 }
 
+/** Keeps the addresses of the contracts that have none yet. */
 export async function keepContracts(
   db: Queryable,
-  { registry, settlement }: { registry: Address; settlement: Address },
+  { registry, settlement, live, sandbox }: Readonly<Record<ContractName, Address>>,
 ): Promise<void> {
   await db.query(sql`
-    update chain_identity set registry = ${registry}, settlement = ${settlement} where registry is null`);
+    update chain_identity set registry = coalesce(registry, ${registry}),
+      settlement = coalesce(settlement, ${settlement}),
+      live_factory = coalesce(live_factory, ${live}), sandbox_factory = coalesce(sandbox_factory, ${sandbox})
+    where registry is null or settlement is null or live_factory is null or sandbox_factory is null`);
 }
+
+/** The contracts of an installation; the last two are factories of business wallets. */
+export type ContractName = Exclude<keyof ChainIdentity, "chainId">;
 
 export async function findSignerKey(db: Queryable, name: string): Promise<Buffer | null> {
   const [row] = await db.query<{ sealed: Buffer }>(

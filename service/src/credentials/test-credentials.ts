@@ -151,7 +151,11 @@ const everybody = (_organizationId: string, _user: Address): boolean => true;
 /** As far as this slice looks: names, no connection. */
 const testChain = {
   chainId: 31_337,
-  contracts: { registry: `0x${"a1".repeat(20)}`, settlement: `0x${"a2".repeat(20)}` },
+  contracts: {
+    registry: `0x${"a1".repeat(20)}`,
+    settlement: `0x${"a2".repeat(20)}`,
+    factories: { live: `0x${"a3".repeat(20)}`, sandbox: `0x${"a4".repeat(20)}` },
+  },
   operator: `0x${"a3".repeat(20)}`,
 } as unknown as Chain;
 
