@@ -27,6 +27,7 @@ create index business_inviting on business (invitation_deadline) where status = 
 
 -- The roster as it is now, and while a business is founded, whoever is invited.
 create table business_member (
+  id uuid not null unique,
   business text not null references business,
   member text not null check (member ~ '^0x[0-9a-f]{40}$'),
   -- What the others call the member; personal, so sealed.

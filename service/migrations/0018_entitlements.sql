@@ -8,6 +8,7 @@ create table organization_entitlement (
 
 -- The answer to a call of the KYB API that named an Idempotency-Key: the same call again gets it again.
 create table kyb_idempotency (
+  id uuid not null unique,
   client_domain_id uuid not null references client_domain,
   key text not null,
   -- HMAC of route and body: they may hold personal data, and few bytes of them.

@@ -33,6 +33,7 @@ import {
   listDelivered,
   settlementFinalHandlers,
 } from "./kyc/index.ts";
+import { kybJobs, type KybContext, kybRoutes, kybWalletRoutes, openKyb } from "./kyb/index.ts";
 import {
   addBrowserRoutes,
   addTokenRoutes,
@@ -209,6 +210,14 @@ export async function compose(config: Config): Promise<Service> {
     ...credentials,
     signRequestObject: (claims) => signRequestObject(login, claims),
   };
+  const kyb: KybContext = openKyb(credentials, {
+    onRosterChanged: async () => undefined,
+    businessLogins: {
+      show: async () => new Map(),
+      onApproved: async () => undefined,
+      onEnded: async () => undefined,
+    },
+  });
   const http = await createHttp(base);
   addHealthRoutes(base, http);
   await accountRoutes({ ...base, apiKeys }, http);
@@ -216,6 +225,7 @@ export async function compose(config: Config): Promise<Service> {
   await addTokenRoutes(login, http);
   await credentialRoutes(credentials, http);
   await kycRoutes(kyc, http);
+  await kybRoutes(kyb, http);
   await walletRoutes(base, http, {
     listLogins: async (user, page) => listLogins(login, user, page),
     endLogin: async (user, id) => endLogin(login, user, id),
@@ -228,6 +238,7 @@ export async function compose(config: Config): Promise<Service> {
       };
       credentialWalletRoutes(credentials, scope, caller);
       kycWalletRoutes(kyc, scope, caller);
+      kybWalletRoutes(kyb, scope, caller);
     },
   });
   await http.listen({ host: config.host, port: config.port });
@@ -239,6 +250,7 @@ export async function compose(config: Config): Promise<Service> {
     ...platformJobs(base),
     ...credentialJobs(credentials),
     ...kycJobs(kyc),
+    ...kybJobs(kyb),
     ...webhooks.jobs,
     ...chainJobs(ctx, { ...credentialFinalHandlers(base), ...settlementFinalHandlers(kyc) }),
   ];

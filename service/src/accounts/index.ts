@@ -27,6 +27,7 @@ export {
   type ClientDomain,
   type Environment,
   isVerified,
+  proofNeeded,
   liesUnder,
   parseEnvironment,
   proofLifetimeSeconds,

@@ -1,6 +1,7 @@
 import { packageSealedColumns } from "../accounts/index.ts";
 import { chainSealedColumns } from "../chain/index.ts";
 import { credentialSealedColumns } from "../credentials/index.ts";
+import { kybSealedColumns } from "../kyb/index.ts";
 import { kycSealedColumns } from "../kyc/index.ts";
 import {
   keyPurposes,
@@ -21,6 +22,7 @@ const sealedColumns: readonly SealedColumn[] = [
   ...credentialSealedColumns,
   ...packageSealedColumns,
   ...kycSealedColumns,
+  ...kybSealedColumns,
   ...webhookSealedColumns,
 ];
 

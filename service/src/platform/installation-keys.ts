@@ -5,6 +5,8 @@ import * as store from "./installation-key-store.ts";
 
 /** What the keys of an installation are for, one key each, so that a value made for one purpose is void for another. */
 const installationKeyNames = [
+  "kyb-idempotency",
+  "kyb-offer",
   "login-code",
   "refresh-token",
   "api-key",

@@ -1,0 +1,46 @@
+import type { FastifyRequest } from "fastify";
+import {
+  type AccountsContext,
+  type ApiKey,
+  apiKeyOf,
+  type Entitlement,
+  requireApiKey,
+} from "../accounts/index.ts";
+import type { Http } from "../platform/http.ts";
+import { Problem, type Reason } from "../platform/problems.ts";
+
+/** What any KYB route may answer before it looks at the request: 401, 403 and 429 (decisions section 1, Errors). */
+export const callerReasons = [
+  "apikey_missing",
+  "apikey_invalid",
+  "kyb_not_entitled",
+  "rate_limited",
+] as const satisfies readonly Reason[];
+
+/**
+ * Guards every route of this scope by an API key whose organization has the entitlement. Both come before the body is
+ * looked at.
+ */
+export function requireEntitlement(
+  ctx: AccountsContext,
+  scope: Http,
+  entitlement: Entitlement,
+): void {
+  requireApiKey(ctx, scope);
+  scope.addHook("onRequest", async (request) => checkEntitled(apiKeyOf(request), entitlement));
+}
+
+/** Who calls a route behind {@link requireEntitlement}. */
+export function callerOf(request: FastifyRequest): ApiKey {
+  return apiKeyOf(request);
+}
+
+/** @throws {Problem} kyb_not_entitled, kyb_signature_not_entitled, pii_not_entitled */
+export function checkEntitled(key: Pick<ApiKey, "entitlements">, entitlement: Entitlement): void {
+  if (!key.entitlements.has(entitlement)) throw new Problem(missingReason(entitlement));
+}
+
+function missingReason(entitlement: Entitlement): Reason {
+  if (entitlement === "kyb:signature") return "kyb_signature_not_entitled";
+  return entitlement === "kyb:pii" ? "pii_not_entitled" : "kyb_not_entitled";
+}

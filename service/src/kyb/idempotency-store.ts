@@ -1,0 +1,47 @@
+import { type Queryable, sql } from "../platform/db.ts";
+
+/**
+ * Takes a key, or tells what it was taken for. A call under way with the same key is waited for.
+ *
+ * @param before keys from before then are forgotten
+ */
+export async function takeKey(
+  tx: Queryable,
+  given: {
+    id: string;
+    clientDomainId: string;
+    key: string;
+    requestMac: Buffer;
+    now: number;
+  },
+  before: number,
+): Promise<{ id: string; requestMac: Buffer; answerSealed: Buffer } | null> {
+  const taken = await tx.query(
+    sql`insert into kyb_idempotency (id, client_domain_id, key, request_mac, created_at)
+      values (${given.id}, ${given.clientDomainId}, ${given.key}, ${given.requestMac}, ${given.now})
+      on conflict (client_domain_id, key) do update
+        set id = excluded.id, request_mac = excluded.request_mac, answer_sealed = null, created_at = excluded.created_at
+        where kyb_idempotency.created_at <= ${before}
+      returning 1 as taken`,
+  );
+  if (taken.length === 1) return null;
+  const [row] = await tx.query<{ id: string; request_mac: Buffer; answer_sealed: Buffer }>(
+    sql`select id, request_mac, answer_sealed from kyb_idempotency
+      where client_domain_id = ${given.clientDomainId} and key = ${given.key}`,
+  );
+  if (row === undefined) throw new Error("the key of a call was forgotten while it ran");
+  return { id: row.id, requestMac: row.request_mac, answerSealed: row.answer_sealed };
+}
+
+export async function keepAnswer(
+  tx: Queryable,
+  given: { id: string; sealed: Buffer },
+): Promise<void> {
+  await tx.query(
+    sql`update kyb_idempotency set answer_sealed = ${given.sealed} where id = ${given.id}`,
+  );
+}
+
+export async function deleteKeys(db: Queryable, before: number): Promise<void> {
+  await db.query(sql`delete from kyb_idempotency where created_at <= ${before}`);
+}

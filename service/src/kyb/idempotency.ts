@@ -1,0 +1,87 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import { uuidv7 } from "../platform/ids.ts";
+import { equalBytes } from "../platform/mac.ts";
+import { Problem } from "../platform/problems.ts";
+import type { SealedColumn } from "../platform/sealed-columns.ts";
+import { callerOf } from "./caller.ts";
+import * as store from "./idempotency-store.ts";
+
+/** What a call answers. */
+export interface Answer<Body> {
+  readonly status: number;
+  readonly body: Body;
+}
+
+/** What this keeps sealed: answers may hold secrets. */
+export const idempotencySealedColumns: readonly SealedColumn[] = [
+  { table: "kyb_idempotency", idColumn: "id", column: "answer_sealed" },
+];
+
+const keyPattern = /^[\x21-\x7e]{1,255}$/;
+const lifetimeSeconds = 86_400;
+
+/**
+ * Runs a call that changes something, in one transaction. Where it names an `Idempotency-Key`, the key, the change and
+ * the answer are kept together: the same call of the same client domain within 24 hours changes nothing and gets the
+ * same answer, with status 200. Two at once wait for each other. A refused call keeps nothing and may be tried again.
+ *
+ * @param run works in the given transaction alone
+ * @throws {Problem} idempotency_key_required, invalid_request, idempotency_key_conflict, and what `run` throws
+ */
+export async function idempotently<Body extends object>(
+  ctx: Pick<Ctx, "db" | "clock" | "random" | "keys" | "seal">,
+  call: { request: FastifyRequest; reply: FastifyReply; isKeyRequired?: boolean },
+  run: (tx: Queryable) => Promise<Answer<Body>>,
+): Promise<Body> {
+  const { request, reply } = call;
+  void reply.header("cache-control", "no-store");
+  const key = readKey(request, call.isKeyRequired === true);
+  const answer = await ctx.db.transaction(async (tx) => {
+    if (key === null) return run(tx);
+    const { clientDomainId } = callerOf(request);
+    const requestMac = ctx.keys.mac("kyb-idempotency", contentOf(request));
+    const id = uuidv7(ctx.clock, ctx.random);
+    const taken = { id, clientDomainId, key, requestMac, now: ctx.clock.now() };
+    const known = await store.takeKey(tx, taken, taken.now - lifetimeSeconds);
+    if (known === null) {
+      const made = await run(tx);
+      const sealed = ctx.seal.seal(Buffer.from(JSON.stringify(made.body)), placeOf(id));
+      await store.keepAnswer(tx, { id, sealed });
+      return made;
+    }
+    if (!equalBytes(known.requestMac, requestMac)) throw new Problem("idempotency_key_conflict");
+    const opened = ctx.seal.open(known.answerSealed, placeOf(known.id));
+    return { status: 200, body: JSON.parse(opened.toString()) as Body };
+  });
+  void reply.code(answer.status);
+  return answer.body;
+}
+
+/** Forgets keys after 24 hours. */
+export async function purgeIdempotencyKeys(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
+  await store.deleteKeys(ctx.db, ctx.clock.now() - lifetimeSeconds);
+}
+
+function readKey(request: FastifyRequest, isRequired: boolean): string | null {
+  const key = request.headers["idempotency-key"];
+  if (key === undefined) {
+    if (isRequired) throw new Problem("idempotency_key_required");
+    return null;
+  }
+  if (typeof key !== "string" || !keyPattern.test(key))
+    throw new Problem("invalid_request", {
+      message: "Invalid Request: Idempotency-Key has 1 to 255 visible ASCII characters",
+    });
+  return key;
+}
+
+/** Method and path with the body: a key belongs to one call. */
+function contentOf({ method, url, body }: FastifyRequest): string {
+  return JSON.stringify([method, url, body ?? null]);
+}
+
+function placeOf(id: string): { table: string; id: string; column: string } {
+  return { table: "kyb_idempotency", id, column: "answer_sealed" };
+}

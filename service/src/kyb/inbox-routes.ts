@@ -1,0 +1,193 @@
+import { Type } from "@fastify/type-provider-typebox";
+import { type Address, isHexOf } from "@svc/protocol";
+import { isVerified, proofNeeded } from "../accounts/index.ts";
+import type { Http } from "../platform/http.ts";
+import { Problem } from "../platform/problems.ts";
+import { bodyReasons, refusals } from "../platform/refusals.ts";
+import type { Vote } from "./ballot.ts";
+import * as store from "./ballot-store.ts";
+import { castVote } from "./ballots.ts";
+import { answerInvitation, listInvitations } from "./invitations.ts";
+import type { KybContext, WalletCaller } from "./kyb-context.ts";
+
+const tags = ["wallet"];
+const pageMax = 100;
+
+const InboxItem = Type.Object(
+  {
+    id: Type.String(),
+    kind: Type.String(),
+    business: Type.Object({ address: Type.String(), name: Type.String() }),
+    expiresAt: Type.Integer({ description: "Unix seconds." }),
+  },
+  {
+    additionalProperties: true,
+    description: "With what the wallet recomputes the approval from, by kind.",
+  },
+);
+
+/** What waits for this identity's vote, and its vote. */
+export function inboxRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  scope.get(
+    "/w/inbox",
+    {
+      schema: {
+        querystring: Type.Object({
+          limit: Type.Optional(Type.String({ pattern: "^([1-9][0-9]?|100)$" })),
+          cursor: Type.Optional(Type.String({ maxLength: 100 })),
+        }),
+        response: {
+          200: Type.Object(
+            { items: Type.Array(InboxItem), nextCursor: Type.Optional(Type.String()) },
+            { description: "Invitations first, then open votes, oldest first." },
+          ),
+          ...refusals("invalid_request", "wallet_session_required"),
+        },
+        tags,
+        summary: "What waits for this identity's vote",
+      },
+    },
+    async (request, reply) => {
+      const user = await getWalletUser(request.headers.authorization);
+      void reply.header("cache-control", "no-store");
+      const { limit = String(pageMax), cursor = "" } = request.query;
+      return readInbox(ctx, user, { limit: Number(limit), after: cursor });
+    },
+  );
+  voteRoute(ctx, scope, getWalletUser);
+}
+
+async function readInbox(
+  ctx: KybContext,
+  user: Address,
+  page: { limit: number; after: string },
+): Promise<{
+  items: {
+    id: string;
+    kind: string;
+    business: { address: string; name: string };
+    expiresAt: number;
+  }[];
+  nextCursor?: string;
+}> {
+  const now = ctx.clock.now();
+  const invitations = page.after === "" ? await listInvitations(ctx, user) : [];
+  const rows = await store.listInbox(ctx.db, user, { ...page, limit: page.limit + 1, now });
+  const shown = rows.slice(0, page.limit);
+  const details = await showAll(ctx, shown);
+  const items = shown.map(({ ballot, businessName, asker }) => {
+    const { id, kind, category, business, epoch, validUntil, expiresAt } = ballot;
+    return {
+      id,
+      kind,
+      category,
+      business: { address: business, name: businessName },
+      chainId: ctx.chain.chainId,
+      epoch,
+      validUntil,
+      expiresAt,
+      requester: asker === null ? null : shownAsker(ctx, asker, now),
+      ...details.get(id),
+    };
+  });
+  const last = shown.at(-1)?.ballot.id;
+  const hasMore = rows.length > shown.length && last !== undefined;
+  return { items: [...invitations, ...items], ...(hasMore ? { nextCursor: last } : {}) };
+}
+
+/** One question to each kind, however many ballots there are. */
+async function showAll(
+  ctx: KybContext,
+  rows: readonly store.InboxRow[],
+): Promise<ReadonlyMap<string, object>> {
+  const byKind = Map.groupBy(rows, ({ ballot }) => ballot.kind);
+  const shown = await Promise.all(
+    [...byKind].map(async ([kind, of]) =>
+      ctx.ballotKinds[kind].show(
+        ctx,
+        of.map(({ ballot }) => ballot.id),
+      ),
+    ),
+  );
+  return new Map(shown.flatMap((each) => Array.from(each)));
+}
+
+function shownAsker(
+  ctx: KybContext,
+  asker: NonNullable<store.InboxRow["asker"]>,
+  now: number,
+): { name: string; domain?: string } {
+  const proof = proofNeeded(asker.domain, ctx.config.profile);
+  const isShown = isVerified({ proof, provedAt: asker.provedAt }, now);
+  return { name: asker.organizationName, ...(isShown ? { domain: asker.domain } : {}) };
+}
+
+const VoteBody = Type.Object(
+  {
+    vote: Type.Union([Type.Literal("approve"), Type.Literal("reject")]),
+    signature: Type.String({ minLength: 1, maxLength: 200 }),
+    epoch: Type.Optional(Type.Integer({ minimum: 0 })),
+    validUntil: Type.Optional(Type.Integer({ minimum: 0 })),
+    optional: Type.Optional(Type.Array(Type.String({ maxLength: 100 }), { maxItems: 40 })),
+  },
+  { additionalProperties: false },
+);
+
+function voteRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  scope.post(
+    "/w/votes/:id",
+    {
+      schema: {
+        params: Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) }),
+        body: VoteBody,
+        response: {
+          200: Type.Object(
+            { id: Type.String(), status: Type.String() },
+            { description: "How it stands now.", additionalProperties: true },
+          ),
+          ...refusals(
+            ...bodyReasons,
+            "wallet_session_required",
+            "ballot_not_found",
+            "ballot_over",
+            "ballot_changed",
+            "already_voted",
+            "signature_wrong",
+            "result_refused",
+          ),
+        },
+        tags,
+        summary: "Vote on what waits in the inbox",
+      },
+    },
+    async (request, reply) => {
+      const member = await getWalletUser(request.headers.authorization);
+      void reply.header("cache-control", "no-store");
+      const { id } = request.params;
+      if (!isHexOf(request.body.signature, 65))
+        throw new Problem("invalid_request", {
+          message: "Invalid Request: signature must be 65 bytes in hex",
+        });
+      const invited = await answerInvitation(ctx, { id, member, ...request.body });
+      if (invited !== null) return { id, ...invited };
+      const status = await castVote(ctx, { id, member, vote: voteOf(request.body) });
+      return { id, status };
+    },
+  );
+}
+
+function voteOf(body: {
+  vote: "approve" | "reject";
+  signature: string;
+  epoch?: number;
+  validUntil?: number;
+  optional?: string[];
+}): Vote {
+  const { vote: kind, signature, epoch, validUntil, optional } = body;
+  if (kind === "reject") return { kind, signature };
+  if (epoch === undefined || validUntil === undefined)
+    throw new Problem("invalid_request", {
+      message: "Invalid Request: an approval names epoch and validUntil",
+    });
+  return { kind, signature, epoch, validUntil, ...(optional === undefined ? {} : { optional }) };
+}

@@ -1,0 +1,29 @@
+import type { Address } from "@svc/protocol";
+import type { AccountsContext } from "../accounts/index.ts";
+import type { ChainContext } from "../chain/index.ts";
+import type { CredentialsContext } from "../credentials/index.ts";
+import type { Queryable } from "../platform/db.ts";
+import type { BallotKinds } from "./ballot.ts";
+
+/** A business whose roster, rules, standing or wallet changed. */
+export interface ChangedBusiness {
+  readonly business: Address;
+  /** Whoever is no longer on the roster; null where everything the business holds elsewhere has to end. */
+  readonly removed: readonly Address[] | null;
+}
+
+/** What the slice tells those above it; passed by `compose.ts`. */
+export interface KybCallbacks {
+  /** Ends what the business, or members who left it, hold elsewhere: logins and their tokens. In the transaction of the change. */
+  onRosterChanged(tx: Queryable, changed: ChangedBusiness): Promise<void>;
+}
+
+/** What businesses work with. */
+export interface KybContext
+  extends AccountsContext, ChainContext, CredentialsContext, KybCallbacks {
+  /** What follows from votes, by what is voted on. */
+  readonly ballotKinds: BallotKinds;
+}
+
+/** Who a wallet session is of. @throws {Problem} wallet_session_required */
+export type WalletCaller = (authorization: string | undefined) => Promise<Address>;

@@ -1,0 +1,35 @@
+import type { Address } from "@svc/protocol";
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import type { SealedColumn } from "../platform/sealed-columns.ts";
+import type { BusinessMember } from "./business.ts";
+import * as store from "./business-store.ts";
+
+/** What is kept sealed of members: what the others call them. */
+export const memberSealedColumns: readonly SealedColumn[] = [
+  { table: "business_member", idColumn: "id", column: "name_sealed" },
+];
+
+/** Seals the name of a new row. */
+export function sealMemberName(ctx: Pick<Ctx, "seal">, id: string, name: string): Buffer {
+  return ctx.seal.seal(Buffer.from(name), placeOf(id));
+}
+
+/** The roster by name, in the order of the addresses. */
+export async function listMembers(
+  ctx: Pick<Ctx, "seal">,
+  db: Queryable,
+  business: Address,
+): Promise<BusinessMember[]> {
+  const rows = await store.listMemberRows(db, business);
+  return rows.map((row) => ({
+    address: row.member,
+    name: ctx.seal.open(row.nameSealed, placeOf(row.id)).toString(),
+    isVoting: row.isVoting,
+    isCreator: row.isCreator,
+  }));
+}
+
+function placeOf(id: string): { table: string; id: string; column: string } {
+  return { table: "business_member", id, column: "name_sealed" };
+}
