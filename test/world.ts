@@ -146,11 +146,12 @@ export async function startServer(
   });
   const lines = createInterface({ input: child.stdout });
   const exited = once(child, "exit");
+  let isReady = false;
   for await (const line of lines) {
-    if (line.startsWith("ready ")) break;
+    isReady = line.startsWith("ready ");
+    if (isReady) break;
   }
-  if (child.pid === undefined || child.exitCode !== null)
-    throw new Error("the process did not start");
+  if (child.pid === undefined || !isReady) throw new Error("the process did not start");
   return {
     url: `http://localhost:${port}`,
     pid: child.pid,
