@@ -67,6 +67,7 @@ export {
   refuseKeyInUrl,
   requireApiKey,
 } from "./routes.ts";
+export { readRequester, type Requester } from "./requester.ts";
 export { openUseRecord } from "./use-record.ts";
 export {
   type Organization,
@@ -83,7 +84,16 @@ export {
   listOrganizations,
   removeMember,
 } from "./organizations.ts";
-export { type Balance, type Purse, readBalance, topUp } from "./ledger.ts";
+export {
+  type Balance,
+  capture,
+  hold,
+  type Hold,
+  type Purse,
+  readBalance,
+  releaseHold,
+  topUp,
+} from "./ledger.ts";
 export type { KycPackage } from "./package.ts";
 export {
   type BoughtPackage,

@@ -112,6 +112,12 @@ export async function endBallot(
   );
 }
 
+export async function reopenBallot(tx: Queryable, id: string): Promise<void> {
+  await tx.query(
+    sql`update ballot set status = 'open', ended_at = null where id = ${id} and status = 'approved'`,
+  );
+}
+
 /** Begins to collect anew: votes of the epoch before no longer count. @param next.hash null where the first approval fixes it */
 export async function restartBallot(
   tx: Queryable,

@@ -87,6 +87,15 @@ export interface BallotRules {
     tx: Queryable,
     ended: { readonly ballot: Ballot; readonly outcome: "refused" | "expired" },
   ): Promise<void>;
+  /** The business cannot decide any more: it was suspended or is no longer verified, or went on in another wallet. */
+  onStopped?(
+    ctx: KybContext,
+    tx: Queryable,
+    stopped: {
+      readonly ballot: Ballot;
+      readonly reason: "business_not_verified" | "business_wallet_rotated";
+    },
+  ): Promise<void>;
   /** Members or rules have changed: what was fixed is open again, and approvals are collected anew. */
   onRestarted?(ctx: KybContext, tx: Queryable, ballot: Ballot): Promise<void>;
 }

@@ -211,6 +211,22 @@ export async function restartBallots(
   }
 }
 
+/**
+ * Asks again on an approved ballot whose approvals came to nothing because members or rules have changed since.
+ *
+ * @returns false where they have not
+ */
+export async function reopenBallot(tx: Queryable, id: string): Promise<boolean> {
+  const ballot = await store.lockBallot(tx, id);
+  const business = ballot === null ? null : await findBusiness(tx, ballot.business);
+  if (ballot?.status !== "approved" || business === null || business.epoch === ballot.epoch)
+    return false;
+  const { voters, needed } = electorateOf(business.charter, { category: ballot.category });
+  await store.reopenBallot(tx, id);
+  await store.restartBallot(tx, { id, epoch: business.epoch, voters, needed, hash: ballot.hash });
+  return true;
+}
+
 /** Ends ballots whose time is over. */
 export async function expireBallots(ctx: KybContext): Promise<void> {
   for (;;) {

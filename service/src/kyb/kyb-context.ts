@@ -1,4 +1,4 @@
-import type { Address } from "@svc/protocol";
+import type { Address, RequestObject } from "@svc/protocol";
 import type { AccountsContext } from "../accounts/index.ts";
 import type { ChainContext } from "../chain/index.ts";
 import type { CredentialsContext } from "../credentials/index.ts";
@@ -23,6 +23,8 @@ export interface KybContext
   extends AccountsContext, ChainContext, CredentialsContext, KybCallbacks {
   /** What follows from votes, by what is voted on. */
   readonly ballotKinds: BallotKinds;
+  /** Signs who asks for what with the key that wallets know (decisions section 3). */
+  signRequestObject(claims: RequestObject): string;
 }
 
 /** Who a wallet session is of. @throws {Problem} wallet_session_required */

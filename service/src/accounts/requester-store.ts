@@ -1,0 +1,23 @@
+import { type Queryable, sql } from "../platform/db.ts";
+import type { Environment } from "./client-domain.ts";
+
+export interface RequesterRow {
+  organization_id: string;
+  environment: Environment;
+  domain: string;
+  proved_at: number | null;
+  entitlements: string[];
+}
+
+export async function findRequesterRow(
+  db: Queryable,
+  clientDomainId: string,
+): Promise<RequesterRow | null> {
+  const [row] = await db.query<RequesterRow>(
+    sql`select organization_id, environment, domain, proved_at,
+        array(select entitlement from organization_entitlement
+          where organization_entitlement.organization_id = client_domain.organization_id) as entitlements
+      from client_domain where id = ${clientDomainId}`,
+  );
+  return row ?? null;
+}

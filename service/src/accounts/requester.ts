@@ -1,0 +1,28 @@
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import type { ApiKey } from "./api-key.ts";
+import { isVerified, proofNeeded } from "./client-domain.ts";
+import { entitlementsWith } from "./entitlement.ts";
+import { findRequesterRow } from "./requester-store.ts";
+
+/** Who asks, where no key is presented: what was asked with one goes on later. */
+export type Requester = Omit<ApiKey, "id">;
+
+/** A client domain as it is now, with what its organization may do. @throws when there is none: they are never deleted */
+export async function readRequester(
+  ctx: Pick<Ctx, "clock" | "config">,
+  db: Queryable,
+  clientDomainId: string,
+): Promise<Requester> {
+  const row = await findRequesterRow(db, clientDomainId);
+  if (row === null) throw new Error("client domains are never deleted");
+  const proof = proofNeeded(row.domain, ctx.config.profile);
+  return {
+    organizationId: row.organization_id,
+    clientDomainId,
+    domain: row.domain,
+    verified: isVerified({ proof, provedAt: row.proved_at }, ctx.clock.now()),
+    environment: row.environment,
+    entitlements: entitlementsWith(row.entitlements),
+  };
+}

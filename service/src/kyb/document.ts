@@ -1,0 +1,120 @@
+import {
+  bytesOfText,
+  hashTypedData,
+  type Hex32,
+  hexOfBytes,
+  isRecord,
+  isShowable,
+  personalDigest,
+  refusalOfTypedData,
+  siweDomainOf,
+  type TypedDataDocument,
+  TypedDataFault,
+  warningsOfTypedData,
+} from "@svc/protocol";
+import { Problem } from "../platform/problems.ts";
+
+/** What a business is asked to sign. */
+export type SignedDocument =
+  | { readonly messageKind: "TEXT"; readonly message: string }
+  | { readonly messageKind: "TYPED_DATA"; readonly typedData: TypedDataDocument };
+
+/** What is signed, with its digest: EIP-191 of a text, EIP-712 of typed data. */
+export interface ReadDocument {
+  readonly document: SignedDocument;
+  readonly digest: Hex32;
+}
+
+const messageBytesMax = 4096;
+const typedDataBytesMax = 64 * 1024;
+
+/** Reads the members of a request. @throws {Problem} invalid_request */
+export function readDocument(given: {
+  messageKind: "TEXT" | "TYPED_DATA";
+  message?: string;
+  typedData?: unknown;
+}): ReadDocument {
+  const { messageKind, message, typedData } = given;
+  if (messageKind === "TEXT") {
+    if (message === undefined || typedData !== undefined)
+      throw refused("a TEXT has message, and no typedData");
+    return readText(message);
+  }
+  if (typedData === undefined || message !== undefined)
+    throw refused("TYPED_DATA has typedData, and no message");
+  return readTypedData(typedData);
+}
+
+function readText(message: string): ReadDocument {
+  const bytes = bytesOfText(message);
+  if (bytes.length === 0 || bytes.length > messageBytesMax)
+    throw refused(`message has 1 to ${messageBytesMax} bytes`);
+  if (!isShowable(message.replaceAll("\n", "")))
+    throw refused("message holds characters that cannot be shown");
+  return {
+    document: { messageKind: "TEXT", message },
+    digest: hexOfBytes(personalDigest(bytes)),
+  };
+}
+
+function readTypedData(given: unknown): ReadDocument {
+  if (!isTypedData(given)) throw refused("typedData has domain, types, primaryType and message");
+  const { domain, types, primaryType, message } = given;
+  const typedData = { domain, types, primaryType, message };
+  if (Buffer.byteLength(JSON.stringify(typedData)) > typedDataBytesMax)
+    throw refused(`typedData has at most ${typedDataBytesMax} bytes`);
+  try {
+    return { document: { messageKind: "TYPED_DATA", typedData }, digest: hashTypedData(typedData) };
+  } catch (error) {
+    if (error instanceof TypedDataFault) throw refused(`typedData: ${error.message}`);
+    throw error;
+  }
+}
+
+function isTypedData(value: unknown): value is TypedDataDocument {
+  if (!isRecord(value)) return false;
+  const { domain, types, primaryType, message } = value;
+  return (
+    isRecord(domain) && isRecord(types) && typeof primaryType === "string" && isRecord(message)
+  );
+}
+
+/**
+ * Refuses what nobody should sign on request (decisions sections 3 and 6): our own types and domain name, signing in to
+ * another domain, permits and operations of accounts, another chain.
+ *
+ * @param asker.domain of the client domain
+ * @throws {Problem} document_refused
+ */
+export function refuseDocument(
+  document: SignedDocument,
+  asker: { readonly domain: string; readonly chainId: number },
+): void {
+  const reason =
+    document.messageKind === "TEXT"
+      ? refusalOfText(document.message, asker.domain)
+      : refusalOfData(document.typedData, asker.chainId);
+  if (reason !== null)
+    throw new Problem("document_refused", { message: `document_refused: ${reason}` });
+}
+
+function refusalOfText(message: string, domain: string): string | null {
+  const signedInTo = siweDomainOf(message);
+  return signedInTo === null || signedInTo === domain
+    ? null
+    : "the text signs in to another domain";
+}
+
+function refusalOfData(typedData: TypedDataDocument, chainId: number): string | null {
+  const reserved = refusalOfTypedData(typedData);
+  if (reserved !== null) return reserved.reason;
+  const [warning] = warningsOfTypedData(typedData);
+  if (warning !== undefined) return `documents of this kind move assets or rights: ${warning}`;
+  const named = typedData.domain["chainId"];
+  const isOurs = named === undefined || BigInt(named as string | number) === BigInt(chainId);
+  return isOurs ? null : "its domain names another chain";
+}
+
+function refused(fault: string): Problem {
+  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
+}

@@ -1,0 +1,198 @@
+import { type Address, type Hex32, hexOfBytes } from "@svc/protocol";
+import type { Environment } from "../accounts/index.ts";
+import { type Queryable, sql } from "../platform/db.ts";
+import type { SignatureReason, SignatureRequest, SignatureStatus } from "./signature-request.ts";
+
+interface RequestRow {
+  id: string;
+  client_domain_id: string;
+  organization_id: string;
+  environment: Environment;
+  business: Address;
+  message_kind: "TEXT" | "TYPED_DATA";
+  digest: Buffer;
+  purpose: string;
+  status: SignatureStatus;
+  reason: SignatureReason | null;
+  sequence: number;
+  created_at: number;
+  expires_at: number;
+  recordings: number;
+  transaction_hash: Buffer | null;
+  signed_at: number | null;
+}
+
+function toRequest(row: RequestRow): SignatureRequest {
+  return {
+    id: row.id,
+    clientDomainId: row.client_domain_id,
+    organizationId: row.organization_id,
+    environment: row.environment,
+    business: row.business,
+    messageKind: row.message_kind,
+    digest: hexOfBytes(row.digest),
+    purpose: row.purpose,
+    status: row.status,
+    reason: row.reason,
+    sequence: row.sequence,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    recordings: row.recordings,
+    transactionHash: row.transaction_hash === null ? null : hexOfBytes(row.transaction_hash),
+    signedAt: row.signed_at,
+  };
+}
+
+const bytesOf = (hex: Hex32): Buffer => Buffer.from(hex.slice(2), "hex");
+
+export async function insertRequest(
+  tx: Queryable,
+  request: SignatureRequest,
+  documentSealed: Buffer,
+): Promise<void> {
+  await tx.query(
+    sql`insert into signature_request (id, client_domain_id, organization_id, environment, business, message_kind,
+        document_sealed, digest, purpose, status, sequence, created_at, expires_at)
+      values (${request.id}, ${request.clientDomainId}, ${request.organizationId}, ${request.environment},
+        ${request.business}, ${request.messageKind}, ${documentSealed}, ${bytesOf(request.digest)}, ${request.purpose},
+        ${request.status}, ${request.sequence}, ${request.createdAt}, ${request.expiresAt})`,
+  );
+}
+
+export async function findRequest(db: Queryable, id: string): Promise<SignatureRequest | null> {
+  const [row] = await db.query<RequestRow>(
+    sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
+        reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at
+      from signature_request where id = ${id}`,
+  );
+  return row === undefined ? null : toRequest(row);
+}
+
+/** Newest first. @param page.before the id they come before */
+export async function listRequests(
+  db: Queryable,
+  clientDomainId: string,
+  page: { status: SignatureStatus | null; before: string | null; limit: number },
+): Promise<SignatureRequest[]> {
+  const rows = await db.query<RequestRow>(
+    sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
+        reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at
+      from signature_request
+      where client_domain_id = ${clientDomainId}
+        and (${page.before}::text is null or id < ${page.before})
+        and (${page.status}::text is null or status = ${page.status})
+      order by id desc limit ${page.limit}`,
+  );
+  return rows.map(toRequest);
+}
+
+/** The documents that are still kept, as they were sealed. */
+export async function listDocuments(
+  db: Queryable,
+  ids: readonly string[],
+): Promise<{ id: string; documentSealed: Buffer; digest: Buffer; purpose: string }[]> {
+  return db.query(
+    sql`select id, document_sealed as "documentSealed", digest, purpose from signature_request
+      where id = any(${[...ids]}) and document_sealed is not null`,
+  );
+}
+
+/** Ends an open request, one step on in its events. @returns null where it has ended already */
+export async function endRequest(
+  tx: Queryable,
+  ended: {
+    id: string;
+    status: Exclude<SignatureStatus, "pending_approval" | "signed">;
+    reason: SignatureReason | null;
+    now: number;
+  },
+): Promise<SignatureRequest | null> {
+  const [row] = await tx.query<RequestRow>(
+    sql`update signature_request set status = ${ended.status}, reason = ${ended.reason}, ended_at = ${ended.now},
+        sequence = sequence + 1, has_failed_recording = false
+      where id = ${ended.id} and status = 'pending_approval'
+      returning id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
+        reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at`,
+  );
+  return row === undefined ? null : toRequest(row);
+}
+
+/** Enough members refused; it is told of later. */
+export async function putOffRefusal(tx: Queryable, id: string, dueAt: number): Promise<void> {
+  await tx.query(
+    sql`update signature_request set refused_due_at = ${dueAt} where id = ${id} and status = 'pending_approval'`,
+  );
+}
+
+/** Open requests that were refused and are due to be told so, for this transaction alone. */
+export async function lockRefused(tx: Queryable, now: number, limit: number): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>(
+    sql`select id from signature_request
+      where refused_due_at <= ${now} and status = 'pending_approval'
+      order by refused_due_at limit ${limit} for update skip locked`,
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Enough members approved. @returns how many recordings there are with this one; null where the request has ended */
+export async function beginRecording(
+  tx: Queryable,
+  id: string,
+  now: number,
+): Promise<number | null> {
+  const [row] = await tx.query<{ recordings: number }>(
+    sql`update signature_request set approved_at = ${now}, recordings = recordings + 1, has_failed_recording = false
+      where id = ${id} and status = 'pending_approval' returning recordings`,
+  );
+  return row?.recordings ?? null;
+}
+
+/** The business's members are asked again. */
+export async function clearApproval(tx: Queryable, id: string): Promise<void> {
+  await tx.query(
+    sql`update signature_request set approved_at = null, has_failed_recording = false
+      where id = ${id} and status = 'pending_approval'`,
+  );
+}
+
+/** The chain holds the signature. @returns null where the request has ended */
+export async function markSigned(
+  tx: Queryable,
+  signed: { id: string; transactionHash: Hex32; at: number; now: number },
+): Promise<SignatureRequest | null> {
+  const [row] = await tx.query<RequestRow>(
+    sql`update signature_request set status = 'signed', sequence = sequence + 1, ended_at = ${signed.now},
+        signed_at = ${signed.at}, transaction_hash = ${bytesOf(signed.transactionHash)}, has_failed_recording = false
+      where id = ${signed.id} and status = 'pending_approval'
+      returning id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
+        reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at`,
+  );
+  return row === undefined ? null : toRequest(row);
+}
+
+export async function noteFailedRecordings(tx: Queryable, ids: readonly string[]): Promise<void> {
+  await tx.query(
+    sql`update signature_request set has_failed_recording = true
+      where id = any(${[...ids]}) and status = 'pending_approval'`,
+  );
+}
+
+export async function listFailedRecordings(
+  db: Queryable,
+  limit: number,
+): Promise<SignatureRequest[]> {
+  const rows = await db.query<RequestRow>(
+    sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
+        reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at
+      from signature_request where has_failed_recording order by id limit ${limit}`,
+  );
+  return rows.map(toRequest);
+}
+
+/** Documents go 30 days after their request has ended; what was signed is told by its digest. */
+export async function purgeDocuments(db: Queryable, before: number): Promise<void> {
+  await db.query(
+    sql`update signature_request set document_sealed = null
+      where document_sealed is not null and ended_at < ${before}`,
+  );
+}

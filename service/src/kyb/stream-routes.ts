@@ -1,0 +1,177 @@
+import { Type } from "@fastify/type-provider-typebox";
+import type { ApiKey } from "../accounts/index.ts";
+import type { Http } from "../platform/http.ts";
+import { bodyReasons, refusals } from "../platform/refusals.ts";
+import {
+  type ListedEvent,
+  listDeliveriesOf,
+  listEventsOf,
+  redeliverEventsIn,
+} from "../webhooks/index.ts";
+import { callerOf, callerReasons } from "./caller.ts";
+import { idempotently } from "./idempotency.ts";
+import type { KybContext } from "./kyb-context.ts";
+
+/** The events of one kind of request. */
+export interface Stream {
+  /** Of the requests, such as `/api/v1/kyb/data-requests`. */
+  readonly path: string;
+  /** Whether the caller has that request. @throws {Problem} request_not_found */
+  check(key: ApiKey, id: string): Promise<void>;
+}
+
+const pageDefault = 20;
+const Limit = Type.Optional(
+  Type.String({ pattern: "^([1-9][0-9]?|100)$", description: "1 to 100. Default: 20." }),
+);
+const Params = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
+const After = Type.Optional(
+  Type.String({
+    pattern: "^[0-9]{1,9}$",
+    description: "The `seq` that they come after. Default: 0.",
+  }),
+);
+
+const listedEvent = Type.Object({
+  eventId: Type.String(),
+  seq: Type.Integer(),
+  event: Type.String(),
+  createdAt: Type.Integer(),
+  attempts: Type.Integer(),
+  deliveredAt: Type.Optional(Type.Integer()),
+  nextAttemptAt: Type.Optional(Type.Integer()),
+  body: Type.Optional(Type.String({ description: "The bytes as delivered; gone once purged." })),
+});
+
+const listedDelivery = Type.Object({
+  eventId: Type.String(),
+  seq: Type.Integer(),
+  event: Type.String(),
+  attempt: Type.Integer(),
+  at: Type.Integer({ description: "Unix seconds." }),
+  durationMs: Type.Integer(),
+  outcome: Type.String(),
+  status: Type.Optional(Type.Integer({ description: "HTTP status of the answer." })),
+});
+
+/** Adds what every kind of request has for its events: the list, the attempts, and sending them again. */
+export function streamRoutes(ctx: KybContext, scope: Http, stream: Stream): void {
+  eventsRoute(ctx, scope, stream);
+  deliveriesRoute(ctx, scope, stream);
+  redeliverRoute(ctx, scope, stream);
+}
+
+function eventsRoute(ctx: KybContext, scope: Http, { path, check }: Stream): void {
+  scope.get(
+    `${path}/:id/events`,
+    {
+      schema: {
+        summary: "Events of a request in their order",
+        description:
+          "For receivers that missed some: ask for what comes after the last one you have.",
+        tags: ["kyb"],
+        params: Params,
+        querystring: Type.Object(
+          { after_seq: After, limit: Limit },
+          { additionalProperties: false },
+        ),
+        response: {
+          200: Type.Object({ items: Type.Array(listedEvent) }, { description: "By sequence." }),
+          ...refusals("invalid_request", ...callerReasons, "request_not_found"),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params;
+      await check(callerOf(request), id);
+      const { after_seq: after = "0", limit = String(pageDefault) } = request.query;
+      const events = await listEventsOf(ctx, id, { after: Number(after), limit: Number(limit) });
+      void reply.header("cache-control", "no-store");
+      return { items: events.map(shownEvent) };
+    },
+  );
+}
+
+function shownEvent(event: ListedEvent) {
+  const { id, sequence, kind, createdAt, attempts, deliveredAt, nextAttemptAt, body } = event;
+  return {
+    eventId: id,
+    seq: sequence,
+    event: kind,
+    createdAt,
+    attempts,
+    ...(deliveredAt === null ? {} : { deliveredAt }),
+    ...(nextAttemptAt === null ? {} : { nextAttemptAt }),
+    ...(body === null ? {} : { body }),
+  };
+}
+
+function deliveriesRoute(ctx: KybContext, scope: Http, { path, check }: Stream): void {
+  scope.get(
+    `${path}/:id/deliveries`,
+    {
+      schema: {
+        summary: "Attempts to deliver the events of a request",
+        tags: ["kyb"],
+        params: Params,
+        querystring: Type.Object(
+          { after_seq: After, limit: Limit },
+          { additionalProperties: false },
+        ),
+        response: {
+          200: Type.Object({ items: Type.Array(listedDelivery) }, { description: "In order." }),
+          ...refusals("invalid_request", ...callerReasons, "request_not_found"),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params;
+      await check(callerOf(request), id);
+      const { after_seq: after = "0", limit = String(pageDefault) } = request.query;
+      void reply.header("cache-control", "no-store");
+      const page = { after: Number(after), limit: Number(limit) };
+      return { items: await listDeliveriesOf(ctx, id, page) };
+    },
+  );
+}
+
+const RedeliverBody = Type.Optional(
+  Type.Object(
+    { eventId: Type.Optional(Type.String({ maxLength: 100, description: "Default: all." })) },
+    { additionalProperties: false },
+  ),
+);
+
+function redeliverRoute(ctx: KybContext, scope: Http, { path, check }: Stream): void {
+  scope.post(
+    `${path}/:id/redeliver`,
+    {
+      schema: {
+        summary: "Send events of a request again",
+        tags: ["kyb"],
+        params: Params,
+        body: RedeliverBody,
+        response: {
+          200: Type.Object({ count: Type.Integer() }, { description: "They are on their way." }),
+          ...refusals(
+            ...bodyReasons,
+            ...callerReasons,
+            "request_not_found",
+            "event_not_found",
+            "idempotency_key_conflict",
+            "payload_expired",
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params;
+      await check(callerOf(request), id);
+      const eventId = request.body?.eventId;
+      return idempotently(ctx, { request, reply }, async (tx) => {
+        const of = { streamId: id, ...(eventId === undefined ? {} : { eventId }) };
+        return { status: 200, body: { count: await redeliverEventsIn(ctx, tx, of) } };
+      });
+    },
+  );
+}
