@@ -58,6 +58,97 @@ export async function moveMoney(
   return row.booked ? "moved" : "booked";
 }
 
+/**
+ * Keeps back what is available, for one subject. `short` where there is too little, `held` where the subject has or had
+ * a hold: the caller's transaction must then be rolled back.
+ */
+export async function insertHold(
+  tx: Queryable,
+  given: { id: string; purse: Purse; subject: string; amountRappen: bigint; at: number },
+): Promise<"moved" | "short" | "held"> {
+  const { organizationId, environment } = given.purse;
+  const amount = String(given.amountRappen);
+  // Every statement takes the row of what is available before the others, so that none waits for another in a circle.
+  const [row] = await tx.query<{ taken: boolean; booked: boolean }>(
+    sql`with taken as (
+        update ledger_account set balance_rappen = balance_rappen - ${amount}::bigint
+        where organization_id = ${organizationId} and environment = ${environment} and kind = 'available'
+          and balance_rappen >= ${amount}::bigint
+        returning id
+      ), given as (
+        update ledger_account set balance_rappen = balance_rappen + ${amount}::bigint
+        where organization_id = ${organizationId} and environment = ${environment} and kind = 'held'
+          and exists (select 1 from taken)
+        returning id
+      ), booked as (
+        insert into ledger_hold (subject, account_id, amount_rappen, created_at)
+        select ${given.subject}, given.id, ${amount}::bigint, ${given.at} from given
+        on conflict (subject) do nothing
+        returning subject
+      ), moved as (
+        insert into ledger_movement (id, from_account_id, to_account_id, amount_rappen, kind, subject, created_at)
+        select ${given.id}, taken.id, given.id, ${amount}::bigint, 'hold', booked.subject, ${given.at}
+        from taken, given, booked
+      )
+      select exists (select 1 from taken) as taken, exists (select 1 from booked) as booked`,
+  );
+  if (row?.taken !== true) return "short";
+  return row.booked ? "moved" : "held";
+}
+
+/**
+ * Ends an open hold: so much of it is spent, and the rest is available again.
+ *
+ * @param given.ids of the two movements
+ * @returns false where the purse has no such open hold, or a smaller one
+ */
+export async function endHold(
+  tx: Queryable,
+  given: {
+    ids: readonly [string, string];
+    purse: Purse;
+    subject: string;
+    capturedRappen: bigint;
+    at: number;
+  },
+): Promise<boolean> {
+  const { organizationId, environment } = given.purse;
+  const captured = String(given.capturedRappen);
+  const [row] = await tx.query<{ moved: boolean }>(
+    sql`with ended as (
+        update ledger_hold as h set captured_rappen = ${captured}::bigint, ended_at = ${given.at}
+        from ledger_account as a
+        where h.subject = ${given.subject} and h.ended_at is null and h.amount_rappen >= ${captured}::bigint
+          and a.id = h.account_id and a.organization_id = ${organizationId} and a.environment = ${environment}
+        returning h.account_id, h.amount_rappen, h.amount_rappen - ${captured}::bigint as rest
+      ), freed as (
+        update ledger_account as a set balance_rappen = a.balance_rappen + ended.rest
+        from ended
+        where a.organization_id = ${organizationId} and a.environment = ${environment} and a.kind = 'available'
+        returning a.id
+      ), taken as (
+        update ledger_account as a set balance_rappen = a.balance_rappen - ended.amount_rappen
+        from ended, freed
+        where a.id = ended.account_id
+        returning a.id
+      ), spent as (
+        update ledger_account as a set balance_rappen = a.balance_rappen + ${captured}::bigint
+        from taken
+        where a.organization_id = ${organizationId} and a.environment = ${environment} and a.kind = 'spent'
+        returning a.id
+      ), moved as (
+        insert into ledger_movement (id, from_account_id, to_account_id, amount_rappen, kind, subject, created_at)
+        select ${given.ids[0]}::uuid, taken.id, spent.id, ${captured}::bigint, 'capture', ${given.subject}, ${given.at}::bigint
+        from taken, spent where ${captured}::bigint > 0
+        union all
+        select ${given.ids[1]}::uuid, taken.id, freed.id, ended.rest, 'free', ${given.subject}, ${given.at}::bigint
+        from taken, freed, ended where ended.rest > 0
+      )
+      select exists (select 1 from spent) as moved`,
+  );
+  return row?.moved === true;
+}
+
 export async function readBalance(db: Queryable, purse: Purse): Promise<Balance> {
   const rows = await db.query<{ kind: AccountKind; balance: string }>(
     sql`select kind, balance_rappen::text as balance from ledger_account
@@ -69,5 +160,6 @@ export async function readBalance(db: Queryable, purse: Purse): Promise<Balance>
     availableRappen: of("available"),
     heldRappen: of("held"),
     spentRappen: of("spent"),
+    paidInRappen: -of("funding"),
   };
 }

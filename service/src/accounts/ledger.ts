@@ -21,6 +21,8 @@ export interface Balance {
   /** Promised to open requests. */
   readonly heldRappen: bigint;
   readonly spentRappen: bigint;
+  /** All that was ever paid in: the sum of the others. */
+  readonly paidInRappen: bigint;
 }
 
 /** One movement of money, named by what it was for: the same one again is refused. */
@@ -96,6 +98,66 @@ export async function spend(
   await move(ctx, tx, { ...given, from: "available", to: "spent" });
 }
 
+/** Money that is kept back, named by what it is for: each subject has one hold in its life. */
+export interface Hold {
+  readonly purse: Purse;
+  readonly subject: string;
+  readonly amountRappen: bigint;
+}
+
+/**
+ * Keeps money back, in the caller's transaction: {@link capture} or {@link releaseHold} ends it, once.
+ *
+ * @throws {Problem} no_credit_account where there was never any money; insufficient_credit; with both amounts in CHF
+ * @throws {Problem} payment_booked where the subject has or had a hold
+ */
+export async function hold(ctx: Ctx, tx: Queryable, given: Hold): Promise<void> {
+  const id = uuidv7(ctx.clock, ctx.random);
+  const outcome = await store.insertHold(tx, { ...given, id, at: ctx.clock.now() });
+  if (outcome === "moved") return;
+  if (outcome === "held") throw new Problem("payment_booked");
+  await refuseShort(tx, given);
+}
+
+/**
+ * Spends so much of a hold and frees the rest, in the caller's transaction.
+ *
+ * @param given.amountRappen 0 to the whole hold
+ * @throws when the purse has no open hold of that subject, or a smaller one: the caller decides only once on each
+ */
+export async function capture(ctx: Ctx, tx: Queryable, given: Hold): Promise<void> {
+  const { purse, subject, amountRappen: capturedRappen } = given;
+  const ids = [uuidv7(ctx.clock, ctx.random), uuidv7(ctx.clock, ctx.random)] as const;
+  const end = { ids, purse, subject, capturedRappen, at: ctx.clock.now() };
+  if (!(await store.endHold(tx, end))) throw new Error(`no such open hold for ${subject}`);
+}
+
+/** Frees the whole of a hold, in the caller's transaction. @throws as {@link capture} */
+export async function releaseHold(
+  ctx: Ctx,
+  tx: Queryable,
+  given: Omit<Hold, "amountRappen">,
+): Promise<void> {
+  await capture(ctx, tx, { ...given, amountRappen: 0n });
+}
+
+/** @throws {Problem} no_credit_account, insufficient_credit */
+async function refuseShort(
+  tx: Queryable,
+  { purse, amountRappen }: Pick<Hold, "purse" | "amountRappen">,
+): Promise<never> {
+  const balance = await store.readBalance(tx, purse);
+  const reason = balance.paidInRappen === 0n ? "no_credit_account" : "insufficient_credit";
+  throw new Problem(reason, { details: shortage(amountRappen, balance) });
+}
+
+function shortage(requiredRappen: bigint, { availableRappen }: Balance): Record<string, number> {
+  return {
+    requiredChf: chfOfRappen(requiredRappen),
+    availableChf: chfOfRappen(availableRappen),
+  };
+}
+
 /** Moves money between two accounts of one purse, which are made when they are first used. */
 async function move(ctx: Ctx, tx: Queryable, given: Way & Movement): Promise<void> {
   const { purse } = given;
@@ -105,11 +167,6 @@ async function move(ctx: Ctx, tx: Queryable, given: Way & Movement): Promise<voi
   const outcome = await store.moveMoney(tx, { ...given, id, at: ctx.clock.now() });
   if (outcome === "moved") return;
   if (outcome === "booked") throw new Problem("payment_booked");
-  const { availableRappen } = await store.readBalance(tx, purse);
-  throw new Problem("insufficient_credit", {
-    details: {
-      requiredChf: chfOfRappen(given.amountRappen),
-      availableChf: chfOfRappen(availableRappen),
-    },
-  });
+  const balance = await store.readBalance(tx, purse);
+  throw new Problem("insufficient_credit", { details: shortage(given.amountRappen, balance) });
 }
