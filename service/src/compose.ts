@@ -33,7 +33,16 @@ import {
   listDelivered,
   settlementFinalHandlers,
 } from "./kyc/index.ts";
-import { kybJobs, type KybContext, kybRoutes, kybWalletRoutes, openKyb } from "./kyb/index.ts";
+import {
+  holdCompany,
+  type KybContext,
+  kybFinalHandlers,
+  kybJobs,
+  kybRoutes,
+  kybWalletRoutes,
+  noteCompanyRecord,
+  openKyb,
+} from "./kyb/index.ts";
 import {
   addBrowserRoutes,
   addTokenRoutes,
@@ -203,7 +212,7 @@ export async function compose(config: Config): Promise<Service> {
   const credentials = stack.use(
     await openCredentials(
       { ...ctx, apiKeys },
-      callbacksOf(base, () => kyc),
+      callbacksOf(base, () => ({ kyc, kyb })),
     ),
   );
   const kyc: KycContext = {
@@ -211,6 +220,7 @@ export async function compose(config: Config): Promise<Service> {
     signRequestObject: (claims) => signRequestObject(login, claims),
   };
   const kyb: KybContext = openKyb(credentials, {
+    signRequestObject: (claims) => signRequestObject(login, claims),
     onRosterChanged: async () => undefined,
     businessLogins: {
       show: async () => new Map(),
@@ -252,7 +262,11 @@ export async function compose(config: Config): Promise<Service> {
     ...kycJobs(kyc),
     ...kybJobs(kyb),
     ...webhooks.jobs,
-    ...chainJobs(ctx, { ...credentialFinalHandlers(base), ...settlementFinalHandlers(kyc) }),
+    ...chainJobs(ctx, {
+      ...credentialFinalHandlers(base),
+      ...settlementFinalHandlers(kyc),
+      ...kybFinalHandlers(kyb),
+    }),
   ];
   stack.use(startJobs(base, jobs));
   const opened = stack.move();
@@ -285,12 +299,17 @@ function openWebhooks(base: Ctx): { jobs: Job[] } & AsyncDisposable {
 }
 
 /** What verified fields ask of the slices above them. */
-function callbacksOf(ctx: Ctx, kyc: () => KycContext): CredentialsCallbacks {
+function callbacksOf(
+  ctx: Ctx,
+  above: () => { kyc: KycContext; kyb: KybContext },
+): CredentialsCallbacks {
   return {
     mayAsk: async (organizationId, user) =>
       ctx.config.profile === "dev" || (await isAcquainted(ctx.db, organizationId, user)),
     listDelivered: async (organizationId, given) => listDelivered(ctx, organizationId, given),
-    onInvalidated: async (tx, leaves) => announceInvalidated(kyc(), tx, leaves),
+    onInvalidated: async (tx, leaves) => announceInvalidated(above().kyc, tx, leaves),
+    holdCompany,
+    onCompanyRecord: async (tx, company) => noteCompanyRecord(above().kyb, tx, company),
   };
 }
 

@@ -96,6 +96,15 @@ export interface BallotRules {
       readonly reason: "business_not_verified" | "business_wallet_rotated";
     },
   ): Promise<void>;
+  /** Nothing may be asked of the business any more: it was suspended, is not verified, or went on in another wallet. */
+  onStopped?(
+    ctx: KybContext,
+    tx: Queryable,
+    stopped: {
+      readonly ballot: Ballot;
+      readonly reason: "business_not_verified" | "business_wallet_rotated";
+    },
+  ): Promise<void>;
   /** Members or rules have changed: what was fixed is open again, and approvals are collected anew. */
   onRestarted?(ctx: KybContext, tx: Queryable, ballot: Ballot): Promise<void>;
 }

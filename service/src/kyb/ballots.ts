@@ -15,6 +15,7 @@ import {
 import * as store from "./ballot-store.ts";
 import { findBusiness, holdBusiness } from "./business-store.ts";
 import type { KybContext } from "./kyb-context.ts";
+import { noteAnswered } from "./roster-store.ts";
 
 /** A question to put to the members. */
 export interface NewBallot {
@@ -120,6 +121,8 @@ export async function castVoteIn(
     now: ctx.clock.now(),
   });
   if (votes === null) throw new Problem("already_voted");
+  // Whoever votes is not lost (decisions section 6, Lost member).
+  await noteAnswered(tx, { business: ballot.business, member, now: ctx.clock.now() });
   return decide(ctx, tx, { ballot: { ...ballot, hash: hash ?? ballot.hash }, votes });
 }
 

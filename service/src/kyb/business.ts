@@ -1,7 +1,16 @@
 import { type Address, type Charter, decodeCharter, type Hex, hexOfBytes } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 
-export type BusinessStatus = "inviting" | "deploying" | "active" | "suspended" | "moved" | "lapsed";
+/** Founded and signed by some, by all, deployed, stopped by the operator, gone on elsewhere, or never come to be. */
+export const businessStatuses = [
+  "inviting",
+  "deploying",
+  "active",
+  "suspended",
+  "moved",
+  "lapsed",
+] as const;
+export type BusinessStatus = (typeof businessStatuses)[number];
 
 /** A company with a contract wallet. */
 export interface Business {

@@ -9,6 +9,7 @@ import * as store from "./ballot-store.ts";
 import { castVote } from "./ballots.ts";
 import { answerInvitation, listInvitations } from "./invitations.ts";
 import type { KybContext, WalletCaller } from "./kyb-context.ts";
+import { findRemovalByBallot } from "./roster-store.ts";
 
 const tags = ["wallet"];
 const pageMax = 100;
@@ -142,7 +143,13 @@ function voteRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
         body: VoteBody,
         response: {
           200: Type.Object(
-            { id: Type.String(), status: Type.String() },
+            {
+              id: Type.String(),
+              status: Type.String(),
+              removalOpen: Type.Optional(
+                Type.Literal(true, { description: "This member is being removed: sign `Keep`." }),
+              ),
+            },
             { description: "How it stands now.", additionalProperties: true },
           ),
           ...refusals(
@@ -171,7 +178,8 @@ function voteRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
       const invited = await answerInvitation(ctx, { id, member, ...request.body });
       if (invited !== null) return { id, ...invited };
       const status = await castVote(ctx, { id, member, vote: voteOf(request.body) });
-      return { id, status };
+      const removal = await findRemovalByBallot(ctx.db, { ballotId: id, member });
+      return { id, status, ...(removal === null ? {} : { removalOpen: true as const }) };
     },
   );
 }

@@ -1,12 +1,19 @@
+import type { FinalHandlers } from "../chain/index.ts";
 import type { CredentialsContext } from "../credentials/index.ts";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 import type { BallotRules } from "./ballot.ts";
+import { businessRoutes } from "./business-routes.ts";
+import { requireEntitlement } from "./caller.ts";
+import { foundingFinalHandlers } from "./founding.ts";
+import { governanceFinalHandlers, governanceRules, proposalSealedColumns } from "./governance.ts";
 import { idempotencySealedColumns } from "./idempotency.ts";
 import { inboxRoutes } from "./inbox-routes.ts";
 import type { KybCallbacks, KybContext, WalletCaller } from "./kyb-context.ts";
+import { lookupRoutes } from "./lookup-routes.ts";
 import { memberSealedColumns } from "./members.ts";
+import { removalFinalHandlers } from "./removal.ts";
 
 export type { Ballot, BallotRules, MemberApproval, Vote } from "./ballot.ts";
 export { cancelBallot, castVoteIn, type NewBallot, openBallot } from "./ballots.ts";
@@ -15,12 +22,33 @@ export { findBusiness, noteBusinessAcquaintance } from "./business-store.ts";
 export { kybJobs } from "./jobs.ts";
 export type { ChangedBusiness, KybCallbacks, KybContext } from "./kyb-context.ts";
 export { listMembers } from "./members.ts";
+export { requestLook } from "./roster-store.ts";
+export {
+  announceMove,
+  listBusinesses,
+  reinstateBusiness,
+  setBusinessVerified,
+  showBusiness,
+  suspendBusiness,
+  withdrawMove,
+} from "./standing.ts";
+export { holdCompany, noteCompanyRecord } from "./company-standing.ts";
 
 /** What this slice keeps sealed. */
 export const kybSealedColumns: readonly SealedColumn[] = [
   ...idempotencySealedColumns,
   ...memberSealedColumns,
+  ...proposalSealedColumns,
 ];
+
+/** What becomes of what this slice has sent to the chain. */
+export function kybFinalHandlers(ctx: KybContext): FinalHandlers {
+  return {
+    ...foundingFinalHandlers(ctx),
+    ...governanceFinalHandlers(ctx),
+    ...removalFinalHandlers(),
+  };
+}
 
 const unbuilt: BallotRules = {
   show: async () => new Map(),
@@ -33,22 +61,30 @@ const unbuilt: BallotRules = {
 /** Opens the slice. @param given.businessLogins what follows from votes on logins, which another slice keeps */
 export function openKyb(
   ctx: CredentialsContext,
-  given: KybCallbacks & { readonly businessLogins: BallotRules },
+  given: KybCallbacks &
+    Pick<KybContext, "signRequestObject"> & { readonly businessLogins: BallotRules },
 ): KybContext {
   return {
     ...ctx,
+    signRequestObject: (claims) => given.signRequestObject(claims),
     onRosterChanged: async (tx, changed) => given.onRosterChanged(tx, changed),
     ballotKinds: {
       data_request: unbuilt,
       signature_request: unbuilt,
-      governance: unbuilt,
+      governance: governanceRules,
       business_login: given.businessLogins,
     },
   };
 }
 
 /** Adds the routes of merchants. */
-export async function kybRoutes(_ctx: KybContext, _http: Http): Promise<void> {}
+export async function kybRoutes(ctx: KybContext, http: Http): Promise<void> {
+  await http.register(async (plain) => {
+    const scope = plain as Http;
+    requireEntitlement(ctx, scope, "kyb:read");
+    lookupRoutes(ctx, scope);
+  });
+}
 
 /** Adds the routes of wallets. */
 export function kybWalletRoutes(
@@ -57,4 +93,5 @@ export function kybWalletRoutes(
   { getWalletUser }: { getWalletUser: WalletCaller },
 ): void {
   inboxRoutes(ctx, scope, getWalletUser);
+  businessRoutes(ctx, scope, getWalletUser);
 }

@@ -1,13 +1,46 @@
 import type { Job } from "../platform/jobs.ts";
 import { expireBallots, purgeBallots } from "./ballots.ts";
+import { forgetLapsed, lapseFoundings } from "./founding.ts";
+import { purgeProposals } from "./governance.ts";
 import { purgeIdempotencyKeys } from "./idempotency.ts";
 import type { KybContext } from "./kyb-context.ts";
+import { finishRemovals } from "./removal.ts";
+import { followChain, lookAtOpen } from "./roster.ts";
+import { rosterChannel } from "./roster-store.ts";
+import { finishMoves, stopBusinesses } from "./standing.ts";
 
 /** The jobs of this slice; every process runs them. */
 export function kybJobs(ctx: KybContext): Job[] {
   return [
+    ...(ctx.config.chain === "off" ? [] : chainJobs(ctx)),
+    { name: "kyb-foundings", everySeconds: 60, run: async () => lapseFoundings(ctx) },
+    { name: "kyb-lapsed", everySeconds: 3600, run: async () => forgetLapsed(ctx) },
+    { name: "kyb-proposals", everySeconds: 3600, run: async () => purgeProposals(ctx) },
+    {
+      name: "kyb-standing",
+      everySeconds: 5,
+      wakeOn: rosterChannel,
+      run: async () => {
+        await stopBusinesses(ctx);
+        await finishMoves(ctx);
+      },
+    },
     { name: "kyb-expiry", everySeconds: 1, run: async () => expireBallots(ctx) },
     { name: "kyb-ballots", everySeconds: 3600, run: async () => purgeBallots(ctx) },
     { name: "kyb-idempotency", everySeconds: 3600, run: async () => purgeIdempotencyKeys(ctx) },
+  ];
+}
+
+/** They follow businesses on the chain. */
+function chainJobs(ctx: KybContext): Job[] {
+  return [
+    {
+      name: "kyb-roster",
+      everySeconds: 1,
+      wakeOn: rosterChannel,
+      run: async () => followChain(ctx),
+    },
+    { name: "kyb-roster-sweep", everySeconds: 60, run: async () => lookAtOpen(ctx) },
+    { name: "kyb-removals", everySeconds: 1, run: async () => finishRemovals(ctx) },
   ];
 }

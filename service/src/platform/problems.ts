@@ -53,6 +53,9 @@ const table = {
   endpoint_not_found: [404, "endpoint_not_found: no webhook endpoint is registered"],
   endpoint_not_quarantined: [409, "endpoint_not_quarantined: the endpoint is active"],
   business_not_found: [404, "business_not_found: no such business"],
+  business_exists: [409, "a business was founded with this salt before; choose another"],
+  removal_refused: [422, "removal_refused: this member cannot be removed now"],
+  nothing_to_end: [409, "nothing is under way that this identity could end"],
   request_already_open: [
     409,
     "request_already_open: this client domain has an open request to the business",
@@ -72,6 +75,10 @@ const table = {
   ballot_changed: [409, "members or rules have changed; look at it again"],
   already_voted: [409, "this identity has voted already"],
   invitation_not_found: [404, "no such invitation for this identity"],
+  business_login_open: [
+    409,
+    "another login of this identity for a business waits for its members; end it first",
+  ],
   not_a_member: [403, "this identity is no voting member of the business"],
   // Packages, ledger and orders; messages of the service document where it has one
   package_not_found: [404, "no such package"],

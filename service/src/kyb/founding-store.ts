@@ -1,0 +1,189 @@
+import { type Address, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
+import type { Environment } from "../accounts/index.ts";
+import { type Queryable, sql } from "../platform/db.ts";
+import type { BusinessStatus } from "./business.ts";
+
+const bytesOf = (hex: Hex): Buffer => Buffer.from(hex.slice(2), "hex");
+
+/** A business that is being founded, or was. */
+export interface Founding {
+  readonly address: Address;
+  readonly environment: Environment;
+  readonly name: string;
+  readonly status: BusinessStatus;
+  readonly creator: Address;
+  readonly invitationId: string;
+  /** Unix seconds. */
+  readonly deadline: number;
+  readonly salt: Hex32;
+  /** As the contract packs it. */
+  readonly charter: Hex;
+}
+
+interface FoundingRow extends Omit<Founding, "salt" | "charter"> {
+  readonly salt: Buffer;
+  readonly charter: Buffer;
+}
+
+const toFounding = (row: FoundingRow): Founding => ({
+  ...row,
+  salt: hexOfBytes(row.salt) as Hex32,
+  charter: hexOfBytes(row.charter),
+});
+
+/** False where the address has a business already. */
+export async function insertFounding(
+  tx: Queryable,
+  founding: Omit<Founding, "status">,
+  now: number,
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
+        charter, created_at)
+      values (${founding.address}, ${founding.environment}, ${founding.name}, 'inviting', ${founding.creator},
+        ${founding.invitationId}, ${founding.deadline}, ${bytesOf(founding.salt)}, ${bytesOf(founding.charter)}, ${now})
+      on conflict (address) do nothing returning 1 as added`,
+  );
+  return rows.length === 1;
+}
+
+/** A member's row; its name sealed under `id`. */
+export interface NewMember {
+  readonly id: string;
+  readonly member: Address;
+  readonly nameSealed: Buffer;
+  readonly isVoting: boolean;
+  readonly isCreator: boolean;
+  /** Of the invitation; null until it is given, and where there was none. */
+  readonly signature: Hex | null;
+}
+
+export async function insertMembers(
+  tx: Queryable,
+  business: Address,
+  given: { members: readonly NewMember[]; now: number },
+): Promise<void> {
+  const { members, now } = given;
+  await tx.query(
+    sql`insert into business_member (id, business, member, name_sealed, is_voting, is_creator, invitation_signature, joined_at)
+      select id, ${business}, member, name_sealed, is_voting, is_creator, signature, ${now}
+      from unnest(${members.map(({ id }) => id)}::uuid[], ${members.map(({ member }) => member)}::text[],
+        ${members.map(({ nameSealed }) => nameSealed)}::bytea[], ${members.map(({ isVoting }) => isVoting)}::boolean[],
+        ${members.map(({ isCreator }) => isCreator)}::boolean[],
+        ${members.map(({ signature }) => (signature === null ? null : bytesOf(signature)))}::bytea[])
+        as given (id, member, name_sealed, is_voting, is_creator, signature)`,
+  );
+}
+
+/** Foundings by this identity that still wait for somebody. */
+export async function countOpenFoundings(tx: Queryable, creator: Address): Promise<number> {
+  const [row] = await tx.query<{ total: number }>(
+    sql`select count(*)::int as total from business where creator = ${creator} and status = 'inviting'`,
+  );
+  return row?.total ?? 0;
+}
+
+export async function findFounding(db: Queryable, address: Address): Promise<Founding | null> {
+  const [row] = await db.query<FoundingRow>(
+    sql`select address, environment, name, status, creator, invitation_id as "invitationId",
+        invitation_deadline as deadline, salt, charter from business where address = ${address}`,
+  );
+  return row === undefined ? null : toFounding(row);
+}
+
+/** The founding of an invitation to this identity, for this transaction alone. */
+export async function lockInvitation(
+  tx: Queryable,
+  of: { id: string; member: Address },
+): Promise<(Founding & { hasSigned: boolean }) | null> {
+  const [row] = await tx.query<FoundingRow & { hasSigned: boolean }>(
+    sql`select address, environment, name, status, creator, invitation_id as "invitationId",
+        invitation_deadline as deadline, business.salt, charter, invitation_signature is not null as "hasSigned"
+      from business join business_member on business = address and member = ${of.member}
+      where invitation_id = ${of.id} for update of business`,
+  );
+  return row === undefined ? null : { ...toFounding(row), hasSigned: row.hasSigned };
+}
+
+/** Keeps a signature of the invitation. @returns how many members have not signed yet */
+export async function keepInvitationSignature(
+  tx: Queryable,
+  given: { business: Address; member: Address; signature: Hex },
+): Promise<number> {
+  const [row] = await tx.query<{ missing: number }>(
+    sql`with signed as (
+        update business_member set invitation_signature = ${bytesOf(given.signature)}
+        where business = ${given.business} and member = ${given.member})
+      select count(*)::int as missing from business_member
+      where business = ${given.business} and member <> ${given.member} and invitation_signature is null`,
+  );
+  return row?.missing ?? 0;
+}
+
+export async function setFoundingStatus(
+  tx: Queryable,
+  address: Address,
+  status: "deploying" | "lapsed",
+): Promise<void> {
+  await tx.query(sql`update business set status = ${status} where address = ${address}`);
+}
+
+/** Marks businesses whose wallets are deployed. @returns those that waited for it */
+export async function activate(
+  tx: Queryable,
+  deployed: readonly { address: string; at: number }[],
+): Promise<{ address: Address; environment: Environment }[]> {
+  return tx.query<{ address: Address; environment: Environment }>(
+    sql`update business set status = 'active', registered_at = given.at, look_due_at = 0
+      from unnest(${deployed.map(({ address }) => address)}::text[], ${deployed.map(({ at }) => at)}::bigint[])
+        as given (address, at)
+      where business.address = given.address and status = 'deploying'
+      returning business.address, environment`,
+  );
+}
+
+/** Invitations that wait for this identity, oldest first. */
+export async function listInvitationsTo(
+  db: Queryable,
+  member: Address,
+  page: { now: number; limit: number },
+): Promise<Founding[]> {
+  const rows = await db.query<FoundingRow>(
+    sql`select address, environment, name, status, creator, invitation_id as "invitationId",
+        invitation_deadline as deadline, business.salt, charter
+      from business_member join business on address = business
+      where member = ${member} and invitation_signature is null and status = 'inviting'
+        and invitation_deadline >= ${page.now}
+      order by invitation_id limit ${page.limit}`,
+  );
+  return rows.map(toFounding);
+}
+
+/** A founding that not everybody signed in time has ended. */
+export async function lapseFoundings(db: Queryable, now: number): Promise<void> {
+  await db.query(
+    sql`update business set status = 'lapsed' where status = 'inviting' and invitation_deadline < ${now}`,
+  );
+}
+
+/** Forgets foundings that came to nothing, with the names in them. */
+export async function deleteLapsed(db: Queryable, before: number): Promise<void> {
+  await db.query(
+    sql`with old as (select address from business where status = 'lapsed' and invitation_deadline < ${before}),
+      gone as (delete from business_member using old where business = old.address)
+      delete from business using old where business.address = old.address`,
+  );
+}
+
+/** Businesses of a member, whatever their status but lapsed; oldest first. */
+export async function listBusinessesOf(
+  db: Queryable,
+  member: Address,
+  limit: number,
+): Promise<Address[]> {
+  const rows = await db.query<{ address: Address }>(
+    sql`select address from business_member join business on address = business
+      where member = ${member} and status <> 'lapsed' order by created_at, address limit ${limit}`,
+  );
+  return rows.map(({ address }) => address);
+}

@@ -1,0 +1,123 @@
+import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
+import { type Queryable, sql } from "../platform/db.ts";
+import type { GovernanceOperation } from "./wallet-calls.ts";
+
+export type ProposalStatus = "open" | "relaying" | "executed" | "refused" | "expired" | "failed";
+
+/** An act of governance that members decide on; its ballot has the same id. */
+export interface Proposal {
+  readonly id: string;
+  readonly business: Address;
+  readonly operation: GovernanceOperation;
+  /** As the contract takes it (ABI). */
+  readonly arguments: Hex;
+  /** Of a changed charter: names of its members, sealed. */
+  readonly namesSealed: Buffer | null;
+  /** Of a removal: whom. */
+  readonly member: Address | null;
+  readonly proposer: Address;
+  /** Of the wallet: the act counts for this one alone. */
+  readonly nonce: number;
+  readonly status: ProposalStatus;
+  readonly createdAt: number;
+}
+
+interface ProposalRow extends Omit<Proposal, "arguments"> {
+  readonly arguments: Buffer;
+}
+
+const toProposal = (row: ProposalRow): Proposal => ({
+  ...row,
+  arguments: hexOfBytes(row.arguments),
+});
+const bytesOf = (hex: Hex): Buffer => Buffer.from(hex.slice(2), "hex");
+
+export async function insertProposal(
+  tx: Queryable,
+  proposal: Omit<Proposal, "status">,
+): Promise<void> {
+  await tx.query(
+    sql`insert into business_proposal (id, business, operation, arguments, names_sealed, member, proposer, nonce, status,
+        created_at)
+      values (${proposal.id}, ${proposal.business}, ${proposal.operation}, ${bytesOf(proposal.arguments)},
+        ${proposal.namesSealed}, ${proposal.member}, ${proposal.proposer}, ${proposal.nonce}, 'open',
+        ${proposal.createdAt})`,
+  );
+}
+
+/** Proposals that are open or on their way to the chain. */
+export async function countPending(
+  tx: Queryable,
+  of: { business: Address; proposer: Address },
+): Promise<{ all: number; own: number }> {
+  const [row] = await tx.query<{ all: number; own: number }>(
+    sql`select count(*)::int as "all", (count(*) filter (where proposer = ${of.proposer}))::int as own
+      from business_proposal where business = ${of.business} and status in ('open', 'relaying')`,
+  );
+  return row ?? { all: 0, own: 0 };
+}
+
+export async function listProposals(db: Queryable, ids: readonly string[]): Promise<Proposal[]> {
+  const rows = await db.query<ProposalRow>(
+    sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
+        created_at as "createdAt"
+      from business_proposal where id = any(${[...ids]}::text[])`,
+  );
+  return rows.map(toProposal);
+}
+
+/** The newest change to this charter: it says what its members are called. */
+export async function findCharterChange(
+  db: Queryable,
+  of: { business: Address; arguments: Hex },
+): Promise<Proposal | null> {
+  const [row] = await db.query<ProposalRow>(
+    sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
+        created_at as "createdAt"
+      from business_proposal where business = ${of.business} and operation = 'changeCharter'
+        and arguments = ${bytesOf(of.arguments)} order by id desc limit 1`,
+  );
+  return row === undefined ? null : toProposal(row);
+}
+
+/** Moves proposals on; `open` and `relaying` begin and end nothing. */
+export async function setProposalStatus(
+  tx: Queryable,
+  ids: readonly string[],
+  change: { status: Exclude<ProposalStatus, "open">; now: number },
+): Promise<void> {
+  const endedAt = change.status === "relaying" ? null : change.now;
+  await tx.query(
+    sql`update business_proposal set status = ${change.status}, ended_at = ${endedAt}
+      where id = any(${[...ids]}::text[]) and ended_at is null`,
+  );
+}
+
+/** The collecting begins anew, for the wallet's next act. */
+export async function setProposalNonce(tx: Queryable, id: string, nonce: number): Promise<void> {
+  await tx.query(sql`update business_proposal set nonce = ${nonce} where id = ${id}`);
+}
+
+/** Votes that count for an act that can no longer be: it has another number now. */
+export async function forgetVotes(tx: Queryable, ballotId: string): Promise<void> {
+  await tx.query(sql`delete from ballot_vote where ballot_id = ${ballotId}`);
+}
+
+/** Proposals of a business that are open, or ended a short time ago; newest first. */
+export async function listProposalsOf(
+  db: Queryable,
+  business: Address,
+  limit: number,
+): Promise<Proposal[]> {
+  const rows = await db.query<ProposalRow>(
+    sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
+        created_at as "createdAt"
+      from business_proposal where business = ${business} order by id desc limit ${limit}`,
+  );
+  return rows.map(toProposal);
+}
+
+/** Forgets proposals that ended before then, with the names in them. */
+export async function deleteProposals(db: Queryable, before: number): Promise<void> {
+  await db.query(sql`delete from business_proposal where ended_at < ${before}`);
+}

@@ -1,0 +1,355 @@
+// What members decide about their own business (decisions section 6): proposal, ballot, transaction, mirror.
+import {
+  type Address,
+  type BusinessRule,
+  businessCategory,
+  type Charter,
+  decodeCharter,
+  encodeCharter,
+  type GovernanceAct,
+  governanceActs,
+  governanceHash,
+  type Hex,
+  type Hex32,
+} from "@svc/protocol";
+import { enqueueTransaction, type FinalHandlers } from "../chain/index.ts";
+import { ulid } from "../platform/ids.ts";
+import type { Queryable } from "../platform/db.ts";
+import { Problem } from "../platform/problems.ts";
+import type { SealedColumn } from "../platform/sealed-columns.ts";
+import { type Ballot, type BallotRules, electorateOf } from "./ballot.ts";
+import { endBallot, lockOpenBallots, restartBallot } from "./ballot-store.ts";
+import { joinApprovals, openBallot } from "./ballots.ts";
+import type { Business } from "./business.ts";
+import { findBusiness, holdBusiness } from "./business-store.ts";
+import { type NamedMember, parseCharter, parseMemberAddress, refusal } from "./charter-request.ts";
+import * as store from "./governance-store.ts";
+import type { KybContext } from "./kyb-context.ts";
+import { listRemovals, requestLook } from "./roster-store.ts";
+import { shownCharter } from "./shown-charter.ts";
+import { type GovernanceOperation, loadWalletCalls } from "./wallet-calls.ts";
+
+/** Kind of the transaction that does what members decided. */
+const governKind = "business.govern";
+/** Members have so long to decide. */
+const votingSeconds = 7 * 86_400;
+/** Proposals that are not decided yet, of one business and of one member of it. */
+const pendingMax = { all: 20, own: 5 };
+const retentionSeconds = 30 * 86_400;
+
+/** What governance keeps sealed: names of members to be. */
+export const proposalSealedColumns: readonly SealedColumn[] = [
+  { table: "business_proposal", idColumn: "id", column: "names_sealed" },
+];
+
+/** A proposal as a member's wallet sends it. */
+export type ProposalRequest =
+  | {
+      readonly operation: "changeCharter";
+      readonly members: readonly { address: string; name: string; votingRights: boolean }[];
+      readonly rules?: Partial<Charter["rules"]>;
+    }
+  | { readonly operation: "moveTo"; readonly successor: string }
+  | { readonly operation: "startRemoval"; readonly member: string }
+  | { readonly operation: "withdraw"; readonly hash: string };
+
+/** What is proposed, and who decides it. */
+interface Planned {
+  readonly operation: GovernanceOperation;
+  readonly act: GovernanceAct;
+  readonly names: readonly NamedMember[] | null;
+  readonly member: Address | null;
+  readonly rule?: BusinessRule;
+}
+
+/**
+ * Puts an act of governance to the vote of the voting members, the proposer among them.
+ *
+ * @throws {Problem} business_not_found, not_a_member, invalid_request, too_many, removal_refused, not_signed
+ */
+export async function propose(
+  ctx: KybContext,
+  proposer: Address,
+  given: { business: Address; request: ProposalRequest },
+): Promise<{ id: string; expiresAt: number; nonce: number; needed: number }> {
+  const { request } = given;
+  const seen = await findBusiness(ctx.db, given.business);
+  checkMember(seen, proposer);
+  await checkOnChain(ctx, seen, request);
+  return ctx.db.transaction(async (tx) => {
+    const business = await holdBusiness(tx, given.business);
+    checkMember(business, proposer);
+    const pending = await store.countPending(tx, { business: business.address, proposer });
+    if (pending.all >= pendingMax.all || pending.own >= pendingMax.own)
+      throw new Problem("too_many");
+    const planned = await plan(tx, business, request);
+    const { operation, act, names, member, rule } = planned;
+    const id = ulid(ctx.clock, ctx.random);
+    const { address, nonce } = business;
+    const expiresAt = ctx.clock.now() + votingSeconds;
+    const ballot = await openBallot(ctx, tx, {
+      id,
+      kind: "governance",
+      business: address,
+      category: businessCategory.governance,
+      hash: governanceHash({ ...act, nonce }),
+      clientDomainId: null,
+      expiresAt,
+      ...(rule === undefined ? {} : { rule }),
+      ...(member === null ? {} : { without: member }),
+    });
+    await store.insertProposal(tx, {
+      id,
+      business: address,
+      operation,
+      arguments: act.arguments,
+      namesSealed: names === null ? null : sealNames(ctx, id, names),
+      member,
+      proposer,
+      nonce,
+      createdAt: ctx.clock.now(),
+    });
+    const details = { operation: act.operation, proposal: id };
+    const entry = { actor: proposer, action: "business.propose", subject: address, details };
+    await ctx.audit.record(tx, entry);
+    return { id, expiresAt, nonce, needed: ballot.needed };
+  });
+}
+
+/** @throws {Problem} business_not_found also where the identity is no member: whose businesses there are is not told */
+function checkMember(business: Business | null, member: Address): asserts business is Business {
+  const found = business?.charter.members.find(({ address }) => address === member);
+  if (business?.status !== "active" || found === undefined) throw new Problem("business_not_found");
+  if (!found.isVoting) throw new Problem("not_a_member");
+}
+
+/** What only the chain knows, before anybody is asked in vain. */
+async function checkOnChain(
+  ctx: KybContext,
+  { address }: Business,
+  request: ProposalRequest,
+): Promise<void> {
+  const calls = await loadWalletCalls();
+  if (request.operation === "withdraw") {
+    if (!(await calls.isRecorded(ctx, address, parseHash(request.hash))))
+      throw new Problem("not_signed");
+  } else if (request.operation === "startRemoval") {
+    const member = parseMemberAddress(request.member);
+    const until = await calls.protectedUntil(ctx, address, member);
+    if (until > ctx.clock.now())
+      throw new Problem("removal_refused", {
+        message: "removal_refused: the member answered less than 90 days ago",
+        details: { protectedUntil: until },
+      });
+  }
+}
+
+async function plan(tx: Queryable, business: Business, request: ProposalRequest): Promise<Planned> {
+  const { operation } = request;
+  const nobody = { names: null, member: null };
+  if (operation === "changeCharter") return planCharter(business, request);
+  if (operation === "withdraw")
+    return { operation, act: governanceActs.withdraw(parseHash(request.hash)), ...nobody };
+  if (operation === "startRemoval") return planRemoval(tx, business, request.member);
+  const successor = parseMemberAddress(request.successor);
+  const next = await findBusiness(tx, successor);
+  const isGood = next?.status === "active" && next.environment === business.environment;
+  if (!isGood || successor === business.address)
+    throw refusal("successor is another active business of the same environment");
+  return { operation, act: governanceActs.moveTo(successor), ...nobody };
+}
+
+/** The stricter of the old and the new rule of governance decides. */
+function planCharter(
+  business: Business,
+  request: Extract<ProposalRequest, { operation: "changeCharter" }>,
+): Planned {
+  const { charter, members } = parseCharter({
+    members: request.members,
+    rules: { ...business.charter.rules, ...request.rules },
+  });
+  const bytes = encodeCharter(charter);
+  if (bytes === encodeCharter(business.charter)) throw refusal("that changes nothing");
+  if (members.some(({ address }) => address === business.address))
+    throw refusal("a business is no member of itself");
+  const rule = stricterRule(business.charter, charter);
+  const act = governanceActs.changeCharter(bytes);
+  return { operation: "changeCharter", act, names: members, member: null, rule };
+}
+
+async function planRemoval(
+  tx: Queryable,
+  { address, charter }: Business,
+  text: string,
+): Promise<Planned> {
+  const member = parseMemberAddress(text);
+  if (charter.members.every((each) => each.address !== member))
+    throw new Problem("removal_refused", { message: "removal_refused: no member" });
+  if (charter.members.filter(({ isVoting }) => isVoting).length < 2)
+    throw new Problem("removal_refused", { message: "removal_refused: nobody else has a vote" });
+  if ((await listRemovals(tx, [address])).length > 0)
+    throw new Problem("removal_refused", { message: "removal_refused: one removal at a time" });
+  const act = governanceActs.startRemoval(member);
+  return { operation: "startRemoval", act, names: null, member, rule: "MAJORITY" };
+}
+
+const stricterRule = (one: Charter, other: Charter): BusinessRule =>
+  [one, other].some(({ rules }) => rules.governance === "UNANIMOUS") ? "UNANIMOUS" : "MAJORITY";
+
+function parseHash(text: string): Hex32 {
+  const hash = text.toLowerCase();
+  if (!/^0x[0-9a-f]{64}$/.test(hash)) throw refusal("hash is 32 bytes in hex");
+  return hash as Hex32;
+}
+
+function actOf({ operation, arguments: args }: store.Proposal): GovernanceAct {
+  return { operation: operations[operation], arguments: args };
+}
+
+const operations = {
+  changeCharter: "changeCharter(bytes)",
+  moveTo: "moveTo(address)",
+  startRemoval: "startRemoval(address)",
+  withdraw: "withdraw(bytes32)",
+} as const satisfies Record<GovernanceOperation, string>;
+
+/** What follows from votes on governance. */
+export const governanceRules: BallotRules = {
+  show: async (ctx, ids) => {
+    const proposals = await store.listProposals(ctx.db, ids);
+    return new Map(proposals.map((proposal) => [proposal.id, showProposal(ctx, proposal)]));
+  },
+  onApproved: async (ctx, tx, { ballot, approvals }) => {
+    const [proposal] = await store.listProposals(tx, [ballot.id]);
+    if (proposal === undefined) throw new Error(`nothing is proposed by ${ballot.id}`);
+    const calls = await loadWalletCalls();
+    const signatures = joinApprovals(approvals);
+    const relayed = { validUntil: ballot.validUntil, signatures };
+    const data = calls.govern(proposal.operation, proposal.arguments, relayed);
+    const { id, business: to } = proposal;
+    await enqueueTransaction(ctx, tx, { kind: governKind, subjectId: id, to, data });
+    await store.setProposalStatus(tx, [id], { status: "relaying", now: ctx.clock.now() });
+  },
+  onEnded: async (ctx, tx, { ballot, outcome: status }) =>
+    store.setProposalStatus(tx, [ballot.id], { status, now: ctx.clock.now() }),
+  onStopped: async (ctx, tx, { ballot }) =>
+    store.setProposalStatus(tx, [ballot.id], { status: "failed", now: ctx.clock.now() }),
+  onRestarted: async (ctx, tx, ballot) => {
+    const business = await findBusiness(tx, ballot.business);
+    if (business !== null) await restart(ctx, tx, { business, ballot });
+  },
+};
+
+/** Collects anew on what is proposed, where an act of governance came first that left members and rules as they were. */
+export async function restartProposals(
+  ctx: KybContext,
+  tx: Queryable,
+  business: Business,
+): Promise<void> {
+  for (const ballot of await lockOpenBallots(tx, business.address))
+    if (ballot.kind === "governance") await restart(ctx, tx, { business, ballot });
+}
+
+/** The act has another number now, and may be decided by others. */
+async function restart(
+  ctx: KybContext,
+  tx: Queryable,
+  { business, ballot }: { business: Business; ballot: Ballot },
+): Promise<void> {
+  const [proposal] = await store.listProposals(tx, [ballot.id]);
+  if (proposal === undefined) throw new Error(`nothing is proposed by ${ballot.id}`);
+  const { id, member } = proposal;
+  const { charter, epoch, nonce } = business;
+  const electorate = electorateOf(charter, {
+    category: businessCategory.governance,
+    rule: ruleOf(proposal, charter),
+    without: member ?? undefined,
+  });
+  const isMoot = member !== null && charter.members.every(({ address }) => address !== member);
+  if (isMoot || electorate.voters.length === 0) {
+    await endBallot(tx, { id, status: "cancelled", now: ctx.clock.now() });
+    await store.setProposalStatus(tx, [id], { status: "failed", now: ctx.clock.now() });
+    return;
+  }
+  await store.forgetVotes(tx, id);
+  await store.setProposalNonce(tx, id, nonce);
+  const hash = governanceHash({ ...actOf(proposal), nonce });
+  await restartBallot(tx, { id, epoch, ...electorate, hash });
+}
+
+function ruleOf(proposal: store.Proposal, charter: Charter): BusinessRule {
+  if (proposal.operation === "startRemoval") return "MAJORITY";
+  const next = charterOf(proposal);
+  return next === null ? charter.rules.governance : stricterRule(charter, next);
+}
+
+/** Null where it changes no charter. */
+function charterOf({ operation, arguments: args }: store.Proposal): Charter | null {
+  if (operation !== "changeCharter") return null;
+  // `abi.encode` of bytes: offset, length, the bytes themselves.
+  const length = Number(`0x${args.slice(2 + 64, 2 + 128)}`);
+  return decodeCharter(`0x${args.slice(2 + 128, 2 + 128 + length * 2)}` as Hex);
+}
+
+/** A proposal as wallets show it, with what they recompute the approval from. */
+export function showProposal(ctx: Pick<KybContext, "seal">, proposal: store.Proposal): object {
+  const { operation, arguments: args, nonce, proposer } = proposal;
+  const charter = charterOf(proposal);
+  const word = args.slice(-64);
+  return {
+    proposer,
+    operation: operations[operation],
+    arguments: args,
+    nonce,
+    ...(charter === null ? {} : { charter: shownCharter(charter, namesOf(ctx, proposal)) }),
+    ...(operation === "startRemoval" ? { member: proposal.member } : {}),
+    ...(operation === "moveTo" ? { successor: `0x${word.slice(24)}` } : {}),
+    ...(operation === "withdraw" ? { hash: `0x${word}` } : {}),
+  };
+}
+
+/** What the proposer called the members of a new charter. */
+export function namesOf(
+  ctx: Pick<KybContext, "seal">,
+  { id, namesSealed }: store.Proposal,
+): { address: Address; name: string }[] {
+  if (namesSealed === null) return [];
+  return JSON.parse(ctx.seal.open(namesSealed, placeOf(id)).toString()) as {
+    address: Address;
+    name: string;
+  }[];
+}
+
+function sealNames(ctx: KybContext, id: string, names: readonly NamedMember[]): Buffer {
+  const kept = names.map(({ address, name }) => ({ address, name }));
+  return ctx.seal.seal(Buffer.from(JSON.stringify(kept)), placeOf(id));
+}
+
+function placeOf(id: string): { table: string; id: string; column: string } {
+  return { table: "business_proposal", id, column: "names_sealed" };
+}
+
+/** What becomes of a proposal once its transaction is final; the roster follows what the chain then says. */
+export function governanceFinalHandlers(ctx: KybContext): FinalHandlers {
+  return {
+    [governKind]: async (tx, done) => {
+      const now = ctx.clock.now();
+      for (const { subjectId: id, status, hash } of done) {
+        const [proposal] = await store.listProposals(tx, [id]);
+        if (proposal === undefined) continue;
+        const outcome = status === "succeeded" ? "executed" : "failed";
+        await store.setProposalStatus(tx, [id], { status: outcome, now });
+        await requestLook(tx, proposal.business);
+        const details = { operation: operations[proposal.operation], proposal: id, hash };
+        const subject = proposal.business;
+        const action = `business.govern.${outcome}`;
+        await ctx.audit.record(tx, { actor: "system", action, subject, details });
+      }
+    },
+  };
+}
+
+/** Forgets proposals 30 days after they ended. */
+export async function purgeProposals(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
+  await store.deleteProposals(ctx.db, ctx.clock.now() - retentionSeconds);
+}

@@ -1,0 +1,177 @@
+import { type FastifyRequest } from "fastify";
+import { Type } from "@fastify/type-provider-typebox";
+import { type Address, parseAddress } from "@svc/protocol";
+import type { Http } from "../platform/http.ts";
+import { Problem } from "../platform/problems.ts";
+import { refusals } from "../platform/refusals.ts";
+import type { Business } from "./business.ts";
+import { findBusiness, isBusinessAcquainted } from "./business-store.ts";
+import { callerOf, callerReasons } from "./caller.ts";
+import type { KybContext } from "./kyb-context.ts";
+import { listMembers } from "./members.ts";
+
+const tags = ["kyb"];
+const WalletParams = Type.Object({
+  wallet: Type.String({ maxLength: 100, description: "The address of the business." }),
+});
+
+const standing = {
+  walletAddress: Type.String(),
+  businessName: Type.String({ description: "What its members call it." }),
+  domain: Type.Optional(Type.String({ description: "Where one was verified." })),
+  status: Type.Union([Type.Literal("active"), Type.Literal("suspended"), Type.Literal("moved")]),
+  verified: Type.Boolean({ description: "Whether it may log in, release and sign." }),
+  registeredAt: Type.Integer({ description: "When its wallet was deployed, Unix seconds." }),
+};
+
+const Rule = Type.Object({
+  category: Type.Union([Type.Literal("signature_requests"), Type.Literal("data_requests")]),
+  approvalMode: Type.Union([Type.Literal("MAJORITY"), Type.Literal("UNANIMOUS")]),
+});
+
+const Member = Type.Object({
+  name: Type.Optional(
+    Type.String({
+      description: "Only for organizations that it logged in to, released to, or signed for.",
+    }),
+  ),
+  walletAddress: Type.String(),
+  votingRights: Type.Boolean(),
+  isCreator: Type.Boolean(),
+});
+
+const reasons = [...callerReasons, "invalid_request", "business_not_found"] as const;
+
+/** Lookups of businesses (decisions section 6), in a scope behind `kyb:read`. They cost nothing. */
+export function lookupRoutes(ctx: KybContext, scope: Http): void {
+  scope.get(
+    "/api/v1/kyb/status/:wallet",
+    {
+      schema: {
+        params: WalletParams,
+        response: {
+          200: Type.Object(standing, { description: "As it stands now." }),
+          ...refusals(...reasons),
+        },
+        tags,
+        summary: "The standing of a business",
+      },
+    },
+    async (request) => standingOf(await getKnown(ctx, request, request.params.wallet)),
+  );
+  scope.get(
+    "/api/v1/kyb/verify/:wallet",
+    {
+      schema: {
+        params: WalletParams,
+        response: {
+          200: Type.Object(
+            { ...standing, memberCount: Type.Integer(), governanceRules: Type.Array(Rule) },
+            { description: "With the rules by which its members approve." },
+          ),
+          ...refusals(...reasons),
+        },
+        tags,
+        summary: "The standing and the approval rules of a business",
+      },
+    },
+    async (request) => {
+      const business = await getKnown(ctx, request, request.params.wallet);
+      const { members, rules } = business.charter;
+      return {
+        ...standingOf(business),
+        memberCount: members.length,
+        governanceRules: [
+          { category: "signature_requests" as const, approvalMode: rules.signature_requests },
+          { category: "data_requests" as const, approvalMode: rules.data_requests },
+        ],
+      };
+    },
+  );
+  membersRoute(ctx, scope);
+}
+
+function membersRoute(ctx: KybContext, scope: Http): void {
+  scope.get(
+    "/api/v1/kyb/members/:wallet",
+    {
+      schema: {
+        params: WalletParams,
+        response: {
+          200: Type.Object(
+            {
+              walletAddress: Type.String(),
+              totalMembers: Type.Integer(),
+              members: Type.Array(Member),
+            },
+            { description: "By address." },
+          ),
+          ...refusals(...reasons),
+        },
+        tags,
+        summary: "The members of a business",
+      },
+    },
+    async (request) => {
+      const { address } = await getKnown(ctx, request, request.params.wallet);
+      const { organizationId } = callerOf(request);
+      const met = { business: address, organizationId };
+      const [isAcquainted, members] = await Promise.all([
+        isBusinessAcquainted(ctx.db, met),
+        listMembers(ctx, ctx.db, address),
+      ]);
+      return {
+        walletAddress: address,
+        totalMembers: members.length,
+        members: members.map((member) => ({
+          ...(isAcquainted ? { name: member.name } : {}),
+          walletAddress: member.address,
+          votingRights: member.isVoting,
+          isCreator: member.isCreator,
+        })),
+      };
+    },
+  );
+}
+
+type KnownBusiness = Business & { status: "active" | "suspended" | "moved" };
+
+/** A business that was deployed, of the environment of the key: others do not exist for it. */
+async function getKnown(
+  ctx: KybContext,
+  request: FastifyRequest,
+  text: string,
+): Promise<KnownBusiness> {
+  const address: Address | null = parseAddress(text);
+  if (address === null)
+    throw new Problem("invalid_request", {
+      message: "Invalid Request: wallet must be an address",
+    });
+  const business = await findBusiness(ctx.db, address);
+  if (business === null || !isKnown(business)) throw new Problem("business_not_found");
+  if (business.environment !== callerOf(request).environment)
+    throw new Problem("business_not_found");
+  return business;
+}
+
+function isKnown(business: Business): business is KnownBusiness {
+  const { status, registeredAt } = business;
+  return registeredAt !== null && ["active", "suspended", "moved"].includes(status);
+}
+
+function standingOf(business: KnownBusiness): {
+  walletAddress: string;
+  businessName: string;
+  status: KnownBusiness["status"];
+  verified: boolean;
+  registeredAt: number;
+} {
+  const { address, name, status, verifiedAt, registeredAt } = business;
+  return {
+    walletAddress: address,
+    businessName: name,
+    status,
+    verified: status === "active" && verifiedAt !== null,
+    registeredAt: registeredAt ?? 0,
+  };
+}

@@ -1,0 +1,28 @@
+import type { Address, Charter } from "@svc/protocol";
+
+/** Rules and members as wallets show them. */
+export interface ShownCharter {
+  readonly rules: Charter["rules"];
+  readonly members: readonly {
+    readonly address: Address;
+    /** Empty where nobody told. */
+    readonly name: string;
+    readonly votingRights: boolean;
+  }[];
+}
+
+/** A charter with the names of its members, from which a wallet packs it again. */
+export function shownCharter(
+  { rules, members }: Charter,
+  names: readonly { readonly address: Address; readonly name: string }[],
+): ShownCharter {
+  const nameOf = new Map(names.map(({ address, name }) => [address, name]));
+  return {
+    rules,
+    members: members.map(({ address, isVoting }) => ({
+      address,
+      name: nameOf.get(address) ?? "",
+      votingRights: isVoting,
+    })),
+  };
+}

@@ -1,0 +1,131 @@
+import type { Address } from "@svc/protocol";
+import type { Environment } from "../accounts/index.ts";
+import { type Queryable, sql } from "../platform/db.ts";
+import type { BusinessStatus } from "./business.ts";
+import { rosterChannel } from "./roster-store.ts";
+
+/** Why everything asked of a business ends; also the reason that requests fail with. */
+export type StopReason = "business_not_verified" | "business_wallet_rotated";
+
+/** A business as the operator lists it. */
+export interface ListedBusiness {
+  readonly address: Address;
+  readonly environment: Environment;
+  readonly name: string;
+  readonly status: BusinessStatus;
+  readonly members: number;
+  readonly verifiedAt: number | null;
+  readonly registeredAt: number | null;
+}
+
+export async function listBusinesses(
+  db: Queryable,
+  of: { status: string | null; environment: Environment | null; after: string; limit: number },
+): Promise<ListedBusiness[]> {
+  return db.query<ListedBusiness>(
+    sql`select address, environment, name, status, verified_at as "verifiedAt", registered_at as "registeredAt",
+        (select count(*)::int from business_member where business = address) as members
+      from business
+      where (${of.status}::text is null or status = ${of.status})
+        and (${of.environment}::text is null or environment = ${of.environment}) and address > ${of.after}
+      order by address limit ${of.limit}`,
+  );
+}
+
+/** Since when somebody vouches for its record; a time that is set already stays. @returns whether that is news */
+export async function setVerified(
+  tx: Queryable,
+  address: Address,
+  verifiedAt: number | null,
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`update business set verified_at = ${verifiedAt}::bigint
+      where address = ${address} and (verified_at is null) <> (${verifiedAt}::bigint is null) returning 1 as changed`,
+  );
+  return rows.length === 1;
+}
+
+export async function setStatus(
+  tx: Queryable,
+  address: Address,
+  change: { from: BusinessStatus; to: BusinessStatus },
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`update business set status = ${change.to} where address = ${address} and status = ${change.from}
+      returning 1 as changed`,
+  );
+  return rows.length === 1;
+}
+
+/** Has a running service end what is asked of a business, once this transaction commits. */
+export async function requestStop(
+  tx: Queryable,
+  address: Address,
+  reason: StopReason,
+): Promise<void> {
+  await tx.query(
+    sql`with marked as (update business set stop_reason = ${reason} where address = ${address})
+      select pg_notify(${rosterChannel}, '')`,
+  );
+}
+
+/** One business of which everything has to end, for this transaction alone. */
+export async function takeStop(
+  tx: Queryable,
+): Promise<{ business: Address; reason: StopReason } | null> {
+  const [row] = await tx.query<{ business: Address; reason: StopReason }>(
+    sql`with taken as (
+        select address, stop_reason from business where stop_reason is not null
+        order by address limit 1 for update skip locked)
+      update business set stop_reason = null from taken where business.address = taken.address
+      returning business.address as business, taken.stop_reason as reason`,
+  );
+  return row ?? null;
+}
+
+/** A move by the operator's hand, until it is done or cancelled. */
+export interface Move {
+  readonly business: Address;
+  readonly successor: Address;
+  /** When the business goes on there, Unix seconds. */
+  readonly endsAt: number;
+  readonly keepNonce: number;
+}
+
+/** False where one is announced already. */
+export async function insertMove(tx: Queryable, move: Move, now: number): Promise<boolean> {
+  const rows = await tx.query(
+    sql`insert into business_move (business, successor, ends_at, keep_nonce, created_at)
+      values (${move.business}, ${move.successor}, ${move.endsAt}, ${move.keepNonce}, ${now})
+      on conflict (business) do nothing returning 1 as added`,
+  );
+  return rows.length === 1;
+}
+
+export async function listMoves(db: Queryable, businesses: readonly Address[]): Promise<Move[]> {
+  return db.query<Move>(
+    sql`select business, successor, ends_at as "endsAt", keep_nonce as "keepNonce"
+      from business_move where business = any(${[...businesses]}::text[])`,
+  );
+}
+
+/** False where there was none. */
+export async function cancelMove(tx: Queryable, business: Address): Promise<boolean> {
+  const rows = await tx.query(
+    sql`delete from business_move where business = ${business} returning 1 as gone`,
+  );
+  return rows.length === 1;
+}
+
+export async function listDueMoves(db: Queryable, now: number): Promise<Address[]> {
+  const rows = await db.query<{ business: Address }>(
+    sql`select business from business_move where ends_at <= ${now} order by business limit 50`,
+  );
+  return rows.map(({ business }) => business);
+}
+
+export async function setMoved(tx: Queryable, address: Address, successor: Address): Promise<void> {
+  await tx.query(
+    sql`update business set status = 'moved', successor = ${successor} where address = ${address}`,
+  );
+}

@@ -1,0 +1,147 @@
+import { type Address, type Hex, type Hex32, parseAddress } from "@svc/protocol";
+import type { ChainContext } from "../chain/index.ts";
+
+/** What a business wallet says of itself. */
+export interface WalletState {
+  /** Read as of this block, or a later one. */
+  readonly block: number;
+  readonly charter: Hex;
+  readonly epoch: number;
+  readonly nonce: number;
+  /** The removal under way. */
+  readonly removal: {
+    readonly member: Address;
+    readonly endsAt: number;
+    readonly keepNonce: number;
+  } | null;
+  readonly successor: Address | null;
+}
+
+/** Approvals as the contract takes them. */
+export interface RelayedApprovals {
+  readonly validUntil: number;
+  /** Joined, in the order of the signers' addresses. */
+  readonly signatures: Hex;
+}
+
+/** The calls of factory and wallet that this slice makes, encoded (Solidity ABI). */
+export interface WalletCalls {
+  /** Where the factory makes the wallet of a charter. */
+  addressOf(given: { factory: Address; charter: Hex; salt: Hex32 }): Address;
+  create(charter: Hex, salt: Hex32): Hex;
+  /** @param args as `abi.encode` writes them, which is what was approved */
+  govern(operation: GovernanceOperation, args: Hex, approvals: RelayedApprovals): Hex;
+  keep(signature: Hex): Hex;
+  finishRemoval(): Hex;
+  /** What is final of a deployed wallet. @throws when the chain's node cannot be asked */
+  read(ctx: ChainContext, wallet: Address): Promise<WalletState>;
+  /** Whether the business signed the hash and has not taken it back. */
+  isRecorded(ctx: ChainContext, wallet: Address, hash: Hex32): Promise<boolean>;
+  /** Until when a member is safe from removal, Unix seconds. */
+  protectedUntil(ctx: ChainContext, wallet: Address, member: Address): Promise<number>;
+}
+
+/** What members decide on. */
+export type GovernanceOperation = "changeCharter" | "moveTo" | "startRemoval" | "withdraw";
+
+/** A wallet that changes while it is read is read again, so often. */
+const readsMax = 10;
+
+/** Loaded when first needed: verbs of the command line do without the library. */
+export async function loadWalletCalls(): Promise<WalletCalls> {
+  const viem = await import("viem/utils");
+  const { decodeAbiParameters, encodeFunctionData, getContractAddress, keccak256, parseAbi } = viem;
+  const abi = parseAbi([
+    "function create(bytes charter, bytes32 salt)",
+    "function changeCharter(bytes charter, uint48 validUntil, bytes approvals)",
+    "function moveTo(address successor, uint48 validUntil, bytes approvals)",
+    "function startRemoval(address member, uint48 validUntil, bytes approvals)",
+    "function withdraw(bytes32 hash, uint48 validUntil, bytes approvals)",
+    "function keep(bytes signature)",
+    "function finishRemoval()",
+  ]);
+  const views = parseAbi([
+    "function charter() view returns (bytes)",
+    "function epoch() view returns (uint64)",
+    "function nonce() view returns (uint256)",
+    "function removal() view returns (address member, uint48 endsAt, uint48 keepNonce)",
+    "function successor() view returns (address)",
+    "function recordedAt(bytes32 hash) view returns (uint48)",
+    "function protectedUntil(address member) view returns (uint48)",
+  ]);
+  const argument = {
+    changeCharter: [{ type: "bytes" }],
+    moveTo: [{ type: "address" }],
+    startRemoval: [{ type: "address" }],
+    withdraw: [{ type: "bytes32" }],
+  } as const;
+  return {
+    addressOf: ({ factory, charter, salt }) => {
+      // The factory makes one contract of its own, in its constructor: what its wallets run.
+      const implementation = getContractAddress({ from: factory, nonce: 1n });
+      const code = keccak256(cloneCode(implementation, charter));
+      const opcode = "CREATE2" as const;
+      return addressOf(getContractAddress({ from: factory, salt, bytecodeHash: code, opcode }));
+    },
+    create: (charter, salt) =>
+      encodeFunctionData({ abi, functionName: "create", args: [charter, salt] }),
+    govern: (functionName, args, { validUntil, signatures }) => {
+      const [value] = decodeAbiParameters(argument[functionName], args);
+      return encodeFunctionData({ abi, functionName, args: [value, validUntil, signatures] });
+    },
+    keep: (signature) => encodeFunctionData({ abi, functionName: "keep", args: [signature] }),
+    finishRemoval: () => encodeFunctionData({ abi, functionName: "finishRemoval" }),
+    isRecorded: async ({ chain }, address, hash) => {
+      const call = { abi: views, address, functionName: "recordedAt", args: [hash] } as const;
+      return (await chain.reader.readContract(call)) !== 0;
+    },
+    protectedUntil: async ({ chain }, address, member) => {
+      const call = { abi: views, address, functionName: "protectedUntil", args: [member] } as const;
+      return chain.reader.readContract(call);
+    },
+    read: async ({ chain }, wallet) => {
+      const { reader, confirmations } = chain;
+      const place = { abi: views, address: wallet };
+      for (let tries = 0; tries < readsMax; tries += 1) {
+        const head = await reader.getBlockNumber({ cacheTime: 0 });
+        // A chain that is final at once may keep no state but the newest, and then that is read twice alike.
+        const at = confirmations === 1 ? {} : { blockNumber: head - BigInt(confirmations - 1) };
+        const [charter, epoch, nonce, removal, successor] = await Promise.all([
+          reader.readContract({ ...place, ...at, functionName: "charter" }),
+          reader.readContract({ ...place, ...at, functionName: "epoch" }),
+          reader.readContract({ ...place, ...at, functionName: "nonce" }),
+          reader.readContract({ ...place, ...at, functionName: "removal" }),
+          reader.readContract({ ...place, ...at, functionName: "successor" }),
+        ]);
+        const hasMoved =
+          confirmations === 1 && (await reader.getBlockNumber({ cacheTime: 0 })) !== head;
+        if (hasMoved) continue;
+        const [member, endsAt, keepNonce] = removal;
+        return {
+          block: Number(head) - (confirmations - 1),
+          charter,
+          epoch: Number(epoch),
+          nonce: Number(nonce),
+          removal: isZero(member) ? null : { member: addressOf(member), endsAt, keepNonce },
+          successor: isZero(successor) ? null : addressOf(successor),
+        };
+      }
+      throw new Error(`the chain went on whenever the wallet ${wallet} was read`);
+    },
+  };
+}
+
+/** As OpenZeppelin's Clones writes it: an ERC-1167 proxy with the charter behind its code. */
+function cloneCode(implementation: string, charter: Hex): Hex {
+  const length = (charter.length / 2 - 1 + 0x2d).toString(16).padStart(4, "0");
+  const target = implementation.slice(2).toLowerCase();
+  return `0x61${length}3d81600a3d39f3363d3d373d3d3d363d73${target}5af43d82803e903d91602b57fd5bf3${charter.slice(2)}`;
+}
+
+const isZero = (address: string): boolean => /^0x0+$/.test(address);
+
+function addressOf(text: string): Address {
+  const address = parseAddress(text);
+  if (address === null) throw new Error("the chain named an address that is none");
+  return address;
+}
