@@ -6,7 +6,7 @@ const bytesMaxDefault = 2 * 1024 * 1024;
 
 const timeoutMsDefault = 10_000;
 
-/** What calls to the KYC endpoints need. */
+/** What calls to the KYC and KYB endpoints need. */
 export interface ApiOptions {
   /** The broker's base address, without a slash at its end; https, or http on this machine. */
   issuer: string;
@@ -21,6 +21,10 @@ export interface ApiOptions {
 /** One call: POST with a body, else GET. */
 export interface ApiCall {
   path: string;
+  /** In place of POST. */
+  method?: "PUT";
+  /** The same call again with the same key changes nothing. */
+  idempotencyKey?: string;
   query?: readonly (readonly [name: string, value: string])[];
   body?: object;
   /** Of the answer; longer ones are an error. Default 2 MiB. */
@@ -28,7 +32,7 @@ export interface ApiCall {
 }
 
 /**
- * Calls a KYC endpoint and gives the `data` of its answer. Redirects are not followed: the key goes where it was sent,
+ * Calls a KYC endpoint and gives the `data` of its answer (service document, Response envelopes). Redirects are not followed: the key goes where it was sent,
  * or nowhere. Nothing is repeated: whether a call that timed out may be made again is for the caller to know.
  *
  * @throws {MerchantError} apikey_refused, rate_limited, call_refused, issuer_unreachable, response_invalid
@@ -37,12 +41,26 @@ export async function callApi(
   options: ApiOptions,
   call: ApiCall,
 ): Promise<Record<string, unknown>> {
+  const body = await callPlain(options, call);
+  const data = body["success"] === true ? body["data"] : undefined;
+  if (!isObject(data)) throw new MerchantError("response_invalid");
+  return data;
+}
+
+/**
+ * Calls a KYB endpoint, whose answers are plain records. The rest is as of {@link callApi}.
+ *
+ * @throws {MerchantError} apikey_refused, rate_limited, call_refused, issuer_unreachable, response_invalid
+ */
+export async function callPlain(
+  options: ApiOptions,
+  call: ApiCall,
+): Promise<Record<string, unknown>> {
   const { status, headers, text } = await exchange(options, call);
   const body = parseObject(text);
   if (status < 200 || status > 299) throw refusalOf(status, headers, body?.["error"]);
-  const data = body?.["success"] === true ? body["data"] : undefined;
-  if (!isObject(data)) throw new MerchantError("response_invalid", { status });
-  return data;
+  if (body === null) throw new MerchantError("response_invalid", { status });
+  return body;
 }
 
 interface Exchange {
@@ -58,11 +76,12 @@ async function exchange(options: ApiOptions, call: ApiCall): Promise<Exchange> {
   const isPost = call.body !== undefined;
   try {
     const response = await send(url, {
-      method: isPost ? "POST" : "GET",
+      method: isPost ? (call.method ?? "POST") : "GET",
       headers: {
         accept: "application/json",
         authorization: options.apiKey,
         ...(isPost && { "content-type": "application/json" }),
+        ...(call.idempotencyKey !== undefined && { "idempotency-key": call.idempotencyKey }),
       },
       ...(isPost && { body: JSON.stringify(call.body) }),
       redirect: "error",

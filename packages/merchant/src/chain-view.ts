@@ -37,6 +37,9 @@ export type ChainAnchors = ChainNode & {
   timeoutMs?: number;
 };
 
+/** What every verification asks of a node, whatever it verifies. */
+export type ChainAccess = ChainNode & Pick<ChainAnchors, "confirmations" | "timeoutMs">;
+
 /** What the registry says of a root (contract `CredentialRegistry`, `statusOf`): Unix seconds, zero for never. */
 export interface RootStatus {
   attestedAt: number;
@@ -94,7 +97,7 @@ const magicValue = "0x1626ba7e";
 const erc6492Suffix = "6492".repeat(16);
 
 /** Opens a node for one verification. Off-chain lookups (CCIP-Read) are off: a contract cannot make this machine call anywhere. */
-export function openChainView(anchors: ChainAnchors): ChainView {
+export function openChainView(anchors: ChainAccess): ChainView {
   const client = createPublicClient({ transport: transportOf(anchors), ccipRead: false });
   const late = AbortSignal.timeout(anchors.timeoutMs ?? timeoutMsDefault);
   const ask = async <T>(question: () => Promise<T>): Promise<T> => before(late, question);

@@ -23,6 +23,39 @@ export type {
   Validity,
   Verification,
 } from "./kyc.ts";
+export { openKyb } from "./kyb.ts";
+export type {
+  AskedDocument,
+  AskedFields,
+  Kyb,
+  KybEventOnItsWay,
+  Once,
+  RequestFilter,
+  RequestKind,
+} from "./kyb.ts";
+export { verifyAttestation } from "./kyb-attestation.ts";
+export type { Attestation, AttestationChecks, ReleasedField } from "./kyb-attestation.ts";
+export type { KybEvent, UnknownKybEvent } from "./kyb-event.ts";
+export type {
+  BillingAccount,
+  BusinessMembers,
+  BusinessRules,
+  BusinessSignature,
+  BusinessStatus,
+  DataRequestRecord,
+  Offer,
+  PriceLine,
+  Quote,
+  Release,
+  SignatureRequestRecord,
+  WebhookEndpoint,
+} from "./kyb-records.ts";
+export { verifyKybWebhook, type KybDelivery } from "./kyb-webhook.ts";
+export {
+  verifyBusinessSignature,
+  type SignatureAnchors,
+  type SignedContent,
+} from "./business-signature.ts";
 export { MerchantError, type MerchantErrorCode } from "./merchant-error.ts";
 export { verifyProof } from "./proof.ts";
 export type { ProofFact, ProvedField, VerifiedProof } from "./proof.ts";

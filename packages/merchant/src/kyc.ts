@@ -199,7 +199,8 @@ export function openKyc(options: KycOptions): Kyc {
 /** Bodies of events hold what was released: images, up to 8 MiB an event. */
 const bytesMax = 64 * 1024 * 1024;
 
-function checkOptions({ issuer, apiKey }: KycOptions): void {
+/** @throws {MerchantError} configuration_invalid; its `reason` names the option */
+export function checkOptions({ issuer, apiKey }: KycOptions): void {
   if (!isSafeUrl(issuer) || issuer.endsWith("/") || issuer.includes("?"))
     throw new MerchantError("configuration_invalid", { reason: "issuer" });
   // A space is that of `Bearer `, which these endpoints refuse.
@@ -207,9 +208,10 @@ function checkOptions({ issuer, apiKey }: KycOptions): void {
     throw new MerchantError("configuration_invalid", { reason: "apiKey" });
 }
 
-type Query = Record<string, string | number | readonly string[] | undefined>;
+export type Query = Record<string, string | number | readonly string[] | undefined>;
 
-function pairsOf(query: Query): [string, string][] {
+/** Undefined members are left out, lists repeated. */
+export function pairsOf(query: Query): [string, string][] {
   return Object.entries(query).flatMap(([name, value]) => {
     const values = Array.isArray(value) ? (value as readonly string[]) : [value];
     return values

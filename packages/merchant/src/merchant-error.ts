@@ -89,6 +89,10 @@ const messages = {
   infos_invalid: "The delivered data is not what the service writes; ask for it once more.",
   event_misplaced: "The event belongs to another order; look the state up by its referenceKey.",
   receipt_refused: "The receipt proves nothing: a part of it is not what it should be.",
+  attestation_refused:
+    "The attestation is not to be trusted: a check of it failed; keep nothing of it.",
+  signature_refused:
+    "The business did not sign this: the chain knows no such signature, or it is of another document.",
   proof_refused: "The proof proves nothing: a part of it is not what it should be.",
   chain_unreachable: "The chain's node did not answer in time or failed; try again shortly.",
 } as const;

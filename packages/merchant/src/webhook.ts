@@ -44,14 +44,18 @@ export function verifyWebhook(delivery: Delivery): OrderEvent | UnknownEvent {
   return readEvent(textOfBytes(rawBody) ?? "", refused);
 }
 
-const headerName = "svc-signature";
-
-function readHeader(headers: Delivery["headers"]): SvcSignature {
+/** The one value of a header by its lower-case name; null where it is absent or repeated. */
+export function headerOf(headers: Delivery["headers"], headerName: string): string | null {
   const value =
     headers instanceof Headers
       ? headers.get(headerName)
       : Object.entries(headers).find(([name]) => name.toLowerCase() === headerName)?.[1];
-  const parsed = typeof value === "string" ? parseSvcSignature(value) : null;
+  return typeof value === "string" ? value : null;
+}
+
+function readHeader(headers: Delivery["headers"]): SvcSignature {
+  const value = headerOf(headers, "svc-signature");
+  const parsed = value === null ? null : parseSvcSignature(value);
   if (parsed === null) throw refused("header");
   return parsed;
 }

@@ -180,5 +180,11 @@ export {
   typedDataDigest,
 } from "./typed-data.ts";
 export type { TypedDataDocument, TypedDataField, TypedDataTypes } from "./typed-data.ts";
-export { parseSvcSignature, svcSignature, svcSignatureHeader } from "./webhook.ts";
-export type { SvcSignature } from "./webhook.ts";
+export {
+  parseSvcKybSignature,
+  parseSvcSignature,
+  svcKybSignatureHeader,
+  svcSignature,
+  svcSignatureHeader,
+} from "./webhook.ts";
+export type { SvcKybSignature, SvcSignature } from "./webhook.ts";

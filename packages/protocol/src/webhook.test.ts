@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { test } from "node:test";
-import { parseSvcSignature, svcSignature, svcSignatureHeader } from "./webhook.ts";
+import {
+  parseSvcKybSignature,
+  parseSvcSignature,
+  svcKybSignatureHeader,
+  svcSignature,
+  svcSignatureHeader,
+} from "./webhook.ts";
 
 const timestamp = 1_800_000_000;
 const key = "whk_ünïcode";
@@ -32,4 +38,24 @@ test("the header is read as it is written, and in no other spelling", () => {
     `t=${timestamp},s=${signature.slice(1)}`,
   ])
     assert.equal(parseSvcSignature(wrong), null, wrong);
+});
+
+test("a KYB header names one signature, or the old secret's as well, and nothing else", () => {
+  const [signature, old] = ["a".repeat(64), "b".repeat(64)];
+  const one = { timestamp: 1, signatures: [{ version: 2, signature }] };
+  const two = { timestamp: 1, signatures: [...one.signatures, { version: 1, signature: old }] };
+  assert.equal(svcKybSignatureHeader(one), `t=1,v1=${signature},kv=2`);
+  for (const each of [one, two])
+    assert.deepEqual(parseSvcKybSignature(svcKybSignatureHeader(each)), each);
+  const bad = [
+    `t=1,v1=${signature}`,
+    `t=1,kv=2,v1=${signature}`,
+    `t=01,v1=${signature},kv=2`,
+    `t=1,v1=${signature.toUpperCase()},kv=2`,
+    `t=1,v1=${signature},kv=0`,
+    `t=1,v1=${signature},kv=3,v1=${signature},kv=2,v1=${signature},kv=1`,
+    `t=1,v1=${signature},kv=2,`,
+    "",
+  ];
+  for (const header of bad) assert.equal(parseSvcKybSignature(header), null, header);
 });

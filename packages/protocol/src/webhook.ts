@@ -43,3 +43,35 @@ export function parseSvcSignature(header: string): SvcSignature | null {
   if (timestamp === undefined || signature === undefined) return null;
   return { timestamp: Number(timestamp), signature };
 }
+
+/** What `Svc-KYB-Signature` says: one signature for each live secret, the newest first. */
+export interface SvcKybSignature {
+  /** Unix seconds of the attempt. */
+  readonly timestamp: number;
+  readonly signatures: readonly {
+    /** `kv`: which secret of the endpoint. */
+    readonly version: number;
+    /** `v1`: 64 lower-case hex digits, as {@link svcSignature} makes them. */
+    readonly signature: string;
+  }[];
+}
+
+/** The value of the header `Svc-KYB-Signature`: `t=..,v1=..,kv=..`, and the pair of the old secret while it lives. */
+export function svcKybSignatureHeader({ timestamp, signatures }: SvcKybSignature): string {
+  const pairs = signatures.map(({ version, signature }) => `,v1=${signature},kv=${version}`);
+  return `t=${timestamp}${pairs.join("")}`;
+}
+
+/** Reads the header; null unless it is written exactly as the service writes it, with one pair or two. */
+export function parseSvcKybSignature(header: string): SvcKybSignature | null {
+  const match = /^t=(0|[1-9]\d{0,11})((?:,v1=[0-9a-f]{64},kv=[1-9]\d{0,8}){1,2})$/.exec(header);
+  const [, timestamp, pairs] = match ?? [];
+  if (timestamp === undefined || pairs === undefined) return null;
+  const signatures = pairs
+    .matchAll(/,v1=([0-9a-f]{64}),kv=(\d+)/g)
+    .map(([, signature, version]) => ({
+      version: Number(version),
+      signature: signature ?? "",
+    }));
+  return { timestamp: Number(timestamp), signatures: [...signatures] };
+}

@@ -1,0 +1,93 @@
+import { isRecord, type Address } from "@svc/protocol";
+
+import { openMembers } from "./members.ts";
+
+/** What every KYB event says (decisions, section 6, Webhook events). */
+interface KybEventBase {
+  /** The same in every delivery of this event: store it. */
+  eventId: string;
+  /** Of the request. */
+  streamId: string;
+  /** Counts the events of one request without a gap, from 1. */
+  seq: number;
+  /** Unix seconds: when the event happened. */
+  timestamp: number;
+  livemode: boolean;
+  data: Readonly<Record<string, unknown>>;
+}
+
+const kinds = [
+  "kyb.data_request.pending_approval",
+  "kyb.data_request.released",
+  "kyb.data_request.refused",
+  "kyb.data_request.cancelled",
+  "kyb.data_request.failed",
+  "kyb.signature_request.pending_approval",
+  "kyb.signature_request.signed",
+  "kyb.signature_request.refused",
+  "kyb.signature_request.expired",
+  "kyb.signature_request.cancelled",
+  "kyb.signature_request.failed",
+] as const;
+
+/** A request changed. */
+export interface KybEvent extends KybEventBase {
+  event: (typeof kinds)[number];
+  requestId: string;
+  business: Address;
+  status: string;
+  reason?: string;
+  /** Of a release. Nothing in it is verified: see `verifyAttestation`. */
+  attestation?: string;
+}
+
+/** A genuine event of a kind that this SDK does not know: answer 200 and go on. */
+export interface UnknownKybEvent extends KybEventBase {
+  event: "unknown";
+  name: string;
+  attestation?: string;
+}
+
+/**
+ * Reads the body of a KYB event.
+ *
+ * @param fault makes the error for a member that is wrong, or for `body`
+ */
+export function readKybEvent(
+  body: string,
+  fault: (member: string) => Error,
+): KybEvent | UnknownKybEvent {
+  const envelope = openMembers(parseObject(body, fault), fault);
+  const name = envelope.text("event");
+  const data = envelope.record("data");
+  const of = {
+    eventId: envelope.text("event_id"),
+    streamId: envelope.text("stream_id"),
+    seq: envelope.count("seq"),
+    timestamp: envelope.count("timestamp"),
+    livemode: envelope.flag("livemode"),
+    data,
+    ...(envelope.has("attestation") && { attestation: envelope.text("attestation") }),
+  };
+  const event = kinds.find((kind) => kind === name);
+  if (event === undefined) return { event: "unknown", name, ...of };
+  const members = openMembers(data, (member) => fault(`data.${member}`));
+  return {
+    event,
+    ...of,
+    requestId: members.text("request_id"),
+    business: members.address("business_wallet_address"),
+    status: members.text("status"),
+    ...(members.has("reason") && { reason: members.text("reason") }),
+  };
+}
+
+function parseObject(body: string, fault: (member: string) => Error): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(body);
+    if (isRecord(value)) return value;
+  } catch {
+    // Refused below, without the parser's message: it quotes the body.
+  }
+  throw fault("body");
+}

@@ -1,0 +1,310 @@
+// What the KYB endpoints answer (decisions, section 6), and how it is read.
+import type { Address, Hex, Hex32 } from "@svc/protocol";
+
+import { openMembers, type Members } from "./members.ts";
+import { MerchantError } from "./merchant-error.ts";
+
+/** A business as everybody sees it. */
+export interface BusinessStatus {
+  walletAddress: Address;
+  businessName: string;
+  /** Null while none is verified. */
+  domain: string | null;
+  status: string;
+  verified: boolean;
+  /** Unix seconds, as every time here. */
+  registeredAt: number;
+}
+
+/** How it decides: by the current rule of each category. */
+export interface BusinessRules extends BusinessStatus {
+  memberCount: number;
+  governanceRules: { category: string; approvalMode: string }[];
+}
+
+/** Names are there once the business logged in to you, released to you or signed for you. */
+export interface BusinessMembers {
+  walletAddress: Address;
+  totalMembers: number;
+  members: { name?: string; walletAddress: Address; votingRights: boolean; isCreator: boolean }[];
+}
+
+/** Rappen of one field, whatever the number of persons. */
+export interface PriceLine {
+  field: string;
+  tier: string;
+  cents: number;
+}
+
+export interface Quote {
+  currency: string;
+  totalCents: number;
+  lines: PriceLine[];
+}
+
+/** What you asked a business for. */
+export interface DataRequestRecord {
+  requestId: string;
+  businessWalletAddress: Address;
+  purpose: string;
+  reference?: string;
+  fields: {
+    name: string;
+    hash: Hex32;
+    naturalPersonPii: boolean;
+    optional: boolean;
+    subjectType: string;
+  }[];
+  status: string;
+  reason?: string;
+  createdAt: number;
+  expiresAt: number;
+  price: { quotedCents: number; currency: string; lines: PriceLine[] };
+}
+
+/** The attestation, byte for byte as it was delivered. Nothing in it is verified: see `verifyAttestation`. */
+export interface Release {
+  requestId: string;
+  attestation: string;
+  releasedAt: number;
+  expiresAt: number;
+}
+
+/** What you asked a business to sign. */
+export interface SignatureRequestRecord {
+  requestId: string;
+  businessWalletAddress: Address;
+  messageKind: string;
+  digest: Hex32;
+  purpose: string;
+  status: string;
+  reason?: string;
+  createdAt: number;
+  expiresAt: number;
+}
+
+/** What the business signed, for any ERC-1271 verifier. Nothing in it is verified: see `verifyBusinessSignature`. */
+export interface BusinessSignature {
+  requestId: string;
+  businessWalletAddress: Address;
+  signature: Hex;
+  digest: Hex32;
+  signedAt: number;
+  transactionHash: Hex32;
+  verification: { method: string; contract: Address; chainId: number; selector: string };
+}
+
+/** A request for whichever business scans it first. */
+export interface Offer {
+  offerId: string;
+  status: "OPEN" | "CLAIMED" | "CANCELLED" | "EXPIRED";
+  /** `svc:..`: the target of a button on the phone. */
+  link: string;
+  universalLink: string;
+  /** Base64 of a PNG. */
+  qrcode: string;
+  expiresAt: number;
+  businessWalletAddress?: Address;
+  requestId?: string;
+}
+
+/** Where your KYB webhooks go. */
+export interface WebhookEndpoint {
+  url: string;
+  /** At registration and rotation alone: keep it. */
+  secret?: string;
+  secretVersion: number;
+  /** False while deliveries are held. */
+  active: boolean;
+  createdAt: number;
+}
+
+/** Money in CHF. */
+export interface BillingAccount {
+  currency: string;
+  totalChf: number;
+  spentChf: number;
+  frozenChf: number;
+  availableChf: number;
+  billingEnabled: boolean;
+}
+
+/** Opens what a KYB endpoint answered. */
+export function answerOf(body: Record<string, unknown>): Members {
+  return openMembers(body, invalid);
+}
+
+export function readBusinessStatus(body: Members): BusinessStatus {
+  return {
+    walletAddress: body.address("walletAddress"),
+    businessName: body.text("businessName"),
+    domain: body.all["domain"] === null || !body.has("domain") ? null : body.text("domain"),
+    status: body.text("status"),
+    verified: body.flag("verified"),
+    registeredAt: body.count("registeredAt"),
+  };
+}
+
+export function readBusinessRules(body: Members): BusinessRules {
+  return {
+    ...readBusinessStatus(body),
+    memberCount: body.count("memberCount"),
+    governanceRules: body.records("governanceRules").map((each) => {
+      const rule = answerOf(each);
+      return { category: rule.text("category"), approvalMode: rule.text("approvalMode") };
+    }),
+  };
+}
+
+export function readBusinessMembers(body: Members): BusinessMembers {
+  return {
+    walletAddress: body.address("walletAddress"),
+    totalMembers: body.count("totalMembers"),
+    members: body.records("members").map((each) => readMember(answerOf(each))),
+  };
+}
+
+function readMember(member: Members): BusinessMembers["members"][number] {
+  return {
+    ...(typeof member.all["name"] === "string" && { name: member.anyText("name") }),
+    walletAddress: member.address("walletAddress"),
+    votingRights: member.flag("votingRights"),
+    isCreator: member.flag("isCreator"),
+  };
+}
+
+export function readQuote(body: Members): Quote {
+  return {
+    currency: body.text("currency"),
+    totalCents: body.count("totalCents"),
+    lines: readLines(body),
+  };
+}
+
+function readLines(body: Members): PriceLine[] {
+  return body.records("lines").map((each) => {
+    const line = answerOf(each);
+    return { field: line.text("field"), tier: line.text("tier"), cents: line.count("cents") };
+  });
+}
+
+export function readDataRequest(body: Members): DataRequestRecord {
+  const price = answerOf(body.record("price"));
+  return {
+    requestId: body.text("requestId"),
+    businessWalletAddress: body.address("businessWalletAddress"),
+    purpose: body.text("purpose"),
+    ...(body.has("reference") && { reference: body.anyText("reference") }),
+    fields: body.records("fields").map((each) => readAskedField(answerOf(each))),
+    status: body.text("status"),
+    ...(body.has("reason") && { reason: body.text("reason") }),
+    createdAt: body.count("createdAt"),
+    expiresAt: body.count("expiresAt"),
+    price: {
+      quotedCents: price.count("quotedCents"),
+      currency: price.text("currency"),
+      lines: readLines(price),
+    },
+  };
+}
+
+function readAskedField(field: Members): DataRequestRecord["fields"][number] {
+  return {
+    name: field.text("name"),
+    hash: field.hash("hash"),
+    naturalPersonPii: field.flag("naturalPersonPii"),
+    optional: field.flag("optional"),
+    subjectType: field.text("subjectType"),
+  };
+}
+
+export function readRelease(body: Members): Release {
+  return {
+    requestId: body.text("requestId"),
+    attestation: body.text("attestation"),
+    releasedAt: body.count("releasedAt"),
+    expiresAt: body.count("expiresAt"),
+  };
+}
+
+export function readSignatureRequest(body: Members): SignatureRequestRecord {
+  return {
+    requestId: body.text("requestId"),
+    businessWalletAddress: body.address("businessWalletAddress"),
+    messageKind: body.text("messageKind"),
+    digest: body.hash("digest"),
+    purpose: body.text("purpose"),
+    status: body.text("status"),
+    ...(body.has("reason") && { reason: body.text("reason") }),
+    createdAt: body.count("createdAt"),
+    expiresAt: body.count("expiresAt"),
+  };
+}
+
+export function readSignature(body: Members): BusinessSignature {
+  const verification = answerOf(body.record("verification"));
+  const signature = body.text("signature");
+  if (!/^0x[0-9a-f]+$/.test(signature)) throw invalid("signature");
+  return {
+    requestId: body.text("requestId"),
+    businessWalletAddress: body.address("businessWalletAddress"),
+    signature: signature as Hex,
+    digest: body.hash("digest"),
+    signedAt: body.count("signedAt"),
+    transactionHash: body.hash("transactionHash"),
+    verification: {
+      method: verification.text("method"),
+      contract: verification.address("contract"),
+      chainId: verification.count("chainId"),
+      selector: verification.text("selector"),
+    },
+  };
+}
+
+export function readOffer(body: Members): Offer {
+  const link = body.text("link");
+  // It becomes the target of a button: no other scheme may.
+  if (!link.startsWith("svc:")) throw invalid("link");
+  return {
+    offerId: body.text("offerId"),
+    status: body.oneOf("status", ["OPEN", "CLAIMED", "CANCELLED", "EXPIRED"]),
+    link,
+    universalLink: body.text("universalLink"),
+    qrcode: body.text("qrcode"),
+    expiresAt: body.count("expiresAt"),
+    ...(body.has("businessWalletAddress") && {
+      businessWalletAddress: body.address("businessWalletAddress"),
+    }),
+    ...(body.has("requestId") && { requestId: body.text("requestId") }),
+  };
+}
+
+export function readEndpoint(body: Members): WebhookEndpoint {
+  return {
+    url: body.text("url"),
+    ...(body.has("secret") && { secret: body.text("secret") }),
+    secretVersion: body.count("secretVersion"),
+    active: body.flag("active"),
+    createdAt: body.count("createdAt"),
+  };
+}
+
+export function readBilling(body: Members): BillingAccount {
+  const chf = (name: string): number => {
+    const value = body.all[name];
+    if (typeof value !== "number" || !Number.isFinite(value)) throw invalid(name);
+    return value;
+  };
+  return {
+    currency: body.text("currency"),
+    totalChf: chf("totalChf"),
+    spentChf: chf("spentChf"),
+    frozenChf: chf("frozenChf"),
+    availableChf: chf("availableChf"),
+    billingEnabled: body.flag("billingEnabled"),
+  };
+}
+
+function invalid(reason: string): MerchantError {
+  return new MerchantError("response_invalid", { reason });
+}

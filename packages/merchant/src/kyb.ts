@@ -1,0 +1,286 @@
+import { callPlain, type ApiOptions } from "./api-call.ts";
+import type { KybEvent, UnknownKybEvent } from "./kyb-event.ts";
+import { readKybEvent } from "./kyb-event.ts";
+import {
+  answerOf,
+  readBilling,
+  readBusinessMembers,
+  readBusinessRules,
+  readBusinessStatus,
+  readDataRequest,
+  readEndpoint,
+  readOffer,
+  readQuote,
+  readRelease,
+  readSignature,
+  readSignatureRequest,
+  type BillingAccount,
+  type BusinessMembers,
+  type BusinessRules,
+  type BusinessSignature,
+  type BusinessStatus,
+  type DataRequestRecord,
+  type Offer,
+  type Quote,
+  type Release,
+  type SignatureRequestRecord,
+  type WebhookEndpoint,
+} from "./kyb-records.ts";
+import { checkOptions, pairsOf, type Page, type Query } from "./kyc.ts";
+import type { Members } from "./members.ts";
+import { MerchantError } from "./merchant-error.ts";
+
+/** What a business is asked for. */
+export interface AskedFields {
+  /** Names of the business catalogue that must come. */
+  fields: readonly string[];
+  /** Those that the members may leave out; 40 together. */
+  optionalFields?: readonly string[];
+  /** Why, as the members are shown it: 8 to 280 characters. */
+  purpose: string;
+  /** Your own number for it, at most 280 characters. */
+  reference?: string;
+}
+
+/** What a business is asked to sign: a text (EIP-191) or an EIP-712 document. */
+export type AskedDocument = (
+  | { messageKind: "TEXT"; message: string }
+  | { messageKind: "TYPED_DATA"; typedData: object }
+) & {
+  /** Why, as the members are shown it: 8 to 280 characters. */
+  purpose: string;
+  /** How long the members may vote; clamped to 300 to 86,400. */
+  expiresInSeconds?: number;
+};
+
+/** Makes repeating a call harmless: any text of yours that names what you want once, such as your order's number. */
+export interface Once {
+  idempotencyKey: string;
+}
+
+/** Which requests a list holds. */
+export interface RequestFilter {
+  status?: string;
+  /** At most 100. */
+  limit?: number;
+  cursor?: string;
+}
+
+/** Which kind of request an event or delivery is of. */
+export type RequestKind = "data-requests" | "signature-requests";
+
+/** An event of a request, and how its delivery stands. */
+export interface KybEventOnItsWay {
+  eventId: string;
+  event: string;
+  seq: number;
+  createdAt: number;
+  deliveredAt?: number;
+  attempts: number;
+  nextAttemptAt?: number;
+  /** Absent once its data was purged. */
+  content?: KybEvent | UnknownKybEvent;
+}
+
+/** The KYB endpoints, one method each. All may throw what `callPlain` throws; reasons are those of the table of errors. */
+export interface Kyb {
+  status: (wallet: string) => Promise<BusinessStatus>;
+  /** With its approval rules. */
+  rules: (wallet: string) => Promise<BusinessRules>;
+  members: (wallet: string) => Promise<BusinessMembers>;
+  billing: () => Promise<BillingAccount>;
+  /** What a request would cost; reserves nothing. @param asked.business then its own persons count too */
+  quote: (
+    asked: Pick<AskedFields, "fields" | "optionalFields"> & { business?: string },
+  ) => Promise<Quote>;
+  requestData: (
+    asked: AskedFields & { business: string },
+    once?: Once,
+  ) => Promise<DataRequestRecord>;
+  dataRequest: (requestId: string) => Promise<DataRequestRecord>;
+  dataRequests: (filter?: RequestFilter) => Promise<Page<DataRequestRecord>>;
+  cancelDataRequest: (requestId: string) => Promise<DataRequestRecord>;
+  /** The attestation again, until it is purged. */
+  release: (requestId: string) => Promise<Release>;
+  requestSignature: (
+    asked: AskedDocument & { business: string },
+    once: Once,
+  ) => Promise<SignatureRequestRecord>;
+  signatureRequest: (requestId: string) => Promise<SignatureRequestRecord>;
+  signatureRequests: (filter?: RequestFilter) => Promise<Page<SignatureRequestRecord>>;
+  cancelSignatureRequest: (requestId: string) => Promise<SignatureRequestRecord>;
+  signature: (requestId: string) => Promise<BusinessSignature>;
+  offerData: (
+    asked: AskedFields & { offerExpiresInSeconds?: number },
+    once: Once,
+  ) => Promise<Offer>;
+  offerSignature: (
+    asked: AskedDocument & { offerExpiresInSeconds?: number },
+    once: Once,
+  ) => Promise<Offer>;
+  offer: (offerId: string) => Promise<Offer>;
+  cancelOffer: (offerId: string) => Promise<Offer>;
+  /** Registers or replaces it; its new secret is in the answer, once. */
+  registerEndpoint: (url: string) => Promise<WebhookEndpoint>;
+  endpoint: () => Promise<WebhookEndpoint>;
+  /** @param options.immediate ends the old secret at once, not after 24 hours */
+  rotateSecret: (options?: { immediate?: boolean }) => Promise<WebhookEndpoint>;
+  reactivate: () => Promise<WebhookEndpoint>;
+  /** @param options.after a `seq` */
+  events: (
+    kind: RequestKind,
+    requestId: string,
+    options?: { after?: number; limit?: number },
+  ) => Promise<KybEventOnItsWay[]>;
+  /** Sends an event, or all of a request, once more; gives their number. */
+  redeliver: (kind: RequestKind, requestId: string, eventId?: string) => Promise<number>;
+}
+
+const base = "/api/v1/kyb";
+
+/** Sends one call and gives the members of its answer. */
+interface Wire {
+  get: (path: string, query?: Query) => Promise<Members>;
+  post: (path: string, body?: object, once?: Once) => Promise<Members>;
+  put: (path: string, body: object) => Promise<Members>;
+}
+
+/**
+ * Opens the KYB endpoints with an API key, the same as for KYC. Nothing is sent before the first call. For servers alone.
+ *
+ * @throws {MerchantError} configuration_invalid; its `reason` names the option
+ */
+export function openKyb(options: ApiOptions): Kyb {
+  checkOptions(options);
+  const wire: Wire = {
+    get: async (path, query = {}) =>
+      answerOf(await callPlain(options, { path: base + path, query: pairsOf(query) })),
+    post: async (path, body = {}, once) =>
+      answerOf(await callPlain(options, { path: base + path, body, ...once })),
+    put: async (path, body) =>
+      answerOf(await callPlain(options, { path: base + path, body, method: "PUT" })),
+  };
+  return { ...openLookups(wire), ...openRequests(wire), ...openOffers(wire), ...openHooks(wire) };
+}
+
+type Lookups = Pick<Kyb, "status" | "rules" | "members" | "billing" | "quote">;
+
+function openLookups({ get, post }: Wire): Lookups {
+  return {
+    status: async (wallet) => readBusinessStatus(await get(`/status/${segment(wallet)}`)),
+    rules: async (wallet) => readBusinessRules(await get(`/verify/${segment(wallet)}`)),
+    members: async (wallet) => readBusinessMembers(await get(`/members/${segment(wallet)}`)),
+    billing: async () => readBilling(await get("/billing/account")),
+    quote: async ({ business, fields, optionalFields = [] }) =>
+      readQuote(
+        await post("/data-requests/quote", {
+          fields,
+          optionalFields,
+          ...(business !== undefined && { businessWalletAddress: business }),
+        }),
+      ),
+  };
+}
+
+type Requests = Pick<
+  Kyb,
+  | "requestData"
+  | "dataRequest"
+  | "dataRequests"
+  | "cancelDataRequest"
+  | "release"
+  | "requestSignature"
+  | "signatureRequest"
+  | "signatureRequests"
+  | "cancelSignatureRequest"
+  | "signature"
+>;
+
+function openRequests({ get, post }: Wire): Requests {
+  const data = "/data-requests";
+  const signatures = "/signature-requests";
+  return {
+    requestData: async ({ business, ...asked }, once) =>
+      readDataRequest(await post(data, { businessWalletAddress: business, ...asked }, once)),
+    dataRequest: async (id) => readDataRequest(await get(`${data}/${segment(id)}`)),
+    dataRequests: async (filter = {}) => readPage(await get(data, { ...filter }), readDataRequest),
+    cancelDataRequest: async (id) => readDataRequest(await post(`${data}/${segment(id)}/cancel`)),
+    release: async (id) => readRelease(await get(`${data}/${segment(id)}/release`)),
+    requestSignature: async ({ business, ...asked }, once) =>
+      readSignatureRequest(
+        await post(signatures, { businessWalletAddress: business, ...asked }, once),
+      ),
+    signatureRequest: async (id) => readSignatureRequest(await get(`${signatures}/${segment(id)}`)),
+    signatureRequests: async (filter = {}) =>
+      readPage(await get(signatures, { ...filter }), readSignatureRequest),
+    cancelSignatureRequest: async (id) =>
+      readSignatureRequest(await post(`${signatures}/${segment(id)}/cancel`)),
+    signature: async (id) => readSignature(await get(`${signatures}/${segment(id)}/signature`)),
+  };
+}
+
+type Offers = Pick<Kyb, "offerData" | "offerSignature" | "offer" | "cancelOffer">;
+
+function openOffers({ get, post }: Wire): Offers {
+  return {
+    offerData: async (asked, once) =>
+      readOffer(await post("/data-requests/offers", { ...asked }, once)),
+    offerSignature: async (asked, once) =>
+      readOffer(await post("/signature-requests/offers", { ...asked }, once)),
+    offer: async (id) => readOffer(await get(`/offers/${segment(id)}`)),
+    cancelOffer: async (id) => readOffer(await post(`/offers/${segment(id)}/cancel`)),
+  };
+}
+
+type Hooks = Pick<
+  Kyb,
+  "registerEndpoint" | "endpoint" | "rotateSecret" | "reactivate" | "events" | "redeliver"
+>;
+
+function openHooks({ get, post, put }: Wire): Hooks {
+  const endpoint = "/webhook-endpoint";
+  return {
+    registerEndpoint: async (url) => readEndpoint(await put(endpoint, { url })),
+    endpoint: async () => readEndpoint(await get(endpoint)),
+    rotateSecret: async (options = {}) =>
+      readEndpoint(await post(`${endpoint}/rotate-secret`, { ...options })),
+    reactivate: async () => readEndpoint(await post(`${endpoint}/reactivate`)),
+    events: async (kind, id, { after, limit } = {}) => {
+      const answer = await get(`/${kind}/${segment(id)}/events`, { after_seq: after, limit });
+      return answer.records("items").map((each) => readEventOnItsWay(answerOf(each)));
+    },
+    redeliver: async (kind, id, eventId) => {
+      const body = eventId === undefined ? {} : { eventId };
+      return (await post(`/${kind}/${segment(id)}/redeliver`, body)).count("count");
+    },
+  };
+}
+
+/** One segment of a path: an id from outside must not become another path. */
+function segment(id: string): string {
+  return encodeURIComponent(id);
+}
+
+function readPage<T>(body: Members, read: (item: Members) => T): Page<T> {
+  return {
+    items: body.records("items").map((each) => read(answerOf(each))),
+    ...(body.has("nextCursor") && { nextCursor: body.text("nextCursor") }),
+  };
+}
+
+function invalid(reason: string): MerchantError {
+  return new MerchantError("response_invalid", { reason });
+}
+
+function readEventOnItsWay(item: Members): KybEventOnItsWay {
+  return {
+    eventId: item.text("eventId"),
+    event: item.text("event"),
+    seq: item.count("seq"),
+    createdAt: item.count("createdAt"),
+    ...(item.has("deliveredAt") && { deliveredAt: item.count("deliveredAt") }),
+    attempts: item.count("attempts"),
+    ...(item.has("nextAttemptAt") && { nextAttemptAt: item.count("nextAttemptAt") }),
+    ...(item.has("body") && { content: readKybEvent(item.text("body"), invalid) }),
+  };
+}
