@@ -2,6 +2,7 @@ import { parseLink, returnTypeOf, type Link } from "@svc/protocol";
 import { accessAction } from "./actions/access.ts";
 import { dataTransferAction } from "./actions/data-transfer.ts";
 import { loginAction } from "./actions/login.ts";
+import { isOffer, openOffer } from "./actions/offer.ts";
 import { shareAction } from "./actions/share.ts";
 import { signAction, typedDataAction } from "./actions/signature.ts";
 import { transactionAction } from "./actions/transaction.ts";
@@ -29,6 +30,7 @@ export function readLink(ctx: WalletContext, text: string): Link {
 export async function openRequest(ctx: WalletContext, link: Link): Promise<OpenRequest> {
   if (await isLate(ctx, link))
     throw new WalletRefusal("expired", "the deadline of the link has passed");
+  if (isOfferAction(link) && (await isOffer(ctx, link))) return openOffer(ctx, link);
   switch (link.action) {
     case "login":
       return loginAction.open(ctx, link);
@@ -48,12 +50,21 @@ export async function openRequest(ctx: WalletContext, link: Link): Promise<OpenR
   return transactionAction.open(ctx, link);
 }
 
+/** Actions that an offer can be of; where it is one has a connection. */
+function isOfferAction(
+  link: Link,
+): link is Extract<Link, { action: "request" | "sign" }> & { connection: string } {
+  return (link.action === "request" || link.action === "sign") && link.connection !== undefined;
+}
+
 /** Makes the refusal that turns a request down. @throws {WalletRefusal} */
 export async function refuseRequest(
   ctx: WalletContext,
   link: Link,
   declining: Declining,
 ): Promise<SentRefusal> {
+  if (isOfferAction(link) && (await isOffer(ctx, link)))
+    throw new WalletRefusal("unsupported", "an offer that nobody takes ends by itself");
   switch (link.action) {
     case "login":
       return loginAction.refuse(ctx, link, declining);

@@ -23,6 +23,10 @@ interface Inclusion {
 /** The chain behind a broker, by its relay `/w/chain`. */
 export interface ChainClient {
   /** @throws {WalletRefusal} chain_refused, unreachable */
+  readChainId(): Promise<number>;
+  /** Asks a contract. @param data selector and arguments @throws {WalletRefusal} chain_refused, unreachable */
+  read(contract: Address, data: Hex): Promise<string>;
+  /** @throws {WalletRefusal} chain_refused, unreachable */
   readState(sender: Address): Promise<ChainState>;
   /** @returns units of energy @throws {WalletRefusal} chain_refused when the transaction would fail */
   estimateEnergy(tx: Readonly<Record<string, string>>): Promise<bigint>;
@@ -58,6 +62,11 @@ export function openChain(
     return { hash, isReverted: receipt["status"] !== "0x1" };
   };
   return {
+    readChainId: async () => Number(await number("eth_chainId", [])),
+    async read(to, data) {
+      const answer = await ask("eth_call", [{ to, data }, "latest"]);
+      return typeof answer === "string" ? answer : "0x";
+    },
     async readState(sender) {
       const [chainId, balanceWei, nonce, price, tip] = await Promise.all([
         number("eth_chainId", []),

@@ -1,4 +1,4 @@
-import { hexOfBytes, isRecord, type Action } from "@svc/protocol";
+import { hexOfBytes, isRecord, type Action, type Address } from "@svc/protocol";
 import {
   addRecord,
   listRecordKeys,
@@ -11,7 +11,8 @@ import {
 export interface HistoryEntry {
   /** Unix seconds. */
   readonly at: number;
-  readonly action: Action;
+  /** Of a link, or a vote as a member of a business. */
+  readonly action: Action | "vote";
   readonly outcome: "approved" | "declined";
   /** Who asked: a verified domain, else a host; absent where the answer was only shown. */
   readonly requester?: string;
@@ -19,6 +20,8 @@ export interface HistoryEntry {
   readonly isVerified: boolean;
   /** The id of the request: of an order its `referenceKey`. */
   readonly id?: string;
+  /** Of a vote, and of a login for a business. */
+  readonly business?: Address;
   readonly purpose?: string;
   /** Fields that were released or proved. */
   readonly fields?: readonly string[];

@@ -2,6 +2,7 @@ import type { Action, Address, Link, Refusal, ResultOf } from "@svc/protocol";
 import type { Concern } from "./concern.ts";
 import type { WalletContext } from "./context.ts";
 import type { HistoryEntry } from "./history.ts";
+import type { Outcome } from "./outcome.ts";
 import type { Requester } from "./requester.ts";
 
 /** What a link asks for, for a person to decide on and for programs to read. */
@@ -34,15 +35,29 @@ export interface Terms {
   readonly without: readonly string[];
   /** Names that the person picks, where the link leaves it to them. */
   readonly fields: readonly string[];
+  /** The business that is meant, where the person acts for one and said which. */
+  readonly business: Address | undefined;
 }
 
 /** A request that was read, and asked about where a broker can say who asks. */
-export interface OpenRequest {
-  readonly description: Description;
-  /** Whether `without` means something here, and `fields`. */
-  readonly takes?: { readonly without?: true; readonly fields?: true };
+export type OpenRequest = Opened & (Answered | Claimed);
+
+/** A request that is answered by what was signed. */
+interface Answered {
   /** Signs the answer; called once, when every concern is accepted. @throws {WalletRefusal} */
   answer(terms: Terms): Promise<ResultOf[Action]>;
+}
+
+/** A request that is taken, and decided elsewhere. */
+interface Claimed {
+  /** Takes it; called once, when every concern is accepted. @throws {WalletRefusal} */
+  claim(terms: Terms): Promise<Outcome>;
+}
+
+interface Opened {
+  readonly description: Description;
+  /** Whether `without` means something here, and `fields`, and `business`. */
+  readonly takes?: { readonly without?: true; readonly fields?: true; readonly business?: true };
   /** What the history keeps of the answer, values apart. */
   trace?(terms: Terms): Trace;
   /** Called once the answer was taken. */
@@ -50,7 +65,7 @@ export interface OpenRequest {
 }
 
 /** What a request leaves in the history. */
-export type Trace = Pick<HistoryEntry, "id" | "purpose" | "fields" | "withheld">;
+export type Trace = Pick<HistoryEntry, "id" | "business" | "purpose" | "fields" | "withheld">;
 
 /** How a request is turned down. */
 export interface Declining {

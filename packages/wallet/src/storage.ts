@@ -4,12 +4,14 @@ import { bytesOfText, hexOfBytes } from "@svc/protocol";
 /** What a key begins with: one folder for each kind of state. */
 export type StorageFolder =
   | "broker"
+  | "chain"
   | "claim"
   | "credential"
   | "history"
   | "identity"
   | "keys"
-  | "transaction";
+  | "transaction"
+  | "vote";
 /** `<folder>/<name>`; the name is 1 to 64 of `a-z 0-9 _ -`. */
 export type StorageKey = `${StorageFolder}/${string}`;
 

@@ -3,53 +3,45 @@ import {
   originOfConnection,
   returnTypeOf,
   type Action,
+  type Address,
   type Link,
   type Receipt,
   type ResultOf,
 } from "@svc/protocol";
 import { openRequest, readLink, refuseRequest } from "./actions.ts";
 import { listBrokers } from "./brokers.ts";
+import {
+  chooseBusiness,
+  foundBusiness,
+  keepMembership,
+  listBusinesses,
+  propose,
+  type Founded,
+  type FoundingPlan,
+  type OwnBusiness,
+  type Proposal,
+  type Proposed,
+} from "./businesses.ts";
 import { ConcernsRefusal, type Concern } from "./concern.ts";
 import type { WalletContext } from "./context.ts";
 import { addEmail, confirmEmail, type EmailVerification } from "./email.ts";
 import { listHeld, type HeldCredential } from "./held-credential.ts";
 import { listHistory, recordHistory, type HistoryEntry } from "./history.ts";
+import { listInbox, type InboxEntry } from "./inbox.ts";
 import { endLogin, listLogins, type Login } from "./logins.ts";
 import { leaveInMailbox, pickUp } from "./mailbox.ts";
+import type { Outcome } from "./outcome.ts";
 import { fetchReceipt } from "./receipt.ts";
 import { receiveCredentials, type Collection } from "./receive.ts";
 import { WalletRefusal } from "./refusal.ts";
-import type { Description, SentRefusal } from "./request.ts";
+import type { Description, OpenRequest, SentRefusal, Terms } from "./request.ts";
 import { requesterOf, sayRequester, type Requester } from "./requester.ts";
 import { openSessions } from "./sessions.ts";
 import { call, membersOf, refusalOfAnswer, requireSecure, type CallAnswer } from "./transport.ts";
+import { castVote, type Decision, type VoteOutcome } from "./votes.ts";
 
 /** How long an answer without an end of its own can be picked up. */
 const pickUpSeconds = 600;
-
-/** What came of an approval or a refusal. */
-export type Outcome =
-  | {
-      readonly kind: "delivered";
-      /** HTTP status of the other side; it took the answer if this is 2xx. */
-      readonly status: number;
-      /** The result or refusal that was sent, without secret and digits. */
-      readonly result: Readonly<Record<string, unknown>>;
-      /** What the other side said: the members of its JSON object, none for anything else. */
-      readonly answer: Readonly<Record<string, unknown>>;
-      /** Present when the other side did not take it: why, in one line. */
-      readonly refusal?: string;
-    }
-  /** The address to open in the browser, or in the app that asked. */
-  | { readonly kind: "opened"; readonly url: string }
-  /** The answer as text, to be shown as a QR code or as it is. */
-  | { readonly kind: "shown"; readonly payload: string }
-  /** The answer lies sealed in a mailbox: whoever gets this link first picks it up. */
-  | { readonly kind: "left"; readonly link: string; readonly expiresAt: number }
-  /** The answer went over by NFC. */
-  | { readonly kind: "handed-over" }
-  /** Nothing was signed: the approval takes the two digits that the page shows now. */
-  | { readonly kind: "code-required" };
 
 export interface Approval {
   /** The two digits, where the page shows some. */
@@ -60,6 +52,8 @@ export interface Approval {
   readonly without?: readonly string[];
   /** The names to give, where a link leaves that to its holder. */
   readonly fields?: readonly string[];
+  /** The business to act for; needed where this identity votes in several. */
+  readonly business?: Address;
 }
 
 export interface Denial {
@@ -71,6 +65,8 @@ export interface Denial {
 
 /** The wallet of one identity. Every verb throws `WalletRefusal`. */
 export interface Wallet {
+  /** The identity. */
+  readonly address: Address;
   /**
    * Says what a link asks for. A login at a known broker is claimed by it, once: a later approval or refusal,
    * from any process over the same storage, goes on with that claim. Nobody else is contacted.
@@ -103,6 +99,20 @@ export interface Wallet {
   ): Promise<Collection & { readonly credentialId: string }>;
   /** Picks up what another wallet left for whoever has the link, once. */
   pickUp(link: string): Promise<Readonly<Record<string, unknown>>>;
+  /** What waits for this identity's vote as a member of a business, invitations among it. */
+  inbox(): Promise<readonly InboxEntry[]>;
+  /** Votes on one of them. @throws {ConcernsRefusal} when a concern of it is not accepted */
+  vote(id: string, decision: Decision): Promise<VoteOutcome>;
+  /** The businesses of this identity. */
+  businesses(): Promise<readonly OwnBusiness[]>;
+  /** The one that is meant: the named one, else the only one in which this identity votes. */
+  chooseBusiness(named?: Address): Promise<OwnBusiness>;
+  /** Founds a business; the others find their invitations in their inbox. */
+  foundBusiness(plan: FoundingPlan): Promise<Founded>;
+  /** Puts an act of governance to the members, and approves it. */
+  propose(business: OwnBusiness, proposal: Proposal): Promise<Proposed>;
+  /** Ends the removal of this identity from a business. */
+  keepMembership(business: OwnBusiness): Promise<{ readonly status: string }>;
   /** Ends the wallet's sessions with its brokers. */
   close(): Promise<void>;
 }
@@ -122,6 +132,7 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
     brokers: async () => listBrokers(parts.storage, seededBrokers),
   };
   return {
+    address: ctx.identity.address,
     describe: async (text) => (await openRequest(ctx, readLink(ctx, text))).description,
     approve: async (text, approval = {}) => approve(ctx, text, approval),
     decline: async (text, denial = {}) => decline(ctx, text, denial),
@@ -142,12 +153,19 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
     addEmail: async (email) => addEmail(ctx, email),
     confirmEmail: async (verificationId, code) => confirmEmail(ctx, { verificationId, code }),
     pickUp: async (link) => pickUp(ctx, link),
+    inbox: async () => listInbox(ctx),
+    vote: async (id, decision) => castVote(ctx, id, decision),
+    businesses: async () => listBusinesses(ctx),
+    chooseBusiness: async (named) => chooseBusiness(ctx, named),
+    foundBusiness: async (plan) => foundBusiness(ctx, plan),
+    propose: async (business, proposal) => propose(ctx, business, proposal),
+    keepMembership: async (business) => keepMembership(ctx, business),
     close: async () => sessions.close(),
   };
 }
 
 async function approve(ctx: WalletContext, text: string, approval: Approval): Promise<Outcome> {
-  const { code, without = [], fields = [] } = approval;
+  const { code, without = [], fields = [], business } = approval;
   // Before anything is claimed: a slip of the hand must not cost the login.
   if (code !== undefined && !/^[0-9]{2}$/.test(code))
     throw new WalletRefusal("wrong_code", "the digits of the page are two digits");
@@ -161,19 +179,32 @@ async function approve(ctx: WalletContext, text: string, approval: Approval): Pr
     throw new WalletRefusal("invalid_input", "this request asks for no fields");
   if (fields.length > 0 && request.takes?.fields !== true)
     throw new WalletRefusal("invalid_input", "this link leaves no choice of fields");
+  if (business !== undefined && request.takes?.business !== true)
+    throw new WalletRefusal("invalid_input", "this request is not for a business");
   const open = concerns.filter((concern) => approval.accept?.has(concern) !== true);
   if (open.length > 0) throw new ConcernsRefusal(open, sayRequester(requester));
-  const terms = { code: code ?? "", without, fields };
-  const result = await request.answer(terms);
-  const outcome = await deliver(ctx, link, result);
+  const terms = { code: code ?? "", without, fields, business };
+  const { outcome, txHash } = await answerRequest(ctx, link, { request, terms });
   if (!isTaken(outcome)) return outcome;
   await request.settled?.();
   await recordHistory(ctx, {
     ...(await entryOf(ctx, link, { requester, outcome: "approved" })),
     ...request.trace?.(terms),
-    ...("txHash" in result ? { txHash: result.txHash } : {}),
+    ...(txHash === undefined ? {} : { txHash }),
   });
   return outcome;
+}
+
+/** Signs and sends what a request takes; one that is only taken is decided elsewhere. */
+async function answerRequest(
+  ctx: WalletContext,
+  link: Link,
+  { request, terms }: { request: OpenRequest; terms: Terms },
+): Promise<{ outcome: Outcome; txHash?: string }> {
+  if ("claim" in request) return { outcome: await request.claim(terms) };
+  const result = await request.answer(terms);
+  const outcome = await deliver(ctx, link, result);
+  return { outcome, ...("txHash" in result ? { txHash: result.txHash } : {}) };
 }
 
 async function decline(

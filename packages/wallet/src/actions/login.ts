@@ -1,17 +1,25 @@
 import {
+  approvalDigest,
+  businessCategory,
+  businessLoginHash,
   loginDigest,
+  parseLoginSession,
   returnTypeOf,
   shortAddress,
   zeroHash,
+  type BusinessPart,
   type LoginLink,
   type LoginMessage,
   type LoginResult,
   type RequestObject,
 } from "@svc/protocol";
+import { readBusiness } from "../business-wallet.ts";
+import { chooseBusiness } from "../businesses.ts";
 import { claimLogin, needsNumber, type BrokerLogin, type ClaimedLogin } from "../claim.ts";
 import type { Concern } from "../concern.ts";
 import type { WalletContext } from "../context.ts";
 import { signDecline } from "../decline.ts";
+import { chainGraceSeconds } from "../votes.ts";
 import { WalletRefusal } from "../refusal.ts";
 import type {
   ActionHandler,
@@ -19,6 +27,7 @@ import type {
   Description,
   OpenRequest,
   SentRefusal,
+  Terms,
 } from "../request.ts";
 import { findBroker, requesterOf, sayRequester } from "../requester.ts";
 import { shownText } from "../shown-text.ts";
@@ -61,18 +70,61 @@ async function findLogin(ctx: WalletContext, link: LoginLink): Promise<BrokerLog
 async function openClaimed(ctx: WalletContext, login: BrokerLogin): Promise<OpenRequest> {
   const claimed = await claimLogin(ctx, login);
   const { object, hash, session, connection, claimSecret } = claimed;
-  if (object.scopes.includes("business"))
-    throw new WalletRefusal("unsupported", "this wallet cannot log in for a business yet");
   const isScanned = returnTypeOf(login.link) === "callback";
+  const isForBusiness = object.scopes.includes(businessScope);
   return {
     description: describeClaimed(ctx, login, claimed),
-    async answer({ code }) {
+    ...(isForBusiness ? { takes: { business: true } } : {}),
+    async answer(terms) {
+      const { code } = terms;
       const message = { session, connection, requester: object.domain, code, object: hash };
-      const result = await signLogin(ctx, message);
+      const business = isForBusiness
+        ? { business: await approveForBusiness(ctx, { login, claimed, terms }) }
+        : {};
+      const result = { ...(await signLogin(ctx, message)), ...business };
       // An app-link's query ends in histories: it carries neither the secret nor digits.
       if (!isScanned) return result;
       return { ...result, claimSecret, ...(code === "" ? {} : { code }) };
     },
+    trace: ({ business }) => (business === undefined ? {} : { business }),
+  };
+}
+
+/** With it the person logs in for a business, as one of its voting members. */
+const businessScope = "business";
+
+/** The acting member's approval, the first vote on the login (decisions, sections 2 and 6). */
+async function approveForBusiness(
+  ctx: WalletContext,
+  { login, claimed, terms }: { login: BrokerLogin; claimed: ClaimedLogin; terms: Terms },
+): Promise<BusinessPart> {
+  const { object, session } = claimed;
+  const { client_id: clientId, valid_until: validUntil } = object;
+  if (clientId === undefined || validUntil === undefined)
+    throw new WalletRefusal("forged_request", "the request object does not say what is approved");
+  if (validUntil > object.exp + chainGraceSeconds)
+    throw new WalletRefusal("forged_request", "the approval would last longer than logins do");
+  const { address } = await chooseBusiness(ctx, terms.business);
+  const { chainId, charter, epoch } = await readBusiness(ctx, login.broker, address);
+  const actingMember = ctx.identity.address;
+  if (!charter.members.some((each) => each.isVoting && each.address === actingMember))
+    throw new WalletRefusal("invalid_request", `this identity has no vote in ${address}`);
+  const hash = businessLoginHash({
+    session: parseLoginSession(session)?.loginId ?? session,
+    issuer: object.iss,
+    clientId,
+    requester: object.domain,
+    scope: object.scopes.join(" "),
+    business: address,
+    actingMember,
+  });
+  const category = businessCategory.login;
+  const approval = { chainId, business: address, category, hash, epoch, validUntil };
+  return {
+    address,
+    epoch,
+    validUntil,
+    approval: await ctx.identity.sign(approvalDigest(approval)),
   };
 }
 
@@ -172,10 +224,17 @@ function sayNearness(object: RequestObject): string {
     : "The browser is in another network: is it in front of you?";
 }
 
+const saidScopes = new Set(["openid", "offline", "offline_access", businessScope]);
+
 function sayScopes(scopes: readonly string[]): readonly string[] {
   const isLasting = scopes.includes("offline") || scopes.includes("offline_access");
-  const others = scopes.filter((scope) => !["openid", "offline", "offline_access"].includes(scope));
+  const others = scopes.filter((scope) => !saidScopes.has(scope));
   return [
+    ...(scopes.includes(businessScope)
+      ? [
+          "You log in for a business: its other voting members are asked as well, as its rules say. It learns what the business is called and that you act for it.",
+        ]
+      : []),
     ...(isLasting ? ["It may keep you logged in until you end the login."] : []),
     ...(others.length > 0 ? [`It also asks for: ${others.join(", ")}.`] : []),
   ];

@@ -12,7 +12,9 @@ export function helpOf(verb: Verb): string {
       ([name, option]) => [spell(name, option), option.description] as const,
     ),
   ];
-  const usage = [verb.name, ...Object.keys(parameters).map((name) => `<${name}>`)].join(" ");
+  const words = Object.keys(parameters).map((name) => `<${name}>`);
+  const last = verb.mayLack === true ? words.splice(-1).map((word) => `[${word}]`) : [];
+  const usage = [verb.name, ...words, ...last].join(" ");
   return [
     verb.summary,
     ...(verb.notes === undefined ? [] : ["", verb.notes]),

@@ -1,11 +1,12 @@
 import { decodeInfos, type Info } from "@svc/protocol";
 import { isConcern, type Concern } from "../concern.ts";
-import type { Outcome } from "../wallet.ts";
+import type { Outcome } from "../outcome.ts";
+import { businessOption, readBusinessOption } from "./business-option.ts";
 import { identityOptions, withWallet } from "./identity-options.ts";
 import { UsageError, type Input, type Reply, type Verb } from "./verb.ts";
 
 const link = { link: "The text of the QR code or of the link; put it in single quotes." };
-const acceptOption = {
+export const acceptOption = {
   value: "concern",
   repeated: true,
   description:
@@ -47,12 +48,14 @@ export const linkVerbs: readonly Verb[] = [
         repeated: true,
         description: "Give this field, where a data transfer leaves the choice to you.",
       },
+      ...businessOption,
       accept: acceptOption,
     },
     example: "approve 'svc:login?sess=..&conn=..' --as alice --code 42",
     async run(home, input) {
       const code = input.optional("code");
       const accept = readAccepted(input);
+      const business = readBusinessOption(input);
       return withWallet(home, input, async (wallet) =>
         replyOf(
           await wallet.approve(input.text("link"), {
@@ -60,6 +63,7 @@ export const linkVerbs: readonly Verb[] = [
             without: input.list("without"),
             fields: input.list("field"),
             ...(code === undefined ? {} : { code }),
+            ...(business === undefined ? {} : { business }),
           }),
         ),
       );
@@ -105,7 +109,8 @@ function infosOf({ infos }: Readonly<Record<string, unknown>>): { infos?: readon
   return decoded === null || "fault" in decoded ? {} : { infos: decoded };
 }
 
-function readAccepted(input: Input): ReadonlySet<Concern> {
+/** The concerns that `--accept` names. @throws {UsageError} */
+export function readAccepted(input: Input): ReadonlySet<Concern> {
   const given = input.list("accept");
   const concerns = given.filter(isConcern);
   const unknown = given.find((text) => !isConcern(text));

@@ -3,10 +3,12 @@ import { WalletRefusal } from "../refusal.ts";
 import { shownText } from "../shown-text.ts";
 import { backupVerbs } from "./backup-verbs.ts";
 import { brokerVerbs } from "./broker-verbs.ts";
+import { businessVerbs } from "./business-verbs.ts";
 import { credentialVerbs } from "./credential-verbs.ts";
 import { helpOf, listVerbs } from "./help.ts";
 import { openHome } from "./home.ts";
 import { identityVerbs } from "./identity-verbs.ts";
+import { inboxVerbs } from "./inbox-verbs.ts";
 import { parseInput } from "./input.ts";
 import { linkVerbs } from "./link-verbs.ts";
 import { loginVerbs } from "./login-verbs.ts";
@@ -17,6 +19,8 @@ export const verbs: readonly Verb[] = [
   ...linkVerbs,
   ...credentialVerbs,
   ...loginVerbs,
+  ...inboxVerbs,
+  ...businessVerbs,
   ...identityVerbs,
   ...backupVerbs,
   ...brokerVerbs,

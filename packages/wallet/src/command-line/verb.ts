@@ -17,6 +17,8 @@ export interface Verb {
   readonly notes?: string;
   /** Values that stand without a name, in order after the verb, and what they are. */
   readonly parameters?: Readonly<Record<string, string>>;
+  /** The last of them may be missing. */
+  readonly mayLack?: true;
   readonly options?: Readonly<Record<string, Option>>;
   /** A whole call, without `npm run wallet --`. */
   readonly example: string;

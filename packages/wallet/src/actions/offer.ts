@@ -1,0 +1,104 @@
+import {
+  isBusinessField,
+  businessAttribute,
+  returnTypeOf,
+  type Link,
+  type RequestLink,
+  type SignLink,
+} from "@svc/protocol";
+import { chooseBusiness } from "../businesses.ts";
+import type { WalletContext } from "../context.ts";
+import { sayTime } from "../field-request.ts";
+import type { Outcome } from "../outcome.ts";
+import { WalletRefusal } from "../refusal.ts";
+import type { OpenRequest, Terms } from "../request.ts";
+import {
+  askRequester,
+  brokerUrl,
+  findBroker,
+  requesterOf,
+  sayRequester,
+  type VerifiedObject,
+} from "../requester.ts";
+import { shownText } from "../shown-text.ts";
+import { membersOf, refusalOfAnswer } from "../transport.ts";
+
+/** An offer to a business, at its broker (decisions, section 6, Offers). */
+type OfferLink = (RequestLink | SignLink) & { readonly connection: string };
+
+/**
+ * Whether a link is an offer: whoever scans it takes it for a business of theirs, and nothing is signed by that. The
+ * address below a known broker says so; `attr=business` means nothing else.
+ *
+ * @throws {WalletRefusal} unsupported for `attr=business` that leads elsewhere
+ */
+export async function isOffer(ctx: WalletContext, link: Link): Promise<boolean> {
+  if (link.action !== "request" && link.action !== "sign") return false;
+  const broker = await findBroker(ctx, link);
+  const isAtBroker = broker !== null && link.connection?.startsWith(`${broker}/w/f/`) === true;
+  const isReserved = link.action === "request" && link.attributes.includes(businessAttribute);
+  if (isAtBroker && (link.action === "sign" || isReserved)) return true;
+  if (!isReserved) return false;
+  throw new WalletRefusal("unsupported", "an offer to a business is taken at a broker on the list");
+}
+
+/** Opens an offer: shows who offers what; the answer claims it, and the vote comes by the inbox. @throws {WalletRefusal} */
+export async function openOffer(ctx: WalletContext, link: OfferLink): Promise<OpenRequest> {
+  const verified = await askRequester(ctx, link);
+  if (verified === null) throw new WalletRefusal("broker_refused", "nobody says who offers this");
+  const { object } = verified;
+  const unknown = [...object.required, ...object.optional].find((name) => !isBusinessField(name));
+  if (unknown !== undefined)
+    throw new WalletRefusal("invalid_request", `${unknown} is no field of a business`);
+  const { required, optional, purpose, id, exp } = object;
+  return {
+    description: {
+      action: link.action,
+      identity: ctx.identity.address,
+      words: sayOffer(link, verified).map(shownText),
+      requester: requesterOf(link, verified),
+      concerns: [],
+      codeNeeded: false,
+      returnType: returnTypeOf(link),
+      connection: link.connection,
+      expiresAt: exp,
+      data: { offer: id, required, optional, ...(purpose === undefined ? {} : { purpose }) },
+    },
+    takes: { business: true },
+    claim: async (terms) => claimOffer(ctx, link, terms),
+    trace: (terms) => ({
+      ...(id === undefined ? {} : { id }),
+      ...(purpose === undefined ? {} : { purpose }),
+      ...(terms.business === undefined ? {} : { business: terms.business }),
+    }),
+  };
+}
+
+function sayOffer(link: OfferLink, verified: VerifiedObject): readonly string[] {
+  const { required, optional, purpose, exp } = verified.object;
+  const ask = link.action === "sign" ? "sign a document" : "share verified company data";
+  return [
+    `${sayRequester(requesterOf(link, verified))} offers that a business of yours may ${ask}.`,
+    ...(purpose === undefined ? [] : [`Purpose: ${JSON.stringify(purpose)}.`]),
+    ...required.map((name) => `Required: ${name}.`),
+    ...optional.map((name) => `Optional: ${name}.`),
+    "Taking it signs nothing: its voting members, you among them, then find it in their inbox.",
+    `It can be taken until ${sayTime(exp)}.`,
+  ];
+}
+
+async function claimOffer(
+  ctx: WalletContext,
+  link: OfferLink,
+  { business }: Terms,
+): Promise<Outcome> {
+  const broker = await findBroker(ctx, link);
+  if (broker === null) throw new WalletRefusal("unsupported", "the broker is off the list");
+  const { address } = await chooseBusiness(ctx, business);
+  const url = brokerUrl(link.connection, "claim");
+  const result = { svcID: ctx.identity.address, business: address };
+  const answer = await ctx.sessions.call(broker, { path: url.slice(broker.length), body: result });
+  const { status } = answer;
+  const said = { kind: "delivered", status, result, answer: membersOf(answer.text) } as const;
+  return status < 300 ? said : { ...said, refusal: refusalOfAnswer(url, answer).message };
+}

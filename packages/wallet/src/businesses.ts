@@ -1,0 +1,280 @@
+import {
+  defaultGovernanceRule,
+  encodeCharter,
+  governanceActs,
+  hexOfBytes,
+  invitationDigest,
+  isRecord,
+  keepDigest,
+  parseAddress,
+  type Address,
+  type BusinessRule,
+  type GovernanceAct,
+  type Hex32,
+  type RuleName,
+} from "@svc/protocol";
+import { addressOfBusiness, chainIdOf, readBusiness } from "./business-wallet.ts";
+import type { WalletContext } from "./context.ts";
+import { findItem } from "./inbox.ts";
+import { readNamedCharter, type NamedCharter } from "./inbox-item.ts";
+import { WalletRefusal } from "./refusal.ts";
+import { membersOf, refusalOfAnswer } from "./transport.ts";
+import { castVote } from "./votes.ts";
+
+/** A business that this identity is a member of. */
+export interface OwnBusiness {
+  readonly address: Address;
+  readonly name: string;
+  /** Origin of the broker that keeps it. */
+  readonly broker: string;
+  readonly environment: string;
+  /** `inviting`, `deploying`, `active`, `suspended`, `moved` or `lapsed`. */
+  readonly status: string;
+  readonly charter: NamedCharter;
+  /** As the broker tells it: a removal or a move that a member can end. */
+  readonly removal: unknown;
+}
+
+/** A member of a business to be. */
+export interface NamedMember {
+  readonly address: Address;
+  /** What the others are shown; it never stands on chain. */
+  readonly name: string;
+  readonly isVoting: boolean;
+}
+
+/** A business to be. */
+export interface FoundingPlan {
+  readonly name: string;
+  readonly environment: "live" | "sandbox";
+  /** With the founder. */
+  readonly members: readonly NamedMember[];
+  /** MAJORITY where none is named; of governance UNANIMOUS where no more than two have a vote. */
+  readonly rules: Readonly<Partial<Record<RuleName, BusinessRule>>>;
+}
+
+/** What the members are asked to decide about their business itself. */
+export type Proposal =
+  | {
+      readonly operation: "changeCharter";
+      readonly members: readonly NamedMember[];
+      readonly rules: Readonly<Record<RuleName, BusinessRule>>;
+    }
+  | { readonly operation: "moveTo"; readonly successor: Address }
+  | { readonly operation: "startRemoval"; readonly member: Address }
+  | { readonly operation: "withdraw"; readonly hash: Hex32 };
+
+/** What came of a founding. */
+export interface Founded {
+  readonly invitationId: string;
+  readonly address: Address;
+  readonly status: string;
+  /** Until when the others can sign, Unix seconds. */
+  readonly deadline: number;
+}
+
+/** What came of a proposal. */
+export interface Proposed {
+  readonly proposalId: string;
+  readonly operation: Proposal["operation"];
+  /** After this identity's own approval, as of a vote. */
+  readonly status: string;
+}
+
+const foundingSeconds = 7 * 86_400;
+
+interface Listed {
+  readonly businesses: readonly OwnBusiness[];
+  readonly factories: unknown;
+}
+
+/** The businesses of this identity, at every broker on the list. @throws {WalletRefusal} */
+export async function listBusinesses(ctx: WalletContext): Promise<readonly OwnBusiness[]> {
+  const lists = [];
+  for (const broker of await ctx.brokers()) lists.push(await readList(ctx, broker));
+  return lists.flatMap(({ businesses }) => businesses);
+}
+
+/**
+ * The business that is meant: the named one, else the only active one in which this identity votes.
+ *
+ * @throws {WalletRefusal} not_found, invalid_input where there are several
+ */
+export async function chooseBusiness(
+  ctx: WalletContext,
+  named: Address | undefined,
+): Promise<OwnBusiness> {
+  const all = await listBusinesses(ctx);
+  const fitting = all.filter(({ address, status, charter }) =>
+    named === undefined ? status === "active" && hasVote(charter, ctx) : address === named,
+  );
+  const [only, second] = fitting;
+  if (only !== undefined && second === undefined) return only;
+  const where = named === undefined ? "no business in which it votes" : `no business ${named}`;
+  if (only === undefined) throw new WalletRefusal("not_found", `this identity has ${where}`);
+  throw new WalletRefusal("invalid_input", "which business? it is named by --business 0x..");
+}
+
+/**
+ * Founds a business: signs the founder's own invitation and has the others invited.
+ *
+ * @throws {WalletRefusal} unsupported without a broker, broker_refused
+ */
+export async function foundBusiness(ctx: WalletContext, plan: FoundingPlan): Promise<Founded> {
+  const [broker] = await ctx.brokers();
+  if (broker === undefined) throw new WalletRefusal("unsupported", "this wallet knows no broker");
+  const { name, environment, members } = plan;
+  const rules = rulesOf(plan);
+  const charter = encodeCharter({ rules, members });
+  const factory = factoryOf((await readList(ctx, broker)).factories, environment);
+  const chainId = await chainIdOf(ctx, broker);
+  const salt = hexOfBytes(ctx.random(32));
+  const deadline = (await ctx.now()) + foundingSeconds;
+  const digest = invitationDigest({ chainId, factory, salt, charter, deadline });
+  const signature = await ctx.identity.sign(digest);
+  const body = { name, environment, members: members.map(wireMember), rules, salt, deadline };
+  const answer = await ctx.sessions.call(broker, {
+    path: "/w/businesses",
+    body: { ...body, signature },
+  });
+  if (answer.status !== 201 && answer.status !== 200)
+    throw refusalOfAnswer(`${broker}/w/businesses`, answer);
+  const { invitationId, address, status } = membersOf(answer.text);
+  const expected = addressOfBusiness({ factory, charter, salt });
+  if (typeof invitationId !== "string" || address !== expected)
+    throw new WalletRefusal("broker_refused", `${broker} founds another business than was signed`);
+  return { invitationId, address: expected, status: String(status), deadline };
+}
+
+/**
+ * Puts an act to the members and approves it: whoever proposes something is for it. The approval is signed only where
+ * the vote is about exactly what was proposed.
+ *
+ * @throws {WalletRefusal}
+ */
+export async function propose(
+  ctx: WalletContext,
+  business: OwnBusiness,
+  proposal: Proposal,
+): Promise<Proposed> {
+  const { broker, address } = business;
+  const { operation } = proposal;
+  const path = `/w/businesses/${address}/proposals`;
+  const answer = await ctx.sessions.call(broker, { path, body: wireProposal(proposal) });
+  if (answer.status !== 201 && answer.status !== 200)
+    throw refusalOfAnswer(`${broker}${path}`, answer);
+  const { proposalId } = membersOf(answer.text);
+  if (typeof proposalId !== "string")
+    throw new WalletRefusal("broker_refused", `${broker} names no proposal`);
+  const found = await findItem(ctx, proposalId);
+  const item = found?.item;
+  const isOwn =
+    item?.kind === "governance" &&
+    item.business.address === address &&
+    item.operation.split("(", 1)[0] === operation &&
+    item.arguments === actOf(proposal).arguments;
+  if (!isOwn)
+    throw new WalletRefusal("broker_refused", `${broker} asks for another vote than was proposed`);
+  const { status } = await castVote(ctx, proposalId, { vote: "approve" });
+  return { proposalId, operation, status };
+}
+
+/** Ends the removal of this identity. @throws {WalletRefusal} not_found where there is none, broker_refused */
+export async function keepMembership(
+  ctx: WalletContext,
+  { broker, address }: OwnBusiness,
+): Promise<{ status: string }> {
+  const { chainId, removal } = await readBusiness(ctx, broker, address);
+  if (removal === null) throw new WalletRefusal("not_found", "nobody is about to be removed");
+  if (removal.member !== ctx.identity.address)
+    throw new WalletRefusal("not_found", `it is ${removal.member} who is about to be removed`);
+  const nonce = removal.keepNonce;
+  const digest = keepDigest({ chainId, business: address, nonce });
+  const signature = await ctx.identity.sign(digest);
+  const path = `/w/businesses/${address}/keep`;
+  const answer = await ctx.sessions.call(broker, { path, body: { signature } });
+  if (answer.status < 200 || answer.status >= 300)
+    throw refusalOfAnswer(`${broker}${path}`, answer);
+  const { status } = membersOf(answer.text);
+  return { status: typeof status === "string" ? status : "kept" };
+}
+
+/** Members by what the others call them, in the order of the roster. */
+export function namedMembersOf({ charter }: OwnBusiness): readonly NamedMember[] {
+  return charter.members.map(({ address, isVoting }) => ({
+    address,
+    isVoting,
+    name: charter.names.get(address) ?? "",
+  }));
+}
+
+function actOf(proposal: Proposal): GovernanceAct {
+  switch (proposal.operation) {
+    case "changeCharter":
+      return governanceActs.changeCharter(encodeCharter(proposal));
+    case "moveTo":
+      return governanceActs.moveTo(proposal.successor);
+    case "startRemoval":
+      return governanceActs.startRemoval(proposal.member);
+    case "withdraw":
+      break;
+  }
+  return governanceActs.withdraw(proposal.hash);
+}
+
+function wireProposal(proposal: Proposal): Readonly<Record<string, unknown>> {
+  if (proposal.operation !== "changeCharter") return proposal;
+  return { ...proposal, members: proposal.members.map(wireMember) };
+}
+
+function wireMember({ address, name, isVoting }: NamedMember): Readonly<Record<string, unknown>> {
+  return { address, name, votingRights: isVoting };
+}
+
+function rulesOf({ rules, members }: FoundingPlan): Record<RuleName, BusinessRule> {
+  const voters = members.filter(({ isVoting }) => isVoting).length;
+  return {
+    signature_requests: rules.signature_requests ?? "MAJORITY",
+    data_requests: rules.data_requests ?? "MAJORITY",
+    governance: rules.governance ?? defaultGovernanceRule(voters),
+  };
+}
+
+const hasVote = (charter: NamedCharter, { identity }: WalletContext): boolean =>
+  charter.members.some(({ address, isVoting }) => isVoting && address === identity.address);
+
+async function readList(ctx: WalletContext, broker: string): Promise<Listed> {
+  const path = "/w/businesses";
+  const answer = await ctx.sessions.call(broker, { path, bytesMax: 2 * 1024 * 1024 });
+  if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+  const { items, factories } = membersOf(answer.text);
+  const values: readonly unknown[] = Array.isArray(items) ? items : [];
+  return { businesses: values.flatMap((value) => businessOf(value, broker)), factories };
+}
+
+function businessOf(value: unknown, broker: string): readonly OwnBusiness[] {
+  if (!isRecord(value)) return [];
+  const { address, name, status, environment, removal } = value;
+  const parsed = typeof address === "string" ? parseAddress(address) : null;
+  const charter = readNamedCharter(value);
+  if (parsed === null || charter === null || typeof name !== "string") return [];
+  return [
+    {
+      address: parsed,
+      name,
+      broker,
+      environment: typeof environment === "string" ? environment : "live",
+      status: String(status),
+      charter,
+      removal: removal ?? null,
+    },
+  ];
+}
+
+function factoryOf(factories: unknown, environment: string): Address {
+  const named = isRecord(factories) ? factories[environment] : null;
+  const factory = typeof named === "string" ? parseAddress(named) : null;
+  if (factory === null)
+    throw new WalletRefusal("unsupported", `the broker makes no ${environment} businesses`);
+  return factory;
+}

@@ -1,0 +1,263 @@
+import { isHexOf, shortAddress, type BusinessRule, type Hex32, type RuleName } from "@svc/protocol";
+import {
+  namedMembersOf,
+  type NamedMember,
+  type OwnBusiness,
+  type Proposal,
+} from "../businesses.ts";
+import { WalletRefusal } from "../refusal.ts";
+import { shownText } from "../shown-text.ts";
+import type { Wallet } from "../wallet.ts";
+import { businessOption, readBusinessOption } from "./business-option.ts";
+import type { Home } from "./home.ts";
+import { identityOptions, withWallet } from "./identity-options.ts";
+import { findPerson } from "./member-names.ts";
+import { UsageError, type Input, type Option, type Reply, type Verb } from "./verb.ts";
+
+const ruleNames: readonly string[] = [
+  "signature_requests",
+  "data_requests",
+  "governance",
+] satisfies RuleName[];
+
+const rosterOptions = {
+  member: {
+    value: "name[=0x..]",
+    repeated: true,
+    description: "A voting member: a name of this wallet, or with the address.",
+  },
+  observer: {
+    value: "name[=0x..]",
+    repeated: true,
+    description: "A member without a vote.",
+  },
+  rule: {
+    value: "name=MAJORITY|UNANIMOUS",
+    repeated: true,
+    description:
+      "How many have to approve; name is signature_requests (logins too), data_requests or governance.",
+  },
+} as const satisfies Record<string, Option>;
+
+const ownOptions = { ...identityOptions, ...businessOption } as const;
+
+/** The verbs of businesses: founding one, and changing it. */
+export const businessVerbs: readonly Verb[] = [
+  {
+    name: "business create",
+    summary: "Founds a business: signs first, and invites the other members.",
+    notes:
+      "The founder is a voting member. Its wallet is deployed once everybody has accepted, within 7 days. Rules: MAJORITY unless named; governance UNANIMOUS where no more than two have a vote.",
+    options: {
+      ...identityOptions,
+      name: { value: "text", description: "What the business is called." },
+      ...rosterOptions,
+      environment: { value: "live|sandbox", description: "live unless given." },
+    },
+    example:
+      "business create --name 'Alpine AG' --member bob --member carol --rule data_requests=MAJORITY --as alice",
+    run: async (home, input) => create(home, input),
+  },
+  {
+    name: "business accept",
+    summary: "Accepts an invitation to found a business: signs its roster and rules.",
+    notes:
+      "The wallet recomputes the address of the business from them before it signs. `vote <id> --reject` declines.",
+    parameters: { invitation: "Its id, or the address of the business; the only one if missing." },
+    mayLack: true,
+    options: identityOptions,
+    example: "business accept 01JD3Z.. --as bob",
+    run: async (home, input) =>
+      withWallet(home, input, async (wallet) => accept(wallet, input.optional("invitation"))),
+  },
+  {
+    name: "business list",
+    summary: "Lists the businesses of an identity, with members, rules and removals under way.",
+    options: identityOptions,
+    example: "business list --as alice",
+    run: async (home, input) => {
+      const items = await withWallet(home, input, async (wallet) => wallet.businesses());
+      return { value: { items: items.map(shownBusiness) } };
+    },
+  },
+  {
+    name: "business rules",
+    summary: "Proposes other rules or members, and approves that.",
+    notes:
+      "The others vote in their inbox; the stricter of the old and the new rule of governance decides. What is not named stays.",
+    options: {
+      ...ownOptions,
+      ...rosterOptions,
+      drop: {
+        value: "name|0x..",
+        repeated: true,
+        description: "No longer a member.",
+      },
+    },
+    example: "business rules --rule data_requests=UNANIMOUS --as alice",
+    run: async (home, input) =>
+      act(home, input, async (business) => charterProposal(home, input, business)),
+  },
+  {
+    name: "business remove",
+    summary: "Begins the removal of a member who seems lost, and approves that.",
+    notes:
+      "A majority of the other voting members decides. The member is removed after 30 days, unless it keeps its place before.",
+    parameters: { member: "Its name or address." },
+    options: ownOptions,
+    example: "business remove carol --as alice",
+    run: async (home, input) =>
+      act(home, input, async (business) => {
+        const { address } = await findPerson(home, input.text("member"), namedMembersOf(business));
+        return { operation: "startRemoval", member: address };
+      }),
+  },
+  {
+    name: "business keep",
+    summary: "Ends the removal of this identity from a business.",
+    options: ownOptions,
+    example: "business keep --as carol",
+    run: async (home, input) =>
+      withWallet(home, input, async (wallet) => {
+        const business = await wallet.chooseBusiness(readBusinessOption(input));
+        const { status } = await wallet.keepMembership(business);
+        return { value: { address: business.address, status } };
+      }),
+  },
+  {
+    name: "business move",
+    summary: "Proposes that the business goes on in another wallet, for good, and approves that.",
+    parameters: { successor: "The address of the other wallet." },
+    options: ownOptions,
+    example: "business move 0x5f2c.. --as alice",
+    run: async (home, input) =>
+      act(home, input, async () => {
+        const { address } = await findPerson(home, input.text("successor"));
+        return { operation: "moveTo", successor: address };
+      }),
+  },
+  {
+    name: "business withdraw",
+    summary: "Proposes to take a signature of the business back, and approves that.",
+    parameters: { hash: "The digest that the business signed." },
+    options: ownOptions,
+    example: "business withdraw 0x9ae1.. --as alice",
+    run: async (home, input) =>
+      act(home, input, async () => {
+        const hash = input.text("hash");
+        if (!isHexOf(hash, 32)) throw new UsageError("a digest is 0x and 64 hex digits");
+        return { operation: "withdraw", hash: hash.toLowerCase() as Hex32 };
+      }),
+  },
+];
+
+async function create(home: Home, input: Input): Promise<Reply> {
+  const name = input.text("name");
+  if (name === "") throw new UsageError("--name is missing");
+  const environment = input.optional("environment") ?? "live";
+  if (environment !== "live" && environment !== "sandbox")
+    throw new UsageError("--environment is live or sandbox");
+  const rules = readRules(input);
+  const value = await withWallet(home, input, async (wallet) => {
+    const { address } = wallet;
+    const own = { address, name: input.optional("as") ?? shortAddress(address), isVoting: true };
+    const members = await readRoster(home, input, [own]);
+    return wallet.foundBusiness({ name, environment, members, rules });
+  });
+  return { value };
+}
+
+async function accept(wallet: Wallet, wanted: string | undefined): Promise<Reply> {
+  const invitations = (await wallet.inbox()).filter(({ kind }) => kind === "invitation");
+  const fitting = invitations.filter(
+    ({ id, item }) =>
+      wanted === undefined || id === wanted || item?.business.address === wanted.toLowerCase(),
+  );
+  const [invitation, second] = fitting;
+  if (invitation === undefined)
+    throw new WalletRefusal("not_found", "there is no such invitation for this identity");
+  if (second !== undefined)
+    throw new WalletRefusal("invalid_input", "which invitation? see wallet inbox");
+  const outcome = await wallet.vote(invitation.id, { vote: "approve" });
+  const address = invitation.item?.business.address;
+  return { value: { ...outcome, address, words: invitation.words.join("\n") } };
+}
+
+/** Puts something to the members of the business that is meant. */
+async function act(
+  home: Home,
+  input: Input,
+  proposalOf: (business: OwnBusiness) => Promise<Proposal>,
+): Promise<Reply> {
+  const named = readBusinessOption(input);
+  return withWallet(home, input, async (wallet) => {
+    const business = await wallet.chooseBusiness(named);
+    return { value: await wallet.propose(business, await proposalOf(business)) };
+  });
+}
+
+async function charterProposal(home: Home, input: Input, business: OwnBusiness): Promise<Proposal> {
+  const before = namedMembersOf(business).map(({ address, name, isVoting }) => ({
+    address,
+    name: name || shortAddress(address),
+    isVoting,
+  }));
+  const dropped = await Promise.all(
+    input.list("drop").map(async (text) => (await findPerson(home, text, before)).address),
+  );
+  const stranger = dropped.find((each) => before.every(({ address }) => address !== each));
+  if (stranger !== undefined) throw new UsageError(`${stranger} is no member`);
+  const staying = before.filter(({ address }) => !dropped.includes(address));
+  const members = await readRoster(home, input, staying);
+  const rules = { ...business.charter.rules, ...readRules(input) };
+  const changes = ["member", "observer", "rule", "drop"].flatMap((name) => input.list(name));
+  if (changes.length === 0) throw new UsageError("what should change?");
+  return { operation: "changeCharter", members, rules };
+}
+
+/** The roster with whoever the options add; who is on it already gets the vote that they say. */
+async function readRoster(
+  home: Home,
+  input: Input,
+  start: readonly NamedMember[],
+): Promise<readonly NamedMember[]> {
+  const roster = new Map(start.map((member) => [member.address, member]));
+  for (const [option, isVoting] of [
+    ["member", true],
+    ["observer", false],
+  ] as const)
+    for (const text of input.list(option)) {
+      const { name, address } = await findPerson(home, text, start);
+      roster.set(address, { name: roster.get(address)?.name ?? name, address, isVoting });
+    }
+  return [...roster.values()];
+}
+
+function readRules(input: Input): Partial<Record<RuleName, BusinessRule>> {
+  const rules: Partial<Record<RuleName, BusinessRule>> = {};
+  for (const text of input.list("rule")) {
+    const [name = "", rule] = text.split("=", 2);
+    const isRule = rule === "MAJORITY" || rule === "UNANIMOUS";
+    if (!ruleNames.includes(name) || !isRule)
+      throw new UsageError(`--rule is <name>=MAJORITY|UNANIMOUS, not ${text.slice(0, 60)}`);
+    rules[name as RuleName] = rule;
+  }
+  return rules;
+}
+
+function shownBusiness(business: OwnBusiness): object {
+  const { address, name, environment, status, charter, removal } = business;
+  return {
+    address,
+    name: shownText(name),
+    environment,
+    status,
+    rules: charter.rules,
+    members: namedMembersOf(business).map((member) => ({
+      address: member.address,
+      name: shownText(member.name),
+      votingRights: member.isVoting,
+    })),
+    removal,
+  };
+}

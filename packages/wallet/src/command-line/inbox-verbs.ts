@@ -1,0 +1,106 @@
+import type { InboxEntry } from "../inbox.ts";
+import { shownText } from "../shown-text.ts";
+import { identityOptions, withWallet } from "./identity-options.ts";
+import { acceptOption, readAccepted } from "./link-verbs.ts";
+import { UsageError, type Verb } from "./verb.ts";
+
+/** The verbs of what members of a business decide together. */
+export const inboxVerbs: readonly Verb[] = [
+  {
+    name: "inbox",
+    summary: "Lists what waits for this identity's vote as a member of a business.",
+    notes:
+      "Requests for data and signatures, logins for the business, changes of the business itself, and invitations.",
+    options: identityOptions,
+    example: "inbox --as bob",
+    async run(home, input) {
+      const entries = await withWallet(home, input, async (wallet) => wallet.inbox());
+      return { value: { votes: entries.map(shownEntry) } };
+    },
+  },
+  {
+    name: "vote",
+    summary: "Approves or rejects what waits in the inbox.",
+    notes:
+      "An approval is signed over what the wallet recomputes from what it shows, never over a digest that was sent. Approvals of signatures and of changes stand in public on the chain. The same vote again changes nothing.",
+    parameters: { id: "The id that `inbox` shows." },
+    options: {
+      ...identityOptions,
+      approve: { description: "Be for it." },
+      reject: { description: "Be against it." },
+      without: {
+        value: "field",
+        repeated: true,
+        description:
+          "Withhold an optional field of a data request; the first approval decides for all.",
+      },
+      accept: acceptOption,
+    },
+    example: "vote 01JD3Z.. --approve --as bob",
+    async run(home, input) {
+      const [isFor, isAgainst] = [input.flag("approve"), input.flag("reject")];
+      if (isFor === isAgainst) throw new UsageError("either --approve or --reject");
+      const decision = {
+        vote: isFor ? "approve" : "reject",
+        without: input.list("without"),
+        accept: readAccepted(input),
+      } as const;
+      const value = await withWallet(home, input, async (wallet) =>
+        wallet.vote(input.text("id"), decision),
+      );
+      return { value };
+    },
+  },
+];
+
+/** An entry as one JSON object; the members depend on its kind. */
+function shownEntry({ id, kind, item, words, concerns, refusal }: InboxEntry): object {
+  const shown = {
+    words: words.join("\n"),
+    concerns,
+    ...(refusal === undefined ? {} : { refusal }),
+  };
+  if (item === null) return { id, kind, ...shown };
+  const { business, requester, expiresAt } = item;
+  const { name } = business;
+  return {
+    id,
+    kind,
+    business: { address: business.address, name: shownText(name) },
+    requester: requester === null ? null : { ...requester, name: shownText(requester.name) },
+    ...("purpose" in item ? { purpose: shownText(item.purpose) } : {}),
+    ...contentOf(item),
+    expiresAt,
+    ...shown,
+  };
+}
+
+function contentOf(item: NonNullable<InboxEntry["item"]>): object {
+  switch (item.kind) {
+    case "data_request": {
+      const { required, optional, fixedOptional } = item;
+      return { fields: [...required, ...optional], optional, fixedOptional };
+    }
+    case "signature_request": {
+      const { messageKind, ...content } = item.document;
+      return { messageKind, ...content, digest: item.digest };
+    }
+    case "business_login": {
+      const { clientName, scope, actingMember } = item;
+      return { clientName: shownText(clientName), scope, actingMember };
+    }
+    case "governance":
+      return { operation: item.operation, arguments: item.arguments };
+    case "invitation":
+      break;
+  }
+  const { rules, members, names } = item.charter;
+  return {
+    rules,
+    members: members.map(({ address, isVoting }) => ({
+      address,
+      name: shownText(names.get(address) ?? ""),
+      votingRights: isVoting,
+    })),
+  };
+}

@@ -1,0 +1,100 @@
+import { isRecord, shortAddress } from "@svc/protocol";
+import { chainIdOf } from "./business-wallet.ts";
+import type { Concern } from "./concern.ts";
+import type { WalletContext } from "./context.ts";
+import { sayTime } from "./field-request.ts";
+import { readInboxItem, type InboxItem } from "./inbox-item.ts";
+import { questionOf, type Origin } from "./question.ts";
+import { shownText } from "./shown-text.ts";
+import { membersOf, refusalOfAnswer } from "./transport.ts";
+
+/** One thing that waits for this identity's vote. */
+export interface InboxEntry {
+  readonly id: string;
+  readonly kind: string;
+  /** Origin of the broker that keeps it. */
+  readonly broker: string;
+  /** Null where the broker sent something that this wallet cannot read: it can be rejected, not approved. */
+  readonly item: InboxItem | null;
+  /** In plain words, one statement a line. */
+  readonly words: readonly string[];
+  /** What has to be accepted besides the approval. */
+  readonly concerns: readonly Concern[];
+  /** Why this wallet does not approve it; absent where it may. */
+  readonly refusal?: string;
+}
+
+/** An entry as its broker sent it. */
+export interface FoundItem {
+  readonly id: string;
+  readonly kind: string;
+  readonly broker: string;
+  readonly item: InboxItem | null;
+}
+
+const pageLength = 100;
+/** A broker that never ends its list is not read for ever. */
+const pagesMax = 20;
+/** A page of documents of 64 KiB each. */
+const pageBytesMax = 8 * 1024 * 1024;
+
+/** Everything that waits at the brokers on the list. @throws {WalletRefusal} */
+export async function listInbox(ctx: WalletContext): Promise<readonly InboxEntry[]> {
+  const entries: InboxEntry[] = [];
+  for (const broker of await ctx.brokers()) {
+    const found = await readInbox(ctx, broker);
+    if (found.length === 0) continue;
+    const origin = { broker, chainId: await chainIdOf(ctx, broker) };
+    entries.push(...found.map((each) => entryOf(ctx, each, origin)));
+  }
+  return entries;
+}
+
+/** The entry of this id, at whichever broker; null where nothing of it waits for this identity. */
+export async function findItem(ctx: WalletContext, id: string): Promise<FoundItem | null> {
+  for (const broker of await ctx.brokers()) {
+    const found = (await readInbox(ctx, broker)).find((each) => each.id === id);
+    if (found !== undefined) return found;
+  }
+  return null;
+}
+
+async function readInbox(ctx: WalletContext, broker: string): Promise<readonly FoundItem[]> {
+  const found: FoundItem[] = [];
+  let cursor: string | undefined = "";
+  for (let page = 0; cursor !== undefined && page < pagesMax; page += 1) {
+    const query: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+    const path = `/w/inbox?limit=${pageLength}${query}`;
+    const answer = await ctx.sessions.call(broker, { path, bytesMax: pageBytesMax });
+    if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+    const { items, nextCursor } = membersOf(answer.text);
+    for (const value of Array.isArray(items) ? (items as unknown[]) : []) {
+      const { id, kind } = isRecord(value) ? value : {};
+      // The id becomes part of an address and of what a refusal signs.
+      if (typeof id !== "string" || !/^[\w-]{1,100}$/.test(id) || typeof kind !== "string")
+        continue;
+      found.push({ id, kind, broker, item: readInboxItem(value) });
+    }
+    cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
+  }
+  return found;
+}
+
+function entryOf(ctx: WalletContext, found: FoundItem, origin: Origin): InboxEntry {
+  const { item } = found;
+  if (item === null) {
+    const refusal = "this wallet cannot read what it would approve";
+    return { ...found, words: [], concerns: [], refusal };
+  }
+  const { words, concerns, refusal } = questionOf(item, origin, { without: [] });
+  return {
+    ...found,
+    words: [
+      ...words,
+      `It can be answered until ${sayTime(item.expiresAt)}, as ${shortAddress(ctx.identity.address)}.`,
+      ...(refusal === null ? [] : [`This wallet does not approve it: ${refusal}.`]),
+    ].map(shownText),
+    concerns,
+    ...(refusal === null ? {} : { refusal: shownText(refusal) }),
+  };
+}

@@ -1,0 +1,313 @@
+import {
+  bytesOfHex,
+  bytesOfText,
+  businessLoginHash,
+  decodeCharter,
+  governanceActs,
+  governanceHash,
+  hashTypedData,
+  hexOfBytes,
+  parseAddress,
+  personalDigest,
+  refusalOfMessage,
+  refusalOfTypedData,
+  releaseHash,
+  shortAddress,
+  TypedDataFault,
+  warningsOfMessage,
+  warningsOfTypedData,
+  type Address,
+  type Charter,
+  type GovernanceAct,
+  type Hex32,
+  type TypedDataDocument,
+} from "@svc/protocol";
+import { bytesAt, wordOf } from "./business-wallet.ts";
+import { sayConcern, type Concern } from "./concern.ts";
+import type {
+  BusinessLoginItem,
+  DataRequestItem,
+  GovernanceItem,
+  InboxItem,
+  InvitationItem,
+  SignatureRequestItem,
+} from "./inbox-item.ts";
+import { sayTypedData } from "./typed-data-words.ts";
+
+/** What a member of a business is asked: in words, and as the hash that an approval would name. */
+export interface Question {
+  /** One statement a line. */
+  readonly words: readonly string[];
+  readonly concerns: readonly Concern[];
+  /** Why this wallet never approves it; null where it may. */
+  readonly refusal: string | null;
+  /** Recomputed from what the words show (decisions, section 6, Approval); null for an invitation, which is signed by itself. */
+  readonly hash: Hex32 | null;
+}
+
+/** How a member would answer, as far as it changes the hash. */
+export interface Release {
+  /** Optional names that do not go. */
+  readonly without: readonly string[];
+}
+
+/** Where a question came from. */
+export interface Origin {
+  readonly broker: string;
+  /** Of the chain that the wallet knows behind it. */
+  readonly chainId: number;
+}
+
+/** What an item asks. Nothing that was sent as a hash is taken from it. */
+export function questionOf(item: InboxItem, origin: Origin, release: Release): Question {
+  const question = questionByKind(item, origin, release);
+  const isElsewhere = item.chainId !== origin.chainId;
+  return isElsewhere
+    ? { ...question, refusal: "it names another chain than the broker's", hash: null }
+    : question;
+}
+
+function questionByKind(item: InboxItem, origin: Origin, release: Release): Question {
+  switch (item.kind) {
+    case "data_request":
+      return dataQuestion(item, release);
+    case "signature_request":
+      return signatureQuestion(item, origin);
+    case "business_login":
+      return loginQuestion(item, origin);
+    case "governance":
+      return governanceQuestion(item);
+    case "invitation":
+      break;
+  }
+  return invitationQuestion(item);
+}
+
+/** The optional names that would be released: what another member's approval fixed, else what is not withheld. */
+export function releasedOptional(
+  { fixedOptional, optional }: DataRequestItem,
+  { without }: Release,
+): readonly string[] {
+  return fixedOptional ?? optional.filter((name) => !without.includes(name));
+}
+
+const publicWords = "Approvals stand in public on the chain, with the addresses of who approved.";
+const quietWords = "Whoever asks learns neither who approved nor how many.";
+
+function dataQuestion(item: DataRequestItem, release: Release): Question {
+  const { id, audience, business, required, optional, fixedOptional, purpose, deadline } = item;
+  const released = releasedOptional(item, release);
+  const sayOptional = (name: string): string => {
+    const goes = released.includes(name);
+    const by = fixedOptional === null ? "" : ", as another member decided";
+    return `Optional: ${name} (${goes ? "goes" : "stays"}${by}).`;
+  };
+  return {
+    words: [
+      `${sayAsker(item)} asks ${sayBusiness(item)} for verified company data.`,
+      `Purpose: ${JSON.stringify(purpose)}.`,
+      ...required.map((name) => `Required: ${name}.`),
+      ...optional.map(sayOptional),
+      quietWords,
+    ],
+    concerns: [],
+    refusal: null,
+    hash: releaseHash({
+      requestId: id,
+      audience,
+      business: business.address,
+      required,
+      optional: released,
+      purpose,
+      deadline,
+    }),
+  };
+}
+
+function signatureQuestion(item: SignatureRequestItem, origin: Origin): Question {
+  const { document, purpose } = item;
+  const { refusal, hash, words, concerns } =
+    document.messageKind === "TEXT"
+      ? readText(document.message, item)
+      : readTypedData(document.typedData, origin);
+  const isOther = hash !== null && hash !== item.digest.toLowerCase();
+  return {
+    words: [
+      `${sayAsker(item)} asks ${sayBusiness(item)} to sign.`,
+      `Purpose: ${JSON.stringify(purpose)}.`,
+      ...concerns.map((concern) => `Careful: ${sayConcern(concern)}.`),
+      ...words,
+      "The signature lasts, whoever the members are later, until a vote takes it back.",
+      publicWords,
+    ],
+    concerns,
+    refusal: refusal ?? (isOther ? "the digest that was sent is not that of the document" : null),
+    hash,
+  };
+}
+
+type Content = Pick<Question, "refusal" | "hash" | "words" | "concerns">;
+
+function readText(message: string, { requester }: SignatureRequestItem): Content {
+  const bytes = bytesOfText(message);
+  const domain = requester?.domain;
+  const site = `https://${domain ?? ""}`;
+  const isSite = domain !== undefined && URL.canParse(site);
+  return {
+    refusal: refusalOfMessage(bytes, isSite ? site : undefined)?.reason ?? null,
+    hash: hexOfBytes(personalDigest(bytes)),
+    words: message.split("\n").map((line) => `Text: ${JSON.stringify(line)}`),
+    concerns: warningsOfMessage(bytes),
+  };
+}
+
+function readTypedData(document: TypedDataDocument, { chainId }: Origin): Content {
+  const nothing = { hash: null, words: [], concerns: [] };
+  try {
+    const reserved = refusalOfTypedData(document);
+    if (reserved !== null) return { ...nothing, refusal: reserved.reason };
+    const hash = hashTypedData(document);
+    // A business holds no assets and signs for nobody's account: what moves them is never meant for it.
+    const [warning] = warningsOfTypedData(document);
+    const named = document.domain["chainId"];
+    const isElsewhere = named !== undefined && String(Number(named)) !== String(chainId);
+    const refusal =
+      warning !== undefined
+        ? sayConcern(warning)
+        : isElsewhere
+          ? "the document is for another chain"
+          : null;
+    return { refusal, hash, words: sayTypedData(document), concerns: [] };
+  } catch (fault) {
+    if (!(fault instanceof TypedDataFault)) throw fault;
+    return { ...nothing, refusal: `the document cannot be read: ${fault.message}` };
+  }
+}
+
+function loginQuestion(item: BusinessLoginItem, { broker }: Origin): Question {
+  const { id, session, issuer, clientId, clientName, requester, scope, actingMember } = item;
+  const domain = requester?.domain ?? "";
+  const isOther = session !== id || issuer !== broker;
+  return {
+    words: [
+      `${shortAddress(actingMember)} wants to log in for ${sayBusiness(item)} at ${JSON.stringify(clientName)} (${domain === "" ? "no verified domain" : domain}).`,
+      `It asks for: ${scope}.`,
+      quietWords,
+    ],
+    concerns: [],
+    refusal: isOther ? "the login is another than the vote says" : null,
+    hash: businessLoginHash({
+      session,
+      issuer,
+      clientId,
+      requester: domain,
+      scope,
+      business: item.business.address,
+      actingMember,
+    }),
+  };
+}
+
+function governanceQuestion(item: GovernanceItem): Question {
+  const act = actOf(item);
+  const encoded = act?.act.arguments;
+  const words = [`The members of ${sayBusiness(item)} are asked to decide.`];
+  if (act === null || encoded !== item.arguments)
+    return {
+      words,
+      concerns: [],
+      refusal: "this wallet cannot tell what the act would do",
+      hash: null,
+    };
+  return {
+    words: [...words, ...act.words, publicWords],
+    concerns: [],
+    refusal: null,
+    hash: governanceHash({ ...act.act, nonce: item.nonce }),
+  };
+}
+
+/** What an act does, made anew from its arguments. */
+function actOf(item: GovernanceItem): { act: GovernanceAct; words: readonly string[] } | null {
+  const [operation] = item.operation.split("(", 1);
+  if (operation === "changeCharter") {
+    const packed = bytesAt(bytesOfHex(item.arguments) ?? new Uint8Array(0));
+    const charter = decodeCharter(packed);
+    if (charter === null) return null;
+    const words = ["From then on:", ...sayCharter(charter, item.names)];
+    return { act: governanceActs.changeCharter(packed), words };
+  }
+  const word = wordOf(item.arguments);
+  if (word === null) return null;
+  if (operation === "withdraw") {
+    const hash = hexOfBytes(word);
+    const words = [`It takes back the signature of ${hash}.`];
+    return { act: governanceActs.withdraw(hash), words };
+  }
+  const named = parseAddress(hexOfBytes(word.subarray(12)));
+  if (named === null) return null;
+  if (operation === "moveTo") {
+    const words = [
+      `The business goes on in the wallet ${named}, for good; this one decides nothing more.`,
+    ];
+    return { act: governanceActs.moveTo(named), words };
+  }
+  if (operation !== "startRemoval") return null;
+  const words = [
+    `${sayMember(named, item.names)} seems lost and is removed in 30 days, unless that member answers before.`,
+  ];
+  return { act: governanceActs.startRemoval(named), words };
+}
+
+function invitationQuestion(item: InvitationItem): Question {
+  return {
+    words: [
+      `You are invited to found the business ${JSON.stringify(item.business.name)}.`,
+      `Its wallet will be ${item.business.address}.`,
+      ...sayCharter(item.charter, item.charter.names),
+      "Rules and the addresses of the members stand in public on the chain; names do not.",
+    ],
+    concerns: [],
+    refusal: null,
+    hash: null,
+  };
+}
+
+const ruleWords = {
+  signature_requests: "Signatures and logins",
+  data_requests: "Releases of data",
+  governance: "Changes of members and rules",
+} as const;
+
+/** Rules and members, one line each. */
+export function sayCharter(
+  { rules, members }: Charter,
+  names: ReadonlyMap<Address, string>,
+): readonly string[] {
+  const order = ["signature_requests", "data_requests", "governance"] as const;
+  return [
+    ...order.map(
+      (name) =>
+        `${ruleWords[name]}: ${rules[name] === "UNANIMOUS" ? "all voting members" : "more than half of the voting members"} must approve.`,
+    ),
+    ...members.map(
+      ({ address, isVoting }) =>
+        `Member: ${sayMember(address, names)}, ${isVoting ? "with a vote" : "without a vote"}.`,
+    ),
+  ];
+}
+
+function sayMember(address: Address, names: ReadonlyMap<Address, string>): string {
+  const name = names.get(address) ?? "";
+  return name === "" ? address : `${JSON.stringify(name)} (${address})`;
+}
+
+function sayBusiness({ business }: InboxItem): string {
+  return `${JSON.stringify(business.name)} (${business.address})`;
+}
+
+function sayAsker({ requester }: InboxItem): string {
+  if (requester === null) return "The business itself";
+  const { name, domain } = requester;
+  return `${JSON.stringify(name)} (${domain ?? "no verified domain"})`;
+}

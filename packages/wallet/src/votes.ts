@@ -1,0 +1,250 @@
+import {
+  approvalDigest,
+  businessCategory,
+  encodeCharter,
+  invitationDigest,
+  isRecord,
+  shortAddress,
+  type Hex,
+} from "@svc/protocol";
+import { addressOfBusiness, chainIdOf, readBusiness } from "./business-wallet.ts";
+import { ConcernsRefusal, type Concern } from "./concern.ts";
+import type { WalletContext } from "./context.ts";
+import { signDecline } from "./decline.ts";
+import type { HistoryEntry } from "./history.ts";
+import { recordHistory } from "./history.ts";
+import type { InboxItem, InvitationItem } from "./inbox-item.ts";
+import { findItem, type FoundItem } from "./inbox.ts";
+import { questionOf, releasedOptional, type Question } from "./question.ts";
+import { getRecord, listRecordKeys, putRecord, recordKey, type RecordContext } from "./records.ts";
+import { WalletRefusal } from "./refusal.ts";
+import { hashedKey, type StorageKey } from "./storage.ts";
+import { membersOf, refusalOfAnswer } from "./transport.ts";
+
+/** What a member decides. */
+export interface Decision {
+  readonly vote: "approve" | "reject";
+  /** Optional fields of a data request that do not go. */
+  readonly without?: readonly string[];
+  /** The concerns that were confirmed. */
+  readonly accept?: ReadonlySet<Concern>;
+}
+
+/** How it stands after a vote. */
+export interface VoteOutcome {
+  readonly id: string;
+  readonly kind: string;
+  readonly vote: Decision["vote"];
+  /** As the broker says: `open`, `approved` or `refused`. */
+  readonly status: string;
+}
+
+/** A vote as it was sent, kept so that one whose answer was lost can be sent again. */
+interface SentVote {
+  readonly broker: string;
+  readonly kind: string;
+  readonly expiresAt: number;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** Approvals count on chain for so long after the last vote is taken, in seconds (decisions, section 6, Approval). */
+export const chainGraceSeconds = 3600;
+
+/**
+ * Votes on what waits in the inbox. An approval is signed over what this wallet recomputes from what it shows, by a
+ * current member in the epoch of the chain; a refusal names where it goes. The same vote again is sent again.
+ *
+ * @throws {ConcernsRefusal} when a concern is not accepted
+ * @throws {WalletRefusal} not_found, invalid_request for what is never approved, expired, chain_refused, broker_refused
+ */
+export async function castVote(
+  ctx: WalletContext,
+  id: string,
+  decision: Decision,
+): Promise<VoteOutcome> {
+  const found = await findItem(ctx, id);
+  if (found === null) return sendAgain(ctx, id, decision);
+  const { broker, kind, item } = found;
+  const body =
+    decision.vote === "reject"
+      ? await refuse(ctx, found)
+      : await approve(ctx, { found, item: readable(item), decision });
+  const expiresAt = item?.expiresAt ?? (await ctx.now());
+  const outcome = await send(ctx, id, { broker, kind, expiresAt, body });
+  await recordHistory(ctx, await entryOf(ctx, found, decision));
+  return outcome;
+}
+
+/** What the wallet would sign for an item, checked; used where the item has to be a certain one. */
+export async function askQuestion(
+  ctx: WalletContext,
+  { broker, item }: FoundItem,
+  decision: Pick<Decision, "without">,
+): Promise<Question & { readonly chainId: number }> {
+  const chainId = await chainIdOf(ctx, broker);
+  const { without = [] } = decision;
+  return { ...questionOf(readable(item), { broker, chainId }, { without }), chainId };
+}
+
+function readable(item: InboxItem | null): InboxItem {
+  if (item !== null) return item;
+  throw new WalletRefusal("invalid_request", "this wallet cannot read what it would approve");
+}
+
+async function refuse(
+  ctx: WalletContext,
+  { id, broker }: FoundItem,
+): Promise<Readonly<Record<string, unknown>>> {
+  const { signature } = await signDecline(ctx, {
+    request: id,
+    connection: `${broker}/w/votes/${id}`,
+  });
+  return { vote: "reject", signature };
+}
+
+async function approve(
+  ctx: WalletContext,
+  { found, item, decision }: { found: FoundItem; item: InboxItem; decision: Decision },
+): Promise<Readonly<Record<string, unknown>>> {
+  const { without = [], accept } = decision;
+  checkWithheld(item, without);
+  const question = await askQuestion(ctx, found, decision);
+  if (question.refusal !== null) throw new WalletRefusal("invalid_request", question.refusal);
+  if (item.expiresAt < (await ctx.now())) throw new WalletRefusal("expired", "the vote has ended");
+  const open = question.concerns.filter((concern) => accept?.has(concern) !== true);
+  if (open.length > 0) throw new ConcernsRefusal(open, item.requester?.name ?? item.business.name);
+  if (item.kind === "invitation")
+    return { vote: "approve", signature: await signInvitation(ctx, item) };
+  const { hash, chainId } = question;
+  if (hash === null) throw new WalletRefusal("invalid_request", "there is nothing to approve");
+  await checkMembership(ctx, found.broker, item);
+  const { category, epoch, validUntil, business } = item;
+  if (validUntil > item.expiresAt + chainGraceSeconds)
+    throw new WalletRefusal("invalid_request", "the approval would last longer than votes do");
+  const approval = { chainId, business: business.address, category, hash, epoch, validUntil };
+  const signature = await ctx.identity.sign(approvalDigest(approval));
+  const optional =
+    item.kind === "data_request" ? { optional: releasedOptional(item, { without }) } : {};
+  return { vote: "approve", signature, epoch, validUntil, ...optional };
+}
+
+/** What is withheld has to be optional, and still open. */
+function checkWithheld(item: InboxItem, without: readonly string[]): void {
+  if (without.length === 0) return;
+  if (item.kind !== "data_request")
+    throw new WalletRefusal("invalid_input", "this vote is about no fields");
+  const required = without.find((name) => !item.optional.includes(name as never));
+  if (required !== undefined)
+    throw new WalletRefusal("invalid_input", `${required} is not among the optional fields`);
+  const gone = without.find((name) => item.fixedOptional?.includes(name as never));
+  if (gone !== undefined)
+    throw new WalletRefusal(
+      "invalid_input",
+      `another member decided that ${gone} goes: approve exactly that, or reject`,
+    );
+}
+
+/** By the chain, not by what the item says: this identity votes for the business, and now. */
+async function checkMembership(
+  ctx: WalletContext,
+  broker: string,
+  item: Exclude<InboxItem, InvitationItem>,
+): Promise<void> {
+  const { address } = item.business;
+  const { charter, epoch, nonce } = await readBusiness(ctx, broker, address);
+  const own = charter.members.find((member) => member.address === ctx.identity.address);
+  if (own?.isVoting !== true)
+    throw new WalletRefusal(
+      "invalid_request",
+      `${shortAddress(ctx.identity.address)} has no vote in ${address}`,
+    );
+  const isStale = epoch !== item.epoch;
+  const isOtherAct = item.category === businessCategory.governance && nonce !== nonceOf(item);
+  if (isStale || isOtherAct)
+    throw new WalletRefusal("invalid_request", "the business has changed: look at the inbox again");
+}
+
+function nonceOf(item: InboxItem): number | null {
+  return item.kind === "governance" ? item.nonce : null;
+}
+
+async function signInvitation(ctx: WalletContext, item: InvitationItem): Promise<Hex> {
+  const { chainId, factory, salt, deadline, business } = item;
+  const charter = encodeCharter(item.charter);
+  const isInvited = item.charter.members.some(({ address }) => address === ctx.identity.address);
+  if (!isInvited)
+    throw new WalletRefusal("invalid_request", "the roster does not hold this identity");
+  if (addressOfBusiness({ factory, charter, salt }) !== business.address)
+    throw new WalletRefusal("invalid_request", "the wallet would have another address than shown");
+  return ctx.identity.sign(invitationDigest({ chainId, factory, salt, charter, deadline }));
+}
+
+async function send(ctx: WalletContext, id: string, vote: SentVote): Promise<VoteOutcome> {
+  const { broker, kind, body } = vote;
+  // Before it is sent: whatever happens then, the same vote can be sent again.
+  await keepVote(ctx, id, vote);
+  const path = `/w/votes/${encodeURIComponent(id)}`;
+  const answer = await ctx.sessions.call(broker, { path, body });
+  if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+  const { status } = membersOf(answer.text);
+  return {
+    id,
+    kind,
+    vote: body["vote"] === "reject" ? "reject" : "approve",
+    status: typeof status === "string" ? status : "open",
+  };
+}
+
+async function sendAgain(ctx: WalletContext, id: string, { vote }: Decision): Promise<VoteOutcome> {
+  const sent = await getRecord(ctx, keyOfVote(ctx, id));
+  const { broker, kind, expiresAt, body } = isRecord(sent) ? sent : {};
+  const isSame = isRecord(body) && body["vote"] === vote;
+  const isListed = typeof broker === "string" && (await ctx.brokers()).includes(broker);
+  if (!isSame || !isListed)
+    throw new WalletRefusal("not_found", `nothing of the id ${id} waits for this identity`);
+  return send(ctx, id, {
+    broker,
+    kind: String(kind),
+    expiresAt: typeof expiresAt === "number" ? expiresAt : 0,
+    body,
+  });
+}
+
+async function keepVote(ctx: WalletContext, id: string, vote: SentVote): Promise<void> {
+  await putRecord(ctx, keyOfVote(ctx, id), vote);
+  const now = await ctx.now();
+  for (const key of await listRecordKeys(ctx, "vote")) {
+    const kept = await getRecord(ctx, key);
+    const expiresAt = isRecord(kept) ? kept["expiresAt"] : null;
+    if (typeof expiresAt !== "number" || expiresAt + chainGraceSeconds < now)
+      await ctx.storage.remove(key);
+  }
+}
+
+function keyOfVote({ identity }: RecordContext, id: string): StorageKey {
+  const [, name = ""] = hashedKey("vote", id).split("/");
+  return recordKey("vote", identity.address, name);
+}
+
+async function entryOf(
+  ctx: WalletContext,
+  { id, item }: FoundItem,
+  { vote, without = [] }: Decision,
+): Promise<HistoryEntry> {
+  const requester = item?.requester ?? null;
+  const name = requester?.domain ?? requester?.name;
+  const isRelease = item?.kind === "data_request" && vote === "approve";
+  return {
+    at: await ctx.now(),
+    action: "vote",
+    outcome: vote === "approve" ? "approved" : "declined",
+    isVerified: requester?.domain !== undefined,
+    id,
+    ...(name === undefined ? {} : { requester: name }),
+    ...(item === null ? {} : { business: item.business.address }),
+    ...(item !== null && "purpose" in item ? { purpose: item.purpose } : {}),
+    ...(isRelease
+      ? { fields: [...item.required, ...releasedOptional(item, { without })], withheld: without }
+      : {}),
+  };
+}
