@@ -39,6 +39,8 @@ await using ctx = await openCredentials(
     mayAsk: async () => true,
     listDelivered: async () => [],
     onInvalidated: async () => undefined,
+    holdCompany: async () => false,
+    onCompanyRecord: async () => undefined,
   },
 );
 const issuer = await getBuiltInIssuer(ctx, "demo", "live");

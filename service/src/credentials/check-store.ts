@@ -80,8 +80,8 @@ export async function listLiveLeaves(
 }
 
 /** A leaf with the tree that it stands in, and where that was attested. */
-export interface ProofRow {
-  readonly field: FieldName;
+export interface ProofRow<Field extends string = FieldName> {
+  readonly field: Field;
   readonly leaf: Hex32;
   readonly commitment: Hex32;
   readonly expiresAt: number;
@@ -91,8 +91,8 @@ export interface ProofRow {
   readonly transactionHash: Hex32;
 }
 
-interface ProofColumns {
-  field: FieldName;
+interface ProofColumns<Field> {
+  field: Field;
   leaf: Hex32;
   commitment: Hex32;
   expires_at: number;
@@ -103,15 +103,15 @@ interface ProofColumns {
 }
 
 /** The attested ones among these leaves of a user, newest credential first. */
-export async function listProofRows(
+export async function listProofRows<Field extends string = FieldName>(
   db: Queryable,
   {
     user,
     environment,
     leaves,
   }: { user: Address; environment: Environment; leaves: readonly Hex32[] },
-): Promise<ProofRow[]> {
-  const rows = await db.query<ProofColumns>(
+): Promise<ProofRow<Field>[]> {
+  const rows = await db.query<ProofColumns<Field>>(
     sql`select credential_leaf.field, '0x' || encode(credential_leaf.leaf, 'hex') as leaf,
         '0x' || encode(credential_leaf.commitment, 'hex') as commitment, credential_leaf.expires_at,
         '0x' || encode(credential.root, 'hex') as root, credential.tree, issuer.address as issuer,

@@ -120,8 +120,8 @@ export async function checkInfos(
 }
 
 /** What anybody needs to check one field on chain, with the value and its pepper. */
-export interface FieldProof {
-  readonly field: FieldName;
+export interface FieldProof<Field extends string = FieldName> {
+  readonly field: Field;
   readonly commitment: Hex32;
   readonly expiresAt: number;
   readonly leaf: Hex32;
@@ -148,14 +148,18 @@ export async function findProofs(
 }
 
 /** Proofs of leaves of a user that were attested, newest first, for whoever may have them. */
-export async function proveLeaves(
+export async function proveLeaves<Field extends string = FieldName>(
   ctx: Pick<Ctx, "db">,
   given: { user: Address; environment: Environment; leaves: readonly Hex32[] },
-): Promise<FieldProof[]> {
-  const rows = await store.listProofRows(ctx.db, given);
-  return rows.map(({ tree, ...row }) =>
-    Object.assign(row, { proof: buildTree(leavesOfTree(tree)).proofOf(row.leaf) }),
-  );
+): Promise<FieldProof<Field>[]> {
+  const rows = await store.listProofRows<Field>(ctx.db, given);
+  // Many leaves may stand in one tree.
+  const trees = new Map<Hex32, ReturnType<typeof buildTree>>();
+  return rows.map(({ tree, ...row }) => {
+    const built = trees.get(row.root) ?? buildTree(leavesOfTree(tree));
+    trees.set(row.root, built);
+    return Object.assign(row, { proof: built.proofOf(row.leaf) });
+  });
 }
 
 /** The leaves of a stored tree. */

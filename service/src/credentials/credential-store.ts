@@ -56,8 +56,9 @@ export interface NewCredential {
   readonly document: string;
   readonly createdAt: number;
   readonly expiresAt: number;
-  readonly planted: CredentialTree;
-  readonly valuesSealed: Buffer;
+  readonly planted: CredentialTree<string>;
+  /** Null where the values are kept otherwise. */
+  readonly valuesSealed: Buffer | null;
 }
 
 export async function insertCredential(tx: Queryable, made: NewCredential): Promise<void> {
@@ -82,16 +83,25 @@ function bytesOf(hashes: readonly Hex32[]): Buffer {
   return Buffer.from(hashes.map((hash) => hash.slice(2)).join(""), "hex");
 }
 
+/** Of a user: the record of a company is none. */
 export async function findCredential(db: Queryable, id: string): Promise<CredentialRow | null> {
   const [row] = await db.query<CredentialColumns>(
     sql`select id, issuer_id, environment, user_address, document, '0x' || encode(root, 'hex') as root, created_at,
         expires_at, collected_at, attested_at, ended_reason
-      from credential where id = ${id}`,
+      from credential where id = ${id} and document <> 'COMPANY'`,
   );
   return row === undefined ? null : toCredential(row);
 }
 
-/** Of one issuer, newest first. */
+/** Of any credential. */
+export async function findRoot(db: Queryable, id: string): Promise<Hex32 | null> {
+  const [row] = await db.query<{ root: Hex32 }>(
+    sql`select '0x' || encode(root, 'hex') as root from credential where id = ${id}`,
+  );
+  return row?.root ?? null;
+}
+
+/** Of one issuer, newest first; without the records of companies. */
 export async function listIssued(
   db: Queryable,
   issuerId: string,
@@ -101,7 +111,8 @@ export async function listIssued(
     sql`select id, issuer_id, environment, user_address, document, '0x' || encode(root, 'hex') as root, created_at,
         expires_at, collected_at, attested_at, ended_reason
       from credential
-      where issuer_id = ${issuerId} and (${page.user}::text is null or user_address = ${page.user})
+      where issuer_id = ${issuerId} and document <> 'COMPANY'
+        and (${page.user}::text is null or user_address = ${page.user})
         and (${page.before}::uuid is null or id < ${page.before})
       order by id desc limit ${page.limit}`,
   );
@@ -132,7 +143,7 @@ export async function listOwned(
         '0x' || encode(root, 'hex') as root, credential.created_at, expires_at, collected_at, attested_at, ended_reason,
         issuer.name as issuer_name, issuer.address as issuer_address, distrusted_from
       from credential join issuer on issuer.id = issuer_id
-      where user_address = ${user} and (${page.before}::uuid is null or credential.id < ${page.before})
+      where user_address = ${user} and document <> 'COMPANY' and (${page.before}::uuid is null or credential.id < ${page.before})
       order by credential.id desc limit ${page.limit}`,
   );
   return rows.map((row) =>
@@ -145,17 +156,20 @@ export async function listOwned(
 }
 
 /** One field of a credential. */
-export interface LeafRow {
+export interface LeafRow<Field extends string = FieldName> {
   readonly credentialId: string;
-  readonly field: FieldName;
+  readonly field: Field;
   readonly leaf: Hex32;
   readonly expiresAt: number;
 }
 
-export async function listLeaves(db: Queryable, ids: readonly string[]): Promise<LeafRow[]> {
+export async function listLeaves<Field extends string = FieldName>(
+  db: Queryable,
+  ids: readonly string[],
+): Promise<LeafRow<Field>[]> {
   const rows = await db.query<{
     credential_id: string;
-    field: FieldName;
+    field: Field;
     leaf: Hex32;
     expires_at: number;
   }>(
@@ -202,7 +216,7 @@ export async function collectCredential(
 ): Promise<boolean> {
   const rows = await db.query(
     sql`update credential set values_sealed = null, collected_at = coalesce(collected_at, ${now})
-      where id = ${id} and user_address = ${user} returning id`,
+      where id = ${id} and user_address = ${user} and document <> 'COMPANY' returning id`,
   );
   return rows.length === 1;
 }
@@ -234,7 +248,7 @@ export async function endCredentials(
   return rows.map((row) => ({ id: row.id, issuerId: row.issuer_id }));
 }
 
-/** Leaves of credentials that were attested: only these can have counted. */
+/** Leaves of users' credentials that were attested: only these can have counted. */
 export async function listAttestedLeaves(
   tx: Queryable,
   ids: readonly string[],
@@ -242,7 +256,7 @@ export async function listAttestedLeaves(
   return tx.query<{ leaf: Hex32; user: Address; field: FieldName }>(
     sql`select '0x' || encode(leaf, 'hex') as leaf, user_address as user, field
       from credential_leaf join credential on credential.id = credential_id
-      where credential_id = any(${ids}::uuid[]) and attested_at is not null`,
+      where credential_id = any(${ids}::uuid[]) and attested_at is not null and document <> 'COMPANY'`,
   );
 }
 
@@ -284,11 +298,11 @@ export async function deleteOfUser(tx: Queryable, user: Address, now: number): P
   await tx.query(
     sql`insert into credential_revocation (root, issuer_id, created_at)
       select root, issuer_id, ${now}::bigint from credential
-      where user_address = ${user} and attest_batch_id is not null and ended_at is null
+      where user_address = ${user} and document <> 'COMPANY' and attest_batch_id is not null and ended_at is null
       on conflict do nothing`,
   );
   const rows = await tx.query(
-    sql`delete from credential where user_address = ${user} returning id`,
+    sql`delete from credential where user_address = ${user} and document <> 'COMPANY' returning id`,
   );
   return rows.length;
 }

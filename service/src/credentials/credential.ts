@@ -19,8 +19,8 @@ export interface SaltedField extends FieldValue {
 }
 
 /** One field as it is kept. */
-interface FieldLeaf {
-  readonly field: FieldName;
+interface FieldLeaf<Field> {
+  readonly field: Field;
   readonly leaf: Hex32;
   readonly commitment: Hex32;
   /** {@link openingOf} value and pepper. */
@@ -29,8 +29,8 @@ interface FieldLeaf {
 }
 
 /** The tree of a credential. */
-export interface CredentialTree {
-  readonly leaves: readonly FieldLeaf[];
+export interface CredentialTree<Field extends string = FieldName> {
+  readonly leaves: readonly FieldLeaf<Field>[];
   /** These and the random ones, in an order that tells nothing. */
   readonly tree: readonly Hex32[];
   readonly root: Hex32;
@@ -45,11 +45,11 @@ const treeSizeMin = 2;
  *
  * @param randomLeaf 32 random bytes
  */
-export function plantTree(
+export function plantTree<Field extends string>(
   user: Address,
-  fields: readonly SaltedField[],
+  fields: readonly (Omit<SaltedField, "field"> & { readonly field: Field })[],
   randomLeaf: () => Uint8Array,
-): CredentialTree {
+): CredentialTree<Field> {
   const leaves = fields.map(({ field, data, pepper, expiresAt }) => {
     const commitment = commitmentOf({ data, pepper });
     const leaf = leafOf({ user, field, commitment, expiresAt });

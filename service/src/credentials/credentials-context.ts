@@ -1,5 +1,5 @@
 import type { Address, FieldName, Hex32 } from "@svc/protocol";
-import type { AccountsContext } from "../accounts/index.ts";
+import type { AccountsContext, Environment } from "../accounts/index.ts";
 import type { ChainContext } from "../chain/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import type { Mailer } from "../platform/mail.ts";
@@ -13,8 +13,28 @@ export interface InvalidLeaf {
   readonly field: FieldName;
 }
 
+/** A business as records of companies know it. */
+export interface RecordedCompany {
+  readonly business: Address;
+  readonly environment: Environment;
+}
+
+/** What records of companies ask of those who keep the businesses, and tell them. */
+export interface CompanyCallbacks {
+  /**
+   * Whether the business exists on this side. It is locked until the transaction ends: whoever changes what vouches for
+   * it comes alone.
+   */
+  holdCompany(tx: Queryable, company: RecordedCompany): Promise<boolean>;
+  /** Called in the transaction in which a record vouches for a held business, or the last one that did has ended. */
+  onCompanyRecord(
+    tx: Queryable,
+    company: RecordedCompany & { readonly isVouchedFor: boolean },
+  ): Promise<void>;
+}
+
 /** What the slice is told by those above it; passed by `compose.ts`. */
-export interface CredentialsCallbacks {
+export interface CredentialsCallbacks extends CompanyCallbacks {
   /**
    * Whether this organization may ask about this user (decisions section 4): the one predicate before `verified`,
    * `qrcode`, `valid` and `proof`. Whoever may not gets what a user without credentials gets.

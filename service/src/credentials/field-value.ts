@@ -39,11 +39,7 @@ interface About {
 const checks: Record<FieldType, (data: string, about: About) => string | null> = {
   text: faultOfText,
   date: faultOfDate,
-  datetime: (data) =>
-    /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/.test(data) &&
-    !Number.isNaN(Date.parse(data))
-      ? null
-      : "must be a time of RFC 3339",
+  datetime: (data) => (isTime(data) ? null : "must be a time of RFC 3339"),
   country: faultOfCountry,
   enum: faultOfEnum,
   boolean: (data) => (data === "true" || data === "false" ? null : "must be true or false"),
@@ -127,7 +123,14 @@ function faultOfImage(data: string, { field }: About): string | null {
   return isOther ? null : "must be a JPEG, PNG or WebP";
 }
 
-function faultOfJson(data: string): string | null {
+/** Whether a text is a time of RFC 3339. */
+export function isTime(data: string): boolean {
+  const form = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
+  return form.test(data) && !Number.isNaN(Date.parse(data));
+}
+
+/** What is wrong with a JSON object or list that people are shown, or null. */
+export function faultOfJson(data: string): string | null {
   if (data.length > jsonMax) return `has more than ${jsonMax} characters`;
   let value: unknown;
   try {

@@ -13,6 +13,20 @@ import { openLookups } from "./lookups.ts";
 export { credentialFinalHandlers } from "./batches.ts";
 export { collectCredential, listOwnCredentials } from "./collection.ts";
 export {
+  type CompanyClaim,
+  type CompanyClaimStatus,
+  type CompanyField,
+  type CompanyProof,
+  findCompanyNames,
+  isSoleProprietor,
+  listCompanyFields,
+  matchCompanyLeaves,
+  proveCompanyLeaves,
+} from "./company-fields.ts";
+export { revokeCompanyRecord } from "./company-ending.ts";
+export { type CompanyIssueContext, issueCompanyRecord } from "./company-issue.ts";
+export type { GivenCompanyField, GivenCompanyRecord } from "./company-record.ts";
+export {
   type AskedName,
   type Asker,
   findLiveLeaves,
@@ -22,9 +36,11 @@ export {
   type Verification,
 } from "./checks.ts";
 export type {
+  CompanyCallbacks,
   CredentialsCallbacks,
   CredentialsContext,
   InvalidLeaf,
+  RecordedCompany,
 } from "./credentials-context.ts";
 export { forgetUser, revokeCredential, withdrawCredential } from "./ending.ts";
 export { type GivenCredential, issueCredential, type IssuedCredential } from "./issue.ts";
@@ -48,6 +64,7 @@ export { credentialWalletRoutes, type WalletCaller } from "./wallet-routes.ts";
 /** What this slice keeps sealed. */
 export const credentialSealedColumns: readonly SealedColumn[] = [
   { table: "credential", idColumn: "id", column: "values_sealed" },
+  { table: "company_field", idColumn: "id", column: "value_sealed" },
   { table: "email_verification", idColumn: "id", column: "email_sealed" },
   { table: "email_verification", idColumn: "id", column: "code_sealed" },
 ];
@@ -69,6 +86,8 @@ export async function openCredentials(
     mayAsk: async (organizationId, user) => callbacks.mayAsk(organizationId, user),
     listDelivered: async (organizationId, given) => callbacks.listDelivered(organizationId, given),
     onInvalidated: async (tx, leaves) => callbacks.onInvalidated(tx, leaves),
+    holdCompany: async (tx, company) => callbacks.holdCompany(tx, company),
+    onCompanyRecord: async (tx, company) => callbacks.onCompanyRecord(tx, company),
     issuerKeys,
     lookups,
     mailer,

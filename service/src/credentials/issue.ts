@@ -46,7 +46,7 @@ export interface IssuedCredential {
 
 const fieldsMax = 100;
 /** No document lasts longer. */
-const lifetimeSecondsMax = 20 * 366 * 86_400;
+export const lifetimeSecondsMax = 20 * 366 * 86_400;
 
 /**
  * Issues a credential: checks the fields, adds what is derived from them, salts and hashes all, and seals the values
@@ -61,15 +61,28 @@ export async function issueCredential(
 ): Promise<IssuedCredential> {
   const prepared = prepareCredential(ctx, issuer, given);
   const { idempotency } = given;
-  if (idempotency === undefined) {
-    return ctx.db.transaction(async (tx) => storeCredential(ctx, tx, prepared));
-  }
+  const call = { issuerId: issuer.id, credentialId: prepared.id, idempotency };
+  return issueOnce(ctx, call, async (tx) => storeCredential(ctx, tx, prepared));
+}
+
+/**
+ * Stores what is issued in one transaction; a call that repeats another stores nothing and is answered with what that
+ * one issued.
+ *
+ * @throws {Problem} idempotency_key_conflict, and what `storeIssued` throws
+ */
+export async function issueOnce(
+  ctx: Pick<Ctx, "db" | "clock" | "keys">,
+  call: { issuerId: string; credentialId: string; idempotency: Idempotency | undefined },
+  storeIssued: (tx: Queryable) => Promise<IssuedCredential>,
+): Promise<IssuedCredential> {
+  const { issuerId, credentialId, idempotency } = call;
+  if (idempotency === undefined) return ctx.db.transaction(storeIssued);
   const bodyMac = ctx.keys.mac("issuer-idempotency", idempotency.body);
-  const { id: credentialId } = prepared;
-  const taken = { issuerId: issuer.id, key: idempotency.key, bodyMac, credentialId };
+  const taken = { issuerId, key: idempotency.key, bodyMac, credentialId };
   try {
     return await ctx.db.transaction(async (tx) => {
-      const stored = await storeCredential(ctx, tx, prepared);
+      const stored = await storeIssued(tx);
       const known = await store.takeIdempotencyKey(tx, { ...taken, now: ctx.clock.now() });
       if (known !== null) throw new Repeated(known);
       return stored;
@@ -77,9 +90,9 @@ export async function issueCredential(
   } catch (error) {
     if (!(error instanceof Repeated)) throw error;
     if (!equalBytes(error.known.bodyMac, bodyMac)) throw new Problem("idempotency_key_conflict");
-    const found = await store.findCredential(ctx.db, error.known.credentialId);
-    if (found === null) throw new Problem("credential_not_found");
-    return { id: found.id, root: found.root, isRepeated: true };
+    const root = await store.findRoot(ctx.db, error.known.credentialId);
+    if (root === null) throw new Problem("credential_not_found");
+    return { id: error.known.credentialId, root, isRepeated: true };
   }
 }
 

@@ -7,6 +7,7 @@ import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
 import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
+import { companyRoutes } from "./company-routes.ts";
 import { statusOfCredential } from "./credential.ts";
 import * as store from "./credential-store.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
@@ -38,6 +39,7 @@ export async function issuerRoutes(ctx: CredentialsContext, http: Http): Promise
     issueRoute(ctx, scope);
     listRoute(ctx, scope);
     recordRoutes(ctx, scope);
+    companyRoutes(ctx, scope, (request) => callerOf(request).issuer);
   });
 }
 

@@ -1,5 +1,6 @@
 import type { Job } from "../platform/jobs.ts";
 import { sendToRegistry } from "./batches.ts";
+import { endCompanyRecords, purgeCompanyValues } from "./company-ending.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import { purgeVerifications, sendMessages } from "./email.ts";
 import { announceDistrusted, purgeCredentials } from "./ending.ts";
@@ -25,6 +26,16 @@ export function credentialJobs(ctx: CredentialsContext): Job[] {
       name: "credential-retention",
       everySeconds: 3600,
       run: async () => purgeCredentials(ctx),
+    },
+    {
+      name: "company-ending",
+      everySeconds: 5,
+      run: async () => endCompanyRecords(ctx),
+    },
+    {
+      name: "company-retention",
+      everySeconds: 3600,
+      run: async () => purgeCompanyValues(ctx),
     },
     {
       name: "lookup-retention",

@@ -47,7 +47,8 @@ export function matchLeaf(
   return { leaf, expiresAt, status: statusOfLeaf(found, now) };
 }
 
-function statusOfLeaf(
+/** What has become of an attested leaf. */
+export function statusOfLeaf(
   { isRevoked, expiresAt }: Pick<KnownLeaf, "isRevoked" | "expiresAt">,
   now: number,
 ): LeafStatus {

@@ -1,3 +1,5 @@
+import type { Address } from "@svc/protocol";
+import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/db.ts";
 
 interface QueuedTransaction {
@@ -38,4 +40,26 @@ export async function dumpDatabase(db: Queryable): Promise<string> {
     texts.push(row?.text ?? "");
   }
   return texts.join("\n");
+}
+
+export async function insertTestBusiness(
+  db: Queryable,
+  made: { address: Address; environment: Environment; now: number },
+): Promise<void> {
+  await db.query(
+    sql`insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
+        charter, created_at)
+      values (${made.address}, ${made.environment}, 'Test Ltd', 'active', ${made.address}, ${made.address}, ${made.now},
+        ${Buffer.alloc(32)}, ${Buffer.alloc(0)}, ${made.now})`,
+  );
+}
+
+export async function lockTestBusiness(
+  tx: Queryable,
+  { business, environment }: { business: Address; environment: Environment },
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`select 1 as held from business where address = ${business} and environment = ${environment} for update`,
+  );
+  return rows.length === 1;
 }

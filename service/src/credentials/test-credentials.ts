@@ -32,7 +32,7 @@ import {
   openCredentials,
 } from "./index.ts";
 import type { Issuer } from "./issuer.ts";
-import { takeQueued } from "./test-credentials-store.ts";
+import { insertTestBusiness, lockTestBusiness, takeQueued } from "./test-credentials-store.ts";
 
 /** One process of the slice over a real database. Of the chain there is what comes back: a transaction is final. */
 export interface TestCredentials extends AsyncDisposable {
@@ -42,6 +42,8 @@ export interface TestCredentials extends AsyncDisposable {
   readonly sandbox: TestDomain;
   /** What stopped counting, as those above were told. */
   readonly invalidated: InvalidLeaf[];
+  /** What was told of businesses, in order. */
+  readonly companies: ToldCompany[];
   /** Messages that were handed over. */
   readonly messages: Message[];
   /** Who may ask about whom; everybody until a test says otherwise. */
@@ -53,6 +55,9 @@ export interface TestCredentials extends AsyncDisposable {
   settle(status?: FinalTransaction["status"]): Promise<SettledTransaction[]>;
   call(request: TestCall): Promise<TestAnswer>;
 }
+
+/** Whether records vouch for a business, as those above were told. */
+export type ToldCompany = Parameters<CredentialsContext["onCompanyRecord"]>[1];
 
 export interface TestDomain {
   readonly organizationId: string;
@@ -111,6 +116,7 @@ export async function openTestCredentials(
   const apiKeys = stack.use(await openApiKeys(withKeys));
   const invalidated: InvalidLeaf[] = [];
   const messages: Message[] = [];
+  const companies: ToldCompany[] = [];
   let mayAsk = everybody;
   let delivered: readonly Hex32[] = [];
   const opened: Credentials = stack.use(
@@ -120,6 +126,8 @@ export async function openTestCredentials(
         mayAsk: async (organizationId, user) => mayAsk(organizationId, user),
         listDelivered: async () => delivered,
         onInvalidated: async (_tx, leaves) => void invalidated.push(...leaves),
+        holdCompany: lockTestBusiness,
+        onCompanyRecord: async (_tx, company) => void companies.push(company),
       },
     ),
   );
@@ -136,6 +144,7 @@ export async function openTestCredentials(
     live,
     sandbox,
     invalidated,
+    companies,
     messages,
     setMayAsk: (rule) => void (mayAsk = rule),
     setDelivered: (leaves) => void (delivered = leaves),
@@ -232,6 +241,16 @@ async function call(http: Http, { method, url, as, body, headers }: TestCall): P
 /** An identity that nothing is known of. */
 export function someUser(): Address {
   return hexOfBytes(randomBytes(20));
+}
+
+/** A business of one made-up member: as much as a record needs. */
+export async function someBusiness(
+  { ctx }: Pick<TestCredentials, "ctx">,
+  environment: "live" | "sandbox" = "live",
+): Promise<Address> {
+  const address = someUser();
+  await insertTestBusiness(ctx.db, { address, environment, now: ctx.clock.now() });
+  return address;
 }
 
 /** A field as its wallet keeps it. */

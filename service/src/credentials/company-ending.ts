@@ -1,0 +1,75 @@
+import { Problem } from "../platform/problems.ts";
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import * as company from "./company-store.ts";
+import * as store from "./credential-store.ts";
+import type { CompanyCallbacks } from "./credentials-context.ts";
+import type { Issuer } from "./issuer.ts";
+
+type CompanyEndingContext = Pick<Ctx, "db" | "clock" | "audit"> & CompanyCallbacks;
+
+/** Values of a record that ended are kept this long, for questions about what was said last. */
+const retentionSeconds = 7 * 86_400;
+const batchMax = 200;
+
+/**
+ * Revokes the record of a business at once and for good; the chain follows, and a business that no other record vouches
+ * for is verified no longer. Again for one that has ended is no fault.
+ *
+ * @throws {Problem} credential_not_found, also for one of another issuer
+ */
+export async function revokeCompanyRecord(
+  ctx: CompanyEndingContext,
+  issuer: Pick<Issuer, "id">,
+  id: string,
+): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    const page = { id, business: null, before: null, limit: 1 };
+    const [found] = await company.listRecords(tx, issuer.id, page);
+    if (found === undefined) throw new Problem("credential_not_found");
+    // Whoever changes what vouches for a business holds it first: two at once never wait for each other in a circle.
+    await ctx.holdCompany(tx, found);
+    const now = ctx.clock.now();
+    const ended = await store.endCredentials(tx, { ids: [id], reason: "revoked", now });
+    if (ended.length === 0) return;
+    const actor = `issuer:${issuer.id}`;
+    await ctx.audit.record(tx, { actor, action: "company.revoke", subject: id });
+    await noteOver(ctx, tx, [found]);
+  });
+}
+
+/** Takes note of records that have expired, or ended with the trust in their issuer. */
+export async function endCompanyRecords(ctx: CompanyEndingContext): Promise<void> {
+  let count = 0;
+  do {
+    const given = { now: ctx.clock.now(), limit: batchMax };
+    const over = await company.listRecordsOver(ctx.db, given);
+    for (const [record, ...more] of Map.groupBy(over, ({ business }) => business).values()) {
+      if (record === undefined) continue;
+      await ctx.db.transaction(async (tx) => {
+        await ctx.holdCompany(tx, record);
+        await noteOver(ctx, tx, [record, ...more]);
+      });
+    }
+    count = over.length;
+  } while (count === batchMax);
+}
+
+/** Notes the end of records of one business, which is held. */
+async function noteOver(
+  ctx: CompanyEndingContext,
+  tx: Queryable,
+  over: readonly [company.OverRecord, ...company.OverRecord[]],
+): Promise<void> {
+  const now = ctx.clock.now();
+  const ids = over.map(({ id }) => id);
+  await company.noteRecordsOver(tx, ids, now);
+  const { business, environment } = over[0];
+  const isVouchedFor = await company.isVouchedFor(tx, { business, environment, now });
+  if (!isVouchedFor) await ctx.onCompanyRecord(tx, { business, environment, isVouchedFor });
+}
+
+/** Forgets the values of records that ended seven days ago. */
+export async function purgeCompanyValues({ db, clock }: Pick<Ctx, "db" | "clock">): Promise<void> {
+  await company.deleteValues(db, clock.now() - retentionSeconds);
+}

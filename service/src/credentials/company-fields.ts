@@ -1,0 +1,123 @@
+import {
+  type Address,
+  type BusinessFieldName,
+  entryOfBusinessField,
+  type Hex32,
+  isBusinessField,
+  leafFieldOf,
+  type SubjectType,
+} from "@svc/protocol";
+import type { Environment } from "../accounts/index.ts";
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import { type FieldProof, proveLeaves } from "./checks.ts";
+import { placeOfCompanyValue } from "./company-issue.ts";
+import { readValue } from "./company-record.ts";
+import * as store from "./company-store.ts";
+import { statusOfLeaf } from "./leaf.ts";
+
+/** A field of a business that counts. */
+export interface CompanyField {
+  readonly name: BusinessFieldName;
+  /** Which person it tells of; empty for the business itself. */
+  readonly subject: string;
+  readonly subjectType: SubjectType;
+  readonly value: string;
+  readonly pepper: Hex32;
+  readonly leaf: Hex32;
+  /** Unix seconds. */
+  readonly expiresAt: number;
+  /** When the issuer looked at its sources, Unix seconds. */
+  readonly asOf: number;
+  /** The name of its issuer; `declared` for what the business says of itself. */
+  readonly provenance: string;
+  readonly credentialId: string;
+}
+
+/**
+ * The fields of a business that count at `now`, of each name and subject the newest, by name and subject. One statement;
+ * opens what is asked for alone.
+ *
+ * @param db the caller's transaction, or the database
+ */
+export async function listCompanyFields(
+  ctx: Pick<Ctx, "seal">,
+  db: Queryable,
+  question: store.CompanyQuestion,
+): Promise<CompanyField[]> {
+  const rows = await store.listLiveFields(db, question);
+  return rows.map(({ id, valueSealed, issuerName, ...row }) => {
+    const { data, pepper } = readValue(ctx.seal.open(valueSealed, placeOfCompanyValue(id)));
+    const { subjectType, basis } = entryOfBusinessField(row.name);
+    const provenance = basis === "declared" ? "declared" : issuerName;
+    return Object.assign(row, { subjectType, value: data, pepper, provenance });
+  });
+}
+
+/** Which of the names have a value that counts, for a person at least for one; nothing is opened. One statement. */
+export async function findCompanyNames(
+  db: Queryable,
+  question: store.CompanyQuestion,
+): Promise<ReadonlySet<BusinessFieldName>> {
+  return new Set(await store.listLiveNames(db, question));
+}
+
+/** Whether the business is one person, so that what is known of the company is personal (decisions section 6, Tiers). */
+export async function isSoleProprietor(
+  ctx: Pick<Ctx, "seal">,
+  db: Queryable,
+  of: Omit<store.CompanyQuestion, "names">,
+): Promise<boolean> {
+  const fields = await listCompanyFields(ctx, db, { ...of, names: ["BUSINESS_COMPANY_TYPE"] });
+  return fields.some(({ value }) => value === "SOLE_PROPRIETOR");
+}
+
+/** A leaf as a release named it. */
+export interface CompanyClaim {
+  readonly name: BusinessFieldName;
+  readonly subject: string;
+  /** The leaf. */
+  readonly hash: Hex32;
+}
+
+export type CompanyClaimStatus = "LIVE" | "EXPIRED" | "REVOKED" | "UNKNOWN";
+
+/** What has become of each leaf, in their order; `UNKNOWN` unless it is of this business, name and subject. One statement. */
+export async function matchCompanyLeaves(
+  db: Queryable,
+  given: {
+    environment: Environment;
+    business: Address;
+    claims: readonly CompanyClaim[];
+    now: number;
+  },
+): Promise<CompanyClaimStatus[]> {
+  const { environment, business, claims, now } = given;
+  const leaves = claims.map(({ hash }) => hash);
+  const rows = await store.listKnownLeaves(db, { environment, business, leaves });
+  const known = new Map(rows.map((row) => [row.leaf, row]));
+  return claims.map((claim) => {
+    const row = known.get(claim.hash);
+    if (row === undefined || row.field !== leafFieldOf(claim)) return "UNKNOWN";
+    return statusOfLeaf(row, now);
+  });
+}
+
+/** What anybody needs to check one field of a business on chain, with the value and its pepper. */
+export interface CompanyProof extends Omit<FieldProof, "field"> {
+  readonly name: BusinessFieldName;
+  readonly subject: string;
+}
+
+/** Proofs of attested leaves of a business, newest record first, for whoever may have them. One statement. */
+export async function proveCompanyLeaves(
+  ctx: Pick<Ctx, "db">,
+  given: { business: Address; environment: Environment; leaves: readonly Hex32[] },
+): Promise<CompanyProof[]> {
+  const { business: user, environment, leaves } = given;
+  const proofs = await proveLeaves<string>(ctx, { user, environment, leaves });
+  return proofs.flatMap(({ field, ...proof }) => {
+    const [name = "", subject = ""] = field.split("/");
+    return isBusinessField(name) ? [{ name, subject, ...proof }] : [];
+  });
+}

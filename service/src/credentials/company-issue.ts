@@ -1,0 +1,114 @@
+import { hexOfBytes, leafFieldOf } from "@svc/protocol";
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import { uuidv7 } from "../platform/ids.ts";
+import { Problem } from "../platform/problems.ts";
+import {
+  checkCompanyRecord,
+  companyDocument,
+  type GivenCompanyRecord,
+  vouchesFor,
+  writeValue,
+} from "./company-record.ts";
+import * as company from "./company-store.ts";
+import { plantTree } from "./credential.ts";
+import * as store from "./credential-store.ts";
+import type { CompanyCallbacks } from "./credentials-context.ts";
+import { type Idempotency, type IssuedCredential, issueOnce } from "./issue.ts";
+import { type Issuer, isTrusted } from "./issuer.ts";
+
+/** What issuing works with: a command passes the callbacks itself. */
+export type CompanyIssueContext = Pick<Ctx, "db" | "clock" | "random" | "seal" | "keys" | "audit"> &
+  CompanyCallbacks;
+
+/**
+ * Issues the record of a business: a credential whose holder is the business and whose values stay here, sealed, as long
+ * as it counts. It counts once its root is final on chain, seconds later; what it says of a field goes before what
+ * older records say. A record that vouches for the business marks it verified.
+ *
+ * @throws {Problem} invalid_request, business_not_found also for one of the other environment, issuer_distrusted,
+ * idempotency_key_conflict
+ */
+export async function issueCompanyRecord(
+  ctx: CompanyIssueContext,
+  issuer: Issuer,
+  given: GivenCompanyRecord & { readonly idempotency?: Idempotency },
+): Promise<IssuedCredential> {
+  const now = ctx.clock.now();
+  if (!isTrusted(issuer, now)) throw new Problem("issuer_distrusted");
+  const prepared = prepareRecord(ctx, issuer, given);
+  const { idempotency } = given;
+  const call = { issuerId: issuer.id, credentialId: prepared.credential.id, idempotency };
+  return issueOnce(ctx, call, async (tx) => storeRecord(ctx, tx, prepared));
+}
+
+interface PreparedRecord {
+  readonly credential: store.NewCredential;
+  readonly record: company.NewCompanyRecord;
+}
+
+function prepareRecord(
+  ctx: CompanyIssueContext,
+  issuer: Issuer,
+  given: GivenCompanyRecord,
+): PreparedRecord {
+  const now = ctx.clock.now();
+  const { business, values, asOf, expiresAt } = checkCompanyRecord(given, now);
+  const salted = values.map((value) => ({
+    ...value,
+    field: leafFieldOf(value),
+    pepper: hexOfBytes(ctx.random.bytes(32)),
+    expiresAt,
+  }));
+  const planted = plantTree(business, salted, () => ctx.random.bytes(32));
+  const leaves = new Map(planted.leaves.map(({ field, leaf }) => [field, leaf]));
+  const id = uuidv7(ctx.clock, ctx.random);
+  const fields = salted.map(({ name, subject, field, data, pepper }) => {
+    const leaf = leaves.get(field);
+    if (leaf === undefined) throw new Error("a planted tree lacks a leaf");
+    const fieldId = uuidv7(ctx.clock, ctx.random);
+    const valueSealed = ctx.seal.seal(writeValue({ data, pepper }), placeOfCompanyValue(fieldId));
+    return { id: fieldId, name, subject, leaf, valueSealed };
+  });
+  const { id: issuerId, environment } = issuer;
+  return {
+    credential: {
+      id,
+      issuerId,
+      environment,
+      user: business,
+      document: companyDocument,
+      createdAt: now,
+      expiresAt,
+      planted,
+      valuesSealed: null,
+    },
+    record: { credentialId: id, business, asOf, vouches: vouchesFor(values), fields },
+  };
+}
+
+async function storeRecord(
+  ctx: CompanyIssueContext,
+  tx: Queryable,
+  { credential, record }: PreparedRecord,
+): Promise<IssuedCredential> {
+  const { id, environment, issuerId, planted } = credential;
+  const { business, vouches } = record;
+  if (!(await ctx.holdCompany(tx, { business, environment })))
+    throw new Problem("business_not_found");
+  await store.insertCredential(tx, credential);
+  await company.insertRecord(tx, record);
+  if (vouches) await ctx.onCompanyRecord(tx, { business, environment, isVouchedFor: true });
+  await ctx.audit.record(tx, {
+    actor: `issuer:${issuerId}`,
+    action: "company.issue",
+    subject: id,
+    details: { business, fields: [...new Set(record.fields.map(({ name }) => name))], vouches },
+  });
+  return { id, root: planted.root, isRepeated: false };
+}
+
+/** Where one value of a record is sealed. */
+export function placeOfCompanyValue(id: string): { table: string; id: string; column: string } {
+  return { table: "company_field", id, column: "value_sealed" };
+}

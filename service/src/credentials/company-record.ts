@@ -1,0 +1,123 @@
+import {
+  type Address,
+  type BusinessFieldName,
+  entryOfBusinessField,
+  type Hex32,
+  isBusinessField,
+  isHexOf,
+  leafFieldOf,
+  parseAddress,
+} from "@svc/protocol";
+import { Problem } from "../platform/problems.ts";
+import { dateText } from "./calendar.ts";
+import { faultOfCompanyValue } from "./company-value.ts";
+import { lifetimeSecondsMax } from "./issue.ts";
+
+/** The document of the credential that is a company's record; its holder is the business. */
+export const companyDocument = "COMPANY";
+
+/** Fields of one record. */
+export const companyFieldsMax = 400;
+const subjectPattern = /^[a-z0-9-]{1,40}$/;
+
+/** What an issuer found out about a business, as it hands it in. */
+export interface GivenCompanyRecord {
+  /** The wallet of the business, in any spelling of an address. */
+  readonly business: string;
+  readonly fields: readonly GivenCompanyField[];
+  /** When the issuer looked at its sources, Unix seconds; now unless given. */
+  readonly asOf?: number;
+  /** Unix seconds. */
+  readonly expiresAt: number;
+}
+
+export interface GivenCompanyField {
+  readonly field: string;
+  /** Which person it tells of, such as `director-1`: an id of the issuer's own that names nobody. None for the business. */
+  readonly subject?: string;
+  readonly data: string;
+}
+
+/** One value about the business or one of its persons. */
+export interface CompanyValue {
+  readonly name: BusinessFieldName;
+  /** Empty for the business itself. */
+  readonly subject: string;
+  readonly data: string;
+}
+
+export interface CheckedCompanyRecord {
+  readonly business: Address;
+  readonly values: readonly CompanyValue[];
+  readonly asOf: number;
+  readonly expiresAt: number;
+}
+
+/** Faults name the field, never its value: messages are logged by whoever calls. @throws {Problem} invalid_request */
+export function checkCompanyRecord(given: GivenCompanyRecord, now: number): CheckedCompanyRecord {
+  const business = parseAddress(given.business);
+  if (business === null) throw refused("business must be an address of 20 bytes in hex");
+  const { expiresAt, asOf = now } = given;
+  if (!Number.isSafeInteger(expiresAt) || expiresAt <= now || expiresAt > now + lifetimeSecondsMax)
+    throw refused("expiresAt must be a time in Unix seconds, ahead by 20 years at most");
+  if (!Number.isSafeInteger(asOf) || asOf <= 0 || asOf > now)
+    throw refused("asOf must be a time in Unix seconds that has come");
+  if (given.fields.length === 0 || given.fields.length > companyFieldsMax)
+    throw refused(`fields must have 1 to ${companyFieldsMax} elements`);
+  const today = dateText(now);
+  const values = given.fields.map((field, index) => {
+    const value = checkField(field, { index, today });
+    if (value.name === "BUSINESS_WALLET_ADDRESS" && parseAddress(value.data) !== business)
+      throw refused(`fields[${index}] ${value.name} must be the wallet of this business`);
+    return value;
+  });
+  if (new Set(values.map(leafFieldOf)).size < values.length)
+    throw refused("fields names a field twice for the same subject");
+  return { business, values, asOf, expiresAt };
+}
+
+function checkField(
+  { field, subject = "", data }: GivenCompanyField,
+  { index, today }: { index: number; today: string },
+): CompanyValue {
+  if (!isBusinessField(field))
+    throw refused(`fields[${index}].field is not a business field of the catalogue`);
+  const at = `fields[${index}] ${field}`;
+  const isOfPerson = entryOfBusinessField(field).subjectType !== "BUSINESS";
+  if (isOfPerson && !subjectPattern.test(subject))
+    throw refused(`${at} needs a subject: 1 to 40 of a-z, 0-9 and -`);
+  if (!isOfPerson && subject !== "") throw refused(`${at} tells of the business: no subject`);
+  const fault = faultOfCompanyValue(field, data, today);
+  if (fault !== null) throw refused(`${at} ${fault}`);
+  return { name: field, subject, data };
+}
+
+/**
+ * Whether a record says that the business is what it claims to be: it has something that was verified, and does not say
+ * itself that the verification is open or over.
+ */
+export function vouchesFor(values: readonly CompanyValue[]): boolean {
+  const stateOf = (name: BusinessFieldName): string | undefined =>
+    values.find((value) => value.name === name)?.data;
+  const isOpen =
+    stateOf("BUSINESS_VERIFIED") === "false" ||
+    (stateOf("BUSINESS_VERIFICATION_STATUS") ?? "VERIFIED") !== "VERIFIED";
+  if (isOpen) return false;
+  return values.some(({ name }) => entryOfBusinessField(name).basis === "verified");
+}
+
+/** Writes what is sealed of one field. */
+export function writeValue({ data, pepper }: { data: string; pepper: Hex32 }): Buffer {
+  return Buffer.from(JSON.stringify([data, pepper]));
+}
+
+/** Reads what {@link writeValue} wrote. */
+export function readValue(plain: Buffer): { data: string; pepper: Hex32 } {
+  const [data, pepper] = JSON.parse(plain.toString()) as [string, string];
+  if (!isHexOf(pepper, 32)) throw new Error("a pepper has 32 bytes");
+  return { data, pepper };
+}
+
+function refused(fault: string): Problem {
+  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
+}

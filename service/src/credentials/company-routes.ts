@@ -1,0 +1,271 @@
+import { Type } from "@fastify/type-provider-typebox";
+import { isBusinessField, parseAddress } from "@svc/protocol";
+import type { FastifyRequest } from "fastify";
+import { parseId } from "../accounts/index.ts";
+import type { Http } from "../platform/http.ts";
+import { Problem } from "../platform/problems.ts";
+import { bodyReasons, refusals } from "../platform/refusals.ts";
+import { revokeCompanyRecord } from "./company-ending.ts";
+import { issueCompanyRecord } from "./company-issue.ts";
+import { companyFieldsMax } from "./company-record.ts";
+import * as company from "./company-store.ts";
+import { statusOfCredential } from "./credential.ts";
+import * as store from "./credential-store.ts";
+import type { CredentialsContext } from "./credentials-context.ts";
+import type { Issuer } from "./issuer.ts";
+
+/** 400 fields, some of them lists. */
+const issueBytesMax = 4 * 1024 * 1024;
+
+const keyReasons = ["apikey_missing", "apikey_invalid", "rate_limited"] as const;
+const tags = ["issuer"];
+
+const recordMembers = {
+  id: Type.String({ format: "uuid" }),
+  business: Type.String(),
+  status: Type.String({
+    description:
+      "`pending` until its attestation is final, then `live`; `expired`, `revoked`, or `distrusted` with its issuer.",
+  }),
+  root: Type.String({ description: "32 bytes, `0x` hex." }),
+  asOf: Type.Integer({ description: "When its sources were looked at, Unix seconds." }),
+  issuedAt: Type.Integer({ description: "Unix seconds." }),
+  expiresAt: Type.Integer({ description: "Unix seconds." }),
+  fields: Type.Array(Type.Object({ field: Type.String(), subject: Type.Optional(Type.String()) })),
+};
+const recordBody = (description: string) => Type.Object(recordMembers, { description });
+
+const issueBody = Type.Object({
+  business: Type.String({ maxLength: 100, description: "The wallet of the business." }),
+  fields: Type.Array(
+    Type.Object({
+      field: Type.String({ maxLength: 100 }),
+      subject: Type.Optional(
+        Type.String({
+          maxLength: 40,
+          description:
+            "Which person it tells of, such as `director-1`: an id of yours that names nobody. None for the business.",
+        }),
+      ),
+      data: Type.String({ description: "As the catalogue's format says; hashed as it is." }),
+    }),
+    { minItems: 1, maxItems: companyFieldsMax },
+  ),
+  asOf: Type.Optional(
+    Type.Integer({ description: "When you looked at your sources, Unix seconds. Default: now." }),
+  ),
+  expiresAt: Type.Integer({ description: "Unix seconds, ahead by 20 years at most." }),
+});
+
+const issueHeaders = Type.Object({
+  "idempotency-key": Type.Optional(
+    Type.String({
+      pattern: "^[\\x21-\\x7e]{1,255}$",
+      description:
+        "The same key with the same body answers the record of the first call, for a day.",
+    }),
+  ),
+});
+
+/** Who calls a route of issuers. */
+type IssuerOf = (request: FastifyRequest) => Issuer;
+
+/** The records of businesses, in the scope that issuers' keys guard. */
+export function companyRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): void {
+  issueRoute(ctx, scope, issuerOf);
+  listRoute(ctx, scope, issuerOf);
+  recordRoutes(ctx, scope, issuerOf);
+}
+
+function issueRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): void {
+  scope.post(
+    "/api/v1/issuer/companies",
+    {
+      bodyLimit: issueBytesMax,
+      schema: {
+        summary: "Issue the record of a business",
+        description:
+          "The values stay here, sealed, and go to whom the members of the business release them. A field of this record goes before the same field of older ones; revoke the record that this one replaces. What you verified marks the business verified, unless the record itself says that it is not.",
+        tags,
+        headers: issueHeaders,
+        body: issueBody,
+        response: {
+          201: recordBody("Issued. It counts once its status is `live`."),
+          200: recordBody("Issued before, by a call with this Idempotency-Key."),
+          ...refusals(
+            ...bodyReasons,
+            ...keyReasons,
+            "business_not_found",
+            "issuer_distrusted",
+            "idempotency_key_conflict",
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const issuer = issuerOf(request);
+      const key = request.headers["idempotency-key"];
+      const { business, fields, asOf, expiresAt } = request.body;
+      const content = fields.map(({ field, subject, data }) => [field, subject ?? "", data]);
+      const body = JSON.stringify(["companies", business, content, asOf ?? null, expiresAt]);
+      const issued = await issueCompanyRecord(ctx, issuer, {
+        business,
+        fields: fields.map(({ field, subject, data }) =>
+          subject === undefined ? { field, data } : { field, subject, data },
+        ),
+        ...(asOf === undefined ? {} : { asOf }),
+        expiresAt,
+        ...(key === undefined ? {} : { idempotency: { key, body } }),
+      });
+      void reply.header("cache-control", "no-store");
+      void reply.code(issued.isRepeated ? 200 : 201);
+      return readRecord(ctx, issuer, issued.id);
+    },
+  );
+}
+
+const listQuery = Type.Object({
+  business: Type.Optional(Type.String({ maxLength: 100, description: "Of this business alone." })),
+  limit: Type.Optional(
+    Type.String({ pattern: "^([1-9][0-9]?|100)$", description: "1 to 100. Default: 20." }),
+  ),
+  cursor: Type.Optional(
+    Type.String({ maxLength: 100, description: "`nextCursor` of the page before." }),
+  ),
+});
+
+function listRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): void {
+  scope.get(
+    "/api/v1/issuer/companies",
+    {
+      schema: {
+        summary: "Records of businesses that you issued",
+        tags,
+        querystring: listQuery,
+        response: {
+          200: Type.Object(
+            {
+              items: Type.Array(Type.Object(recordMembers)),
+              nextCursor: Type.Optional(Type.String()),
+            },
+            { description: "Newest first, without values." },
+          ),
+          ...refusals("invalid_request", ...keyReasons),
+        },
+      },
+    },
+    async (request, reply) => {
+      const issuer = issuerOf(request);
+      const { limit: limitText = "20", cursor, business: given } = request.query;
+      const business = given === undefined ? null : parseAddress(given);
+      if (given !== undefined && business === null)
+        throw refused("business must be an address of 20 bytes in hex");
+      const before = cursor === undefined ? null : parseId(cursor);
+      if (cursor !== undefined && before === null)
+        throw refused("cursor must be the nextCursor of a page");
+      const limit = Number(limitText);
+      const page = { id: null, business, before, limit: limit + 1 };
+      const found = await company.listRecords(ctx.db, issuer.id, page);
+      const rows = found.slice(0, limit);
+      const last = rows.at(-1);
+      void reply.header("cache-control", "no-store");
+      const items = await toRecords(ctx, issuer, rows);
+      return found.length > limit && last !== undefined
+        ? { items, nextCursor: last.id }
+        : { items };
+    },
+  );
+}
+
+const recordParams = Type.Object({ id: Type.String({ maxLength: 100 }) });
+
+function recordRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): void {
+  scope.get(
+    "/api/v1/issuer/companies/:id",
+    {
+      schema: {
+        summary: "One record of a business that you issued",
+        tags,
+        params: recordParams,
+        response: {
+          200: recordBody("The record, without values."),
+          ...refusals(...keyReasons, "credential_not_found"),
+        },
+      },
+    },
+    async (request, reply) => {
+      void reply.header("cache-control", "no-store");
+      return readRecord(ctx, issuerOf(request), readId(request.params.id));
+    },
+  );
+  scope.post(
+    "/api/v1/issuer/companies/:id/revoke",
+    {
+      schema: {
+        summary: "Revoke the record of a business, at once and for good",
+        description:
+          "Again for one that has ended changes nothing. The chain follows. Without another record that vouches for it the business is verified no longer.",
+        tags,
+        params: recordParams,
+        response: {
+          200: recordBody("The record."),
+          ...refusals(...bodyReasons, ...keyReasons, "credential_not_found"),
+        },
+      },
+    },
+    async (request, reply) => {
+      const issuer = issuerOf(request);
+      const id = readId(request.params.id);
+      await revokeCompanyRecord(ctx, issuer, id);
+      void reply.header("cache-control", "no-store");
+      return readRecord(ctx, issuer, id);
+    },
+  );
+}
+
+/** What is no UUID names no record. @throws {Problem} credential_not_found */
+function readId(text: string): string {
+  const id = parseId(text);
+  if (id === null) throw new Problem("credential_not_found");
+  return id;
+}
+
+async function readRecord(ctx: CredentialsContext, issuer: Issuer, id: string) {
+  const page = { id, business: null, before: null, limit: 1 };
+  const rows = await company.listRecords(ctx.db, issuer.id, page);
+  const [record] = await toRecords(ctx, issuer, rows);
+  if (record === undefined) throw new Problem("credential_not_found");
+  return record;
+}
+
+async function toRecords(
+  ctx: CredentialsContext,
+  issuer: Issuer,
+  rows: readonly company.CompanyRecordRow[],
+) {
+  const ids = rows.map(({ id }) => id);
+  const leaves = await store.listLeaves<string>(ctx.db, ids);
+  const byRecord = Map.groupBy(leaves, ({ credentialId }) => credentialId);
+  return rows.map((row) => ({
+    id: row.id,
+    business: row.business,
+    status: statusOfCredential(row, issuer, ctx.clock.now()),
+    root: row.root,
+    asOf: row.asOf,
+    issuedAt: row.createdAt,
+    expiresAt: row.expiresAt,
+    fields: (byRecord.get(row.id) ?? []).map(({ field }) => fieldOfLeaf(field)),
+  }));
+}
+
+/** Name and subject of a leaf's field. */
+function fieldOfLeaf(text: string): { field: string; subject?: string } {
+  const [field = "", subject] = text.split("/");
+  if (!isBusinessField(field))
+    throw new Error("the record of a business has business fields alone");
+  return subject === undefined ? { field } : { field, subject };
+}
+
+function refused(fault: string): Problem {
+  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
+}

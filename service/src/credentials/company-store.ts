@@ -1,0 +1,211 @@
+import type { Address, BusinessFieldName, Hex32 } from "@svc/protocol";
+import type { Environment } from "../accounts/index.ts";
+import { type Queryable, sql } from "../platform/db.ts";
+import type { EndedReason } from "./credential.ts";
+
+export interface NewCompanyRecord {
+  readonly credentialId: string;
+  readonly business: Address;
+  readonly asOf: number;
+  readonly vouches: boolean;
+  readonly fields: readonly NewCompanyField[];
+}
+
+interface NewCompanyField {
+  readonly id: string;
+  readonly name: BusinessFieldName;
+  readonly subject: string;
+  readonly leaf: Hex32;
+  readonly valueSealed: Buffer;
+}
+
+export async function insertRecord(tx: Queryable, made: NewCompanyRecord): Promise<void> {
+  const { fields } = made;
+  await tx.query(
+    sql`insert into company_record (credential_id, business, as_of, vouches)
+      values (${made.credentialId}, ${made.business}, ${made.asOf}, ${made.vouches})`,
+  );
+  await tx.query(
+    sql`insert into company_field (id, credential_id, name, subject, leaf, value_sealed)
+      select id, ${made.credentialId}, name, subject, leaf, value_sealed
+      from unnest(${fields.map(({ id }) => id)}::uuid[], ${fields.map(({ name }) => name)}::text[],
+        ${fields.map(({ subject }) => subject)}::text[], ${bytesOf(fields.map(({ leaf }) => leaf))}::bytea[],
+        ${fields.map(({ valueSealed }) => valueSealed)}::bytea[]) as made (id, name, subject, leaf, value_sealed)`,
+  );
+}
+
+/** Which live fields of one business. */
+export interface CompanyQuestion {
+  readonly environment: Environment;
+  readonly business: Address;
+  readonly names: readonly BusinessFieldName[];
+  readonly now: number;
+}
+
+/** One live field, its value still sealed. */
+export interface CompanyFieldRow {
+  readonly id: string;
+  readonly credentialId: string;
+  readonly name: BusinessFieldName;
+  readonly subject: string;
+  readonly leaf: Hex32;
+  readonly valueSealed: Buffer;
+  readonly expiresAt: number;
+  readonly asOf: number;
+  readonly issuerName: string;
+}
+
+/** Of every name and subject the newest that counts, by name and subject. */
+export async function listLiveFields(
+  db: Queryable,
+  { environment, business, names, now }: CompanyQuestion,
+): Promise<CompanyFieldRow[]> {
+  return db.query<CompanyFieldRow>(
+    sql`select distinct on (company_field.name, subject) company_field.id,
+        company_field.credential_id as "credentialId", company_field.name, subject,
+        '0x' || encode(company_field.leaf, 'hex') as leaf, value_sealed as "valueSealed",
+        verified_leaf.expires_at as "expiresAt", as_of as "asOf", issuer.name as "issuerName"
+      from company_record
+        join company_field on company_field.credential_id = company_record.credential_id
+        join verified_leaf on verified_leaf.leaf = company_field.leaf
+        join credential on credential.id = company_record.credential_id
+        join issuer on issuer.id = credential.issuer_id
+      where business = ${business} and verified_leaf.environment = ${environment}
+        and company_field.name = any(${names}::text[]) and counts and verified_leaf.expires_at > ${now}
+      order by company_field.name, subject, company_field.credential_id desc`,
+  );
+}
+
+/** Which of the names have a value that counts. */
+export async function listLiveNames(
+  db: Queryable,
+  { environment, business, names, now }: CompanyQuestion,
+): Promise<BusinessFieldName[]> {
+  const rows = await db.query<{ name: BusinessFieldName }>(
+    sql`select distinct name
+      from company_record
+        join company_field on company_field.credential_id = company_record.credential_id
+        join verified_leaf on verified_leaf.leaf = company_field.leaf
+      where business = ${business} and environment = ${environment} and name = any(${names}::text[])
+        and counts and expires_at > ${now}`,
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** A leaf that was attested, with what decides whether it counts. */
+export interface CompanyLeafRow {
+  /** Name and subject, as the leaf has them. */
+  readonly field: string;
+  readonly leaf: Hex32;
+  readonly expiresAt: number;
+  readonly isRevoked: boolean;
+}
+
+/** Those of the leaves that are of records of this business. */
+export async function listKnownLeaves(
+  db: Queryable,
+  given: { environment: Environment; business: Address; leaves: readonly Hex32[] },
+): Promise<CompanyLeafRow[]> {
+  return db.query<CompanyLeafRow>(
+    sql`select field, '0x' || encode(leaf, 'hex') as leaf, expires_at as "expiresAt", is_revoked as "isRevoked"
+      from verified_leaf join company_record on company_record.credential_id = verified_leaf.credential_id
+      where leaf = any(${bytesOf(given.leaves)}::bytea[]) and business = ${given.business}
+        and environment = ${given.environment} and is_attested`,
+  );
+}
+
+/** A record without its values. */
+export interface CompanyRecordRow {
+  readonly id: string;
+  readonly issuerId: string;
+  readonly environment: Environment;
+  readonly business: Address;
+  readonly root: Hex32;
+  readonly asOf: number;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly attestedAt: number | null;
+  readonly endedReason: EndedReason | null;
+}
+
+/** Of one issuer, newest first. */
+export async function listRecords(
+  db: Queryable,
+  issuerId: string,
+  page: { id: string | null; business: Address | null; before: string | null; limit: number },
+): Promise<CompanyRecordRow[]> {
+  return db.query<CompanyRecordRow>(
+    sql`select id, issuer_id as "issuerId", environment, business, '0x' || encode(root, 'hex') as root,
+        as_of as "asOf", created_at as "createdAt", expires_at as "expiresAt", attested_at as "attestedAt",
+        ended_reason as "endedReason"
+      from company_record join credential on credential.id = credential_id
+      where issuer_id = ${issuerId} and (${page.id}::uuid is null or id = ${page.id})
+        and (${page.business}::text is null or business = ${page.business})
+        and (${page.before}::uuid is null or id < ${page.before})
+      order by id desc limit ${page.limit}`,
+  );
+}
+
+/** A record that is over. */
+export interface OverRecord {
+  readonly id: string;
+  readonly business: Address;
+  readonly environment: Environment;
+}
+
+/** Records whose end was not noted: by their time, or with the trust in their issuer. Oldest first. */
+export async function listRecordsOver(
+  db: Queryable,
+  { now, limit }: { now: number; limit: number },
+): Promise<OverRecord[]> {
+  return db.query<OverRecord>(
+    sql`select credential_id as id, business, credential.environment
+      from company_record join credential on credential.id = credential_id join issuer on issuer.id = issuer_id
+      where company_record.ended_at is null
+        and (credential.ended_at is not null or expires_at <= ${now}
+          or coalesce(attested_at, ${now}) >= distrusted_from)
+      order by credential_id limit ${limit}`,
+  );
+}
+
+/** Notes the end of records, of whatever kind it is. */
+export async function noteRecordsOver(
+  tx: Queryable,
+  ids: readonly string[],
+  now: number,
+): Promise<void> {
+  await tx.query(
+    sql`update company_record set ended_at = ${now}
+      where credential_id = any(${ids}::uuid[]) and ended_at is null`,
+  );
+}
+
+/** Whether a record that stands vouches for the business; one on its way to the chain does. */
+export async function isVouchedFor(
+  tx: Queryable,
+  { business, environment, now }: { business: Address; environment: Environment; now: number },
+): Promise<boolean> {
+  const [row] = await tx.query<{ stands: boolean }>(
+    sql`select exists (
+        select 1 from company_record join credential on credential.id = credential_id
+          join issuer on issuer.id = issuer_id
+        where business = ${business} and credential.environment = ${environment} and vouches
+          and company_record.ended_at is null and credential.ended_at is null and expires_at > ${now}
+          and (coalesce(attested_at, ${now}) >= distrusted_from) is not true
+      ) as stands`,
+  );
+  return row?.stands === true;
+}
+
+/** Forgets the values of records that ended before. */
+export async function deleteValues(db: Queryable, before: number): Promise<void> {
+  await db.query(
+    sql`delete from company_field using company_record
+      where company_record.credential_id = company_field.credential_id and ended_at <= ${before}`,
+  );
+}
+
+/** 32 bytes each; PostgreSQL reads an array of them from texts that begin with `\x`. */
+function bytesOf(leaves: readonly Hex32[]): string[] {
+  return leaves.map((leaf) => `\\x${leaf.slice(2)}`);
+}
