@@ -185,12 +185,15 @@ async function lockPackages(tx: Queryable, ids: readonly string[]): Promise<void
 
 /** An order whose initiate transaction is final, with what is to be handed over. */
 export interface InitiatedOrder extends Anchor {
+  /** Since when it is INITIATED, Unix seconds. */
+  readonly initiatedAt: number;
   readonly leaves: readonly Hex32[];
   /** Sealed `infos`; null where they are gone, which no order survives. */
   readonly sealed: Buffer | null;
 }
 
 interface InitiatedColumns extends AnchorColumns {
+  status_at: number;
   leaves: Buffer[];
   sealed: Buffer | null;
   taken: number;
@@ -199,15 +202,17 @@ interface InitiatedColumns extends AnchorColumns {
 /**
  * Orders to hand over, oldest first and locked: at most so many, and after the first at most so many bytes.
  *
+ * @param given.except orders that this process cannot hand over now
  * @returns them, and whether there may be more
  */
 export async function takeInitiated(
   tx: Queryable,
-  { limit, bytesMax }: { limit: number; bytesMax: number },
+  { limit, bytesMax, except }: { limit: number; bytesMax: number; except: readonly string[] },
 ): Promise<{ orders: InitiatedOrder[]; hasMore: boolean }> {
   const rows = await tx.query<InitiatedColumns>(
     sql`with taken as (
-        select id, attempt, reference_key, status_at from kyc_order where status = 'INITIATED'
+        select id, attempt, reference_key, status_at from kyc_order
+        where status = 'INITIATED' and id <> all(${except}::uuid[])
         order by status_at limit ${limit}
         for update skip locked
       ), measured as (
@@ -215,7 +220,8 @@ export async function takeInitiated(
           row_number() over (order by status_at, id) as place
         from taken left join kyc_payload on kyc_payload.order_id = taken.id
       )
-      select measured.id as order_id, reference_key, measured.attempt, salt, consent, data_hash, leaves, sealed,
+      select measured.id as order_id, reference_key, measured.attempt, status_at, salt, consent, data_hash, leaves,
+        sealed,
         (select count(*) from taken) as taken
       from measured
         join kyc_consent on kyc_consent.order_id = measured.id and kyc_consent.attempt = measured.attempt
@@ -224,7 +230,11 @@ export async function takeInitiated(
       order by place`,
   );
   const orders = rows.map((row) =>
-    Object.assign(toAnchor(row), { leaves: row.leaves.map(hex32), sealed: row.sealed }),
+    Object.assign(toAnchor(row), {
+      initiatedAt: row.status_at,
+      leaves: row.leaves.map(hex32),
+      sealed: row.sealed,
+    }),
   );
   const taken = rows[0]?.taken ?? 0;
   return { orders, hasMore: taken > orders.length || taken === limit };

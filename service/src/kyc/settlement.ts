@@ -4,6 +4,7 @@ import { enqueueTransaction, type FinalHandlers, type FinalTransaction } from ".
 import { findLiveLeaves } from "../credentials/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
+import { SealBroken } from "../platform/seal.ts";
 import { enqueueEvents } from "../webhooks/index.ts";
 import { dataTransferred } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
@@ -17,6 +18,8 @@ import { moveOrders } from "./transitions.ts";
 export const batchMax = 1000;
 /** Data that one process holds open at once while it hands it over; images make it large. */
 const bytesMax = 16 * 1024 * 1024;
+/** Data that is sealed with an unknown master key waits so long for a process that knows it. */
+const keyWithinSeconds = 72 * 3600;
 
 /**
  * Does what is due: hands over initiated orders, and closes batches of approved ones. Any number of processes may do
@@ -121,48 +124,102 @@ const toFinalBatch = (given: FinalTransaction): store.FinalBatch => ({
 });
 
 async function handOverAll(ctx: KycContext): Promise<void> {
+  const sealedElsewhere: string[] = [];
   let hasMore = true;
-  while (hasMore) hasMore = await ctx.db.transaction(async (tx) => handOver(ctx, tx));
+  while (hasMore) {
+    const handed = await ctx.db.transaction(async (tx) => handOver(ctx, tx, sealedElsewhere));
+    sealedElsewhere.push(...handed.waiting);
+    hasMore = handed.hasMore;
+  }
+  if (sealedElsewhere.length === 0) return;
+  const told = { alarm: "payload-key-missing", orders: sealedElsewhere.length };
+  ctx.log.error(told, "data waits that is sealed with a master key which is not configured here");
 }
 
 /**
- * Hands over the data of initiated orders whose leaves all still count, and puts these into a confirm batch. The
- * others fail: what the user released is no longer true.
+ * Hands over the data of initiated orders whose leaves all still count, and puts these into a confirm batch. Those with
+ * other leaves fail: what the user released is no longer true. So do those whose data cannot be read any more.
  *
- * @returns whether there may be more
+ * @param except orders that stay out of it
+ * @returns whether there may be more, and the orders that another process may be able to hand over
  */
-async function handOver(ctx: KycContext, tx: Queryable): Promise<boolean> {
-  const { orders, hasMore } = await store.takeInitiated(tx, { limit: batchMax, bytesMax });
-  if (orders.length === 0) return false;
+async function handOver(
+  ctx: KycContext,
+  tx: Queryable,
+  except: readonly string[],
+): Promise<{ hasMore: boolean; waiting: string[] }> {
+  const taken = await store.takeInitiated(tx, { limit: batchMax, bytesMax, except });
+  const { orders, hasMore } = taken;
+  if (orders.length === 0) return { hasMore: false, waiting: [] };
   // A leaf that is invalidated from here on finds these orders delivered, and announces it.
   await store.lockHandOverShared(tx);
   const live = await findLiveLeaves(ctx, tx, [...new Set(orders.flatMap(({ leaves }) => leaves))]);
   const isLive = (order: store.InitiatedOrder): boolean =>
-    order.sealed !== null && order.leaves.every((leaf) => live.has(leaf));
-  const good = orders.filter(isLive);
-  const dead = orders.filter((order) => !isLive(order));
+    order.leaves.every((leaf) => live.has(leaf));
+  const { good, broken, waiting } = openAll(ctx, orders.filter(isLive));
+  const dead = [...orders.filter((order) => !isLive(order)), ...broken];
   await failOrders(ctx, tx, { orders: dead, trigger: "leaves-dead" });
   await deliver(ctx, tx, good);
   await anchor(ctx, tx, { phase: "confirm", anchors: good });
-  return hasMore;
+  return { hasMore, waiting: waiting.map(({ id }) => id) };
+}
+
+/** An order with what its user released. */
+type OpenedOrder = store.InitiatedOrder & { readonly infos: string };
+
+interface OpenedOrders {
+  readonly good: readonly OpenedOrder[];
+  /** Their data is gone or was changed. */
+  readonly broken: readonly store.InitiatedOrder[];
+  /** Their data is sealed with a master key that only other processes know, as in the midst of a change of keys. */
+  readonly waiting: readonly store.InitiatedOrder[];
+}
+
+/** Opens what is to be handed over, each for itself: one that does not open keeps nobody else waiting. */
+function openAll(ctx: KycContext, orders: readonly store.InitiatedOrder[]): OpenedOrders {
+  const good: OpenedOrder[] = [];
+  const broken: store.InitiatedOrder[] = [];
+  const waiting: store.InitiatedOrder[] = [];
+  for (const order of orders) {
+    const opened = open(ctx, order);
+    if (typeof opened === "object") good.push(Object.assign(order, opened));
+    else if (opened === "broken") broken.push(order);
+    else waiting.push(order);
+  }
+  if (broken.length > 0) {
+    const told = { alarm: "payload-broken", orders: broken.map(({ id }) => id) };
+    ctx.log.error(told, "data cannot be handed over: it is gone or was changed");
+  }
+  return { good, broken, waiting };
+}
+
+function open(
+  ctx: Pick<KycContext, "seal" | "clock">,
+  { id, sealed, initiatedAt }: store.InitiatedOrder,
+): { infos: string } | "broken" | "waiting" {
+  if (sealed === null) return "broken";
+  try {
+    const place = { table: "kyc_payload", id, column: "sealed" };
+    return { infos: ctx.seal.open(sealed, place).toString() };
+  } catch (error) {
+    if (!(error instanceof SealBroken)) throw error;
+    const isHopeless = ctx.clock.now() - initiatedAt >= keyWithinSeconds;
+    return error.isKeyMissing && !isHopeless ? "waiting" : "broken";
+  }
 }
 
 async function deliver(
   ctx: KycContext,
   tx: Queryable,
-  given: readonly store.InitiatedOrder[],
+  given: readonly OpenedOrder[],
 ): Promise<void> {
   if (given.length === 0) return;
   const at = ctx.clock.now();
   const orderIds = given.map(({ id }) => id);
   await moveOrders(ctx, tx, { orders: given, step: onlyStepOf("leaves-live"), at });
   const orders = await addSequence(tx, orderIds);
-  const sealed = new Map(given.map((each) => [each.id, each.sealed]));
-  const events = orders.map((order) => {
-    const place = { table: "kyc_payload", id: order.id, column: "sealed" };
-    const infos = ctx.seal.open(sealed.get(order.id) ?? Buffer.alloc(0), place).toString();
-    return dataTransferred(ctx, order, infos);
-  });
+  const infos = new Map(given.map((each) => [each.id, each.infos]));
+  const events = orders.map((order) => dataTransferred(ctx, order, infos.get(order.id) ?? ""));
   await enqueueEvents(ctx, tx, events);
   await store.noteDelivered(tx, given, at);
 }

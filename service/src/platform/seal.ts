@@ -35,9 +35,13 @@ export interface Seal {
 
 /** A sealed value that cannot be what was sealed here: changed, moved, cut off, or under a key that is not configured. */
 export class SealBroken extends Error {
-  constructor(where: string) {
+  /** It names a master key that is not configured here; another process, or a later one, may have it. */
+  readonly isKeyMissing: boolean;
+
+  constructor(where: string, { isKeyMissing = false } = {}) {
     super(`a sealed value does not open: ${where}`);
     this.name = "SealBroken";
+    this.isKeyMissing = isKeyMissing;
   }
 }
 
@@ -77,7 +81,8 @@ export function createSeal(masterKeys: readonly string[]): Seal {
     const where = `${place.table}.${place.column}`;
     if (sealed.length < overheadBytes || sealed[0] !== version) throw new SealBroken(where);
     const master = byId.get(sealed.readUInt32BE(keyIdAt));
-    if (master === undefined) throw new SealBroken(`${where}, its master key is not configured`);
+    if (master === undefined)
+      throw new SealBroken(`${where}, its master key is not configured`, { isKeyMissing: true });
     const aad = aadOf(place);
     const parts = {
       nonce: sealed.subarray(nonceAt, wrappedAt),

@@ -1,0 +1,108 @@
+// Data that does not open when it is to be handed over: it is that order's matter, and nobody else's.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openTestSettlement } from "../../../test/settling-orders.ts";
+import { countPayloads, type TestOrder } from "../../../test/settling-orders-store.ts";
+import { sql } from "../platform/db.ts";
+import { createLog } from "../platform/log.ts";
+import { createSeal } from "../platform/seal.ts";
+import type { KycContext } from "./kyc-context.ts";
+import { findOrder } from "./order-store.ts";
+import { settleOrders } from "./settlement.ts";
+
+await using test1 = await openTestSettlement();
+const { ctx } = test1;
+
+async function statusesOf(orders: readonly TestOrder[]): Promise<string[]> {
+  const found = await Promise.all(
+    orders.map(async ({ referenceKey }) => findOrder(ctx.db, referenceKey)),
+  );
+  return found.map((order) =>
+    [order?.status, order?.failureReason].filter((part) => part !== null).join(" "),
+  );
+}
+
+/** Orders whose initiate is final. */
+async function initiate(count: number): Promise<TestOrder[]> {
+  const orders = await test1.approve(count);
+  test1.world.advance(ctx.config.settlementWindowSeconds);
+  await settleOrders(ctx);
+  await test1.mine();
+  return orders;
+}
+
+async function writePayload({ id }: TestOrder, sealed: Buffer): Promise<void> {
+  await ctx.db.query(sql`update kyc_payload set sealed = ${sealed} where order_id = ${id}`);
+}
+
+async function readPayload({ id }: TestOrder): Promise<Buffer> {
+  const [row] = await ctx.db.query<{ sealed: Buffer }>(
+    sql`select sealed from kyc_payload where order_id = ${id}`,
+  );
+  return row?.sealed ?? Buffer.alloc(0);
+}
+
+/** The same, and what it raises. */
+function listening(): { ctx: KycContext; alarms: () => unknown[] } {
+  const lines: string[] = [];
+  const log = createLog({ level: "error", destination: { write: (line) => lines.push(line) } });
+  return {
+    ctx: { ...ctx, log },
+    alarms: () => lines.map((line) => (JSON.parse(line) as { alarm?: unknown }).alarm),
+  };
+}
+
+await test("an order whose data was changed fails alone, with an alarm; the others are handed over", async () => {
+  const [before, changed, after] = (await initiate(3)) as [TestOrder, TestOrder, TestOrder];
+  const sealed = await readPayload(changed);
+  sealed[sealed.length - 1] = (sealed.at(-1) ?? 0) ^ 1;
+  await writePayload(changed, sealed);
+  const heard = listening();
+  await settleOrders(heard.ctx);
+  assert.deepEqual(await statusesOf([before, changed, after]), [
+    "CONFIRMING",
+    "FAILED FIELD_REVOKED",
+    "CONFIRMING",
+  ]);
+  assert.deepEqual(heard.alarms(), ["payload-broken"]);
+  assert.equal(await countPayloads(ctx.db), 0);
+  await test1.mine();
+});
+
+await test("data moved to another order is not handed over as that order's", async () => {
+  const [one, other] = (await initiate(2)) as [TestOrder, TestOrder];
+  await writePayload(one, await readPayload(other));
+  await settleOrders(ctx);
+  assert.deepEqual(await statusesOf([one, other]), ["FAILED FIELD_REVOKED", "CONFIRMING"]);
+  await test1.mine();
+});
+
+await test("data under a master key that comes waits for a process that has it, and holds up nobody", async () => {
+  const [old, fresh] = (await initiate(2)) as [TestOrder, TestOrder];
+  const [oldKey, newKey] = ["5a".repeat(32), "6b".repeat(32)];
+  const both = createSeal([newKey, oldKey]);
+  const place = { table: "kyc_payload", id: fresh.id, column: "sealed" };
+  const plain = both.open(await readPayload(fresh), place);
+  await writePayload(fresh, both.seal(plain, place));
+  const heard = listening();
+  await settleOrders(heard.ctx);
+  assert.deepEqual(await statusesOf([old, fresh]), ["CONFIRMING", "INITIATED"]);
+  assert.deepEqual(heard.alarms(), ["payload-key-missing"]);
+  await settleOrders({ ...ctx, seal: both });
+  assert.deepEqual(await statusesOf([fresh]), ["CONFIRMING"]);
+  await test1.mine();
+});
+
+await test("data under a master key that never comes fails after 72 hours", async () => {
+  const [order] = (await initiate(1)) as [TestOrder];
+  const lost = createSeal(["7c".repeat(32)]);
+  const place = { table: "kyc_payload", id: order.id, column: "sealed" };
+  await writePayload(order, lost.seal(Buffer.from("W10="), place));
+  test1.world.advance(72 * 3600 - 1);
+  await settleOrders(ctx);
+  assert.deepEqual(await statusesOf([order]), ["INITIATED"]);
+  test1.world.advance(1);
+  await settleOrders(ctx);
+  assert.deepEqual(await statusesOf([order]), ["FAILED FIELD_REVOKED"]);
+  assert.equal(await countPayloads(ctx.db), 0);
+});
