@@ -258,7 +258,7 @@ export function actorsOf(world: World, apiKey: string): Actors {
   };
   const keepSignature: KybWorld["keepSignature"] = (name, { business, nonce }) => {
     const digest = keepDigest({ chainId: ctx.chain.chainId, business, nonce });
-    return signDigest(digest, person(name).privateKey) as Hex;
+    return signDigest(digest, person(name).privateKey);
   };
   return {
     person,
@@ -309,7 +309,7 @@ function foundingOf(
     environment,
     members,
     rules,
-    salt: `0x${randomBytes(32).toString("hex")}` as Hex32,
+    salt: `0x${randomBytes(32).toString("hex")}` as const,
     deadline: ctx.clock.now() + 3600,
   };
   const { salt, deadline } = { ...unsigned, ...given.changed };
@@ -369,7 +369,10 @@ function voteOf(
 /** What an honest wallet computes from what it shows. */
 function hashOf(item: InboxItem, optional: readonly string[]): Hex32 {
   const shown = item as Record<string, unknown>;
-  const text = (name: string): string => String(shown[name] ?? "");
+  const text = (name: string): string => {
+    const value = shown[name];
+    return typeof value === "string" ? value : "";
+  };
   const business = item.business.address;
   switch (item.kind) {
     case "governance":

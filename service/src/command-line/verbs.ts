@@ -1,4 +1,5 @@
 import { apiKeyVerbs } from "./api-key.ts";
+import { businessVerbs } from "./business.ts";
 import { clientVerbs } from "./client.ts";
 import { domainVerbs } from "./domain.ts";
 import { installationVerbs } from "./installation.ts";
@@ -20,6 +21,7 @@ export const verbs: readonly Verb[] = [
   ...apiKeyVerbs,
   ...packageVerbs,
   ...grantVerbs,
+  ...businessVerbs,
   ...issuerVerbs,
   ...keyVerbs,
   ...userVerbs,

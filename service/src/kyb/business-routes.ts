@@ -1,5 +1,5 @@
 import { Type } from "@fastify/type-provider-typebox";
-import { type Address, type Hex32, isHexOf, parseAddress } from "@svc/protocol";
+import { type Address, isHexOf, parseAddress } from "@svc/protocol";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
@@ -84,7 +84,7 @@ function foundRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
       const salt = body.salt.toLowerCase();
       if (!isHexOf(salt, 32)) throw refusal("salt is 32 bytes in hex");
       const { environment = "live" } = body;
-      const given = { ...body, environment, salt: salt as Hex32 };
+      const given = { ...body, environment, salt };
       const { founding, isNew } = await foundBusiness(ctx, founder, given);
       const { invitationId, address, status, deadline } = founding;
       return reply.code(isNew ? 201 : 200).send({ invitationId, address, status, deadline });
@@ -106,6 +106,11 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
                   { additionalProperties: true },
                 ),
               ),
+              chainId: Type.Integer(),
+              factories: Type.Object(
+                { live: Type.String(), sandbox: Type.String() },
+                { description: "By environment: what an invitation names." },
+              ),
             },
             { description: "With members, rules, and what is under way; oldest first." },
           ),
@@ -119,7 +124,10 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
       const member = await getWalletUser(request.headers.authorization);
       void reply.header("cache-control", "no-store");
       const addresses = await listBusinessesOf(ctx.db, member, businessesMax);
-      return { items: await Promise.all(addresses.map(async (each) => show(ctx, each, member))) };
+      const { chainId, contracts } = ctx.chain;
+      const { live, sandbox } = contracts.factories;
+      const items = await Promise.all(addresses.map(async (each) => show(ctx, each, member)));
+      return { items, chainId, factories: { live, sandbox } };
     },
   );
 }
@@ -168,12 +176,10 @@ async function show(ctx: KybContext, address: Address, member: Address): Promise
     move:
       moves.map(({ successor, endsAt, keepNonce }) => ({ successor, endsAt, keepNonce }))[0] ??
       null,
-    proposals: proposals.map((proposal) => ({
-      id: proposal.id,
-      status: proposal.status,
-      createdAt: proposal.createdAt,
-      ...showProposal(ctx, proposal),
-    })),
+    proposals: proposals.map((proposal) => {
+      const { id, status: state, createdAt } = proposal;
+      return Object.assign({ id, status: state, createdAt }, showProposal(ctx, proposal));
+    }),
   };
 }
 

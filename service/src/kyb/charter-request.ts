@@ -1,7 +1,6 @@
 import { Type } from "@fastify/type-provider-typebox";
 import {
   type Address,
-  type BusinessRule,
   type Charter,
   defaultGovernanceRule,
   hasKey,
@@ -58,12 +57,10 @@ export function parseCharter(body: {
     throw refusal("a member stands twice");
   const voters = members.filter(({ isVoting }) => isVoting).length;
   if (voters === 0) throw refusal("somebody has to have a vote");
-  const rule = (given: BusinessRule | undefined, otherwise: BusinessRule): BusinessRule =>
-    given ?? otherwise;
   const rules = {
-    signature_requests: rule(body.rules?.signature_requests, "MAJORITY"),
-    data_requests: rule(body.rules?.data_requests, "MAJORITY"),
-    governance: rule(body.rules?.governance, defaultGovernanceRule(voters)),
+    signature_requests: body.rules?.signature_requests ?? "MAJORITY",
+    data_requests: body.rules?.data_requests ?? "MAJORITY",
+    governance: body.rules?.governance ?? defaultGovernanceRule(voters),
   };
   return { charter: { rules, members }, members };
 }

@@ -27,7 +27,7 @@ interface FoundingRow extends Omit<Founding, "salt" | "charter"> {
 
 const toFounding = (row: FoundingRow): Founding => ({
   ...row,
-  salt: hexOfBytes(row.salt) as Hex32,
+  salt: hexOfBytes(row.salt),
   charter: hexOfBytes(row.charter),
 });
 

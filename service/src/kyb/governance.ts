@@ -9,7 +9,6 @@ import {
   type GovernanceAct,
   governanceActs,
   governanceHash,
-  type Hex,
   type Hex32,
 } from "@svc/protocol";
 import { enqueueTransaction, type FinalHandlers } from "../chain/index.ts";
@@ -288,7 +287,7 @@ function charterOf({ operation, arguments: args }: store.Proposal): Charter | nu
   if (operation !== "changeCharter") return null;
   // `abi.encode` of bytes: offset, length, the bytes themselves.
   const length = Number(`0x${args.slice(2 + 64, 2 + 128)}`);
-  return decodeCharter(`0x${args.slice(2 + 128, 2 + 128 + length * 2)}` as Hex);
+  return decodeCharter(`0x${args.slice(2 + 128, 2 + 128 + length * 2)}`);
 }
 
 /** A proposal as wallets show it, with what they recompute the approval from. */

@@ -3,7 +3,10 @@ import type { CredentialsContext } from "../credentials/index.ts";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
+import { attestationKeySealedColumns, createAttestationKeys } from "./attestation-keys.ts";
+import { attestationRoutes } from "./attestation-routes.ts";
 import type { BallotRules } from "./ballot.ts";
+import { billingRoutes } from "./billing-routes.ts";
 import { businessRoutes } from "./business-routes.ts";
 import { requireEntitlement } from "./caller.ts";
 import { foundingFinalHandlers } from "./founding.ts";
@@ -13,14 +16,18 @@ import { inboxRoutes } from "./inbox-routes.ts";
 import type { KybCallbacks, KybContext, WalletCaller } from "./kyb-context.ts";
 import { lookupRoutes } from "./lookup-routes.ts";
 import { memberSealedColumns } from "./members.ts";
+import { releaseSealedColumns } from "./releases.ts";
 import { removalFinalHandlers } from "./removal.ts";
 
 export type { Ballot, BallotRules, MemberApproval, Vote } from "./ballot.ts";
 export { cancelBallot, castVoteIn, type NewBallot, openBallot } from "./ballots.ts";
 export type { Business, BusinessMember, BusinessStatus } from "./business.ts";
+export { findBusinessDomain } from "./business-domain.ts";
+export { hasReleased } from "./charge-store.ts";
 export { findBusiness, noteBusinessAcquaintance } from "./business-store.ts";
 export { kybJobs } from "./jobs.ts";
 export type { ChangedBusiness, KybCallbacks, KybContext } from "./kyb-context.ts";
+export { createLoginDirectory } from "./login-directory.ts";
 export { listMembers } from "./members.ts";
 export { requestLook } from "./roster-store.ts";
 export {
@@ -36,9 +43,11 @@ export { holdCompany, noteCompanyRecord } from "./company-standing.ts";
 
 /** What this slice keeps sealed. */
 export const kybSealedColumns: readonly SealedColumn[] = [
+  ...attestationKeySealedColumns,
   ...idempotencySealedColumns,
   ...memberSealedColumns,
   ...proposalSealedColumns,
+  ...releaseSealedColumns,
 ];
 
 /** What becomes of what this slice has sent to the chain. */
@@ -68,6 +77,7 @@ export function openKyb(
     ...ctx,
     signRequestObject: (claims) => given.signRequestObject(claims),
     onRosterChanged: async (tx, changed) => given.onRosterChanged(tx, changed),
+    attestationKeys: createAttestationKeys(ctx),
     ballotKinds: {
       data_request: unbuilt,
       signature_request: unbuilt,
@@ -84,6 +94,8 @@ export async function kybRoutes(ctx: KybContext, http: Http): Promise<void> {
     requireEntitlement(ctx, scope, "kyb:read");
     lookupRoutes(ctx, scope);
   });
+  attestationRoutes(ctx, http);
+  await billingRoutes(ctx, http);
 }
 
 /** Adds the routes of wallets. */

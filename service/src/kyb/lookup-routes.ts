@@ -1,10 +1,11 @@
-import { type FastifyRequest } from "fastify";
+import type { FastifyRequest } from "fastify";
 import { Type } from "@fastify/type-provider-typebox";
 import { type Address, parseAddress } from "@svc/protocol";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
 import { refusals } from "../platform/refusals.ts";
 import type { Business } from "./business.ts";
+import { findBusinessDomain } from "./business-domain.ts";
 import { findBusiness, isBusinessAcquainted } from "./business-store.ts";
 import { callerOf, callerReasons } from "./caller.ts";
 import type { KybContext } from "./kyb-context.ts";
@@ -18,7 +19,7 @@ const WalletParams = Type.Object({
 const standing = {
   walletAddress: Type.String(),
   businessName: Type.String({ description: "What its members call it." }),
-  domain: Type.Optional(Type.String({ description: "Where one was verified." })),
+  domain: Type.Optional(Type.String({ description: "Of its website, where one was attested." })),
   status: Type.Union([Type.Literal("active"), Type.Literal("suspended"), Type.Literal("moved")]),
   verified: Type.Boolean({ description: "Whether it may log in, release and sign." }),
   registeredAt: Type.Integer({ description: "When its wallet was deployed, Unix seconds." }),
@@ -57,7 +58,7 @@ export function lookupRoutes(ctx: KybContext, scope: Http): void {
         summary: "The standing of a business",
       },
     },
-    async (request) => standingOf(await getKnown(ctx, request, request.params.wallet)),
+    async (request) => standingOf(ctx, await getKnown(ctx, request, request.params.wallet)),
   );
   scope.get(
     "/api/v1/kyb/verify/:wallet",
@@ -79,7 +80,7 @@ export function lookupRoutes(ctx: KybContext, scope: Http): void {
       const business = await getKnown(ctx, request, request.params.wallet);
       const { members, rules } = business.charter;
       return {
-        ...standingOf(business),
+        ...(await standingOf(ctx, business)),
         memberCount: members.length,
         governanceRules: [
           { category: "signature_requests" as const, approvalMode: rules.signature_requests },
@@ -123,12 +124,10 @@ function membersRoute(ctx: KybContext, scope: Http): void {
       return {
         walletAddress: address,
         totalMembers: members.length,
-        members: members.map((member) => ({
-          ...(isAcquainted ? { name: member.name } : {}),
-          walletAddress: member.address,
-          votingRights: member.isVoting,
-          isCreator: member.isCreator,
-        })),
+        members: members.map(({ name, address: walletAddress, isVoting, isCreator }) => {
+          const shown = { walletAddress, votingRights: isVoting, isCreator };
+          return isAcquainted ? Object.assign(shown, { name }) : shown;
+        }),
       };
     },
   );
@@ -159,17 +158,22 @@ function isKnown(business: Business): business is KnownBusiness {
   return registeredAt !== null && ["active", "suspended", "moved"].includes(status);
 }
 
-function standingOf(business: KnownBusiness): {
+interface Standing {
   walletAddress: string;
   businessName: string;
+  domain?: string;
   status: KnownBusiness["status"];
   verified: boolean;
   registeredAt: number;
-} {
+}
+
+async function standingOf(ctx: KybContext, business: KnownBusiness): Promise<Standing> {
   const { address, name, status, verifiedAt, registeredAt } = business;
+  const domain = await findBusinessDomain(ctx, ctx.db, business);
   return {
     walletAddress: address,
     businessName: name,
+    ...(domain === null ? {} : { domain }),
     status,
     verified: status === "active" && verifiedAt !== null,
     registeredAt: registeredAt ?? 0,

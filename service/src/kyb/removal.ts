@@ -1,7 +1,8 @@
 // The removal of a member who seems lost (decisions section 6, Lost member), and a move by the operator's hand: the
 // member's signature ends either.
 import { type Address, type Hex, keepDigest } from "@svc/protocol";
-import { enqueueTransaction, type FinalHandlers } from "../chain/index.ts";
+import { enqueueTransaction, type FinalHandlers, type FinalTransaction } from "../chain/index.ts";
+import type { Queryable } from "../platform/db.ts";
 import { Problem } from "../platform/problems.ts";
 import { recoverAddress } from "../platform/secp256k1.ts";
 import { lockBusiness } from "./business-store.ts";
@@ -78,9 +79,10 @@ export async function finishRemovals(ctx: KybContext): Promise<void> {
 
 /** The roster follows what the chain says afterwards, whether it did as asked or not. */
 export function removalFinalHandlers(): FinalHandlers {
-  const look: FinalHandlers[string] = async (tx, done) => {
-    for (const { subjectId } of done)
-      await store.requestLook(tx, subjectId.slice(0, subjectId.indexOf(":")) as Address);
-  };
-  return { [kinds.keep]: look, [kinds.finish]: look };
+  return { [kinds.keep]: lookAgain, [kinds.finish]: lookAgain };
+}
+
+async function lookAgain(tx: Queryable, done: readonly FinalTransaction[]): Promise<void> {
+  for (const { subjectId } of done)
+    await store.requestLook(tx, subjectId.slice(0, subjectId.indexOf(":")) as Address);
 }

@@ -1,5 +1,6 @@
 import { type Address, type Hex, type Hex32, parseAddress } from "@svc/protocol";
-import type { ChainContext } from "../chain/index.ts";
+import type { ParseAbi } from "viem";
+import type { Chain, ChainContext } from "../chain/index.ts";
 
 /** What a business wallet says of itself. */
 export interface WalletState {
@@ -50,47 +51,24 @@ const readsMax = 10;
 /** Loaded when first needed: verbs of the command line do without the library. */
 export async function loadWalletCalls(): Promise<WalletCalls> {
   const viem = await import("viem/utils");
-  const { decodeAbiParameters, encodeFunctionData, getContractAddress, keccak256, parseAbi } = viem;
-  const abi = parseAbi([
-    "function create(bytes charter, bytes32 salt)",
-    "function changeCharter(bytes charter, uint48 validUntil, bytes approvals)",
-    "function moveTo(address successor, uint48 validUntil, bytes approvals)",
-    "function startRemoval(address member, uint48 validUntil, bytes approvals)",
-    "function withdraw(bytes32 hash, uint48 validUntil, bytes approvals)",
-    "function keep(bytes signature)",
-    "function finishRemoval()",
-  ]);
-  const views = parseAbi([
-    "function charter() view returns (bytes)",
-    "function epoch() view returns (uint64)",
-    "function nonce() view returns (uint256)",
-    "function removal() view returns (address member, uint48 endsAt, uint48 keepNonce)",
-    "function successor() view returns (address)",
-    "function recordedAt(bytes32 hash) view returns (uint48)",
-    "function protectedUntil(address member) view returns (uint48)",
-  ]);
-  const argument = {
-    changeCharter: [{ type: "bytes" }],
-    moveTo: [{ type: "address" }],
-    startRemoval: [{ type: "address" }],
-    withdraw: [{ type: "bytes32" }],
-  } as const;
+  const abi = viem.parseAbi(callTexts);
+  const views = viem.parseAbi(viewTexts);
   return {
     addressOf: ({ factory, charter, salt }) => {
       // The factory makes one contract of its own, in its constructor: what its wallets run.
-      const implementation = getContractAddress({ from: factory, nonce: 1n });
-      const code = keccak256(cloneCode(implementation, charter));
-      const opcode = "CREATE2" as const;
-      return addressOf(getContractAddress({ from: factory, salt, bytecodeHash: code, opcode }));
+      const implementation = viem.getContractAddress({ from: factory, nonce: 1n });
+      const bytecodeHash = viem.keccak256(cloneCode(implementation, charter));
+      const given = { from: factory, salt, bytecodeHash, opcode: "CREATE2" } as const;
+      return addressOf(viem.getContractAddress(given));
     },
     create: (charter, salt) =>
-      encodeFunctionData({ abi, functionName: "create", args: [charter, salt] }),
+      viem.encodeFunctionData({ abi, functionName: "create", args: [charter, salt] }),
     govern: (functionName, args, { validUntil, signatures }) => {
-      const [value] = decodeAbiParameters(argument[functionName], args);
-      return encodeFunctionData({ abi, functionName, args: [value, validUntil, signatures] });
+      const [value] = viem.decodeAbiParameters(argumentOf[functionName], args);
+      return viem.encodeFunctionData({ abi, functionName, args: [value, validUntil, signatures] });
     },
-    keep: (signature) => encodeFunctionData({ abi, functionName: "keep", args: [signature] }),
-    finishRemoval: () => encodeFunctionData({ abi, functionName: "finishRemoval" }),
+    keep: (signature) => viem.encodeFunctionData({ abi, functionName: "keep", args: [signature] }),
+    finishRemoval: () => viem.encodeFunctionData({ abi, functionName: "finishRemoval" }),
     isRecorded: async ({ chain }, address, hash) => {
       const call = { abi: views, address, functionName: "recordedAt", args: [hash] } as const;
       return (await chain.reader.readContract(call)) !== 0;
@@ -99,36 +77,64 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
       const call = { abi: views, address, functionName: "protectedUntil", args: [member] } as const;
       return chain.reader.readContract(call);
     },
-    read: async ({ chain }, wallet) => {
-      const { reader, confirmations } = chain;
-      const place = { abi: views, address: wallet };
-      for (let tries = 0; tries < readsMax; tries += 1) {
-        const head = await reader.getBlockNumber({ cacheTime: 0 });
-        // A chain that is final at once may keep no state but the newest, and then that is read twice alike.
-        const at = confirmations === 1 ? {} : { blockNumber: head - BigInt(confirmations - 1) };
-        const [charter, epoch, nonce, removal, successor] = await Promise.all([
-          reader.readContract({ ...place, ...at, functionName: "charter" }),
-          reader.readContract({ ...place, ...at, functionName: "epoch" }),
-          reader.readContract({ ...place, ...at, functionName: "nonce" }),
-          reader.readContract({ ...place, ...at, functionName: "removal" }),
-          reader.readContract({ ...place, ...at, functionName: "successor" }),
-        ]);
-        const hasMoved =
-          confirmations === 1 && (await reader.getBlockNumber({ cacheTime: 0 })) !== head;
-        if (hasMoved) continue;
-        const [member, endsAt, keepNonce] = removal;
-        return {
-          block: Number(head) - (confirmations - 1),
-          charter,
-          epoch: Number(epoch),
-          nonce: Number(nonce),
-          removal: isZero(member) ? null : { member: addressOf(member), endsAt, keepNonce },
-          successor: isZero(successor) ? null : addressOf(successor),
-        };
-      }
-      throw new Error(`the chain went on whenever the wallet ${wallet} was read`);
-    },
+    read: async ({ chain }, wallet) => readWallet(chain, { abi: views, address: wallet }),
   };
+}
+
+const callTexts = [
+  "function create(bytes charter, bytes32 salt)",
+  "function changeCharter(bytes charter, uint48 validUntil, bytes approvals)",
+  "function moveTo(address successor, uint48 validUntil, bytes approvals)",
+  "function startRemoval(address member, uint48 validUntil, bytes approvals)",
+  "function withdraw(bytes32 hash, uint48 validUntil, bytes approvals)",
+  "function keep(bytes signature)",
+  "function finishRemoval()",
+] as const;
+const viewTexts = [
+  "function charter() view returns (bytes)",
+  "function epoch() view returns (uint64)",
+  "function nonce() view returns (uint256)",
+  "function removal() view returns (address member, uint48 endsAt, uint48 keepNonce)",
+  "function successor() view returns (address)",
+  "function recordedAt(bytes32 hash) view returns (uint48)",
+  "function protectedUntil(address member) view returns (uint48)",
+] as const;
+const argumentOf = {
+  changeCharter: [{ type: "bytes" }],
+  moveTo: [{ type: "address" }],
+  startRemoval: [{ type: "address" }],
+  withdraw: [{ type: "bytes32" }],
+} as const;
+
+async function readWallet(
+  { reader, confirmations }: Chain,
+  wallet: { abi: ParseAbi<typeof viewTexts>; address: Address },
+): Promise<WalletState> {
+  for (let tries = 0; tries < readsMax; tries += 1) {
+    const head = await reader.getBlockNumber({ cacheTime: 0 });
+    const block = head - BigInt(confirmations - 1);
+    // A chain that is final at once may keep no state but the newest; that is read again when a block came between.
+    const place = confirmations === 1 ? wallet : { ...wallet, blockNumber: block };
+    const [charter, epoch, nonce, removal, successor] = await Promise.all([
+      reader.readContract({ ...place, functionName: "charter" }),
+      reader.readContract({ ...place, functionName: "epoch" }),
+      reader.readContract({ ...place, functionName: "nonce" }),
+      reader.readContract({ ...place, functionName: "removal" }),
+      reader.readContract({ ...place, functionName: "successor" }),
+    ]);
+    const isOne = confirmations > 1 || (await reader.getBlockNumber({ cacheTime: 0 })) === head;
+    if (!isOne) continue;
+    const [member, endsAt, keepNonce] = removal;
+    return {
+      block: Number(block),
+      charter,
+      epoch: Number(epoch),
+      nonce: Number(nonce),
+      removal: isZero(member) ? null : { member: addressOf(member), endsAt, keepNonce },
+      successor: isZero(successor) ? null : addressOf(successor),
+    };
+  }
+  throw new Error(`the chain went on whenever the wallet ${wallet.address} was read`);
 }
 
 /** As OpenZeppelin's Clones writes it: an ERC-1167 proxy with the charter behind its code. */

@@ -1,0 +1,97 @@
+import {
+  announceMove,
+  listBusinesses,
+  reinstateBusiness,
+  setBusinessVerified,
+  showBusiness,
+  suspendBusiness,
+  withdrawMove,
+} from "../kyb/index.ts";
+import { actor, UsageError, type Verb } from "./verb.ts";
+
+const exampleBusiness = "0x8f2d5a1c7b3e49d06a1f8c2b4e7d90a35c6b1f24";
+const business = [{ name: "business", description: "The address of its wallet." }] as const;
+
+export const businessVerbs: readonly Verb[] = [
+  {
+    name: "business list",
+    summary: "List businesses by address, at most 100.",
+    options: {
+      status: {
+        value: "inviting|deploying|active|suspended|moved|lapsed",
+        description: "Only those.",
+      },
+      environment: { value: "live|sandbox", description: "Only that side." },
+      after: { value: "address", description: "Only those after it: `nextCursor` of a page." },
+    },
+    example: "business list --status active",
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) =>
+        listBusinesses(ctx, {
+          status: input.optional("status"),
+          environment: input.optional("environment"),
+          cursor: input.optional("after"),
+        }),
+      ),
+  },
+  {
+    name: "business show",
+    summary: "Show a business with its members, rules and what is under way.",
+    parameters: business,
+    example: `business show ${exampleBusiness}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => showBusiness(ctx, input.text("business"))),
+  },
+  {
+    name: "business verify",
+    summary: "Vouch for the record of a business, so that it may log in, release and sign.",
+    notes:
+      "With --withdraw no longer: its logins end, and what is asked of it fails as business_not_verified.",
+    parameters: business,
+    options: { withdraw: { description: "Take the word back." } },
+    example: `business verify ${exampleBusiness}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const given = { address: input.text("business"), isVerified: !input.flag("withdraw") };
+        return setBusinessVerified(ctx, given, actor);
+      }),
+  },
+  {
+    name: "business suspend",
+    summary: "Stop a business: nothing may be asked of it until it is reinstated.",
+    notes:
+      "Its logins end, and what is asked of it fails as business_not_verified. What it signed stays.",
+    parameters: business,
+    example: `business suspend ${exampleBusiness}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => suspendBusiness(ctx, input.text("business"), actor)),
+  },
+  {
+    name: "business reinstate",
+    summary: "End the suspension of a business; what it ended stays ended.",
+    parameters: business,
+    example: `business reinstate ${exampleBusiness}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => reinstateBusiness(ctx, input.text("business"), actor)),
+  },
+  {
+    name: "business move",
+    summary: "Announce that a business goes on in another wallet, whose members founded it anew.",
+    notes:
+      "It takes effect after 30 days, unless a member cancels it with a signature. Members who can still decide move their wallet themselves. With --cancel an announced move is taken back.",
+    parameters: business,
+    options: {
+      to: { value: "address", description: "The other business." },
+      cancel: { description: "Take the move back." },
+    },
+    example: `business move ${exampleBusiness} --to 0x1c0ffee254729296a45a3885639ac7e10f9d5497`,
+    run: async (shell, input) =>
+      shell.withContext<unknown>(async (ctx) => {
+        const [address, successor] = [input.text("business"), input.optional("to")];
+        if (input.flag("cancel") === (successor !== undefined))
+          throw new UsageError("give --to or --cancel");
+        if (successor === undefined) return withdrawMove(ctx, address, actor);
+        return announceMove(ctx, { address, successor }, actor);
+      }),
+  },
+];
