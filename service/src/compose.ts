@@ -34,6 +34,7 @@ import {
   settlementFinalHandlers,
 } from "./kyc/index.ts";
 import {
+  createLoginDirectory,
   holdCompany,
   type KybContext,
   kybFinalHandlers,
@@ -46,11 +47,13 @@ import {
 import {
   addBrowserRoutes,
   addTokenRoutes,
+  businessLoginRules,
   endLogin,
   listLogins,
   loginJobs,
   loginWalletRoutes,
   openLogin,
+  revokeBusinessFamilies,
   signRequestObject,
 } from "./login/index.ts";
 import { auditRetentionSeconds, chainAudit, createAudit, purgeAudit } from "./platform/audit.ts";
@@ -204,6 +207,7 @@ export async function compose(config: Config): Promise<Service> {
   const login = await openLogin({
     ...base,
     clients,
+    businesses: createLoginDirectory(() => kyb),
     verifySignature: async (claim) =>
       verifySignature({ ...base, chain: await openingChain }, claim),
   });
@@ -212,7 +216,7 @@ export async function compose(config: Config): Promise<Service> {
   const credentials = stack.use(
     await openCredentials(
       { ...ctx, apiKeys },
-      callbacksOf(base, () => ({ kyc, kyb })),
+      callbacksOf(base, () => kyc),
     ),
   );
   const kyc: KycContext = {
@@ -221,12 +225,12 @@ export async function compose(config: Config): Promise<Service> {
   };
   const kyb: KybContext = openKyb(credentials, {
     signRequestObject: (claims) => signRequestObject(login, claims),
-    onRosterChanged: async () => undefined,
-    businessLogins: {
-      show: async () => new Map(),
-      onApproved: async () => undefined,
-      onEnded: async () => undefined,
-    },
+    onRosterChanged: async (tx, { business, removed }) =>
+      revokeBusinessFamilies(login, tx, {
+        business,
+        ...(removed === null ? {} : { members: removed }),
+      }),
+    businessLogins: businessLoginRules(login),
   });
   const http = await createHttp(base);
   addHealthRoutes(base, http);
@@ -299,17 +303,14 @@ function openWebhooks(base: Ctx): { jobs: Job[] } & AsyncDisposable {
 }
 
 /** What verified fields ask of the slices above them. */
-function callbacksOf(
-  ctx: Ctx,
-  above: () => { kyc: KycContext; kyb: KybContext },
-): CredentialsCallbacks {
+function callbacksOf(ctx: Ctx, kyc: () => KycContext): CredentialsCallbacks {
   return {
     mayAsk: async (organizationId, user) =>
       ctx.config.profile === "dev" || (await isAcquainted(ctx.db, organizationId, user)),
     listDelivered: async (organizationId, given) => listDelivered(ctx, organizationId, given),
-    onInvalidated: async (tx, leaves) => announceInvalidated(above().kyc, tx, leaves),
+    onInvalidated: async (tx, leaves) => announceInvalidated(kyc(), tx, leaves),
     holdCompany,
-    onCompanyRecord: async (tx, company) => noteCompanyRecord(above().kyb, tx, company),
+    onCompanyRecord: async (tx, company) => noteCompanyRecord(ctx, tx, company),
   };
 }
 

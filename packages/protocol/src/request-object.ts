@@ -46,6 +46,10 @@ export interface RequestObject {
   acr?: string;
   /** Of a login: whether the approval must carry the digits that the page shows; absent counts as true. */
   number_matching?: boolean;
+  /** Of a login: the client; what a member approves for a business names it. */
+  client_id?: string;
+  /** Of a business login: until when the acting member's approval counts, Unix seconds. */
+  valid_until?: number;
   purpose?: string;
   /** Unix seconds. */
   iat: number;
@@ -153,9 +157,11 @@ function subjectMatter(
 function loginTerms(
   claims: Record<string, unknown>,
   action: Action,
-): Pick<RequestObject, "acr" | "number_matching"> {
+): Pick<RequestObject, "acr" | "number_matching" | "client_id" | "valid_until"> {
   if (action !== "login") return {};
   const acr = optionalText(claims, "acr");
+  const clientId = optionalText(claims, "client_id");
+  const isLimited = claims["valid_until"] !== undefined;
   const isMatched = claims["number_matching"];
   if (isMatched !== undefined && typeof isMatched !== "boolean") {
     throw new ObjectRefused("number_matching is not a boolean");
@@ -163,6 +169,8 @@ function loginTerms(
   return {
     ...(acr === undefined ? {} : { acr }),
     ...(isMatched === undefined ? {} : { number_matching: isMatched }),
+    ...(clientId === undefined ? {} : { client_id: clientId }),
+    ...(isLimited ? { valid_until: seconds(claims, "valid_until") } : {}),
   };
 }
 

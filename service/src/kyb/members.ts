@@ -24,10 +24,18 @@ export async function listMembers(
   const rows = await store.listMemberRows(db, business);
   return rows.map((row) => ({
     address: row.member,
-    name: ctx.seal.open(row.nameSealed, placeOf(row.id)).toString(),
+    name: openMemberName(ctx, row),
     isVoting: row.isVoting,
     isCreator: row.isCreator,
   }));
+}
+
+/** What the others call a member. */
+export function openMemberName(
+  ctx: Pick<Ctx, "seal">,
+  row: { readonly id: string; readonly nameSealed: Buffer },
+): string {
+  return ctx.seal.open(row.nameSealed, placeOf(row.id)).toString();
 }
 
 function placeOf(id: string): { table: string; id: string; column: string } {

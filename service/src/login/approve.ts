@@ -1,5 +1,6 @@
 import {
   type Address,
+  type BusinessPart,
   claimOf,
   declineDigest,
   isClaim,
@@ -13,6 +14,7 @@ import { equalBytes } from "../platform/mac.ts";
 import { Problem } from "../platform/problems.ts";
 import { type Attempt, type Channel, connectionOf } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
+import { approveForBusiness } from "./business-login.ts";
 import {
   acrOf,
   checkSession,
@@ -25,6 +27,7 @@ import {
 } from "./claim.ts";
 import { endAttempt } from "./end-attempt.ts";
 import type { LoginContext, SignatureVerifier } from "./login-context.ts";
+import { isBusinessScope } from "./scope.ts";
 
 /** What a wallet sends to finish its part (decisions section 2, the QR page, rule 3). */
 export interface Answer {
@@ -34,16 +37,22 @@ export interface Answer {
   readonly signature: string;
   readonly claimSecret?: string;
   readonly code?: string;
+  /** For which business the user acts, with its approval as a member; needed where the client asks for it. */
+  readonly business?: BusinessPart;
   /** Address that the wallet calls from. */
   readonly address: string;
 }
 
+/** How a login stands after its wallet's part: `waiting` for other members of a business. */
+export type Approved = "approved" | "waiting";
+
 /**
  * A wallet approves a login that was opened by QR code.
  *
- * @throws {Problem} claim_wrong, identity_changed, signature_wrong, number_required, wrong_number (which ends the login), login_over
+ * @throws {Problem} claim_wrong, identity_changed, signature_wrong, number_required, wrong_number (which ends the login), login_over, and
+ *   for a business what {@link approveForBusiness} throws
  */
-export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<void> {
+export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<Approved> {
   const user = parseUser(answer.svcID);
   const attempt = await claimedOrWaiting(ctx, answer);
   const client = await getClient(ctx, attempt);
@@ -51,6 +60,7 @@ export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<v
     return approveWithoutClaim(ctx, { answer, user, attempt, client });
   if (attempt.channel !== "qr") throw new Problem("wrong_channel");
   checkClaim(attempt, answer, user);
+  const part = businessPartOf(attempt, answer.business);
   const { code = "" } = answer;
   const isNumberNeeded = needsNumber(client, attempt);
   if (isNumberNeeded && code === "") throw new Problem("number_required");
@@ -59,13 +69,41 @@ export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<v
   const signed = { user, signature: answer.signature, attempt, client, code };
   if (!(await isSignedBy(ctx, signed))) throw new Problem("signature_wrong");
   if (isNumberNeeded && !equalBytes(Buffer.from(code), Buffer.from(attempt.digits ?? ""))) {
-    await endAttempt(ctx, attempt.id, "wrong_number");
+    await endAttempt(ctx, attempt, "wrong_number");
     throw new Problem("wrong_number");
   }
-  const approval = { user, claimSha256: attempt.claimSha256 ?? "", now: ctx.clock.now() };
-  if (!(await store.approveAttempt(ctx.db, attempt.id, approval)))
-    return refuseLate(ctx, { answer, user });
+  const outcome = await decide(ctx, { attempt, client, user, part });
+  if (outcome === null) return refuseLate(ctx, { answer, user });
   ctx.recent.forget(attempt.id);
+  return outcome;
+}
+
+/** What a login for a business needs beside the signature; null for a person's own. @throws {Problem} invalid_request */
+export function businessPartOf(
+  { request }: Attempt,
+  part: BusinessPart | undefined,
+): BusinessPart | null {
+  if (!isBusinessScope(request.scope)) return null;
+  if (part === undefined)
+    throw new Problem("invalid_request", {
+      message: "Invalid Request: business is required, since the client asks for a business",
+    });
+  return part;
+}
+
+/** A claimed attempt with everything proved. @returns null when it was decided meanwhile */
+export async function decide(
+  ctx: LoginContext,
+  {
+    attempt,
+    client,
+    user,
+    part,
+  }: { attempt: Attempt; client: Client; user: Address; part: BusinessPart | null },
+): Promise<Approved | null> {
+  if (part !== null) return approveForBusiness(ctx, { attempt, client, user, part });
+  const approval = { user, claimSha256: attempt.claimSha256 ?? "", now: ctx.clock.now() };
+  return (await store.approveAttempt(ctx.db, attempt.id, approval)) ? "approved" : null;
 }
 
 /** The attempt, read again when what this process remembers cannot be the whole story. */
@@ -145,7 +183,9 @@ async function approveWithoutClaim(
     attempt,
     client,
   }: { answer: Answer; user: Address; attempt: Attempt; client: Client },
-): Promise<void> {
+): Promise<Approved> {
+  // What a member approves names the client, and only the answer to a claim tells who that is.
+  if (isBusinessScope(attempt.request.scope)) throw new Problem("not_claimed");
   if (
     checkSession(ctx, { loginId: attempt.id, channel: "qr", session: answer.session }) ===
       "static" ||
@@ -172,21 +212,23 @@ async function approveWithoutClaim(
   if (!(await store.approveUnclaimed(ctx.db, attempt.id, approval)))
     return refuseLate(ctx, { answer, user });
   ctx.recent.forget(attempt.id);
+  return "approved";
 }
 
 /** Another process or call was faster. The same approval again is no error: the wallet may have lost our answer. */
 async function refuseLate(
   ctx: LoginContext,
   { answer, user }: { answer: Answer; user: Address },
-): Promise<void> {
+): Promise<Approved> {
   const attempt = await readAttempt(ctx, answer.loginId);
   if (attempt.status === "claimed" && answer.claimSecret === undefined)
     throw new Problem("already_claimed");
   const isOurs =
-    (attempt.status === "approved" || attempt.status === "finished") &&
+    ["gathering", "approved", "finished"].includes(attempt.status) &&
     attempt.claimedBy === user &&
     attempt.sessionText === answer.session;
   if (!isOurs) throw new Problem("login_over");
+  return attempt.status === "gathering" ? "waiting" : "approved";
 }
 
 /** A wallet's refusal (decisions section 3, Refusal and failure). */
@@ -202,21 +244,23 @@ export interface Refusal {
 }
 
 /**
- * Ends a claimed login for the wallet that claimed it, proved by the claim secret or a signed `Decline`.
+ * Ends a claimed login for the wallet that claimed it, proved by the claim secret or a signed `Decline`; also one for
+ * which other members of a business are being asked.
  *
  * @throws {Problem} not_claimed, claim_wrong, signature_wrong, login_over
  */
 export async function declineLogin(ctx: LoginContext, refusal: Refusal): Promise<void> {
   const attempt = await readAttempt(ctx, refusal.loginId);
   if (attempt.status === "waiting") throw new Problem("not_claimed");
-  if (attempt.status !== "claimed") throw new Problem("login_over");
+  if (attempt.status !== "claimed" && attempt.status !== "gathering")
+    throw new Problem("login_over");
   if (attempt.channel !== refusal.channel) throw new Problem("wrong_channel");
   if (attempt.sessionText !== refusal.session)
     throw new Problem("signature_wrong", {
       message: "the session is not the one that was claimed",
     });
   await proveRefusal(ctx, attempt, refusal);
-  await endAttempt(ctx, attempt.id, refusal.notStarted ? "not_started" : "declined");
+  await endAttempt(ctx, attempt, refusal.notStarted ? "not_started" : "declined");
 }
 
 async function proveRefusal(

@@ -23,6 +23,8 @@ interface Row {
   digits: string | null;
   request_object: string | null;
   acr: Acr | null;
+  business: string | null;
+  gathering_since: number | null;
 }
 
 function attemptOf(row: Row): Attempt {
@@ -47,6 +49,8 @@ function attemptOf(row: Row): Attempt {
     digits: row.digits,
     requestObject: row.request_object,
     acr: row.acr,
+    business: row.business,
+    gatheringSince: row.gathering_since,
   };
 }
 
@@ -83,8 +87,8 @@ export async function restartAttempt(
     with ended as (
       update login set status = 'failed', failure = 'restarted'
       where id = ${previousId} and restarts < ${next.restartsMax} and (status in ('waiting', 'claimed')
-        or (status = 'approved' and expires_at <= ${next.createdAt})
-        or (status = 'failed' and failure in ('wrong_number', 'other_browser')))
+        or (status in ('gathering', 'approved') and expires_at <= ${next.createdAt})
+        or (status = 'failed' and failure in ('wrong_number', 'other_browser', 'expired')))
       returning client_id, request, restarts, is_static)
     insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at, restarts, is_static)
     select ${next.id}, client_id, request, 'waiting', ${next.browserSha256}::bytea, ${next.browserNetwork}, ${next.createdAt}::bigint,
@@ -96,15 +100,16 @@ export async function restartAttempt(
 export async function findAttempt(db: Queryable, id: string): Promise<Attempt | null> {
   const [row] = await db.query<Row>(sql`
     select id, client_id, request, status, failure, browser_sha256, browser_network, created_at, expires_at, restarts,
-      is_static, is_contested, channel, session_text, connection, claimed_by, claim_sha256, digits, request_object, acr
+      is_static, is_contested, channel, session_text, connection, claimed_by, claim_sha256, digits, request_object, acr,
+      business, gathering_since
     from login where id = ${id}`);
   return row === undefined ? null : attemptOf(row);
 }
 
-/** Which of these attempts have left the state in which their page still shows the code. */
+/** Which of these attempts have left the states in which their page waits for long. */
 export async function listChanged(db: Queryable, ids: readonly string[]): Promise<string[]> {
   const rows = await db.query<{ id: string }>(
-    sql`select id from login where id = any(${ids}) and status <> 'waiting'`,
+    sql`select id from login where id = any(${ids}) and status not in ('waiting', 'gathering')`,
   );
   return rows.map((row) => row.id);
 }
@@ -223,7 +228,7 @@ export async function failAttempt(
   const rows = await db.query(sql`
     with failed as (
       update login set status = 'failed', failure = ${failure}
-      where id = ${id} and status in ('waiting', 'claimed', 'approved') returning id)
+      where id = ${id} and status in ('waiting', 'claimed', 'gathering', 'approved') returning id)
     select pg_notify('login', id) from failed`);
   return rows.length === 1;
 }
@@ -256,8 +261,11 @@ export async function finishAttempt(
       select id, client_id, request, claimed_by, approved_at, acr, jsonb_build_array(jsonb_build_object('client', client_id,
         'scope', request ->> 'scope', 'audience', request ->> 'audience', 'acr', acr)) as approval
       from login
-      where id = ${id} and status = 'approved' and browser_sha256 = ${finish.browserSha256} and channel = ${finish.channel}
-        and expires_at > ${finish.now} for update),
+      where id = ${id} and status = 'approved' and browser_sha256 = ${finish.browserSha256} and expires_at > ${finish.now}
+        and (channel = ${finish.channel} or (gathering_since is not null and ${finish.channel} = 'qr'))
+        and (business is null or exists (
+          select from business_seat as seat where seat.business = login.business and seat.member = login.claimed_by))
+      for update),
     kept as (
       update session set secret_sha256 = ${finish.sessionSecretSha256}, authenticated_at = found.approved_at, acr = found.acr,
         used_at = ${finish.now}, approvals = case when session.approvals @> found.approval then session.approvals

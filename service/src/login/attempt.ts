@@ -4,7 +4,8 @@ import { equalBytes } from "../platform/mac.ts";
 import type { Acr } from "./acr.ts";
 import type { AuthorizationRequest } from "./authorization-request.ts";
 
-type AttemptStatus = "waiting" | "claimed" | "approved" | "finished" | "failed";
+/** `gathering`: the acting member of a business has approved, others are asked. */
+type AttemptStatus = "waiting" | "claimed" | "gathering" | "approved" | "finished" | "failed";
 export type AttemptFailure =
   | "declined"
   | "not_started"
@@ -37,6 +38,10 @@ export interface Attempt {
   readonly digits: string | null;
   readonly requestObject: string | null;
   readonly acr: Acr | null;
+  /** The business that the acting member logs in for. */
+  readonly business: string | null;
+  /** When other members were asked, Unix seconds; null where nobody had to be. */
+  readonly gatheringSince: number | null;
 }
 
 const stepSeconds = 4;

@@ -1,4 +1,4 @@
-import { Type } from "@fastify/type-provider-typebox";
+import { type Static, Type } from "@fastify/type-provider-typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { clientAddressOf, networkOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";
@@ -12,12 +12,15 @@ import { authorize, type AuthorizeOutcome, type BrowserCall } from "./authorize.
 import {
   finishLogin,
   getBrowserAttempt,
+  giveUpGathering,
   refuseOnSameDevice,
+  type Returned,
   restartLogin,
   returnOnSameDevice,
   showStaticCode,
   stateOf,
 } from "./browser.ts";
+import { readBusinessPart } from "./business-part.ts";
 import type { LoginContext } from "./login-context.ts";
 import { viewOf } from "./login-view.ts";
 import {
@@ -199,6 +202,11 @@ function formRoutes(ctx: LoginContext, scope: Http): void {
     await showStaticCode(ctx, request.params.loginId, browserOf(ctx, request));
     return leave(reply, `/oauth2/login/${request.params.loginId}`);
   });
+  scope.post("/oauth2/login/:loginId/give-up", { schema }, async (request, reply) => {
+    const { loginId } = request.params;
+    const location = await giveUpGathering(ctx, loginId, browserOf(ctx, request));
+    return leave(reply, location ?? `/oauth2/login/${loginId}`);
+  });
   scope.post("/oauth2/login/:loginId/restart", { schema }, async (request, reply) => {
     const { loginId } = request.params;
     const next = await restartLogin(ctx, loginId, browserOf(ctx, request));
@@ -246,12 +254,35 @@ function statusRoutes(ctx: LoginContext, scope: Http, streams: StatusStreams): v
   );
 }
 
+const Whole = Type.String({ pattern: "^(0|[1-9][0-9]{0,14})$" });
 const ReturnQuery = Type.Object({
   signature: Type.Optional(Type.String({ maxLength: 2000 })),
   session: Type.Optional(Type.String({ maxLength: 100 })),
   svcID: Type.Optional(Type.String({ maxLength: 100 })),
+  business: Type.Optional(Type.String({ maxLength: 100 })),
+  epoch: Type.Optional(Whole),
+  validUntil: Type.Optional(Whole),
+  approval: Type.Optional(Type.String({ maxLength: 200 })),
   error: Type.Optional(Type.String({ maxLength: 100 })),
 });
+
+/** The business that the wallet's link names; nothing where it names none, or not all of it. */
+function businessOf({
+  business,
+  epoch,
+  validUntil,
+  approval,
+}: Static<typeof ReturnQuery>): Pick<Returned, "business"> {
+  if (business === undefined || epoch === undefined) return {};
+  if (validUntil === undefined || approval === undefined) return {};
+  const part = {
+    address: business,
+    epoch: Number(epoch),
+    validUntil: Number(validUntil),
+    approval,
+  };
+  return { business: readBusinessPart(part) };
+}
 
 /** Where the wallet sends the browser on the same device; the bare address that follows carries no signature. */
 function returnRoute(ctx: LoginContext, scope: Http): void {
@@ -270,8 +301,11 @@ function returnRoute(ctx: LoginContext, scope: Http): void {
         const released = await finishLogin(ctx, loginId, { browser, channel: "app-link" });
         return leave(reply, released.location, released.cookies);
       }
-      await returnOnSameDevice(ctx, loginId, { returned: { signature, session, svcID }, browser });
-      return leave(reply, `/w/b/${loginId}`);
+      const outcome = await returnOnSameDevice(ctx, loginId, {
+        returned: { signature, session, svcID, ...businessOf(request.query) },
+        browser,
+      });
+      return leave(reply, outcome === "waiting" ? `/oauth2/login/${loginId}` : `/w/b/${loginId}`);
     },
   );
 }

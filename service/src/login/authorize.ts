@@ -14,11 +14,12 @@ import {
   type Given,
   valueOf,
 } from "./authorization-request.ts";
+import { businessLoginSeconds } from "./business-login.ts";
 import type { LoginContext } from "./login-context.ts";
 import { takePushedRequest } from "./pushed-request.ts";
 import { type FoundSession, findSession } from "./session-store.ts";
 import { userOfIdToken } from "./id-token-hint.ts";
-import { withoutRefresh } from "./scope.ts";
+import { isBusinessScope, withoutRefresh } from "./scope.ts";
 import { limitClient } from "./start-limits.ts";
 
 /** A browser's call, reduced to what login decides by. */
@@ -140,6 +141,8 @@ async function usableSession(
 ): Promise<FoundSession | null> {
   const secretSha256 = sessionSecretHash(ctx.config, browser.cookieHeader);
   const isPromptless = request.prompt.length === 0 || request.prompt.includes("none");
+  // Who acts for a business says so in the wallet, every time.
+  if (isBusinessScope(request.scope)) return null;
   // A scope that only asks for refresh tokens leaves nothing that a session may give.
   if (withoutRefresh(request.scope) === "") return null;
   if (secretSha256 === null || !isPromptless || client.authenticationMethod === "none") return null;
@@ -194,7 +197,7 @@ async function startAttempt(
   { client, request }: Asked,
   browser: BrowserCall,
 ): Promise<AuthorizeOutcome> {
-  const fresh = newAttempt(ctx, browser);
+  const fresh = newAttempt(ctx, browser, request);
   const attempt: Attempt = {
     ...blankAttempt,
     ...fresh.attempt,
@@ -220,6 +223,8 @@ const blankAttempt = {
   digits: null,
   requestObject: null,
   acr: null,
+  business: null,
+  gatheringSince: null,
 } as const satisfies Partial<Attempt>;
 
 type Fresh = Pick<Attempt, "id" | "browserSha256" | "browserNetwork" | "createdAt" | "expiresAt">;
@@ -228,11 +233,14 @@ type Fresh = Pick<Attempt, "id" | "browserSha256" | "browserNetwork" | "createdA
 export function newAttempt(
   ctx: LoginContext,
   browser: BrowserCall,
+  { scope }: Pick<AuthorizationRequest, "scope">,
 ): { attempt: Fresh; cookies: string[] } {
   const now = ctx.clock.now();
   const loginId = ctx.random.bytes(16).toString("base64url");
   const secret = ctx.random.bytes(32).toString("base64url");
-  const lifetimeSeconds = ctx.config.loginLifetimeSeconds;
+  const lifetimeSeconds = isBusinessScope(scope)
+    ? businessLoginSeconds
+    : ctx.config.loginLifetimeSeconds;
   return {
     attempt: {
       id: loginId,

@@ -1,8 +1,15 @@
-import { parseAddress, shortAddress } from "@svc/protocol";
+import { type Address, type BusinessPart, parseAddress, shortAddress } from "@svc/protocol";
 import type { Client } from "../accounts/index.ts";
 import { equalBytes } from "../platform/mac.ts";
 import { Problem } from "../platform/problems.ts";
-import { isSignedBy, isSignedWithoutClaim } from "./approve.ts";
+import {
+  type Approved,
+  businessPartOf,
+  decide,
+  isSignedBy,
+  isSignedWithoutClaim,
+} from "./approve.ts";
+import type { Acr } from "./acr.ts";
 import { makeCode } from "./authorization-code.ts";
 import {
   type Attempt,
@@ -35,6 +42,8 @@ export type LoginState =
       readonly identity: string;
       readonly contested: boolean;
     }
+  /** Other members of a business are asked; who, how many and how they vote is nobody's business here. */
+  | { readonly kind: "gathering" }
   | { readonly kind: "approved" }
   | { readonly kind: "finished" }
   | {
@@ -62,8 +71,11 @@ export function stateOf(ctx: LoginContext, attempt: Attempt, client: Client): Lo
   if (attempt.status === "finished") return { kind: "finished" };
   if (attempt.expiresAt <= ctx.clock.now()) return failedState(ctx, attempt, "expired");
   // The link of the same device comes back by itself in a page of its own.
-  if (attempt.status === "approved")
-    return attempt.channel === "qr" ? { kind: "approved" } : { kind: "waiting" };
+  if (attempt.status === "approved") {
+    const isAwaited = attempt.channel === "qr" || attempt.gatheringSince !== null;
+    return isAwaited ? { kind: "approved" } : { kind: "waiting" };
+  }
+  if (attempt.status === "gathering") return { kind: "gathering" };
   if (attempt.status === "waiting" || attempt.channel === "app-link") return { kind: "waiting" };
   const user = parseAddress(attempt.claimedBy ?? "");
   return {
@@ -138,8 +150,10 @@ async function refuseFinish(
   ctx: LoginContext,
   loginId: string,
   { browser, channel }: { browser: BrowserCall; channel: Channel },
-): Promise<never> {
+): Promise<Released> {
   const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
+  if (attempt.status === "gathering" && channel === "app-link")
+    return { location: `/oauth2/login/${loginId}`, cookies: [] };
   if (attempt.channel !== null && attempt.channel !== channel) throw new Problem("wrong_channel");
   const isOpen =
     (attempt.status === "waiting" || attempt.status === "claimed") &&
@@ -168,7 +182,7 @@ export async function restartLogin(
   browser: BrowserCall,
 ): Promise<{ loginId: string; cookies: readonly string[] } | null> {
   const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
-  const fresh = newAttempt(ctx, browser);
+  const fresh = newAttempt(ctx, browser, attempt.request);
   if (!(await store.restartAttempt(ctx.db, attempt.id, { ...fresh.attempt, restartsMax })))
     return null;
   ctx.recent.forget(loginId);
@@ -183,25 +197,30 @@ export interface Returned {
   readonly session: string;
   readonly svcID: string;
   readonly signature: string;
+  readonly business?: BusinessPart;
 }
 
 /**
  * Reads and consumes the wallet's answer on the same device. A valid answer that arrives in another browser ends the login.
  *
- * @throws {Problem} login_not_found, wrong_channel, signature_wrong, login_over, identity_refused, acr_unmet
+ * @throws {Problem} login_not_found, wrong_channel, signature_wrong, login_over, identity_refused, acr_unmet, and for a
+ *   business not_claimed and what `approveForBusiness` throws
  */
 export async function returnOnSameDevice(
   ctx: LoginContext,
   loginId: string,
   { returned, browser }: { returned: Returned; browser: BrowserCall },
-): Promise<void> {
+): Promise<Approved> {
   const user = parseAddress(returned.svcID);
   if (user === null || returned.session !== loginId) throw new Problem("login_not_found");
   const attempt = await readAttempt(ctx, loginId);
   const client = await getClient(ctx, attempt);
   if (attempt.channel === "qr") throw new Problem("wrong_channel");
   const connection = connectionOf(ctx.config.baseUrl, "app-link", loginId);
-  const isClaimed = attempt.status === "claimed" && attempt.claimedBy === user;
+  const part = businessPartOf(attempt, returned.business);
+  const isClaimed =
+    (attempt.status === "claimed" || attempt.status === "gathering") && attempt.claimedBy === user;
+  if (part !== null && !isClaimed) throw new Problem("not_claimed");
   const isValid = isClaimed
     ? await isSignedBy(ctx, { user, signature: returned.signature, attempt, client, code: "" })
     : await isSignedWithoutClaim(ctx, {
@@ -213,30 +232,48 @@ export async function returnOnSameDevice(
   if (!isValid) throw new Problem("signature_wrong");
   const held = attemptSecretHash(ctx.config, browser.cookieHeader, loginId);
   if (held === null || !equalBytes(held, attempt.browserSha256)) {
-    await endAttempt(ctx, loginId, "other_browser");
+    await endAttempt(ctx, attempt, "other_browser");
     throw new Problem("login_not_found", {
       message: "this login began in another browser and has ended; start again there",
     });
   }
   const acr = "urn:svc:acr:same-device" as const;
   refuseUnfit(attempt, { user, acr });
-  const now = ctx.clock.now();
-  const isApproved = isClaimed
-    ? await store.approveAttempt(ctx.db, loginId, {
-        user,
-        claimSha256: attempt.claimSha256 ?? "",
-        now,
-      })
-    : await store.approveUnclaimed(ctx.db, loginId, {
-        user,
-        channel: "app-link",
-        sessionText: loginId,
-        connection,
-        acr,
-        now,
-      });
+  const outcome = isClaimed
+    ? await decide(ctx, { attempt, client, user, part })
+    : await approveAtOnce(ctx, { loginId, user, connection, acr });
   ctx.recent.forget(loginId);
-  if (!isApproved) throw new Problem("login_over");
+  if (outcome !== null) return outcome;
+  // The browser may have sent the same once more.
+  if (attempt.status !== "gathering") throw new Problem("login_over");
+  return "waiting";
+}
+
+/** Claim and approval in one: the wallet asked nobody before. */
+async function approveAtOnce(
+  ctx: LoginContext,
+  given: { loginId: string; user: Address; connection: string; acr: Acr },
+): Promise<Approved | null> {
+  const { loginId, ...approval } = given;
+  const isApproved = await store.approveUnclaimed(ctx.db, loginId, {
+    ...approval,
+    channel: "app-link",
+    sessionText: loginId,
+    now: ctx.clock.now(),
+  });
+  return isApproved ? "approved" : null;
+}
+
+/** The person gives up while other members are asked; nobody is any more. @returns where to go, or null for a login that does not wait so */
+export async function giveUpGathering(
+  ctx: LoginContext,
+  loginId: string,
+  browser: BrowserCall,
+): Promise<string | null> {
+  const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
+  if (attempt.status !== "gathering") return null;
+  await endAttempt(ctx, attempt, "declined");
+  return backLocation(ctx, attempt);
 }
 
 /** The wallet's refusal on the same device; only the browser that began can end its login so. @returns where to go */
@@ -247,6 +284,6 @@ export async function refuseOnSameDevice(
 ): Promise<string> {
   const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
   if (attempt.channel === "qr") throw new Problem("wrong_channel");
-  await endAttempt(ctx, loginId, "declined");
+  await endAttempt(ctx, attempt, "declined");
   return backLocation(ctx, attempt);
 }

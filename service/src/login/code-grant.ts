@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { uuidv7 } from "../platform/ids.ts";
 import { OAuthProblem } from "../platform/problems.ts";
 import { valueOf } from "./client-authentication.ts";
+import { businessFamilySeconds } from "./business-login.ts";
 import { makeRefreshToken } from "./refresh-token.ts";
 import type { TokenContext } from "./token-context.ts";
 import {
@@ -48,6 +49,7 @@ export async function redeemCode(ctx: TokenContext, request: TokenRequest): Prom
     accessSeconds: ctx.config.accessTokenLifetimeSeconds,
     refreshIdleSeconds: ctx.config.refreshIdleSeconds,
     refreshAbsoluteSeconds: ctx.config.refreshAbsoluteSeconds,
+    businessAbsoluteSeconds: businessFamilySeconds,
   });
   if (row === null) {
     refuseReplays(request, spent);
@@ -162,5 +164,5 @@ async function explain(
     }
     throw fault;
   }
-  throw grantFault("the session that the code belongs to has ended");
+  throw grantFault("the session or the place in the business that the code belongs to has ended");
 }

@@ -1,14 +1,31 @@
-import type { AttemptFailure } from "./attempt.ts";
+import type { Attempt, AttemptFailure } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
+import { deleteOpenLogin } from "./business-login-store.ts";
 import type { LoginContext } from "./login-context.ts";
+import { isBusinessScope } from "./scope.ts";
 
 /** Ends an attempt that is still open, for the reason that its page then gives; one that is over stays as it is. */
 export async function endAttempt(
   ctx: LoginContext,
-  loginId: string,
+  { id, request }: Pick<Attempt, "id" | "request">,
   failure: AttemptFailure,
 ): Promise<void> {
-  const isEnded = await store.failAttempt(ctx.db, loginId, failure);
-  ctx.recent.forget(loginId);
+  const isEnded = isBusinessScope(request.scope)
+    ? await endForBusiness(ctx, id, failure)
+    : await store.failAttempt(ctx.db, id, failure);
+  ctx.recent.forget(id);
   if (isEnded) ctx.metrics.logins.inc({ outcome: failure });
+}
+
+/** Other members may have been asked; they are not any more. Their question comes first, as in every vote. */
+async function endForBusiness(
+  ctx: LoginContext,
+  id: string,
+  failure: AttemptFailure,
+): Promise<boolean> {
+  return ctx.db.transaction(async (tx) => {
+    await ctx.businesses.withdraw(tx, id);
+    await deleteOpenLogin(tx, id);
+    return store.failAttempt(tx, id, failure);
+  });
 }

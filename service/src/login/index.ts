@@ -3,6 +3,7 @@ import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";
 import type { Job } from "../platform/jobs.ts";
 import { authorizeRoutes } from "./authorize-routes.ts";
+import type { BusinessDirectory } from "./business-directory.ts";
 import type { LoginContext as BaseContext, SignatureVerifier } from "./login-context.ts";
 import { openLoginFeed } from "./login-feed.ts";
 import { endLogin, listLogins } from "./login-list.ts";
@@ -18,9 +19,12 @@ import { tokenRoutes } from "./token-routes.ts";
 import { loginWalletRoutes } from "./wallet-routes.ts";
 
 export { endLogin, listLogins, loginWalletRoutes };
+export type { BusinessDirectory } from "./business-directory.ts";
+export { businessLoginRules, revokeBusinessFamilies } from "./business-login.ts";
 export { listSigningKeys, revokeSigningKey, rotateSigningKey } from "./manage-signing-keys.ts";
 export { deleteUser } from "./retention.ts";
 export { keyPurposes } from "./signing-key.ts";
+export { signRequestObject } from "./request-object.ts";
 export { signingKeyColumns } from "./signing-keys.ts";
 
 /** The login slice of one process. */
@@ -28,7 +32,8 @@ export type Login = BaseContext & { readonly copies: SealedCopies };
 
 /** Opens what the slice keeps in memory: signing keys, recent attempts; all of it is read again when it changes. */
 export async function openLogin(
-  ctx: Ctx & SignatureVerifier & { readonly clients: Clients },
+  ctx: Ctx &
+    SignatureVerifier & { readonly clients: Clients; readonly businesses: BusinessDirectory },
 ): Promise<Login> {
   await ensureKeys(ctx);
   return {
@@ -66,4 +71,3 @@ export function loginJobs(ctx: Login): readonly Job[] {
     },
   ];
 }
-export { signRequestObject } from "./request-object.ts";

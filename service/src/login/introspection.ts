@@ -7,6 +7,7 @@ import {
   type ClientCall,
   refuseReplayedAssertion,
 } from "./client-authentication.ts";
+import { type ClaimSource, extOf } from "./business-claims.ts";
 import { parseRefreshToken } from "./refresh-token.ts";
 import type { TokenContext } from "./token-context.ts";
 import { getValue } from "./token-request.ts";
@@ -71,12 +72,12 @@ async function introspectAccess(
     await spend(ctx, oneTime);
     return inactive;
   }
-  const ext = await readLiveClaims(ctx, familyOf(token), { now, oneTime });
-  if (ext === null) return inactive;
+  const live = await readLiveClaims(ctx, familyOf(token), { now, oneTime });
+  if (live === null) return inactive;
   return {
     active: true,
     ...token,
-    ext,
+    ext: extOf(ctx, live),
     token_type: token.cnf === undefined ? "bearer" : "DPoP",
     token_use: "access_token",
   };
@@ -87,7 +88,7 @@ async function readLiveClaims(
   ctx: TokenContext,
   familyId: string,
   { now, oneTime }: { now: number; oneTime: readonly OneTimeValue[] },
-): Promise<Readonly<Record<string, unknown>> | null> {
+): Promise<ClaimSource | null> {
   if (oneTime.length === 0) return store.findLiveClaims(ctx.db, familyId, now);
   const { row, spent } = await store.findLiveClaimsOnce(ctx.db, familyId, { now, oneTime });
   if (spent.length < oneTime.length) refuseReplayedAssertion();
@@ -105,7 +106,8 @@ async function introspectRefresh(
   const now = ctx.clock.now();
   const expiresAt = Math.min(family.refreshExpiresAt ?? 0, family.expiresAt);
   const isNewest = family.refreshSha256?.equals(token.sha256) === true;
-  if (!isNewest || family.revokedAt !== null || expiresAt <= now) return inactive;
+  const isActing = family.business === null || family.seat !== null;
+  if (!isNewest || !isActing || family.revokedAt !== null || expiresAt <= now) return inactive;
   return {
     active: true,
     iss: ctx.config.baseUrl,

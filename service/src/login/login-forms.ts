@@ -8,7 +8,7 @@ export function loginForm(
     action,
     label,
     look,
-  }: { action: "show-code" | "continue" | "restart"; label: Markup; look?: "quiet" },
+  }: { action: "show-code" | "continue" | "restart" | "give-up"; label: Markup; look?: "quiet" },
 ): Markup {
   return markup`<form
     method="post"

@@ -30,6 +30,22 @@ function carryOn(view: LoginView): Markup {
   return view.isStatic ? button : markup`<noscript>${button}</noscript>`;
 }
 
+/** The members of a business are asked. Nothing here tells who they are, how many, or how they vote. */
+export function renderGathering(view: LoginView): Markup {
+  const { locale, clientName } = view;
+  const whenApproved = markup`<p class="hint">${say(locale, "gatheringContinue")}</p>
+    ${loginForm(view, { action: "continue", label: say(locale, "continue") })}`;
+  const label = say(locale, "back", { client: foreign(clientName) });
+  return markup`<h2 tabindex="-1">${say(locale, "gatheringTitle")}</h2>
+    <p class="pulse" aria-hidden="true"></p>
+    <p>${say(locale, "gatheringHint")}</p>
+    <p class="left" role="timer" data-left hidden>
+      ${say(locale, "timeLeft", { time: markup`<span data-time></span>` })}
+    </p>
+    ${view.isStatic ? whenApproved : markup`<noscript>${whenApproved}</noscript>`}
+    ${loginForm(view, { action: "give-up", label, look: "quiet" })}`;
+}
+
 /** The script takes the code at once; the button is for when it cannot. */
 export function renderApproved(view: LoginView): Markup {
   const { locale, clientName } = view;

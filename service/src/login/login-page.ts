@@ -1,6 +1,12 @@
 import { qrSvg } from "../platform/qr-svg.ts";
 import { connectionOf, qrLink, stepAt } from "./attempt.ts";
-import { renderApproved, renderClaimed, renderFailed, renderOver } from "./login-outcome.ts";
+import {
+  renderApproved,
+  renderClaimed,
+  renderFailed,
+  renderOver,
+  renderGathering,
+} from "./login-outcome.ts";
 import { backLink, loginForm } from "./login-forms.ts";
 import { type PageSlots, renderFromSkeleton } from "./page-skeleton.ts";
 import { loginFailures, type LoginView } from "./page-view.ts";
@@ -80,6 +86,7 @@ function statePanel(view: LoginView, code: Markup | null): Markup {
   const { state } = view;
   if (state.kind === "waiting") return renderWaiting(view, code);
   if (state.kind === "claimed") return renderClaimed(view, state);
+  if (state.kind === "gathering") return renderGathering(view);
   if (state.kind === "finished") return renderOver(view);
   return state.kind === "approved" ? renderApproved(view) : renderFailed(view, state);
 }
@@ -181,6 +188,7 @@ function templates(view: LoginView): Markup {
   const states: [string, Markup][] = [
     ["claimed", renderClaimed(view, { digits: null, identity: "" })],
     ["claimed-number", renderClaimed(view, { digits: "", identity: "" })],
+    ...(view.isBusiness ? [["gathering", renderGathering(view)] as [string, Markup]] : []),
     ["approved", renderApproved(view)],
     ["over", renderOver(view)],
     ...loginFailures.map((failure): [string, Markup] => [

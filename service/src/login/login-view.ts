@@ -3,6 +3,7 @@ import { type Attempt, pageSteps, sameDeviceLink } from "./attempt.ts";
 import { backLocation, stateOf } from "./browser.ts";
 import type { LoginContext } from "./login-context.ts";
 import { type LoginView, pickLocale } from "./pages.ts";
+import { isBusinessScope } from "./scope.ts";
 
 /** Everything that the page of an attempt shows. */
 export function viewOf(
@@ -28,7 +29,7 @@ export function viewOf(
     state,
     contested: attempt.isContested,
     backUrl: backLocation(ctx, attempt),
-    isBusiness: false,
+    isBusiness: isBusinessScope(attempt.request.scope),
     isSameDeviceOnly: attempt.request.acrMinimum === "urn:svc:acr:same-device",
   };
 }

@@ -36,6 +36,10 @@ const en = {
   contested:
     "A second wallet tried to take this login and was refused. Approve only if the identity shown here is yours.",
   offline: "No connection. Trying again…",
+  gatheringTitle: "Waiting for other members of the business",
+  gatheringHint:
+    "They find this login in their wallets. This page goes on by itself when enough of them have approved.",
+  gatheringContinue: "When they have approved, press Continue.",
   approvedTitle: "Approved",
   approvedHint: "Taking you back to {client}.",
   expiredTitle: "The time is up",
@@ -113,6 +117,10 @@ const de: Record<TextKey, string> = {
   contested:
     "Ein zweites Wallet wollte diese Anmeldung übernehmen und wurde abgewiesen. Stimmen Sie nur zu, wenn die hier gezeigte Identität Ihre ist.",
   offline: "Keine Verbindung. Neuer Versuch …",
+  gatheringTitle: "Warten auf andere Mitglieder des Unternehmens",
+  gatheringHint:
+    "Sie finden diese Anmeldung in ihren Wallets. Diese Seite geht von selbst weiter, sobald genug von ihnen zugestimmt haben.",
+  gatheringContinue: "Wenn sie zugestimmt haben, auf «Weiter» drücken.",
   approvedTitle: "Zugestimmt",
   approvedHint: "Es geht zurück zu {client}.",
   expiredTitle: "Die Zeit ist abgelaufen",
@@ -191,6 +199,10 @@ const fr: Record<TextKey, string> = {
   contested:
     "Un second portefeuille a tenté de prendre cette connexion et a été refusé. N’approuvez que si l’identité affichée ici est la vôtre.",
   offline: "Pas de connexion. Nouvel essai…",
+  gatheringTitle: "En attente d’autres membres de l’entreprise",
+  gatheringHint:
+    "Ils trouvent cette connexion dans leurs portefeuilles. Cette page continue d’elle-même dès qu’assez d’entre eux ont approuvé.",
+  gatheringContinue: "Quand ils ont approuvé, appuyez sur Continuer.",
   approvedTitle: "Approuvé",
   approvedHint: "Retour à {client}.",
   expiredTitle: "Le temps est écoulé",
@@ -267,6 +279,10 @@ const it: Record<TextKey, string> = {
   contested:
     "Un secondo wallet ha tentato di prendere questo accesso ed è stato respinto. Approva solo se l’identità mostrata qui è la tua.",
   offline: "Nessuna connessione. Nuovo tentativo…",
+  gatheringTitle: "In attesa di altri membri dell’azienda",
+  gatheringHint:
+    "Trovano questo accesso nei loro wallet. Questa pagina prosegue da sola quando un numero sufficiente di loro ha approvato.",
+  gatheringContinue: "Quando hanno approvato, premi Continua.",
   approvedTitle: "Approvato",
   approvedHint: "Ritorno a {client}.",
   expiredTitle: "Il tempo è scaduto",
@@ -343,6 +359,10 @@ const es: Record<TextKey, string> = {
   contested:
     "Un segundo monedero intentó tomar este inicio de sesión y fue rechazado. Apruebe solo si la identidad que se muestra aquí es la suya.",
   offline: "Sin conexión. Reintentando…",
+  gatheringTitle: "En espera de otros miembros de la empresa",
+  gatheringHint:
+    "Encuentran este inicio de sesión en sus carteras. Esta página sigue sola cuando un número suficiente de ellos haya aprobado.",
+  gatheringContinue: "Cuando hayan aprobado, pulse Continuar.",
   approvedTitle: "Aprobado",
   approvedHint: "Volviendo a {client}.",
   expiredTitle: "Se acabó el tiempo",

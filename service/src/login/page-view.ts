@@ -15,6 +15,8 @@ type LoginPageState =
   | { readonly kind: "waiting" }
   /** `digits` only where number matching is on; `identity` in its short form. */
   | { readonly kind: "claimed"; readonly digits: string | null; readonly identity: string }
+  /** Other members of a business are asked. */
+  | { readonly kind: "gathering" }
   | { readonly kind: "approved" }
   /** The code was released already, through another tab. */
   | { readonly kind: "finished" }

@@ -58,6 +58,7 @@ const failedAs = (failure: LoginFailure, canRestart = true): LoginView => ({
   ...waiting,
   state: { kind: "failed", failure, canRestart },
 });
+const gathering: LoginView = { ...waiting, isBusiness: true, state: { kind: "gathering" } };
 const views: LoginView[] = [
   waiting,
   fixed,
@@ -71,6 +72,8 @@ const views: LoginView[] = [
     clientDomain: null,
     scopes: ["openid", "business"],
   },
+  gathering,
+  { ...gathering, isStatic: true },
   { ...waiting, state: { kind: "approved" } },
   { ...waiting, state: { kind: "finished" } },
   ...loginFailures.map((failure) => failedAs(failure)),
@@ -146,13 +149,18 @@ test("every state has a way on that works without a script", () => {
   for (const view of views) {
     const page = renderLoginPage(view);
     if (view.state.kind === "approved") assert.match(shown(page), /data-form="continue"/);
+    else if (view.state.kind === "gathering")
+      assert.match(shown(page), /data-form="continue"[^]*data-form="give-up"/);
     else
       assert.equal(
         attributeOf(shown(page), /<p class="back">\s*<a[^>]*href="([^"]*)"/),
         waiting.backUrl,
       );
     for (const [, action = ""] of page.matchAll(/<form[^>]*action="([^"]*)"/g))
-      assert.match(action, new RegExp(`^/oauth2/login/${loginId}/(show-code|continue|restart)$`));
+      assert.match(
+        action,
+        new RegExp(`^/oauth2/login/${loginId}/(show-code|continue|restart|give-up)$`),
+      );
   }
 });
 

@@ -106,6 +106,8 @@ const checkClient: Check = ({ family, request }) =>
 
 const checkLife: Check = ({ family, request }) => {
   if (family.revokedAt !== null) return grantFault("the refresh token was revoked");
+  if (family.business !== null && family.seat === null)
+    return grantFault("the user may not act for the business any more");
   const isOver = family.expiresAt <= request.now || (family.refreshExpiresAt ?? 0) <= request.now;
   return isOver ? grantFault("the refresh token has expired") : null;
 };

@@ -3,7 +3,9 @@ import type { Client } from "../accounts/index.ts";
 import type { Acr } from "./acr.ts";
 import type { Attempt } from "./attempt.ts";
 import { signJwt } from "./jwt.ts";
+import { validUntilOf } from "./business-login.ts";
 import type { LoginContext } from "./login-context.ts";
+import { isBusinessScope } from "./scope.ts";
 
 export interface RequestObjectInput {
   readonly attempt: Attempt;
@@ -35,6 +37,8 @@ export function signLoginObject(
     scopes: attempt.request.scope.split(" "),
     acr,
     number_matching: numberMatching,
+    client_id: client.id,
+    ...(isBusinessScope(attempt.request.scope) ? { valid_until: validUntilOf(attempt) } : {}),
     iat: ctx.clock.now(),
     exp: attempt.expiresAt,
   };

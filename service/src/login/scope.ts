@@ -1,7 +1,7 @@
 import { OAuthProblem } from "../platform/problems.ts";
 
 /** Scopes that a client may ask of a user. */
-export const userScopes = ["openid", "offline", "offline_access"] as const;
+export const userScopes = ["openid", "offline", "offline_access", "business"] as const;
 
 /** Either of them yields a refresh token. */
 const refreshScopes: ReadonlySet<string> = new Set(["offline", "offline_access"]);
@@ -20,6 +20,11 @@ export function parseScope(text: string | undefined): { scope: string; wantsRefr
     scope: tokens.join(" "),
     wantsRefresh: tokens.some((token) => refreshScopes.has(token)),
   };
+}
+
+/** Whether a login for a business is asked (decisions section 2, Business login). */
+export function isBusinessScope(scope: string): boolean {
+  return scope.split(" ").includes("business");
 }
 
 /** The scope without what yields refresh tokens: a browser session never grants that anew (decisions section 2, Session). */

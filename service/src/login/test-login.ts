@@ -15,6 +15,7 @@ import { createRandom } from "../platform/random.ts";
 import { createRateLimiter } from "../platform/rate-limit.ts";
 import { createSeal } from "../platform/seal.ts";
 import { openTestDatabase, type TestDatabase } from "../platform/test-database.ts";
+import type { BusinessDirectory } from "./business-directory.ts";
 import { createSealedCopies, type SealedCopies } from "./sealed-copies.ts";
 import { openSigningKeys } from "./signing-keys.ts";
 import * as store from "./test-login-store.ts";
@@ -56,6 +57,19 @@ export interface TestLoginOptions {
   readonly connections?: number;
 }
 
+/** Tests of this slice know no businesses. */
+const noBusinesses: BusinessDirectory = {
+  ask: async () => {
+    throw new Error("there are no businesses here");
+  },
+  withdraw: async () => undefined,
+  noteAcquaintance: async () => undefined,
+  findDomain: async () => null,
+  readSeat: () => {
+    throw new Error("there are no businesses here");
+  },
+};
+
 const masterKey = "5a".repeat(32);
 
 export async function openTestLogin(options: TestLoginOptions = {}): Promise<TestLogin> {
@@ -80,7 +94,12 @@ export async function openTestLogin(options: TestLoginOptions = {}): Promise<Tes
   const keys = await openInstallationKeys(base);
   const withKeys: Ctx = { ...base, keys, audit: createAudit({ ...base, keys }) };
   const clients = await openClients(withKeys);
-  const ctx = { ...withKeys, clients, signingKeys: await openSigningKeys(withKeys) };
+  const ctx = {
+    ...withKeys,
+    clients,
+    businesses: noBusinesses,
+    signingKeys: await openSigningKeys(withKeys),
+  };
   const copies = createSealedCopies(ctx);
   const http = await createHttp(ctx);
   await tokenRoutes(ctx, http, { copies });

@@ -1,5 +1,6 @@
 import { parseAddress, subjectOf } from "@svc/protocol";
 import { signAccessToken } from "./access-token.ts";
+import { extOf } from "./business-claims.ts";
 import { signIdToken } from "./id-token.ts";
 import type { TokenContext } from "./token-context.ts";
 import type { TokenRequest, TokenResponse } from "./token-request.ts";
@@ -28,13 +29,14 @@ export function issueTokens(
   const { client, dpopJkt: jkt, now } = request;
   const subject = subjectOf(user);
   const expiresAt = Math.min(now + ctx.config.accessTokenLifetimeSeconds, family.expiresAt);
+  const ext = extOf(ctx, family);
   const accessToken = signAccessToken(ctx, {
     familyId,
     subject,
     clientId: client.id,
     audience: family.audience,
     scope,
-    ext: family.claims,
+    ext,
     jkt,
     now,
     expiresAt,
@@ -48,7 +50,7 @@ export function issueTokens(
         acr: family.acr,
         authenticatedAt: family.authenticatedAt,
         ...(nonce === undefined ? {} : { nonce }),
-        ext: family.claims,
+        ext,
         now,
         expiresAt,
       })

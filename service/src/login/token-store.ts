@@ -1,26 +1,29 @@
 import { type Queryable, sql } from "../platform/db.ts";
 import type { AuthorizationCode } from "./authorization-code.ts";
+import type { ClaimSource } from "./business-claims.ts";
+import { type SeatColumns, seatOf } from "./business-seat.ts";
 import { columnsOf, type OneTimeValue } from "./used-once-store.ts";
 
 /** What tokens are made from. */
-export interface FamilyRow {
+export interface FamilyRow extends ClaimSource {
   readonly userAddress: string | null;
   readonly sessionId: string | null;
   readonly scope: string;
   readonly audience: readonly string[];
-  /** `ext` of its tokens. */
-  readonly claims: Readonly<Record<string, unknown>>;
+  /** For which its user acts; null for a person's own. Dead without a seat in it. */
+  readonly business: string | null;
   readonly acr: string | null;
   readonly authenticatedAt: number | null;
   readonly dpopJkt: string | null;
   readonly expiresAt: number;
 }
 
-interface FamilyColumns {
+interface FamilyColumns extends SeatColumns {
   user_address: string | null;
   session_id: string | null;
   scope: string;
   audience: string[];
+  business: string | null;
   claims: Record<string, unknown>;
   acr: string | null;
   authenticated_at: number | null;
@@ -34,7 +37,9 @@ function familyRowOf(row: FamilyColumns): FamilyRow {
     sessionId: row.session_id,
     scope: row.scope,
     audience: row.audience,
+    business: row.business,
     claims: row.claims,
+    seat: seatOf(row),
     acr: row.acr,
     authenticatedAt: row.authenticated_at,
     dpopJkt: row.dpop_jkt,
@@ -64,6 +69,8 @@ export interface Redemption {
   readonly accessSeconds: number;
   readonly refreshIdleSeconds: number;
   readonly refreshAbsoluteSeconds: number;
+  /** Likewise, of a family of a business. */
+  readonly businessAbsoluteSeconds: number;
 }
 
 export type RedeemedCode = FamilyRow & {
@@ -99,29 +106,37 @@ export async function redeemCode(db: Queryable, code: Redemption): Promise<Spend
         and (select count(*) from spent) = ${once.count}
         and (session_id is null or exists (
           select from session where session.id = login.session_id and ended_at is null for share))
-      returning id, client_id, claimed_by, session_id, acr, approved_at, request ->> 'scope' as scope,
+        and (business is null or exists (
+          select from business_seat as seat where seat.business = login.business and seat.member = login.claimed_by for share))
+      returning id, client_id, claimed_by, business, claims, session_id, acr, approved_at, request ->> 'scope' as scope,
         array(select jsonb_array_elements_text(request -> 'audience')) as audience, request ->> 'nonce' as nonce,
-        (request ->> 'wantsRefresh')::boolean as wants_refresh),
+        (request ->> 'wantsRefresh')::boolean as wants_refresh,
+        case when business is null then ${code.refreshAbsoluteSeconds}::bigint
+          else least(${code.refreshAbsoluteSeconds}::bigint, ${code.businessAbsoluteSeconds}::bigint) end as refresh_seconds),
     family as (
-      insert into token_family (id, client_id, user_address, session_id, scope, audience, acr, authenticated_at, dpop_jkt,
-        created_at, expires_at, refresh_sha256, refresh_expires_at)
-      select ${code.familyId}::uuid, client_id, claimed_by, session_id, scope, audience, acr, approved_at, ${code.dpopJkt}::text,
-        ${code.now}::bigint,
-        ${code.now}::bigint + case when wants_refresh then ${code.refreshAbsoluteSeconds}::bigint else ${code.accessSeconds}::bigint end,
+      insert into token_family (id, client_id, user_address, business, claims, session_id, scope, audience, acr, authenticated_at,
+        dpop_jkt, created_at, expires_at, refresh_sha256, refresh_expires_at)
+      select ${code.familyId}::uuid, client_id, claimed_by, business, claims, session_id, scope, audience, acr, approved_at,
+        ${code.dpopJkt}::text, ${code.now}::bigint,
+        ${code.now}::bigint + case when wants_refresh then refresh_seconds else ${code.accessSeconds}::bigint end,
         case when wants_refresh then ${code.refreshSha256}::bytea end,
-        case when wants_refresh then ${code.now}::bigint + least(${code.refreshIdleSeconds}::bigint, ${code.refreshAbsoluteSeconds}::bigint) end
+        case when wants_refresh then ${code.now}::bigint + least(${code.refreshIdleSeconds}::bigint, refresh_seconds) end
       from redeemed
-      returning user_address, token_family.session_id, token_family.scope, token_family.audience, claims,
-        token_family.acr, authenticated_at, dpop_jkt, expires_at),
+      returning user_address, token_family.business, token_family.session_id, token_family.scope, token_family.audience,
+        token_family.claims, token_family.acr, authenticated_at, dpop_jkt, expires_at),
     acquainted as (
       insert into organization_user (organization_id, user_address, created_at)
       select organization_id, claimed_by, ${code.now}::bigint
       from redeemed join oauth_client on oauth_client.id = client_id
         join client_domain on client_domain.id = client_domain_id
       on conflict do nothing)
-    select redeemed.id, nonce, wants_refresh, user_address, family.session_id, family.scope, family.audience, claims,
-      family.acr, authenticated_at, dpop_jkt, expires_at, (select array_agg(kind) from spent) as spent
-    from (values (1)) as always left join (redeemed cross join family) on true`);
+    select redeemed.id, nonce, wants_refresh, user_address, family.business, family.session_id, family.scope, family.audience,
+      family.claims, family.acr, authenticated_at, dpop_jkt, expires_at, (select array_agg(kind) from spent) as spent,
+      seat.business as seat_business, seat.member as seat_member, seat.name as seat_name, seat.charter as seat_charter,
+      seat.verified_at as seat_verified_at, seat.member_id as seat_member_id, seat.name_sealed as seat_name_sealed,
+      seat.is_voting as seat_is_voting, seat.is_creator as seat_is_creator
+    from (values (1)) as always left join (redeemed cross join family) on true
+      left join business_seat as seat on seat.business = family.business and seat.member = user_address`);
   const spent = row?.spent ?? [];
   if (row === undefined || row.id === null) return { row: null, spent };
   return {
@@ -214,9 +229,15 @@ export async function rotateRefreshToken(
         and (dpop_jkt is null or dpop_jkt = ${rotation.dpopJkt}::text
           or (${rotation.dpopJkt}::text is not null and ${rotation.mayChangeKey}::boolean))
         and (select count(*) from spent) = ${once.count}
-      returning id, user_address, session_id, scope, audience, claims, acr, authenticated_at, dpop_jkt, expires_at)
-    select rotated.*, (select array_agg(kind) from spent) as spent
-    from (values (1)) as always left join rotated on true`);
+        and (business is null or exists (
+          select from business_seat as seat where seat.business = token_family.business and seat.member = user_address))
+      returning id, user_address, business, session_id, scope, audience, claims, acr, authenticated_at, dpop_jkt, expires_at)
+    select rotated.*, (select array_agg(kind) from spent) as spent,
+      seat.business as seat_business, seat.member as seat_member, seat.name as seat_name, seat.charter as seat_charter,
+      seat.verified_at as seat_verified_at, seat.member_id as seat_member_id, seat.name_sealed as seat_name_sealed,
+      seat.is_voting as seat_is_voting, seat.is_creator as seat_is_creator
+    from (values (1)) as always left join rotated on true
+      left join business_seat as seat on seat.business = rotated.business and seat.member = user_address`);
   const spent = row?.spent ?? [];
   return { row: row === undefined || row.id === null ? null : familyRowOf(row), spent };
 }
@@ -246,9 +267,14 @@ interface RefreshColumns extends FamilyColumns {
 
 export async function findRefresh(db: Queryable, familyId: string): Promise<RefreshRow | null> {
   const [row] = await db.query<RefreshColumns>(sql`
-    select client_id, user_address, session_id, scope, audience, claims, acr, authenticated_at, dpop_jkt, expires_at,
-      refresh_sha256, refresh_expires_at, previous_sha256, successor_sealed, rotated_at_ms, created_at, revoked_at
-    from token_family where id = ${familyId}`);
+    select client_id, user_address, token_family.business, session_id, scope, audience, claims, acr, authenticated_at,
+      dpop_jkt, expires_at, refresh_sha256, refresh_expires_at, previous_sha256, successor_sealed, rotated_at_ms, created_at,
+      revoked_at,
+      seat.business as seat_business, seat.member as seat_member, seat.name as seat_name, seat.charter as seat_charter,
+      seat.verified_at as seat_verified_at, seat.member_id as seat_member_id, seat.name_sealed as seat_name_sealed,
+      seat.is_voting as seat_is_voting, seat.is_creator as seat_is_creator
+    from token_family left join business_seat as seat on seat.business = token_family.business and seat.member = user_address
+    where id = ${familyId}`);
   if (row === undefined) return null;
   return {
     ...familyRowOf(row),
@@ -326,15 +352,25 @@ export async function revokeFamilyOf(
   return row?.spent ?? [];
 }
 
-/** `ext` of a family that is neither revoked nor over; null for any other. */
+interface LiveColumns extends SeatColumns {
+  claims: Record<string, unknown>;
+}
+
+/** What a family says that is neither revoked nor over, and whose business its user may still act for; null for any other. */
 export async function findLiveClaims(
   db: Queryable,
   familyId: string,
   now: number,
-): Promise<Readonly<Record<string, unknown>> | null> {
-  const [row] = await db.query<{ claims: Record<string, unknown> }>(sql`
-    select claims from token_family where id = ${familyId} and revoked_at is null and expires_at > ${now}`);
-  return row?.claims ?? null;
+): Promise<ClaimSource | null> {
+  const [row] = await db.query<LiveColumns>(sql`
+    select claims,
+      seat.business as seat_business, seat.member as seat_member, seat.name as seat_name, seat.charter as seat_charter,
+      seat.verified_at as seat_verified_at, seat.member_id as seat_member_id, seat.name_sealed as seat_name_sealed,
+      seat.is_voting as seat_is_voting, seat.is_creator as seat_is_creator
+    from token_family left join business_seat as seat on seat.business = token_family.business and seat.member = user_address
+    where id = ${familyId} and revoked_at is null and expires_at > ${now}
+      and (token_family.business is null or seat.business is not null)`);
+  return row === undefined ? null : { claims: row.claims, seat: seatOf(row) };
 }
 
 /** As {@link findLiveClaims}, spending one-time values in the same statement. */
@@ -342,17 +378,23 @@ export async function findLiveClaimsOnce(
   db: Queryable,
   familyId: string,
   { now, oneTime }: { now: number; oneTime: readonly OneTimeValue[] },
-): Promise<Spending<Readonly<Record<string, unknown>>>> {
+): Promise<Spending<ClaimSource>> {
   const once = columnsOf(oneTime);
-  const [row] = await db.query<{
-    claims: Record<string, unknown> | null;
-    spent: string[] | null;
-  }>(sql`
+  const [row] = await db.query<Partial<LiveColumns> & SeatColumns & { spent: string[] | null }>(sql`
     with spent as (
       insert into used_once (kind, value_sha256, expires_at)
       select * from unnest(${once.kinds}::text[], ${once.hashes}::bytea[], ${once.expiries}::bigint[])
       on conflict do nothing returning kind)
-    select (select array_agg(kind) from spent) as spent,
-      (select claims from token_family where id = ${familyId} and revoked_at is null and expires_at > ${now}) as claims`);
-  return { row: row?.claims ?? null, spent: row?.spent ?? [] };
+    select (select array_agg(kind) from spent) as spent, family.claims,
+      seat.business as seat_business, seat.member as seat_member, seat.name as seat_name, seat.charter as seat_charter,
+      seat.verified_at as seat_verified_at, seat.member_id as seat_member_id, seat.name_sealed as seat_name_sealed,
+      seat.is_voting as seat_is_voting, seat.is_creator as seat_is_creator
+    from (values (1)) as always
+      left join token_family as family on family.id = ${familyId} and revoked_at is null and expires_at > ${now}
+        and (family.business is null or exists (
+          select from business_seat as held where held.business = family.business and held.member = family.user_address))
+      left join business_seat as seat on seat.business = family.business and seat.member = family.user_address`);
+  const spent = row?.spent ?? [];
+  if (row?.claims === undefined || row.claims === null) return { row: null, spent };
+  return { row: { claims: row.claims, seat: seatOf(row) }, spent };
 }

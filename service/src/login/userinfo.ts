@@ -2,6 +2,7 @@ import { addressOfSubject } from "@svc/protocol";
 import type { Form } from "../platform/http-input.ts";
 import { OAuthProblem } from "../platform/problems.ts";
 import { type AccessTokenClaims, familyOf, readAccessToken } from "./access-token.ts";
+import { type ClaimSource, extOf } from "./business-claims.ts";
 import { valueOf } from "./client-authentication.ts";
 import { checkDpopProof, type DpopProof } from "./dpop.ts";
 import type { TokenContext } from "./token-context.ts";
@@ -82,15 +83,15 @@ export async function readUserinfo(ctx: TokenContext, call: UserinfoCall): Promi
   const asked = { ctx, call, scheme, text, token, now: ctx.clock.now() };
   for (const check of checks) await check(asked);
   const proof = scheme === "DPoP" ? checkProof(asked) : null;
-  const ext = await readLiveClaims(asked, proof);
-  if (ext === null) return refuse(scheme, "the access token was revoked");
-  return { sub: token.sub, ext };
+  const live = await readLiveClaims(asked, proof);
+  if (live === null) return refuse(scheme, "the access token was revoked");
+  return { sub: token.sub, ext: extOf(ctx, live) };
 }
 
 async function readLiveClaims(
   { ctx, token, now }: Asked,
   proof: DpopProof | null,
-): Promise<Readonly<Record<string, unknown>> | null> {
+): Promise<ClaimSource | null> {
   if (proof === null) return store.findLiveClaims(ctx.db, familyOf(token), now);
   const oneTime = [proof.oneTime];
   const { row, spent } = await store.findLiveClaimsOnce(ctx.db, familyOf(token), { now, oneTime });

@@ -5,6 +5,7 @@ import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { approveLogin, declineLogin } from "./approve.ts";
 import type { Channel } from "./attempt.ts";
 import { addressOf } from "./authorize-routes.ts";
+import { readBusinessPart } from "./business-part.ts";
 import { claimLogin } from "./claim.ts";
 import type { LoginContext } from "./login-context.ts";
 
@@ -41,6 +42,24 @@ const AnswerBody = Type.Object({
     Type.String({ minLength: 43, maxLength: 43, description: "BASE64URL of those 32 bytes." }),
   ),
   code: Type.Optional(Type.String({ maxLength: 2, description: "The two digits of the page." })),
+  business: Type.Optional(
+    Type.Object(
+      {
+        address: Type.String({ minLength: 1, maxLength: 100 }),
+        epoch: Type.Integer({ minimum: 0, description: "Of the business wallet." }),
+        validUntil: Type.Integer({
+          minimum: 0,
+          description: "`valid_until` of the request object.",
+        }),
+        approval: Type.String({
+          minLength: 1,
+          maxLength: 200,
+          description: "The member's `BusinessApproval` of category 4.",
+        }),
+      },
+      { description: "With the scope `business`: for which business the member acts." },
+    ),
+  ),
   error: Type.Optional(
     Type.Union(
       ["access_denied", "expired", "unsupported", "no_matching_data", "invalid_request"].map(
@@ -68,8 +87,14 @@ const claimAnswers = {
   ...refusals(...bodyReasons, ...claimReasons, "already_claimed", "code_expired"),
 };
 const Done = Type.Object(
-  { status: Type.Union([Type.Literal("approved"), Type.Literal("declined")]) },
-  { description: "The login is decided." },
+  {
+    status: Type.Union([
+      Type.Literal("approved"),
+      Type.Literal("declined"),
+      Type.Literal("waiting"),
+    ]),
+  },
+  { description: "The login is decided, or waits for other members of the business." },
 );
 const answerAnswers = {
   200: Done,
@@ -84,6 +109,10 @@ const answerAnswers = {
     "number_required",
     "wrong_number",
     "signature_wrong",
+    "not_a_member",
+    "business_not_found",
+    "business_login_open",
+    "ballot_changed",
   ),
 };
 
@@ -105,6 +134,7 @@ export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
       signature,
       claimSecret,
       code,
+      business,
       error,
       notStarted = false,
     } = request.body;
@@ -123,15 +153,16 @@ export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
       throw new Problem("invalid_request", {
         message: "Invalid Request: svcID and signature are required",
       });
-    await approveLogin(ctx, {
+    const status = await approveLogin(ctx, {
       loginId,
       session,
       svcID,
       signature,
       address: addressOf(ctx, request),
       ...given({ claimSecret, code }),
+      ...(business === undefined ? {} : { business: readBusinessPart(business) }),
     });
-    return { status: "approved" as const };
+    return { status };
   });
 }
 

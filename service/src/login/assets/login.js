@@ -5,7 +5,7 @@
  */
 import { encodeQR } from "qr";
 
-/** @typedef {"waiting" | "claimed" | "approved" | "finished" | "failed"} Kind */
+/** @typedef {"waiting" | "claimed" | "gathering" | "approved" | "finished" | "failed"} Kind */
 /**
  * What the service tells about the login. No authorization code travels here.
  *
@@ -25,7 +25,7 @@ const retryMsMax = 10_000;
 /** After the end by our clock, the service may need a moment until its own says so. */
 const endChecksMax = 5;
 const endCheckMs = 2000;
-const order = ["waiting", "claimed", "approved", "finished", "failed"];
+const order = ["waiting", "claimed", "gathering", "approved", "finished", "failed"];
 
 const root = find(document, "[data-login]");
 /** @type {Page} */
@@ -215,6 +215,7 @@ function apply(status) {
   kind = status.kind;
   if (isEnded()) unfollow();
   if (kind === "claimed") showClaimed(status);
+  else if (kind === "gathering") show(templateOf(kind));
   else if (kind === "approved") void finish();
   else if (status.location !== undefined) location.replace(status.location);
   else showFailed(status);
