@@ -1,9 +1,8 @@
 import type { RecordedCompany } from "../credentials/index.ts";
+import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import { lockBusiness } from "./business-store.ts";
-import type { KybContext } from "./kyb-context.ts";
-import { stopBusiness } from "./standing.ts";
-import * as store from "./company-standing-store.ts";
+import * as store from "./standing-store.ts";
 
 /** A business that is, or was until it was suspended; one that nobody founded yet, or that went, gets no record. */
 const recordable = new Set(["deploying", "active", "suspended"]);
@@ -17,13 +16,15 @@ export async function holdCompany(
   return found?.environment === environment && recordable.has(found.status);
 }
 
-/** Marks a held business verified, or no longer: then everything asked of it and held by it elsewhere ends. */
+/**
+ * Marks a held business verified, or no longer: then nothing may be asked of it from this transaction on, and a running
+ * service ends what was asked of it and what it holds elsewhere.
+ */
 export async function noteCompanyRecord(
-  ctx: KybContext,
+  { clock }: Pick<Ctx, "clock">,
   tx: Queryable,
   { business, isVouchedFor }: RecordedCompany & { readonly isVouchedFor: boolean },
 ): Promise<void> {
-  if (isVouchedFor) await store.noteVerified(tx, business, ctx.clock.now());
-  else if (await store.noteUnverified(tx, business))
-    await stopBusiness(ctx, tx, { business, reason: "business_not_verified" });
+  const isChanged = await store.setVerified(tx, business, isVouchedFor ? clock.now() : null);
+  if (isChanged && !isVouchedFor) await store.requestStop(tx, business, "business_not_verified");
 }
