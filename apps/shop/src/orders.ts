@@ -1,7 +1,10 @@
-import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 
 import { applyEvent, type OrderEvent, type OrderState } from "@svc/merchant";
+
+import { writeDurably } from "./durable-file.ts";
+import { openWatches } from "./watches.ts";
 
 /** What people shared with the shop. This one keeps a file for each order; yours does so in its database. */
 export interface Orders {
@@ -36,7 +39,7 @@ export async function openOrders(directory: string): Promise<Orders> {
     if (known?.eventIds.includes(event.eventId) === true) return;
     const state = applyEvent(known?.state ?? null, event);
     const order = { state, eventIds: [...(known?.eventIds ?? []), event.eventId] };
-    await writeOrder(directory, order);
+    await writeDurably(join(directory, `${event.referenceKey}.json`), JSON.stringify(order));
     orders.set(event.referenceKey, order);
     watches.wake(event.user);
   };
@@ -71,55 +74,4 @@ async function readOrders(directory: string): Promise<Map<string, StoredOrder>> 
     orders.set(order.state.referenceKey, order);
   }
   return orders;
-}
-
-/** Writes beside the file, makes sure that it is on the disk, and only then takes the old one's place. */
-async function writeOrder(directory: string, order: StoredOrder): Promise<void> {
-  const path = join(directory, `${order.state.referenceKey}.json`);
-  const file = await open(`${path}.new`, "w", 0o600);
-  try {
-    await file.writeFile(JSON.stringify(order));
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(`${path}.new`, path);
-  const parent = await open(directory, "r");
-  try {
-    await parent.sync();
-  } finally {
-    await parent.close();
-  }
-}
-
-/** Pages that wait at once; more get their answer at once, and ask again. */
-const waitingMax = 1000;
-
-function openWatches() {
-  const versions = new Map<string, number>();
-  const waiting = new Map<string, Set<() => void>>();
-  let count = 0;
-  return {
-    versionOf: (user: string) => versions.get(user) ?? 0,
-    wake: (user: string) => {
-      versions.set(user, (versions.get(user) ?? 0) + 1);
-      for (const go of waiting.get(user) ?? []) go();
-    },
-    next: async (user: string, timeoutMs: number) => {
-      if (count >= waitingMax) return;
-      count += 1;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const own = waiting.get(user) ?? new Set();
-      waiting.set(user, own.add(resolve));
-      const timer = setTimeout(resolve, timeoutMs).unref();
-      try {
-        await promise;
-      } finally {
-        clearTimeout(timer);
-        own.delete(resolve);
-        if (own.size === 0 && waiting.get(user) === own) waiting.delete(user);
-        count -= 1;
-      }
-    },
-  };
 }

@@ -8,23 +8,32 @@ export interface Page {
   markup: string;
 }
 
+/** What the shop offers besides coffee. */
+interface ShopWindow {
+  asksForFields: boolean;
+  takesCompanies: boolean;
+}
+
 /** The shop's window: with a button for guests, with everything the id token says for the person who logged in. */
-export function homePage(login: Login | null, { asksForFields }: { asksForFields: boolean }): Page {
+export function homePage(login: Login | null, shop: ShopWindow): Page {
   return layout({
     status: 200,
     title: "Corner Coffee",
-    content: login === null ? welcome() : greeting(login, asksForFields),
+    content: login === null ? welcome(shop) : greeting(login, shop),
   });
 }
 
-function welcome(): Html {
+function welcome({ takesCompanies }: ShopWindow): Html {
   return html`
     <h1>Good coffee, and no password</h1>
     <p class="lead">
       Log in with your wallet: scan a code, compare two digits, done. We learn one address and
       nothing else.
     </p>
-    ${button("/login", "Log in")}
+    <div class="actions">
+      ${button("/login", "Log in")}
+      ${takesCompanies ? html`<a href="/company">For companies</a>` : ""}
+    </div>
     <h2>Today's roasts</h2>
     <ul class="roasts">
       <li>
@@ -42,13 +51,14 @@ function welcome(): Html {
   `;
 }
 
-function greeting(login: Login, asksForFields: boolean): Html {
+function greeting(login: Login, { asksForFields, takesCompanies }: ShopWindow): Html {
   const { user, business, claims, refreshToken, expiresAt } = login;
   return html`
     <h1>Hello ${user.slice(0, 6)}…${user.slice(-4)}</h1>
     ${business === undefined ? "" : html`<p class="lead">Welcome, ${business.name}.</p>`}
     <p class="lead">You are <code>${user}</code></p>
     <div class="actions">
+      ${takesCompanies && business !== undefined ? html`<a class="button" href="/company">Your company</a>` : ""}
       ${asksForFields ? button("/verify", "Verify my age and e-mail") : ""}
       ${refreshToken === undefined ? "" : button("/refresh", "Refresh", "quiet")}
       ${button("/logout", "Log out", "quiet")}

@@ -5,6 +5,8 @@ import type { AddressInfo } from "node:net";
 import { openMerchant } from "@svc/merchant";
 
 import { openClock } from "./clock.ts";
+import * as company from "./company.ts";
+import type { KybOptions } from "./company.ts";
 import { openCookies } from "./cookies.ts";
 import * as login from "./login.ts";
 import { faultPage, homePage, notFoundPage, wrongOriginPage } from "./pages.ts";
@@ -30,6 +32,8 @@ export interface ShopOptions {
   clockUrl?: string;
   /** Lets people show their age and e-mail address. Default: the shop does not ask. */
   kyc?: KycOptions;
+  /** Lets companies register and sign. Default: the shop deals with persons alone. */
+  kyb?: KybOptions;
   /** Told of everything that went wrong, for the log: MerchantErrors and bugs. Neither holds tokens or identities. */
   onFault?: (error: unknown) => void;
 }
@@ -53,6 +57,8 @@ export async function openShop(options: ShopOptions): Promise<Shop> {
     sessions: openSessions(clock.now),
     cookies: openCookies({ url, secret: options.sessionSecret, now: clock.now }),
     verification: options.kyc && (await verification.openVerification(options.issuer, options.kyc)),
+    register:
+      options.kyb && (await company.openRegister(options.kyb, { issuer: options.issuer, url })),
     onFault: options.onFault ?? (() => undefined),
   };
 
@@ -77,13 +83,19 @@ export async function openShop(options: ShopOptions): Promise<Shop> {
 }
 
 /** What the shop works with; without the options for it, it asks nobody for fields. */
-type ShopDesk = login.Desk & { verification: verification.Verification | undefined };
+type ShopDesk = login.Desk & {
+  verification: verification.Verification | undefined;
+  register: company.CompanyRegister | undefined;
+};
 type Handler = (desk: ShopDesk, visit: Visit) => Reply | Promise<Reply>;
 
 const routes: Record<string, Handler> = {
   "GET /": (desk, visit) =>
     page(
-      homePage(login.currentLogin(desk, visit), { asksForFields: desk.verification !== undefined }),
+      homePage(login.currentLogin(desk, visit), {
+        asksForFields: desk.verification !== undefined,
+        takesCompanies: desk.register !== undefined,
+      }),
     ),
   "GET /login": () => redirect("/"),
   "POST /login": login.startLogin,
@@ -97,13 +109,19 @@ const routes: Record<string, Handler> = {
   "POST /verify/check": asking(verification.checkAgain),
   "POST /verify/receipt": asking(verification.checkReceipt),
   "POST /webhooks/kyc": asking(verification.takeWebhook),
+  "GET /company": forCompanies(company.showCompany),
+  "GET /company/changes": forCompanies(company.awaitCompanyChange),
+  "POST /company/login": forCompanies(company.startCompanyLogin),
+  "POST /company/register": forCompanies(company.registerCompany),
+  "POST /company/terms": forCompanies(company.askForSignature),
+  "POST /webhooks/kyb": forCompanies(company.takeKybWebhook),
   "GET /verify.js": () => file("verify.js", "text/javascript"),
   "GET /shop.css": () => file("shop.css", "text/css"),
   "GET /favicon.svg": () => file("favicon.svg", "image/svg+xml"),
 };
 
 /** Who posts here proves itself by what it posts; everybody else must have pressed a button on our own page. */
-const isSigned = new Set(["POST /backchannel-logout", "POST /webhooks/kyc"]);
+const isSigned = new Set(["POST /backchannel-logout", "POST /webhooks/kyc", "POST /webhooks/kyb"]);
 
 async function answer(desk: ShopDesk, visit: Visit): Promise<Reply> {
   const route = `${visit.method} ${visit.url.pathname}`;
@@ -121,6 +139,16 @@ function asking(
     desk.verification === undefined
       ? page(notFoundPage())
       : handler({ ...desk, verification: desk.verification }, visit);
+}
+
+/** A page that is there only where the shop deals with companies. */
+function forCompanies(
+  handler: (desk: company.CompanyDesk, visit: Visit) => Reply | Promise<Reply>,
+): Handler {
+  return (desk, visit) =>
+    desk.register === undefined
+      ? page(notFoundPage())
+      : handler({ ...desk, register: desk.register }, visit);
 }
 
 async function file(name: string, type: string): Promise<Reply> {

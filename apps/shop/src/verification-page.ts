@@ -21,7 +21,7 @@ export function verificationPage(view: View): Page {
     <noscript
       ><p><a href="/verify">Show the present state</a></p></noscript
     >
-    <div id="order" data-version="${String(version)}">
+    <div id="order" data-version="${String(version)}" data-page="/verify">
       ${[...requestSection(view), ...historySection(order), ...sharedSection(order, view.now)]}
       ${[...validitySection(notes), ...receiptSection(notes)]}
     </div>

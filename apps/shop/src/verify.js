@@ -1,18 +1,19 @@
 // Draws the state of a request anew whenever it changes. The page works without it, too.
 const standing = document.getElementById("standing");
 const order = document.getElementById("order");
+const path = order.dataset.page;
 
 /** Waits until the server knows more than the page shows, for as long as the page is open. */
 async function follow() {
   for (;;) {
-    const response = await fetch(`/verify/changes?version=${order.dataset.version}`);
+    const response = await fetch(`${path}/changes?version=${order.dataset.version}`);
     if (response.status !== 204) return;
     if (response.headers.get("x-version") !== order.dataset.version) await redraw();
   }
 }
 
 async function redraw() {
-  const text = await (await fetch("/verify")).text();
+  const text = await (await fetch(path)).text();
   const fresh = new DOMParser().parseFromString(text, "text/html");
   const freshOrder = fresh.getElementById("order");
   if (freshOrder === null) {

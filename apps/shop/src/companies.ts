@@ -1,0 +1,92 @@
+import { mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+
+import type { KybEvent, ReleasedField } from "@svc/merchant";
+
+import { writeDurably } from "./durable-file.ts";
+import { openWatches, type Watches } from "./watches.ts";
+
+/** How a request to a company stands. */
+export interface CompanyRequest {
+  requestId: string;
+  /** `pending_approval`, then one of its ends. */
+  status: string;
+  reason?: string;
+  /** Of the event that told so. */
+  seq: number;
+  /** Unix seconds. */
+  at: number;
+}
+
+/** What the shop knows of a company, by its identity. */
+export interface Company {
+  id: string;
+  /** "Register your company". */
+  registration?: CompanyRequest;
+  fields?: ReleasedField[];
+  /** "Sign our terms". */
+  terms?: CompanyRequest & { signature?: string; transactionHash?: string };
+  /** Of the events that were taken in: a repeated one is not even looked at. */
+  eventIds: string[];
+}
+
+/** What companies told the shop and signed. This one keeps a file for each; yours does so in its database. */
+export interface Companies {
+  find: (id: string) => Company | null;
+  /** Whether this event was taken in before. */
+  knows: (event: KybEvent) => boolean;
+  /** Changes what is known of a company; once it resolves, the change survives a power cut. */
+  change: (id: string, next: (known: Company) => Company) => Promise<void>;
+  watches: Pick<Watches, "versionOf" | "next">;
+}
+
+/** Opens the companies of a directory, which is made when it is missing. Only the shop's own system user can read it. */
+export async function openCompanies(directory: string): Promise<Companies> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const companies = await readCompanies(directory);
+  const watches = openWatches();
+  let writing: Promise<void> = Promise.resolve();
+
+  const change: Companies["change"] = (id, next) => {
+    const write = async (): Promise<void> => {
+      const company = next(companies.get(id) ?? { id, eventIds: [] });
+      await writeDurably(join(directory, `${id}.json`), JSON.stringify(company));
+      companies.set(id, company);
+      watches.wake(id);
+    };
+    // One after the other: two events of one company must not overwrite each other.
+    const changed = writing.then(write);
+    writing = changed.catch(() => undefined);
+    return changed;
+  };
+
+  return {
+    find: (id) => companies.get(id) ?? null,
+    knows: (event) => companies.get(event.business)?.eventIds.includes(event.eventId) === true,
+    change,
+    watches,
+  };
+}
+
+async function readCompanies(directory: string): Promise<Map<string, Company>> {
+  const companies = new Map<string, Company>();
+  for (const name of await readdir(directory)) {
+    const path = join(directory, name);
+    // A write that was cut off; its event comes again.
+    if (name.endsWith(".new")) await rm(path);
+    if (!name.endsWith(".json")) continue;
+    const company = JSON.parse(await readFile(path, "utf8")) as Company;
+    companies.set(company.id, company);
+  }
+  return companies;
+}
+
+/** How a request stands after an event of it: a late or repeated one changes nothing. */
+export function requestAfter<T extends CompanyRequest>(
+  known: T | undefined,
+  event: KybEvent,
+): CompanyRequest | T {
+  if (known?.requestId === event.requestId && known.seq >= event.seq) return known;
+  const { requestId, status, reason, seq, timestamp: at } = event;
+  return { requestId, status, seq, at, ...(reason !== undefined && { reason }) };
+}

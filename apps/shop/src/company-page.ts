@@ -1,0 +1,138 @@
+import type { Business, ReleasedField } from "@svc/merchant";
+
+import type { Company, CompanyRequest } from "./companies.ts";
+import { html, type Html } from "./html.ts";
+import { button, layout, timeOf, type Page } from "./pages.ts";
+
+const title = "Your company - Corner Coffee";
+
+/** For whoever does not act for a company yet. */
+export function guestPage(): Page {
+  const content = html`
+    <h1>Coffee for your company</h1>
+    <p class="lead">
+      Log in for your company: pick it in your wallet. Its other members agree in theirs.
+    </p>
+    <div class="actions">
+      ${button("/company/login", "Log in for my company")} <a href="/">Back to the shop</a>
+    </div>
+  `;
+  return layout({ status: 200, title, content });
+}
+
+/** What the shop knows of the company, and what it would like. The script draws it anew at every change; without it, a link does. */
+export function companyPage(view: {
+  business: Business;
+  company: Company | null;
+  terms: string;
+  version: number;
+}): Page {
+  const { business, company, terms, version } = view;
+  const content = html`
+    <h1>${business.name}</h1>
+    <p>
+      You act for
+      <code>${business.id}</code>${business.verified ? ", whose record is verified" : ""}.
+    </p>
+    <p role="status" id="standing">${sayStanding(company)}</p>
+    <noscript
+      ><p><a href="/company">Show the present state</a></p></noscript
+    >
+    <div id="order" data-version="${String(version)}" data-page="/company">
+      ${registrationSection(company)} ${termsSection(company, terms)}
+    </div>
+    <p><a href="/">Back to the shop</a></p>
+    <script src="/verify.js" defer></script>
+  `;
+  return layout({ status: 200, title, content });
+}
+
+const standings: Record<string, string> = {
+  pending_approval: "Waiting for the members of your company.",
+  released: "Your company is registered.",
+  signed: "Your company signed.",
+  refused: "Your company declined.",
+  expired: "The time was over.",
+  cancelled: "The request was taken back.",
+  failed: "This came to nothing.",
+};
+
+function sayStanding(company: Company | null): string {
+  const newest = [company?.registration, company?.terms]
+    .filter((request) => request !== undefined)
+    .toSorted((one, other) => other.at - one.at)[0];
+  return newest === undefined ? "We know nothing of your company yet." : sayRequest(newest);
+}
+
+function sayRequest({ status }: CompanyRequest): string {
+  return standings[status] ?? status;
+}
+
+const isOpen = (request: CompanyRequest | undefined): boolean =>
+  request?.status === "pending_approval";
+
+function registrationSection(company: Company | null): Html {
+  const request = company?.registration;
+  const label = company?.fields === undefined ? "Register your company" : "Ask again";
+  return html`<section id="registration" data-status="${request?.status ?? "none"}">
+    <h2>Your company</h2>
+    ${company?.fields === undefined ? "" : fieldTable(company.fields)}
+    ${
+      isOpen(request)
+        ? html`<p>
+            We asked for its legal name, its number and its directors. Members vote in their
+            wallets.
+          </p>`
+        : html`<div class="actions">${button("/company/register", label)}</div>`
+    }
+  </section>`;
+}
+
+function fieldTable(fields: readonly ReleasedField[]): Html {
+  return html`<table>
+    <caption>
+      What your company released to us, verified
+    </caption>
+    <thead>
+      <tr>
+        <th scope="col">Field</th>
+        <th scope="col">Value</th>
+        <th scope="col">Verified by</th>
+      </tr>
+    </thead>
+    <tbody>
+      ${fields.map(
+        ({ name, value, provenance }) =>
+          html`<tr data-field="${name}">
+            <th scope="row">${labels[name] ?? name}</th>
+            <td>${value}</td>
+            <td>${provenance}</td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}
+
+const labels: Record<string, string> = {
+  BUSINESS_LEGAL_NAME: "Legal name",
+  BUSINESS_REGISTRATION_NUMBER: "Registration number",
+  BUSINESS_DIRECTOR_NAME: "Director",
+};
+
+function termsSection(company: Company | null, terms: string): Html {
+  const request = company?.terms;
+  return html`<section id="terms" data-status="${request?.status ?? "none"}">
+    <h2>Our terms</h2>
+    <blockquote>${terms.split("\n").map((line) => html`<p>${line}</p>`)}</blockquote>
+    ${
+      request?.signature === undefined
+        ? isOpen(request)
+          ? html`<p>Members vote in their wallets.</p>`
+          : html`<div class="actions">${button("/company/terms", "Sign our terms")}</div>`
+        : html`<p>
+            Signed ${timeOf(request.at)}; the chain says so:
+            <code>${request.transactionHash ?? ""}</code>
+          </p>`
+    }
+  </section>`;
+}

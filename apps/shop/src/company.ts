@@ -1,0 +1,250 @@
+import { mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+
+import {
+  MerchantError,
+  openKyb,
+  verifyAttestation,
+  verifyBusinessSignature,
+  verifyKybWebhook,
+  type Attestation,
+  type Kyb,
+  type KybEvent,
+  type Login,
+} from "@svc/merchant";
+
+import { openCompanies, requestAfter, type Companies, type Company } from "./companies.ts";
+import { companyPage, guestPage } from "./company-page.ts";
+import { writeDurably } from "./durable-file.ts";
+import { currentLogin, type Desk } from "./login.ts";
+import { page, redirect, type Reply, type Visit } from "./web.ts";
+
+/** What the shop needs to deal with companies. All of it stays on the server. */
+export interface KybOptions {
+  /** Of the shop's client domain; its organization may ask for data, persons' too, and for signatures. */
+  apiKey: string;
+  /** The client domain's UUID. */
+  clientDomainId: string;
+  /** Where what companies told is kept; for the shop's system user alone. */
+  directory: string;
+  /** From the operator's documents. */
+  chain: { rpcUrl: string; chainId: number };
+}
+
+/** Everything about companies that the shop works with. */
+export interface CompanyRegister {
+  options: KybOptions;
+  issuer: string;
+  kyb: Kyb;
+  companies: Companies;
+  /** The endpoint's live secret; an older one ends by itself. */
+  secrets: string[];
+}
+
+/** A desk at which companies register. */
+export type CompanyDesk = Desk & { register: CompanyRegister };
+
+/** What a company signs. */
+export const terms =
+  "Terms of Corner Coffee for companies, version 1.\nInvoices are due within 30 days.";
+
+/** What the shop must know of a company. */
+const required = ["BUSINESS_LEGAL_NAME", "BUSINESS_REGISTRATION_NUMBER", "BUSINESS_DIRECTOR_NAME"];
+
+export async function openRegister(
+  options: KybOptions,
+  { issuer, url }: { issuer: string; url: string },
+): Promise<CompanyRegister> {
+  const kyb = openKyb({ issuer, apiKey: options.apiKey });
+  await mkdir(options.directory, { recursive: true, mode: 0o700 });
+  const secret = await registerEndpoint(kyb, { url: `${url}/webhooks/kyb`, ...options });
+  const companies = await openCompanies(join(options.directory, "companies"));
+  return { options, issuer, kyb, companies, secrets: [secret] };
+}
+
+/** The secret is shown once, so it is kept: a start with the same address needs no new one. */
+async function registerEndpoint(
+  kyb: Kyb,
+  { url, directory }: { url: string; directory: string },
+): Promise<string> {
+  const path = join(directory, "endpoint.json");
+  const known = await readEndpoint(path);
+  if (known?.url === url) return known.secret;
+  const { secret = "" } = await kyb.registerEndpoint(url);
+  await writeDurably(path, JSON.stringify({ url, secret }));
+  return secret;
+}
+
+async function readEndpoint(path: string): Promise<{ url: string; secret: string } | null> {
+  try {
+    return JSON.parse(await readFile(path, "utf8")) as { url: string; secret: string };
+  } catch {
+    return null;
+  }
+}
+
+/** "Log in for my company": the wallet lets the person pick one, and its other members agree. */
+export async function startCompanyLogin(desk: Desk, visit: Visit): Promise<Reply> {
+  const { merchant, cookies } = desk;
+  const { url, ...pending } = await merchant.login.start({ scope: "openid business" });
+  return redirect(url, cookies.rememberLogin(visit.cookies, pending));
+}
+
+/** What the shop knows of the company, for whoever acts for it. */
+export function showCompany(desk: CompanyDesk, visit: Visit): Reply {
+  const { companies } = desk.register;
+  const login = currentLogin(desk, visit);
+  if (login?.business === undefined) return page(guestPage());
+  const { business } = login;
+  const company = companies.find(business.id);
+  const version = companies.watches.versionOf(business.id);
+  return { ...page(companyPage({ business, company, terms, version })), isLive: true };
+}
+
+/** A page waits this long for a change before it asks again. */
+const waitMs = 25_000;
+
+/** Answers as soon as the company is no longer as the page shows it. */
+export async function awaitCompanyChange(desk: CompanyDesk, visit: Visit): Promise<Reply> {
+  const { watches } = desk.register.companies;
+  const id = actingFor(desk, visit);
+  if (id === null) return { status: 403 };
+  const shown = visit.url.searchParams.get("version");
+  if (shown === String(watches.versionOf(id))) await watches.next(id, waitMs);
+  return { status: 204, headers: { "x-version": String(watches.versionOf(id)) } };
+}
+
+/** "Register your company": its members release its data. */
+export async function registerCompany(desk: CompanyDesk, visit: Visit): Promise<Reply> {
+  const { kyb, companies } = desk.register;
+  const id = actingFor(desk, visit);
+  if (id === null) return redirect("/company");
+  try {
+    const purpose = "To open an account for your company";
+    const request = await kyb.requestData({ business: id, fields: required, purpose });
+    await noteRequest(companies, id, { registration: begun(request) });
+  } catch (error) {
+    // Asked a moment ago: the page shows how far it is.
+    if (!(error instanceof MerchantError) || error.reason !== "request_already_open") throw error;
+  }
+  return redirect("/company");
+}
+
+/** "Sign our terms": its members sign for it. */
+export async function askForSignature(desk: CompanyDesk, visit: Visit): Promise<Reply> {
+  const { kyb, companies } = desk.register;
+  const id = actingFor(desk, visit);
+  if (id === null) return redirect("/company");
+  const known = companies.find(id)?.terms;
+  if (known?.status === "pending_approval" || known?.status === "signed")
+    return redirect("/company");
+  const request = await kyb.requestSignature(
+    {
+      business: id,
+      messageKind: "TEXT",
+      message: terms,
+      purpose: "Our terms for companies",
+    },
+    // A second press of the button asks for nothing new.
+    { idempotencyKey: `terms-1-${id}-${known?.requestId ?? "first"}` },
+  );
+  await noteRequest(companies, id, { terms: begun(request) });
+  return redirect("/company");
+}
+
+function begun({
+  requestId,
+  status,
+  createdAt,
+}: {
+  requestId: string;
+  status: string;
+  createdAt: number;
+}) {
+  return { requestId, status, seq: 0, at: createdAt };
+}
+
+/** Notes what was asked, unless an event of it came before the answer. */
+async function noteRequest(
+  companies: Companies,
+  id: string,
+  request: Pick<Company, "registration" | "terms">,
+): Promise<void> {
+  await companies.change(id, (known) => {
+    const [[name, asked] = []] = Object.entries(request) as [
+      "registration" | "terms",
+      Company["registration"],
+    ][];
+    return name === undefined || known[name]?.requestId === asked?.requestId
+      ? known
+      : { ...known, ...request };
+  });
+}
+
+/** Whom the person acts for; null for a guest or a person alone. */
+function actingFor(desk: CompanyDesk, visit: Visit): Login["user"] | null {
+  return currentLogin(desk, visit)?.business?.id ?? null;
+}
+
+/** The service tells what happened. It tells it again until it gets a 200, so repeats must do no harm. */
+export async function takeKybWebhook(desk: CompanyDesk, visit: Visit): Promise<Reply> {
+  const { register, now } = desk;
+  const rawBody = await visit.body(webhookBytesMax);
+  if (rawBody === null) return { status: 413 };
+  try {
+    const { headers } = visit;
+    const event = verifyKybWebhook({ headers, rawBody, secrets: register.secrets, now: now() });
+    if (event.event !== "unknown" && !register.companies.knows(event))
+      await takeEvent(register, event, now());
+    return { status: 200 };
+  } catch (error) {
+    const isRefused =
+      error instanceof MerchantError &&
+      ["webhook_refused", "attestation_refused", "signature_refused"].includes(error.code);
+    if (!isRefused) throw error;
+    desk.onFault(error);
+    return { status: 400 };
+  }
+}
+
+/** An attestation of 40 fields of many persons. */
+const webhookBytesMax = 4 * 1024 * 1024;
+
+/** Believes an event once what it says is verified: the attestation by its own signature, a signature by the chain. */
+async function takeEvent(register: CompanyRegister, event: KybEvent, now: number): Promise<void> {
+  const { companies, issuer, options } = register;
+  const released = await verifyReleased(event, { issuer, now, ...options });
+  const signature = await verifySigned(register, event);
+  await companies.change(event.business, (known) => {
+    const company = { ...known, eventIds: [...known.eventIds, event.eventId] };
+    if (event.event.startsWith("kyb.data_request."))
+      return {
+        ...company,
+        registration: requestAfter(known.registration, event),
+        ...(released !== null && { fields: released.fields }),
+      };
+    return { ...company, terms: { ...requestAfter(known.terms, event), ...signature } };
+  });
+}
+
+async function verifyReleased(
+  event: KybEvent,
+  checks: { issuer: string; clientDomainId: string; now: number },
+): Promise<Attestation | null> {
+  if (event.event !== "kyb.data_request.released" || event.attestation === undefined) return null;
+  return verifyAttestation(event.attestation, { ...checks, event });
+}
+
+async function verifySigned(
+  { options }: CompanyRegister,
+  event: KybEvent,
+): Promise<{ signature: string; transactionHash: string } | null> {
+  if (event.event !== "kyb.signature_request.signed") return null;
+  const signature = String(event.data["signature"]);
+  await verifyBusinessSignature(
+    signature,
+    { message: terms },
+    { ...options.chain, business: event.business },
+  );
+  return { signature, transactionHash: String(event.data["transaction_hash"]) };
+}

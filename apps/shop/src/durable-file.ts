@@ -1,0 +1,20 @@
+import { open, rename } from "node:fs/promises";
+import { dirname } from "node:path";
+
+/** Writes beside the file, makes sure that it is on the disk, and only then takes the old one's place. Mode 0600. */
+export async function writeDurably(path: string, text: string): Promise<void> {
+  const file = await open(`${path}.new`, "w", 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(`${path}.new`, path);
+  const parent = await open(dirname(path), "r");
+  try {
+    await parent.sync();
+  } finally {
+    await parent.close();
+  }
+}
