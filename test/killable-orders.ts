@@ -16,7 +16,7 @@ export interface KillableOrders extends AsyncDisposable {
   /** Every person with every package. */
   readonly asked: readonly Asked[];
   readonly evidence: OrderEvidence;
-  /** A process under the service's own address. */
+  /** A process under the service's own address; it ends with the world at the latest. */
   startMain(): Promise<ServerProcess>;
   /** Another one; merchants call this one too. */
   startOther(): Promise<ServerProcess>;
@@ -68,9 +68,10 @@ export async function openKillableOrders(
       received: traffic.received,
       rpc: async (method, params) => askChain(`${baseUrl}/w/chain`, method, params),
     },
-    startMain: async () => world.startProcess(settings, { port: Number(new URL(baseUrl).port) }),
+    startMain: async () =>
+      opened.use(await world.startProcess(settings, { port: Number(new URL(baseUrl).port) })),
     async startOther() {
-      other = await world.startProcess(settings);
+      other = opened.use(await world.startProcess(settings));
       return other;
     },
     async advance(seconds) {

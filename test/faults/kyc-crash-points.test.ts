@@ -152,7 +152,6 @@ async function dieEverywhere(t: TestContext, time: Time): Promise<void> {
       assert.equal(tally.orders, world.asked.length);
     });
   }
-  await server[Symbol.asyncDispose]();
   await client.end();
 }
 

@@ -1,0 +1,64 @@
+// The database is killed under two processes full of orders and started again, as after a power cut: what was
+// acknowledged is there, everything ends, and nothing is doubled. The processes stay up all the time.
+import assert from "node:assert/strict";
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { startEmbeddedPostgres } from "../../service/src/platform/embedded-postgres.ts";
+import { sql } from "../../service/src/platform/db.ts";
+import { openKillableOrders } from "../killable-orders.ts";
+import { checkOrders } from "../order-invariants.ts";
+import { untilOver } from "../order-traffic.ts";
+
+const crashesTotal = 3;
+const betweenMs = 1500;
+
+test(`${crashesTotal} crashes of the database under load lose and double nothing`, async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "svc-crash-"));
+  chmodSync(directory, 0o711);
+  const place = { directory: join(directory, "postgres"), log: () => undefined };
+  let database = await startEmbeddedPostgres(place);
+  await using stack = new AsyncDisposableStack();
+  stack.defer(async () => {
+    await database.close();
+    rmSync(directory, { recursive: true, force: true });
+  });
+  const { host, port, user, password, database: name } = database.connection;
+  const url = `postgresql://${user}:${password}@localhost/${name}?host=${encodeURIComponent(host)}&port=${port}`;
+  const world = stack.use(
+    await openKillableOrders({ persons: 1, packages: 12 }, { DATABASE_URL: url }),
+  );
+  const { ctx, traffic, asked } = world;
+  const processes = [await world.startMain(), await world.startOther()];
+  const [data] = await ctx.db.query<{ path: string }>(
+    sql`select current_setting('data_directory') as path`,
+  );
+  const ending = new AbortController();
+  const load = Promise.all(
+    asked.map(async (each) => {
+      while (!ending.signal.aborted) {
+        const requested = await traffic.ask(each);
+        await traffic.approve(requested, await traffic.open(each.person, requested.link));
+      }
+    }),
+  );
+  load.catch(() => undefined);
+  for (let crash = 0; crash < crashesTotal; crash += 1) {
+    await delay(betweenMs);
+    // kill -9 of the server, as a power cut would; the shell that watches over it then ends by itself.
+    const lines = readFileSync(join(data?.path ?? "", "postmaster.pid"), "utf8").split("\n");
+    process.kill(Number(lines[0]), "SIGKILL");
+    await database.close();
+    database = await startEmbeddedPostgres(place);
+  }
+  await delay(betweenMs);
+  ending.abort();
+  await load;
+  await untilOver(world);
+  const tally = await checkOrders(world.evidence);
+  t.diagnostic(JSON.stringify(tally));
+  assert.ok(tally.confirmed > asked.length, JSON.stringify(tally));
+  for (const { pid } of processes) process.kill(pid, 0);
+});
