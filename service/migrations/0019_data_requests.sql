@@ -73,6 +73,7 @@ create table kyb_charge (
   created_at bigint not null
 );
 create index on kyb_charge (organization_id, environment, id);
+create index on kyb_charge (organization_id, business);
 
 -- Keys that sign attestations; each is published from the day the one before it starts.
 create table attestation_key (

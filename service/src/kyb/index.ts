@@ -16,7 +16,6 @@ import { inboxRoutes } from "./inbox-routes.ts";
 import type { KybCallbacks, KybContext, WalletCaller } from "./kyb-context.ts";
 import { lookupRoutes } from "./lookup-routes.ts";
 import { memberSealedColumns } from "./members.ts";
-import { releaseSealedColumns } from "./releases.ts";
 import { removalFinalHandlers } from "./removal.ts";
 
 export type { Ballot, BallotRules, MemberApproval, Vote } from "./ballot.ts";
@@ -47,7 +46,6 @@ export const kybSealedColumns: readonly SealedColumn[] = [
   ...idempotencySealedColumns,
   ...memberSealedColumns,
   ...proposalSealedColumns,
-  ...releaseSealedColumns,
 ];
 
 /** What becomes of what this slice has sent to the chain. */

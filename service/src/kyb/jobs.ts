@@ -25,6 +25,7 @@ export function kybJobs(ctx: KybContext): Job[] {
         await finishMoves(ctx);
       },
     },
+    { name: "attestation-keys", everySeconds: 15, run: async () => ctx.attestationKeys.rotate() },
     { name: "kyb-expiry", everySeconds: 1, run: async () => expireBallots(ctx) },
     { name: "kyb-ballots", everySeconds: 3600, run: async () => purgeBallots(ctx) },
     { name: "kyb-idempotency", everySeconds: 3600, run: async () => purgeIdempotencyKeys(ctx) },

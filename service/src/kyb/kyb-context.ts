@@ -3,6 +3,7 @@ import type { AccountsContext } from "../accounts/index.ts";
 import type { ChainContext } from "../chain/index.ts";
 import type { CredentialsContext } from "../credentials/index.ts";
 import type { Queryable } from "../platform/db.ts";
+import type { AttestationKeys } from "./attestation-keys.ts";
 import type { BallotKinds } from "./ballot.ts";
 
 /** A business whose roster, rules, standing or wallet changed. */
@@ -23,6 +24,7 @@ export interface KybContext
   extends AccountsContext, ChainContext, CredentialsContext, KybCallbacks {
   /** What follows from votes, by what is voted on. */
   readonly ballotKinds: BallotKinds;
+  readonly attestationKeys: AttestationKeys;
   /** Signs who asks for what with the key that wallets know (decisions section 3). */
   signRequestObject(claims: RequestObject): string;
 }
