@@ -31,8 +31,10 @@ export interface OwnBusiness {
   /** `inviting`, `deploying`, `active`, `suspended`, `moved` or `lapsed`. */
   readonly status: string;
   readonly charter: NamedCharter;
-  /** As the broker tells it: a removal or a move that a member can end. */
+  /** The removal of a member that is under way, as the broker tells it; null where there is none. */
   readonly removal: unknown;
+  /** A move to another wallet by the operator, which any member can end; null where there is none. */
+  readonly move: unknown;
 }
 
 /** A member of a business to be. */
@@ -179,24 +181,30 @@ export async function propose(
   return { proposalId, operation, status };
 }
 
-/** Ends the removal of this identity. @throws {WalletRefusal} not_found where there is none, broker_refused */
+/**
+ * Ends the removal of this identity, else a move of the business by the operator: this member is here.
+ *
+ * @returns what ended
+ * @throws {WalletRefusal} not_found where there is neither, broker_refused
+ */
 export async function keepMembership(
   ctx: WalletContext,
-  { broker, address }: OwnBusiness,
-): Promise<{ status: string }> {
+  business: OwnBusiness,
+): Promise<{ ended: string }> {
+  const { broker, address, move } = business;
   const { chainId, removal } = await readBusiness(ctx, broker, address);
-  if (removal === null) throw new WalletRefusal("not_found", "nobody is about to be removed");
-  if (removal.member !== ctx.identity.address)
-    throw new WalletRefusal("not_found", `it is ${removal.member} who is about to be removed`);
-  const nonce = removal.keepNonce;
+  const isOwn = removal?.member === ctx.identity.address;
+  const moving = isRecord(move) ? move["keepNonce"] : null;
+  const nonce = isOwn ? removal.keepNonce : moving;
+  if (typeof nonce !== "number" || !Number.isSafeInteger(nonce) || nonce < 0)
+    throw new WalletRefusal("not_found", "there is no removal of this identity, and no move");
   const digest = keepDigest({ chainId, business: address, nonce });
   const signature = await ctx.identity.sign(digest);
   const path = `/w/businesses/${address}/keep`;
   const answer = await ctx.sessions.call(broker, { path, body: { signature } });
-  if (answer.status < 200 || answer.status >= 300)
-    throw refusalOfAnswer(`${broker}${path}`, answer);
-  const { status } = membersOf(answer.text);
-  return { status: typeof status === "string" ? status : "kept" };
+  if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+  const { ended } = membersOf(answer.text);
+  return { ended: typeof ended === "string" ? ended : "removal" };
 }
 
 /** Members by what the others call them, in the order of the roster. */
@@ -254,7 +262,7 @@ async function readList(ctx: WalletContext, broker: string): Promise<Listed> {
 
 function businessOf(value: unknown, broker: string): readonly OwnBusiness[] {
   if (!isRecord(value)) return [];
-  const { address, name, status, environment, removal } = value;
+  const { address, name, status, environment, removal, move } = value;
   const parsed = typeof address === "string" ? parseAddress(address) : null;
   const charter = readNamedCharter(value);
   if (parsed === null || charter === null || typeof name !== "string") return [];
@@ -267,6 +275,7 @@ function businessOf(value: unknown, broker: string): readonly OwnBusiness[] {
       status: String(status),
       charter,
       removal: removal ?? null,
+      move: move ?? null,
     },
   ];
 }

@@ -111,8 +111,8 @@ export interface Wallet {
   foundBusiness(plan: FoundingPlan): Promise<Founded>;
   /** Puts an act of governance to the members, and approves it. */
   propose(business: OwnBusiness, proposal: Proposal): Promise<Proposed>;
-  /** Ends the removal of this identity from a business. */
-  keepMembership(business: OwnBusiness): Promise<{ readonly status: string }>;
+  /** Ends the removal of this identity from a business, else its move by the operator. */
+  keepMembership(business: OwnBusiness): Promise<{ readonly ended: string }>;
   /** Ends the wallet's sessions with its brokers. */
   close(): Promise<void>;
 }

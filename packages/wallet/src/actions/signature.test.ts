@@ -154,11 +154,11 @@ await test("the answer goes to conn, once its unknown owner is accepted", async 
 
 await test("behind a broker that cannot say who asks, the requester is unknown", async () => {
   broker.reset();
-  const conn = encodeURIComponent(`${broker.url}/w/f/token`);
-  broker.answers.set("/w/f/token/open", { status: 404, body: "" });
+  const conn = encodeURIComponent(`${broker.url}/w/x/token`);
+  broker.answers.set("/w/x/token/open", { status: 404, body: "" });
   const description = await wallet.describe(signLink(bytesOfText("hello"), `&conn=${conn}`));
   assert.deepEqual(description.concerns, ["unknown-requester"]);
-  broker.answers.set("/w/f/token/open", { status: 200, body: "not.an.object" });
+  broker.answers.set("/w/x/token/open", { status: 200, body: "not.an.object" });
   await assert.rejects(
     wallet.describe(signLink(bytesOfText("hello"), `&conn=${conn}`)),
     (error) => error instanceof WalletRefusal && error.code === "forged_request",

@@ -114,14 +114,14 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business keep",
-    summary: "Ends the removal of this identity from a business.",
+    summary: "Ends the removal of this identity from a business, or a move by the operator.",
     options: ownOptions,
     example: "business keep --as carol",
     run: async (home, input) =>
       withWallet(home, input, async (wallet) => {
         const business = await wallet.chooseBusiness(readBusinessOption(input));
-        const { status } = await wallet.keepMembership(business);
-        return { value: { address: business.address, status } };
+        const { ended } = await wallet.keepMembership(business);
+        return { value: { address: business.address, ended } };
       }),
   },
   {
@@ -246,7 +246,7 @@ function readRules(input: Input): Partial<Record<RuleName, BusinessRule>> {
 }
 
 function shownBusiness(business: OwnBusiness): object {
-  const { address, name, environment, status, charter, removal } = business;
+  const { address, name, environment, status, charter, removal, move } = business;
   return {
     address,
     name: shownText(name),
@@ -259,5 +259,6 @@ function shownBusiness(business: OwnBusiness): object {
       votingRights: member.isVoting,
     })),
     removal,
+    move,
   };
 }

@@ -1,0 +1,391 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  approvalDigest,
+  bytesOfText,
+  businessCategory,
+  businessLoginHash,
+  declineDigest,
+  encodeCharter,
+  governanceActs,
+  governanceHash,
+  hashTypedData,
+  hexOfBytes,
+  personalDigest,
+  releaseHash,
+  type BusinessCategory,
+  type Hex32,
+} from "@svc/protocol";
+import {
+  audience,
+  business,
+  chainId,
+  charter,
+  factory,
+  invitationSigner,
+  serveBusiness,
+} from "../test/fake-business.ts";
+import { digits, loginId, openFakeBroker, signJws, signerOf } from "../test/fake-broker.ts";
+import { now } from "../test/fake-fields.ts";
+import { accepting, addressOf, refuses, walletOf } from "../test/test-wallet.ts";
+import { addressOfBusiness } from "./business-wallet.ts";
+import type { Wallet } from "./index.ts";
+
+await using broker = await openFakeBroker();
+const fake = serveBusiness(broker);
+const alice = addressOf("alice");
+const expiresAt = now + 600;
+const validUntil = expiresAt + 3600;
+const salt: Hex32 = `0x${"5a".repeat(32)}`;
+
+async function fresh(): Promise<Wallet> {
+  broker.reset();
+  fake.reset();
+  return walletOf("alice", [broker.url]);
+}
+
+/** Puts an item into the inbox. */
+function put(item: Record<string, unknown>): void {
+  fake.items.push({
+    id: "01J",
+    business: { address: business, name: "Alpine AG" },
+    chainId,
+    epoch: fake.epoch,
+    validUntil,
+    expiresAt,
+    requester: { name: "Demo Bank", domain: "bank.example" },
+    ...item,
+  });
+}
+
+const dataRequest = {
+  kind: "data_request",
+  category: businessCategory.data,
+  requestId: "01J",
+  audience,
+  required: ["BUSINESS_LEGAL_NAME"],
+  optional: ["BUSINESS_LEI", "BUSINESS_DUNS"],
+  fixedOptional: null,
+  purpose: "To open an account.",
+  deadline: expiresAt,
+};
+
+const textRequest = (message: string, digest?: string): Record<string, unknown> => ({
+  kind: "signature_request",
+  category: businessCategory.signature,
+  messageKind: "TEXT",
+  message,
+  digest: digest ?? hexOfBytes(personalDigest(bytesOfText(message))),
+  purpose: "To sign a contract.",
+});
+
+/** The identity that approved this hash in the only vote that was sent. */
+function approver(category: BusinessCategory, hash: Hex32): string | null {
+  const body = fake.votes[0]?.body ?? {};
+  assert.deepEqual([body["epoch"], body["validUntil"]], [fake.epoch, validUntil]);
+  const approval = { chainId, business, category, hash, epoch: fake.epoch, validUntil };
+  return signerOf(approvalDigest(approval), String(body["signature"]));
+}
+
+await test("a data request is approved over what it shows, without what is withheld", async () => {
+  const wallet = await fresh();
+  put(dataRequest);
+  const [entry] = await wallet.inbox();
+  assert.match(entry?.words.join("\n") ?? "", /"Demo Bank" \(bank\.example\).*\n.*open an account/);
+  const outcome = await wallet.vote("01J", { vote: "approve", without: ["BUSINESS_DUNS"] });
+  assert.deepEqual(outcome, { id: "01J", kind: "data_request", vote: "approve", status: "open" });
+  const { requestId, required, purpose, deadline } = dataRequest;
+  const optional = ["BUSINESS_LEI"];
+  const release = { requestId, audience, business, required, optional, purpose, deadline };
+  assert.equal(approver(businessCategory.data, releaseHash(release)), alice);
+  assert.deepEqual(fake.votes[0]?.body["optional"], optional);
+  const [remembered] = await wallet.history();
+  assert.deepEqual(
+    [remembered?.action, remembered?.business, remembered?.fields, remembered?.withheld],
+    ["vote", business, ["BUSINESS_LEGAL_NAME", "BUSINESS_LEI"], ["BUSINESS_DUNS"]],
+  );
+});
+
+await test("what another member fixed is approved exactly, or not at all", async () => {
+  const wallet = await fresh();
+  put({ ...dataRequest, fixedOptional: ["BUSINESS_DUNS"] });
+  await refuses(
+    wallet.vote("01J", { vote: "approve", without: ["BUSINESS_DUNS"] }),
+    "invalid_input",
+    /another member/,
+  );
+  await wallet.vote("01J", { vote: "approve" });
+  assert.deepEqual(fake.votes[0]?.body["optional"], ["BUSINESS_DUNS"]);
+});
+
+await test("a document is signed by its own digest, never by the one that was sent", async () => {
+  const wallet = await fresh();
+  put(textRequest("We agree.", `0x${"11".repeat(32)}`));
+  const [entry] = await wallet.inbox();
+  assert.match(entry?.refusal ?? "", /digest/);
+  await refuses(wallet.vote("01J", { vote: "approve" }), "invalid_request", /digest/);
+  fake.items = [];
+  put(textRequest("We agree."));
+  await wallet.vote("01J", { vote: "approve" });
+  const hash = hexOfBytes(personalDigest(bytesOfText("We agree.")));
+  assert.equal(approver(businessCategory.signature, hash), alice);
+});
+
+const typed = (primaryType: string, domain: Record<string, unknown> = { name: "Other" }) => {
+  const types = { [primaryType]: [{ name: "value", type: "uint256" }] };
+  const typedData = { domain, types, primaryType, message: { value: 1 } };
+  return {
+    kind: "signature_request",
+    category: businessCategory.signature,
+    messageKind: "TYPED_DATA",
+    typedData,
+    digest: hashTypedData(typedData),
+    purpose: "To sign a contract.",
+  };
+};
+
+await test("sign-ins elsewhere, permits, account operations, other chains and our own types are never approved", async () => {
+  const wallet = await fresh();
+  const signIn = "evil.example wants you to sign in with your Ethereum account:\n0x00";
+  const keep = { Keep: [{ name: "nonce", type: "uint256" }] };
+  for (const item of [
+    textRequest(signIn),
+    typed("PermitSingle"),
+    typed("SafeTx"),
+    typed("PackedUserOperation"),
+    typed("Agreement", { name: "svc" }),
+    typed("Agreement", { chainId: 1 }),
+    {
+      ...typed("Keep"),
+      typedData: { domain: {}, types: keep, primaryType: "Keep", message: { nonce: 1 } },
+    },
+  ]) {
+    fake.items = [];
+    put(item);
+    await refuses(
+      wallet.vote("01J", { vote: "approve", ...accepting("permit", "blind-hash") }),
+      "invalid_request",
+    );
+  }
+  assert.deepEqual(fake.votes, []);
+  fake.items = [];
+  put(typed("Agreement", { chainId }));
+  await wallet.vote("01J", { vote: "approve" });
+});
+
+await test("a sign-in to the requester's own domain is approved, and a bare hash once it is accepted", async () => {
+  const wallet = await fresh();
+  put(textRequest("bank.example wants you to sign in with your Ethereum account:\n0x00"));
+  await wallet.vote("01J", { vote: "approve" });
+  put({ ...textRequest("ab".repeat(32)), id: "01K" });
+  await assert.rejects(wallet.vote("01K", { vote: "approve" }), /bare hash/);
+  await wallet.vote("01K", { vote: "approve", ...accepting("blind-hash") });
+  assert.equal(fake.votes.length, 2);
+});
+
+await test("an approval takes a vote on the chain, in its epoch, and the chain that was there before", async () => {
+  const wallet = await fresh();
+  put(dataRequest);
+  const approve = async (): Promise<unknown> => wallet.vote("01J", { vote: "approve" });
+  fake.epoch += 1;
+  await refuses(approve(), "invalid_request", /changed/);
+  fake.epoch -= 1;
+  fake.charter = { ...charter, members: charter.members.filter((each) => each.address !== alice) };
+  await refuses(approve(), "invalid_request", /no vote/);
+  fake.charter = charter;
+  fake.chainId += 1;
+  await refuses(approve(), "chain_refused");
+  fake.chainId -= 1;
+  Object.assign(fake.items[0] ?? {}, { chainId: 1 });
+  await refuses(approve(), "invalid_request", /another chain/);
+  Object.assign(fake.items[0] ?? {}, { chainId, validUntil: validUntil + 1 });
+  await refuses(approve(), "invalid_request", /longer/);
+  assert.deepEqual(fake.votes, []);
+});
+
+await test("a change of the business is approved over what its arguments say", async () => {
+  const wallet = await fresh();
+  const next = { ...charter, rules: { ...charter.rules, data_requests: "UNANIMOUS" as const } };
+  const act = governanceActs.changeCharter(encodeCharter(next));
+  const item = { kind: "governance", category: businessCategory.governance, requester: null };
+  put({ ...item, ...act, nonce: fake.nonce });
+  const [entry] = await wallet.inbox();
+  assert.match(entry?.words.join("\n") ?? "", /Releases of data: all voting members/);
+  await wallet.vote("01J", { vote: "approve" });
+  const hash = governanceHash({ ...act, nonce: fake.nonce });
+  assert.equal(approver(businessCategory.governance, hash), alice);
+  for (const wrong of [
+    { operation: "selfDestruct()" },
+    { operation: "moveTo(address)" },
+    { arguments: `${act.arguments}00` },
+    { nonce: fake.nonce + 1 },
+  ]) {
+    put({ ...item, ...act, nonce: fake.nonce, id: "01K", ...wrong });
+    await refuses(wallet.vote("01K", { vote: "approve" }), "invalid_request");
+    fake.items = [];
+  }
+});
+
+await test("a vote on somebody's login names the login, the client and who acts", async () => {
+  const wallet = await fresh();
+  const actingMember = addressOf("bob");
+  const login = { session: "01J", issuer: broker.url, clientId: "c1", scope: "openid business" };
+  const kind = { kind: "business_login", category: businessCategory.login, clientName: "Shop" };
+  put({ ...kind, ...login, actingMember, issuer: "https://evil.example" });
+  await refuses(wallet.vote("01J", { vote: "approve" }), "invalid_request");
+  fake.items = [];
+  put({ ...kind, ...login, actingMember });
+  await wallet.vote("01J", { vote: "approve" });
+  const hash = businessLoginHash({ ...login, requester: "bank.example", business, actingMember });
+  assert.equal(approver(businessCategory.login, hash), alice);
+});
+
+await test("a rejection is signed for the address that it goes to, also where nothing could be approved", async () => {
+  const wallet = await fresh();
+  put({ kind: "something_new" });
+  await refuses(wallet.vote("01J", { vote: "approve" }), "invalid_request");
+  assert.equal((await wallet.vote("01J", { vote: "reject" })).vote, "reject");
+  const digest = declineDigest({ request: "01J", connection: `${broker.url}/w/votes/01J` });
+  assert.equal(signerOf(digest, String(fake.votes[0]?.body["signature"])), alice);
+});
+
+await test("the same vote again is the same bytes, and another one is none", async () => {
+  const wallet = await fresh();
+  put(dataRequest);
+  await wallet.vote("01J", { vote: "approve" });
+  await wallet.vote("01J", { vote: "approve" });
+  assert.deepEqual(fake.votes[0], fake.votes[1]);
+  await refuses(wallet.vote("01J", { vote: "reject" }), "not_found");
+});
+
+const invitation = (changed: Record<string, unknown> = {}): Record<string, unknown> => ({
+  kind: "invitation",
+  business: {
+    address: addressOfBusiness({ factory, charter: encodeCharter(charter), salt }),
+    name: "Alpine AG",
+  },
+  requester: null,
+  factory,
+  salt,
+  deadline: expiresAt,
+  charter: {
+    rules: charter.rules,
+    members: charter.members.map(({ address, isVoting }) => ({
+      address,
+      name: "Somebody",
+      votingRights: isVoting,
+    })),
+  },
+  ...changed,
+});
+
+await test("an invitation is signed over roster and rules, for the address that follows from them", async () => {
+  const wallet = await fresh();
+  put(invitation({ business: { address: business, name: "Alpine AG" } }));
+  await refuses(wallet.vote("01J", { vote: "approve" }), "invalid_request", /address/);
+  fake.items = [];
+  put(invitation());
+  await wallet.vote("01J", { vote: "approve" });
+  const body = fake.votes[0]?.body ?? {};
+  assert.deepEqual(Object.keys(body), ["vote", "signature"]);
+  assert.equal(invitationSigner({ salt, charter, deadline: expiresAt }, body["signature"]), alice);
+});
+
+await test("a founder signs what the others are asked to sign", async () => {
+  const wallet = await fresh();
+  const members = [
+    { address: alice, name: "Alice", isVoting: true },
+    { address: addressOf("bob"), name: "Bob", isVoting: true },
+  ];
+  const plan = { name: "Alpine AG", environment: "live", members, rules: {} } as const;
+  await refuses(wallet.foundBusiness(plan), "broker_refused", /another business/);
+  const rules = { ...charter.rules, governance: "UNANIMOUS" } as const;
+  fake.address = (body) =>
+    addressOfBusiness({
+      factory,
+      charter: encodeCharter({ rules, members }),
+      salt: body["salt"] as Hex32,
+    });
+  const { deadline, status } = await wallet.foundBusiness(plan);
+  const body = fake.founded[1] ?? {};
+  assert.deepEqual([status, body["rules"]], ["inviting", rules]);
+  const signed = { salt: body["salt"] as Hex32, charter: { rules, members }, deadline };
+  assert.equal(invitationSigner(signed, body["signature"]), alice);
+});
+
+await test("a login for a business carries the acting member's approval", async () => {
+  const wallet = await fresh();
+  const terms = { scopes: ["openid", "business"], client_id: "c1", exp: 1_000_900 };
+  broker.claims = { ...terms, valid_until: 1_000_900 + 3601 };
+  const link = broker.sameDeviceLink();
+  await refuses(wallet.approve(link, { business }), "forged_request", /longer/);
+  const again = await fresh();
+  broker.claims = { ...terms, valid_until: 1_000_900 + 3600 };
+  const outcome = await again.approve(broker.qrLink(), { code: digits, business });
+  assert.ok(outcome.kind === "delivered" && outcome.refusal === undefined);
+  const part = outcome.result["business"] as Record<string, unknown>;
+  const hash = businessLoginHash({
+    session: loginId,
+    issuer: broker.url,
+    clientId: "c1",
+    requester: "shop.example",
+    scope: "openid business",
+    business,
+    actingMember: alice,
+  });
+  const category = businessCategory.login;
+  const approval = { chainId, business, category, hash, epoch: 3, validUntil: 1_004_500 };
+  assert.equal(signerOf(approvalDigest(approval), String(part["approval"])), alice);
+});
+
+function serveOffer(action: "request" | "sign", required: string[]): string {
+  const conn = `${broker.url}/w/f/token`;
+  const from = `0x${"ab".repeat(20)}`;
+  const claims = {
+    iss: broker.url,
+    aud: "svc-wallet",
+    action,
+    id: "01O",
+    client_name: "Demo Bank",
+    domain: "bank.example",
+    from,
+    required,
+    optional: [],
+    scopes: [],
+    purpose: "To open an account.",
+    iat: 1_000_000,
+    exp: now + 600,
+    ...(action === "request" ? { callback_host: "localhost" } : {}),
+  };
+  const header = { alg: "ES256", typ: "svc-request+jwt", kid: broker.key.kid };
+  const object = signJws(broker.key, header, claims);
+  broker.answers.set("/w/f/token/open", { status: 200, body: object });
+  const given = `conn=${encodeURIComponent(conn)}&dl=${now + 600}&type=callback`;
+  if (action === "sign") return `svc:sign?data=0x${"11".repeat(32)}&${given}`;
+  return `svc:request?${given}&from=${from}&attr=business&id=01O`;
+}
+
+await test("an offer is taken for a business by a claim that signs nothing", async () => {
+  for (const action of ["request", "sign"] as const) {
+    const wallet = await fresh();
+    const link = serveOffer(action, action === "request" ? ["BUSINESS_LEGAL_NAME"] : []);
+    const { words, concerns } = await wallet.describe(link);
+    assert.match(words.join("\n"), /Demo Bank \(bank\.example.*\n.*open an account/);
+    assert.deepEqual(concerns, []);
+    const outcome = await wallet.approve(link, { business });
+    assert.ok(outcome.kind === "delivered");
+    assert.deepEqual([outcome.status, outcome.answer["requestId"]], [200, "r"]);
+    assert.deepEqual(fake.claims, [{ svcID: alice, business }]);
+    await refuses(wallet.decline(link), "unsupported");
+  }
+});
+
+await test("an offer without a business named is taken for the only one", async () => {
+  const wallet = await fresh();
+  await wallet.approve(serveOffer("request", ["BUSINESS_LEGAL_NAME"]));
+  assert.deepEqual(fake.claims, [{ svcID: alice, business }]);
+  const other = wallet.approve(serveOffer("request", ["BUSINESS_LEGAL_NAME"]), {
+    business: factory,
+  });
+  await refuses(other, "not_found");
+});
