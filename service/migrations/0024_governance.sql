@@ -61,3 +61,9 @@ create table business_move (
   keep_nonce bigint not null,
   created_at bigint not null
 );
+
+-- Up to which block events of business wallets were looked for.
+create table business_watch (
+  single boolean primary key default true check (single),
+  block bigint not null
+);

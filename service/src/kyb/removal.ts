@@ -1,7 +1,12 @@
 // The removal of a member who seems lost (decisions section 6, Lost member), and a move by the operator's hand: the
 // member's signature ends either.
 import { type Address, type Hex, keepDigest } from "@svc/protocol";
-import { enqueueTransaction, type FinalHandlers, type FinalTransaction } from "../chain/index.ts";
+import {
+  type ChainContext,
+  enqueueTransaction,
+  type FinalHandlers,
+  type FinalTransaction,
+} from "../chain/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import { Problem } from "../platform/problems.ts";
 import { recoverAddress } from "../platform/secp256k1.ts";
@@ -64,7 +69,7 @@ export async function keepMember(
 }
 
 /** Removes members who did not answer within the notice. One who voted since is there, and is never removed from here. */
-export async function finishRemovals(ctx: KybContext): Promise<void> {
+export async function finishRemovals(ctx: ChainContext): Promise<void> {
   const before = ctx.clock.now() - (ctx.chain.isEmbedded ? 0 : lateSeconds);
   const calls = await loadWalletCalls();
   await ctx.db.transaction(async (tx) => {

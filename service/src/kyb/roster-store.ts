@@ -183,3 +183,26 @@ export async function takeDueRemovals(
       returning business_removal.business, keep_nonce as "keepNonce", business.epoch`,
   );
 }
+
+/** Up to which block events were looked for; null before the first time. */
+export async function findWatchedBlock(db: Queryable): Promise<number | null> {
+  const [row] = await db.query<{ block: number }>(sql`select block from business_watch`);
+  return row?.block ?? null;
+}
+
+/** Has those of the addresses looked at that are businesses. Blocks up to `block` are done. */
+export async function saveWatched(
+  db: Queryable,
+  watched: { addresses: readonly string[]; block: number },
+): Promise<void> {
+  await db.query(
+    sql`with marked as (
+        update business set look_due_at = 0
+        where address = any(${[...watched.addresses]}::text[]) and status in ('active', 'suspended')
+        returning 1 as found),
+      noted as (
+        insert into business_watch (block) values (${watched.block})
+        on conflict (single) do update set block = greatest(business_watch.block, excluded.block))
+      select pg_notify(${rosterChannel}, '') from (select 1 from marked limit 1) as any_marked`,
+  );
+}

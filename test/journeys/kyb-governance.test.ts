@@ -1,0 +1,284 @@
+// What members decide about their own business, over the public routes and on the embedded chain.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import {
+  type Address,
+  approvalDigest,
+  businessCategory,
+  encodeCharter,
+  governanceActs,
+  governanceHash,
+  type Hex,
+  signDigest,
+} from "@svc/protocol";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { findBusiness, suspendBusiness } from "../../service/src/kyb/index.ts";
+import { joinApprovals } from "../../service/src/kyb/ballots.ts";
+import { finishRemovals } from "../../service/src/kyb/removal.ts";
+import { sql } from "../../service/src/platform/db.ts";
+import { loadWalletCalls } from "../../service/src/kyb/wallet-calls.ts";
+import { type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
+
+const day = 86_400;
+let world: KybWorld;
+before(async () => {
+  world = await openKybWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+const rowOf = async ({ address }: { address: Address }) => {
+  const business = await findBusiness(world.ctx.db, address);
+  assert.ok(business !== null);
+  return business;
+};
+
+/** As the chain has it. */
+const chainOf = async (address: Address) => (await loadWalletCalls()).read(world.ctx, address);
+
+/** A transaction of somebody whom nobody knows. */
+async function callAsStranger(to: Address, data: Hex): Promise<void> {
+  const account = privateKeyToAccount(generatePrivateKey());
+  const raw = await account.signTransaction({
+    type: "eip1559",
+    chainId: world.ctx.chain.chainId,
+    nonce: 0,
+    to,
+    data,
+    gas: 3_000_000n,
+    maxFeePerGas: 0n,
+    maxPriorityFeePerGas: 0n,
+  });
+  await world.ctx.chain.node.submit([raw]);
+}
+
+const rosterOf = (names: readonly string[]): object[] =>
+  names.map((name) => ({ address: world.person(name).address, name, votingRights: true }));
+
+const reachEpoch = async (business: TestBusiness, epoch: number) =>
+  world.until(`epoch ${epoch}`, async () => {
+    const row = await rowOf(business);
+    return row.epoch === epoch ? row : null;
+  });
+
+const reachProposal = async (name: string, business: TestBusiness, id: string, status: string) =>
+  world.until(`${id} is ${status}`, async () => {
+    const { proposals } = await world.businessOf(name, business.address);
+    const found = (proposals as { id: string; status: string }[]).find((each) => each.id === id);
+    return found?.status === status ? found : null;
+  });
+
+test("members and rules change when the members decided and the chain has it", async () => {
+  const { business } = world;
+  const id = await world.govern(
+    "alice",
+    {
+      operation: "changeCharter",
+      members: rosterOf(["alice", "bob", "dave"]),
+      rules: { data_requests: "UNANIMOUS" },
+    },
+    { voters: ["alice", "bob"] },
+  );
+  const row = await reachEpoch(business, 1);
+  assert.equal(row.charter.rules.data_requests, "UNANIMOUS");
+  assert.equal(row.charter.rules.signature_requests, "MAJORITY");
+  await reachProposal("dave", business, id, "executed");
+  const seen = await world.businessOf("dave");
+  const members = seen["members"] as { name: string; address: string }[];
+  assert.deepEqual(members.map(({ name }) => name).toSorted(), ["alice", "bob", "dave"]);
+  await assert.rejects(world.businessOf("carol"), /member of no business/);
+  const refused = await world.walletCall(
+    "carol",
+    "POST",
+    `/w/businesses/${business.address}/proposals`,
+    { body: { operation: "startRemoval", member: world.person("bob").address } },
+  );
+  assert.equal(refused.status, 404);
+});
+
+test("a change of the roster voids open votes, and they are collected anew", async () => {
+  const business = await world.found({ members: ["erin", "frank", "grace"] });
+  const { address } = business;
+  const other = await world.govern(
+    "erin",
+    { operation: "changeCharter", members: rosterOf(["erin", "frank"]) },
+    { business: address, voters: ["erin"] },
+  );
+  const stale = await world.findVote("frank", other);
+  await world.govern(
+    "frank",
+    { operation: "changeCharter", members: rosterOf(["erin", "frank", "grace", "heidi"]) },
+    { business: address, voters: ["frank", "grace"] },
+  );
+  await reachEpoch(business, 1);
+  const anew = await world.until("the vote is collected anew", async () => {
+    const item = await world.findVote("frank", other);
+    return item["epoch"] === 1 ? item : null;
+  });
+  assert.equal(anew["nonce"], 1);
+  const late = await world.voteAs("frank", other, { item: stale });
+  assert.equal(late.body.error?.reason, "ballot_changed");
+  // Of four voting members three have to approve; the vote of before counts no more.
+  for (const name of ["frank", "grace"])
+    assert.equal((await world.voteAs(name, other)).body["status"], "open");
+  assert.equal((await world.voteAs("erin", other)).body["status"], "approved");
+  const row = await reachEpoch(business, 2);
+  assert.equal(row.charter.members.length, 2);
+});
+
+test("a removed member's vote never counts", async () => {
+  const business = await world.found({ members: ["ivan", "judy", "mallory"] });
+  const { address } = business;
+  const id = await world.govern(
+    "mallory",
+    { operation: "changeCharter", members: rosterOf(["mallory"]) },
+    { business: address, voters: ["mallory"] },
+  );
+  await world.govern(
+    "ivan",
+    { operation: "changeCharter", members: rosterOf(["ivan", "judy"]) },
+    { business: address, voters: ["ivan", "judy"] },
+  );
+  await reachEpoch(business, 1);
+  const item = await world.findVote("ivan", id);
+  const refused = await world.voteAs("mallory", id, { item });
+  assert.deepEqual([refused.status, refused.body.error?.reason], [404, "ballot_not_found"]);
+  assert.equal((await world.voteAs("ivan", id, { vote: "reject" })).body["status"], "refused");
+});
+
+test("a member who seems lost is removed after 30 days", async () => {
+  const business = await world.found({ members: ["niaj", "olivia", "peggy"] });
+  const { address } = business;
+  const lost = world.person("peggy").address;
+  await world.govern(
+    "niaj",
+    { operation: "startRemoval", member: lost },
+    { business: address, voters: ["niaj", "olivia"] },
+  );
+  const removal = await world.until("the removal is shown to all", async () => {
+    const seen = await world.businessOf("peggy", address);
+    return seen["removal"] as { member: string; endsAt: number } | null;
+  });
+  assert.equal(removal.member, lost);
+  const early = removal.endsAt - world.ctx.clock.now() - 60;
+  await world.advance(early);
+  assert.equal((await rowOf(business)).epoch, 0);
+  await world.advance(120);
+  const row = await reachEpoch(business, 1);
+  assert.equal(row.charter.members.length, 2);
+  assert.equal((await chainOf(address)).epoch, 1);
+});
+
+test("a member who is there ends its removal with a signature, and is safe for 90 days", async () => {
+  const business = await world.found({ members: ["rupert", "sybil", "trent"] });
+  const { address } = business;
+  const request = { operation: "startRemoval", member: world.person("trent").address };
+  const voters = ["rupert", "sybil"];
+  await world.govern("rupert", request, { business: address, voters });
+  const { keepNonce } = await world.until("the removal is shown", async () => {
+    const seen = await world.businessOf("trent", address);
+    return seen["removal"] as { keepNonce: number } | null;
+  });
+  const path = `/w/businesses/${address}/keep`;
+  const wrong = {
+    signature: world.keepSignature("sybil", { business: address, nonce: keepNonce }),
+  };
+  assert.equal((await world.walletCall("trent", "POST", path, { body: wrong })).status, 422);
+  const signature = world.keepSignature("trent", { business: address, nonce: keepNonce });
+  const kept = await world.walletCall("trent", "POST", path, { body: { signature } });
+  assert.deepEqual(kept.body, { ended: "removal" });
+  await world.until("the removal has ended", async () =>
+    (await chainOf(address)).removal === null ? true : null,
+  );
+  await world.until("and is no longer shown", async () =>
+    (await world.businessOf("trent", address))["removal"] === null ? true : null,
+  );
+  const again = await world.walletCall("rupert", "POST", `/w/businesses/${address}/proposals`, {
+    body: request,
+  });
+  assert.deepEqual([again.status, again.body.error?.reason], [422, "removal_refused"]);
+  await world.advance(90 * day);
+  await world.govern("rupert", request, { business: address, voters: [] });
+});
+
+test("any vote of a member under removal keeps the service from removing it", async () => {
+  const business = await world.found({ members: ["uma", "victor", "walter"] });
+  const { address } = business;
+  const member = world.person("walter").address;
+  const voters = ["uma", "victor"];
+  await world.govern("uma", { operation: "startRemoval", member }, { business: address, voters });
+  await world.until("the removal is shown", async () =>
+    (await world.businessOf("walter", address))["removal"] === null ? null : true,
+  );
+  const id = await world.govern(
+    "uma",
+    { operation: "changeCharter", members: rosterOf(["uma", "victor"]) },
+    { business: address, voters: [] },
+  );
+  const answer = await world.voteAs("walter", id, { vote: "reject" });
+  assert.equal(answer.body["removalOpen"], true);
+  await world.advance(31 * day);
+  await finishRemovals(world.ctx);
+  const sent = await world.ctx.db.query(
+    sql`select 1 as found from chain_transaction where kind = 'business.remove' and to_address = ${address}`,
+  );
+  assert.equal(sent.length, 0);
+  const seen = await world.businessOf("walter", address);
+  assert.equal((seen["removal"] as { hasAnswered: boolean }).hasAnswered, true);
+});
+
+test("what somebody else has the contract do is found and followed", async () => {
+  const { ctx } = world;
+  const business = await world.found({ members: ["pat", "quinn", "ray"] });
+  const { address } = business;
+  const charter = encodeCharter({
+    rules: { signature_requests: "UNANIMOUS", data_requests: "MAJORITY", governance: "MAJORITY" },
+    members: ["pat", "quinn"].map((name) => ({
+      address: world.person(name).address,
+      isVoting: true,
+    })),
+  });
+  const act = governanceActs.changeCharter(charter);
+  const approval = {
+    chainId: ctx.chain.chainId,
+    business: address,
+    category: businessCategory.governance,
+    hash: governanceHash({ ...act, nonce: 0 }),
+    epoch: 0,
+    validUntil: ctx.clock.now() + 3600,
+  };
+  const approvals = ["pat", "quinn"]
+    .map((name) => world.person(name))
+    .toSorted((one, other) => (one.address < other.address ? -1 : 1))
+    .map((member) => ({
+      member: member.address,
+      signature: signDigest(approvalDigest(approval), member.privateKey),
+    }));
+  const calls = await loadWalletCalls();
+  const { validUntil } = approval;
+  const signatures = joinApprovals(approvals);
+  const data = calls.govern("changeCharter", act.arguments, { validUntil, signatures });
+  await callAsStranger(address, data);
+  const row = await reachEpoch(business, 1);
+  assert.equal(row.charter.rules.signature_requests, "UNANIMOUS");
+  await assert.rejects(world.businessOf("ray", address), /member of no business/);
+});
+
+test("members move their business to another wallet, and nothing goes on in the old one", async () => {
+  const { ctx } = world;
+  const business = await world.found({ members: ["yusuf"] });
+  const { address } = business;
+  const successor = await world.found({ members: ["yusuf"], name: "Muster Zwei AG" });
+  await world.govern(
+    "yusuf",
+    { operation: "moveTo", successor: successor.address },
+    { business: address },
+  );
+  const row = await world.until("the business has moved", async () => {
+    const found = await rowOf(business);
+    return found.status === "moved" ? found : null;
+  });
+  assert.equal(row.successor, successor.address);
+  const seen = await world.call("GET", `/api/v1/kyb/status/${address}`);
+  assert.deepEqual([seen.body["status"], seen.body["verified"]], ["moved", false]);
+  await assert.rejects(suspendBusiness(ctx, address, "test"), /business_not_found/);
+});
