@@ -5,10 +5,10 @@ import {
   ruleOfCategory,
   thresholdOf,
 } from "@svc/protocol";
-import { listCompanyFields } from "../credentials/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import { Problem } from "../platform/problems.ts";
 import { cancelBallot, castVoteIn, openBallot } from "./ballots.ts";
+import { findBusinessDomain } from "./business-domain.ts";
 import { charterOfBytes } from "./business.ts";
 import { findBusiness, noteBusinessAcquaintance } from "./business-store.ts";
 import type { KybContext } from "./kyb-context.ts";
@@ -63,30 +63,15 @@ export function createLoginDirectory(kyb: () => KybContext) {
       await cancelBallot(kyb(), tx, loginId);
     },
     noteAcquaintance: noteBusinessAcquaintance,
-    findDomain: async (tx: Queryable, business: Address) => findDomain(kyb(), tx, business),
+    async findDomain(tx: Queryable, address: Address): Promise<string | null> {
+      const business = await findBusiness(tx, address);
+      return business === null ? null : findBusinessDomain(kyb(), tx, business);
+    },
     readSeat(seat: Seat): { name: string; authority: "SOLE" | "JOINT" | "NONE" } {
       const name = openMemberName(kyb(), { id: seat.memberId, nameSealed: seat.nameSealed });
       return { name, authority: authorityOf(seat) };
     },
   };
-}
-
-/** The host of the web site that the company's record names; null where it names none. */
-async function findDomain(
-  ctx: KybContext,
-  tx: Queryable,
-  address: Address,
-): Promise<string | null> {
-  const business = await findBusiness(tx, address);
-  if (business === null) return null;
-  const [website] = await listCompanyFields(ctx, tx, {
-    environment: business.environment,
-    business: address,
-    names: ["BUSINESS_WEBSITE"],
-    now: ctx.clock.now(),
-  });
-  if (website === undefined || !URL.canParse(website.value)) return null;
-  return new URL(website.value).hostname || null;
 }
 
 /** Whether the member's approval is enough for a login. */

@@ -1,0 +1,141 @@
+// What the wallet of a member sends to log in for a business.
+import { approvalDigest, businessCategory, businessLoginHash, signDigest } from "@svc/protocol";
+import type { KybWorld, TestBusiness } from "./kyb-world.ts";
+import {
+  finish,
+  type LoginClient,
+  openPage,
+  type OpenPage,
+  redeem,
+  statusOf,
+} from "./login-flow.ts";
+import type { Tokens } from "./login-flow.ts";
+import { approvalOf, claim, type Claimed, post, scan } from "./raw-wallet.ts";
+
+export const businessScope = "openid offline_access business";
+
+/** The QR page of a client that asks for a business. */
+export async function openBusinessPage(
+  world: KybWorld,
+  { client = world.client, scope = businessScope }: { client?: LoginClient; scope?: string } = {},
+): Promise<OpenPage> {
+  return openPage(world.baseUrl, client, { changed: { scope } });
+}
+
+type LoginMessage = Parameters<typeof businessLoginHash>[0];
+type Approval = Parameters<typeof approvalDigest>[0];
+
+export interface Acting {
+  readonly name: string;
+  readonly business?: TestBusiness;
+  /** Of what the approval names. */
+  readonly message?: Partial<LoginMessage>;
+  /** Of what is signed around it. */
+  readonly approval?: Partial<Approval>;
+  /** Of the part that is sent. */
+  readonly sent?: Record<string, unknown>;
+}
+
+/** The acting member's part of the result, as an honest wallet makes it. */
+export async function businessPart(
+  world: KybWorld,
+  claimed: Claimed,
+  { name, business = world.business, message = {}, approval = {}, sent = {} }: Acting,
+): Promise<Record<string, unknown>> {
+  const claims = claimed.claims as unknown as {
+    iss: string;
+    client_id: string;
+    domain: string;
+    scopes: string[];
+    valid_until: number;
+  };
+  const hash = businessLoginHash({
+    session: claimed.session.split(".")[0] ?? "",
+    issuer: claims.iss,
+    clientId: claims.client_id,
+    requester: claims.domain,
+    scope: claims.scopes.join(" "),
+    business: business.address,
+    actingMember: world.person(name).address,
+    ...message,
+  });
+  const member = business.members[0] ?? name;
+  const { epoch } = (await world.businessOf(member, business.address)) as { epoch: number };
+  const signed = {
+    chainId: world.ctx.chain.chainId,
+    business: business.address,
+    category: businessCategory.login,
+    hash,
+    epoch,
+    validUntil: claims.valid_until,
+    ...approval,
+  };
+  return {
+    address: business.address,
+    epoch: signed.epoch,
+    validUntil: signed.validUntil,
+    approval: signDigest(approvalDigest(signed), world.person(name).privateKey),
+    ...sent,
+  };
+}
+
+/** Claims by QR code and answers with the digits of the page and the part of the business. */
+export async function actAs(
+  world: KybWorld,
+  page: OpenPage,
+  acting: Acting,
+): Promise<{ claimed: Claimed; response: Response }> {
+  const claimed = await claim(scan(page.qr), world.person(acting.name));
+  return { claimed, response: await answerAs(world, page, { claimed, acting }) };
+}
+
+/** The answer alone, for a login that was claimed. */
+export async function answerAs(
+  world: KybWorld,
+  page: OpenPage,
+  { claimed, acting }: { claimed: Claimed; acting: Acting },
+): Promise<Response> {
+  return post(claimed.connection, await answerOf(world, page, { claimed, acting }));
+}
+
+/** Its body. */
+export async function answerOf(
+  world: KybWorld,
+  page: OpenPage,
+  { claimed, acting }: { claimed: Claimed; acting: Acting },
+): Promise<Record<string, unknown>> {
+  const { digits } = await statusOf(world.baseUrl, page);
+  return {
+    ...approvalOf(claimed, typeof digits === "string" ? digits : ""),
+    business: await businessPart(world, claimed, acting),
+  };
+}
+
+/** The tokens of a page whose login the members have approved. */
+export async function takeTokens(
+  world: KybWorld,
+  page: OpenPage,
+  client: LoginClient = world.client,
+): Promise<Tokens> {
+  const code = (await finish(world.baseUrl, page)).searchParams.get("code") ?? "";
+  const response = await redeem(world.baseUrl, client, { code, verifier: page.pkce.verifier });
+  if (response.status !== 200)
+    throw new Error(`token answered ${response.status}: ${await response.text()}`);
+  return (await response.json()) as Tokens;
+}
+
+/** A whole login for a business: the first member acts, the others named vote. */
+export async function logInFor(
+  world: KybWorld,
+  { business = world.business, voters }: { business?: TestBusiness; voters: readonly string[] },
+): Promise<{ tokens: Tokens; page: OpenPage }> {
+  const [name = "", ...others] = voters;
+  const page = await openBusinessPage(world);
+  const { response } = await actAs(world, page, { name, business });
+  if (response.status !== 200) throw new Error(`acting: ${await response.text()}`);
+  for (const other of others) {
+    const voted = await world.voteAs(other, page.loginId);
+    if (voted.status !== 200) throw new Error(`vote: ${JSON.stringify(voted.body)}`);
+  }
+  return { tokens: await takeTokens(world, page), page };
+}

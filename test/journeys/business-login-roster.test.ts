@@ -1,0 +1,152 @@
+// What becomes of logins for a business when its members, its standing or its wallet change.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { BusinessStatus } from "../../service/src/kyb/index.ts";
+import { suspendBusiness } from "../../service/src/kyb/index.ts";
+import { actAs, logInFor, openBusinessPage, takeTokens } from "../business-login.ts";
+import { type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
+import { postToken, statusOf, type Tokens } from "../login-flow.ts";
+
+let world: KybWorld;
+before(async () => {
+  world = await openKybWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+/** Which uses of the tokens are good, in one word each. */
+async function usesOf(tokens: Tokens): Promise<string[]> {
+  const { id, secret = "" } = world.client;
+  const bearer = { authorization: `Bearer ${tokens.access_token}` };
+  const basic = { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}` };
+  const active = async (token = ""): Promise<boolean> => {
+    const response = await fetch(`${world.baseUrl}/oauth2/introspect`, {
+      method: "POST",
+      headers: basic,
+      body: new URLSearchParams({ token }),
+    });
+    return ((await response.json()) as { active: boolean }).active;
+  };
+  const userinfo = await fetch(`${world.baseUrl}/userinfo`, { headers: bearer });
+  const isAccess = await active(tokens.access_token);
+  const isRefresh = await active(tokens.refresh_token);
+  const refreshed = await postToken(world.baseUrl, world.client, {
+    grant_type: "refresh_token",
+    refresh_token: tokens.refresh_token ?? "",
+  });
+  return [
+    ...(userinfo.status === 200 ? ["userinfo"] : []),
+    ...(isAccess ? ["introspect access"] : []),
+    ...(isRefresh ? ["introspect refresh"] : []),
+    ...(refreshed.status === 200 ? ["refresh"] : []),
+  ];
+}
+
+const allUses = ["userinfo", "introspect access", "introspect refresh", "refresh"];
+
+/** Takes one member off the roster, by the votes of others, and waits until the chain has it. */
+async function removeMember(business: TestBusiness, name: string): Promise<void> {
+  const others = business.members.filter((each) => each !== name);
+  const [proposer = ""] = others;
+  const request = {
+    operation: "changeCharter",
+    members: others.map((each) => ({
+      address: world.person(each).address,
+      name: each,
+      votingRights: true,
+    })),
+    rules: { signature_requests: "MAJORITY", data_requests: "MAJORITY", governance: "MAJORITY" },
+  };
+  const { epoch: former } = await world.businessOf(proposer, business.address);
+  const { address } = business;
+  await world.govern(proposer, request, { business: address, voters: others });
+  await world.until("the roster has changed", async () => {
+    const { epoch } = await world.businessOf(proposer, address);
+    return epoch === former ? null : true;
+  });
+}
+
+test("whoever leaves the roster loses its logins for the business, and nobody else does", async () => {
+  const business = await world.found({ members: ["ann", "ben", "cleo", "dan"] });
+  const leaving = await logInFor(world, { business, voters: ["dan", "ann", "ben"] });
+  const staying = await logInFor(world, { business, voters: ["ann", "ben", "cleo"] });
+  assert.deepEqual(await usesOf(leaving.tokens), allUses);
+  const { tokens } = await logInFor(world, { business, voters: ["dan", "ann", "ben"] });
+  await removeMember(business, "dan");
+  assert.deepEqual(await usesOf(tokens), []);
+  const [row] = await world.ctx.db.query<{ reason: string }>({
+    name: "",
+    text: "select distinct revoked_reason as reason from token_family where user_address = $1",
+    values: [world.person("dan").address],
+  });
+  assert.equal(row?.reason, "business_changed");
+  assert.deepEqual(await usesOf(staying.tokens), allUses);
+});
+
+test("tokens are looked after at each use, even where nobody has revoked them", async () => {
+  for (const status of ["suspended", "moved"] satisfies BusinessStatus[]) {
+    const business = await world.found({ members: ["eve"] });
+    const { tokens } = await logInFor(world, { business, voters: ["eve"] });
+    const set = async (to: BusinessStatus): Promise<void> => {
+      await world.ctx.db.query({
+        name: "",
+        text: "update business set status = $1 where address = $2",
+        values: [to, business.address],
+      });
+    };
+    await set(status);
+    assert.deepEqual(await usesOf(tokens), [], status);
+    await set("active");
+    assert.deepEqual(await usesOf(tokens), allUses, status);
+  }
+});
+
+test("a suspension ends logins for the business, and what ended stays ended", async () => {
+  const business = await world.found({ members: ["finn", "gail"] });
+  const { tokens } = await logInFor(world, { business, voters: ["finn", "gail"] });
+  const page = await openBusinessPage(world);
+  await actAs(world, page, { name: "gail", business });
+  await suspendBusiness(world.ctx, business.address, "test");
+  await world.until("the page is told", async () => {
+    const { kind } = await statusOf(world.baseUrl, page);
+    return kind === "failed" ? true : null;
+  });
+  assert.equal((await statusOf(world.baseUrl, page))["failure"], "declined");
+  assert.deepEqual(await usesOf(tokens), []);
+  const refused = await openBusinessPage(world);
+  const { response } = await actAs(world, refused, { name: "finn", business });
+  assert.equal(response.status, 403);
+});
+
+test("a code of a member who has left meanwhile yields no tokens", async () => {
+  const business = await world.found({ members: ["hal", "ida", "jan"] });
+  const page = await openBusinessPage(world);
+  await actAs(world, page, { name: "jan", business });
+  await world.voteAs("ida", page.loginId);
+  assert.equal((await statusOf(world.baseUrl, page))["kind"], "approved");
+  await removeMember(business, "jan");
+  await assert.rejects(takeTokens(world, page), /finish answered 409/);
+});
+
+test("votes on a login are collected anew when the roster changes", async () => {
+  const business = await world.found({ members: ["kai", "lea", "max", "nia"] });
+  const page = await openBusinessPage(world);
+  await actAs(world, page, { name: "kai", business });
+  await world.voteAs("lea", page.loginId);
+  assert.equal((await statusOf(world.baseUrl, page))["kind"], "gathering");
+  await removeMember(business, "nia");
+  assert.equal((await statusOf(world.baseUrl, page))["kind"], "gathering");
+  await world.voteAs("max", page.loginId);
+  assert.equal((await statusOf(world.baseUrl, page))["kind"], "gathering");
+  await world.voteAs("kai", page.loginId);
+  await takeTokens(world, page);
+});
+
+test("a login ends with the acting member's place on the roster", async () => {
+  const business = await world.found({ members: ["ola", "pia", "quin"] });
+  const page = await openBusinessPage(world);
+  await actAs(world, page, { name: "quin", business });
+  await removeMember(business, "quin");
+  assert.equal((await statusOf(world.baseUrl, page))["failure"], "declined");
+  const items = await world.inboxOf("pia");
+  assert.ok(items.every(({ id }) => id !== page.loginId));
+});
