@@ -1,5 +1,6 @@
 import type { Job } from "../platform/jobs.ts";
 import { expireBallots, purgeBallots } from "./ballots.ts";
+import { watchWallets } from "./chain-watch.ts";
 import { forgetLapsed, lapseFoundings } from "./founding.ts";
 import { purgeProposals } from "./governance.ts";
 import { purgeIdempotencyKeys } from "./idempotency.ts";
@@ -41,7 +42,8 @@ function chainJobs(ctx: KybContext): Job[] {
       wakeOn: rosterChannel,
       run: async () => followChain(ctx),
     },
-    { name: "kyb-roster-sweep", everySeconds: 60, run: async () => lookAtOpen(ctx) },
+    { name: "kyb-watch", everySeconds: 5, run: async () => watchWallets(ctx) },
+    { name: "kyb-roster-sweep", everySeconds: 600, run: async () => lookAtOpen(ctx) },
     { name: "kyb-removals", everySeconds: 1, run: async () => finishRemovals(ctx) },
   ];
 }
