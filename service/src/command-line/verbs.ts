@@ -1,5 +1,6 @@
 import { apiKeyVerbs } from "./api-key.ts";
 import { businessVerbs } from "./business.ts";
+import { businessRecordVerbs } from "./business-record.ts";
 import { clientVerbs } from "./client.ts";
 import { domainVerbs } from "./domain.ts";
 import { installationVerbs } from "./installation.ts";
@@ -22,6 +23,7 @@ export const verbs: readonly Verb[] = [
   ...packageVerbs,
   ...grantVerbs,
   ...businessVerbs,
+  ...businessRecordVerbs,
   ...issuerVerbs,
   ...keyVerbs,
   ...userVerbs,

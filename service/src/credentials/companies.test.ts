@@ -17,6 +17,7 @@ import {
   matchCompanyLeaves,
   proveCompanyLeaves,
 } from "./company-fields.ts";
+import { sampleCompanyFields } from "./company-sample.ts";
 import { forgetUser, purgeCredentials } from "./ending.ts";
 import { createIssuer, createIssuerKey, distrustIssuer } from "./issuers.ts";
 import { inAYear, openTestCredentials, someBusiness, someUser } from "./test-credentials.ts";
@@ -378,6 +379,12 @@ await test("four hundred fields fit in one record", async () => {
   assert.equal((await issue({ business, fields: many })).status, 201);
   await world.settle();
   assert.equal((await listOf(business, ["BUSINESS_UBO_NAME"])).length, 400);
+});
+
+await test("the record of the made-up company is one that is taken", async () => {
+  const business = await someBusiness(world);
+  assert.equal((await issue({ business, fields: sampleCompanyFields(business) })).status, 201);
+  assert.deepEqual(toldOf(business), [true]);
 });
 
 await test("no value stands in the database in the clear", async () => {

@@ -26,20 +26,21 @@ export type CompanyIssueContext = Pick<Ctx, "db" | "clock" | "random" | "seal" |
  * as it counts. It counts once its root is final on chain, seconds later; what it says of a field goes before what
  * older records say. A record that vouches for the business marks it verified.
  *
+ * @param given.actor who is named in the audit trail; the issuer unless given
  * @throws {Problem} invalid_request, business_not_found also for one of the other environment, issuer_distrusted,
  * idempotency_key_conflict
  */
 export async function issueCompanyRecord(
   ctx: CompanyIssueContext,
   issuer: Issuer,
-  given: GivenCompanyRecord & { readonly idempotency?: Idempotency },
+  given: GivenCompanyRecord & { readonly idempotency?: Idempotency; readonly actor?: string },
 ): Promise<IssuedCredential> {
   const now = ctx.clock.now();
   if (!isTrusted(issuer, now)) throw new Problem("issuer_distrusted");
   const prepared = prepareRecord(ctx, issuer, given);
-  const { idempotency } = given;
+  const { idempotency, actor = `issuer:${issuer.id}` } = given;
   const call = { issuerId: issuer.id, credentialId: prepared.credential.id, idempotency };
-  return issueOnce(ctx, call, async (tx) => storeRecord(ctx, tx, prepared));
+  return issueOnce(ctx, call, async (tx) => storeRecord(ctx, tx, { ...prepared, actor }));
 }
 
 interface PreparedRecord {
@@ -90,9 +91,9 @@ function prepareRecord(
 async function storeRecord(
   ctx: CompanyIssueContext,
   tx: Queryable,
-  { credential, record }: PreparedRecord,
+  { credential, record, actor }: PreparedRecord & { readonly actor: string },
 ): Promise<IssuedCredential> {
-  const { id, environment, issuerId, planted } = credential;
+  const { id, environment, planted } = credential;
   const { business, vouches } = record;
   if (!(await ctx.holdCompany(tx, { business, environment })))
     throw new Problem("business_not_found");
@@ -100,7 +101,7 @@ async function storeRecord(
   await company.insertRecord(tx, record);
   if (vouches) await ctx.onCompanyRecord(tx, { business, environment, isVouchedFor: true });
   await ctx.audit.record(tx, {
-    actor: `issuer:${issuerId}`,
+    actor,
     action: "company.issue",
     subject: id,
     details: { business, fields: [...new Set(record.fields.map(({ name }) => name))], vouches },

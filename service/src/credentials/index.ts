@@ -25,6 +25,7 @@ export {
 } from "./company-fields.ts";
 export { revokeCompanyRecord } from "./company-ending.ts";
 export { type CompanyIssueContext, issueCompanyRecord } from "./company-issue.ts";
+export { sampleCompanyFields } from "./company-sample.ts";
 export type { GivenCompanyField, GivenCompanyRecord } from "./company-record.ts";
 export {
   type AskedName,

@@ -1,4 +1,4 @@
-import type { Address } from "@svc/protocol";
+import { type Address, encodeCharter } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/db.ts";
 
@@ -46,11 +46,15 @@ export async function insertTestBusiness(
   db: Queryable,
   made: { address: Address; environment: Environment; now: number },
 ): Promise<void> {
+  const charter = encodeCharter({
+    rules: { signature_requests: "MAJORITY", data_requests: "MAJORITY", governance: "UNANIMOUS" },
+    members: [{ address: made.address, isVoting: true }],
+  });
   await db.query(
     sql`insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
         charter, created_at)
       values (${made.address}, ${made.environment}, 'Test Ltd', 'active', ${made.address}, ${made.address}, ${made.now},
-        ${Buffer.alloc(32)}, ${Buffer.alloc(0)}, ${made.now})`,
+        ${Buffer.alloc(32)}, ${Buffer.from(charter.slice(2), "hex")}, ${made.now})`,
   );
 }
 

@@ -1,0 +1,131 @@
+import { readFileSync } from "node:fs";
+import { parseAddress } from "@svc/protocol";
+import {
+  type CompanyCallbacks,
+  getBuiltInIssuer,
+  getIssuer,
+  type GivenCompanyField,
+  issueCompanyRecord,
+  sampleCompanyFields,
+} from "../credentials/index.ts";
+import { type Business, findBusiness, holdCompany, noteCompanyRecord } from "../kyb/index.ts";
+import type { Ctx } from "../platform/context.ts";
+import { Problem } from "../platform/problems.ts";
+import { actor, UsageError, type Verb } from "./verb.ts";
+
+const exampleBusiness = "0x8f2d5a1c7b3e49d06a1f8c2b4e7d90a35c6b1f24";
+const exampleIssuer = "0199c3a0-7f41-7b22-9d03-5a6e1c2b3d4f";
+const business = [{ name: "business", description: "The address of its wallet." }] as const;
+const yearSeconds = 365 * 86_400;
+
+export const businessRecordVerbs: readonly Verb[] = [
+  {
+    name: "business record",
+    summary: "Issue the record of a business: what was verified about it and its persons.",
+    notes:
+      "The file is a JSON list of { field, subject?, data }. The fields count as soon as a running service has attested them, seconds later; what was verified marks the business verified.",
+    parameters: business,
+    options: {
+      fields: { value: "file", required: true, description: "The fields." },
+      issuer: {
+        value: "uuid",
+        description:
+          "In whose name. Default: the sandbox issuer for a sandbox business, in `dev` the demo issuer for another.",
+      },
+      "as-of": {
+        value: "seconds",
+        description: "When the sources were looked at, Unix seconds. Default: now.",
+      },
+      expires: { value: "seconds", description: "Unix seconds. Default: in a year." },
+    },
+    example: `business record ${exampleBusiness} --fields record.json --issuer ${exampleIssuer}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const found = await getBusiness(ctx, input.text("business"));
+        const expiresAt = timeOf("expires", input.optional("expires"));
+        const asOf = timeOf("as-of", input.optional("as-of"));
+        return issue(ctx, found, {
+          issuerId: input.optional("issuer"),
+          fields: readFields(input.text("fields")),
+          ...(asOf === undefined ? {} : { asOf }),
+          ...(expiresAt === undefined ? {} : { expiresAt }),
+        });
+      }),
+  },
+  {
+    name: "simulate company",
+    summary: "Give a sandbox business the record of a made-up company.",
+    notes: "Its fields count as soon as a running service has attested them, seconds later.",
+    parameters: business,
+    example: `simulate company ${exampleBusiness}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const found = await getBusiness(ctx, input.text("business"));
+        if (found.environment !== "sandbox") throw new Problem("business_not_found");
+        return issue(ctx, found, { fields: sampleCompanyFields(found.address) });
+      }),
+  },
+];
+
+async function getBusiness(ctx: Ctx, text: string): Promise<Business> {
+  const address = parseAddress(text);
+  const found = address === null ? null : await findBusiness(ctx.db, address);
+  if (found === null) throw new Problem("business_not_found");
+  return found;
+}
+
+async function issue(
+  ctx: Ctx,
+  { address, environment }: Business,
+  given: {
+    issuerId?: string | undefined;
+    fields: readonly GivenCompanyField[];
+    asOf?: number;
+    expiresAt?: number;
+  },
+): Promise<{ id: string; business: string; issuer: string; root: string; fields: number }> {
+  const { issuerId, fields, expiresAt = ctx.clock.now() + yearSeconds, ...more } = given;
+  const kind = environment === "sandbox" ? "sandbox" : "demo";
+  const issuer =
+    issuerId === undefined
+      ? await getBuiltInIssuer(ctx, kind, environment)
+      : await getIssuer(ctx, issuerId);
+  const callbacks: CompanyCallbacks = {
+    holdCompany,
+    onCompanyRecord: async (tx, company) => noteCompanyRecord(ctx, tx, company),
+  };
+  const record = { business: address, fields, expiresAt, actor, ...more };
+  const { id, root } = await issueCompanyRecord({ ...ctx, ...callbacks }, issuer, record);
+  return { id, business: address, issuer: issuer.id, root, fields: fields.length };
+}
+
+/** Whatever is wrong is said without the values. @throws {UsageError} */
+function readFields(path: string): GivenCompanyField[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(path, "utf8"));
+  } catch {
+    throw new UsageError("--fields must be a JSON file that can be read");
+  }
+  if (!Array.isArray(value) || !value.every(isField))
+    throw new UsageError("--fields must be a list of { field, subject?, data }, all texts");
+  return value;
+}
+
+function isField(value: unknown): value is GivenCompanyField {
+  if (typeof value !== "object" || value === null) return false;
+  const { field, subject, data, ...others } = value as Record<string, unknown>;
+  return (
+    typeof field === "string" &&
+    typeof data === "string" &&
+    (subject === undefined || typeof subject === "string") &&
+    Object.keys(others).length === 0
+  );
+}
+
+function timeOf(name: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^[1-9]\d{0,11}$/.test(text))
+    throw new UsageError(`--${name} must be a time in Unix seconds`);
+  return Number(text);
+}

@@ -1,0 +1,178 @@
+// The record of a business, from its issuer's call to its revocation; a leaf of it is proved by viem and the library of
+// OpenZeppelin alone.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { SimpleMerkleTree } from "@openzeppelin/merkle-tree";
+import {
+  type Address,
+  createPublicClient,
+  custom,
+  encodeAbiParameters,
+  type Hex,
+  keccak256,
+  parseAbi,
+  parseAbiParameters,
+  stringToHex,
+} from "viem";
+import {
+  createIssuer,
+  createIssuerKey,
+  listCompanyFields,
+  proveCompanyLeaves,
+} from "../../service/src/credentials/index.ts";
+import { dumpDatabase } from "../../service/src/credentials/test-credentials-store.ts";
+import { openKybWorld } from "../kyb-world.ts";
+
+await using world = await openKybWorld({ members: ["alice", "bob"], isVerified: false });
+const { ctx } = world;
+const business = world.business.address;
+const issuer = await createIssuer(
+  ctx,
+  { name: "Example Register AG", environment: "live" },
+  "test",
+);
+const { key } = await createIssuerKey(ctx, { issuerId: issuer.id, name: "backend" }, "test");
+
+const fields = [
+  { field: "BUSINESS_LEGAL_NAME", data: "Canary Holding 4417 AG" },
+  { field: "BUSINESS_REGISTERED_CAPITAL", data: "100000.00 CHF" },
+  { field: "BUSINESS_WEBSITE", data: "https://canary-4417.example/" },
+  { field: "BUSINESS_DIRECTOR_NAME", subject: "director-1", data: "Canary Muster 4417" },
+  { field: "BUSINESS_DIRECTOR_DOB", subject: "director-1", data: "1970-05" },
+];
+const companies = "/api/v1/issuer/companies";
+const readOne = async (id: string) => world.call("GET", `${companies}/${id}`, { apiKey: key });
+const liveFields = async () =>
+  listCompanyFields(ctx, ctx.db, {
+    environment: "live",
+    business,
+    names: ["BUSINESS_LEGAL_NAME", "BUSINESS_DIRECTOR_NAME"],
+    now: ctx.clock.now(),
+  });
+const isVerified = async (): Promise<unknown> =>
+  (await world.call("GET", `/api/v1/kyb/status/${business}`)).body["verified"];
+
+const reader = createPublicClient({
+  transport: custom({
+    request: async ({ method, params }: { method: string; params?: unknown[] }) =>
+      ctx.chain.node.request(method, params ?? []),
+  }),
+});
+const isLive = async (by: Address, root: Hex): Promise<boolean> =>
+  reader.readContract({
+    address: ctx.chain.contracts.registry,
+    abi: parseAbi(["function isLive(address issuer, bytes32 root) view returns (bool)"]),
+    functionName: "isLive",
+    args: [by, root],
+  });
+
+/** From the decision's text alone (section 4); a person's field names its subject. */
+function leafOf(given: {
+  name: string;
+  subject: string;
+  data: string;
+  pepper: Hex;
+  end: number;
+}): Hex {
+  const typeHash = keccak256(
+    stringToHex("Leaf(address user,bytes32 field,bytes32 commitment,uint64 expiresAt)"),
+  );
+  const field = given.subject === "" ? given.name : `${given.name}/${given.subject}`;
+  const commitment = keccak256(
+    encodeAbiParameters(parseAbiParameters("bytes32, bytes32"), [
+      keccak256(stringToHex(given.data)),
+      given.pepper,
+    ]),
+  );
+  const words = encodeAbiParameters(
+    parseAbiParameters("bytes32, address, bytes32, bytes32, uint64"),
+    [typeHash, business, keccak256(stringToHex(field)), commitment, BigInt(given.end)],
+  );
+  return keccak256(keccak256(words));
+}
+
+await test("nobody vouches for a business before it has a record", async () => {
+  assert.equal(await isVerified(), false);
+  assert.deepEqual(await liveFields(), []);
+});
+
+const made = await world.call("POST", companies, {
+  apiKey: key,
+  headers: { "idempotency-key": "record-1" },
+  body: { business, fields, expiresAt: ctx.clock.now() + 365 * 86_400 },
+});
+const id = String(made.body["id"]);
+const root = made.body["root"] as Hex;
+
+await test("an issuer's record is anchored, and from then on its fields are there", async () => {
+  assert.equal(made.status, 201);
+  await world.until("the record is live", async () =>
+    (await readOne(id)).body["status"] === "live" ? true : null,
+  );
+  assert.equal(await isVerified(), true);
+  assert.equal(await isLive(issuer.address, root), true);
+  const found = await liveFields();
+  assert.deepEqual(
+    found.map(({ name, subject, value, provenance }) => [name, subject, value, provenance]),
+    [
+      ["BUSINESS_DIRECTOR_NAME", "director-1", "Canary Muster 4417", "Example Register AG"],
+      ["BUSINESS_LEGAL_NAME", "", "Canary Holding 4417 AG", "Example Register AG"],
+    ],
+  );
+});
+
+await test("every leaf is proved against the registry; of another subject, business or value it is none", async () => {
+  const found = await liveFields();
+  const leaves = found.map(({ leaf }) => leaf);
+  const proofs = await proveCompanyLeaves(ctx, { business, environment: "live", leaves });
+  assert.equal(proofs.length, found.length);
+  for (const { name, subject, value: data, pepper, expiresAt: end } of found) {
+    const proof = proofs.find((each) => each.name === name && each.subject === subject);
+    assert.ok(proof);
+    const verify = (leaf: Hex): boolean =>
+      SimpleMerkleTree.verify(proof.root, leaf, [...proof.proof]);
+    const opening = { name, subject, data, pepper, end };
+    assert.ok(verify(leafOf(opening)), name);
+    assert.ok(await isLive(proof.issuer, proof.root));
+    const receipt = await reader.getTransactionReceipt({ hash: proof.transactionHash });
+    assert.equal(receipt.status, "success");
+    const others = [
+      { ...opening, subject: "director-2" },
+      { ...opening, data: `${data} ` },
+      { ...opening, end: end + 1 },
+    ];
+    for (const other of others) assert.ok(!verify(leafOf(other)), name);
+  }
+});
+
+await test("the routes of users answer for the business as for an identity without credentials", async () => {
+  const path = `/api/v1/blockchain/verified?user=${business}&items=EMAIL`;
+  const { body } = await world.call("GET", path);
+  assert.deepEqual(body["data"], { unVerifiedItems: ["EMAIL"] });
+});
+
+await test("nowhere in the database, and nowhere on chain, stands a value in the clear", async () => {
+  const texts = [await dumpDatabase(ctx.db)];
+  const latest = await reader.getBlockNumber();
+  for (let number = 0n; number <= latest; number += 1n) {
+    const block = await reader.getBlock({ blockNumber: number, includeTransactions: true });
+    texts.push(...block.transactions.map(({ input }) => input));
+  }
+  const all = texts.join("\n").toLowerCase();
+  assert.ok(all.includes(root.slice(2)));
+  for (const text of ["canary", "100000.00 chf", "1970-05"]) {
+    assert.ok(!all.includes(text), text);
+    assert.ok(!all.includes(Buffer.from(text).toString("hex")), text);
+  }
+  assert.ok(!all.includes(Buffer.from("Canary").toString("hex")));
+});
+
+await test("a revoked record is gone at once, its business verified no longer; the chain follows", async () => {
+  const revoked = await world.call("POST", `${companies}/${id}/revoke`, { apiKey: key, body: {} });
+  assert.deepEqual([revoked.status, revoked.body["status"]], [200, "revoked"]);
+  assert.deepEqual(await liveFields(), []);
+  assert.equal(await isVerified(), false);
+  await world.until("the chain follows", async () =>
+    (await isLive(issuer.address, root)) ? null : true,
+  );
+});
