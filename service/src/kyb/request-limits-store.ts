@@ -33,6 +33,18 @@ export async function countRequests(
   return row ?? { open: 0, recent: 0, isBlocked: false };
 }
 
+/** The organization that a question to this business is of. */
+export async function findAsker(
+  db: Queryable,
+  ballot: { id: string; business: Address },
+): Promise<string | null> {
+  const [row] = await db.query<{ organization_id: string }>(
+    sql`select organization_id from ballot join client_domain on client_domain.id = ballot.client_domain_id
+      where ballot.id = ${ballot.id} and business = ${ballot.business}`,
+  );
+  return row?.organization_id ?? null;
+}
+
 export async function insertBlock(tx: Queryable, pair: Pair, now: number): Promise<void> {
   await tx.query(
     sql`insert into business_block (business, organization_id, created_at)

@@ -36,7 +36,7 @@ export async function checkRequestLimits(
 
 /** The business takes no more requests of the organization; open ones go on. */
 export async function blockRequester(
-  ctx: Pick<KybContext, "db" | "clock">,
+  ctx: { readonly db: Queryable } & Pick<KybContext, "clock">,
   pair: store.Pair,
 ): Promise<void> {
   await store.insertBlock(ctx.db, pair, ctx.clock.now());
@@ -44,7 +44,7 @@ export async function blockRequester(
 
 /** It takes them again. */
 export async function unblockRequester(
-  ctx: Pick<KybContext, "db">,
+  ctx: { readonly db: Queryable },
   pair: store.Pair,
 ): Promise<void> {
   await store.deleteBlock(ctx.db, pair);
