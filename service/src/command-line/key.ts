@@ -11,6 +11,7 @@ import {
   signingKeyColumns,
 } from "../login/index.ts";
 import { platformSealedColumns, rewrapAll, type SealedColumn } from "../platform/sealed-columns.ts";
+import { pushSealedColumns } from "../wallets/index.ts";
 import { webhookSealedColumns } from "../webhooks/index.ts";
 import { actor, choiceOf, type Verb } from "./verb.ts";
 
@@ -23,6 +24,7 @@ const sealedColumns: readonly SealedColumn[] = [
   ...packageSealedColumns,
   ...kycSealedColumns,
   ...kybSealedColumns,
+  ...pushSealedColumns,
   ...webhookSealedColumns,
 ];
 

@@ -2,7 +2,7 @@ import { parseAddress } from "@svc/protocol";
 import { forgetAcquaintances } from "../accounts/index.ts";
 import { forgetUser } from "../credentials/index.ts";
 import { deleteUser } from "../login/index.ts";
-import { deleteBoxesOf, deleteSessionsOf } from "../wallets/index.ts";
+import { deleteBoxesOf, deletePushOf, deleteSessionsOf } from "../wallets/index.ts";
 import { actor, UsageError, type Verb } from "./verb.ts";
 
 export const userVerbs: readonly Verb[] = [
@@ -20,6 +20,7 @@ export const userVerbs: readonly Verb[] = [
         ctx.db.transaction(async (tx) => {
           await deleteSessionsOf(tx, user);
           await deleteBoxesOf(tx, user);
+          await deletePushOf(tx, user);
           await forgetAcquaintances(tx, user);
           const credentials = await forgetUser(tx, user, ctx.clock.now());
           const isKnown = await deleteUser(tx, user, ctx.clock.now());

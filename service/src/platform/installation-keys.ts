@@ -16,6 +16,7 @@ const installationKeyNames = [
   "issuer-key",
   "issuer-idempotency",
   "email-code",
+  "push",
 ] as const;
 
 type InstallationKeyName = (typeof installationKeyNames)[number];

@@ -6,6 +6,7 @@ import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { mailboxRoutes, relayRoutes } from "./mailbox-routes.ts";
+import { pushRoutes } from "./push-routes.ts";
 import { limitWallet } from "./wallet-limits.ts";
 import {
   closeWalletSession,
@@ -98,6 +99,7 @@ export async function walletRoutes(ctx: Ctx, http: Http, deps: WalletDeps): Prom
     loginRoutes(ctx, scope, deps);
     mailboxRoutes(ctx, scope);
     relayRoutes(ctx, scope);
+    pushRoutes(ctx, scope);
     deps.addRoutes(scope);
   });
 }

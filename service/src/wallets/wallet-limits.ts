@@ -12,7 +12,7 @@ import { takeOrRefuse } from "../platform/rate-limit.ts";
 export async function limitWallet(
   ctx: Ctx,
   request: FastifyRequest,
-  kind: "address" | "mailbox" | "relay",
+  kind: "address" | "mailbox" | "push" | "relay",
 ): Promise<void> {
   const { loginsPerAddressMinute: burst, trustedProxies } = ctx.config;
   const forwarded = request.headers["x-forwarded-for"];

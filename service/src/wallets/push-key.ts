@@ -1,0 +1,33 @@
+import { createECDH } from "node:crypto";
+import type { Ctx } from "../platform/context.ts";
+
+/** What push services know us by (RFC 8292): P-256, both parts in base64url. */
+export interface PushKey {
+  /** 65 bytes: what a browser subscribes with. */
+  readonly publicKey: string;
+  readonly privateKey: string;
+}
+
+const triesMax = 8;
+
+/**
+ * The key pair of this installation, the same in every process: made from an installation key, which is kept sealed. A
+ * subscription is bound to it, so it never changes.
+ */
+export function pushKeyOf({ keys }: Pick<Ctx, "keys">): PushKey {
+  for (let tries = 0; tries < triesMax; tries += 1) {
+    const privateKey = keys.mac("push", `vapid-${tries}`);
+    const ecdh = createECDH("prime256v1");
+    try {
+      ecdh.setPrivateKey(privateKey);
+    } catch {
+      // Of 2^32 numbers of this size one is no private key.
+      continue;
+    }
+    return {
+      publicKey: ecdh.getPublicKey("base64url"),
+      privateKey: privateKey.toString("base64url"),
+    };
+  }
+  throw new Error("the installation key makes no key for push services");
+}

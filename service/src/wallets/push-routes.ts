@@ -1,0 +1,82 @@
+import { Type } from "@fastify/type-provider-typebox";
+import type { FastifyReply } from "fastify";
+import type { Ctx } from "../platform/context.ts";
+import type { Http } from "../platform/http.ts";
+import { bodyReasons, refusals } from "../platform/refusals.ts";
+import { subscribePush, unsubscribePush } from "./push.ts";
+import { pushKeyOf } from "./push-key.ts";
+import { limitWallet } from "./wallet-limits.ts";
+import { getWalletUser } from "./wallet-sessions.ts";
+
+const tags = ["wallet"];
+const Endpoint = Type.String({ minLength: 1, maxLength: 2048 });
+const KeyText = Type.String({ minLength: 1, maxLength: 200, pattern: "^[A-Za-z0-9_-]+$" });
+
+const SubscriptionBody = Type.Object({
+  endpoint: Endpoint,
+  keys: Type.Object(
+    { p256dh: KeyText, auth: KeyText },
+    { description: "As the browser has them." },
+  ),
+});
+
+/** Devices ask to be told when something waits. */
+export function pushRoutes(ctx: Ctx, scope: Http): void {
+  const { publicKey } = pushKeyOf(ctx);
+  scope.get(
+    "/w/push/key",
+    {
+      schema: {
+        response: {
+          200: Type.Object(
+            { key: Type.String({ description: "`applicationServerKey`, base64url." }) },
+            { description: "What a browser subscribes with." },
+          ),
+        },
+        tags,
+        summary: "The key of this service for push subscriptions",
+      },
+    },
+    () => ({ key: publicKey }),
+  );
+  scope.post(
+    "/w/push",
+    {
+      schema: {
+        body: SubscriptionBody,
+        response: {
+          204: Type.Null({ description: "Hints go there; they say only that something waits." }),
+          ...refusals(...bodyReasons, "wallet_session_required", "rate_limited"),
+        },
+        tags,
+        summary: "Tell this device when something waits",
+      },
+    },
+    async (request, reply) => {
+      const user = await getWalletUser(ctx, request.headers.authorization);
+      await limitWallet(ctx, request, "push");
+      await subscribePush(ctx, user, request.body);
+      return (reply as FastifyReply).code(204).send();
+    },
+  );
+  scope.delete(
+    "/w/push",
+    {
+      schema: {
+        querystring: Type.Object({}),
+        body: Type.Optional(Type.Object({ endpoint: Type.Optional(Endpoint) })),
+        response: {
+          204: Type.Null({ description: "It is told nothing any more." }),
+          ...refusals(...bodyReasons, "wallet_session_required"),
+        },
+        tags,
+        summary: "End hints to one device, or to all of this identity",
+      },
+    },
+    async (request, reply) => {
+      const user = await getWalletUser(ctx, request.headers.authorization);
+      await unsubscribePush(ctx, user, request.body?.endpoint);
+      return (reply as FastifyReply).code(204).send();
+    },
+  );
+}

@@ -1,0 +1,251 @@
+import assert from "node:assert/strict";
+import {
+  createDecipheriv,
+  createECDH,
+  createPublicKey,
+  type ECDH,
+  hkdfSync,
+  randomBytes,
+} from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { buffer } from "node:stream/consumers";
+import { test } from "node:test";
+import { jwtVerify } from "jose";
+import { addressOfPrivateKey, sessionDigest, signDigest } from "@svc/protocol";
+import { openContext } from "../compose.ts";
+import { parseConfig } from "../platform/config.ts";
+import { sql } from "../platform/db.ts";
+import { createHttp } from "../platform/http.ts";
+import { openTestDatabase } from "../platform/test-database.ts";
+import { purgeHints, sendHints, walletRoutes } from "./index.ts";
+
+const settings = { MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" };
+await using database = await openTestDatabase();
+await using ctx = await openContext(parseConfig({ ...settings, DATABASE_URL: database.url }));
+await using http = await createHttp(ctx);
+await walletRoutes(ctx, http, {
+  listLogins: async () => ({ items: [] }),
+  endLogin: async () => false,
+  addRoutes: () => undefined,
+});
+
+const personKey = randomBytes(32);
+const person = addressOfPrivateKey(personKey);
+const business = `0x${"b5".repeat(20)}`;
+await ctx.db.query(sql`
+  insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt, charter, created_at)
+  values (${business}, 'live', 'Secret Plans AG', 'active', ${person}, 'i', 0, ${randomBytes(32)}, ${randomBytes(24)}, 0)`);
+
+async function ask(method: "GET" | "POST" | "DELETE", url: string, body?: unknown, token?: string) {
+  const answer = await http.inject({
+    method,
+    url,
+    ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
+    headers: {
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    },
+  });
+  const said = answer.body === "" ? {} : answer.json<Record<string, unknown>>();
+  return { status: answer.statusCode, body: said };
+}
+
+async function openSession(): Promise<string> {
+  const { body } = await ask("POST", "/w/session/challenge", {});
+  const { challenge, deadline, origin } = body as {
+    challenge: string;
+    deadline: number;
+    origin: string;
+  };
+  const signature = signDigest(sessionDigest({ origin, challenge, deadline }), personKey);
+  const opened = await ask("POST", "/w/session", {
+    svcID: person,
+    challenge,
+    deadline,
+    signature,
+  });
+  return String(opened.body["token"]);
+}
+
+const token = await openSession();
+const subscribe = async (body: unknown): Promise<number> =>
+  (await ask("POST", "/w/push", body, token)).status;
+
+/** Puts a question to the person's business. */
+async function openVote(id: string): Promise<void> {
+  const endsAt = ctx.clock.now() + 600;
+  await ctx.db.query(sql`
+    insert into ballot (id, kind, business, category, epoch, voters, needed, valid_until, expires_at, status, created_at)
+    values (${id}, 'governance', ${business}, 3, 0, ${[person]}, 1, ${endsAt + 3600}, ${endsAt}, 'open', 0)`);
+}
+
+interface Hint {
+  path: string;
+  headers: IncomingMessage["headers"];
+  body: Buffer;
+}
+
+/** The push service. */
+async function openReceiver() {
+  const hints: Hint[] = [];
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = await buffer(request);
+    hints.push({ path: request.url ?? "", headers: request.headers, body });
+    response.writeHead(request.url === "/gone" ? 410 : 201).end();
+  };
+  const server = createServer((request, response) => {
+    void answer(request, response);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    hints,
+    url: (path: string) => `http://localhost:${port}${path}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+await using receiver = await openReceiver();
+
+interface Device {
+  readonly ecdh: ECDH;
+  readonly auth: Buffer;
+  readonly subscription: { endpoint: string; keys: { p256dh: string; auth: string } };
+}
+
+function newDevice(path: string): Device {
+  const ecdh = createECDH("prime256v1");
+  ecdh.generateKeys();
+  const auth = randomBytes(16);
+  const keys = { p256dh: ecdh.getPublicKey("base64url"), auth: auth.toString("base64url") };
+  return { ecdh, auth, subscription: { endpoint: receiver.url(path), keys } };
+}
+
+/** RFC 8291 section 4 and RFC 8188, from the device's side. */
+function decrypt({ ecdh, auth }: Device, body: Buffer): string {
+  const salt = body.subarray(0, 16);
+  const keyLength = body.readUInt8(20);
+  const sender = body.subarray(21, 21 + keyLength);
+  const secret = ecdh.computeSecret(sender);
+  const info = Buffer.concat([Buffer.from("WebPush: info\0"), ecdh.getPublicKey(), sender]);
+  const ikm = Buffer.from(hkdfSync("sha256", secret, auth, info, 32));
+  const key = hkdfSync("sha256", ikm, salt, "Content-Encoding: aes128gcm\0", 16);
+  const nonce = hkdfSync("sha256", ikm, salt, "Content-Encoding: nonce\0", 12);
+  const sealed = body.subarray(21 + keyLength);
+  const decipher = createDecipheriv("aes-128-gcm", Buffer.from(key), Buffer.from(nonce));
+  decipher.setAuthTag(sealed.subarray(-16));
+  const padded = Buffer.concat([decipher.update(sealed.subarray(0, -16)), decipher.final()]);
+  return padded.subarray(0, padded.lastIndexOf(2)).toString();
+}
+
+await test("a device is told once for each vote that something waits, and nothing of what", async () => {
+  const device = newDevice("/device");
+  assert.equal(await subscribe(device.subscription), 204);
+  await openVote("01VOTE");
+  await Promise.all([sendHints(ctx), sendHints(ctx)]);
+  await sendHints(ctx);
+  assert.equal(receiver.hints.length, 1);
+  const [told] = receiver.hints.splice(0);
+  const headers: Hint["headers"] = told?.headers ?? {};
+  assert.equal(decrypt(device, told?.body ?? Buffer.alloc(0)), `{"type":"inbox"}`);
+  assert.deepEqual(
+    [headers["content-encoding"], headers["ttl"], headers["topic"]],
+    ["aes128gcm", "600", "inbox"],
+  );
+  await openVote("02VOTE");
+  await sendHints(ctx);
+  assert.equal(receiver.hints.splice(0).length, 1);
+});
+
+await test("a hint proves by the published key whom it comes from", async () => {
+  const { body } = await ask("GET", "/w/push/key");
+  const point = Buffer.from(String(body["key"]), "base64url");
+  const [x, y] = [point.subarray(1, 33), point.subarray(33)].map((part) =>
+    part.toString("base64url"),
+  );
+  const jwk = { kty: "EC", crv: "P-256", x: x ?? "", y: y ?? "" };
+  await openVote("03VOTE");
+  await sendHints(ctx);
+  const [hint] = receiver.hints.splice(0);
+  const [, jwt = "", key] =
+    /^vapid t=([\w.-]+), k=([\w-]+)$/.exec(hint?.headers.authorization ?? "") ?? [];
+  assert.equal(key, body["key"]);
+  const publicKey = createPublicKey({ key: jwk, format: "jwk" });
+  const audience = new URL(receiver.url("/")).origin;
+  const { payload } = await jwtVerify(jwt, publicKey, { audience, algorithms: ["ES256"] });
+  assert.match(String(payload.sub), /^(?:mailto|https):/);
+});
+
+await test("a device that its push service forgot is forgotten, and others are told on", async () => {
+  assert.equal(await subscribe(newDevice("/gone").subscription), 204);
+  for (const id of ["04VOTE", "05VOTE"]) {
+    await openVote(id);
+    await sendHints(ctx);
+  }
+  const paths = receiver.hints.splice(0).map(({ path }) => path);
+  assert.deepEqual(paths.toSorted(), ["/device", "/device", "/gone"]);
+});
+
+await test("a device that left is told nothing, and has no earlier votes to hear of when it returns", async () => {
+  const device = newDevice("/back");
+  await subscribe(device.subscription);
+  const { endpoint } = device.subscription;
+  assert.equal((await ask("DELETE", "/w/push", { endpoint }, token)).status, 204);
+  await openVote("06VOTE");
+  await sendHints(ctx);
+  assert.deepEqual(
+    receiver.hints.splice(0).map(({ path }) => path),
+    ["/device"],
+  );
+  assert.equal((await ask("DELETE", "/w/push", undefined, token)).status, 204);
+  await openVote("07VOTE");
+  await sendHints(ctx);
+  assert.deepEqual(receiver.hints, []);
+  await subscribe(device.subscription);
+  await sendHints(ctx);
+  assert.equal(receiver.hints.splice(0).length, 1);
+});
+
+await test("what cannot be a device is refused, and nobody subscribes without a session", async () => {
+  const { endpoint, keys } = newDevice("/x").subscription;
+  const wrongs = [
+    { endpoint: "https://10.0.0.1/x", keys },
+    { endpoint: `${ctx.config.baseUrl}/x`, keys },
+    { endpoint: "ftp://push.example/x", keys },
+    { endpoint, keys: { ...keys, p256dh: Buffer.alloc(65, 4).toString("base64url") } },
+    { endpoint, keys: { ...keys, auth: "AAAA" } },
+    { endpoint },
+  ];
+  for (const wrong of wrongs) assert.equal(await subscribe(wrong), 400, JSON.stringify(wrong));
+  assert.equal((await ask("POST", "/w/push", { endpoint, keys })).status, 401);
+  assert.equal((await ask("DELETE", "/w/push")).status, 401);
+});
+
+await test("the table shows neither addresses nor keys of devices, and at most ten are kept", async () => {
+  for (let made = 0; made < 12; made += 1) await subscribe(newDevice(`/many/${made}`).subscription);
+  const [row] = await ctx.db.query<{ rows: string; count: number }>(sql`
+    select string_agg(push_subscription::text, ' ') as rows, count(*)::int as count from push_subscription`);
+  assert.equal(row?.count, 10);
+  const hex = Buffer.from("localhost").toString("hex");
+  assert.equal(row?.rows.includes("localhost") || row?.rows.includes(hex), false);
+});
+
+await test("what was sent is remembered for as long as the vote is open", async () => {
+  await ctx.db.query(sql`update push_sent set created_at = 0`);
+  await ctx.db.query(
+    sql`update ballot set status = 'cancelled', ended_at = 1 where id <> '07VOTE'`,
+  );
+  await purgeHints(ctx);
+  const rows = await ctx.db.query<{ subject: string }>(sql`select subject from push_sent`);
+  assert.deepEqual(
+    rows.map(({ subject }) => subject),
+    ["ballot:07VOTE"],
+  );
+});

@@ -1,0 +1,172 @@
+// Web Push (RFC 8030, 8291, 8292): a device is told that something waits, and nothing of what, for whom or by whom.
+import { createHash, ECDH } from "node:crypto";
+import { type Address, isRecord } from "@svc/protocol";
+import type { PushSubscription, RequestDetails } from "web-push";
+import { parsePublicUrl } from "../platform/address-policy.ts";
+import type { Ctx } from "../platform/context.ts";
+import { uuidv7 } from "../platform/ids.ts";
+import { Problem } from "../platform/problems.ts";
+import type { SealedColumn } from "../platform/sealed-columns.ts";
+import { pushKeyOf } from "./push-key.ts";
+import * as store from "./push-store.ts";
+
+/** What this part keeps sealed: addresses of devices. */
+export const pushSealedColumns: readonly SealedColumn[] = [
+  { table: "push_subscription", idColumn: "id", column: "subscription_sealed" },
+];
+
+/** What a browser gives a page that subscribed. */
+export interface GivenSubscription {
+  readonly endpoint: string;
+  readonly keys: { readonly p256dh: string; readonly auth: string };
+}
+
+/** A person's devices; more push the oldest out. */
+const subscriptionsMax = 10;
+const hintsPerRound = 100;
+const inFlightMax = 8;
+const timeoutMs = 10_000;
+const answerBytesMax = 4096;
+/** A device that was off for longer finds its inbox when it is opened. */
+const hintSecondsMax = 86_400;
+const sentRetentionSeconds = 30 * 86_400;
+/** The same for everybody and everything: its length tells nothing either. */
+const hint = JSON.stringify({ type: "inbox" });
+/** A hint that still waits for its device is replaced by the next one. */
+const topic = "inbox";
+
+/**
+ * Keeps where an identity's device is told that something waits. The same address again is the same device.
+ *
+ * @throws {Problem} invalid_request for an address that is not called, and for keys that are none
+ */
+export async function subscribePush(
+  ctx: Ctx,
+  user: Address,
+  { endpoint, keys }: GivenSubscription,
+): Promise<void> {
+  const ownHosts = [new URL(ctx.config.baseUrl).host];
+  const url = parsePublicUrl(endpoint, { profile: ctx.config.profile, ownHosts });
+  if ("refused" in url) throw refusal("endpoint is not an address of a push service");
+  if (!isPoint(keys.p256dh)) throw refusal("keys.p256dh is not a point of P-256");
+  if (Buffer.from(keys.auth, "base64url").length !== 16) throw refusal("keys.auth is not 16 bytes");
+  const id = uuidv7(ctx.clock, ctx.random);
+  const content = JSON.stringify({ endpoint, keys });
+  const row = {
+    id,
+    user,
+    endpointSha256: sha256(endpoint),
+    subscriptionSealed: ctx.seal.seal(Buffer.from(content), placeOf(id)),
+    createdAt: ctx.clock.now(),
+  };
+  await ctx.db.transaction(async (tx) => store.keepSubscription(tx, row, subscriptionsMax));
+}
+
+/** Tells a device nothing any more; without its address all devices of the identity. One that is not known is no fault. */
+export async function unsubscribePush(
+  ctx: Ctx,
+  user: Address,
+  endpoint: string | undefined,
+): Promise<void> {
+  const endpointSha256 = endpoint === undefined ? null : sha256(endpoint);
+  await store.deleteSubscriptions(ctx.db, { user, endpointSha256 });
+}
+
+/**
+ * Tells members' devices that something waits: once for each member and vote, whatever became of the hint. Devices
+ * that their push service no longer knows are forgotten.
+ */
+export async function sendHints(ctx: Ctx): Promise<void> {
+  for (;;) {
+    const now = ctx.clock.now();
+    const due = await store.takeDueHints(ctx.db, { now, most: hintsPerRound });
+    for (let at = 0; at < due.length; at += inFlightMax)
+      await Promise.all(due.slice(at, at + inFlightMax).map(async (each) => sendHint(ctx, each)));
+    if (due.length === 0) return;
+  }
+}
+
+/** Forgets which hints went out 30 days ago. */
+export async function purgeHints(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
+  await store.deleteSentHints(ctx.db, ctx.clock.now() - sentRetentionSeconds);
+}
+
+async function sendHint(
+  ctx: Ctx,
+  { id, subscriptionSealed, endsAt }: store.DueHint,
+): Promise<void> {
+  const subscription = readSubscription(ctx.seal.open(subscriptionSealed, placeOf(id)));
+  const lifetimeSeconds = Math.min(Math.max(endsAt - ctx.clock.now(), 0), hintSecondsMax);
+  const { headers, body } = await encryptHint(ctx, subscription, lifetimeSeconds);
+  const result = await ctx.outbound.send({
+    method: "POST",
+    url: subscription.endpoint,
+    headers,
+    body,
+    timeoutMs,
+    responseBytesMax: answerBytesMax,
+  });
+  const isGone = result.kind === "answered" && (result.status === 404 || result.status === 410);
+  if (isGone) await store.deleteSubscription(ctx.db, id);
+}
+
+async function encryptHint(
+  ctx: Ctx,
+  subscription: PushSubscription,
+  lifetimeSeconds: number,
+): Promise<{ headers: Record<string, string>; body: Uint8Array }> {
+  // Loaded when somebody has a device: most processes never send one.
+  const { default: webPush } = await import("web-push");
+  const details: RequestDetails & { body: Buffer } = webPush.generateRequestDetails(
+    subscription,
+    hint,
+    {
+      vapidDetails: { subject: subjectOf(ctx), ...pushKeyOf(ctx) },
+      contentEncoding: "aes128gcm",
+      TTL: lifetimeSeconds,
+      urgency: "normal",
+      topic,
+    },
+  );
+  const headers = Object.entries(details.headers as Record<string, unknown>)
+    // The client frames the message itself.
+    .filter(([name]) => name.toLowerCase() !== "content-length")
+    .map(([name, value]) => [name, String(value)]);
+  return { headers: Object.fromEntries(headers) as Record<string, string>, body: details.body };
+}
+
+/** Whom a push service can ask about us (RFC 8292 section 2.1): an https address, else a mail address. */
+function subjectOf({ config }: Ctx): string {
+  const { protocol, hostname } = new URL(config.baseUrl);
+  return protocol === "https:" ? config.baseUrl : `mailto:operator@${hostname}`;
+}
+
+/** Whether it is an uncompressed point on the curve. */
+function isPoint(text: string): boolean {
+  try {
+    const bytes = Buffer.from(text, "base64url");
+    if (bytes.length !== 65 || bytes[0] !== 4) return false;
+    ECDH.convertKey(bytes, "prime256v1");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function readSubscription(bytes: Uint8Array): PushSubscription {
+  const value: unknown = JSON.parse(Buffer.from(bytes).toString());
+  if (!isRecord(value)) throw new Error("a push subscription cannot be read");
+  return value as unknown as PushSubscription;
+}
+
+function placeOf(id: string): { table: string; id: string; column: string } {
+  return { table: "push_subscription", id, column: "subscription_sealed" };
+}
+
+function refusal(fault: string): Problem {
+  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
+}
+
+function sha256(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
