@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { PoolConfig } from "pg";
 import {
   accountRoutes,
+  type ApiKeys,
   isAcquainted,
   openApiKeys,
   openClients,
@@ -20,6 +21,7 @@ import {
   credentialFinalHandlers,
   credentialJobs,
   credentialRoutes,
+  type Credentials,
   type CredentialsCallbacks,
   credentialWalletRoutes,
   openCredentials,
@@ -50,6 +52,7 @@ import {
   businessLoginRules,
   endLogin,
   listLogins,
+  type Login,
   loginJobs,
   loginWalletRoutes,
   openLogin,
@@ -68,7 +71,7 @@ import {
   startEmbeddedPostgres,
 } from "./platform/embedded-postgres.ts";
 import { addHealthRoutes } from "./platform/health.ts";
-import { createHttp } from "./platform/http.ts";
+import { createHttp, type Http } from "./platform/http.ts";
 import { openInstallationKeys } from "./platform/installation-keys.ts";
 import { type Job, startJobs } from "./platform/jobs.ts";
 import { createLog, type Log } from "./platform/log.ts";
@@ -84,7 +87,14 @@ import { createOutbound, type Outbound, resolveTxt } from "./platform/outbound.t
 import { createRandom } from "./platform/random.ts";
 import { createRateLimiter, purgeRateBuckets } from "./platform/rate-limit.ts";
 import { createSeal } from "./platform/seal.ts";
-import { getWalletUser, purgeMailbox, purgeWalletSessions, walletRoutes } from "./wallets/index.ts";
+import {
+  getWalletUser,
+  purgeHints,
+  purgeMailbox,
+  purgeWalletSessions,
+  sendHints,
+  walletRoutes,
+} from "./wallets/index.ts";
 import { Sender, webhookJobs, type WebhooksContext } from "./webhooks/index.ts";
 
 /** One running process of the service. */
@@ -197,10 +207,17 @@ function countOutbound(metrics: Metrics, outbound: Outbound): Outbound {
   };
 }
 
-/** Starts one process: HTTP, metrics and jobs over one database and one chain. */
-export async function compose(config: Config): Promise<Service> {
-  await using stack = new AsyncDisposableStack();
-  const base = stack.use(await openContext(config, { mayShare: false }));
+/** What a process works with, slice by slice. */
+interface Slices {
+  readonly chain: ChainContext;
+  readonly apiKeys: ApiKeys;
+  readonly login: Login;
+  readonly credentials: Credentials;
+  readonly kyc: KycContext;
+  readonly kyb: KybContext;
+}
+
+async function openSlices(stack: AsyncDisposableStack, base: Ctx): Promise<Slices> {
   const openingChain = openBeside(stack, openChain(base));
   const clients = stack.use(await openClients(base));
   const apiKeys = stack.use(await openApiKeys(base));
@@ -212,10 +229,10 @@ export async function compose(config: Config): Promise<Service> {
       verifySignature({ ...base, chain: await openingChain }, claim),
   });
   stack.use(login.signingKeys);
-  const ctx: ChainContext = { ...base, chain: await openingChain };
+  const chain: ChainContext = { ...base, chain: await openingChain };
   const credentials = stack.use(
     await openCredentials(
-      { ...ctx, apiKeys },
+      { ...chain, apiKeys },
       callbacksOf(base, () => kyc),
     ),
   );
@@ -232,7 +249,11 @@ export async function compose(config: Config): Promise<Service> {
       }),
     businessLogins: businessLoginRules(login),
   });
-  const http = await createHttp(base);
+  return { chain, apiKeys, login, credentials, kyc, kyb };
+}
+
+async function addRoutes(base: Ctx, slices: Slices, http: Http): Promise<void> {
+  const { chain, apiKeys, login, credentials, kyc, kyb } = slices;
   addHealthRoutes(base, http);
   await accountRoutes({ ...base, apiKeys }, http);
   await addBrowserRoutes(login, http);
@@ -245,7 +266,7 @@ export async function compose(config: Config): Promise<Service> {
     endLogin: async (user, id) => endLogin(login, user, id),
     addRoutes: (scope) => {
       loginWalletRoutes(login, scope);
-      chainRoutes(ctx, scope);
+      chainRoutes(chain, scope);
       const caller = {
         getWalletUser: async (authorization: string | undefined) =>
           getWalletUser(base, authorization),
@@ -255,6 +276,16 @@ export async function compose(config: Config): Promise<Service> {
       kybWalletRoutes(kyb, scope, caller);
     },
   });
+}
+
+/** Starts one process: HTTP, metrics and jobs over one database and one chain. */
+export async function compose(config: Config): Promise<Service> {
+  await using stack = new AsyncDisposableStack();
+  const base = stack.use(await openContext(config, { mayShare: false }));
+  const slices = await openSlices(stack, base);
+  const { login, credentials, kyc, kyb } = slices;
+  const http = await createHttp(base);
+  await addRoutes(base, slices, http);
   await http.listen({ host: config.host, port: config.port });
   stack.defer(async () => closeWithin(http.close(), config.drainSeconds, base.log));
   const exposed = stack.use(await exposeMetrics(base));
@@ -266,7 +297,7 @@ export async function compose(config: Config): Promise<Service> {
     ...kycJobs(kyc),
     ...kybJobs(kyb),
     ...webhooks.jobs,
-    ...chainJobs(ctx, {
+    ...chainJobs(slices.chain, {
       ...credentialFinalHandlers(base),
       ...settlementFinalHandlers(kyc),
       ...kybFinalHandlers(kyb),
@@ -293,7 +324,7 @@ async function exposeMetrics({ config, metrics }: Ctx): Promise<MetricsServer> {
 function openWebhooks(base: Ctx): { jobs: Job[] } & AsyncDisposable {
   const ctx: WebhooksContext = {
     ...base,
-    signingKeys: { kyc: async (packageIds) => readSigningKeys(base, packageIds) },
+    signingKeys: async (packageIds) => readSigningKeys(base, packageIds),
   };
   const sender = new Sender(ctx);
   return {
@@ -346,6 +377,8 @@ function platformJobs(ctx: Ctx): Job[] {
       run: async () => purgeWalletSessions(ctx),
     },
     { name: "mailbox", everySeconds: 60, run: async () => purgeMailbox(ctx) },
+    { name: "push", everySeconds: 2, run: async () => sendHints(ctx) },
+    { name: "push-retention", everySeconds: 3600, run: async () => purgeHints(ctx) },
   ];
 }
 

@@ -388,7 +388,8 @@ await test("later approvals are for the fields that the first one fixed, and for
   assert.equal((await world.voteAs("bob", id)).body["status"], "approved");
   await world.waitFor(id, "released");
   const [, released] = await world.eventsOf(id);
-  assert.ok((released?.data["fields"] as string[]).includes("BUSINESS_DIRECTOR_COUNT"));
+  const fields = released?.data["fields"] as string[] | undefined;
+  assert.ok(fields?.includes("BUSINESS_DIRECTOR_COUNT"));
 });
 
 await test("a business can stop an organization from asking, and take that back", async () => {

@@ -145,14 +145,14 @@ function checkEnvelope(claims: Record<string, unknown>, event: KybEvent | Unknow
   if (claims["seq"] !== event.seq) throw refused("seq");
   if (event.event === "unknown") return;
   if (event.requestId !== event.streamId) throw refused("request_id");
-  const named = parseAddress(String(claims["business_wallet_address"]));
-  if (named !== event.business) throw refused("business_wallet_address");
+  const named = parseAddress(String(claims["sub"]));
+  if (named !== event.business) throw refused("sub");
 }
 
 function readClaims(claims: Members): Attestation {
   const approval = openMembers(claims.record("approval"), (name) => refused(`approval.${name}`));
   if (!approval.flag("threshold_met")) throw refused("approval.threshold_met");
-  const business = claims.address("business_wallet_address");
+  const business = claims.address("sub");
   return {
     eventId: claims.text("jti"),
     requestId: claims.text("stream_id"),

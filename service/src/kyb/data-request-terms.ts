@@ -53,7 +53,6 @@ export function readAskedFields(
   key: Pick<ApiKey, "entitlements">,
   body: { fields: readonly string[]; optionalFields?: readonly string[] },
 ): AskedFields {
-  const nameOf = (text: string): string => businessFieldOfHash(text) ?? text;
   const fields = body.fields.map(nameOf);
   const optionalFields = (body.optionalFields ?? []).map(nameOf);
   const all = [...fields, ...optionalFields];
@@ -66,6 +65,11 @@ export function readAskedFields(
   const unpriced = known.filter((name) => priceOf(name) === null);
   if (unpriced.length > 0) throw new Problem("field_not_priced", { details: { fields: unpriced } });
   return { fields, optionalFields };
+}
+
+/** A field may be named by its hash. */
+function nameOf(text: string): string {
+  return businessFieldOfHash(text) ?? text;
 }
 
 /** The same with what else a request says. @throws {Problem} as {@link readAskedFields} */

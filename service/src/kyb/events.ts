@@ -1,7 +1,7 @@
 import type { Environment } from "../accounts/index.ts";
 import { ulid } from "../platform/ids.ts";
 import type { Queryable } from "../platform/db.ts";
-import { enqueueEvents, type NewEvent } from "../webhooks/index.ts";
+import { enqueueEvents } from "../webhooks/index.ts";
 import type { KybContext } from "./kyb-context.ts";
 
 /** Every kind of event that a KYB endpoint gets (decisions section 6, Webhook events). */
@@ -65,13 +65,11 @@ export async function announce(
       kind: event,
       channel: "kyb" as const,
       clientDomainId: each.clientDomainId,
-      keyId: each.clientDomainId,
-      url: "",
       body: JSON.stringify(body),
       isPersonal: attestation !== undefined,
       payloadExpiresAt: each.payloadExpiresAt ?? null,
     };
   });
-  await enqueueEvents(ctx, tx, events as unknown as NewEvent[]);
+  await enqueueEvents(ctx, tx, events);
   return events.map(({ id }) => id);
 }

@@ -1,14 +1,17 @@
 import type { FinalHandlers } from "../chain/index.ts";
 import type { CredentialsContext } from "../credentials/index.ts";
 import type { Http } from "../platform/http.ts";
-import { Problem } from "../platform/problems.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 import { attestationKeySealedColumns, createAttestationKeys } from "./attestation-keys.ts";
 import { attestationRoutes } from "./attestation-routes.ts";
 import type { BallotRules } from "./ballot.ts";
 import { billingRoutes } from "./billing-routes.ts";
+import { blockRoutes } from "./block-routes.ts";
 import { businessRoutes } from "./business-routes.ts";
 import { requireEntitlement } from "./caller.ts";
+import { dataRequestBallots } from "./data-request-ballots.ts";
+import { dataRequestRoutes } from "./data-request-routes.ts";
+import { endpointRoutes } from "./endpoint-routes.ts";
 import { foundingFinalHandlers } from "./founding.ts";
 import { governanceFinalHandlers, governanceRules, proposalSealedColumns } from "./governance.ts";
 import { idempotencySealedColumns } from "./idempotency.ts";
@@ -16,7 +19,15 @@ import { inboxRoutes } from "./inbox-routes.ts";
 import type { KybCallbacks, KybContext, WalletCaller } from "./kyb-context.ts";
 import { lookupRoutes } from "./lookup-routes.ts";
 import { memberSealedColumns } from "./members.ts";
+import { offerRoutes } from "./offer-routes.ts";
+import { offerWalletRoutes } from "./offer-wallet-routes.ts";
+import { offerSealedColumns } from "./offers.ts";
+import { releaseSealedColumns } from "./releases.ts";
 import { removalFinalHandlers } from "./removal.ts";
+import { signatureBallots, signatureFinalHandlers } from "./signature-ballots.ts";
+import { signatureSealedColumns } from "./signature-requests.ts";
+import { signatureRoutes } from "./signature-routes.ts";
+import { validRoutes } from "./valid-routes.ts";
 
 export type { Ballot, BallotRules, MemberApproval, Vote } from "./ballot.ts";
 export { cancelBallot, castVoteIn, type NewBallot, openBallot } from "./ballots.ts";
@@ -45,7 +56,10 @@ export const kybSealedColumns: readonly SealedColumn[] = [
   ...attestationKeySealedColumns,
   ...idempotencySealedColumns,
   ...memberSealedColumns,
+  ...offerSealedColumns,
   ...proposalSealedColumns,
+  ...releaseSealedColumns,
+  ...signatureSealedColumns,
 ];
 
 /** What becomes of what this slice has sent to the chain. */
@@ -54,16 +68,9 @@ export function kybFinalHandlers(ctx: KybContext): FinalHandlers {
     ...foundingFinalHandlers(ctx),
     ...governanceFinalHandlers(ctx),
     ...removalFinalHandlers(),
+    ...signatureFinalHandlers(ctx),
   };
 }
-
-const unbuilt: BallotRules = {
-  show: async () => new Map(),
-  onApproved: async () => {
-    throw new Problem("unsupported");
-  },
-  onEnded: async () => undefined,
-};
 
 /** Opens the slice. @param given.businessLogins what follows from votes on logins, which another slice keeps */
 export function openKyb(
@@ -77,8 +84,8 @@ export function openKyb(
     onRosterChanged: async (tx, changed) => given.onRosterChanged(tx, changed),
     attestationKeys: createAttestationKeys(ctx),
     ballotKinds: {
-      data_request: unbuilt,
-      signature_request: unbuilt,
+      data_request: dataRequestBallots,
+      signature_request: signatureBallots,
       governance: governanceRules,
       business_login: given.businessLogins,
     },
@@ -92,8 +99,13 @@ export async function kybRoutes(ctx: KybContext, http: Http): Promise<void> {
     requireEntitlement(ctx, scope, "kyb:read");
     lookupRoutes(ctx, scope);
   });
+  await validRoutes(ctx, http);
   attestationRoutes(ctx, http);
   await billingRoutes(ctx, http);
+  await endpointRoutes(ctx, http);
+  await dataRequestRoutes(ctx, http);
+  await signatureRoutes(ctx, http);
+  await offerRoutes(ctx, http);
 }
 
 /** Adds the routes of wallets. */
@@ -104,4 +116,6 @@ export function kybWalletRoutes(
 ): void {
   inboxRoutes(ctx, scope, getWalletUser);
   businessRoutes(ctx, scope, getWalletUser);
+  blockRoutes(ctx, scope, getWalletUser);
+  offerWalletRoutes(ctx, scope, getWalletUser);
 }

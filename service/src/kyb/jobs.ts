@@ -1,20 +1,25 @@
 import type { Job } from "../platform/jobs.ts";
 import { expireBallots, purgeBallots } from "./ballots.ts";
 import { watchWallets } from "./chain-watch.ts";
+import { announceDataRefusals } from "./data-requests.ts";
 import { forgetLapsed, lapseFoundings } from "./founding.ts";
 import { purgeProposals } from "./governance.ts";
 import { purgeIdempotencyKeys } from "./idempotency.ts";
 import type { KybContext } from "./kyb-context.ts";
+import { purgeOffers } from "./offers.ts";
+import { purgeReleases, releaseApproved } from "./releases.ts";
 import { finishRemovals } from "./removal.ts";
 import { followChain, lookAtOpen } from "./roster.ts";
 import { rosterChannel } from "./roster-store.ts";
+import { mendRecordings } from "./signature-ballots.ts";
+import { announceRefusals, purgeDocuments } from "./signature-requests.ts";
 import { finishMoves, stopBusinesses } from "./standing.ts";
 
 /** The jobs of this slice; every process runs them. */
 export function kybJobs(ctx: KybContext): Job[] {
   return [
     ...(ctx.config.chain === "off" ? [] : chainJobs(ctx)),
-    { name: "kyb-foundings", everySeconds: 60, run: async () => lapseFoundings(ctx) },
+    { name: "kyb-foundings", everySeconds: 5, run: async () => lapseFoundings(ctx) },
     { name: "kyb-lapsed", everySeconds: 3600, run: async () => forgetLapsed(ctx) },
     { name: "kyb-proposals", everySeconds: 3600, run: async () => purgeProposals(ctx) },
     {
@@ -27,9 +32,27 @@ export function kybJobs(ctx: KybContext): Job[] {
       },
     },
     { name: "attestation-keys", everySeconds: 15, run: async () => ctx.attestationKeys.rotate() },
+    ...requestJobs(ctx),
     { name: "kyb-expiry", everySeconds: 1, run: async () => expireBallots(ctx) },
     { name: "kyb-ballots", everySeconds: 3600, run: async () => purgeBallots(ctx) },
     { name: "kyb-idempotency", everySeconds: 3600, run: async () => purgeIdempotencyKeys(ctx) },
+  ];
+}
+
+/** They carry requests and offers to their ends. */
+function requestJobs(ctx: KybContext): Job[] {
+  return [
+    {
+      name: "kyb-releases",
+      everySeconds: 2,
+      wakeOn: "kyb_release",
+      run: async () => releaseApproved(ctx),
+    },
+    { name: "kyb-data-refusals", everySeconds: 1, run: async () => announceDataRefusals(ctx) },
+    { name: "kyb-refusals", everySeconds: 1, run: async () => announceRefusals(ctx) },
+    { name: "kyb-documents", everySeconds: 3600, run: async () => purgeDocuments(ctx) },
+    { name: "kyb-offers", everySeconds: 3600, run: async () => purgeOffers(ctx) },
+    { name: "kyb-release-retention", everySeconds: 3600, run: async () => purgeReleases(ctx) },
   ];
 }
 
@@ -44,6 +67,7 @@ function chainJobs(ctx: KybContext): Job[] {
     },
     { name: "kyb-watch", everySeconds: 5, run: async () => watchWallets(ctx) },
     { name: "kyb-roster-sweep", everySeconds: 600, run: async () => lookAtOpen(ctx) },
+    { name: "kyb-recordings", everySeconds: 2, run: async () => mendRecordings(ctx) },
     { name: "kyb-removals", everySeconds: 1, run: async () => finishRemovals(ctx) },
   ];
 }

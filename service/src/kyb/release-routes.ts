@@ -86,11 +86,12 @@ function proofsRoute(ctx: KybContext, scope: Http, path: string): void {
       const { business, environment } = found;
       const asked = { business, environment, leaves: leaves.map(({ leaf }) => leaf) };
       const proofs = await proveCompanyLeaves(ctx, asked);
-      const place = { chainId: ctx.chain.chainId, registry: ctx.chain.contracts.registry };
+      const { chainId, contracts } = ctx.chain;
+      const place = () => ({ chainId, registry: contracts.registry });
       void reply.header("cache-control", "no-store");
       return {
         requestId: found.id,
-        proofs: proofs.map((each) => ({ ...each, proof: [...each.proof], ...place })),
+        proofs: proofs.map((each) => Object.assign(place(), each, { proof: [...each.proof] })),
       };
     },
   );

@@ -1,8 +1,5 @@
 // What follows from the votes on a signature: its recording on chain, and how that ends.
-import type { Hex, Hex32 } from "@svc/protocol";
-import { hexOfBytes } from "@svc/protocol";
-import { businessWallet } from "@svc/contracts";
-import { encodeFunctionData, type PublicClient } from "viem";
+import { type Hex32, hexOfBytes } from "@svc/protocol";
 import { enqueueTransaction, type FinalHandlers } from "../chain/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import type { BallotRules } from "./ballot.ts";
@@ -10,9 +7,11 @@ import { joinApprovals, reopenBallot } from "./ballots.ts";
 import { lockBusiness, noteBusinessAcquaintance } from "./business-store.ts";
 import { announce } from "./events.ts";
 import type { KybContext } from "./kyb-context.ts";
-import { announcementOf, type SignatureRequest } from "./signature-request.ts";
+import { requestLook } from "./roster-store.ts";
+import { announcementOf } from "./signature-request.ts";
 import { endRequest, openDocument } from "./signature-requests.ts";
 import * as store from "./signature-store.ts";
+import { loadWalletCalls } from "./wallet-calls.ts";
 
 const recordKind = "business.record";
 const failedBatch = 20;
@@ -33,11 +32,9 @@ export const signatureBallots: BallotRules = {
   onApproved: async (ctx, tx, { ballot, approvals }) => {
     const recordings = await store.beginRecording(tx, ballot.id, ctx.clock.now());
     if (recordings === null || ballot.hash === null) return;
-    const data = encodeFunctionData({
-      abi: businessWallet.abi,
-      functionName: "record",
-      args: [ballot.hash, ballot.validUntil, joinApprovals(approvals)],
-    });
+    const calls = await loadWalletCalls();
+    const { hash, validUntil } = ballot;
+    const data = calls.record(hash, { validUntil, signatures: joinApprovals(approvals) });
     const subjectId = `${ballot.id}.${recordings}`;
     await enqueueTransaction(ctx, tx, { kind: recordKind, subjectId, to: ballot.business, data });
   },
@@ -67,7 +64,9 @@ export function signatureFinalHandlers(ctx: KybContext): FinalHandlers {
         if (each.status === "reverted") failed.push(id);
         else await finishSigned(ctx, tx, { id, transactionHash: each.hash, at: each.blockTime });
       }
-      if (failed.length > 0) await store.noteFailedRecordings(tx, failed);
+      if (failed.length === 0) return;
+      const businesses = await store.noteFailedRecordings(tx, failed);
+      for (const business of businesses) await requestLook(tx, business);
     },
   };
 }
@@ -91,7 +90,10 @@ async function finishSigned(
  */
 export async function mendRecordings(ctx: KybContext): Promise<void> {
   for (const request of await store.listFailedRecordings(ctx.db, failedBatch)) {
-    const { recorded, epoch } = await lookAtChain(ctx, request);
+    const { business: wallet, digest } = request;
+    const calls = await loadWalletCalls();
+    const recorded = await calls.findRecording(ctx, wallet, digest);
+    const epoch = await calls.epochOf(ctx, wallet);
     await ctx.db.transaction(async (tx) => {
       const business = await lockBusiness(tx, request.business);
       if (recorded !== null) return finishSigned(ctx, tx, { id: request.id, ...recorded });
@@ -107,24 +109,4 @@ export async function mendRecordings(ctx: KybContext): Promise<void> {
       await endRequest(ctx, tx, { id: request.id, status, reason });
     });
   }
-}
-
-/** The epoch of the wallet, and where and when the chain recorded the document of a request; null where it did not. */
-async function lookAtChain(
-  ctx: KybContext,
-  { business, digest }: SignatureRequest,
-): Promise<{ epoch: number; recorded: { transactionHash: Hex32; at: number } | null }> {
-  const reader: PublicClient = ctx.chain.reader;
-  const contract = { address: business, abi: businessWallet.abi } as const;
-  const at = await reader.readContract({ ...contract, functionName: "recordedAt", args: [digest] });
-  const epoch = Number(await reader.readContract({ ...contract, functionName: "epoch" }));
-  if (at === 0) return { epoch, recorded: null };
-  const logs = await reader.getContractEvents({
-    ...contract,
-    eventName: "Recorded",
-    args: { hash: digest as Hex },
-    fromBlock: 0n,
-  });
-  const transactionHash = logs.at(-1)?.transactionHash;
-  return { epoch, recorded: transactionHash == null ? null : { transactionHash, at } };
 }

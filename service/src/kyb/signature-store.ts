@@ -170,11 +170,16 @@ export async function markSigned(
   return row === undefined ? null : toRequest(row);
 }
 
-export async function noteFailedRecordings(tx: Queryable, ids: readonly string[]): Promise<void> {
-  await tx.query(
+/** @returns the businesses whose documents these are */
+export async function noteFailedRecordings(
+  tx: Queryable,
+  ids: readonly string[],
+): Promise<Address[]> {
+  const rows = await tx.query<{ business: Address }>(
     sql`update signature_request set has_failed_recording = true
-      where id = any(${[...ids]}) and status = 'pending_approval'`,
+      where id = any(${[...ids]}) and status = 'pending_approval' returning business`,
   );
+  return [...new Set(rows.map(({ business }) => business))];
 }
 
 export async function listFailedRecordings(

@@ -17,7 +17,7 @@ export interface Stream {
   /** Of the requests, such as `/api/v1/kyb/data-requests`. */
   readonly path: string;
   /** Whether the caller has that request. @throws {Problem} request_not_found */
-  check(key: ApiKey, id: string): Promise<void>;
+  readonly check: (key: ApiKey, id: string) => Promise<void>;
 }
 
 const pageDefault = 20;
@@ -49,9 +49,9 @@ const listedDelivery = Type.Object({
   event: Type.String(),
   attempt: Type.Integer(),
   at: Type.Integer({ description: "Unix seconds." }),
-  durationMs: Type.Integer(),
-  outcome: Type.String(),
+  outcome: Type.String({ description: "`delivered`, `refused` by its status, or `failed`." }),
   status: Type.Optional(Type.Integer({ description: "HTTP status of the answer." })),
+  durationMs: Type.Optional(Type.Integer({ description: "Where there was an answer." })),
 });
 
 /** Adds what every kind of request has for its events: the list, the attempts, and sending them again. */

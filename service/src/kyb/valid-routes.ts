@@ -1,5 +1,5 @@
 import { type Static, Type } from "@fastify/type-provider-typebox";
-import { type BusinessFieldName, type Hex32, isBusinessField } from "@svc/protocol";
+import { type Hex32, isBusinessField, parseAddress } from "@svc/protocol";
 import type { ApiKey } from "../accounts/index.ts";
 import { type CompanyClaim, matchCompanyLeaves } from "../credentials/index.ts";
 import type { Http } from "../platform/http.ts";
@@ -8,7 +8,6 @@ import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { callerOf, callerReasons, requireEntitlement } from "./caller.ts";
 import { hasReleased } from "./charge-store.ts";
 import type { KybContext } from "./kyb-context.ts";
-import { readBusinessAddress } from "./signature-requests.ts";
 
 /** As many as a record has fields, twice over: some hold what several releases brought. */
 const fieldsMax = 800;
@@ -84,7 +83,9 @@ async function checkFields(
   { organizationId, environment, id }: ApiKey,
   body: Static<typeof ValidBody>,
 ): Promise<Static<typeof Validity>> {
-  const business = readBusinessAddress(body.businessWalletAddress);
+  const business = parseAddress(body.businessWalletAddress);
+  if (business === null)
+    throw refused("businessWalletAddress must be an address of 20 bytes in hex");
   const claims = body.fields.map(readClaim);
   const [isKnown, statuses] = await Promise.all([
     hasReleased(ctx.db, { organizationId, business }),
@@ -101,10 +102,12 @@ async function checkFields(
 }
 
 function readClaim(given: Static<typeof ValidBody>["fields"][number], index: number): CompanyClaim {
-  const name: BusinessFieldName | null = isBusinessField(given.name) ? given.name : null;
-  if (name === null)
-    throw new Problem("invalid_request", {
-      message: `Invalid Request: fields[${index}].name is not a business field of the catalogue`,
-    });
-  return { name, subject: given.subject, hash: given.hash.toLowerCase() as Hex32 };
+  const { name, subject, hash } = given;
+  if (!isBusinessField(name))
+    throw refused(`fields[${index}].name is not a business field of the catalogue`);
+  return { name, subject, hash: hash.toLowerCase() as Hex32 };
+}
+
+function refused(fault: string): Problem {
+  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
 }

@@ -34,10 +34,19 @@ export interface WalletCalls {
   govern(operation: GovernanceOperation, args: Hex, approvals: RelayedApprovals): Hex;
   keep(signature: Hex): Hex;
   finishRemoval(): Hex;
+  record(hash: Hex32, approvals: RelayedApprovals): Hex;
   /** What is final of a deployed wallet. @throws when the chain's node cannot be asked */
   read(ctx: ChainContext, wallet: Address): Promise<WalletState>;
   /** Whether the business signed the hash and has not taken it back. */
   isRecorded(ctx: ChainContext, wallet: Address, hash: Hex32): Promise<boolean>;
+  /** The transaction that recorded a hash, and when, Unix seconds; null while none has. */
+  findRecording(
+    ctx: ChainContext,
+    wallet: Address,
+    hash: Hex32,
+  ): Promise<{ transactionHash: Hex32; at: number } | null>;
+  /** The epoch at the head of the chain, which may not be final yet. */
+  epochOf(ctx: ChainContext, wallet: Address): Promise<number>;
   /** Until when a member is safe from removal, Unix seconds. */
   protectedUntil(ctx: ChainContext, wallet: Address, member: Address): Promise<number>;
 }
@@ -69,6 +78,31 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
     },
     keep: (signature) => viem.encodeFunctionData({ abi, functionName: "keep", args: [signature] }),
     finishRemoval: () => viem.encodeFunctionData({ abi, functionName: "finishRemoval" }),
+    record: (hash, { validUntil, signatures }) =>
+      viem.encodeFunctionData({
+        abi,
+        functionName: "record",
+        args: [hash, validUntil, signatures],
+      }),
+    findRecording: async ({ chain }, address, hash) => {
+      const contract = { abi: views, address, args: { hash } } as const;
+      const at = await chain.reader.readContract({
+        ...contract,
+        functionName: "recordedAt",
+        args: [hash],
+      });
+      if (at === 0) return null;
+      const logs = await chain.reader.getContractEvents({
+        ...contract,
+        eventName: "Recorded",
+        fromBlock: 0n,
+      });
+      const hashes = logs.flatMap(({ transactionHash }) => transactionHash ?? []);
+      const transactionHash = hashes.at(-1);
+      return transactionHash === undefined ? null : { transactionHash, at };
+    },
+    epochOf: async ({ chain }, address) =>
+      Number(await chain.reader.readContract({ abi: views, address, functionName: "epoch" })),
     isRecorded: async ({ chain }, address, hash) => {
       const call = { abi: views, address, functionName: "recordedAt", args: [hash] } as const;
       return (await chain.reader.readContract(call)) !== 0;
@@ -89,6 +123,7 @@ const callTexts = [
   "function withdraw(bytes32 hash, uint48 validUntil, bytes approvals)",
   "function keep(bytes signature)",
   "function finishRemoval()",
+  "function record(bytes32 hash, uint48 validUntil, bytes signatures)",
 ] as const;
 const viewTexts = [
   "function charter() view returns (bytes)",
@@ -98,6 +133,7 @@ const viewTexts = [
   "function successor() view returns (address)",
   "function recordedAt(bytes32 hash) view returns (uint48)",
   "function protectedUntil(address member) view returns (uint48)",
+  "event Recorded(bytes32 indexed hash)",
 ] as const;
 const argumentOf = {
   changeCharter: [{ type: "bytes" }],

@@ -1,17 +1,14 @@
 import type { Ctx } from "../platform/context.ts";
-import type { Channel } from "./event.ts";
 import { openBody } from "./events.ts";
 import { nameOf, nextStepOf, type Outcome } from "./schedule.ts";
 import { headersOf } from "./signature.ts";
 import type * as store from "./store.ts";
+import type { Target } from "./targets.ts";
 
 /** What the engine works with besides the context. */
 export interface WebhooksContext extends Ctx {
-  /** The keys that sign now, by id; asked once for each batch of deliveries. */
-  readonly signingKeys: Record<
-    Channel,
-    (keyIds: readonly string[]) => Promise<ReadonlyMap<string, string>>
-  >;
+  /** The keys of packages that sign now, by id; asked once for each batch of deliveries. */
+  readonly signingKeys: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, string>>;
 }
 
 /** Decisions section 7: from the beginning to the end of the answer's body. */
@@ -27,22 +24,33 @@ interface Exchange {
 /**
  * Makes one attempt.
  *
- * @param given.key null where there is none: the attempt fails, and the next may find one
+ * @param given.target null where nothing can sign: the attempt fails, and the next may find a key
  * @throws when the outbound client was closed: then nothing is known of the attempt
  */
 export async function makeAttempt(
   ctx: WebhooksContext,
   delivery: store.Delivery,
-  given: { key: string | null; lease: string },
+  given: { target: Target | null; lease: string },
 ): Promise<{ ended: store.Ended; outcome: Outcome | null }> {
   const begunAtMs = Math.floor(ctx.clock.nowMs());
   const number = delivery.attempts + 1;
-  const common = { eventId: delivery.event_id, lease: given.lease, number, begunAtMs };
+  const kybEndpointId = delivery.channel === "kyb" ? delivery.endpoint_id : null;
+  const common = {
+    eventId: delivery.event_id,
+    lease: given.lease,
+    number,
+    begunAtMs,
+    kybEndpointId,
+  };
   const { purge_at: purgeAt } = delivery;
   if (purgeAt === null || purgeAt * 1000 <= begunAtMs)
     return { ended: endedUntried(common), outcome: null };
   const startedMs = performance.now();
-  const { outcome, answer } = await exchange(ctx, delivery, { key: given.key, number, begunAtMs });
+  const { outcome, answer } = await exchange(ctx, delivery, {
+    target: given.target,
+    number,
+    begunAtMs,
+  });
   const durationMs = Math.round(performance.now() - startedMs);
   const name = nameOf(outcome);
   ctx.metrics.webhookAttempts.inc({ outcome: name });
@@ -66,10 +74,10 @@ export async function makeAttempt(
 async function exchange(
   ctx: WebhooksContext,
   delivery: store.Delivery,
-  { key, number, begunAtMs }: { key: string | null; number: number; begunAtMs: number },
+  { target, number, begunAtMs }: { target: Target | null; number: number; begunAtMs: number },
 ): Promise<Exchange> {
   const eventId = delivery.event_id;
-  if (key === null) return fault(ctx, eventId, new Error("there is no signing key"));
+  if (target === null) return fault(ctx, eventId, new Error("there is no signing key"));
   let body: Buffer;
   try {
     body = Buffer.from(openBody(ctx, { ...delivery, id: eventId }));
@@ -79,8 +87,8 @@ async function exchange(
   const timestamp = Math.floor(begunAtMs / 1000);
   const result = await ctx.outbound.send({
     method: "POST",
-    url: delivery.url,
-    headers: headersOf(delivery.channel, key, { eventId, body, number, timestamp }),
+    url: target.url,
+    headers: headersOf(delivery.channel, target.secrets, { eventId, body, number, timestamp }),
     body,
     timeoutMs,
     responseBytesMax: answerBytesMax,
@@ -100,7 +108,7 @@ function fault(ctx: WebhooksContext, eventId: string, error: unknown): Exchange 
 }
 
 function endedUntried(
-  common: Pick<store.Ended, "eventId" | "lease" | "number" | "begunAtMs">,
+  common: Pick<store.Ended, "eventId" | "lease" | "number" | "begunAtMs" | "kybEndpointId">,
 ): store.Ended {
   const nothing = { status: null, answerSealed: null, deliveredAt: null, dueAtMs: null };
   return { ...common, ...nothing, outcome: null, durationMs: 0 };

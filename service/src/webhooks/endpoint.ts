@@ -3,15 +3,17 @@ import { canonicalJson } from "@svc/protocol";
 import type { Channel } from "./event.ts";
 
 /**
- * What limits are counted by: a client domain's address, as a UUID. Without its query, which often differs from order to
- * order while the receiver is the same.
+ * What limits are counted by, as a UUID: a client domain's address, without its query, which often differs from order to
+ * order while the receiver is the same. For KYB the client domain alone, whose one endpoint stays itself when it moves.
+ *
+ * @param of.url of a KYC event
  */
 export function endpointIdOf(of: {
   channel: Channel;
   clientDomainId: string;
-  url: string;
+  url: string | null;
 }): string {
-  const [address = ""] = of.url.split("?", 1);
+  const [address = ""] = of.channel === "kyc" ? (of.url ?? "").split("?", 1) : [];
   const parts = canonicalJson(["svc-endpoint-v1", of.channel, of.clientDomainId, address]);
   const hex = hash("sha256", parts, "hex");
   return [

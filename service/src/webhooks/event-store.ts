@@ -1,7 +1,14 @@
 import { type Queryable, sql } from "../platform/db.ts";
-import { type Channel, largeBytes, type NewEvent } from "./event.ts";
+import { type Channel, type KycEvent, largeBytes } from "./event.ts";
 
-export interface EventRow extends Omit<NewEvent, "body" | "payloadExpiresAt"> {
+export interface EventRow extends Omit<
+  KycEvent,
+  "body" | "payloadExpiresAt" | "channel" | "keyId" | "url"
+> {
+  readonly channel: Channel;
+  /** With `url`; null where both are the endpoint's. */
+  readonly keyId: string | null;
+  readonly url: string | null;
   readonly endpointId: string;
   readonly body: string | null;
   readonly bodySealed: Buffer | null;
@@ -59,20 +66,44 @@ export async function listEvents(
 ): Promise<ListedRow[]> {
   return db.query<ListedRow>(sql`
     select e.id, e.sequence, e.kind, e.created_at, e.delivered_at, e.attempts, e.purge_at, e.body, e.body_sealed,
-      d.due_at_ms
+      case when d.is_held then null else d.due_at_ms end as due_at_ms
     from webhook_event e left join webhook_delivery d on d.event_id = e.id
     where e.stream_id = ${streamId} and e.sequence > ${after} order by e.sequence limit ${limit}`);
+}
+
+export interface AttemptRow {
+  readonly event_id: string;
+  readonly sequence: number;
+  readonly kind: string;
+  readonly number: number;
+  readonly begun_at_ms: number;
+  readonly duration_ms: number;
+  readonly outcome: string;
+  readonly status: number | null;
+}
+
+/** Attempts of a stream's events, by sequence and number. */
+export async function listAttempts(
+  db: Queryable,
+  streamId: string,
+  { after, limit }: { after: number; limit: number },
+): Promise<AttemptRow[]> {
+  return db.query<AttemptRow>(sql`
+    select e.id as event_id, e.sequence, e.kind, a.number, a.begun_at_ms, a.duration_ms, a.outcome, a.status
+    from webhook_event e join webhook_attempt a on a.id > e.id || '.' and a.id < e.id || '/'
+    where e.stream_id = ${streamId} and e.sequence > ${after} order by e.sequence, a.number limit ${limit}`);
 }
 
 interface ResendableRow {
   readonly id: string;
   readonly channel: Channel;
   readonly client_domain_id: string;
-  readonly url: string;
+  /** Null for KYB. */
+  readonly url: string | null;
   readonly is_sendable: boolean;
 }
 
-/** The events that a resend means; their bodies stay until the transaction ends. */
+/** The events that a resend means; their bodies stay until the transaction ends. Locked by id, as all do who lock several. */
 export async function listResendable(
   tx: Queryable,
   of: { streamId: string; eventId: string | null; now: number },
@@ -81,7 +112,7 @@ export async function listResendable(
     select id, channel, client_domain_id, url, coalesce(purge_at > ${of.now}, false) as is_sendable
     from webhook_event
     where stream_id = ${of.streamId} and (${of.eventId}::text is null or id = ${of.eventId})
-    order by sequence for no key update`);
+    order by id for no key update`);
 }
 
 /** Makes them due now, from the first step of the schedule, unless they are being sent. */

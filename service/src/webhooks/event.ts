@@ -1,20 +1,16 @@
 /** Who an event is for; each channel signs in its own way. */
-export type Channel = "kyc";
+export type Channel = "kyc" | "kyb";
 
 /** An event to announce, complete: nothing is added to it later. */
-export interface NewEvent {
-  /** `newEventId`; the same in every delivery. */
+interface AnnouncedEvent {
+  /** The same in every delivery: `newEventId` for orders, a ULID for businesses. */
   readonly id: string;
   /** What it tells of, such as an order. */
   readonly streamId: string;
   /** From 1 and without a gap in its stream: the caller keeps it in the row that it changes. */
   readonly sequence: number;
   readonly kind: string;
-  readonly channel: Channel;
   readonly clientDomainId: string;
-  /** Whose key signs it when it is sent. For orders the package. */
-  readonly keyId: string;
-  readonly url: string;
   /** The bytes of every attempt. */
   readonly body: string;
   /** Stored only sealed, and purged. */
@@ -23,11 +19,26 @@ export interface NewEvent {
   readonly payloadExpiresAt: number | null;
 }
 
+/** An event of an order: it names where it goes. */
+export interface KycEvent extends AnnouncedEvent {
+  readonly channel: "kyc";
+  /** Whose key signs it when it is sent: the package. */
+  readonly keyId: string;
+  readonly url: string;
+}
+
+/** An event for the endpoint of its client domain, wherever that is when it is sent, and held while it is quarantined. */
+export interface KybEvent extends AnnouncedEvent {
+  readonly channel: "kyb";
+}
+
+export type NewEvent = KycEvent | KybEvent;
+
 const day = 86_400;
 
 /** A body without personal data stays for a resend for 30 days after its last attempt, which is made within four. */
 const bodySeconds = 35 * day;
-/** A personal body goes this long after it was delivered (decisions section 5, Purge). */
+/** A personal body of an order goes this long after it was delivered (decisions section 5, Purge). */
 export const deliveredDataSeconds = day;
 
 /** When the body goes if it is never delivered, Unix seconds. */

@@ -4,15 +4,17 @@ import { ulid } from "../platform/ids.ts";
 import { Problem } from "../platform/problems.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 import { endpointIdOf } from "./endpoint.ts";
+import { endpointSealedColumns } from "./endpoint-secret.ts";
 import { isLarge, type NewEvent, purgeTimeOf } from "./event.ts";
 import * as store from "./event-store.ts";
 
-export type { NewEvent } from "./event.ts";
+export type { KybEvent, KycEvent, NewEvent } from "./event.ts";
 
 /** What this slice keeps sealed. */
 export const webhookSealedColumns: readonly SealedColumn[] = [
   { table: "webhook_event", idColumn: "id", column: "body_sealed" },
   { table: "webhook_attempt", idColumn: "id", column: "answer_sealed" },
+  ...endpointSealedColumns,
 ];
 
 /** An id for a new event: `evt_` and a ULID. */
@@ -35,7 +37,7 @@ export async function enqueueEvents(
   const now = ctx.clock.now();
   const rows = events.map((event) => ({
     ...event,
-    endpointId: endpointIdOf(event),
+    ...placeOf(event),
     isLarge: isLarge(event),
     purgeAt: purgeTimeOf(event, now),
     body: event.isPersonal ? null : event.body,
@@ -44,6 +46,17 @@ export async function enqueueEvents(
       : null,
   }));
   await store.insertEvents(tx, rows, ctx.clock.nowMs());
+}
+
+/** Where it goes, as far as the event itself says that. */
+function placeOf(event: NewEvent): {
+  endpointId: string;
+  keyId: string | null;
+  url: string | null;
+} {
+  const { channel, clientDomainId } = event;
+  const { keyId, url } = channel === "kyc" ? event : { keyId: null, url: null };
+  return { endpointId: endpointIdOf({ channel, clientDomainId, url }), keyId, url };
 }
 
 /** An event as its owner sees it. */
@@ -82,35 +95,79 @@ export async function listEventsOf(
   }));
 }
 
+/** One attempt at an event, as its owner sees it. */
+export interface ListedDelivery {
+  readonly eventId: string;
+  readonly seq: number;
+  readonly event: string;
+  /** From 1. */
+  readonly attempt: number;
+  /** When it began, Unix seconds. */
+  readonly at: number;
+  /** `refused` is any answer but a 2xx; one word for all that had none, since more would map our network. */
+  readonly outcome: "delivered" | "refused" | "failed";
+  /** Of the answer; with the time that it took. */
+  readonly status?: number;
+  readonly durationMs?: number;
+}
+
+/** Attempts at the events of a stream, by sequence. @param page.after the sequence that they come after; 0 begins @param page.limit at most 100 */
+export async function listDeliveriesOf(
+  ctx: Pick<Ctx, "db">,
+  streamId: string,
+  page: { after: number; limit: number },
+): Promise<ListedDelivery[]> {
+  const rows = await store.listAttempts(ctx.db, streamId, page);
+  return rows.map(deliveryOf);
+}
+
+function deliveryOf(row: store.AttemptRow): ListedDelivery {
+  const { event_id: eventId, sequence: seq, kind: event, number: attempt, status } = row;
+  const begun = { eventId, seq, event, attempt, at: Math.floor(row.begun_at_ms / 1000) };
+  // How long it took to fail would tell apart what the outcome does not.
+  if (status === null) return { ...begun, outcome: "failed" };
+  const outcome = row.outcome === "delivered" ? "delivered" : "refused";
+  return { ...begun, outcome, status, durationMs: row.duration_ms };
+}
+
+/** Which events: without `eventId` all of the stream that still have a body. */
+interface Resend {
+  readonly streamId: string;
+  readonly eventId?: string;
+}
+
 /**
  * Sends events of a stream again, in their order: a new run of the schedule for each. One that is being sent just now is
- * left alone and counts. Without `eventId` it means all events of the stream that still have a body.
+ * left alone and counts, and so is one that is held.
  *
  * @returns how many are on their way
  * @throws {Problem} event_not_found; payload_expired for one whose body was purged, or when no event has one
  */
-export async function redeliverEvents(
-  ctx: Pick<Ctx, "db" | "clock">,
-  of: { streamId: string; eventId?: string },
+export async function redeliverEvents(ctx: Pick<Ctx, "db" | "clock">, of: Resend): Promise<number> {
+  return ctx.db.transaction(async (tx) => redeliverEventsIn(ctx, tx, of));
+}
+
+/** The same as {@link redeliverEvents}, in the caller's transaction. */
+export async function redeliverEventsIn(
+  ctx: Pick<Ctx, "clock">,
+  tx: Queryable,
+  { streamId, eventId = null }: { streamId: string; eventId?: string | null },
 ): Promise<number> {
-  const { streamId, eventId = null } = of;
-  const given = { streamId, eventId, now: ctx.clock.now(), nowMs: ctx.clock.nowMs() };
-  return ctx.db.transaction(async (tx) => {
-    const found = await store.listResendable(tx, given);
-    if (found.length === 0) throw new Problem("event_not_found");
-    const sendable = found.filter((each) => each.is_sendable);
-    if (sendable.length === 0) throw new Problem("payload_expired");
-    const rows = sendable.map((row) => ({
-      id: row.id,
-      endpointId: endpointIdOf({
-        channel: row.channel,
-        clientDomainId: row.client_domain_id,
-        url: row.url,
-      }),
-    }));
-    await store.requeueEvents(tx, rows, given.nowMs);
-    return sendable.length;
-  });
+  const given = { streamId, eventId, now: ctx.clock.now() };
+  const found = await store.listResendable(tx, given);
+  if (found.length === 0) throw new Problem("event_not_found");
+  const sendable = found.filter((each) => each.is_sendable);
+  if (sendable.length === 0) throw new Problem("payload_expired");
+  const rows = sendable.map((row) => ({
+    id: row.id,
+    endpointId: endpointIdOf({
+      channel: row.channel,
+      clientDomainId: row.client_domain_id,
+      url: row.url,
+    }),
+  }));
+  await store.requeueEvents(tx, rows, ctx.clock.nowMs());
+  return sendable.length;
 }
 
 /** The body of an event that has one. @throws {SealBroken} */

@@ -1,11 +1,24 @@
 export {
   enqueueEvents,
+  type ListedDelivery,
   type ListedEvent,
+  listDeliveriesOf,
   listEventsOf,
   type NewEvent,
   newEventId,
   redeliverEvents,
+  redeliverEventsIn,
   webhookSealedColumns,
 } from "./events.ts";
+export {
+  type Endpoint,
+  type EndpointWithSecret,
+  getEndpoint,
+  hasEndpoint,
+  reactivateEndpoint,
+  registerEndpoint,
+  rotateSecret,
+  takeTestPlace,
+} from "./endpoints.ts";
 export { webhookJobs } from "./jobs.ts";
 export { Sender, type WebhooksContext } from "./sender.ts";

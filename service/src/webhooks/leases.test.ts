@@ -138,7 +138,7 @@ test("a redirect is not followed", async () => {
 });
 
 test("an event without a signing key is not sent unsigned, and is tried again", async () => {
-  await using webhooks = await openTestWebhooks({ signingKeys: { kyc: async () => new Map() } });
+  await using webhooks = await openTestWebhooks({ signingKeys: async () => new Map() });
   const receiver = await webhooks.openReceiver();
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);

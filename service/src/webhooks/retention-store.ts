@@ -32,14 +32,14 @@ export async function deleteAttempts(
   return rows.length;
 }
 
-/** Deletes events without a body whose ids come before. */
+/** Deletes events without a body whose ids lie in this range. */
 export async function deleteTombstones(
   db: Queryable,
-  { before, limit }: { before: string; limit: number },
+  { from, before, limit }: { from: string; before: string; limit: number },
 ): Promise<number> {
   const rows = await db.query(sql`
     delete from webhook_event where id in (
-      select id from webhook_event where id < ${before} and purge_at is null order by id limit ${limit}
+      select id from webhook_event where id >= ${from} and id < ${before} and purge_at is null order by id limit ${limit}
       for update skip locked)
     returning id`);
   return rows.length;

@@ -7,6 +7,8 @@ const daySeconds = 86_400;
 const attemptsDays = 30;
 const tombstonesDays = 365;
 
+const idPrefixes = ["", "evt_"];
+
 type RetentionContext = Pick<Ctx, "db" | "clock">;
 
 /** Takes bodies whose time is over; their events stay as tombstones (decisions section 7, Personal data). */
@@ -20,17 +22,20 @@ export async function forgetOld(ctx: RetentionContext): Promise<void> {
   const nowMs = Math.floor(ctx.clock.nowMs());
   const beforeMs = nowMs - attemptsDays * daySeconds * 1000;
   while ((await store.deleteAttempts(ctx.db, { beforeMs, limit: batch })) === batch);
-  const before = firstEventIdAt(nowMs - tombstonesDays * daySeconds * 1000);
-  while ((await store.deleteTombstones(ctx.db, { before, limit: batch })) === batch);
+  const ulidBefore = firstUlidAt(nowMs - tombstonesDays * daySeconds * 1000);
+  for (const prefix of idPrefixes) {
+    const range = { from: prefix, before: `${prefix}${ulidBefore}` };
+    while ((await store.deleteTombstones(ctx.db, { ...range, limit: batch })) === batch);
+  }
   await store.deletePaces(ctx.db, nowMs - daySeconds * 1000);
 }
 
-/** Event ids begin with their time. */
-function firstEventIdAt(ms: number): string {
+/** Event ids tell their time: those of orders behind a prefix. */
+function firstUlidAt(ms: number): string {
   const zeros = {
     bytes: (length: number) => Buffer.alloc(length),
     below: () => 0,
     fraction: () => 0,
   };
-  return `evt_${ulid({ nowMs: () => ms, now: () => Math.floor(ms / 1000) }, zeros)}`;
+  return ulid({ nowMs: () => ms, now: () => Math.floor(ms / 1000) }, zeros);
 }

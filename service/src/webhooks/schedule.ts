@@ -8,7 +8,7 @@ export type Outcome =
 type FailureReason = "blocked" | "unreachable" | "timeout" | "too_large" | "error";
 
 /** Outcomes as they are counted and logged. */
-type OutcomeName = "delivered" | "refused" | "redirect" | FailureReason;
+export type OutcomeName = "delivered" | "refused" | "redirect" | FailureReason;
 
 type NextStep =
   | { readonly kind: "delivered" }

@@ -1,9 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { uuidv7 } from "../platform/ids.ts";
 import { makeAttempt, type WebhooksContext } from "./attempt.ts";
-import { deliveredDataSeconds } from "./event.ts";
+import { holdDeliveries } from "./endpoint-store.ts";
+import { keepEnds } from "./ends.ts";
 import type { Outcome } from "./schedule.ts";
 import * as store from "./store.ts";
+import { readTargets, type Target } from "./targets.ts";
 
 export type { WebhooksContext } from "./attempt.ts";
 
@@ -137,9 +139,14 @@ export class Sender implements AsyncDisposable {
       largeMax: Math.max(0, largeMax - large),
     });
     this.#claimMs = performance.now() - startedMs;
-    const keys = await this.#readKeys(claimed.deliveries);
-    for (const delivery of claimed.deliveries)
-      this.#begin({ delivery, lease }, keys.get(`${delivery.channel} ${delivery.key_id}`) ?? null);
+    const targetOf = await readTargets(this.#ctx, claimed.deliveries);
+    const held: UnderWay[] = [];
+    for (const delivery of claimed.deliveries) {
+      const target = targetOf(delivery);
+      if (target === "held") held.push({ delivery, lease });
+      else this.#begin({ delivery, lease }, target);
+    }
+    if (held.length > 0) await this.#hold(held);
     return claimed;
   }
 
@@ -155,20 +162,17 @@ export class Sender implements AsyncDisposable {
     return { fullDomains: full.map(([domain]) => domain), large };
   }
 
-  async #readKeys(deliveries: readonly store.Delivery[]): Promise<Map<string, string>> {
-    const byChannel = Map.groupBy(deliveries, ({ channel }) => channel);
-    const found = await Promise.all(
-      [...byChannel].map(async ([channel, group]) => {
-        const ids = [...new Set(group.map((each) => each.key_id))];
-        const keys = await this.#ctx.signingKeys[channel](ids);
-        return [...keys].map(([id, key]) => [`${channel} ${id}`, key] as const);
-      }),
-    );
-    return new Map(found.flat());
+  async #hold(held: readonly UnderWay[]): Promise<void> {
+    const given = held.map(({ delivery, lease }) => ({
+      eventId: delivery.event_id,
+      endpointId: delivery.endpoint_id,
+      lease,
+    }));
+    await holdDeliveries(this.#ctx.db, given, this.#ctx.clock.nowMs());
   }
 
-  #begin(work: UnderWay, key: string | null): void {
-    const made = this.#make(work, key).then(
+  #begin(work: UnderWay, target: Target | null): void {
+    const made = this.#make(work, target).then(
       () => void this.#underWay.delete(work),
       (error: unknown) => {
         // Our own end, not the receiver's: it stays claimed and is given back, or its lease ends.
@@ -183,10 +187,10 @@ export class Sender implements AsyncDisposable {
     this.#underWay.set(work, made);
   }
 
-  async #make({ delivery, lease }: UnderWay, key: string | null): Promise<void> {
+  async #make({ delivery, lease }: UnderWay, target: Target | null): Promise<void> {
     const waitMs = Math.min(waitMsMax, delivery.start_at_ms - this.#ctx.clock.nowMs());
     if (waitMs > 0) await pause(waitMs, undefined, { signal: this.#closing.signal });
-    const { ended, outcome } = await makeAttempt(this.#ctx, delivery, { key, lease });
+    const { ended, outcome } = await makeAttempt(this.#ctx, delivery, { target, lease });
     if (outcome !== null) this.#noteSpeed(delivery.endpoint_id, outcome);
     this.#ended.push(ended);
     this.#flush();
@@ -211,7 +215,7 @@ export class Sender implements AsyncDisposable {
     while (this.#ended.length > 0) {
       const part = this.#ended.splice(0, finishMax);
       try {
-        await store.finish(this.#ctx.db, part, deliveredDataSeconds);
+        await keepEnds(this.#ctx, part);
       } catch (error) {
         // Kept for the next pump; once a lease is over, the attempt is made again instead.
         const oldestMs = this.#ctx.clock.nowMs() - leaseMs;

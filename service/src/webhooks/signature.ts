@@ -1,5 +1,6 @@
 import { createHmac } from "node:crypto";
-import { svcSignatureHeader } from "@svc/protocol";
+import { svcKybSignatureHeader, svcSignatureHeader } from "@svc/protocol";
+import type { Secret } from "./endpoint-secret.ts";
 import type { Channel } from "./event.ts";
 
 /** One attempt, as it is signed. */
@@ -13,25 +14,38 @@ export interface Attempt {
 }
 
 /** What is the channel's own; the rest is common to all. */
-const headersOfChannel: Record<Channel, (key: string, attempt: Attempt) => Record<string, string>> =
-  {
-    kyc: (key, { timestamp, body }) => ({
-      "svc-signature": svcSignatureHeader({
-        timestamp,
-        signature: macOf(key, `${timestamp}.`, body).toString("hex"),
-      }),
-    }),
-  };
+function ownHeaders(
+  channel: Channel,
+  secrets: readonly Secret[],
+  { timestamp, body }: Attempt,
+): Record<string, string> {
+  const signatures = secrets.map(({ version, secret }) => ({
+    version,
+    signature: macOf(secret, `${timestamp}.`, body).toString("hex"),
+  }));
+  if (channel === "kyb")
+    return { "svc-kyb-signature": svcKybSignatureHeader({ timestamp, signatures }) };
+  const [first] = signatures;
+  if (first === undefined) throw new Error("an attempt needs a secret");
+  return { "svc-signature": svcSignatureHeader({ timestamp, signature: first.signature }) };
+}
 
 /**
- * The headers of an attempt. Both signatures are keyed with the UTF-8 bytes of the signing key: ours over `<t>.<body>`,
- * that of Standard Webhooks (its `raw` keys) over `<id>.<t>.<body>`.
+ * The headers of an attempt. Both signatures are keyed with the UTF-8 bytes of a secret: ours over `<t>.<body>`, that of
+ * Standard Webhooks (its `raw` keys) over `<id>.<t>.<body>`.
  *
+ * @param secrets the newest first; the package's signing key alone for KYC
  * @see https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  */
-export function headersOf(channel: Channel, key: string, attempt: Attempt): Record<string, string> {
+export function headersOf(
+  channel: Channel,
+  secrets: readonly Secret[],
+  attempt: Attempt,
+): Record<string, string> {
   const { eventId, timestamp, body } = attempt;
-  const standard = macOf(key, `${eventId}.${timestamp}.`, body).toString("base64");
+  const standard = secrets.map(
+    ({ secret }) => `v1,${macOf(secret, `${eventId}.${timestamp}.`, body).toString("base64")}`,
+  );
   return {
     "content-type": "application/json",
     "user-agent": "svc-webhooks/1",
@@ -39,8 +53,8 @@ export function headersOf(channel: Channel, key: string, attempt: Attempt): Reco
     "svc-delivery-attempt": String(attempt.number),
     "webhook-id": eventId,
     "webhook-timestamp": String(timestamp),
-    "webhook-signature": `v1,${standard}`,
-    ...headersOfChannel[channel](key, attempt),
+    "webhook-signature": standard.join(" "),
+    ...ownHeaders(channel, secrets, attempt),
   };
 }
 

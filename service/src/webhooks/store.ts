@@ -1,8 +1,10 @@
 import { type Queryable, sql, type Statement } from "../platform/db.ts";
 import type { Channel } from "./event.ts";
+import type { OutcomeName } from "./schedule.ts";
 
-/** Between attempts at one endpoint: 50 in a second. */
+/** Between attempts at one endpoint: 50 in a second; 5 after a quarantine, until the first 2xx. */
 const intervalMs = 20;
+const resumingIntervalMs = 200;
 
 /** Sorts before every endpoint. */
 export const firstEndpoint = "00000000-0000-0000-0000-000000000000";
@@ -33,8 +35,9 @@ export interface Delivery {
   readonly endpoint_id: string;
   readonly client_domain_id: string;
   readonly channel: Channel;
-  readonly key_id: string;
-  readonly url: string;
+  /** With `url`: null for KYB, whose endpoint has both. */
+  readonly key_id: string | null;
+  readonly url: string | null;
   readonly body: string | null;
   readonly body_sealed: Buffer | null;
   readonly purge_at: number | null;
@@ -77,41 +80,43 @@ export async function claim(db: Queryable, given: Claim): Promise<Claimed> {
     with recursive turn as (
       update webhook_turn set version = version + 1
       where version = (select version from webhook_turn)
-        and exists (select from webhook_delivery where lease is null and due_at_ms <= ${nowMs})
+        and exists (select from webhook_delivery where lease is null and not is_held and due_at_ms <= ${nowMs})
       returning version),
     endpoint as (
       (select first.endpoint_id as id, 1 as position from turn cross join lateral (
-        select endpoint_id from webhook_delivery where lease is null and endpoint_id > ${given.after}::uuid
+        select endpoint_id from webhook_delivery where lease is null and not is_held and endpoint_id > ${given.after}::uuid
         order by endpoint_id limit 1) as first)
       union all
       select following.endpoint_id, e.position + 1 from endpoint e cross join lateral (
-        select endpoint_id from webhook_delivery where lease is null and endpoint_id > e.id
+        select endpoint_id from webhook_delivery where lease is null and not is_held and endpoint_id > e.id
         order by endpoint_id limit 1) as following
       where e.position < ${given.endpointsMax}),
     offered as (
-      select e.position, d.event_id, d.is_large, d.due_at_ms
+      select e.position, pace.interval_ms, d.event_id, d.is_large, d.due_at_ms
       from endpoint e
       left join webhook_endpoint known on known.id = e.id
       cross join lateral (select greatest(known.next_at_ms, ${nowMs}::bigint) as from_ms,
-        coalesce(known.interval_ms, ${intervalMs}::int) as interval_ms) as pace
+        case when exists (select from kyb_endpoint k where k.id = e.id and k.is_resuming)
+          then ${resumingIntervalMs}::int else ${intervalMs}::int end as interval_ms) as pace
       cross join lateral (
         select case when e.id = any(${given.slow}::uuid[]) then 1 else ${slots}::int end - count(*) as free
         from webhook_delivery busy
         where busy.endpoint_id = e.id and busy.lease is not null) as room
       cross join lateral (
         select waiting.event_id, waiting.is_large, waiting.due_at_ms from webhook_delivery waiting
-        where waiting.endpoint_id = e.id and waiting.lease is null and waiting.due_at_ms <= ${nowMs}
+        where waiting.endpoint_id = e.id and waiting.lease is null and not waiting.is_held
+          and waiting.due_at_ms <= ${nowMs}
           and waiting.client_domain_id <> all(${given.fullDomains}::uuid[])
           and (${given.largeMax}::int > 0 or not waiting.is_large)
           and (waiting.step > 0 or not exists (
             select from webhook_delivery earlier where earlier.stream_id = waiting.stream_id
-              and earlier.sequence < waiting.sequence and earlier.step = 0))
-        order by waiting.due_at_ms
+              and earlier.sequence < waiting.sequence and earlier.step = 0 and not earlier.is_held))
+        order by waiting.due_at_ms, waiting.event_id
         limit greatest(0, least(room.free,
           ${slots}::int - (pace.from_ms - ${nowMs}::bigint + pace.interval_ms - 1) / pace.interval_ms))) as d
       order by e.position limit ${limit}),
     picked as (
-      select event_id from (
+      select event_id, interval_ms from (
         select *, count(*) filter (where is_large) over (order by position, due_at_ms, event_id) as large
         from offered) as counted
       where not is_large or large <= ${given.largeMax}),
@@ -121,14 +126,15 @@ export async function claim(db: Queryable, given: Claim): Promise<Claimed> {
       returning d.event_id, d.endpoint_id, d.client_domain_id, d.is_large, d.step),
     paced as (
       insert into webhook_endpoint as e (id, next_at_ms)
-      select endpoint_id, ${nowMs}::bigint + ${intervalMs}::int * count(*) from taken group by endpoint_id
-      on conflict (id) do update set next_at_ms =
-        greatest(e.next_at_ms, ${nowMs}::bigint) + e.interval_ms * (excluded.next_at_ms - ${nowMs}::bigint) / ${intervalMs}::int)
-    select scan.has_turn, scan.due, scan.scanned, scan.last_endpoint, e.*, taken.*, pace.next_at_ms, pace.interval_ms
+      select endpoint_id, ${nowMs}::bigint + sum(interval_ms) from taken join picked using (event_id) group by endpoint_id
+      on conflict (id) do update set
+        next_at_ms = greatest(e.next_at_ms, ${nowMs}::bigint) + excluded.next_at_ms - ${nowMs}::bigint)
+    select scan.has_turn, scan.due, scan.scanned, scan.last_endpoint, e.*, taken.*, pace.next_at_ms,
+      (select interval_ms from picked where picked.event_id = taken.event_id) as interval_ms
     from (select exists (select from turn) as has_turn, (select count(*) from endpoint) as scanned,
         (select id from endpoint order by position desc limit 1) as last_endpoint,
         (select count(*) from (
-          select from webhook_delivery where lease is null and due_at_ms <= ${nowMs}
+          select from webhook_delivery where lease is null and not is_held and due_at_ms <= ${nowMs}
           limit ${limit + 1}) as due_now) as due) as scan
     left join (taken cross join lateral (
         select channel, key_id, url, body, body_sealed, purge_at, attempts from webhook_event
@@ -171,7 +177,7 @@ function claimedOf(rows: readonly ClaimRow[], nowMs: number): Claimed {
 /** Whether anything waits that is due. */
 export async function hasDue(db: Queryable, nowMs: number): Promise<boolean> {
   const rows = await db.query(
-    sql`select from webhook_delivery where lease is null and due_at_ms <= ${nowMs} limit 1`,
+    sql`select from webhook_delivery where lease is null and not is_held and due_at_ms <= ${nowMs} limit 1`,
   );
   return rows.length > 0;
 }
@@ -181,7 +187,7 @@ export interface Ended {
   readonly eventId: string;
   readonly lease: string;
   /** Null when none was made, since the body was purged. */
-  readonly outcome: string | null;
+  readonly outcome: OutcomeName | null;
   readonly number: number;
   readonly status: number | null;
   readonly begunAtMs: number;
@@ -191,6 +197,8 @@ export interface Ended {
   readonly deliveredAt: number | null;
   /** Of the next attempt; null when there is none. */
   readonly dueAtMs: number | null;
+  /** The endpoint whose health this tells of; null for KYC, which has no quarantine. */
+  readonly kybEndpointId: string | null;
 }
 
 /** A process that stood still past its lease may have claimed the same event again: then only the later attempt can count. */
@@ -242,7 +250,7 @@ export async function finish(
     counted as (
       update webhook_event e set attempts = e.attempts + 1,
         delivered_at = coalesce(e.delivered_at, (${deliveries}::jsonb ->> e.id)::bigint),
-        purge_at = case when e.is_personal and e.purge_at is not null
+        purge_at = case when e.is_personal and e.channel = 'kyc' and e.purge_at is not null
           then least(e.purge_at, (${deliveries}::jsonb ->> e.id)::bigint + ${deliveredDataSeconds}::bigint)
           else e.purge_at end
       where e.id = any(array(select event_id from made)))
@@ -274,12 +282,12 @@ export async function endLeases(db: Queryable, nowMs: number): Promise<void> {
     update webhook_delivery set lease = null where lease is not null and due_at_ms <= ${nowMs}`);
 }
 
-/** What waits, and when the oldest of it was due; what is under way counts as waiting. */
+/** What waits, and when the oldest of it was due; what is under way counts as waiting, what is held does not. */
 export async function readBacklog(
   db: Queryable,
 ): Promise<{ count: number; oldestDueAtMs: number | null }> {
   const [row] = await db.query<{ count: number; oldest: number | null }>(
-    sql`select count(*) as count, min(due_at_ms) as oldest from webhook_delivery`,
+    sql`select count(*) as count, min(due_at_ms) as oldest from webhook_delivery where not is_held`,
   );
   return { count: row?.count ?? 0, oldestDueAtMs: row?.oldest ?? null };
 }

@@ -62,6 +62,9 @@ export function hurried(outbound: Outbound): Outbound {
   };
 }
 
+const oneKey = async (ids: readonly string[]): Promise<Map<string, string>> =>
+  new Map(ids.map((id) => [id, signingKey]));
+
 export async function openTestWebhooks(
   changed: Partial<WebhooksContext> = {},
 ): Promise<TestWebhooks> {
@@ -85,11 +88,8 @@ export async function openTestWebhooks(
     metrics: createMetrics(),
     outbound: hurried(outbound),
   };
-  const signingKeys = {
-    kyc: async (ids: readonly string[]) => new Map(ids.map((id) => [id, signingKey])),
-  };
   // The engine uses nothing else of the context.
-  const ctx = { ...base, signingKeys, ...changed } as WebhooksContext;
+  const ctx = { ...base, signingKeys: oneKey, ...changed } as WebhooksContext;
   const sender = new Sender(ctx);
   const clientDomainId = randomUUID();
   const enqueue = async (...events: NewEvent[]): Promise<void> =>

@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { commitmentOf, leafOf, type Hex32 } from "@svc/protocol";
+import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT, type JWTPayload } from "jose";
+
+import { verifyAttestation, type AttestationChecks } from "./kyb-attestation.ts";
+import type { KybEvent } from "./kyb-event.ts";
+import { MerchantError } from "./merchant-error.ts";
+
+const now = 1_800_000_000;
+const issuer = "https://id.example";
+const clientDomainId = "0190c0de-0000-7000-8000-000000000000";
+const business = "0x1111111111111111111111111111111111111111";
+const requestId = "01JD000000000000000000000A";
+const pepper: Hex32 = `0x${"ab".repeat(32)}`;
+const expiresAt = now + 1000;
+
+const pair = await generateKeyPair("RS256", { modulusLength: 3072, extractable: true });
+const publicJwk = { ...(await exportJWK(pair.publicKey)), kid: "one", alg: "RS256" };
+
+function fieldOf(value: string): Record<string, unknown> {
+  const commitment = commitmentOf({ data: value, pepper });
+  const hash = leafOf({ user: business, field: "BUSINESS_LEGAL_NAME", commitment, expiresAt });
+  return {
+    name: "BUSINESS_LEGAL_NAME",
+    hash,
+    pepper,
+    subject_type: "BUSINESS",
+    subject: "",
+    provenance: "Registry",
+    as_of: now - 5,
+    expires_at: expiresAt,
+    value,
+  };
+}
+
+const claims: JWTPayload = {
+  iss: `${issuer}/kyb`,
+  aud: clientDomainId,
+  sub: business,
+  jti: "01JD000000000000000000000B",
+  stream_id: requestId,
+  seq: 2,
+  iat: now,
+  exp: now + 86_400,
+  approval: { approved_at: now - 1, action_id: requestId, threshold_met: true },
+  fields: [fieldOf("Corner Bakery AG")],
+};
+
+const event: KybEvent = {
+  event: "kyb.data_request.released",
+  eventId: "01JD000000000000000000000B",
+  streamId: requestId,
+  seq: 2,
+  timestamp: now,
+  livemode: true,
+  data: {},
+  requestId,
+  business,
+  status: "released",
+};
+
+const checks: AttestationChecks = {
+  issuer,
+  clientDomainId,
+  now,
+  event,
+  keys: { keys: [publicJwk] },
+};
+
+const header = { alg: "RS256", typ: "kyb-attestation+jwt", kid: "one" };
+
+async function sign(changed: JWTPayload = {}, head: Record<string, unknown> = {}): Promise<string> {
+  return new SignJWT({ ...claims, ...changed })
+    .setProtectedHeader({ ...header, ...head })
+    .sign(pair.privateKey);
+}
+
+async function refusalOf(attestation: string, changed: Partial<AttestationChecks> = {}) {
+  try {
+    await verifyAttestation(attestation, { ...checks, ...changed });
+    return null;
+  } catch (error) {
+    assert.ok(error instanceof MerchantError);
+    return `${error.code} ${error.reason}`;
+  }
+}
+
+test("what the service signed for this client domain is read, field by field", async () => {
+  const attestation = await verifyAttestation(await sign(), checks);
+  assert.equal(attestation.business, business);
+  assert.equal(attestation.approvedAt, now - 1);
+  assert.deepEqual(
+    attestation.fields.map(({ name, value, provenance }) => [name, value, provenance]),
+    [["BUSINESS_LEGAL_NAME", "Corner Bakery AG", "Registry"]],
+  );
+});
+
+test("the checks come in order: typ, alg, signature, claims, envelope, fields", async () => {
+  const other = await generateKeyPair("RS256", { modulusLength: 3072 });
+  const forged = await new SignJWT(claims).setProtectedHeader(header).sign(other.privateKey);
+  const secret = new TextEncoder().encode(JSON.stringify(publicJwk));
+  const confused = await new SignJWT(claims)
+    .setProtectedHeader({ ...header, alg: "HS256" })
+    .sign(secret);
+  const unsigned = new UnsecuredJWT(claims).encode();
+  const cases: [string, string, string][] = [
+    ["no JWT", "nothing", "form"],
+    ["alg none", unsigned, "typ"],
+    ["an access token", await sign({}, { typ: "at+jwt" }), "typ"],
+    ["HS256 under the public key", confused, "alg"],
+    ["another key", forged, "signature"],
+    ["an unknown kid", await sign({}, { kid: "two" }), "signature"],
+    ["another issuer", await sign({ iss: issuer }), "iss"],
+    ["another audience", await sign({ aud: "0190c0de-0000-7000-8000-000000000001" }), "aud"],
+    ["a list of audiences", await sign({ aud: [clientDomainId] }), "aud"],
+    ["one that expired", await sign({ exp: now - 31 }), "exp"],
+    ["one of the future", await sign({ iat: now + 31 }), "iat"],
+    ["another event", await sign({ jti: "01JD000000000000000000000C" }), "event_id"],
+    ["another request", await sign({ stream_id: "01JD000000000000000000000C" }), "stream_id"],
+    ["another sequence", await sign({ seq: 3 }), "seq"],
+    ["another business", await sign({ sub: `0x${"22".repeat(20)}` }), "sub"],
+    [
+      "too few votes",
+      await sign({ approval: { approved_at: now, threshold_met: false } }),
+      "approval.threshold_met",
+    ],
+    ["another value", await sign({ fields: [{ ...fieldOf("A"), value: "B" }] }), "fields[0].hash"],
+  ];
+  for (const [name, attestation, reason] of cases)
+    assert.equal(await refusalOf(attestation), `attestation_refused ${reason}`, name);
+});
+
+test("a flipped character anywhere is refused", async () => {
+  const attestation = await sign();
+  for (let at = 0; at < attestation.length; at += 37) {
+    const flipped = attestation[at] === "A" ? "B" : "A";
+    const changed = attestation.slice(0, at) + flipped + attestation.slice(at + 1);
+    assert.notEqual(await refusalOf(changed), null, String(at));
+  }
+});
+
+test("one that was fetched again is verified without an envelope", async () => {
+  const { event: _, ...rest } = checks;
+  const attestation = await verifyAttestation(await sign(), rest);
+  assert.equal(attestation.requestId, requestId);
+});

@@ -1,0 +1,232 @@
+import { type Queryable, sql } from "../platform/db.ts";
+import type { SecretRow } from "./endpoint-secret.ts";
+import type { Health } from "./quarantine.ts";
+
+interface EndpointRow {
+  readonly url: string;
+  readonly secret_version: number;
+  readonly is_active: boolean;
+  readonly created_at: number;
+}
+
+interface StoredEndpoint {
+  readonly url: string;
+  readonly secretVersion: number;
+  readonly active: boolean;
+  readonly createdAt: number;
+}
+
+function endpointOf([row]: readonly EndpointRow[]): StoredEndpoint | null {
+  if (row === undefined) return null;
+  const { url, secret_version: secretVersion, is_active: active, created_at: createdAt } = row;
+  return { url, secretVersion, active, createdAt };
+}
+
+/** Registers or replaces, with the next version for a secret. Whoever leaves a quarantine resumes slowly. */
+export async function saveEndpoint(
+  tx: Queryable,
+  given: { id: string; clientDomainId: string; url: string; now: number },
+): Promise<StoredEndpoint> {
+  const rows = await tx.query<EndpointRow>(sql`
+    insert into kyb_endpoint as e (id, client_domain_id, url, secret_version, created_at)
+    values (${given.id}, ${given.clientDomainId}, ${given.url}, 1, ${given.now})
+    on conflict (id) do update set url = excluded.url, secret_version = e.secret_version + 1, is_active = true,
+      is_resuming = e.is_resuming or not e.is_active,
+      failures = 0, failing_since_ms = null, refusals = 0, refused_since_ms = null
+    returning url, secret_version, is_active, created_at`);
+  const endpoint = endpointOf(rows);
+  if (endpoint === null) throw new Error("the endpoint was not saved");
+  return endpoint;
+}
+
+export async function findEndpoint(tx: Queryable, id: string): Promise<StoredEndpoint | null> {
+  return endpointOf(
+    await tx.query<EndpointRow>(
+      sql`select url, secret_version, is_active, created_at from kyb_endpoint where id = ${id}`,
+    ),
+  );
+}
+
+/** For one more secret; null where there is no endpoint. */
+export async function raiseSecretVersion(
+  tx: Queryable,
+  id: string,
+): Promise<StoredEndpoint | null> {
+  return endpointOf(
+    await tx.query<EndpointRow>(sql`
+      update kyb_endpoint set secret_version = secret_version + 1 where id = ${id}
+      returning url, secret_version, is_active, created_at`),
+  );
+}
+
+/** Ends a quarantine; null where there is none. */
+export async function reactivate(tx: Queryable, id: string): Promise<StoredEndpoint | null> {
+  return endpointOf(
+    await tx.query<EndpointRow>(sql`
+      update kyb_endpoint set is_active = true, is_resuming = true,
+        failures = 0, failing_since_ms = null, refusals = 0, refused_since_ms = null
+      where id = ${id} and not is_active returning url, secret_version, is_active, created_at`),
+  );
+}
+
+/** The next number of a test event; null where there is no endpoint. */
+export async function raiseTestSequence(tx: Queryable, id: string): Promise<number | null> {
+  const [row] = await tx.query<{ test_sequence: number }>(sql`
+    update kyb_endpoint set test_sequence = test_sequence + 1 where id = ${id} returning test_sequence`);
+  return row?.test_sequence ?? null;
+}
+
+/** The one secret from now on. */
+export async function replaceSecrets(tx: Queryable, id: string, row: SecretRow): Promise<void> {
+  await tx.query(sql`delete from kyb_endpoint_secret where endpoint_id = ${id}`);
+  await insertSecret(tx, id, row);
+}
+
+/** The newest becomes the old one, which ends later; the old one before it ends now. */
+export async function rotateSecrets(
+  tx: Queryable,
+  id: string,
+  { row, oldExpiresAt }: { row: SecretRow; oldExpiresAt: number },
+): Promise<void> {
+  await tx.query(sql`
+    with ended as (delete from kyb_endpoint_secret where endpoint_id = ${id} and expires_at is not null)
+    update kyb_endpoint_secret set expires_at = ${oldExpiresAt} where endpoint_id = ${id} and expires_at is null`);
+  await insertSecret(tx, id, row);
+}
+
+async function insertSecret(tx: Queryable, id: string, row: SecretRow): Promise<void> {
+  await tx.query(sql`
+    insert into kyb_endpoint_secret (id, endpoint_id, version, secret_sealed)
+    values (${row.id}, ${id}, ${row.version}, ${row.secretSealed})`);
+}
+
+/**
+ * Makes everything that waits for an endpoint due, the oldest event first, each with a schedule of its own. In a statement
+ * after the one that made the endpoint active: it then sees whatever was held until that.
+ */
+export async function releaseHeld(tx: Queryable, id: string, nowMs: number): Promise<void> {
+  await tx.query(sql`
+    with released as (
+      update webhook_delivery d set is_held = false, step = 0, due_at_ms = least(e.created_at * 1000, ${Math.floor(nowMs)}::bigint)
+      from webhook_event e
+      where d.endpoint_id = ${id} and d.is_held and d.lease is null and e.id = d.event_id)
+    select pg_notify('webhook_delivery', '')`);
+}
+
+/** Where events go now, and what signs them. */
+export interface TargetRow {
+  readonly id: string;
+  readonly url: string;
+  readonly isActive: boolean;
+  readonly secrets: readonly SecretRow[];
+}
+
+/** The endpoints of these ids that there are. */
+export async function listTargets(db: Queryable, ids: readonly string[]): Promise<TargetRow[]> {
+  const rows = await db.query<{
+    id: string;
+    url: string;
+    is_active: boolean;
+    secret_id: string;
+    version: number;
+    secret_sealed: Buffer;
+    expires_at: number | null;
+  }>(sql`
+    select e.id, e.url, e.is_active, s.id as secret_id, s.version, s.secret_sealed, s.expires_at
+    from kyb_endpoint e join kyb_endpoint_secret s on s.endpoint_id = e.id
+    where e.id = any(${ids}::uuid[])`);
+  return [...Map.groupBy(rows, ({ id }) => id).values()].flatMap((group) => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const secrets = group.map((row) => ({
+      id: row.secret_id,
+      version: row.version,
+      secretSealed: row.secret_sealed,
+      expiresAt: row.expires_at,
+    }));
+    return [{ id: first.id, url: first.url, isActive: first.is_active, secrets }];
+  });
+}
+
+/** Where no endpoint is, events wait for one to be registered, and are looked at now and then. */
+const absentMs = 600_000;
+
+/**
+ * Gives back deliveries whose endpoint is not active, and holds everything else that waits for it. Its row is locked, so
+ * that nothing is held that was just released.
+ */
+export async function holdDeliveries(
+  db: Queryable,
+  given: readonly { eventId: string; endpointId: string; lease: string }[],
+  nowMs: number,
+): Promise<void> {
+  const atMs = Math.floor(nowMs);
+  const endpointIds = [...new Set(given.map(({ endpointId }) => endpointId))];
+  await db.query(sql`
+    with endpoint as materialized (
+      select id, is_active from kyb_endpoint where id = any(${endpointIds}::uuid[]) order by id for share),
+    quarantined as (select id from endpoint where not is_active),
+    parked as (
+      update webhook_delivery d set is_held = true
+      where d.endpoint_id = any(array(select id from quarantined)) and d.lease is null and not d.is_held)
+    update webhook_delivery d set lease = null, is_held = d.endpoint_id = any(array(select id from quarantined)),
+      due_at_ms = case when d.endpoint_id = any(array(select id from endpoint)) then ${atMs}::bigint
+        else ${atMs + absentMs}::bigint end
+    from unnest(${given.map((each) => each.eventId)}::text[], ${given.map((each) => each.lease)}::uuid[])
+      as g (event_id, lease)
+    where d.event_id = g.event_id and d.lease = g.lease`);
+}
+
+/** Holds everything that waits for these endpoints; what is under way is held when it comes back. */
+export async function holdWaiting(tx: Queryable, ids: readonly string[]): Promise<void> {
+  await tx.query(sql`
+    update webhook_delivery set is_held = true
+    where endpoint_id = any(${ids}::uuid[]) and lease is null and not is_held`);
+}
+
+interface HealthRow {
+  readonly id: string;
+  readonly is_active: boolean;
+  readonly is_resuming: boolean;
+  readonly failures: number;
+  readonly failing_since_ms: number | null;
+  readonly refusals: number;
+  readonly refused_since_ms: number | null;
+}
+
+/** Of those endpoints of these ids that there are; nobody else changes it until the transaction ends. */
+export async function lockHealth(
+  tx: Queryable,
+  ids: readonly string[],
+): Promise<{ id: string; health: Health }[]> {
+  const rows = await tx.query<HealthRow>(sql`
+    select id, is_active, is_resuming, failures, failing_since_ms, refusals, refused_since_ms
+    from kyb_endpoint where id = any(${ids}::uuid[]) order by id for no key update`);
+  return rows.map((row) => ({
+    id: row.id,
+    health: {
+      isActive: row.is_active,
+      isResuming: row.is_resuming,
+      failures: row.failures,
+      failingSinceMs: row.failing_since_ms,
+      refusals: row.refusals,
+      refusedSinceMs: row.refused_since_ms,
+    },
+  }));
+}
+
+export async function saveHealth(
+  tx: Queryable,
+  rows: readonly { id: string; health: Health }[],
+): Promise<void> {
+  const of = <T>(pick: (health: Health) => T): T[] => rows.map(({ health }) => pick(health));
+  await tx.query(sql`
+    update kyb_endpoint k set is_active = g.is_active, is_resuming = g.is_resuming, failures = g.failures,
+      failing_since_ms = g.failing_since_ms, refusals = g.refusals, refused_since_ms = g.refused_since_ms
+    from unnest(${rows.map(({ id }) => id)}::uuid[], ${of((each) => each.isActive)}::boolean[],
+      ${of((each) => each.isResuming)}::boolean[], ${of((each) => each.failures)}::int[],
+      ${of((each) => each.failingSinceMs)}::bigint[], ${of((each) => each.refusals)}::int[],
+      ${of((each) => each.refusedSinceMs)}::bigint[])
+      as g (id, is_active, is_resuming, failures, failing_since_ms, refusals, refused_since_ms)
+    where k.id = g.id`);
+}

@@ -1,0 +1,128 @@
+import { parsePublicUrl } from "../platform/address-policy.ts";
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import { Problem } from "../platform/problems.ts";
+import { endpointIdOf } from "./endpoint.ts";
+import { makeSecret, overlapSeconds } from "./endpoint-secret.ts";
+import * as store from "./endpoint-store.ts";
+
+/** Where a client domain gets its KYB events. */
+export interface Endpoint {
+  readonly url: string;
+  /** Of the newest secret; it only rises. */
+  readonly secretVersion: number;
+  /** False in quarantine: events are held until it is reactivated. */
+  readonly active: boolean;
+  /** Unix seconds of the first registration. */
+  readonly createdAt: number;
+}
+
+/** An endpoint with the secret that was just made; it is shown this once. */
+export interface EndpointWithSecret extends Endpoint {
+  /** 64 hex digits. */
+  readonly secret: string;
+}
+
+type EndpointContext = Pick<Ctx, "clock" | "random" | "seal" | "config">;
+
+/**
+ * Registers or replaces the endpoint of a client domain. Secrets that it had end at once, a quarantine too: what was held
+ * goes to the new address.
+ *
+ * @param given.ownHosts our own hosts, which no endpoint may name
+ * @throws {Problem} invalid_request for an address that the policy refuses (decisions section 7, Address policy)
+ */
+export async function registerEndpoint(
+  ctx: EndpointContext,
+  tx: Queryable,
+  given: { clientDomainId: string; url: string; ownHosts: readonly string[] },
+): Promise<EndpointWithSecret> {
+  const { clientDomainId, ownHosts } = given;
+  const url = parsePublicUrl(given.url, { profile: ctx.config.profile, ownHosts });
+  if ("refused" in url)
+    throw new Problem("invalid_request", {
+      message: `Invalid Request: url cannot be called: ${url.refused}`,
+    });
+  const id = idOf(clientDomainId);
+  const endpoint = await store.saveEndpoint(tx, {
+    id,
+    clientDomainId,
+    url: url.href,
+    now: ctx.clock.now(),
+  });
+  const { secret, row } = makeSecret(ctx, endpoint.secretVersion);
+  await store.replaceSecrets(tx, id, row);
+  await store.releaseHeld(tx, id, ctx.clock.nowMs());
+  return { ...endpoint, secret };
+}
+
+/**
+ * Makes a new secret. The one before it signs beside it for 24 hours, or ends at once; older ones end in any case.
+ *
+ * @throws {Problem} no_webhook_endpoint
+ */
+export async function rotateSecret(
+  ctx: EndpointContext,
+  tx: Queryable,
+  given: { clientDomainId: string; immediate: boolean },
+): Promise<EndpointWithSecret> {
+  const id = idOf(given.clientDomainId);
+  const endpoint = await store.raiseSecretVersion(tx, id);
+  if (endpoint === null) throw new Problem("no_webhook_endpoint");
+  const { secret, row } = makeSecret(ctx, endpoint.secretVersion);
+  if (given.immediate) await store.replaceSecrets(tx, id, row);
+  else await store.rotateSecrets(tx, id, { row, oldExpiresAt: ctx.clock.now() + overlapSeconds });
+  return { ...endpoint, secret };
+}
+
+/**
+ * Ends a quarantine: what was held goes out, the oldest first, and slowly until the first 2xx.
+ *
+ * @throws {Problem} no_webhook_endpoint, endpoint_not_quarantined
+ */
+export async function reactivateEndpoint(
+  ctx: Pick<Ctx, "clock">,
+  tx: Queryable,
+  clientDomainId: string,
+): Promise<Endpoint> {
+  const id = idOf(clientDomainId);
+  const endpoint = await store.reactivate(tx, id);
+  if (endpoint === null) {
+    if (await hasEndpoint(tx, clientDomainId)) throw new Problem("endpoint_not_quarantined");
+    throw new Problem("no_webhook_endpoint");
+  }
+  await store.releaseHeld(tx, id, ctx.clock.nowMs());
+  return endpoint;
+}
+
+/** @throws {Problem} endpoint_not_found */
+export async function getEndpoint(tx: Queryable, clientDomainId: string): Promise<Endpoint> {
+  const endpoint = await store.findEndpoint(tx, idOf(clientDomainId));
+  if (endpoint === null) throw new Problem("endpoint_not_found");
+  return endpoint;
+}
+
+/** Whether one is registered; one in quarantine is. */
+export async function hasEndpoint(tx: Queryable, clientDomainId: string): Promise<boolean> {
+  return (await store.findEndpoint(tx, idOf(clientDomainId))) !== null;
+}
+
+/**
+ * Where the next test event of an endpoint stands: a stream of the endpoint's own, without a gap. Taken in the
+ * transaction that announces it.
+ *
+ * @throws {Problem} no_webhook_endpoint
+ */
+export async function takeTestPlace(
+  tx: Queryable,
+  clientDomainId: string,
+): Promise<{ streamId: string; sequence: number }> {
+  const streamId = idOf(clientDomainId);
+  const sequence = await store.raiseTestSequence(tx, streamId);
+  if (sequence === null) throw new Problem("no_webhook_endpoint");
+  return { streamId, sequence };
+}
+
+function idOf(clientDomainId: string): string {
+  return endpointIdOf({ channel: "kyb", clientDomainId, url: null });
+}

@@ -1,0 +1,53 @@
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import { holdWaiting, lockHealth, saveHealth } from "./endpoint-store.ts";
+import { deliveredDataSeconds } from "./event.ts";
+import { type Beat, noteBeat } from "./quarantine.ts";
+import * as store from "./store.ts";
+
+/**
+ * Keeps how attempts ended. What they tell of KYB endpoints is kept with them: an endpoint that goes into quarantine has
+ * all its events held in the same transaction, also those whose last attempt this was.
+ */
+export async function keepEnds(
+  ctx: Pick<Ctx, "db" | "clock" | "log">,
+  ended: readonly store.Ended[],
+): Promise<void> {
+  if (!ended.some(tellsOfEndpoint)) {
+    await store.finish(ctx.db, ended, deliveredDataSeconds);
+    return;
+  }
+  const quarantined = await ctx.db.transaction(async (tx) => {
+    const out = await noteHealth(tx, ended.filter(tellsOfEndpoint));
+    const nowMs = Math.floor(ctx.clock.nowMs());
+    const isKept = (each: store.Ended): boolean =>
+      each.kybEndpointId !== null && out.has(each.kybEndpointId) && each.deliveredAt === null;
+    const kept = ended.map((each) => (isKept(each) ? { ...each, dueAtMs: nowMs } : each));
+    await store.finish(tx, kept, deliveredDataSeconds);
+    if (out.size > 0) await holdWaiting(tx, [...out]);
+    return out;
+  });
+  for (const endpointId of quarantined)
+    ctx.log.warn({ endpointId }, "a webhook endpoint was put into quarantine");
+}
+
+type Beating = store.Ended & Pick<Beat, "outcome"> & { readonly kybEndpointId: string };
+
+function tellsOfEndpoint(each: store.Ended): each is Beating {
+  return each.kybEndpointId !== null && each.outcome !== null;
+}
+
+/** @returns the endpoints that this put into quarantine */
+async function noteHealth(tx: Queryable, ended: readonly Beating[]): Promise<Set<string>> {
+  const inOrder = ended.toSorted((a, b) => a.begunAtMs - b.begunAtMs);
+  const byEndpoint = Map.groupBy(inOrder, (each) => each.kybEndpointId);
+  const before = await lockHealth(tx, [...byEndpoint.keys()]);
+  const after = before.map(({ id, health }) => ({
+    id,
+    health: (byEndpoint.get(id) ?? []).reduce(noteBeat, health),
+  }));
+  await saveHealth(tx, after);
+  const wasActive = new Map(before.map(({ id, health }) => [id, health.isActive]));
+  const out = after.filter(({ id, health }) => wasActive.get(id) === true && !health.isActive);
+  return new Set(out.map(({ id }) => id));
+}

@@ -1,0 +1,70 @@
+// When an endpoint goes into quarantine: decisions section 7, Quarantine. Pure.
+import type { OutcomeName } from "./schedule.ts";
+
+/** What is known of an endpoint. Times are Unix milliseconds at which attempts began. */
+export interface Health {
+  /** False in quarantine. */
+  readonly isActive: boolean;
+  /** Slow after a quarantine, until the first 2xx. */
+  readonly isResuming: boolean;
+  /** Failed attempts since the last 2xx, and the first of them. */
+  readonly failures: number;
+  readonly failingSinceMs: number | null;
+  /** Those of them that the address policy refused. */
+  readonly refusals: number;
+  readonly refusedSinceMs: number | null;
+}
+
+/** One attempt that ended. */
+export interface Beat {
+  readonly outcome: OutcomeName;
+  readonly status: number | null;
+  readonly begunAtMs: number;
+}
+
+const goneStatus = 410;
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+/** Any of them is enough. */
+const limits = {
+  streak: { failures: 10, spanMs: 72 * hourMs },
+  burst: { failures: 100, spanMs: hourMs },
+  refused: { failures: 3, spanMs: 10 * minuteMs },
+} as const;
+
+/** The health after one more attempt. A fault of ours says nothing about the endpoint. */
+export function noteBeat(health: Health, { outcome, status, begunAtMs }: Beat): Health {
+  if (outcome === "error") return health;
+  if (outcome === "delivered")
+    return {
+      ...health,
+      isResuming: false,
+      failures: 0,
+      failingSinceMs: null,
+      refusals: 0,
+      refusedSinceMs: null,
+    };
+  const failures = health.failures + 1;
+  const failingSinceMs = health.failingSinceMs ?? begunAtMs;
+  const isBlocked = outcome === "blocked";
+  const refusals = health.refusals + (isBlocked ? 1 : 0);
+  const refusedSinceMs = health.refusedSinceMs ?? (isBlocked ? begunAtMs : null);
+  const failing = { failures, spanMs: begunAtMs - failingSinceMs };
+  const refused = { failures: refusals, spanMs: begunAtMs - (refusedSinceMs ?? begunAtMs) };
+  const isOut =
+    status === goneStatus ||
+    reaches(failing, limits.streak) ||
+    reaches(failing, limits.burst) ||
+    reaches(refused, limits.refused);
+  const isActive = health.isActive && !isOut;
+  return { ...health, isActive, failures, failingSinceMs, refusals, refusedSinceMs };
+}
+
+interface Streak {
+  readonly failures: number;
+  readonly spanMs: number;
+}
+
+function reaches(streak: Streak, limit: Streak): boolean {
+  return streak.failures >= limit.failures && streak.spanMs >= limit.spanMs;
+}

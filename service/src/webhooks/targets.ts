@@ -1,0 +1,50 @@
+import type { Ctx } from "../platform/context.ts";
+import { openSecrets, type Secret } from "./endpoint-secret.ts";
+import { listTargets, type TargetRow } from "./endpoint-store.ts";
+import type { Delivery } from "./store.ts";
+
+/** Where a delivery goes now, and what signs it. */
+export interface Target {
+  readonly url: string;
+  /** The newest first. */
+  readonly secrets: readonly Secret[];
+}
+
+/** Of a delivery: `held` while its endpoint is not active, null where nothing can sign. */
+export type FindTarget = (delivery: Delivery) => Target | "held" | null;
+
+/** Looks up where deliveries go, once for all of them. */
+export async function readTargets(
+  ctx: Pick<Ctx, "db" | "clock" | "seal" | "log"> & {
+    readonly signingKeys: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, string>>;
+  },
+  deliveries: readonly Delivery[],
+): Promise<FindTarget> {
+  const keyIds = new Set(deliveries.flatMap(({ key_id: id }) => (id === null ? [] : [id])));
+  const endpointIds = new Set(
+    deliveries.filter(({ channel }) => channel === "kyb").map((each) => each.endpoint_id),
+  );
+  const [keys, rows] = await Promise.all([
+    keyIds.size === 0 ? new Map<string, string>() : ctx.signingKeys([...keyIds]),
+    endpointIds.size === 0 ? [] : listTargets(ctx.db, [...endpointIds]),
+  ]);
+  const endpoints = new Map(rows.map((row) => [row.id, openTarget(ctx, row)]));
+  return ({ channel, key_id: keyId, url, endpoint_id: endpointId }) => {
+    if (channel === "kyb") return endpoints.get(endpointId) ?? "held";
+    const secret = keyId === null ? undefined : keys.get(keyId);
+    return secret === undefined || url === null ? null : { url, secrets: [{ version: 1, secret }] };
+  };
+}
+
+function openTarget(
+  ctx: Pick<Ctx, "clock" | "seal" | "log">,
+  { id, url, isActive, secrets }: TargetRow,
+): Target | "held" | null {
+  if (!isActive) return "held";
+  try {
+    return { url, secrets: openSecrets(ctx, secrets, ctx.clock.now()) };
+  } catch (error) {
+    ctx.log.error({ err: error, endpointId: id }, "the secrets of an endpoint do not open");
+    return null;
+  }
+}
