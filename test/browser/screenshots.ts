@@ -14,24 +14,38 @@ const base = "https://login.example.com";
 const desktop = { viewport: { width: 1120, height: 760 } };
 const phone = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
-const pictures: { name: string; options: BrowserContextOptions; isClaimed?: boolean }[] = [
+const pictures: {
+  name: string;
+  options: BrowserContextOptions;
+  isClaimed?: boolean;
+  isBusiness?: boolean;
+}[] = [
   { name: "login-desktop", options: desktop },
   { name: "login-dark", options: { ...desktop, colorScheme: "dark" } },
   { name: "login-phone", options: phone },
   { name: "login-number", options: desktop, isClaimed: true },
+  { name: "login-business", options: desktop, isBusiness: true },
   { name: "login-no-javascript", options: { ...desktop, javaScriptEnabled: false } },
 ];
 
 await using browser = await openBrowser();
 mkdirSync(directory, { recursive: true });
-for (const { name, options, isClaimed } of pictures) {
-  await using stub = await openLoginStub({ base });
+for (const { name, options, isClaimed, isBusiness = false } of pictures) {
+  const endOfWait = Math.floor(Date.now() / 1000) + 840;
+  const asked = isBusiness
+    ? { isBusiness, scopes: ["openid", "business"], expiresAt: endOfWait }
+    : {};
+  await using stub = await openLoginStub({ base, ...asked });
   const context = await browser.newContext({ ...options, reducedMotion: "reduce" });
   const page = await context.newPage();
   await page.goto(`${stub.url}/oauth2/auth`);
   if (isClaimed === true) {
     stub.tell({ kind: "claimed", digits: "42", identity: "0x52ab…19fe" });
     await page.locator("[data-code]").waitFor();
+  }
+  if (isBusiness) {
+    stub.tell({ kind: "gathering" });
+    await page.getByRole("timer").waitFor();
   }
   await page.screenshot({ path: join(directory, `${name}.png`), fullPage: true });
   await context.close();

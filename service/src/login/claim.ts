@@ -34,6 +34,9 @@ export async function claimLogin(ctx: LoginContext, input: ClaimInput): Promise<
   if (mode === "stale") return repeatClaim(ctx, input, user);
   const attempt = await getAttempt(ctx, input.loginId);
   const client = await getClient(ctx, attempt);
+  // A code that does not change is shown for the time of a person's login, however long members have.
+  const isOld = attempt.createdAt + ctx.config.loginLifetimeSeconds <= ctx.clock.now();
+  if (attempt.status === "waiting" && mode === "static" && isOld) throw new Problem("code_expired");
   if (attempt.status === "waiting") {
     const acr = acrOf(attempt, input.channel, input.address);
     refuseUnfit(attempt, { user, acr });

@@ -34,16 +34,17 @@ function carryOn(view: LoginView): Markup {
 export function renderGathering(view: LoginView): Markup {
   const { locale, clientName } = view;
   const whenApproved = markup`<p class="hint">${say(locale, "gatheringContinue")}</p>
-    ${loginForm(view, { action: "continue", label: say(locale, "continue") })}`;
+    <div class="buttons">${loginForm(view, { action: "continue", label: say(locale, "continue") })}</div>`;
   const label = say(locale, "back", { client: foreign(clientName) });
+  const hint = say(locale, "gatheringHint");
   return markup`<h2 tabindex="-1">${say(locale, "gatheringTitle")}</h2>
     <p class="pulse" aria-hidden="true"></p>
-    <p>${say(locale, "gatheringHint")}</p>
+    <p>${hint}${view.isStatic ? null : markup` ${say(locale, "gatheringOn")}`}</p>
     <p class="left" role="timer" data-left hidden>
       ${say(locale, "timeLeft", { time: markup`<span data-time></span>` })}
     </p>
     ${view.isStatic ? whenApproved : markup`<noscript>${whenApproved}</noscript>`}
-    ${loginForm(view, { action: "give-up", label, look: "quiet" })}`;
+    <div class="buttons">${loginForm(view, { action: "give-up", label, look: "quiet" })}</div>`;
 }
 
 /** The script takes the code at once; the button is for when it cannot. */

@@ -286,7 +286,9 @@ function show(panel) {
   const hadFocus = place.contains(document.activeElement);
   showOffline(false);
   place.replaceChildren(panel);
-  const spoken = [...place.querySelectorAll("h2, .number, .identity, h2 ~ p:not(.hint, .back)")];
+  showTimeLeft(page.expiresAt * 1000 - serverNowMs());
+  const said = "h2, .number, .identity, h2 ~ p:not(.hint, .back, .left)";
+  const spoken = [...place.querySelectorAll(said)];
   find(document, "[data-status]").textContent = [...new Set(spoken)]
     .map((element) => element.textContent)
     .join(" ");
