@@ -64,7 +64,7 @@ export function pushRoutes(ctx: Ctx, scope: Http): void {
     {
       schema: {
         querystring: Type.Object({}),
-        body: Type.Optional(Type.Object({ endpoint: Type.Optional(Endpoint) })),
+        body: Type.Object({ endpoint: Type.Optional(Endpoint) }),
         response: {
           204: Type.Null({ description: "It is told nothing any more." }),
           ...refusals(...bodyReasons, "wallet_session_required"),
@@ -75,7 +75,7 @@ export function pushRoutes(ctx: Ctx, scope: Http): void {
     },
     async (request, reply) => {
       const user = await getWalletUser(ctx, request.headers.authorization);
-      await unsubscribePush(ctx, user, request.body?.endpoint);
+      await unsubscribePush(ctx, user, request.body.endpoint);
       return (reply as FastifyReply).code(204).send();
     },
   );

@@ -204,7 +204,7 @@ await test("a device that left is told nothing, and has no earlier votes to hear
     receiver.hints.splice(0).map(({ path }) => path),
     ["/device"],
   );
-  assert.equal((await ask("DELETE", "/w/push", undefined, token)).status, 204);
+  assert.equal((await ask("DELETE", "/w/push", {}, token)).status, 204);
   await openVote("07VOTE");
   await sendHints(ctx);
   assert.deepEqual(receiver.hints, []);
@@ -225,7 +225,7 @@ await test("what cannot be a device is refused, and nobody subscribes without a 
   ];
   for (const wrong of wrongs) assert.equal(await subscribe(wrong), 400, JSON.stringify(wrong));
   assert.equal((await ask("POST", "/w/push", { endpoint, keys })).status, 401);
-  assert.equal((await ask("DELETE", "/w/push")).status, 401);
+  assert.equal((await ask("DELETE", "/w/push", {})).status, 401);
 });
 
 await test("the table shows neither addresses nor keys of devices, and at most ten are kept", async () => {

@@ -81,7 +81,7 @@ export async function sendHints(ctx: Ctx): Promise<void> {
     const now = ctx.clock.now();
     const due = await store.takeDueHints(ctx.db, { now, most: hintsPerRound });
     for (let at = 0; at < due.length; at += inFlightMax)
-      await Promise.all(due.slice(at, at + inFlightMax).map(async (each) => sendHint(ctx, each)));
+      await Promise.all(due.slice(at, at + inFlightMax).map(async (each) => tryHint(ctx, each)));
     if (due.length === 0) return;
   }
 }
@@ -89,6 +89,15 @@ export async function sendHints(ctx: Ctx): Promise<void> {
 /** Forgets which hints went out 30 days ago. */
 export async function purgeHints(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
   await store.deleteSentHints(ctx.db, ctx.clock.now() - sentRetentionSeconds);
+}
+
+/** One device that cannot be told keeps nothing from the others. */
+async function tryHint(ctx: Ctx, due: store.DueHint): Promise<void> {
+  try {
+    await sendHint(ctx, due);
+  } catch (err) {
+    ctx.log.error({ err, subscription: due.id }, "a push hint could not be sent");
+  }
 }
 
 async function sendHint(
