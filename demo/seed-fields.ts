@@ -3,13 +3,11 @@ import type { Address } from "@svc/protocol";
 import { fundAccount } from "@svc/service/chain";
 import { findVerified, getBuiltInIssuer, issueCredential } from "@svc/service/credentials";
 import type { Service } from "@svc/service";
-import { setTimeout as delay } from "node:timers/promises";
+import { until } from "./until.ts";
 
 /** One coin of 18 decimals is plenty where gas is free. */
 const coinWei = 10n ** 18n;
 const lifetimeSeconds = 5 * 365 * 86_400;
-const settledWithinMs = 20_000;
-const pollMs = 25;
 
 const alicesDocuments = [
   {
@@ -51,27 +49,33 @@ const alicesDocuments = [
 /** Hands out coin, one account after the other: they share the faucet's turn. */
 export async function fundIdentities(
   { ctx }: Service,
-  addresses: readonly string[],
+  addresses: readonly Address[],
 ): Promise<void> {
-  for (const address of addresses)
-    await fundAccount(ctx, { address: address as Address, amountWei: 1000n * coinWei });
+  for (const address of addresses) await fundAccount(ctx, { address, amountWei: 1000n * coinWei });
 }
 
-/** Issues alice's documents by the demo issuer and waits until they count, which takes a block. */
-export async function verifyAlice(service: Service, alice: string): Promise<void> {
+/** Issues what alice has not verified yet by the demo issuer; {@link untilVerified} waits until it counts. */
+export async function verifyAlice(service: Service, alice: Address): Promise<void> {
   const { ctx } = service;
   const issuer = await getBuiltInIssuer(ctx, "demo", "live");
   const expiresAt = ctx.clock.now() + lifetimeSeconds;
+  const missing = new Set(await listUnverified(service, alice));
   for (const { document, fields } of alicesDocuments)
-    await issueCredential(ctx, issuer, { user: alice, document, fields, expiresAt });
+    if (fields.some(({ field }) => missing.has(field)))
+      await issueCredential(ctx, issuer, { user: alice, document, fields, expiresAt });
+}
+
+/** Resolves once everything of alice counts, which takes a block. */
+export async function untilVerified(service: Service, alice: Address): Promise<void> {
+  await until("the demo's documents are attested", async () => {
+    const missing = await listUnverified(service, alice);
+    return missing.length === 0 ? true : null;
+  });
+}
+
+async function listUnverified({ ctx }: Service, alice: Address): Promise<readonly string[]> {
   const names = alicesDocuments.flatMap(({ fields }) => fields.map(({ field }) => field));
   const asker = { organizationId: "", environment: "live" } as const;
-  const deadline = Date.now() + settledWithinMs;
-  for (;;) {
-    const asked = { user: alice as Address, names };
-    const { unverified } = await findVerified(ctx, asker, asked);
-    if (unverified.length === 0) return;
-    if (Date.now() > deadline) throw new Error("the demo's documents were not attested in time");
-    await delay(pollMs);
-  }
+  const { unverified } = await findVerified(ctx, asker, { user: alice, names });
+  return unverified;
 }

@@ -1,8 +1,8 @@
 // The demo world: one organization for whoever drives from outside, one for the shop.
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { addressOfPrivateKey, hexOfBytes } from "@svc/protocol";
+import { type Address, addressOfPrivateKey, type Hex, hexOfBytes } from "@svc/protocol";
 import {
   buyPackage,
   createApiKey,
@@ -10,11 +10,12 @@ import {
   createDomain,
   createOrganization,
   type NewClient,
-  topUp,
-  updateClient,
 } from "@svc/service/accounts";
 import type { Service } from "@svc/service";
-import { fundIdentities, verifyAlice } from "./seed-fields.ts";
+import { readJson, writeJson } from "./json-file.ts";
+import { type DemoBusiness, foundDemoBusiness, untilUsable } from "./seed-business.ts";
+import { fundIdentities, untilVerified, verifyAlice } from "./seed-fields.ts";
+import { actor, audience, equipForBusinesses } from "./seed-organization.ts";
 
 /** What `DATA_DIR/demo.json` tells whoever drives the demo from outside. */
 export interface DemoWorld {
@@ -26,7 +27,13 @@ export interface DemoWorld {
   clients: DemoClient[];
   apiKey: string;
   packages: DemoPackage[];
-  identities: Record<(typeof names)[number], { address: string; privateKey: string }>;
+  identities: Record<(typeof names)[number], DemoIdentity>;
+  business: DemoBusiness;
+}
+
+interface DemoIdentity {
+  address: Address;
+  privateKey: Hex;
 }
 
 /** Where verifiers ask the chain, and what they have to expect there. */
@@ -53,59 +60,56 @@ interface DemoClient {
   numberMatching: boolean;
 }
 
-/** What the shop starts with; its own, and not listed in the demo world. */
-export interface ShopAccount {
-  clientId: string;
-  clientSecret: string;
-  apiKey: string;
-  sourceKey: string;
-  signingKey: string;
-  shopUrl: string;
-}
-
 const names = ["alice", "bob", "carol", "operator"] as const;
-const actor = "demo";
 const callbackUri = "http://localhost:4999/callback";
-const audience = "https://api.example.com";
-const creditRappen = 50_000n;
 
-/** Seeds the demo world at the first start; later starts find it as it was, at today's addresses. */
+/** A world whose people have nothing yet. */
+type BareWorld = Omit<DemoWorld, "business"> & Partial<Pick<DemoWorld, "business">>;
+
+/**
+ * Seeds the demo world at the first start; later starts find it as it was, at today's addresses. Its keys are kept aside
+ * first, so that the start after one that was killed goes on with the same people.
+ */
 export async function openDemoWorld(
   service: Service,
   { directory, shopUrl }: { directory: string; shopUrl: string },
 ): Promise<DemoWorld> {
   const path = join(directory, "demo.json");
-  const known = readJson(path) as DemoWorld | null;
-  const world = known ?? (await seedWorld(service, shopUrl));
-  const moved = { ...world, baseUrl: service.baseUrl, shopUrl, chain: chainOf(service) };
-  if (JSON.stringify(moved) !== JSON.stringify(known)) writeJson(path, moved);
-  return moved;
+  const bare = join(directory, "demo-begun.json");
+  const known = (readJson(path) ?? readJson(bare)) as BareWorld | null;
+  const begun = known ?? (await seedBareWorld(service, shopUrl));
+  if (known === null) writeJson(bare, begun);
+  const business = begun.business ?? (await equipPeople(service, begun));
+  const moved = { baseUrl: service.baseUrl, shopUrl, chain: chainOf(service) };
+  const world = { ...begun, ...moved, business };
+  if (JSON.stringify(world) !== JSON.stringify(known)) writeJson(path, world);
+  rmSync(bare, { force: true });
+  return world;
 }
 
-/** The shop's own client, made at the first start and moved along when the shop's address changes. */
-export async function openShopAccount(
-  service: Service,
-  { directory, shopUrl }: { directory: string; shopUrl: string },
-): Promise<ShopAccount> {
-  const path = join(directory, "shop.json");
-  const known = readJson(path) as ShopAccount | null;
-  if (known === null) {
-    const made = await seedShop(service, shopUrl);
-    writeJson(path, made);
-    return made;
-  }
-  if (known.shopUrl === shopUrl) return known;
-  await updateClient(
-    service.ctx,
-    { clientId: known.clientId, changes: addressesOf(shopUrl) },
-    actor,
+/** What takes transactions goes to the chain together, and is awaited together. */
+async function equipPeople(service: Service, world: BareWorld): Promise<DemoBusiness> {
+  const { organization, identities } = world;
+  const { alice, bob, carol } = identities;
+  await equipForBusinesses(service, organization.id);
+  await fundIdentities(
+    service,
+    names.map((name) => identities[name].address),
   );
-  const moved = { ...known, shopUrl };
-  writeJson(path, moved);
-  return moved;
+  await verifyAlice(service, alice.address);
+  const business = await foundDemoBusiness(service, [
+    ["alice", alice],
+    ["bob", bob],
+    ["carol", carol],
+  ]);
+  await Promise.all([
+    untilVerified(service, alice.address),
+    untilUsable(service, business.address),
+  ]);
+  return business;
 }
 
-async function seedWorld(service: Service, shopUrl: string): Promise<DemoWorld> {
+async function seedBareWorld(service: Service, shopUrl: string): Promise<BareWorld> {
   const { ctx } = service;
   const organization = await createOrganization(ctx, { name: "Demo organization" }, actor);
   const domain = await createDomain(
@@ -141,11 +145,6 @@ async function seedWorld(service: Service, shopUrl: string): Promise<DemoWorld> 
   const identities = Object.fromEntries(
     names.map((name) => [name, makeIdentity()]),
   ) as DemoWorld["identities"];
-  await topUp(
-    ctx,
-    { organizationId: organization.id, environment: "live", amountRappen: creditRappen },
-    actor,
-  );
   const fixed = {
     clientDomainId: domain.id,
     name: "Age and e-mail",
@@ -153,11 +152,6 @@ async function seedWorld(service: Service, shopUrl: string): Promise<DemoWorld> 
   };
   const dynamic = { clientDomainId: domain.id, name: "Any fields", fields: null };
   const packages = [await addPackage(service, fixed), await addPackage(service, dynamic)];
-  await fundIdentities(
-    service,
-    names.map((name) => identities[name].address),
-  );
-  await verifyAlice(service, identities.alice.address);
   return {
     baseUrl: service.baseUrl,
     shopUrl,
@@ -198,58 +192,7 @@ async function addClient(service: Service, given: NewClient): Promise<DemoClient
   };
 }
 
-function makeIdentity(): { address: string; privateKey: string } {
+function makeIdentity(): DemoIdentity {
   const privateKey = randomBytes(32);
   return { address: addressOfPrivateKey(privateKey), privateKey: hexOfBytes(privateKey) };
-}
-
-async function seedShop(service: Service, shopUrl: string): Promise<ShopAccount> {
-  const { ctx } = service;
-  const organization = await createOrganization(ctx, { name: "Demo shop" }, actor);
-  const domain = await createDomain(
-    ctx,
-    { organizationId: organization.id, domain: new URL(shopUrl).host, environment: "live" },
-    actor,
-  );
-  const given: NewClient = {
-    clientDomainId: domain.id,
-    name: "Demo shop",
-    authenticationMethod: "client_secret_basic",
-    audiences: [audience],
-    ...addressesOf(shopUrl),
-  };
-  const { client, secret } = await createClient(ctx, given, actor);
-  if (secret === null) throw new Error("a confidential client has a secret");
-  const { key } = await createApiKey(ctx, { clientDomainId: domain.id, name: "Shop" }, actor);
-  const any = { clientDomainId: domain.id, name: "Age and e-mail", fields: null };
-  const { sourceKey, signingKey } = await addPackage(service, any);
-  return {
-    clientId: client.id,
-    clientSecret: secret,
-    apiKey: key,
-    sourceKey,
-    signingKey,
-    shopUrl,
-  };
-}
-
-function addressesOf(
-  shopUrl: string,
-): Pick<NewClient, "redirectUris" | "postLogoutRedirectUris" | "backchannelLogoutUri"> {
-  return {
-    redirectUris: [`${shopUrl}/callback`],
-    postLogoutRedirectUris: [`${shopUrl}/`],
-    backchannelLogoutUri: `${shopUrl}/backchannel-logout`,
-  };
-}
-
-function readJson(path: string): unknown {
-  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : null;
-}
-
-/** Written aside and renamed, so that a killed start leaves a whole file or none. */
-function writeJson(path: string, value: unknown): void {
-  const draft = `${path}.${process.pid}`;
-  writeFileSync(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
-  renameSync(draft, path);
 }

@@ -6,7 +6,8 @@ import { compose, type Service } from "@svc/service";
 import { ConfigError, parseConfig } from "@svc/service/config";
 import { getBuiltInIssuer } from "@svc/service/credentials";
 import { stopSignal } from "@svc/service/stop-signal";
-import { openDemoWorld, openShopAccount } from "./seed.ts";
+import { openShopAccount } from "./seed-shop.ts";
+import { openDemoWorld } from "./seed.ts";
 
 async function start(): Promise<void> {
   const config = parseConfig();
@@ -20,6 +21,8 @@ async function start(): Promise<void> {
   const place = { directory: config.dataDirectory, shopUrl };
   const world = await openDemoWorld(service, place);
   const account = await openShopAccount(service, place);
+  const shopDirectory = join(config.dataDirectory, "shop");
+  const { rpcUrl, chainId } = world.chain;
   const shop = await openShop({
     port: shopPort,
     host: config.host,
@@ -32,8 +35,14 @@ async function start(): Promise<void> {
       apiKey: account.apiKey,
       sourceKey: account.sourceKey,
       signingKeys: [account.signingKey],
-      directory: join(config.dataDirectory, "shop"),
-      anchors: await anchorsOf(service, world.chain.rpcUrl),
+      directory: shopDirectory,
+      anchors: await anchorsOf(service, rpcUrl),
+    },
+    kyb: {
+      apiKey: account.apiKey,
+      clientDomainId: account.clientDomainId,
+      directory: join(shopDirectory, "kyb"),
+      chain: { rpcUrl, chainId },
     },
     onFault: (error) => service.ctx.log.warn({ err: error }, "the shop reports a fault"),
   });

@@ -43,6 +43,19 @@ export async function insertDomain(
   return rows.length > 0;
 }
 
+/** @returns false when the organization has that domain in this environment already */
+export async function renameDomain(tx: Queryable, id: string, domain: string): Promise<boolean> {
+  const rows = await tx.query(
+    sql`update client_domain as moved set domain = ${domain}
+      where id = ${id} and not exists (
+        select 1 from client_domain as other
+        where other.organization_id = moved.organization_id and other.environment = moved.environment
+          and other.domain = ${domain})
+      returning id`,
+  );
+  return rows.length > 0;
+}
+
 export async function findDomain(db: Queryable, id: string): Promise<DomainRow | null> {
   const [row] = await db.query<DomainRow>(
     sql`select id, organization_id, domain, environment, proof_token, proved_at, checked_at, failing_since, created_at

@@ -7,12 +7,14 @@ import {
   isVerified,
   parseDomain,
   parseEnvironment,
+  proofNeeded,
   proofOf,
 } from "./client-domain.ts";
 import * as store from "./client-domain-store.ts";
 import { parseId } from "./id.ts";
 import { lockOrganization } from "./organization-store.ts";
 import { getOrganization } from "./organizations.ts";
+import { refuse } from "./refusal.ts";
 
 const domainsMax = 100;
 const proofTokenBytes = 24;
@@ -66,6 +68,36 @@ export async function createDomain(
     });
   });
   return getDomain(ctx, id);
+}
+
+/**
+ * Moves a site of this machine to another of its ports, with everything that belongs to it. A site that had to prove its
+ * name never gets another: the proof was for that name.
+ *
+ * @throws {Problem} invalid_request where either name has to be proved, client_domain_not_found, domain_exists
+ */
+export async function moveLocalDomain(
+  ctx: Ctx,
+  given: { id: string; domain: string },
+  actor: string,
+): Promise<void> {
+  const { profile } = ctx.config;
+  const domain = parseDomain(given.domain, profile);
+  const known = await getDomain(ctx, given.id);
+  if (known.proof !== "waived" || proofNeeded(domain, profile) !== "waived")
+    refuse("only a domain on this machine can be moved, and only on this machine");
+  if (known.domain === domain) return;
+  await ctx.db.transaction(async (tx) => {
+    await lockOrganization(tx, known.organizationId);
+    if (!(await store.renameDomain(tx, known.id, domain))) throw new Problem("domain_exists");
+    await store.announceDomain(tx, known.id);
+    await ctx.audit.record(tx, {
+      actor,
+      action: "client-domain.move",
+      subject: known.id,
+      details: { from: known.domain, to: domain },
+    });
+  });
 }
 
 /** @throws {Problem} client_domain_not_found */

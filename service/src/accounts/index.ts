@@ -37,6 +37,7 @@ export {
   createDomain,
   getDomain,
   listDomains,
+  moveLocalDomain,
   type ProofFound,
   proveDomain,
   recheckDomains,

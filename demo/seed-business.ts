@@ -1,0 +1,121 @@
+// The business of alice, bob and carol, founded by their wallets as anybody would, and what was verified about it.
+import { randomBytes } from "node:crypto";
+import { type Address, type Hex, isBusinessField } from "@svc/protocol";
+import { findCompanyNames, getBuiltInIssuer, issueCompanyRecord } from "@svc/service/credentials";
+import type { Service } from "@svc/service";
+import { findBusiness } from "@svc/service/kyb";
+import { memoryStorage, openIdentity, openWallet, type Wallet } from "@svc/wallet";
+import { demoCompanyFields, demoCompanyName } from "./demo-company.ts";
+import { until } from "./until.ts";
+
+/** What `DATA_DIR/demo.json` tells of it. */
+export interface DemoBusiness {
+  address: Address;
+  name: string;
+  members: { address: Address; name: string; votingRights: boolean }[];
+}
+
+/** Its members by name, the founder first. */
+type Members = readonly (readonly [
+  name: string,
+  identity: { address: Address; privateKey: Hex },
+])[];
+
+const environment = "live";
+const lifetimeSeconds = 365 * 86_400;
+const rule = "MAJORITY";
+const rules = { signature_requests: rule, data_requests: rule, governance: rule } as const;
+
+/**
+ * Founds the business and has its record issued; what a killed start left is taken up. It can be used once
+ * {@link untilUsable} resolves.
+ */
+export async function foundDemoBusiness(service: Service, members: Members): Promise<DemoBusiness> {
+  const name = demoCompanyName;
+  const roster = members.map(([each, { address }]) => ({ name: each, address, isVoting: true }));
+  await using wallets = await openWallets(service, members);
+  const [founder, ...others] = wallets.all;
+  if (founder === undefined) throw new Error("a business has members");
+  const plan = { name, environment, members: roster, rules } as const;
+  const address = (await findOwn(founder)) ?? (await founder.foundBusiness(plan)).address;
+  await Promise.all(others.map(async (wallet) => accept(wallet, address)));
+  await issueRecord(service, address);
+  return {
+    address,
+    name,
+    members: members.map(([each, identity]) => ({
+      address: identity.address,
+      name: each,
+      votingRights: true,
+    })),
+  };
+}
+
+/** Resolves once the wallet is on chain and everything in its record counts, which takes a block. */
+export async function untilUsable(service: Service, address: Address): Promise<void> {
+  await until("the demo's business is there", async () => {
+    const isActive = (await findBusiness(service.ctx.db, address))?.status === "active";
+    const missing = await listMissing(service, address);
+    return isActive && missing.length === 0 ? true : null;
+  });
+}
+
+/** A business that an earlier start founded. */
+async function findOwn(founder: Wallet): Promise<Address | null> {
+  const businesses = await founder.businesses();
+  const own = businesses.find(
+    ({ name, status }) => name === demoCompanyName && status !== "lapsed",
+  );
+  return own?.address ?? null;
+}
+
+async function accept(wallet: Wallet, business: Address): Promise<void> {
+  const entries = await wallet.inbox();
+  const invitation = entries.find(
+    ({ kind, item }) => kind === "invitation" && item?.business.address === business,
+  );
+  if (invitation !== undefined) await wallet.vote(invitation.id, { vote: "approve" });
+}
+
+async function issueRecord(service: Service, business: Address): Promise<void> {
+  const { ctx } = service;
+  if ((await listMissing(service, business)).length === 0) return;
+  const issuer = await getBuiltInIssuer(ctx, "demo", environment);
+  const expiresAt = ctx.clock.now() + lifetimeSeconds;
+  const record = { business, fields: demoCompanyFields(business), expiresAt };
+  await issueCompanyRecord(ctx, issuer, record);
+}
+
+async function listMissing({ ctx }: Service, business: Address): Promise<string[]> {
+  const names = demoCompanyFields(business)
+    .map(({ field }) => field)
+    .filter(isBusinessField);
+  const now = ctx.clock.now();
+  const found = await findCompanyNames(ctx.db, { environment, business, names, now });
+  return names.filter((name) => !found.has(name));
+}
+
+/** The members' wallets, which end their sessions when they are closed. They keep nothing. */
+async function openWallets(
+  { baseUrl, ctx }: Service,
+  members: Members,
+): Promise<{ all: Wallet[] } & AsyncDisposable> {
+  const all = await Promise.all(
+    members.map(async ([, { privateKey }]) =>
+      openWallet({
+        identity: await openIdentity({ kind: "private-key", privateKey }),
+        storage: memoryStorage(),
+        seededBrokers: [baseUrl],
+        random: (length) => new Uint8Array(randomBytes(length)),
+        fetch,
+        now: async () => ctx.clock.now(),
+      }),
+    ),
+  );
+  return {
+    all,
+    async [Symbol.asyncDispose]() {
+      await Promise.all(all.map(async (wallet) => wallet.close()));
+    },
+  };
+}
