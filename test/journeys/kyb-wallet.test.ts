@@ -1,14 +1,18 @@
 // Members of a business, each with the wallet's own command line: they found it, decide what others ask, and change it.
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { parseAddress } from "@svc/protocol";
 import { setBusinessVerified } from "../../service/src/kyb/index.ts";
+import { openBusinessPage, takeTokens } from "../business-login.ts";
 import { openCommandLineWallet } from "../command-line-wallet.ts";
-import { openKybWorld } from "../kyb-world.ts";
+import { openDataWorld } from "../kyb-data-world.ts";
+import type { Answer } from "../kyb-world.ts";
+import { statusOf } from "../login-flow.ts";
 
 type Value = Record<string, unknown>;
 
-await using world = await openKybWorld();
+await using world = await openDataWorld();
 const names = ["alice", "bob", "carol"] as const;
 const identities = Object.fromEntries(names.map((name) => [name, world.person(name)]));
 await using wallet = await openCommandLineWallet(world.baseUrl, identities);
@@ -23,10 +27,33 @@ async function inbox(name: string): Promise<Value[]> {
   return (await run(name, "inbox"))["votes"] as Value[];
 }
 
-async function statusOf(name: string, address: unknown): Promise<Value | null> {
+async function listed(name: string, address: unknown): Promise<Value | null> {
   const items = (await run(name, "business", "list"))["items"] as Value[];
   return items.find((each) => each["address"] === address) ?? null;
 }
+
+async function refusalOf(name: string, ...args: string[]): Promise<string> {
+  const { status, value, line } = await wallet.run(name, ...args);
+  assert.deepEqual([status, value, line.split("\n").length], [1, null, 2], line);
+  return line;
+}
+
+/** A create of the merchant, each its own. */
+async function create(path: string, body: Value): Promise<Answer> {
+  const headers = { "idempotency-key": randomUUID() };
+  return world.call("POST", path, { headers, body });
+}
+
+/** What waits for the person; fails where it does not. */
+async function findVote(name: string, id: string): Promise<Value> {
+  const vote = (await inbox(name)).find((each) => each["id"] === id);
+  assert.ok(vote, `${id} waits for ${name}`);
+  return vote;
+}
+
+const signaturesPath = "/api/v1/kyb/signature-requests";
+/** The founders of the command line vote in two businesses. */
+const forBusiness = ["--business", world.business.address];
 
 /** The business that the command line founds. */
 let address = "";
@@ -49,14 +76,10 @@ await test("three people found a business by command line", async () => {
   const last = await run("carol", "business", "accept");
   assert.equal(last["status"], "approved");
   await world.until("it is active", async () => {
-    const found = await statusOf("alice", address);
+    const found = await listed("alice", address);
     return found?.["status"] === "active" ? found : null;
   });
-  await setBusinessVerified(
-    world.ctx,
-    { address: address as `0x${string}`, isVerified: true },
-    "test",
-  );
+  await setBusinessVerified(world.ctx, { address, isVerified: true }, "test");
 });
 
 await test("a change takes the votes of its members, the proposer's among them", async () => {
@@ -72,7 +95,7 @@ await test("a change takes the votes of its members, the proposer's among them",
   // The same vote again is no other vote.
   assert.equal((await run("bob", "vote", id, "--approve"))["status"], "approved");
   await world.until("the rule holds", async () => {
-    const found = await statusOf("bob", address);
+    const found = await listed("bob", address);
     const rules = found?.["rules"] as Value | undefined;
     return rules?.["data_requests"] === "UNANIMOUS" ? true : null;
   });
@@ -88,11 +111,147 @@ await test("a removal is proposed to the others, and its member keeps its place"
   );
   await run("bob", "vote", id, "--approve");
   await world.until("the removal is under way", async () => {
-    const found = await statusOf("carol", address);
+    const found = await listed("carol", address);
     return found?.["removal"] ?? null;
   });
   assert.equal((await wallet.run("bob", "business", "keep", ...named)).status, 1);
   assert.deepEqual(await run("carol", "business", "keep", ...named), { address, ended: "removal" });
+});
+
+await test("members release data, without the optional field that the first of them withholds", async () => {
+  const asked = await world.ask();
+  const id = String(asked.body["requestId"]);
+  const vote = await findVote("bob", id);
+  assert.deepEqual(
+    [vote["kind"], vote["fields"], vote["purpose"], (vote["business"] as Value)["address"]],
+    [
+      "data_request",
+      ["BUSINESS_LEGAL_NAME", "BUSINESS_DIRECTOR_NAME", "BUSINESS_DIRECTOR_COUNT"],
+      "To open an account for the company",
+      world.business.address,
+    ],
+  );
+  const withheld = "BUSINESS_DIRECTOR_COUNT";
+  const approve = ["vote", id, "--approve"];
+  assert.match(
+    await refusalOf("bob", ...approve, "--without", "BUSINESS_LEGAL_NAME"),
+    /not among the optional fields/,
+  );
+  assert.equal((await run("bob", ...approve, "--without", withheld))["status"], "open");
+  assert.deepEqual((await findVote("carol", id))["fixedOptional"], []);
+  assert.equal((await run("carol", ...approve))["status"], "approved");
+  await world.waitFor(id, "released");
+  const { data } =
+    (await world.eventsOf(id)).find(({ event }) => event.endsWith(".released")) ?? {};
+  assert.deepEqual(data?.["fields"], ["BUSINESS_LEGAL_NAME", "BUSINESS_DIRECTOR_NAME"]);
+});
+
+await test("members refuse a request, and the merchant hears that alone", async () => {
+  const asked = await world.ask();
+  const id = String(asked.body["requestId"]);
+  assert.equal((await run("bob", "vote", id, "--reject"))["status"], "open");
+  assert.equal((await run("carol", "vote", id, "--reject"))["status"], "refused");
+  assert.equal(
+    (await inbox("alice")).some((each) => each["id"] === id),
+    false,
+  );
+  await world.advance(31);
+  const { status, reason } = await world.waitFor(id, "refused");
+  assert.deepEqual([status, reason], ["refused", "declined"]);
+});
+
+await test("members sign a text and a document, by the digests that they compute", async () => {
+  const businessWalletAddress = world.business.address;
+  const purpose = "The terms of the account";
+  const message = "We accept the terms of 1 January.\nAll of them.";
+  const types = { Terms: [{ name: "version", type: "uint256" }] };
+  const { chainId } = world.ctx.chain;
+  const domain = { name: "Bank", chainId };
+  const typedData = { domain, types, primaryType: "Terms", message: { version: 3 } };
+  for (const document of [
+    { messageKind: "TEXT", message },
+    { messageKind: "TYPED_DATA", typedData },
+  ]) {
+    const asked = await create(signaturesPath, { businessWalletAddress, purpose, ...document });
+    assert.equal(asked.status, 201, JSON.stringify(asked.body));
+    const id = String(asked.body["requestId"]);
+    const vote = await findVote("alice", id);
+    assert.deepEqual(
+      [vote["message"], vote["typedData"], vote["digest"]],
+      [
+        "message" in document ? message : undefined,
+        "typedData" in document ? typedData : undefined,
+        asked.body["digest"],
+      ],
+    );
+    await run("alice", "vote", id, "--approve");
+    assert.equal((await run("bob", "vote", id, "--approve"))["status"], "approved");
+    const signed = await world.until("it is signed", async () => {
+      const answer = await world.call("GET", `${signaturesPath}/${id}/signature`);
+      return answer.status === 200 ? answer.body : null;
+    });
+    assert.equal(signed["digest"], asked.body["digest"]);
+  }
+});
+
+await test("a text that looks like a hash takes a second confirmation", async () => {
+  const body = {
+    businessWalletAddress: world.business.address,
+    purpose: "Something to be sure of",
+    messageKind: "TEXT",
+    message: "ab".repeat(32),
+  };
+  const id = String((await create(signaturesPath, body)).body["requestId"]);
+  assert.deepEqual((await findVote("bob", id))["concerns"], ["blind-hash"]);
+  assert.match(await refusalOf("bob", "vote", id, "--approve"), /--accept blind-hash/);
+  const accepted = await run("bob", "vote", id, "--approve", "--accept", "blind-hash");
+  assert.equal(accepted["status"], "open");
+});
+
+await test("a member takes offers by their links for the business that it names", async () => {
+  const purpose = "To become a customer";
+  const offers = [
+    await create("/api/v1/kyb/data-requests/offers", { fields: ["BUSINESS_LEGAL_NAME"], purpose }),
+    await create(`${signaturesPath}/offers`, { messageKind: "TEXT", message: "Yes.", purpose }),
+  ];
+  for (const { status, body } of offers) {
+    assert.equal(status, 201, JSON.stringify(body));
+    const link = String(body["link"]);
+    const shown = await run("alice", "show", link);
+    assert.match(String(shown["words"]), /offers that a business of yours may/);
+    assert.match(await refusalOf("alice", "approve", link), /--business/);
+    const taken = await run("alice", "approve", link, ...forBusiness);
+    const { requestId } = taken["answer"] as { requestId: string };
+    assert.equal((await findVote("carol", requestId))["purpose"], purpose);
+    await run("alice", "vote", requestId, "--approve");
+    assert.equal((await run("carol", "vote", requestId, "--approve"))["status"], "approved");
+    const offer = await world.call("GET", `/api/v1/kyb/offers/${String(body["offerId"])}`);
+    assert.equal(offer.body["status"], "CLAIMED");
+    const again = await wallet.run("bob", "approve", link, ...forBusiness);
+    assert.equal(again.status, 1);
+    assert.match(again.line, /^wallet approve: refused .*offer_not_open.*\n$/);
+  }
+});
+
+await test("a member logs in for a business, and the vote of another completes it", async () => {
+  const page = await openBusinessPage(world);
+  assert.deepEqual((await wallet.run("alice", "approve", page.qr)).value, {
+    status: "code_required",
+  });
+  const { digits } = await statusOf(world.baseUrl, page);
+  const approved = await run("alice", "approve", page.qr, "--code", String(digits), ...forBusiness);
+  assert.deepEqual(approved["answer"], { status: "waiting" });
+  const vote = await findVote("bob", page.loginId);
+  assert.deepEqual(
+    [vote["kind"], vote["actingMember"]],
+    ["business_login", world.person("alice").address],
+  );
+  assert.equal((await run("bob", "vote", page.loginId, "--approve"))["status"], "approved");
+  const { access_token: token } = await takeTokens(world, page);
+  const { ext } = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as {
+    ext: { business: { id: string } };
+  };
+  assert.equal(ext.business.id, world.business.address);
 });
 
 await test("history tells of votes without values, and wrong use is one line", async () => {
@@ -104,8 +263,6 @@ await test("history tells of votes without values, and wrong use is one line", a
     ["business", "rules", "--business", address],
     ["business", "rules", "--rule", "data=ALL"],
     ["business", "create", "--member", "dave", "--name", "X"],
-  ]) {
-    const { status, line, value } = await wallet.run("bob", ...args);
-    assert.deepEqual([status, value, line.split("\n").length], [1, null, 2], line);
-  }
+  ])
+    await refusalOf("bob", ...args);
 });
