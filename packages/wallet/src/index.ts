@@ -20,6 +20,7 @@ export type { Identity, IdentitySecret } from "./identity.ts";
 export type { InboxEntry } from "./inbox.ts";
 export type { InboxItem, InboxKind } from "./inbox-item.ts";
 export type { Login } from "./logins.ts";
+export type { PushDevice } from "./push.ts";
 export type { Collection } from "./receive.ts";
 export { WalletRefusal } from "./refusal.ts";
 export type { RefusalCode } from "./refusal.ts";

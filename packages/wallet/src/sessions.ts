@@ -8,10 +8,10 @@ const challengeSecondsMax = 3600;
 
 type SessionContext = Pick<WalletContext, "identity" | "fetch" | "now">;
 
-/** A call below a broker; with `body` or `method` it is a POST. */
+/** A call below a broker; with `body` alone it is a POST. */
 interface SessionCall extends Pick<Call, "bytesMax"> {
   readonly path: string;
-  readonly method?: "POST";
+  readonly method?: "POST" | "DELETE";
   readonly body?: Readonly<Record<string, unknown>>;
 }
 
@@ -43,7 +43,7 @@ export function openSessions(ctx: SessionContext): WalletSessions {
   };
   return {
     async call(broker, { method, ...others }) {
-      const request = { ...(method === "POST" ? { body: {} } : {}), ...others };
+      const request = { ...(method === undefined ? {} : { method, body: {} }), ...others };
       const answer = await send(broker, request);
       if (answer.status !== 401) return answer;
       tokens.delete(broker);

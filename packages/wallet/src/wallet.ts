@@ -31,6 +31,7 @@ import { listInbox, type InboxEntry } from "./inbox.ts";
 import { endLogin, listLogins, type Login } from "./logins.ts";
 import { leaveInMailbox, pickUp } from "./mailbox.ts";
 import type { Outcome } from "./outcome.ts";
+import { type PushDevice, readPushKey, subscribePush, unsubscribePush } from "./push.ts";
 import { fetchReceipt } from "./receipt.ts";
 import { receiveCredentials, type Collection } from "./receive.ts";
 import { WalletRefusal } from "./refusal.ts";
@@ -113,6 +114,12 @@ export interface Wallet {
   propose(business: OwnBusiness, proposal: Proposal): Promise<Proposed>;
   /** Ends the removal of this identity from a business, else its move by the operator. */
   keepMembership(business: OwnBusiness): Promise<{ readonly ended: string }>;
+  /** What a page subscribes to Web Push with (`applicationServerKey`), to be told by this broker. */
+  pushKey(broker: string): Promise<string>;
+  /** Has a broker tell a device that something waits in the inbox, and nothing of what. */
+  subscribePush(broker: string, device: PushDevice): Promise<void>;
+  /** Ends that for one device, else for all of this identity. */
+  unsubscribePush(broker: string, endpoint?: string): Promise<void>;
   /** Ends the wallet's sessions with its brokers. */
   close(): Promise<void>;
 }
@@ -160,6 +167,9 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
     foundBusiness: async (plan) => foundBusiness(ctx, plan),
     propose: async (business, proposal) => propose(ctx, business, proposal),
     keepMembership: async (business) => keepMembership(ctx, business),
+    pushKey: async (broker) => readPushKey(ctx, broker),
+    subscribePush: async (broker, device) => subscribePush(ctx, broker, device),
+    unsubscribePush: async (broker, endpoint) => unsubscribePush(ctx, broker, endpoint),
     close: async () => sessions.close(),
   };
 }

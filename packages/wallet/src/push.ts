@@ -1,0 +1,66 @@
+// A device is told by Web Push that something waits in the inbox (RFC 8030). What it is told says nothing: the wallet
+// then looks itself.
+import type { WalletContext } from "./context.ts";
+import { WalletRefusal } from "./refusal.ts";
+import { call, membersOf, refusalOfAnswer } from "./transport.ts";
+
+/** What `PushSubscription.toJSON()` of a browser has, as far as a broker needs it. */
+export interface PushDevice {
+  readonly endpoint: string;
+  readonly keys: { readonly p256dh: string; readonly auth: string };
+}
+
+/**
+ * What a page gives `pushManager.subscribe` as `applicationServerKey`, in base64url: hints of this broker are taken and
+ * nobody else's.
+ *
+ * @throws {WalletRefusal} not_found for a broker off the list, broker_refused, unreachable
+ */
+export async function readPushKey(ctx: WalletContext, broker: string): Promise<string> {
+  await requireListed(ctx, broker);
+  const url = `${broker}/w/push/key`;
+  const answer = await call(ctx.fetch, { url });
+  const { key } = membersOf(answer.text);
+  if (answer.status !== 200) throw refusalOfAnswer(url, answer);
+  // An uncompressed point of P-256.
+  if (typeof key !== "string" || !/^B[\w-]{86}$/.test(key))
+    throw new WalletRefusal("broker_refused", `${broker} names no key for push messages`);
+  return key;
+}
+
+/** Has a broker tell a device when something waits for this identity. @throws {WalletRefusal} as {@link readPushKey} */
+export async function subscribePush(
+  ctx: WalletContext,
+  broker: string,
+  { endpoint, keys: { p256dh, auth } }: PushDevice,
+): Promise<void> {
+  await requireListed(ctx, broker);
+  const path = "/w/push";
+  const answer = await ctx.sessions.call(broker, {
+    path,
+    body: { endpoint, keys: { p256dh, auth } },
+  });
+  if (answer.status !== 204) throw refusalOfAnswer(`${broker}${path}`, answer);
+}
+
+/**
+ * Has a broker tell a device nothing more of this identity; all its devices where none is named.
+ *
+ * @throws {WalletRefusal} as {@link readPushKey}
+ */
+export async function unsubscribePush(
+  ctx: WalletContext,
+  broker: string,
+  endpoint: string | undefined,
+): Promise<void> {
+  await requireListed(ctx, broker);
+  const path = "/w/push";
+  const body = endpoint === undefined ? {} : { endpoint };
+  const answer = await ctx.sessions.call(broker, { path, method: "DELETE", body });
+  if (answer.status !== 204) throw refusalOfAnswer(`${broker}${path}`, answer);
+}
+
+async function requireListed(ctx: WalletContext, broker: string): Promise<void> {
+  if ((await ctx.brokers()).includes(broker)) return;
+  throw new WalletRefusal("not_found", `${broker} is not on the list of brokers`);
+}

@@ -1,0 +1,80 @@
+// A member's device is told that something waits: from the page that subscribes to the push service that is called.
+import assert from "node:assert/strict";
+import { createECDH, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { hexOfBytes } from "@svc/protocol";
+import { memoryStorage, openIdentity, openWallet, WalletRefusal } from "@svc/wallet";
+import { openKybWorld } from "../kyb-world.ts";
+
+await using world = await openKybWorld();
+const { baseUrl } = world;
+const privateKey = hexOfBytes(world.person("carol").privateKey);
+const wallet = openWallet({
+  identity: await openIdentity({ kind: "private-key", privateKey }),
+  storage: memoryStorage(),
+  seededBrokers: [baseUrl],
+  fetch,
+  now: async () => world.ctx.clock.now(),
+  random: (length) => new Uint8Array(randomBytes(length)),
+});
+
+/** The push service of a browser: it counts what comes for each device. */
+async function openPushService(): Promise<{ server: Server; told: string[]; base: string }> {
+  const told: string[] = [];
+  const server = createServer((request, response) => {
+    told.push(request.url ?? "");
+    response.writeHead(201).end();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { server, told, base: `http://localhost:${(server.address() as AddressInfo).port}` };
+}
+
+const service = await openPushService();
+test.after(() => {
+  service.server.closeAllConnections();
+  service.server.close();
+});
+
+function newDevice(path: string) {
+  const ecdh = createECDH("prime256v1");
+  const p256dh = ecdh.generateKeys("base64url");
+  const auth = randomBytes(16).toString("base64url");
+  return { endpoint: `${service.base}${path}`, keys: { p256dh, auth } };
+}
+
+const propose = async (rule: "data_requests" | "signature_requests"): Promise<string> => {
+  const { members } = (await world.businessOf("alice")) as { members: unknown };
+  const majority = "MAJORITY";
+  const rules = { signature_requests: majority, data_requests: majority, governance: majority };
+  Object.assign(rules, { [rule]: "UNANIMOUS" });
+  return world.govern("alice", { operation: "changeCharter", members, rules });
+};
+
+await test("a device hears of a vote once, until its wallet has it told no more", async () => {
+  const key = await wallet.pushKey(baseUrl);
+  assert.equal(Buffer.from(key, "base64url").length, 65);
+  const [phone, laptop] = [newDevice("/phone"), newDevice("/laptop")];
+  await wallet.subscribePush(baseUrl, phone);
+  await wallet.subscribePush(baseUrl, laptop);
+  await propose("data_requests");
+  await world.until("both are told", async () => (service.told.length >= 2 ? true : null));
+  assert.deepEqual(service.told.splice(0).toSorted(), ["/laptop", "/phone"]);
+  assert.equal((await wallet.inbox()).length, 1);
+  await wallet.unsubscribePush(baseUrl, phone.endpoint);
+  await propose("signature_requests");
+  await world.until("one is told", async () => (service.told.length >= 1 ? true : null));
+  assert.deepEqual(service.told, ["/laptop"]);
+  await wallet.unsubscribePush(baseUrl);
+});
+
+await test("a wallet subscribes at brokers on its list alone, and with what a browser has", async () => {
+  await assert.rejects(wallet.pushKey("https://broker.example"), WalletRefusal);
+  const device = newDevice("/x");
+  await assert.rejects(wallet.subscribePush("https://broker.example", device), WalletRefusal);
+  const keys = { ...device.keys, auth: "AAAA" };
+  await assert.rejects(wallet.subscribePush(baseUrl, { ...device, keys }), /invalid_request/);
+});
