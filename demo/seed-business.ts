@@ -6,7 +6,6 @@ import type { Service } from "@svc/service";
 import { findBusiness } from "@svc/service/kyb";
 import { memoryStorage, openIdentity, openWallet, type Wallet } from "@svc/wallet";
 import { demoCompanyFields, demoCompanyName } from "./demo-company.ts";
-import { until } from "./until.ts";
 
 /** What `DATA_DIR/demo.json` tells of it. */
 export interface DemoBusiness {
@@ -28,7 +27,7 @@ const rules = { signature_requests: rule, data_requests: rule, governance: rule 
 
 /**
  * Founds the business and has its record issued; what a killed start left is taken up. It can be used once
- * {@link untilUsable} resolves.
+ * {@link isUsable}.
  */
 export async function foundDemoBusiness(service: Service, members: Members): Promise<DemoBusiness> {
   const name = demoCompanyName;
@@ -51,13 +50,10 @@ export async function foundDemoBusiness(service: Service, members: Members): Pro
   };
 }
 
-/** Resolves once the wallet is on chain and everything in its record counts, which takes a block. */
-export async function untilUsable(service: Service, address: Address): Promise<void> {
-  await until("the demo's business is there", async () => {
-    const isActive = (await findBusiness(service.ctx.db, address))?.status === "active";
-    const missing = await listMissing(service, address);
-    return isActive && missing.length === 0 ? true : null;
-  });
+/** Whether the wallet is on chain and everything in its record counts. */
+export async function isUsable(service: Service, address: Address): Promise<boolean> {
+  const business = await findBusiness(service.ctx.db, address);
+  return business?.status === "active" && (await listMissing(service, address)).length === 0;
 }
 
 /** A business that an earlier start founded. */

@@ -3,7 +3,6 @@ import type { Address } from "@svc/protocol";
 import { fundAccount } from "@svc/service/chain";
 import { findVerified, getBuiltInIssuer, issueCredential } from "@svc/service/credentials";
 import type { Service } from "@svc/service";
-import { until } from "./until.ts";
 
 /** One coin of 18 decimals is plenty where gas is free. */
 const coinWei = 10n ** 18n;
@@ -54,7 +53,7 @@ export async function fundIdentities(
   for (const address of addresses) await fundAccount(ctx, { address, amountWei: 1000n * coinWei });
 }
 
-/** Issues what alice has not verified yet by the demo issuer; {@link untilVerified} waits until it counts. */
+/** Issues what alice has not verified yet by the demo issuer. */
 export async function verifyAlice(service: Service, alice: Address): Promise<void> {
   const { ctx } = service;
   const issuer = await getBuiltInIssuer(ctx, "demo", "live");
@@ -65,12 +64,9 @@ export async function verifyAlice(service: Service, alice: Address): Promise<voi
       await issueCredential(ctx, issuer, { user: alice, document, fields, expiresAt });
 }
 
-/** Resolves once everything of alice counts, which takes a block. */
-export async function untilVerified(service: Service, alice: Address): Promise<void> {
-  await until("the demo's documents are attested", async () => {
-    const missing = await listUnverified(service, alice);
-    return missing.length === 0 ? true : null;
-  });
+/** Whether everything of alice counts, which takes a block. */
+export async function isVerified(service: Service, alice: Address): Promise<boolean> {
+  return (await listUnverified(service, alice)).length === 0;
 }
 
 async function listUnverified({ ctx }: Service, alice: Address): Promise<readonly string[]> {

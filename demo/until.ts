@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The embedded chain makes a block a second. */
+/** Far longer than the transactions of a first start take. */
 const withinMs = 20_000;
 const pollMs = 25;
 

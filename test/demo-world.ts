@@ -1,10 +1,11 @@
 // The demo as `npm start` makes it: a process of its own on free ports, with a directory and a database of its own.
-import { spawn } from "node:child_process";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { openTestDatabase } from "../service/src/platform/test-database.ts";
 import { type Jar, openJar } from "./cookie-jar.ts";
 import { finish, hooksOf, statusOf } from "./login-flow.ts";
@@ -30,21 +31,56 @@ export interface Visitor {
   goOn(): Promise<string>;
 }
 
+/** Where a demo works: what makes a process of it, or another process, work on the same data. */
+export interface DemoPlace extends AsyncDisposable {
+  readonly environment: NodeJS.ProcessEnv & { readonly PORT: string; readonly DATA_DIR: string };
+}
+
 export async function openDemoWorld(): Promise<DemoWorld> {
+  const place = await openDemoPlace();
+  const demo = await startDemo(place.environment);
+  return {
+    ...demo,
+    async [Symbol.asyncDispose]() {
+      await demo[Symbol.asyncDispose]();
+      await place[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** An empty directory and database, and free ports. */
+export async function openDemoPlace(): Promise<DemoPlace> {
   const database = await openTestDatabase();
   const directory = await mkdtemp(join(tmpdir(), "svc-demo-"));
-  const port = await freePorts();
-  const environment = {
-    PORT: String(port),
-    DATA_DIR: directory,
-    DATABASE_URL: database.url,
-    LOG_LEVEL: "silent",
+  return {
+    environment: {
+      PORT: String(await freePorts()),
+      DATA_DIR: directory,
+      DATABASE_URL: database.url,
+      LOG_LEVEL: "silent",
+    },
+    async [Symbol.asyncDispose]() {
+      await rm(directory, { recursive: true, force: true });
+      await database[Symbol.asyncDispose]();
+    },
   };
-  const child = spawn(process.execPath, ["--conditions=source", join(root, "demo/start.ts")], {
+}
+
+/** `npm start`, not awaited. */
+export function spawnDemo(
+  environment: NodeJS.ProcessEnv,
+): ChildProcessByStdio<null, Readable, null> {
+  return spawn(process.execPath, ["--conditions=source", join(root, "demo/start.ts")], {
     cwd: root,
     env: { ...process.env, ...environment },
     stdio: ["ignore", "pipe", "inherit"],
   });
+}
+
+/** Starts a demo at its place; disposing stops it and keeps the place. */
+export async function startDemo(environment: DemoPlace["environment"]): Promise<DemoWorld> {
+  const port = Number(environment.PORT);
+  const child = spawnDemo(environment);
   const ended = once(child, "exit");
   let output = "";
   for await (const text of child.stdout.setEncoding("utf8").iterator({ destroyOnReturn: false })) {
@@ -61,14 +97,12 @@ export async function openDemoWorld(): Promise<DemoWorld> {
     async [Symbol.asyncDispose]() {
       if (child.exitCode === null) child.kill("SIGTERM");
       await ended;
-      await rm(directory, { recursive: true, force: true });
-      await database[Symbol.asyncDispose]();
     },
   };
 }
 
 /** The demo wants its ports side by side: service, shop, and the metrics nine above. */
-async function freePorts(): Promise<number> {
+export async function freePorts(): Promise<number> {
   for (;;) {
     const port = await freePort();
     if (port < 65_000 && (await isFree(port + 1)) && (await isFree(port + 9))) return port;
@@ -85,6 +119,30 @@ async function isFree(port: number): Promise<boolean> {
   } finally {
     server.close();
   }
+}
+
+/** Asks the demo business for two fields, as the demo organization. Nobody listens where its events go. */
+export async function askBusiness(demo: DemoWorld): Promise<void> {
+  const path = join(demo.environment["DATA_DIR"] ?? "", "demo.json");
+  const { apiKey, business } = JSON.parse(await readFile(path, "utf8")) as {
+    apiKey: string;
+    business: { address: string };
+  };
+  const send = async (method: string, route: string, body: object): Promise<void> => {
+    const answer = await fetch(`${demo.baseUrl}/api/v1/kyb/${route}`, {
+      method,
+      headers: { authorization: apiKey, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    if (!answer.ok) throw new Error(`${route}: ${await answer.text()}`);
+  };
+  await send("PUT", "webhook-endpoint", { url: "http://localhost:4998/hooks" });
+  await send("POST", "data-requests", {
+    businessWalletAddress: business.address,
+    fields: ["BUSINESS_LEGAL_NAME"],
+    optionalFields: ["BUSINESS_LEI"],
+    purpose: "To open an account for the company",
+  });
 }
 
 /** Opens the shop in a browser of its own and presses "Log in". */

@@ -24,6 +24,7 @@ export {
   proveCompanyLeaves,
 } from "./company-fields.ts";
 export { revokeCompanyRecord } from "./company-ending.ts";
+export { sendToRegistry } from "./batches.ts";
 export { type CompanyIssueContext, issueCompanyRecord } from "./company-issue.ts";
 export { sampleCompanyFields } from "./company-sample.ts";
 export type { GivenCompanyField, GivenCompanyRecord } from "./company-record.ts";

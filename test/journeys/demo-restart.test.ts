@@ -1,0 +1,91 @@
+// The demo world over starts: one that was killed, and one with another port.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync, watch } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import {
+  type DemoPlace,
+  freePorts,
+  openDemoPlace,
+  spawnDemo,
+  startDemo,
+  visit,
+} from "../demo-world.ts";
+import { root } from "../transcript.ts";
+
+interface DemoFile {
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly organization: { readonly id: string };
+  readonly identities: Readonly<Record<string, { readonly address: string }>>;
+  readonly business: {
+    readonly address: string;
+    readonly name: string;
+    readonly members: readonly { name: string; address: string }[];
+  };
+}
+
+const readFile = (place: DemoPlace, name: string): unknown =>
+  JSON.parse(readFileSync(join(place.environment.DATA_DIR, name), "utf8"));
+
+async function ask(path: string, apiKey: string): Promise<Record<string, unknown>> {
+  const answer = await fetch(path, { headers: { authorization: apiKey } });
+  assert.equal(answer.status, 200, path);
+  return (await answer.json()) as Record<string, unknown>;
+}
+
+test("a start that is killed while it seeds is taken up by the next, with the same people", async () => {
+  await using place = await openDemoPlace();
+  const directory = place.environment.DATA_DIR;
+  const watcher = watch(directory);
+  const killed = spawnDemo(place.environment);
+  while (!existsSync(join(directory, "demo-begun.json"))) await once(watcher, "change");
+  watcher.close();
+  killed.kill("SIGKILL");
+  await once(killed, "exit");
+  const begun = readFile(place, "demo-begun.json") as Omit<DemoFile, "business">;
+  assert.ok(!existsSync(join(directory, "demo.json")));
+
+  await using demo = await startDemo(place.environment);
+  const world = readFile(place, "demo.json") as DemoFile;
+  assert.ok(!existsSync(join(directory, "demo-begun.json")));
+  assert.deepEqual(world.identities, begun.identities);
+  assert.deepEqual(world.organization, begun.organization);
+  const { address, members } = world.business;
+  for (const { name, address: member } of members)
+    assert.equal(member, world.identities[name]?.address);
+  const path = `${demo.baseUrl}/api/v1/kyb`;
+  assert.equal((await ask(`${path}/status/${address}`, world.apiKey))["verified"], true);
+  const account = await ask(`${path}/billing/account`, world.apiKey);
+  assert.deepEqual([account["totalChf"], account["availableChf"]], [500, 500]);
+});
+
+test("with another port the shop moves along, and everything else stays as it was", async () => {
+  await using place = await openDemoPlace();
+  const first = await startDemo(place.environment);
+  await first[Symbol.asyncDispose]();
+  const before = readFile(place, "demo.json") as DemoFile;
+  const account = readFile(place, "shop.json") as { apiKey: string; clientDomainId: string };
+
+  const environment = { ...place.environment, PORT: String(await freePorts()) };
+  await using demo = await startDemo(environment);
+  const { shopUrl, baseUrl } = demo;
+  const after = readFile(place, "demo.json") as DemoFile;
+  assert.equal(after.baseUrl, baseUrl);
+  assert.deepEqual(after.business, before.business);
+  assert.deepEqual(after.identities, before.identities);
+  const endpoint = await ask(`${baseUrl}/api/v1/kyb/webhook-endpoint`, account.apiKey);
+  assert.equal(endpoint["url"], `${shopUrl}/webhooks/kyb`);
+  const visitor = await visit(demo);
+  assert.ok(visitor.link.startsWith("svc:login?"));
+  const main = join(root, "service/src/main.ts");
+  const verb = ["--conditions=source", main, "domain", "show", account.clientDomainId, "--json"];
+  const { stdout } = await promisify(execFile)(process.execPath, verb, {
+    env: { ...process.env, ...environment },
+  });
+  const { domain } = JSON.parse(stdout) as { domain: string };
+  assert.equal(domain, new URL(shopUrl).host);
+});
