@@ -20,7 +20,7 @@ import {
   type Tokens,
   tokensOf,
 } from "./oauth.ts";
-import type { Party } from "./party.ts";
+import { type Party, readCalls } from "./party.ts";
 
 export interface Broker extends Party {
   readonly client: { readonly id: string; readonly secret: string; readonly redirectUri: string };
@@ -62,12 +62,7 @@ export async function startBroker({
     baseUrl: environment.BASE_URL,
     client,
     audience,
-    async callsTotal() {
-      const { body } = await sendExpecting(200, `http://localhost:${metricsPort}/metrics`);
-      const count = /^(?:svc_)?database_calls_total(?:\{[^}]*\})? (\S+)$/m.exec(body)?.[1];
-      if (count === undefined) throw new Error("the metrics lack database_calls_total");
-      return Number(count);
-    },
+    callsTotal: async () => readCalls(metricsPort),
     [Symbol.asyncDispose]: async () => stopService(child),
   };
 }

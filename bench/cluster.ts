@@ -15,7 +15,7 @@ export interface Cluster extends AsyncDisposable {
   createDatabase(name: "service" | "peer"): Promise<string>;
   /** What autovacuum does within a minute of the first rows, so that plans are those of a database in use. */
   analyze(): Promise<void>;
-  /** The processes that work for a database now. */
+  /** The processes that work for a database now, those of {@link asDriver} left out. */
   processesOf(database: "service" | "peer"): Promise<ClusterProcesses>;
 }
 
@@ -40,11 +40,17 @@ export async function openCluster(): Promise<Cluster> {
       for (const each of opened) await each.query(sql`analyze`);
     },
     async processesOf(database) {
-      const rows = await db.query<{ pid: number; datname: string | null }>(sql`
-        select pid, datname from pg_stat_activity where datname is not null`);
+      const rows = await db.query<{
+        pid: number;
+        datname: string | null;
+        application_name: string;
+      }>(sql`
+        select pid, datname, application_name from pg_stat_activity where datname is not null`);
       const used = new Set(rows.map(({ pid }) => pid));
       return {
-        backends: rows.filter(({ datname }) => datname === database).map(({ pid }) => pid),
+        backends: rows
+          .filter((row) => row.datname === database && row.application_name !== driverName)
+          .map(({ pid }) => pid),
         background: [postmaster, ...childrenOf(postmaster).filter((pid) => !used.has(pid))],
       };
     },
@@ -64,6 +70,13 @@ export async function removeHome(directory: string): Promise<void> {
   const elsewhere = await readFile(join(directory, "location"), "utf8").catch(() => null);
   if (elsewhere !== null) await rm(elsewhere.trim(), { recursive: true, force: true });
   await rm(directory, { recursive: true, force: true });
+}
+
+const driverName = "bench";
+
+/** The connection string for what prepares and watches a measurement: its backends are not counted. */
+export function asDriver(url: string): string {
+  return `${url}&application_name=${driverName}`;
 }
 
 function connectionString({ connection }: EmbeddedPostgres, database: string): string {

@@ -1,4 +1,6 @@
 import type { Cluster } from "./cluster.ts";
+import { sendExpecting } from "./http-client.ts";
+import { median } from "./load.ts";
 import { cpuMsBetween, readCpu } from "./process-accounts.ts";
 
 /** A server under load: the service or its peer. */
@@ -47,10 +49,27 @@ export async function measure<Result>(
   return { cost, result };
 }
 
+/** The middle of each figure. */
+export function medianCost(costs: readonly Cost[]): Cost {
+  return {
+    serverMs: median(costs.map(({ serverMs }) => serverMs)),
+    databaseMs: median(costs.map(({ databaseMs }) => databaseMs)),
+    databaseCalls: median(costs.map(({ databaseCalls }) => databaseCalls)),
+  };
+}
+
 export function sumOf(costs: readonly Cost[]): Cost {
   return costs.reduce((sum, each) => ({
     serverMs: sum.serverMs + each.serverMs,
     databaseMs: sum.databaseMs + each.databaseMs,
     databaseCalls: sum.databaseCalls + each.databaseCalls,
   }));
+}
+
+/** Statements that the service sent to its database so far, as its metrics say. */
+export async function readCalls(metricsPort: number): Promise<number> {
+  const { body } = await sendExpecting(200, `http://localhost:${metricsPort}/metrics`);
+  const count = /^(?:svc_)?database_calls_total(?:\{[^}]*\})? (\S+)$/m.exec(body)?.[1];
+  if (count === undefined) throw new Error("the metrics lack database_calls_total");
+  return Number(count);
 }
