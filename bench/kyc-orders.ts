@@ -8,31 +8,50 @@ import type { Ctx } from "../service/src/platform/context.ts";
 import { readBacklog } from "../service/src/webhooks/store.ts";
 import { openRequest, type Person, shareResult } from "../test/kyc-world.ts";
 import { startService, stopService } from "./broker.ts";
-import { type Cluster, openCluster } from "./cluster.ts";
+import { asDriver, type Cluster, openCluster } from "./cluster.ts";
 import { insertFinishedOrders } from "./finished-orders-store.ts";
 import { freePort } from "./free-port.ts";
 import { sendExpecting } from "./http-client.ts";
 import { type Confirmed, type KycReceiver, openKycReceiver } from "./kyc-receiver.ts";
 import { buyForRound, type KycParties, seedParties } from "./kyc-wallets.ts";
 import { forEachOf, median } from "./load.ts";
-import { type Cost, measure, type Party } from "./party.ts";
+import { type Cost, measure, medianCost, type Party, readCalls } from "./party.ts";
 
 /** Orders in a batch, how long it stays open for them, and how many batches are measured. */
-export const shapes = [
-  { size: 1, windowSeconds: 0, rounds: 30, warmUp: 300 },
-  { size: 10, windowSeconds: 1, rounds: 12, warmUp: 300 },
-  { size: 1000, windowSeconds: 120, rounds: 3, warmUp: 1000 },
-] as const;
-type Shape = (typeof shapes)[number];
+interface Shape {
+  readonly size: number;
+  readonly windowSeconds: number;
+  readonly rounds: number;
+  readonly warmUp: number;
+}
 
-/** Finished orders in the database. */
-export const finishedCounts = [10_000, 1_000_000] as const;
+/** What is measured: every shape beside so many finished orders. */
+export interface OrderPlan {
+  readonly shapes: readonly Shape[];
+  readonly finishedCounts: readonly [few: number, many: number];
+}
+
+export const fullPlan: OrderPlan = {
+  shapes: [
+    { size: 1, windowSeconds: 0, rounds: 30, warmUp: 300 },
+    { size: 10, windowSeconds: 1, rounds: 12, warmUp: 300 },
+    { size: 1000, windowSeconds: 120, rounds: 3, warmUp: 1000 },
+  ],
+  finishedCounts: [10_000, 1_000_000],
+};
 
 export interface OrderCost extends Cost {
   readonly size: number;
   readonly finished: number;
   /** Of both transactions, a batch. */
   readonly gas: { readonly initiate: number; readonly confirm: number };
+}
+
+export interface OrderCosts {
+  readonly costs: readonly OrderCost[];
+  /** What the service does in a second without any order. */
+  readonly idle: Cost;
+  readonly postgresVersion: string;
 }
 
 interface Bench {
@@ -44,11 +63,13 @@ interface Bench {
 }
 
 const concurrency = 16;
+const idleSeconds = 10;
 
 /** Orders end to end at every size of a batch, with few and with many finished orders beside them. */
 export async function measureOrders(
   report: (line: string) => void,
-): Promise<{ costs: OrderCost[]; postgresVersion: string }> {
+  { shapes, finishedCounts }: OrderPlan,
+): Promise<OrderCosts> {
   await using cluster = await openCluster();
   const directory = await mkdtemp(join(tmpdir(), "svc-bench-data-"));
   const environment = {
@@ -63,11 +84,15 @@ export async function measureOrders(
     CHAIN_SPEND_CAP: "1000",
     LIMIT_CREATES_PER_SECOND: "100000",
   };
-  await using ctx = await openContext(parseConfig({ ...environment, CHAIN: "off" }));
+  const driver = { ...environment, CHAIN: "off", DATABASE_URL: asDriver(environment.DATABASE_URL) };
+  await using ctx = await openContext(parseConfig(driver));
   report("issuing to 1000 users");
   const parties = await seedParties(ctx, 1000);
   const home = { ...parties, packageId: (await buyForRound(ctx, parties.clientDomainId)).id };
   await using receiver = await openKycReceiver();
+  const bench = { cluster, ctx, parties, receiver, environment };
+  report(`the service without orders for ${idleSeconds} s`);
+  const idle = await measureIdle(bench);
   const costs: OrderCost[] = [];
   let from = 1;
   for (const finished of finishedCounts) {
@@ -77,7 +102,6 @@ export async function measureOrders(
     from = finished + 1;
     for (const shape of shapes) {
       report(`${shape.size} orders a batch beside ${finished} finished ones`);
-      const bench = { cluster, ctx, parties, receiver, environment };
       const cost = { ...(await measureShape(bench, shape)), finished };
       report(
         `${cost.serverMs.toFixed(2)} ms, ${cost.databaseMs.toFixed(2)} ms of the database, ${cost.databaseCalls.toFixed(2)} calls`,
@@ -86,26 +110,39 @@ export async function measureOrders(
     }
   }
   await rm(directory, { recursive: true, force: true });
-  return { costs, postgresVersion: cluster.version };
+  return { costs, idle, postgresVersion: cluster.version };
 }
 
-async function measureShape(bench: Bench, shape: Shape): Promise<Omit<OrderCost, "finished">> {
+/** The service as a process of its own; a batch of orders closes after the window. */
+async function startParty({ environment }: Bench, windowSeconds: number): Promise<Party> {
   const [port, metricsPort] = [await freePort(), await freePort()];
   const { child } = await startService({
-    ...bench.environment,
+    ...environment,
     PORT: String(port),
     METRICS_PORT: String(metricsPort),
     BASE_URL: `http://localhost:${port}`,
     CHAIN: "on",
-    SETTLEMENT_WINDOW_SECONDS: String(shape.windowSeconds),
+    SETTLEMENT_WINDOW_SECONDS: String(windowSeconds),
   });
-  await using party: Party = {
+  return {
     name: "service",
     pid: child.pid ?? 0,
     baseUrl: `http://localhost:${port}`,
     callsTotal: async () => readCalls(metricsPort),
     [Symbol.asyncDispose]: async () => stopService(child),
   };
+}
+
+async function measureIdle(bench: Bench): Promise<Cost> {
+  await using party = await startParty(bench, 0);
+  // Until what a start does is over.
+  await pause(2_000);
+  const given = { operations: idleSeconds, work: async () => pause(idleSeconds * 1000) };
+  return (await measure(bench.cluster, party, given)).cost;
+}
+
+async function measureShape(bench: Bench, shape: Shape): Promise<Omit<OrderCost, "finished">> {
+  await using party = await startParty(bench, shape.windowSeconds);
   await runOrders(bench, party, shape.warmUp);
   await bench.cluster.analyze();
   // A thousand are one measurement; of the small ones, where the counters are coarse, all together are.
@@ -125,15 +162,7 @@ async function measureShape(bench: Bench, shape: Shape): Promise<Omit<OrderCost,
     costs.push(cost);
     for (const batch of result) gas.push(await gasOf(party.baseUrl, batch));
   }
-  return { ...medianOf(costs), size: shape.size, gas: medianGas(gas) };
-}
-
-function medianOf(costs: readonly Cost[]): Cost {
-  return {
-    serverMs: median(costs.map(({ serverMs }) => serverMs)),
-    databaseMs: median(costs.map(({ databaseMs }) => databaseMs)),
-    databaseCalls: median(costs.map(({ databaseCalls }) => databaseCalls)),
-  };
+  return { ...medianCost(costs), size: shape.size, gas: medianGas(gas) };
 }
 
 function medianGas(all: readonly OrderCost["gas"][]): OrderCost["gas"] {
@@ -207,11 +236,4 @@ async function gasUsed(baseUrl: string, hash: string): Promise<number> {
   const { result } = JSON.parse(body) as { result: { gasUsed: string } | null };
   if (result === null) throw new Error(`the chain does not know ${hash}`);
   return Number(result.gasUsed);
-}
-
-async function readCalls(metricsPort: number): Promise<number> {
-  const { body } = await sendExpecting(200, `http://localhost:${metricsPort}/metrics`);
-  const count = /^(?:svc_)?database_calls_total(?:\{[^}]*\})? (\S+)$/m.exec(body)?.[1];
-  if (count === undefined) throw new Error("the metrics lack database_calls_total");
-  return Number(count);
 }

@@ -1,8 +1,10 @@
 import { readFileSync } from "node:fs";
 import { benchKycChecks } from "./kyc-checks.ts";
 import { benchKycDeliveries } from "./kyc-deliveries.ts";
-import { finishedCounts, measureOrders, type OrderCost, shapes } from "./kyc-orders.ts";
+import { easDocumentGas, easVersion } from "./eas.ts";
+import { fullPlan, measureOrders, type OrderCost, type OrderCosts } from "./kyc-orders.ts";
 import type { Result } from "./login.ts";
+import type { Cost } from "./party.ts";
 import type { Row } from "./row.ts";
 
 /** Cost per order may grow by a tenth at most from the few finished orders to the many. */
@@ -13,20 +15,33 @@ const slotPerOrderGas = 73_700;
 const newSlotGas = 22_100;
 const fieldsOfDocument = 5;
 
+const { shapes, finishedCounts } = fullPlan;
+
 /** Orders end to end, gas, checks and deliveries. */
 export async function benchKyc(report: (line: string) => void): Promise<Result> {
-  const { costs, postgresVersion } = await measureOrders(report);
   const checks = await benchKycChecks(report);
   const deliveries = await benchKycDeliveries(report);
-  return {
-    rows: [...orderRows(costs), ...gasRows(costs), ...checks.rows, ...deliveries.rows],
-    postgresVersion,
-  };
+  const orders = await benchKycOrders(report);
+  return { ...orders, rows: [...orders.rows, ...checks.rows, ...deliveries.rows] };
 }
 
-function orderRows(costs: readonly OrderCost[]): Row[] {
+/** Orders end to end, and gas. */
+export async function benchKycOrders(report: (line: string) => void): Promise<Result> {
+  const orders = await measureOrders(report, fullPlan);
+  const { costs, postgresVersion } = orders;
+  return { rows: [...orderRows(orders), ...gasRows(costs)], postgresVersion };
+}
+
+function orderRows({ costs, idle }: OrderCosts): Row[] {
   const [few, many] = finishedCounts;
-  return shapes.flatMap(({ size }) => {
+  const quiet = parts.map(({ label, unit, pick }): Row => ({
+    name: `a second without orders (${label})`,
+    unit,
+    ours: pick(idle),
+    peer: null,
+    target: printed,
+  }));
+  const busy = shapes.flatMap(({ size }) => {
     const base = costOf(costs, size, few);
     const grown = costOf(costs, size, many);
     const name = `order, ${size} a batch`;
@@ -39,12 +54,12 @@ function orderRows(costs: readonly OrderCost[]): Row[] {
     }));
     const beside = parts.map(({ label, unit, pick, isJudged }): Row => {
       const target = isJudged ? ({ kind: "share-of-peer", most: growthMost } as const) : printed;
-      const longName = `${name}, ${many} finished ones instead of ${few} (${label})`;
-      const peer = isJudged ? pick(base) : null;
-      return { name: longName, unit, ours: pick(grown), peer, target };
+      const longName = `${name}, ${many} finished ones; beside it ${few} (${label})`;
+      return { name: longName, unit, ours: pick(grown), peer: pick(base), target };
     });
     return plain.concat(beside);
   });
+  return [...busy, ...quiet];
 }
 
 const printed = { kind: "printed" } as const;
@@ -53,19 +68,19 @@ const parts = [
   {
     label: "CPU of the service",
     unit: "ms",
-    pick: (cost: OrderCost) => cost.serverMs,
+    pick: (cost: Cost) => cost.serverMs,
     isJudged: true,
   },
   {
     label: "database calls",
     unit: "calls",
-    pick: (cost: OrderCost) => cost.databaseCalls,
+    pick: (cost: Cost) => cost.databaseCalls,
     isJudged: true,
   },
   {
     label: "CPU of the database",
     unit: "ms",
-    pick: (cost: OrderCost) => cost.databaseMs,
+    pick: (cost: Cost) => cost.databaseMs,
     isJudged: false,
   },
 ] as const;
@@ -100,6 +115,13 @@ function gasRows(costs: readonly OrderCost[]): Row[] {
       unit: "gas",
       ours: attested / 10,
       peer: fieldsOfDocument * newSlotGas,
+      target: { kind: "at-most", most: 30_000 },
+    },
+    {
+      name: `the same; beside it the Ethereum Attestation Service ${easVersion}, a root each in one multiAttest`,
+      unit: "gas",
+      ours: attested / 10,
+      peer: easDocumentGas,
       target: { kind: "at-most", most: 30_000 },
     },
   ];

@@ -3,15 +3,17 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { closeConnections } from "./http-client.ts";
-import { benchKyc } from "./kyc.ts";
+import { benchEas } from "./eas.ts";
+import { benchKyc, benchKycOrders } from "./kyc.ts";
 import { benchKycChecks } from "./kyc-checks.ts";
+import { benchKycDeliveries } from "./kyc-deliveries.ts";
+import { kycPage } from "./kyc-page.ts";
 import { benchLogin, benchStreamsAlone, type Result } from "./login.ts";
 import { machineText, performancePage } from "./performance-page.ts";
 import { performancePlot } from "./performance-plot.ts";
 import { benchQr } from "./qr.ts";
 import {
   alignedTable,
-  cellsOf,
   columnNames,
   failureLines,
   hasFailed,
@@ -25,27 +27,46 @@ const help = `npm run bench -- <verb> [--json] [--write]
             memory of 10,000 status streams, QR codes and start times (4 minutes at most)
   streams   memory of 10,000 idle status streams, and how fast an approval reaches its page
   qr        time and size of the QR code of a login
-  kyc       orders end to end, gas, checks and deliveries
-  kyc-checks  what \`verified\` and \`valid\` cost
+  kyc       the three below together (10 minutes)
+  kyc-orders      orders end to end at 1, 10 and 1,000 a batch, with 10 thousand and a
+                  million finished ones in the database, and gas (7 minutes)
+  kyc-checks      what \`verified\` and \`valid\` cost (1 minute)
+  kyc-deliveries  webhooks to a thousand receivers, then with a hundred that hang (2 minutes)
+  eas       gas of the Ethereum Attestation Service, with the contracts of its npm package
 
   --json    print one JSON value instead of a table
-  --write   login only: write docs/reference/performance.md and its plot
+  --write   write the page below docs/reference; login: performance.md and its plot,
+            kyc: performance-kyc.md
+  --package <directory>  eas only: the npm package
+            @ethereum-attestation-service/eas-contracts, unpacked
   --help    print this
 
-CPU ratios, database calls and bytes that miss their target end it with status 1.
-Times by the clock on the wall are printed only. It needs Linux.
+CPU ratios, database calls, gas and bytes that miss their target end it with status 1.
+Times by the clock on the wall are printed only, but for webhooks beside hanging receivers.
+Progress goes to standard error. It needs Linux.
 
 Example: npm run bench -- login --write
+Example: npm run bench -- kyc --write
 `;
 
 type Report = (line: string) => void;
 
-const verbs: Record<string, (report: Report) => Promise<Result>> = {
-  login: benchLogin,
-  streams: benchStreamsAlone,
-  kyc: benchKyc,
-  "kyc-checks": benchKycChecks,
-  qr: async () => ({ rows: benchQr(), postgresVersion: "" }),
+interface Verb {
+  run(report: Report, packageDirectory: string): Promise<Result>;
+  /** Writes its page. */
+  write?(result: Result): Promise<void>;
+  readonly columnNames: readonly string[];
+}
+
+const verbs: Record<string, Verb> = {
+  login: { run: benchLogin, write: writeLogin, columnNames },
+  streams: { run: benchStreamsAlone, columnNames },
+  qr: { run: async () => ({ rows: benchQr(), postgresVersion: "" }), columnNames },
+  kyc: { run: benchKyc, write: writeKyc, columnNames: kycColumnNames },
+  "kyc-orders": { run: benchKycOrders, columnNames: kycColumnNames },
+  "kyc-checks": { run: benchKycChecks, columnNames: kycColumnNames },
+  "kyc-deliveries": { run: benchKycDeliveries, columnNames: kycColumnNames },
+  eas: { run: benchEas, columnNames: ["", "EAS", "", "", "", ""] },
 };
 
 function usageError(message: string): number {
@@ -55,14 +76,19 @@ function usageError(message: string): number {
 
 async function run(args: readonly string[]): Promise<number> {
   let parsed: {
-    values: { help?: boolean; json?: boolean; write?: boolean };
+    values: { help?: boolean; json?: boolean; write?: boolean; package?: string };
     positionals: string[];
   };
   try {
     parsed = parseArgs({
       args: [...args],
       allowPositionals: true,
-      options: { help: { type: "boolean" }, json: { type: "boolean" }, write: { type: "boolean" } },
+      options: {
+        help: { type: "boolean" },
+        json: { type: "boolean" },
+        write: { type: "boolean" },
+        package: { type: "string" },
+      },
     });
   } catch (error) {
     return usageError(error instanceof Error ? error.message : "wrong arguments");
@@ -73,14 +99,21 @@ async function run(args: readonly string[]): Promise<number> {
     return 0;
   }
   const [name, ...rest] = positionals;
-  const bench = name === undefined ? undefined : verbs[name];
-  if (bench === undefined)
+  const verb = name === undefined ? undefined : verbs[name];
+  if (verb === undefined)
     return usageError(name === undefined ? "a verb is missing" : `there is no verb ${name}`);
   if (rest.length > 0) return usageError(`there is one verb; what is ${rest.join(" ")}?`);
-  if (values.write === true && name !== "login") return usageError("--write is for login only");
-  const result = await bench((line) => process.stderr.write(`${line}\n`));
-  print(result, values.json === true, name === "login" ? columnNames : kycColumnNames);
-  if (values.write === true) await write(result);
+  if (values.write === true && verb.write === undefined)
+    return usageError("--write is for login and kyc only");
+  if ((values.package !== undefined) !== (name === "eas"))
+    return usageError("eas, and it alone, needs --package");
+  const startedMs = performance.now();
+  const result = await verb.run((line) => {
+    const seconds = Math.round((performance.now() - startedMs) / 1000);
+    process.stderr.write(`${String(seconds).padStart(4)} s  ${line}\n`);
+  }, values.package ?? "");
+  print(result, values.json === true, verb.columnNames);
+  if (values.write === true) await verb.write?.(result);
   return hasFailed(result.rows) ? 1 : 0;
 }
 
@@ -96,13 +129,16 @@ function print({ rows, postgresVersion }: Result, asJson: boolean, names: readon
   for (const line of failureLines(rows)) process.stdout.write(`${line}\n`);
 }
 
-async function write(result: Result): Promise<void> {
-  const directory = join(import.meta.dirname, "..", "docs", "reference");
-  await writeFile(
-    join(directory, "performance.md"),
-    performancePage(result, { columnNames, cellsOf }),
-  );
-  await writeFile(join(directory, "performance-login.svg"), performancePlot(result.rows));
+const reference = join(import.meta.dirname, "..", "docs", "reference");
+
+async function writeLogin(result: Result): Promise<void> {
+  const page = performancePage(result);
+  await writeFile(join(reference, "performance.md"), page);
+  await writeFile(join(reference, "performance-login.svg"), performancePlot(result.rows));
+}
+
+async function writeKyc(result: Result): Promise<void> {
+  await writeFile(join(reference, "performance-kyc.md"), kycPage(result));
 }
 
 process.exitCode = await run(process.argv.slice(2));

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import type { Result } from "./login.ts";
-import type { Row } from "./row.ts";
+import { cellsOf, columnNames, type Row } from "./row.ts";
 
 export function machineText(postgresVersion: string): string {
   const [first] = cpus();
@@ -16,23 +16,24 @@ function line(cells: readonly string[]): string {
   return `| ${cells.join(" | ")} |`;
 }
 
-/** The reference page: command, table, machine, and how each figure came about. */
-export function performancePage(
-  { rows, postgresVersion }: Result,
-  show: { columnNames: readonly string[]; cellsOf: (row: Row) => string[] },
-): string {
-  const table = [
-    line(show.columnNames),
+/** The rows as a table of Markdown. */
+export function markdownTable(rows: readonly Row[], names: readonly string[]): string {
+  return [
+    line(names),
     line(["---", "---:", "---:", "---:", "---", "---"]),
-    ...rows.map((row) => line(show.cellsOf(row))),
+    ...rows.map((row) => line(cellsOf(row))),
   ].join("\n");
+}
+
+/** The reference page: command, table, machine, and how each figure came about. */
+export function performancePage({ rows, postgresVersion }: Result): string {
   return `# Performance
 
 Written by \`npm run bench -- login --write\`; run it to get the figures of your machine.
 
 ![CPU per operation of the service and of oidc-provider](performance-login.svg)
 
-${table}
+${markdownTable(rows, columnNames)}
 
 Machine: ${machineText(postgresVersion)}.
 

@@ -1,0 +1,42 @@
+import type { Result } from "./login.ts";
+import { machineText, markdownTable } from "./performance-page.ts";
+import { kycColumnNames } from "./row.ts";
+
+/** The reference page of KYC: command, table, machine, and how each figure came about. */
+export function kycPage({ rows, postgresVersion }: Result): string {
+  return `# Performance of KYC
+
+Written by \`npm run bench -- kyc --write\`; run it to get the figures of your machine.
+
+${markdownTable(rows, kycColumnNames)}
+
+Machine: ${machineText(postgresVersion)}.
+
+## How it is measured
+
+- The service runs as one process over the embedded PostgreSQL with its durable settings, ten connections, and, for
+  orders, the embedded chain. \`ms\` are milliseconds on a CPU, user and system, all threads, as the kernel accounts for the
+  process (\`/proc/<pid>/task/*/schedstat\`). The load, the wallets and the receivers live in another process and are not
+  counted, nor is the chain's process. *Beside* is what the figure is compared with, as the row says.
+- An *order* is all of it: the merchant creates it, the wallet opens the link and approves two fields, the order is
+  initiated and confirmed on the chain, and its webhooks arrive, the data and the last status included. Calls
+  to the database are statements, brackets of transactions included. What the service does by itself meanwhile is in the
+  figures: at one order a batch, each order also pays for the wait of its two transactions.
+- Orders of a batch have users, reference keys and callback addresses of their own. At 1 and 10 a batch the figure is the
+  median of three turns (30 orders one after the other, 12 batches), at 1000 of three batches; each after a warm-up of
+  300 orders or a batch of 1000. That a batch was one is checked by the transaction of its orders.
+- Finished orders are written by SQL with all that stays of them: history, consent, batches, and six purged events. CPU of
+  the service and database calls may grow by a tenth; CPU of the database is printed.
+- Gas of initiate and confirm is what the receipts on the embedded chain say. Gas of an issued document is a tenth of
+  \`attest of 10\` in \`contracts/gas/CredentialRegistryTest.json\`, which the tests of the contracts check. A slot per order
+  costs 73.7 k, as [the decisions](../internals/decisions.md) have it. A slot for each field is counted as
+  22,100 gas for each storage slot written for the first time (EIP-2929), without calldata, events and access control: the
+  least that such a contract costs. The Ethereum Attestation Service was not measured: it keeps every attestation in
+  several slots, so that the slots are a lower bound for it too.
+- \`verified\` and \`valid\` count the CPU of the service and of PostgreSQL together: 3,000 a second are 0.333 ms. Medians of
+  three rounds after three to warm up.
+- Webhooks go to a thousand receivers on ports of their own; the row with hanging ones compares seconds by the clock on
+  the wall, and so depends on whatever else the machine does.
+- A time by the clock on the wall that misses its target is marked, and does not fail the command alone.
+`;
+}
