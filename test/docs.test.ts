@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { after, before, test } from "node:test";
-import { fieldNames, parentNames } from "@svc/protocol";
+import { businessFieldNames, fieldNames, parentNames } from "@svc/protocol";
 import { verbs } from "../service/src/command-line/index.ts";
 import { documents } from "../service/src/credentials/field-value.ts";
 import { failureReasons } from "../service/src/kyc/order.ts";
 import { settings } from "../service/src/platform/config.ts";
 import { verbs as walletVerbs } from "../packages/wallet/src/command-line/run.ts";
-import { type DemoWorld, openDemoWorld, visit, type Visitor } from "./demo-world.ts";
+import { askBusiness, type DemoWorld, openDemoWorld, visit, type Visitor } from "./demo-world.ts";
 import { type Bindings, compare, fill, root, run, stepsOf } from "./transcript.ts";
 
 const pages = globSync("{*.md,docs/**/*.md,packages/*/*.md,service/*.md}", {
@@ -59,6 +59,8 @@ async function runPage(path: string): Promise<Visitor | null> {
     }
     // What needs the login to be finished finds it so: the page moves on by itself.
     if (/ logins /.test(command) && !bindings.has("login")) await visitors.at(-1)?.goOn();
+    // A vote waits once somebody has asked.
+    if (/ inbox /.test(command) && !bindings.has("request")) await askBusiness(demo);
     let printed = await run(await fill(command, bindings, person), demo.environment);
     for (let tries = 1; tries < 3 && /code_expired/.test(printed); tries += 1) {
       // A code lives for seconds: whoever was too slow, as a busy machine is, copies the next one.
@@ -178,9 +180,15 @@ test("every file that the pages name is there", () => {
 
 test("every setting that the pages name exists", () => {
   const known = new Set<string>(Object.values(settings).map(({ env }) => env));
-  // Of the wallet, of the tests, of the field catalogue, and why orders fail.
-  known.add("WALLET_PASSPHRASE").add("TEST_DATABASE_URL");
-  for (const name of [...fieldNames, ...parentNames, ...failureReasons, ...documents])
+  // Of the wallet, of the tests, of documents to sign, of the field catalogues, and why orders fail.
+  known.add("WALLET_PASSPHRASE").add("TEST_DATABASE_URL").add("TYPED_DATA");
+  for (const name of [
+    ...fieldNames,
+    ...parentNames,
+    ...businessFieldNames,
+    ...failureReasons,
+    ...documents,
+  ])
     known.add(name);
   const named = namesIn(/(?<![\w.$-])([A-Z]+(?:_[A-Z]+)+|[A-Z]+(?==\S))(?!\w)/g);
   assert.ok(named.length > 20);

@@ -65,6 +65,10 @@ export const sections: Readonly<Record<string, { title: string; text: string }>>
     title: "Verified fields",
     text: "With an API key in the `Authorization` header. Success is `{ data, message, success: true }`.",
   },
+  kyb: {
+    title: "Businesses",
+    text: "With an API key in the `Authorization` header. Success is the record itself; members that are not listed are refused.",
+  },
   issuer: {
     title: "Issuers",
     text: "For those who verify documents, with an issuer's key in the `Authorization` header.",
