@@ -2,11 +2,18 @@
 import assert from "node:assert/strict";
 import { createECDH, randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { hexOfBytes } from "@svc/protocol";
-import { memoryStorage, openIdentity, openWallet, WalletRefusal } from "@svc/wallet";
+import {
+  memoryStorage,
+  openIdentity,
+  openWallet,
+  type PushDevice,
+  WalletRefusal,
+} from "@svc/wallet";
 import { openKybWorld } from "../kyb-world.ts";
 
 await using world = await openKybWorld();
@@ -46,6 +53,22 @@ function newDevice(path: string) {
   return { endpoint: `${service.base}${path}`, keys: { p256dh, auth } };
 }
 
+/** Runs the guide's lines in a browser that has this device. */
+async function subscribeAsInGuide(device: PushDevice): Promise<void> {
+  const guide = await readFile(new URL("../../docs/guides/wallet.md", import.meta.url), "utf8");
+  const blocks = [...guide.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, block = ""]) => block);
+  const lines = blocks.find((block) => block.includes("pushManager")) ?? "";
+  const program = `export default async ({ wallet, broker, registration }) => {${lines}}`;
+  const { default: run } = (await import(
+    `data:text/javascript,${encodeURIComponent(program)}`
+  )) as { default: (page: object) => Promise<void> };
+  const subscribe = async (options: { applicationServerKey: string }) => {
+    assert.equal(Buffer.from(options.applicationServerKey, "base64url").length, 65);
+    return { toJSON: () => ({ ...device, expirationTime: null }) };
+  };
+  await run({ wallet, broker: baseUrl, registration: { pushManager: { subscribe } } });
+}
+
 const propose = async (rule: "data_requests" | "signature_requests"): Promise<string> => {
   const { members } = (await world.businessOf("alice")) as { members: unknown };
   const majority = "MAJORITY";
@@ -55,10 +78,8 @@ const propose = async (rule: "data_requests" | "signature_requests"): Promise<st
 };
 
 await test("a device hears of a vote once, until its wallet has it told no more", async () => {
-  const key = await wallet.pushKey(baseUrl);
-  assert.equal(Buffer.from(key, "base64url").length, 65);
   const [phone, laptop] = [newDevice("/phone"), newDevice("/laptop")];
-  await wallet.subscribePush(baseUrl, phone);
+  await subscribeAsInGuide(phone);
   await wallet.subscribePush(baseUrl, laptop);
   await propose("data_requests");
   await world.until("both are told", async () => (service.told.length >= 2 ? true : null));
