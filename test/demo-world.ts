@@ -29,6 +29,10 @@ export interface Visitor {
   digits(): Promise<string>;
   /** Goes on as the page does by itself. @returns the shop's home page */
   goOn(): Promise<string>;
+  /** A page of the shop. */
+  open(path: string): Promise<string>;
+  /** Presses the button that posts there. */
+  press(path: string): Promise<void>;
 }
 
 /** Where a demo works: what makes a process of it, or another process, work on the same data. */
@@ -145,10 +149,14 @@ export async function askBusiness(demo: DemoWorld): Promise<void> {
   });
 }
 
-/** Opens the shop in a browser of its own and presses "Log in". */
-export async function visit(demo: DemoWorld): Promise<Visitor> {
+/** Opens the shop in a browser of its own and presses "Log in", or the button that posts to `button`. */
+export async function visit(demo: DemoWorld, button = "/login"): Promise<Visitor> {
   const jar: Jar = openJar();
-  const start = await jar.fetch(`${demo.shopUrl}/login`, { method: "POST" });
+  const open = async (path: string): Promise<string> =>
+    (await jar.fetch(`${demo.shopUrl}${path}`)).text();
+  const press = async (path: string): Promise<Response> =>
+    jar.fetch(`${demo.shopUrl}${path}`, { method: "POST" });
+  const start = await press(button);
   const page = await jar.fetch(start.headers.get("location") ?? "");
   const hooks = { jar, ...hooksOf(await page.text()) };
   return {
@@ -159,7 +167,12 @@ export async function visit(demo: DemoWorld): Promise<Visitor> {
     },
     async goOn() {
       await jar.fetch((await finish(demo.baseUrl, hooks)).href);
-      return (await jar.fetch(`${demo.shopUrl}/`)).text();
+      return open("/");
+    },
+    open,
+    async press(path) {
+      const { status } = await press(path);
+      if (status !== 303) throw new Error(`${path} answered ${status}`);
     },
   };
 }

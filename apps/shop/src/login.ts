@@ -29,7 +29,8 @@ export async function finishLogin(
   if (pending === null) throw new MerchantError("state_mismatch");
   const login = await merchant.login.finish(visit.url, pending);
   sessions.close(cookies.sessionId(visit.cookies));
-  return redirect("/", [cookies.session(sessions.open(login)), cookies.forgetLogin(pending)]);
+  const home = login.business === undefined ? "/" : "/company";
+  return redirect(home, [cookies.session(sessions.open(login)), cookies.forgetLogin(pending)]);
 }
 
 /** Who is logged in here; null for a guest. */
