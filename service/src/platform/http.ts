@@ -5,6 +5,7 @@ import fastify, {
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
+  type preValidationHookHandler,
   type RawServerDefault,
 } from "fastify";
 import type { FastifyBaseLogger } from "fastify";
@@ -62,7 +63,7 @@ export async function createHttp(ctx: Ctx): Promise<Http> {
   }).withTypeProvider<TypeBoxTypeProvider>();
   http.removeAllContentTypeParsers();
   http.addContentTypeParser("application/json", { parseAs: "string" }, (_request, body, done) =>
-    settle(() => parseJson(String(body)), done),
+    settle(() => (body === "" ? null : parseJson(String(body))), done),
   );
   http.addContentTypeParser(
     "application/x-www-form-urlencoded",
@@ -80,6 +81,7 @@ export async function createHttp(ctx: Ctx): Promise<Http> {
     report(ctx, request, reply);
     done();
   });
+  allowMissingBodies(http);
   answerUnknownRoutes(http);
   await describe(http, ctx);
   return http;
@@ -107,6 +109,21 @@ export function useOAuthErrors(ctx: Ctx, scope: Http): void {
     answerOAuthError(ctx, { error, request, reply }),
   );
 }
+
+/** Where no member of a body is required, none has to be sent. */
+function allowMissingBodies(http: Http): void {
+  http.addHook("onRoute", (route) => {
+    const body = route.schema?.body as { type?: string; required?: string[] } | undefined;
+    if (body?.type !== "object" || (body.required ?? []).length > 0) return;
+    const own = [route.preValidation ?? []].flat();
+    route.preValidation = [fillBody, ...own];
+  });
+}
+
+const fillBody: preValidationHookHandler = (request, _reply, done) => {
+  request.body ??= {};
+  done();
+};
 
 function settle(parse: () => unknown, done: (error: Error | null, body?: unknown) => void): void {
   try {

@@ -63,6 +63,7 @@ type ClaimRow = Omit<Delivery, "event_id" | "start_at_ms"> & {
   readonly event_id: string | null;
   readonly next_at_ms: number | null;
   readonly interval_ms: number | null;
+  readonly due_at_ms: number | null;
   readonly has_turn: boolean;
   readonly due: number;
   readonly scanned: number;
@@ -116,7 +117,7 @@ export async function claim(db: Queryable, given: Claim): Promise<Claimed> {
           ${slots}::int - (pace.from_ms - ${nowMs}::bigint + pace.interval_ms - 1) / pace.interval_ms))) as d
       order by e.position limit ${limit}),
     picked as (
-      select event_id, interval_ms from (
+      select event_id, interval_ms, due_at_ms from (
         select *, count(*) filter (where is_large) over (order by position, due_at_ms, event_id) as large
         from offered) as counted
       where not is_large or large <= ${given.largeMax}),
@@ -130,13 +131,13 @@ export async function claim(db: Queryable, given: Claim): Promise<Claimed> {
       on conflict (id) do update set
         next_at_ms = greatest(e.next_at_ms, ${nowMs}::bigint) + excluded.next_at_ms - ${nowMs}::bigint)
     select scan.has_turn, scan.due, scan.scanned, scan.last_endpoint, e.*, taken.*, pace.next_at_ms,
-      (select interval_ms from picked where picked.event_id = taken.event_id) as interval_ms
+      chosen.interval_ms, chosen.due_at_ms
     from (select exists (select from turn) as has_turn, (select count(*) from endpoint) as scanned,
         (select id from endpoint order by position desc limit 1) as last_endpoint,
         (select count(*) from (
           select from webhook_delivery where lease is null and not is_held and due_at_ms <= ${nowMs}
           limit ${limit + 1}) as due_now) as due) as scan
-    left join (taken cross join lateral (
+    left join (taken join picked chosen using (event_id) cross join lateral (
         select channel, key_id, url, body, body_sealed, purge_at, attempts from webhook_event
         where id = taken.event_id offset 0) as e
       left join webhook_endpoint pace on pace.id = taken.endpoint_id) on true`;
@@ -156,7 +157,7 @@ function claimedOf(rows: readonly ClaimRow[], nowMs: number): Claimed {
   const [first] = rows;
   const places = new Map<string, number>();
   const deliveries: Delivery[] = [];
-  for (const row of rows) {
+  for (const row of rows.toSorted(byDueTime)) {
     const { event_id: eventId, endpoint_id: endpointId } = row;
     if (eventId === null) continue;
     const place = places.get(endpointId) ?? 0;
@@ -172,6 +173,13 @@ function claimedOf(rows: readonly ClaimRow[], nowMs: number): Claimed {
     lastEndpoint: first?.last_endpoint ?? null,
     deliveries,
   };
+}
+
+/** Who was due first begins first; ids tell their time where that is the same. */
+function byDueTime(a: ClaimRow, b: ClaimRow): number {
+  const beforeMs = (a.due_at_ms ?? 0) - (b.due_at_ms ?? 0);
+  if (beforeMs !== 0) return beforeMs;
+  return (a.event_id ?? "") < (b.event_id ?? "") ? -1 : 1;
 }
 
 /** Whether anything waits that is due. */

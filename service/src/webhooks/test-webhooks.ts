@@ -11,8 +11,17 @@ import { createOutbound, type Outbound } from "../platform/outbound.ts";
 import { createRandom } from "../platform/random.ts";
 import { createSeal } from "../platform/seal.ts";
 import { openTestDatabase } from "../platform/test-database.ts";
-import { enqueueEvents, newEventId, type NewEvent } from "./events.ts";
+import { ulid } from "../platform/ids.ts";
+import { type EndpointWithSecret, registerEndpoint } from "./endpoints.ts";
+import {
+  enqueueEvents,
+  type KybEvent,
+  type KycEvent,
+  newEventId,
+  type NewEvent,
+} from "./events.ts";
 import { Sender, type WebhooksContext } from "./sender.ts";
+import { insertClientDomain } from "./test-endpoint-store.ts";
 
 export const signingKey = "whk_2ZkN0tBq4l";
 
@@ -22,7 +31,11 @@ export interface TestWebhooks extends AsyncDisposable {
   readonly clientDomainId: string;
   advance(seconds: number): void;
   /** An event of a stream of its own unless told otherwise. */
-  event(given: Partial<NewEvent> & { url: string }): NewEvent;
+  event(given: Partial<KycEvent> & { url: string }): KycEvent;
+  /** An event for the KYB endpoint of the client domain, of a stream of its own unless told otherwise. */
+  kybEvent(given?: Partial<KybEvent>): KybEvent;
+  /** Registers or replaces the KYB endpoint of the client domain. */
+  register(url: string): Promise<EndpointWithSecret>;
   enqueue(...events: NewEvent[]): Promise<void>;
   /** Begins what is due and waits for its end, so often as attempts make room for others. */
   deliver(): Promise<void>;
@@ -92,6 +105,7 @@ export async function openTestWebhooks(
   const ctx = { ...base, signingKeys: oneKey, ...changed } as WebhooksContext;
   const sender = new Sender(ctx);
   const clientDomainId = randomUUID();
+  await insertClientDomain(ctx.db, clientDomainId);
   const enqueue = async (...events: NewEvent[]): Promise<void> =>
     ctx.db.transaction(async (tx) => enqueueEvents(ctx, tx, events));
   const opened = stack.move();
@@ -104,6 +118,12 @@ export async function openTestWebhooks(
       nowMs += seconds * 1000;
     },
     event: (given) => eventOf(ctx, { clientDomainId, ...given }),
+    kybEvent: (given = {}) => kybEventOf(ctx, { clientDomainId, ...given }),
+    async register(url) {
+      return ctx.db.transaction(async (tx) =>
+        registerEndpoint(ctx, tx, { clientDomainId, url, ownHosts: [] }),
+      );
+    },
     async deliver() {
       await sender.pump();
       await sender.idle();
@@ -130,8 +150,8 @@ export async function openTestWebhooks(
 
 function eventOf(
   ctx: WebhooksContext,
-  given: Partial<NewEvent> & { url: string; clientDomainId: string },
-): NewEvent {
+  given: Partial<KycEvent> & { url: string; clientDomainId: string },
+): KycEvent {
   const id = newEventId(ctx);
   return {
     id,
@@ -141,6 +161,24 @@ function eventOf(
     channel: "kyc",
     keyId: "package",
     body: JSON.stringify({ event: "status.updated", event_id: id, data: { reference: "Zoë" } }),
+    isPersonal: false,
+    payloadExpiresAt: null,
+    ...given,
+  };
+}
+
+function kybEventOf(
+  ctx: WebhooksContext,
+  given: Partial<KybEvent> & { clientDomainId: string },
+): KybEvent {
+  const id = ulid(ctx.clock, ctx.random);
+  return {
+    id,
+    streamId: randomUUID(),
+    sequence: 1,
+    kind: "kyb.endpoint.test",
+    channel: "kyb",
+    body: JSON.stringify({ event: "kyb.endpoint.test", event_id: id }),
     isPersonal: false,
     payloadExpiresAt: null,
     ...given,

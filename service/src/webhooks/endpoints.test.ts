@@ -1,0 +1,288 @@
+// Endpoints for KYB events on a real database, with a clock that the test moves.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { test } from "node:test";
+import { sql } from "../platform/db.ts";
+import { getEndpoint, reactivateEndpoint, rotateSecret } from "./endpoints.ts";
+import { keepEnds } from "./ends.ts";
+import { listDeliveriesOf, listEventsOf, redeliverEvents } from "./events.ts";
+import * as store from "./store.ts";
+import { openTestWebhooks, ok, status, type TestWebhooks } from "./test-webhooks.ts";
+
+async function isActive({ ctx, clientDomainId }: TestWebhooks): Promise<boolean> {
+  return (await getEndpoint(ctx.db, clientDomainId)).active;
+}
+
+async function reactivate({ ctx, clientDomainId }: TestWebhooks): Promise<void> {
+  await ctx.db.transaction(async (tx) => reactivateEndpoint(ctx, tx, clientDomainId));
+}
+
+/** Puts the endpoint into quarantine with one event, which is then held. */
+async function quarantine(webhooks: TestWebhooks, receiver: Receiver): Promise<string> {
+  receiver.setAnswer(status(410));
+  const event = webhooks.kybEvent();
+  await webhooks.enqueue(event);
+  await webhooks.deliver();
+  assert.equal(await isActive(webhooks), false);
+  receiver.setAnswer(ok);
+  receiver.received.length = 0;
+  return event.id;
+}
+
+type Receiver = Awaited<ReturnType<TestWebhooks["openReceiver"]>>;
+
+const idsOf = ({ received }: Receiver): string[] =>
+  received.map(({ headers }) => String(headers["svc-event-id"]));
+
+test("events wait for an endpoint, and go to where it is when they are sent", async () => {
+  await using webhooks = await openTestWebhooks();
+  const [first, second] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
+  const event = webhooks.kybEvent();
+  await webhooks.enqueue(event);
+  await webhooks.deliver();
+  await webhooks.register(first.url);
+  await webhooks.register(second.url);
+  webhooks.advance(600);
+  await webhooks.deliver();
+  assert.deepEqual([idsOf(first), idsOf(second)], [[], [event.id]]);
+});
+
+test("a 410 holds everything; reactivated, all of it goes out, the oldest first", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  await webhooks.register(receiver.url);
+  const held = [await quarantine(webhooks, receiver)];
+  for (let count = 0; count < 5; count += 1) {
+    webhooks.advance(10);
+    const event = webhooks.kybEvent();
+    await webhooks.enqueue(event);
+    held.push(event.id);
+    await webhooks.deliver();
+  }
+  webhooks.advance(29 * 86_400);
+  await webhooks.deliver();
+  assert.equal(receiver.received.length, 0);
+  await reactivate(webhooks);
+  await webhooks.deliver();
+  assert.deepEqual(idsOf(receiver), held);
+  await assert.rejects(reactivate(webhooks), { reason: "endpoint_not_quarantined" });
+});
+
+test("what is held shows no next attempt, and a resend leaves it held", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  await webhooks.register(receiver.url);
+  await quarantine(webhooks, receiver);
+  const event = webhooks.kybEvent();
+  const { streamId } = event;
+  await webhooks.enqueue(event);
+  await webhooks.deliver();
+  assert.equal(await redeliverEvents(webhooks.ctx, { streamId }), 1);
+  await webhooks.deliver();
+  const page = { after: 0, limit: 10 };
+  const [listed] = await listEventsOf(webhooks.ctx, streamId, page);
+  assert.deepEqual([listed?.nextAttemptAt, listed?.attempts], [null, 0]);
+  assert.deepEqual(await listDeliveriesOf(webhooks.ctx, streamId, page), []);
+  assert.equal(receiver.received.length, 0);
+});
+
+test("an event whose last attempt ends in the quarantine is held with the others", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver(status(500));
+  await webhooks.register(receiver.url);
+  const event = webhooks.kybEvent();
+  await webhooks.enqueue(event);
+  // The schedule of thirteen attempts spans 76 hours: the last one is the first after 72.
+  for (let attempt = 1; attempt <= 13; attempt += 1) {
+    assert.equal(await isActive(webhooks), true);
+    await webhooks.deliver();
+    const [listed] = await listEventsOf(webhooks.ctx, event.streamId, { after: 0, limit: 1 });
+    assert.equal(listed?.attempts, attempt);
+    const nextAt = listed.nextAttemptAt ?? webhooks.ctx.clock.now();
+    webhooks.advance(nextAt + 1 - webhooks.ctx.clock.now());
+  }
+  assert.equal(await isActive(webhooks), false);
+  receiver.setAnswer(ok);
+  await reactivate(webhooks);
+  await webhooks.deliver();
+  assert.equal(receiver.received.length, 14);
+});
+
+test("the hundredth failure within an hour is a quarantine, and none before", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver(status(500, { "retry-after": "86400" }));
+  await webhooks.register(receiver.url);
+  await webhooks.enqueue(webhooks.kybEvent());
+  await webhooks.deliver();
+  webhooks.advance(3600);
+  await webhooks.enqueue(...Array.from({ length: 98 }, () => webhooks.kybEvent()));
+  while (receiver.received.length < 99) {
+    await webhooks.deliver();
+    webhooks.advance(1);
+  }
+  assert.equal(await isActive(webhooks), true);
+  await webhooks.enqueue(webhooks.kybEvent());
+  await webhooks.deliver();
+  assert.equal(await isActive(webhooks), false);
+});
+
+test("what the address policy refuses three times over ten minutes is a quarantine", async () => {
+  const outbound = {
+    send: async () => ({ kind: "failed", reason: "blocked" }) as const,
+    close: async () => undefined,
+  };
+  await using webhooks = await openTestWebhooks({ outbound });
+  await webhooks.register("https://hooks.example.com/kyb");
+  await webhooks.enqueue(webhooks.kybEvent());
+  await webhooks.deliver();
+  webhooks.advance(599);
+  await webhooks.deliver();
+  await webhooks.enqueue(webhooks.kybEvent());
+  await webhooks.deliver();
+  assert.equal(await isActive(webhooks), true);
+  webhooks.advance(1);
+  await webhooks.enqueue(webhooks.kybEvent());
+  await webhooks.deliver();
+  assert.equal(await isActive(webhooks), false);
+});
+
+test("after a quarantine it gets five in a second until it has taken one, then fifty", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  await webhooks.register(receiver.url);
+  await quarantine(webhooks, receiver);
+  await webhooks.enqueue(...Array.from({ length: 60 }, () => webhooks.kybEvent()));
+  await webhooks.deliver();
+  receiver.setAnswer(status(503));
+  await reactivate(webhooks);
+  const startsMs: number[] = [];
+  const beganAtMs = performance.now();
+  receiver.setAnswer((_request, response) => {
+    startsMs.push(performance.now() - beganAtMs);
+    response.writeHead(503).end();
+  });
+  await webhooks.deliver();
+  const [first = 0] = startsMs;
+  for (const [at, startMs] of startsMs.entries())
+    assert.ok(startMs - first >= at * 200 - 60, `${at} began after ${startMs - first} ms`);
+  assert.ok(startsMs.length >= 2);
+});
+
+test("PUT ends a quarantine: what was held goes to the new address, under the new secret alone", async () => {
+  await using webhooks = await openTestWebhooks();
+  const [old, next] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
+  const before = await webhooks.register(old.url);
+  const id = await quarantine(webhooks, old);
+  const after = await webhooks.register(next.url);
+  assert.deepEqual([before.secretVersion, after.secretVersion, after.active], [1, 2, true]);
+  assert.notEqual(before.secret, after.secret);
+  assert.equal(before.createdAt, after.createdAt);
+  await webhooks.deliver();
+  assert.deepEqual([idsOf(old), idsOf(next)], [[], [id]]);
+  const header = String(next.received[0]?.headers["svc-kyb-signature"]);
+  assert.match(header, /^t=\d+,v1=[0-9a-f]{64},kv=2$/);
+});
+
+test("an old secret signs beside the new one for 24 hours, and two live at most", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  const { ctx, clientDomainId } = webhooks;
+  await webhooks.register(receiver.url);
+  const rotate = async (immediate = false): Promise<void> =>
+    void (await ctx.db.transaction(async (tx) =>
+      rotateSecret(ctx, tx, { clientDomainId, immediate }),
+    ));
+  const versions = async (): Promise<string[]> => {
+    await webhooks.enqueue(webhooks.kybEvent());
+    await webhooks.deliver();
+    const header = String(receiver.received.at(-1)?.headers["svc-kyb-signature"]);
+    return [...header.matchAll(/kv=(\d+)/g)].map(([, version = ""]) => version);
+  };
+  await rotate();
+  assert.deepEqual(await versions(), ["2", "1"]);
+  await rotate();
+  assert.deepEqual(await versions(), ["3", "2"]);
+  webhooks.advance(86_399);
+  assert.deepEqual(await versions(), ["3", "2"]);
+  webhooks.advance(1);
+  assert.deepEqual(await versions(), ["3"]);
+  await rotate(true);
+  assert.deepEqual(await versions(), ["4"]);
+});
+
+test("nothing of an endpoint's secret stands in the clear, and its reads do not show it", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { ctx, clientDomainId } = webhooks;
+  const { secret } = await webhooks.register("https://hooks.example.com/kyb");
+  assert.match(secret, /^[0-9a-f]{64}$/);
+  const rows = await ctx.db.query(sql`select * from kyb_endpoint_secret`);
+  assert.ok(!JSON.stringify(rows).includes(Buffer.from(secret).toString("hex")));
+  assert.ok(!JSON.stringify(rows).includes(secret));
+  const shown = await getEndpoint(ctx.db, clientDomainId);
+  assert.deepEqual(Object.keys(shown).toSorted(), ["active", "createdAt", "secretVersion", "url"]);
+});
+
+test("ten thousand held events are handed out in order, none lost, though processes take turns", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  await webhooks.register(receiver.url);
+  const held = [await quarantine(webhooks, receiver)];
+  for (let batch = 0; batch < 100; batch += 1) {
+    webhooks.advance(1);
+    const events = Array.from({ length: 100 }, () => {
+      webhooks.advance(0.001);
+      return webhooks.kybEvent();
+    });
+    await webhooks.enqueue(...events);
+    held.push(...events.map(({ id }) => id));
+  }
+  await webhooks.deliver();
+  await reactivate(webhooks);
+  const processes = [randomUUID(), randomUUID()];
+  const seen: string[] = [];
+  while (seen.length < held.length) {
+    const lease = processes[seen.length % 2] ?? "";
+    const claimed = await claimOf(webhooks, lease);
+    assert.ok(claimed.length > 0, `${seen.length} were handed out`);
+    seen.push(...claimed.map((each) => each.event_id));
+    await keepEnds(
+      webhooks.ctx,
+      claimed.map((each) => deliveredOf(webhooks, each, lease)),
+    );
+    webhooks.advance(2);
+  }
+  assert.deepEqual(seen, held);
+});
+
+async function claimOf({ ctx }: TestWebhooks, lease: string): Promise<readonly store.Delivery[]> {
+  const nowMs = Math.floor(ctx.clock.nowMs());
+  const claimed = await store.claim(ctx.db, {
+    nowMs,
+    lease,
+    leasedUntilMs: nowMs + 30_000,
+    limit: 512,
+    after: store.firstEndpoint,
+    endpointsMax: 1024,
+    slots: 8,
+    slow: [],
+    fullDomains: [],
+    largeMax: 16,
+  });
+  return claimed.deliveries.toSorted((a, b) => a.start_at_ms - b.start_at_ms);
+}
+
+function deliveredOf({ ctx }: TestWebhooks, delivery: store.Delivery, lease: string): store.Ended {
+  return {
+    eventId: delivery.event_id,
+    lease,
+    outcome: "delivered",
+    number: delivery.attempts + 1,
+    status: 200,
+    begunAtMs: Math.floor(delivery.start_at_ms),
+    durationMs: 1,
+    answerSealed: null,
+    deliveredAt: ctx.clock.now(),
+    dueAtMs: null,
+    kybEndpointId: delivery.endpoint_id,
+  };
+}
