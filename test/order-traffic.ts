@@ -15,6 +15,8 @@ import { post } from "./raw-wallet.ts";
 export interface Asked {
   readonly person: Person;
   readonly sourceKey: string;
+  /** Where the events go; default: the traffic's own receiver. */
+  readonly callback?: string;
 }
 
 export interface Traffic extends AsyncDisposable {
@@ -56,7 +58,7 @@ class NoAnswer extends Error {}
 
 /** Goes on until somebody answers. */
 async function insist<T>(send: () => Promise<T>): Promise<T> {
-  const deadline = performance.now() + 60_000;
+  const deadline = performance.now() + 120_000;
   for (;;) {
     try {
       return await send();
@@ -99,12 +101,12 @@ export async function openTraffic(target: TrafficTarget): Promise<Traffic> {
   const traffic: Omit<Traffic, keyof AsyncDisposable> = {
     acknowledged: { orders, approvals, ends },
     received: receiver.received,
-    async ask({ person, sourceKey }) {
+    async ask({ person, sourceKey, callback = receiver.url }) {
       const { status, body } = await insist(async () => {
         const answer = await callMerchant("qrcode", {
           user: person.address,
           sourceKey,
-          callback: receiver.url,
+          callback,
           expiration: target.ctx.clock.now() + 800,
           fields: ["IDCARD_DOB", "EMAIL"],
         });
