@@ -1,7 +1,7 @@
 -- What members of a business are told about while it is open: votes, invitations, the removal of a member, a move by the
--- operator (the last two go to everybody, as anybody concerned may end them).
+-- operator (the last two go to everybody, as anybody concerned may end them). A new epoch voids votes, and asks anew.
 create view push_notice (subject, member, ends_at) as
-  select 'ballot:' || b.id, v.member, b.expires_at
+  select 'ballot:' || b.id || ':' || b.epoch, v.member, b.expires_at
     from ballot b cross join lateral unnest(b.voters) as v (member)
     where b.status = 'open'
       and not exists (

@@ -237,6 +237,16 @@ await test("the table shows neither addresses nor keys of devices, and at most t
   assert.equal(row?.rows.includes("localhost") || row?.rows.includes(hex), false);
 });
 
+await test("a change of the business that voids a vote has its members told again", async () => {
+  await sendHints(ctx);
+  receiver.hints.splice(0);
+  await ctx.db.query(sql`update ballot set epoch = epoch + 1 where id = '07VOTE'`);
+  await sendHints(ctx);
+  await sendHints(ctx);
+  assert.equal(new Set(receiver.hints.map(({ path }) => path)).size, receiver.hints.length);
+  assert.ok(receiver.hints.splice(0).length > 0);
+});
+
 await test("what was sent is remembered for as long as the vote is open", async () => {
   await ctx.db.query(sql`update push_sent set created_at = 0`);
   await ctx.db.query(
@@ -246,6 +256,6 @@ await test("what was sent is remembered for as long as the vote is open", async 
   const rows = await ctx.db.query<{ subject: string }>(sql`select subject from push_sent`);
   assert.deepEqual(
     rows.map(({ subject }) => subject),
-    ["ballot:07VOTE"],
+    ["ballot:07VOTE:1"],
   );
 });
