@@ -100,8 +100,8 @@ test("every block of code runs, or is of a language that does not", () => {
   const languages = pages.flatMap((path) =>
     [...read(path).matchAll(/^```(.+)$/gm)].map(([, language = ""]) => `${path}: ${language}`),
   );
-  // The blocks of the guide to verified fields are compared with the shop's files by the SDK's own test.
-  const running = /: console$|^docs\/guides\/(?:login|wallet|kyc)\.md: (?:ts|diff)$/;
+  // The blocks of the merchants' guides are compared with the shop's files by the SDK's own test.
+  const running = /: console$|^docs\/guides\/(?:login|wallet|kyc|kyb)\.md: (?:ts|diff)$/;
   const plain = /: (?:sh|json)$/;
   assert.deepEqual(
     languages.filter((each) => !running.test(each) && !plain.test(each)),

@@ -13,17 +13,19 @@ import {
 } from "../../../test/settled-order.ts";
 import { alice, clientId, openFakeIssuer } from "../test/fake-issuer.ts";
 import {
+  openKyb,
   openKyc,
   openMerchant,
   verifyProof,
   type ChainAnchors,
   type Info,
+  type Kyb,
   type Kyc,
   type Merchant,
 } from "./index.ts";
 
 const root = join(import.meta.dirname, "../../..");
-const guides = ["login", "kyc"] as const;
+const guides = ["login", "kyc", "kyb"] as const;
 const read = (guide: string) => readFileSync(join(root, `docs/guides/${guide}.md`), "utf8");
 
 const trimmed = (text: string) => text.split("\n").map((line) => line.trim());
@@ -71,6 +73,15 @@ test("the kyc guide's tables name every fact and every event", () => {
     assert.ok(declared.length > 3);
     assert.deepEqual(new Set(named), new Set(declared));
   }
+});
+
+test("the kyb guide's table names every event", () => {
+  const table = /\| `event`[\s\S]*?\n\n/.exec(read("kyb"))?.[0] ?? "";
+  const named = [...table.matchAll(/^\| `([a-z._]+)` +\|/gm)].map(([, name]) => name).slice(1);
+  const source = readFileSync(join(import.meta.dirname, "kyb-event.ts"), "utf8");
+  const kinds = [...source.matchAll(/^ {2}"(kyb\.[a-z._]+)",$/gm)].map(([, name]) => name);
+  assert.ok(kinds.length > 9);
+  assert.deepEqual(new Set(named), new Set([...kinds, "unknown"]));
 });
 
 test("the guide's API knows who calls", async () => {
@@ -123,4 +134,68 @@ async function isProvedToday(kyc: Kyc, { user, info }: Stored, anchors: ChainAnc
   const expected = { user, field: info.field, value: info };
   const { proved } = await verifyProof(proof, expected, anchors);
   return proved.some(({ fact }) => fact === "live");
+}
+
+/** A service that answers each path with this body, and notes what it was asked. */
+function openFakeKyb(answers: Readonly<Record<string, object>>) {
+  const calls: { path: string; body: unknown; idempotencyKey: string | null }[] = [];
+  const send = async (url: string | URL | Request, init: RequestInit = {}) => {
+    const path = new URL(url instanceof Request ? url.url : url).pathname.replace(
+      "/api/v1/kyb",
+      "",
+    );
+    const headers = new Headers(init.headers);
+    const body: unknown = typeof init.body === "string" ? JSON.parse(init.body) : undefined;
+    calls.push({ path, body, idempotencyKey: headers.get("idempotency-key") });
+    return Response.json(answers[path] ?? {});
+  };
+  const kyb = openKyb({ issuer: "https://id.example", apiKey: "svc_test_1", fetch: send });
+  return { kyb, calls };
+}
+
+test("the guide's quote is compared with what is available, to the Rappen", async () => {
+  assert.equal(await isEnough(4.35), true);
+  assert.equal(await isEnough(4.34), false);
+});
+
+/** Whether what costs CHF 4.35 can be asked for with so much. */
+async function isEnough(availableChf: number): Promise<boolean> {
+  const lines = [{ field: "BUSINESS_LEGAL_NAME", tier: "A", cents: 435 }];
+  const account = { totalChf: 10, spentChf: 0, frozenChf: 0, availableChf, billingEnabled: true };
+  const { kyb } = openFakeKyb({
+    "/data-requests/quote": { currency: "CHF", totalCents: 435, lines },
+    "/billing/account": { currency: "CHF", ...account },
+  });
+  return isAffordable(kyb, { business: holder, fields: ["BUSINESS_LEGAL_NAME"] });
+}
+
+async function isAffordable(kyb: Kyb, asked: { business: string; fields: string[] }) {
+  const { totalCents } = await kyb.quote(asked);
+  const { availableChf } = await kyb.billing();
+  return totalCents <= Math.round(availableChf * 100);
+}
+
+test("the guide's offer is the same for one till, and shows its code as an image", async () => {
+  const { kyb, calls } = openFakeKyb({
+    "/signature-requests/offers": {
+      offerId: "offer",
+      status: "OPEN",
+      link: "svc:sign?data=0x00",
+      universalLink: "https://wallet.example/l#svc:sign?data=0x00",
+      qrcode: "iVBORw0KGgo=",
+      expiresAt: 1_800_000_000,
+    },
+  });
+  const shown = await offerTerms(kyb, { message: "Terms", till: "4" });
+  assert.deepEqual(shown, {
+    link: "svc:sign?data=0x00",
+    image: "data:image/png;base64,iVBORw0KGgo=",
+  });
+  assert.equal(calls[0]?.idempotencyKey, "terms-1-4");
+});
+
+async function offerTerms(kyb: Kyb, { message, till }: { message: string; till: string }) {
+  const asked = { messageKind: "TEXT", message, purpose: "Our terms for companies" } as const;
+  const { link, qrcode } = await kyb.offerSignature(asked, { idempotencyKey: `terms-1-${till}` });
+  return { link, image: `data:image/png;base64,${qrcode}` };
 }
