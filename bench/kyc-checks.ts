@@ -16,12 +16,18 @@ import type { Result } from "./login.ts";
 import { type Cost, measure, medianCost, type Party, readCalls } from "./party.ts";
 import type { Row } from "./row.ts";
 
-/** Users with an id card, an address and an e-mail address each. */
-const usersCount = 1000;
-const batchSize = 2000;
-const rounds = 3;
-/** Until the machine code has settled. */
-const warmUpRounds = 3;
+/** How much is asked. */
+interface CheckPlan {
+  /** Users with an id card, an address and an e-mail address each. */
+  readonly usersCount: number;
+  readonly batchSize: number;
+  readonly rounds: number;
+  /** Until the machine code has settled. */
+  readonly warmUpRounds: number;
+}
+
+const fullPlan: CheckPlan = { usersCount: 1000, batchSize: 2000, rounds: 3, warmUpRounds: 3 };
+const shortPlan: CheckPlan = { usersCount: 100, batchSize: 200, rounds: 1, warmUpRounds: 1 };
 const concurrencies = [1, 16] as const;
 const connections = 10;
 /** At least 3,000 a second of CPU, the database's included. */
@@ -33,7 +39,11 @@ interface SeededUser {
 }
 
 /** What `verified` and `valid` cost: CPU of the service and of PostgreSQL together, and database calls. */
-export async function benchKycChecks(report: (line: string) => void): Promise<Result> {
+export async function benchKycChecks(
+  report: (line: string) => void,
+  isShort: boolean,
+): Promise<Result> {
+  const plan = isShort ? shortPlan : fullPlan;
   await using cluster = await openCluster();
   const [port, metricsPort] = [await freePort(), await freePort()];
   const environment = {
@@ -48,8 +58,8 @@ export async function benchKycChecks(report: (line: string) => void): Promise<Re
     LOG_LEVEL: "warn",
     CHAIN: "off",
   };
-  report(`issuing to ${usersCount} users`);
-  const { apiKey, users } = await seed(environment);
+  report(`issuing to ${plan.usersCount} users`);
+  const { apiKey, users } = await seed(environment, plan.usersCount);
   await cluster.analyze();
   const { child } = await startService(environment);
   const baseUrl = `http://localhost:${port}`;
@@ -80,17 +90,25 @@ export async function benchKycChecks(report: (line: string) => void): Promise<Re
   for (const concurrency of concurrencies) {
     const manner = `${concurrency} at a time`;
     report(`asking, ${manner}`);
-    const call = { cluster, party, concurrency };
+    const call = { cluster, party, concurrency, plan };
     rows.push(...rowsOf(`verified, 3 names, ${manner}`, await measureRounds(call, verified)));
     rows.push(...rowsOf(`valid, 3 triples, ${manner}`, await measureRounds(call, valid)));
   }
   return { rows, postgresVersion: cluster.version };
 }
 
+interface Asking {
+  readonly cluster: Cluster;
+  readonly party: Party;
+  readonly concurrency: number;
+  readonly plan: CheckPlan;
+}
+
 async function measureRounds(
-  { cluster, party, concurrency }: { cluster: Cluster; party: Party; concurrency: number },
+  { cluster, party, concurrency, plan }: Asking,
   call: (index: number) => Promise<void>,
 ): Promise<Cost> {
+  const { batchSize, rounds, warmUpRounds } = plan;
   const costs: Cost[] = [];
   for (let round = 0; round < warmUpRounds + rounds; round += 1) {
     const { cost } = await measure(cluster, party, {
@@ -130,6 +148,7 @@ function rowsOf(name: string, cost: Cost): Row[] {
 
 async function seed(
   environment: NodeJS.ProcessEnv,
+  usersCount: number,
 ): Promise<{ apiKey: string; users: SeededUser[] }> {
   await using ctx = await openContext(parseConfig(environment));
   const { id: organizationId } = await createOrganization(ctx, { name: "Bench" }, "bench");

@@ -17,11 +17,27 @@ import type { Result } from "./login.ts";
 import { type Cost, measure, medianCost, type Party, readCalls } from "./party.ts";
 import type { Row } from "./row.ts";
 
-const receiversCount = 1000;
-const hangingCount = 100;
-const rounds = 5;
-/** With hanging receivers, and as many without. */
-const comparedRounds = 3;
+/** How much is delivered. */
+interface DeliveryPlan {
+  readonly receiversCount: number;
+  readonly hangingCount: number;
+  readonly rounds: number;
+  /** With hanging receivers, and as many without. */
+  readonly comparedRounds: number;
+}
+
+const fullPlan: DeliveryPlan = {
+  receiversCount: 1000,
+  hangingCount: 100,
+  rounds: 5,
+  comparedRounds: 3,
+};
+const shortPlan: DeliveryPlan = {
+  receiversCount: 100,
+  hangingCount: 10,
+  rounds: 1,
+  comparedRounds: 1,
+};
 /** Events for each receiver in the comparison with receivers that hang. */
 const eventsEach = 5;
 const connections = 10;
@@ -37,7 +53,12 @@ interface Sending {
 }
 
 /** What delivering webhooks to a thousand receivers costs, and what a hundred that hang take from the others. */
-export async function benchKycDeliveries(report: (line: string) => void): Promise<Result> {
+export async function benchKycDeliveries(
+  report: (line: string) => void,
+  isShort: boolean,
+): Promise<Result> {
+  const plan = isShort ? shortPlan : fullPlan;
+  const { receiversCount, hangingCount } = plan;
   await using cluster = await openCluster();
   const [port, metricsPort] = [await freePort(), await freePort()];
   const environment = {
@@ -55,7 +76,7 @@ export async function benchKycDeliveries(report: (line: string) => void): Promis
   const driver = { ...environment, DATABASE_URL: asDriver(environment.DATABASE_URL) };
   await using ctx = await openContext(parseConfig(driver));
   const sending = await seed(ctx);
-  await using receivers = await openReceivers();
+  await using receivers = await openReceivers(receiversCount);
   const { child } = await startService(environment);
   await using party: Party = {
     name: "service",
@@ -65,18 +86,18 @@ export async function benchKycDeliveries(report: (line: string) => void): Promis
     [Symbol.asyncDispose]: async () => stopService(child),
   };
   report(`delivering to ${receiversCount} receivers`);
-  const cost = await measureRounds(cluster, party, { sending, receivers });
+  const cost = await measureRounds(cluster, party, { sending, receivers, plan });
   report(`delivering while ${hangingCount} of them hang`);
   const healthy = receivers.urls.slice(hangingCount);
   const others = receivers.urls.slice(0, hangingCount);
-  const all = { sending, receivers, healthy, others };
+  const all = { sending, receivers, healthy, others, plan };
   // Once to warm up.
   await secondsOf(all);
   const aloneSeconds = await medianSeconds(all);
   receivers.hang(hangingCount);
   const besideSeconds = await medianSeconds(all);
   return {
-    rows: [...costRows(cost), throughputRow(aloneSeconds, besideSeconds)],
+    rows: [...costRows(plan, cost), throughputRow(plan, [aloneSeconds, besideSeconds])],
     postgresVersion: cluster.version,
   };
 }
@@ -85,7 +106,11 @@ export async function benchKycDeliveries(report: (line: string) => void): Promis
 async function measureRounds(
   cluster: Cluster,
   party: Party,
-  { sending, receivers }: { sending: Sending; receivers: Receivers },
+  {
+    sending,
+    receivers,
+    plan: { rounds, receiversCount },
+  }: { sending: Sending; receivers: Receivers; plan: DeliveryPlan },
 ): Promise<Cost> {
   const costs: Cost[] = [];
   for (let round = 0; round <= rounds; round += 1) {
@@ -109,11 +134,13 @@ interface Comparison {
   readonly receivers: Receivers;
   readonly healthy: readonly string[];
   readonly others: readonly string[];
+  readonly plan: DeliveryPlan;
 }
 
 async function medianSeconds(given: Comparison): Promise<number> {
   const seconds: number[] = [];
-  for (let round = 0; round < comparedRounds; round += 1) seconds.push(await secondsOf(given));
+  for (let round = 0; round < given.plan.comparedRounds; round += 1)
+    seconds.push(await secondsOf(given));
   return median(seconds);
 }
 
@@ -173,7 +200,7 @@ interface Receivers extends AsyncDisposable {
   expect(urls: readonly string[], each: number): Promise<void>;
 }
 
-async function openReceivers(): Promise<Receivers> {
+async function openReceivers(receiversCount: number): Promise<Receivers> {
   let hanging = 0;
   let missing = new Map<string, number>();
   let onComplete: (() => void) | null = null;
@@ -231,7 +258,7 @@ async function seed(ctx: Ctx): Promise<Sending> {
   return { ctx, clientDomainId, packageId: kycPackage.id };
 }
 
-function costRows(cost: Cost): Row[] {
+function costRows({ receiversCount }: DeliveryPlan, cost: Cost): Row[] {
   return [
     {
       name: `webhook to one of ${receiversCount} receivers (CPU of the service)`,
@@ -257,7 +284,10 @@ function costRows(cost: Cost): Row[] {
   ];
 }
 
-function throughputRow(aloneSeconds: number, besideSeconds: number): Row {
+function throughputRow(
+  { receiversCount, hangingCount }: DeliveryPlan,
+  [aloneSeconds, besideSeconds]: readonly [number, number],
+): Row {
   const count = (receiversCount - hangingCount) * eventsEach;
   return {
     name: `${count} webhooks while ${hangingCount} other receivers hang; beside it while none does (wall)`,

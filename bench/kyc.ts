@@ -1,8 +1,15 @@
 import { readFileSync } from "node:fs";
 import { benchKycChecks } from "./kyc-checks.ts";
 import { benchKycDeliveries } from "./kyc-deliveries.ts";
-import { easDocumentGas, easVersion } from "./eas.ts";
-import { fullPlan, measureOrders, type OrderCost, type OrderCosts } from "./kyc-orders.ts";
+import { easDocumentGas, easFieldsGas, easLoneGas, easVersion } from "./eas.ts";
+import {
+  fullPlan,
+  measureOrders,
+  type OrderCost,
+  type OrderCosts,
+  type OrderPlan,
+  shortPlan,
+} from "./kyc-orders.ts";
 import type { Result } from "./login.ts";
 import type { Cost } from "./party.ts";
 import type { Row } from "./row.ts";
@@ -14,26 +21,32 @@ const slotPerOrderGas = 73_700;
 /** What a storage slot costs that is written for the first time (gas; EIP-2929), without its calldata. */
 const newSlotGas = 22_100;
 const fieldsOfDocument = 5;
-
-const { shapes, finishedCounts } = fullPlan;
+const documentsOfBatch = 10;
 
 /** Orders end to end, gas, checks and deliveries. */
-export async function benchKyc(report: (line: string) => void): Promise<Result> {
-  const checks = await benchKycChecks(report);
-  const deliveries = await benchKycDeliveries(report);
-  const orders = await benchKycOrders(report);
+export async function benchKyc(report: (line: string) => void, isShort: boolean): Promise<Result> {
+  const checks = await benchKycChecks(report, isShort);
+  const deliveries = await benchKycDeliveries(report, isShort);
+  const orders = await benchKycOrders(report, isShort);
   return { ...orders, rows: [...orders.rows, ...checks.rows, ...deliveries.rows] };
 }
 
 /** Orders end to end, and gas. */
-export async function benchKycOrders(report: (line: string) => void): Promise<Result> {
-  const orders = await measureOrders(report, fullPlan);
+export async function benchKycOrders(
+  report: (line: string) => void,
+  isShort: boolean,
+): Promise<Result> {
+  const plan = isShort ? shortPlan : fullPlan;
+  const orders = await measureOrders(report, plan);
   const { costs, postgresVersion } = orders;
-  return { rows: [...orderRows(orders), ...gasRows(costs)], postgresVersion };
+  const rows = [...orderRows(plan, orders), ...gasRows(plan, costs)];
+  return { rows, postgresVersion };
 }
 
-function orderRows({ costs, idle }: OrderCosts): Row[] {
-  const [few, many] = finishedCounts;
+function orderRows(
+  { shapes, finishedCounts: [few, many] }: OrderPlan,
+  { costs, idle }: OrderCosts,
+): Row[] {
   const quiet = parts.map(({ label, unit, pick }): Row => ({
     name: `a second without orders (${label})`,
     unit,
@@ -91,10 +104,10 @@ function costOf(costs: readonly OrderCost[], size: number, finished: number): Or
   return found;
 }
 
-function gasRows(costs: readonly OrderCost[]): Row[] {
-  const lone = costOf(costs, 1, finishedCounts[0]).gas;
-  const full = costOf(costs, 1000, finishedCounts[0]).gas;
-  const attested = gasOfAttesting();
+function gasRows({ finishedCounts: [few] }: OrderPlan, costs: readonly OrderCost[]): Row[] {
+  const lone = costOf(costs, 1, few).gas;
+  const full = costOf(costs, 1000, few).gas;
+  const attested = gasOfAttesting(documentsOfBatch);
   return [
     {
       name: "initiate of one order; beside it a slot per order",
@@ -104,6 +117,13 @@ function gasRows(costs: readonly OrderCost[]): Row[] {
       target: { kind: "at-most", most: 30_000 },
     },
     {
+      name: "confirm of one order; beside it a slot per order",
+      unit: "gas",
+      ours: lone.confirm,
+      peer: slotPerOrderGas,
+      target: printed,
+    },
+    {
       name: "initiate and confirm, an order of 1000 a batch; beside it a slot per order",
       unit: "gas",
       ours: (full.initiate + full.confirm) / 1000,
@@ -111,27 +131,41 @@ function gasRows(costs: readonly OrderCost[]): Row[] {
       target: { kind: "at-most", most: 100 },
     },
     {
-      name: `issued document of 10 a batch; beside it a slot for each of ${fieldsOfDocument} fields`,
+      name: `issued document of ${documentsOfBatch} a batch; beside it a slot for each of ${fieldsOfDocument} fields`,
       unit: "gas",
-      ours: attested / 10,
+      ours: attested / documentsOfBatch,
       peer: fieldsOfDocument * newSlotGas,
       target: { kind: "at-most", most: 30_000 },
     },
     {
       name: `the same; beside it the Ethereum Attestation Service ${easVersion}, a root each in one multiAttest`,
       unit: "gas",
-      ours: attested / 10,
+      ours: attested / documentsOfBatch,
       peer: easDocumentGas,
       target: { kind: "at-most", most: 30_000 },
+    },
+    {
+      name: `the same; beside it EAS with ${fieldsOfDocument} commitments each`,
+      unit: "gas",
+      ours: attested / documentsOfBatch,
+      peer: easFieldsGas,
+      target: printed,
+    },
+    {
+      name: "issued document alone; beside it EAS, a root in an attest of its own",
+      unit: "gas",
+      ours: gasOfAttesting(1),
+      peer: easLoneGas,
+      target: printed,
     },
   ];
 }
 
-/** Of ten documents in one transaction, from the snapshot that the tests of the contracts hold. */
-function gasOfAttesting(): number {
+/** Of so many documents in one transaction, from the snapshot that the tests of the contracts hold. */
+function gasOfAttesting(documents: 1 | typeof documentsOfBatch): number {
   const file = new URL("../contracts/gas/CredentialRegistryTest.json", import.meta.url);
   const snapshot = JSON.parse(readFileSync(file, "utf8")) as Record<string, string>;
-  const gas = Number(snapshot["attest of 10"]);
-  if (!Number.isFinite(gas)) throw new Error("the gas snapshot lacks `attest of 10`");
+  const gas = Number(snapshot[`attest of ${documents}`]);
+  if (!Number.isFinite(gas)) throw new Error(`the gas snapshot lacks attest of ${documents}`);
   return gas;
 }

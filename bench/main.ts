@@ -27,7 +27,7 @@ const help = `npm run bench -- <verb> [--json] [--write]
             memory of 10,000 status streams, QR codes and start times (4 minutes at most)
   streams   memory of 10,000 idle status streams, and how fast an approval reaches its page
   qr        time and size of the QR code of a login
-  kyc       the three below together (10 minutes)
+  kyc       the three below together (12 minutes)
   kyc-orders      orders end to end at 1, 10 and 1,000 a batch, with 10 thousand and a
                   million finished ones in the database, and gas (7 minutes)
   kyc-checks      what \`verified\` and \`valid\` cost (1 minute)
@@ -37,6 +37,8 @@ const help = `npm run bench -- <verb> [--json] [--write]
   --json    print one JSON value instead of a table
   --write   write the page below docs/reference; login: performance.md and its plot,
             kyc: performance-kyc.md
+  --short   kyc and its parts only: a tenth of everything, to see that it runs (2 minutes);
+            its figures mean little, so that it does not go with --write
   --package <directory>  eas only: the npm package
             @ethereum-attestation-service/eas-contracts, unpacked
   --help    print this
@@ -51,22 +53,43 @@ Example: npm run bench -- kyc --write
 
 type Report = (line: string) => void;
 
+interface Options {
+  readonly isShort: boolean;
+  readonly packageDirectory: string;
+}
+
 interface Verb {
-  run(report: Report, packageDirectory: string): Promise<Result>;
+  run(report: Report, options: Options): Promise<Result>;
   /** Writes its page. */
   write?(result: Result): Promise<void>;
+  /** Takes --short. */
+  readonly canBeShort?: boolean;
+  /** Takes --package. */
+  readonly needsPackage?: boolean;
   readonly columnNames: readonly string[];
+}
+
+function kycVerb(measure: (report: Report, isShort: boolean) => Promise<Result>): Verb {
+  return {
+    run: async (report, { isShort }) => measure(report, isShort),
+    canBeShort: true,
+    columnNames: kycColumnNames,
+  };
 }
 
 const verbs: Record<string, Verb> = {
   login: { run: benchLogin, write: writeLogin, columnNames },
   streams: { run: benchStreamsAlone, columnNames },
   qr: { run: async () => ({ rows: benchQr(), postgresVersion: "" }), columnNames },
-  kyc: { run: benchKyc, write: writeKyc, columnNames: kycColumnNames },
-  "kyc-orders": { run: benchKycOrders, columnNames: kycColumnNames },
-  "kyc-checks": { run: benchKycChecks, columnNames: kycColumnNames },
-  "kyc-deliveries": { run: benchKycDeliveries, columnNames: kycColumnNames },
-  eas: { run: benchEas, columnNames: ["", "EAS", "", "", "", ""] },
+  kyc: { ...kycVerb(benchKyc), write: writeKyc },
+  "kyc-orders": kycVerb(benchKycOrders),
+  "kyc-checks": kycVerb(benchKycChecks),
+  "kyc-deliveries": kycVerb(benchKycDeliveries),
+  eas: {
+    run: async (report, { packageDirectory }) => benchEas(report, packageDirectory),
+    needsPackage: true,
+    columnNames: ["", "EAS", "", "", "", ""],
+  },
 };
 
 function usageError(message: string): number {
@@ -74,11 +97,16 @@ function usageError(message: string): number {
   return 2;
 }
 
+interface Values {
+  readonly help?: boolean;
+  readonly json?: boolean;
+  readonly write?: boolean;
+  readonly short?: boolean;
+  readonly package?: string;
+}
+
 async function run(args: readonly string[]): Promise<number> {
-  let parsed: {
-    values: { help?: boolean; json?: boolean; write?: boolean; package?: string };
-    positionals: string[];
-  };
+  let parsed: { values: Values; positionals: string[] };
   try {
     parsed = parseArgs({
       args: [...args],
@@ -87,6 +115,7 @@ async function run(args: readonly string[]): Promise<number> {
         help: { type: "boolean" },
         json: { type: "boolean" },
         write: { type: "boolean" },
+        short: { type: "boolean" },
         package: { type: "string" },
       },
     });
@@ -103,18 +132,30 @@ async function run(args: readonly string[]): Promise<number> {
   if (verb === undefined)
     return usageError(name === undefined ? "a verb is missing" : `there is no verb ${name}`);
   if (rest.length > 0) return usageError(`there is one verb; what is ${rest.join(" ")}?`);
-  if (values.write === true && verb.write === undefined)
-    return usageError("--write is for login and kyc only");
-  if ((values.package !== undefined) !== (name === "eas"))
-    return usageError("eas, and it alone, needs --package");
+  const fault = faultOf(values, verb);
+  if (fault !== null) return usageError(fault);
   const startedMs = performance.now();
-  const result = await verb.run((line) => {
-    const seconds = Math.round((performance.now() - startedMs) / 1000);
-    process.stderr.write(`${String(seconds).padStart(4)} s  ${line}\n`);
-  }, values.package ?? "");
+  const result = await verb.run(
+    (line) => {
+      const seconds = Math.round((performance.now() - startedMs) / 1000);
+      process.stderr.write(`${String(seconds).padStart(4)} s  ${line}\n`);
+    },
+    { isShort: values.short === true, packageDirectory: values.package ?? "" },
+  );
   print(result, values.json === true, verb.columnNames);
   if (values.write === true) await verb.write?.(result);
   return hasFailed(result.rows) ? 1 : 0;
+}
+
+function faultOf(values: Values, verb: Verb): string | null {
+  if (values.write === true && verb.write === undefined) return "this verb has no page to --write";
+  if (values.short === true && verb.canBeShort !== true)
+    return "--short is for kyc and its parts only";
+  if (values.short === true && values.write === true)
+    return "a --short run has no figures to write";
+  if ((values.package !== undefined) !== (verb.needsPackage === true))
+    return "eas, and it alone, needs --package";
+  return null;
 }
 
 function print({ rows, postgresVersion }: Result, asJson: boolean, names: readonly string[]): void {
