@@ -87,7 +87,7 @@ async function readEndpoint(path: string): Promise<{ url: string; secret: string
 export async function startCompanyLogin(desk: Desk, visit: Visit): Promise<Reply> {
   const { merchant, cookies } = desk;
   const { url, ...pending } = await merchant.login.start({ scope: "openid business" });
-  return redirect(url, cookies.rememberLogin(visit.cookies, pending));
+  return redirect(url, cookies.rememberLogin(visit.cookies, { ...pending, isForCompany: true }));
 }
 
 /** What the shop knows of the company, for whoever acts for it. */

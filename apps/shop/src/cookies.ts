@@ -11,12 +11,18 @@ const pendingMax = 4;
 /** The cookies of one browser, by name. */
 export type CookieJar = ReadonlyMap<string, string>;
 
+/** A login under way, as this shop remembers it. */
+export interface RememberedLogin extends PendingLogin {
+  /** Begun as "Log in for my company". */
+  isForCompany?: boolean;
+}
+
 /** The shop's two kinds of cookie. What returns a text, or texts, returns `Set-Cookie` headers. */
 export interface Cookies {
   /** Keeps a login that is under way where only this browser can bring it back; the oldest makes room. */
-  rememberLogin: (jar: CookieJar, pending: PendingLogin) => string[];
+  rememberLogin: (jar: CookieJar, pending: RememberedLogin) => string[];
   /** The login under way with this state; null when this browser has not started it, or too long ago. */
-  recallLogin: (jar: CookieJar, state: string | null) => PendingLogin | null;
+  recallLogin: (jar: CookieJar, state: string | null) => RememberedLogin | null;
   forgetLogin: (pending: PendingLogin) => string;
   session: (id: string) => string;
   /** The id of the browser's session; empty without one. */
@@ -52,7 +58,7 @@ export function openCookies({ url, secret, now }: CookieOptions): Cookies {
       const pending =
         sealed === undefined
           ? null
-          : (unseal(sealed) as (PendingLogin & { expiresAt: number }) | null);
+          : (unseal(sealed) as (RememberedLogin & { expiresAt: number }) | null);
       return pending !== null && now() < pending.expiresAt ? pending : null;
     },
     forgetLogin: (pending) => drop(nameOf(pending.state)),

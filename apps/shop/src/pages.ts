@@ -97,10 +97,15 @@ export function timeOf(seconds: number): Html {
   return html`<time datetime="${iso}Z">${iso.replace("T", " ")} UTC</time>`;
 }
 
-/** What went wrong, in words for the person, with a way on. */
-export function faultPage(error: unknown): Page {
-  const fault = (error instanceof MerchantError ? faults[error.code] : undefined) ?? unexpected;
-  return problemPage(fault);
+/**
+ * What went wrong, in words for the person, with a way on.
+ *
+ * @param again the button of a company's page that was pressed
+ */
+export function faultPage(error: unknown, again?: string): Page {
+  const table = again === undefined ? faults : { ...faults, ...companyFaults };
+  const fault = (error instanceof MerchantError ? table[error.code] : undefined) ?? unexpected;
+  return problemPage(again === undefined ? fault : { ...fault, again });
 }
 
 interface Fault {
@@ -176,6 +181,20 @@ const faults: Partial<Record<MerchantErrorCode, Fault>> = {
     title: "The receipt proves nothing",
     text: "The chain does not confirm what the service told us. We will look into it.",
     again: "/verify/receipt",
+  },
+};
+
+/** What is to be said otherwise where members decide together. */
+const companyFaults: Partial<Record<MerchantErrorCode, Fault>> = {
+  access_denied: {
+    status: 403,
+    title: "Your company did not log in",
+    text: "You declined, or not enough of its members agreed in time. We learned nothing.",
+  },
+  grant_refused: {
+    status: 403,
+    title: "This login has ended",
+    text: "It was used already, or you do not act for the company any more. Please log in again.",
   },
 };
 

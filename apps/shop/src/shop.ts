@@ -69,7 +69,7 @@ export async function openShop(options: ShopOptions): Promise<Shop> {
       .then(() => answer(desk, visit))
       .catch((error: unknown) => {
         desk.onFault(error);
-        return page(faultPage(error));
+        return page(faultPage(error, againOf(desk, visit)));
       })
       .then((reply) => send(response, reply, { issuer: options.issuer }))
       .catch(desk.onFault);
@@ -129,6 +129,14 @@ async function answer(desk: ShopDesk, visit: Visit): Promise<Reply> {
   if (handler === undefined) return page(notFoundPage());
   const isOurs = visit.method !== "POST" || isSigned.has(route) || isFromHere(visit, desk.url);
   return isOurs ? handler(desk, visit) : page(wrongOriginPage());
+}
+
+/** The button after which something went wrong for a company; undefined for a person. */
+function againOf({ cookies }: ShopDesk, { method, url, cookies: jar }: Visit): string | undefined {
+  if (method === "POST" && url.pathname.startsWith("/company/")) return url.pathname;
+  const begun =
+    url.pathname === "/callback" ? cookies.recallLogin(jar, url.searchParams.get("state")) : null;
+  return begun?.isForCompany === true ? "/company/login" : undefined;
 }
 
 /** A page that is there only where the shop asks for fields. */

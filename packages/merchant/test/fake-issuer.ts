@@ -87,7 +87,10 @@ export async function openFakeIssuer() {
     /** Members of the token response that differ. */
     tokenMembers: {} as Record<string, unknown>,
     refreshTokens: new Set<string>(),
-    /** KYC endpoints by method and path: each answers the `data` of a success, or an error of the envelope. */
+    /**
+     * Endpoints by method and path, each with its answer: of KYC the `data` of a success, else all of it. A refusal comes
+     * in the envelope of errors.
+     */
     kyc: new Map<string, (call: KycCall) => object>(),
     authorizations: new Map<string, URLSearchParams>(),
     countOf: (path: string) => fake.calls.filter((call) => call.path === path).length,
@@ -192,7 +195,9 @@ function answerKyc(
   const endpoint = fake.kyc.get(route);
   if (endpoint === undefined) return json(404, {});
   try {
-    return json(200, { data: endpoint(call), message: "done", success: true });
+    const data = endpoint(call);
+    const isWrapped = /^\w+ \/api\/v\d\/(?:kyc|blockchain)\//.test(route);
+    return json(200, isWrapped ? { data, message: "done", success: true } : data);
   } catch (error) {
     if (!(error instanceof KycRefusal)) throw error;
     const { status, reason } = error;

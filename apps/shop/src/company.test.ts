@@ -1,0 +1,304 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, afterEach, before, beforeEach, test } from "node:test";
+
+import {
+  business,
+  businessClaims,
+  businessName,
+  businessSignature,
+  chainId,
+  clientDomainId,
+  kybBody,
+  kybHeaders,
+  playBusiness,
+  signatureRequestId,
+  transactionHash,
+  type FakeBusiness,
+} from "../../../packages/merchant/test/fake-business.ts";
+import {
+  clientId,
+  clientSecret,
+  KycRefusal,
+  openFakeIssuer,
+  type FakeIssuer,
+} from "../../../packages/merchant/test/fake-issuer.ts";
+import { openShop, type Shop } from "./index.ts";
+
+let fake: FakeIssuer;
+let company: FakeBusiness;
+let directory: string;
+let shop: Shop;
+const faults: unknown[] = [];
+
+before(async () => {
+  fake = await openFakeIssuer();
+});
+after(async () => fake[Symbol.asyncDispose]());
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "shop-"));
+  faults.length = 0;
+  fake.kyc.clear();
+  fake.refusal = undefined;
+  fake.idToken = { claims: businessClaims };
+  company = playBusiness(fake);
+  shop = await open();
+});
+afterEach(async () => {
+  await shop.close();
+  await rm(directory, { recursive: true });
+});
+
+async function open({ port = 0, takesCompanies = true } = {}): Promise<Shop> {
+  const kyb = {
+    apiKey: "svc_live_1_secret",
+    clientDomainId,
+    directory,
+    chain: { rpcUrl: `${fake.url}/rpc`, chainId },
+  };
+  return openShop({
+    port,
+    host: "127.0.0.1",
+    issuer: fake.url,
+    clientId,
+    clientSecret,
+    clockUrl: `${fake.url}/health/ready`,
+    sessionSecret: "the same after a restart",
+    ...(takesCompanies && { kyb }),
+    onFault: (error) => faults.push(error),
+  });
+}
+
+const locationOf = (response: Response): string => response.headers.get("location") ?? "";
+
+/** A browser; `arrived` is where its login ended. */
+async function logIn(button = "/company/login") {
+  const jar = new Map<string, string>();
+  const visit = async (url: string, init: { method?: string; origin?: string } = {}) => {
+    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join("; ");
+    const { method = "GET", origin } = init;
+    const headers = { cookie, ...(origin !== undefined && { origin }) };
+    const response = await fetch(new URL(url, shop.url), { redirect: "manual", method, headers });
+    for (const line of response.headers.getSetCookie()) {
+      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      jar.set(name, value);
+    }
+    return response;
+  };
+  const press = async (action: string, origin = shop.url) =>
+    visit(action, { method: "POST", origin });
+  const start = new URL(locationOf(await press(button)));
+  const arrived = await visit(locationOf(await fetch(start, { redirect: "manual" })));
+  return {
+    visit,
+    press,
+    arrived,
+    scope: start.searchParams.get("scope"),
+    page: async () => (await visit("/company")).text(),
+  };
+}
+
+async function deliver(body: string, t = fake.now, secret?: string): Promise<number> {
+  const headers = kybHeaders(body, { t, ...(secret !== undefined && { secret }) });
+  return (await fetch(`${shop.url}/webhooks/kyb`, { method: "POST", body, headers })).status;
+}
+
+const pending = (): string => kybBody("kyb.data_request.pending_approval", fake, { seq: 1 });
+const released = async (): Promise<string> =>
+  kybBody("kyb.data_request.released", fake, {
+    seq: 2,
+    attestation: await company.attestation(),
+  });
+const signed = (): string =>
+  kybBody("kyb.signature_request.signed", fake, {
+    seq: 2,
+    of: signatureRequestId,
+    data: { signature: businessSignature, transaction_hash: transactionHash },
+  });
+const codes = (): string[] => faults.map((fault) => (fault as { code: string }).code);
+const stateOf = (page: string, section: string): string =>
+  new RegExp(`id="${section}" data-status="(\\w+)"`).exec(page)?.[1] ?? "";
+
+test("a company logs in with a scope of its own, and arrives at its page", async () => {
+  const guest = await fetch(`${shop.url}/company`);
+  assert.match(await guest.text(), /action="\/company\/login"/);
+  const member = await logIn();
+  assert.equal(member.scope, "openid business");
+  assert.equal(locationOf(member.arrived), "/company");
+  const page = await member.page();
+  assert.ok(page.includes(businessName) && page.includes(business));
+  assert.match(page, /whose record is verified/);
+  assert.match(await (await member.visit("/")).text(), new RegExp(`Welcome, ${businessName}`));
+});
+
+test("a company that did not log in is told so, and may try again as a company", async () => {
+  fake.refusal = "access_denied";
+  const { arrived } = await logIn();
+  assert.equal(arrived.status, 403);
+  const page = await arrived.text();
+  assert.match(page, /Your company did not log in[\s\S]*action="\/company\/login"/);
+  const person = await logIn("/login");
+  assert.match(await person.arrived.text(), /You declined the login[\s\S]*action="\/login"/);
+});
+
+test("a company registers: it is asked, and its values are shown once they are verified", async () => {
+  const member = await logIn();
+  assert.equal(stateOf(await member.page(), "registration"), "none");
+  assert.equal(locationOf(await member.press("/company/register")), "/company");
+  assert.deepEqual(company.asked, [
+    {
+      businessWalletAddress: business,
+      fields: ["BUSINESS_LEGAL_NAME", "BUSINESS_REGISTRATION_NUMBER", "BUSINESS_DIRECTOR_NAME"],
+      purpose: "To open an account for your company",
+    },
+  ]);
+  assert.equal(stateOf(await member.page(), "registration"), "pending_approval");
+  assert.equal(await deliver(pending()), 200);
+  assert.equal(await deliver(await released()), 200);
+  const page = await member.page();
+  assert.equal(stateOf(page, "registration"), "released");
+  for (const shown of ["CHE-123.456.788", "Alice Example", "Bob Beispiel", "Register AG"])
+    assert.ok(page.includes(shown), shown);
+});
+
+test("the page is for whoever acts for the company, and for nobody else", async () => {
+  await deliver(await released());
+  for (const claims of [
+    {},
+    {
+      ext: {
+        ...businessClaims.ext,
+        business: { ...businessClaims.ext.business, id: `0x${"9".repeat(40)}` },
+      },
+    },
+  ]) {
+    fake.idToken = { claims };
+    const other = await logIn();
+    assert.doesNotMatch(await other.page(), /CHE-123|Alice Example/);
+  }
+  fake.idToken = {};
+  const person = await logIn("/login");
+  assert.equal((await person.visit("/company/changes?version=0")).status, 403);
+  await person.press("/company/register");
+  await person.press("/company/terms");
+  assert.deepEqual(company.asked, []);
+});
+
+test("events that come late, twice or in any order lead to the same page", async () => {
+  const member = await logIn();
+  const story = [pending(), await released()];
+  for (const at of [1, 0, 1, 0, 0]) assert.equal(await deliver(story[at] ?? ""), 200);
+  const page = await member.page();
+  assert.equal(stateOf(page, "registration"), "released");
+  assert.match(page, /CHE-123/);
+});
+
+test("a release whose attestation is not genuine, or not for this shop, is not believed", async () => {
+  const { fields } = JSON.parse(
+    Buffer.from((await company.attestation()).split(".")[1] ?? "", "base64url").toString(),
+  ) as { fields: object[] };
+  const [first, ...others] = fields;
+  for (const attestation of [
+    await company.attestation({ aud: "another client domain" }),
+    await company.attestation({ iss: "https://evil.example/kyb" }),
+    await company.attestation({ exp: fake.now - 60 }),
+    await company.attestation({ fields: [{ ...first, value: "Another AG" }, ...others] }),
+    `${await company.attestation()}x`,
+  ]) {
+    const body = kybBody("kyb.data_request.released", fake, { seq: 2, attestation });
+    assert.equal(await deliver(body), 400);
+  }
+  assert.deepEqual(new Set(codes()), new Set(["attestation_refused"]));
+  const member = await logIn();
+  assert.doesNotMatch(await member.page(), /CHE-123|Another AG/);
+});
+
+test("a webhook under another secret or of another time gets a 400 and changes nothing", async () => {
+  const body = pending();
+  assert.equal(await deliver(body, fake.now, "cd".repeat(32)), 400);
+  assert.equal(await deliver(body, fake.now - 301), 400);
+  const unsigned = await fetch(`${shop.url}/webhooks/kyb`, { method: "POST", body });
+  assert.equal(unsigned.status, 400);
+  assert.deepEqual(codes(), ["webhook_refused", "webhook_refused", "webhook_refused"]);
+  assert.deepEqual(await readdir(join(directory, "companies")), []);
+  assert.equal(await deliver(kybBody("kyb.endpoint.test", fake, { seq: 1 })), 200);
+});
+
+test("a company signs the terms, and the shop believes the chain alone", async () => {
+  const member = await logIn();
+  await member.press("/company/terms");
+  await member.press("/company/terms");
+  assert.equal(company.asked.length, 1, "an open request is not made again");
+  assert.match(String(company.asked[0]?.["message"]), /^Terms of Corner Coffee/);
+  company.isSigned = false;
+  assert.equal(await deliver(signed()), 400);
+  assert.deepEqual(codes(), ["signature_refused"]);
+  assert.equal(stateOf(await member.page(), "terms"), "pending_approval");
+  company.isSigned = true;
+  assert.equal(await deliver(signed()), 200);
+  const page = await member.page();
+  assert.equal(stateOf(page, "terms"), "signed");
+  assert.ok(page.includes(transactionHash));
+  await member.press("/company/terms");
+  assert.equal(company.asked.length, 1, "nor is one that was signed");
+});
+
+test("while the chain is away the service is told to come again", async () => {
+  fake.kyc.delete("POST /rpc");
+  assert.equal(await deliver(signed()), 503);
+});
+
+test("members who refuse may be asked again", async () => {
+  const member = await logIn();
+  await member.press("/company/register");
+  await deliver(kybBody("kyb.data_request.refused", fake, { seq: 2 }));
+  const page = await member.page();
+  assert.match(page, /Your company declined\.[\s\S]*action="\/company\/register"/);
+});
+
+test("a request that is open already leads to its state, another refusal to a page with a way on", async () => {
+  const member = await logIn();
+  company.refusal = new KycRefusal(409, "request_already_open");
+  assert.equal(locationOf(await member.press("/company/register")), "/company");
+  company.refusal = new KycRefusal(402, "insufficient_credit");
+  const refused = await member.press("/company/register");
+  assert.equal(refused.status, 502);
+  assert.match(await refused.text(), /action="\/company\/register"/);
+});
+
+test("the endpoint is registered once, and again at another address; what is known stays", async () => {
+  await deliver(await released());
+  assert.deepEqual(company.endpoints, [`${shop.url}/webhooks/kyb`]);
+  assert.equal((await stat(join(directory, "endpoint.json"))).mode & 0o777, 0o600);
+  const { port } = new URL(shop.url);
+  await shop.close();
+  shop = await open({ port: Number(port) });
+  assert.equal(company.endpoints.length, 1);
+  await shop.close();
+  shop = await open();
+  assert.deepEqual(company.endpoints.slice(1), [`${shop.url}/webhooks/kyb`]);
+  assert.match(await (await logIn()).page(), /CHE-123/);
+});
+
+test("a page that waits is answered at the next change of its own company", async () => {
+  const member = await logIn();
+  const version = /data-version="(\d+)"/.exec(await member.page())?.[1];
+  const waiting = member.visit(`/company/changes?version=${version}`);
+  await deliver(pending());
+  const changed = await waiting;
+  assert.equal(changed.status, 204);
+  assert.equal(changed.headers.get("x-version"), "1");
+});
+
+test("no other site can press a button here, and a shop without companies has no such pages", async () => {
+  const member = await logIn();
+  for (const action of ["/company/login", "/company/register", "/company/terms"])
+    assert.equal((await member.press(action, "https://evil.example")).status, 403);
+  assert.deepEqual(company.asked, []);
+  const plain = await open({ takesCompanies: false });
+  assert.equal((await fetch(`${plain.url}/company`)).status, 404);
+  assert.doesNotMatch(await (await fetch(plain.url)).text(), /company/i);
+  await plain.close();
+});
