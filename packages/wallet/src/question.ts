@@ -170,7 +170,9 @@ function readTypedData(document: TypedDataDocument, { chainId }: Origin): Conten
     // A business holds no assets and signs for nobody's account: what moves them is never meant for it.
     const [warning] = warningsOfTypedData(document);
     const named = document.domain["chainId"];
-    const isElsewhere = named !== undefined && String(Number(named)) !== String(chainId);
+    // A domain may give it any type: a list of one number would pass for that number.
+    const isNumber = typeof named === "number" || typeof named === "string";
+    const isElsewhere = named !== undefined && !(isNumber && Number(named) === chainId);
     const refusal =
       warning !== undefined
         ? sayConcern(warning)
@@ -280,7 +282,7 @@ const ruleWords = {
 } as const;
 
 /** Rules and members, one line each. */
-export function sayCharter(
+function sayCharter(
   { rules, members }: Charter,
   names: ReadonlyMap<Address, string>,
 ): readonly string[] {

@@ -49,8 +49,7 @@ function readText(message: string): ReadDocument {
   const bytes = bytesOfText(message);
   if (bytes.length === 0 || bytes.length > messageBytesMax)
     throw refused(`message has 1 to ${messageBytesMax} bytes`);
-  if (!isShowable(message.replaceAll("\n", "")))
-    throw refused("message holds characters that cannot be shown");
+  if (!isShowable(message)) throw refused("message holds characters that cannot be shown");
   return {
     document: { messageKind: "TEXT", message },
     digest: hexOfBytes(personalDigest(bytes)),
@@ -63,12 +62,22 @@ function readTypedData(given: unknown): ReadDocument {
   const typedData = { domain, types, primaryType, message };
   if (Buffer.byteLength(JSON.stringify(typedData)) > typedDataBytesMax)
     throw refused(`typedData has at most ${typedDataBytesMax} bytes`);
+  if (!areTextsShowable([domain, message]))
+    throw refused("typedData holds characters that cannot be shown");
   try {
     return { document: { messageKind: "TYPED_DATA", typedData }, digest: hashTypedData(typedData) };
   } catch (error) {
     if (error instanceof TypedDataFault) throw refused(`typedData: ${error.message}`);
     throw error;
   }
+}
+
+/** Every text in a value, however deep, the names of its members included. */
+function areTextsShowable(value: unknown): boolean {
+  if (typeof value === "string") return isShowable(value);
+  if (Array.isArray(value)) return value.every((each) => areTextsShowable(each));
+  if (!isRecord(value)) return true;
+  return Object.entries(value).every(([name, each]) => isShowable(name) && areTextsShowable(each));
 }
 
 function isTypedData(value: unknown): value is TypedDataDocument {
@@ -83,7 +92,7 @@ function isTypedData(value: unknown): value is TypedDataDocument {
  * Refuses what nobody should sign on request (decisions sections 3 and 6): our own types and domain name, signing in to
  * another domain, permits and operations of accounts, another chain.
  *
- * @param asker.domain of the client domain
+ * @param asker.domain of the client domain; empty where it is not verified: nobody can tell then whose sign-in it is
  * @throws {Problem} document_refused
  */
 export function refuseDocument(
@@ -100,9 +109,8 @@ export function refuseDocument(
 
 function refusalOfText(message: string, domain: string): string | null {
   const signedInTo = siweDomainOf(message);
-  return signedInTo === null || signedInTo === domain
-    ? null
-    : "the text signs in to another domain";
+  const isOwn = signedInTo !== "" && signedInTo === domain;
+  return signedInTo === null || isOwn ? null : "the text signs in to another domain";
 }
 
 function refusalOfData(typedData: TypedDataDocument, chainId: number): string | null {
@@ -111,8 +119,13 @@ function refusalOfData(typedData: TypedDataDocument, chainId: number): string | 
   const [warning] = warningsOfTypedData(typedData);
   if (warning !== undefined) return `documents of this kind move assets or rights: ${warning}`;
   const named = typedData.domain["chainId"];
-  const isOurs = named === undefined || BigInt(named as string | number) === BigInt(chainId);
-  return isOurs ? null : "its domain names another chain";
+  return named === undefined || isChain(named, chainId) ? null : "its domain names another chain";
+}
+
+/** Whether it is the number of this chain. A domain may give `chainId` any type, and then it is none. */
+function isChain(named: unknown, chainId: number): boolean {
+  const isNumber = typeof named === "number" || typeof named === "string";
+  return isNumber && named !== "" && Number(named) === chainId;
 }
 
 function refused(fault: string): Problem {

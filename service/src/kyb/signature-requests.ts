@@ -53,7 +53,7 @@ export async function requestSignature(
   if (business?.environment !== environment || business.registeredAt === null)
     throw new Problem("business_not_found");
   await refuseUnheard(tx, requester);
-  refuseDocument(request.read.document, { domain: requester.domain, chainId: ctx.chain.chainId });
+  refuseDocument(request.read.document, askerOf(ctx, requester));
   if (!isGoodStanding(business)) throw new Problem("business_not_verified");
   await checkRequestLimits(ctx, tx, { organizationId, business: business.address });
   const now = ctx.clock.now();
@@ -89,6 +89,14 @@ export async function requestSignature(
   });
   await announce(ctx, tx, [announcementOf(made, ctx.chain.chainId)]);
   return made;
+}
+
+/** Who asks, as far as it matters for what may be signed: a domain counts once it is verified. */
+export function askerOf(
+  ctx: Pick<KybContext, "chain">,
+  { domain, verified }: Pick<Requester, "domain" | "verified">,
+): { domain: string; chainId: number } {
+  return { domain: verified ? domain : "", chainId: ctx.chain.chainId };
 }
 
 /** @throws {Problem} no_webhook_endpoint: nobody would hear of the end of a request */
