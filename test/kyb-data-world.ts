@@ -86,7 +86,7 @@ export async function registerEndpoint(world: KybWorld, apiKey = world.apiKey): 
   if (status >= 300) throw new Error(`endpoint: ${JSON.stringify(body)}`);
 }
 
-async function merchantOf(world: KybWorld): Promise<Omit<DataWorld, keyof KybWorld>> {
+export async function merchantOf(world: KybWorld): Promise<Omit<DataWorld, keyof KybWorld>> {
   const { ctx } = world;
   const issuer = await createIssuer(ctx, { name: "Register AG", environment: "live" }, "test");
   const { key } = await createIssuerKey(ctx, { issuerId: issuer.id, name: "backend" }, "test");
