@@ -18,7 +18,7 @@ import { WalletRefusal } from "./refusal.ts";
 import { hashedKey } from "./storage.ts";
 
 /** A removal that is under way. */
-export interface Removal {
+interface Removal {
   readonly member: Address;
   /** Unix seconds: from then on anybody can finish it. */
   readonly endsAt: number;

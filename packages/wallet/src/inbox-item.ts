@@ -22,7 +22,7 @@ export type InboxKind =
   | "invitation";
 
 /** Who asks a business, as the broker that vouches for it says. */
-export interface Asker {
+interface Asker {
   readonly name: string;
   /** Verified by the broker; absent while none is. */
   readonly domain?: string;

@@ -76,7 +76,7 @@ export async function castVote(
 }
 
 /** What the wallet would sign for an item, checked; used where the item has to be a certain one. */
-export async function askQuestion(
+async function askQuestion(
   ctx: WalletContext,
   { broker, item }: FoundItem,
   decision: Pick<Decision, "without">,
