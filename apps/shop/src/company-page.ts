@@ -58,7 +58,8 @@ const standings: Record<string, string> = {
 };
 
 function sayStanding(company: Company | null): string {
-  const newest = [company?.registration, company?.terms]
+  // Of two in one second: the terms come after the registration.
+  const newest = [company?.terms, company?.registration]
     .filter((request) => request !== undefined)
     .toSorted((one, other) => other.at - one.at)[0];
   return newest === undefined ? "We know nothing of your company yet." : sayRequest(newest);
@@ -73,7 +74,10 @@ const isOpen = (request: CompanyRequest | undefined): boolean =>
 
 function registrationSection(company: Company | null): Html {
   const request = company?.registration;
-  const label = company?.fields === undefined ? "Register your company" : "Ask again";
+  const ask =
+    company?.fields === undefined
+      ? button("/company/register", "Register your company")
+      : button("/company/register", "Ask for the present values", "quiet");
   return html`<section id="registration" data-status="${request?.status ?? "none"}">
     <h2>Your company</h2>
     ${company?.fields === undefined ? "" : fieldTable(company.fields)}
@@ -83,7 +87,7 @@ function registrationSection(company: Company | null): Html {
             We asked for its legal name, its number and its directors. Members vote in their
             wallets.
           </p>`
-        : html`<div class="actions">${button("/company/register", label)}</div>`
+        : html`<div class="actions">${ask}</div>`
     }
   </section>`;
 }
