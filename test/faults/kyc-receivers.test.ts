@@ -71,10 +71,11 @@ async function openReceiver(behaviour: Behaviour | null): Promise<Receiver> {
   };
 }
 
+const sequenceOf = ({ body }: ReceivedEvent): number =>
+  (JSON.parse(body) as { sequence: number }).sequence;
+
 /** First attempts come in order; who was away for them is sent the rest in any. */
 function inOrder({ received, wasAway }: Receiver): readonly ReceivedEvent[] {
-  const sequenceOf = ({ body }: ReceivedEvent): number =>
-    (JSON.parse(body) as { sequence: number }).sequence;
   return wasAway ? received.toSorted((a, b) => sequenceOf(a) - sequenceOf(b)) : received;
 }
 

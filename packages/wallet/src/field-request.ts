@@ -232,8 +232,9 @@ export function sayValue({ field, data }: Pick<Source, "field" | "data">): strin
 
 /** Where a field comes from. */
 function saySource({ credential, expiresAt }: Source): string {
-  const { document, issuer } = credential;
-  return `${document} by ${issuer.name}, until ${sayTime(expiresAt)}`;
+  const { document, environment, issuer } = credential;
+  const side = environment === "sandbox" ? ", of the sandbox" : "";
+  return `${document} by ${issuer.name}${side}, until ${sayTime(expiresAt)}`;
 }
 
 /** One line for each name that is asked for. */

@@ -30,6 +30,8 @@ export interface HeldCredential {
   readonly id: string;
   /** Origin of the broker it was collected from. */
   readonly broker: string;
+  /** Those of the sandbox are of no use to a merchant who means it. */
+  readonly environment: "live" | "sandbox";
   readonly issuer: { readonly id: Address; readonly name: string };
   readonly document: string;
   /** As its broker last said: only `live` counts. */
@@ -82,11 +84,12 @@ export function checkValues(user: Address, listed: ListedCredential): HeldCreden
 export function readListed(value: unknown, broker: string): ListedCredential | null {
   if (!isRecord(value) || !isRecord(value["issuer"]) || !Array.isArray(value["fields"]))
     return null;
-  const { id, document, status, issuedAt, root, collected, issuer } = value;
+  const { id, environment, document, status, issuedAt, root, collected, issuer } = value;
   const issuerId = typeof issuer["id"] === "string" ? parseAddress(issuer["id"]) : null;
   const fields = value["fields"].slice(0, fieldsMax + 1).map(readField);
   const isRead =
     isShort(id) &&
+    (environment === "live" || environment === "sandbox") &&
     isShort(document) &&
     isShort(status) &&
     isShort(issuer["name"]) &&
@@ -101,6 +104,7 @@ export function readListed(value: unknown, broker: string): ListedCredential | n
   return {
     id,
     broker,
+    environment,
     issuer: { id: issuerId, name: shownText(issuer["name"] as string) },
     document: shownText(document),
     status,

@@ -33,6 +33,7 @@ export const requestToken = "o-token";
 
 export interface Issued {
   id: string;
+  environment: "live" | "sandbox";
   issuer: { id: Address; name: string };
   document: string;
   status: string;
@@ -60,6 +61,7 @@ export function issue(
   const tree = buildTree([...salted.map(({ leaf }) => leaf), random32()]);
   return {
     id: crypto.randomUUID(),
+    environment: "live",
     issuer: { id: `0x${"15".repeat(20)}`, name: "Demo issuer" },
     document: "idcard",
     status: "live",

@@ -35,6 +35,7 @@ await test("200 list: values, peppers and proofs until they are collected, then 
     { ...before, fields: [], root: "", issuedAt: 0 },
     {
       id,
+      environment: "live",
       issuer: { id: demo.address, name: "Demo issuer" },
       document: "CONTACT",
       status: "pending",

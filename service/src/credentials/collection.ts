@@ -1,4 +1,5 @@
 import { type Address, buildTree, type FieldName, type Hex32 } from "@svc/protocol";
+import type { Environment } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import { Problem } from "../platform/problems.ts";
 import { leavesOfTree } from "./checks.ts";
@@ -9,6 +10,7 @@ import { placeOfValues } from "./issue.ts";
 /** A credential as its user sees it. */
 export interface OwnCredential {
   readonly id: string;
+  readonly environment: Environment;
   readonly issuer: { readonly id: Address; readonly name: string };
   readonly document: string;
   readonly status: CredentialStatus;
@@ -57,6 +59,7 @@ export async function listOwnCredentials(
     const values = sealed.find(({ id }) => id === row.id);
     return {
       id: row.id,
+      environment: row.environment,
       issuer: { id: row.issuerAddress, name: row.issuerName },
       document: row.document,
       status: statusOfCredential(row, row, now),

@@ -42,6 +42,9 @@ const PageQuery = Type.Object({
 
 const credentialItem = Type.Object({
   id: Type.String(),
+  environment: Type.Union([Type.Literal("live"), Type.Literal("sandbox")], {
+    description: "Fields of the sandbox are only for trying things out.",
+  }),
   issuer: Type.Object({
     id: Type.String({ description: "How the registry names it." }),
     name: Type.String(),

@@ -89,6 +89,14 @@ await test("a request is described in plain words: who, why, where to, until whe
   assert.equal(broker.paths().includes(`POST /w/o/${requestToken}`), false);
 });
 
+await test("a field of the sandbox is told from one that counts", async () => {
+  fresh();
+  for (const each of fields.issued.slice(1)) each.environment = "sandbox";
+  const { words } = await (await aliceWallet()).describe(fields.link());
+  assert.match(words[4] ?? "", /\(idcard by Demo issuer, until /);
+  assert.match(words[5] ?? "", /\(email by Demo issuer, of the sandbox, until /);
+});
+
 await test("an approval without the optional field shares the others, signed over what was shown", async () => {
   fresh();
   const wallet = await aliceWallet();

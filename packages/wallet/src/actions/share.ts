@@ -72,6 +72,6 @@ export const shareAction: ActionHandler<RequestLink> = {
 };
 
 function shownSource({ field, data, expiresAt, credential }: Source): Record<string, unknown> {
-  const { document, issuer, status } = credential;
-  return { field, value: data, document, issuer: issuer.name, status, expiresAt };
+  const { document, environment, issuer, status } = credential;
+  return { field, value: data, document, environment, issuer: issuer.name, status, expiresAt };
 }
