@@ -15,6 +15,7 @@ import {
   type Hex,
   type Hex32,
   invitationDigest,
+  isHexOf,
   keepDigest,
   releaseHash,
   type RuleName,
@@ -319,7 +320,8 @@ function foundingOf(
     salt: `0x${randomBytes(32).toString("hex")}` as const,
     deadline: ctx.clock.now() + 3600,
   };
-  const { salt, deadline } = { ...unsigned, ...given.changed };
+  const { salt: asked, deadline } = { ...unsigned, ...given.changed };
+  const salt = isHexOf(asked, 32) ? asked : unsigned.salt;
   const charter = encodeCharter({
     rules,
     members: members.map(({ address, votingRights }) => ({ address, isVoting: votingRights })),

@@ -14,6 +14,7 @@ import {
   parseAbiParameters,
   stringToHex,
 } from "viem";
+import { setEntitlement } from "../../service/src/accounts/index.ts";
 import {
   createIssuer,
   createIssuerKey,
@@ -21,6 +22,7 @@ import {
   proveCompanyLeaves,
 } from "../../service/src/credentials/index.ts";
 import { dumpDatabase } from "../../service/src/credentials/test-credentials-store.ts";
+import { sql } from "../../service/src/platform/db.ts";
 import { openKybWorld } from "../kyb-world.ts";
 
 await using world = await openKybWorld({ members: ["alice", "bob"], isVerified: false });
@@ -167,11 +169,81 @@ await test("nowhere in the database, and nowhere on chain, stands a value in the
   assert.ok(!all.includes(Buffer.from("Canary").toString("hex")));
 });
 
+const validOf = async (claims: readonly object[], of: string = business) =>
+  world.call("POST", "/api/v1/kyb/valid", {
+    body: { businessWalletAddress: of, fields: claims },
+  });
+const claimsOf = async () =>
+  (await liveFields()).map(({ name, subject, leaf: hash }) => ({ name, subject, hash }));
+const released = await claimsOf();
+const unknown = released.map(({ name, subject }) => ({ name, subject, reason: "UNKNOWN" }));
+
+await test("whoever the business released nothing to learns nothing of its leaves", async () => {
+  const { status, body, headers } = await validOf(released);
+  assert.equal(status, 200);
+  assert.deepEqual(body, { valid: [], invalid: unknown });
+  assert.equal(headers.get("cache-control"), "no-store");
+});
+
+await test("after a release its leaves are valid, others are unknown", async () => {
+  await ctx.db.query(
+    sql`insert into data_request (id, client_domain_id, organization_id, environment, business, purpose, fields,
+        quoted_rappen, status, sequence, created_at, expires_at, ended_at)
+      values ('request', ${world.clientDomainId}, ${world.organizationId}, 'live', ${business}, 'Opening an account', '[]',
+        100, 'released', 1, 0, 0, 0)`,
+  );
+  await ctx.db.query(
+    sql`insert into kyb_charge (id, organization_id, environment, client_domain_id, request_id, business, amount_rappen,
+        lines, created_at)
+      values ('charge', ${world.organizationId}, 'live', ${world.clientDomainId}, 'request', ${business}, 100, '[]', 0)`,
+  );
+  const [director] = released;
+  assert.ok(director);
+  const { name, hash } = director;
+  const upper = { ...director, hash: `0x${hash.slice(2).toUpperCase()}` };
+  const strange = { name, subject: "director-2", hash };
+  const { body } = await validOf([upper, strange, ...released.slice(1)]);
+  assert.deepEqual(body, {
+    valid: released.map((each) => ({ name: each.name, subject: each.subject })),
+    invalid: [{ name, subject: "director-2", reason: "UNKNOWN" }],
+  });
+  const other = await validOf(released, `0x${"12".repeat(20)}`);
+  assert.deepEqual(other.body, { valid: [], invalid: unknown });
+});
+
+await test("what is no leaf, no field or no business is refused; so is a caller without the entitlement", async () => {
+  const [claim] = released;
+  const wrong = [
+    validOf([{ ...claim, hash: "0x12" }]),
+    validOf([{ ...claim, name: "IDCARD_DOB" }]),
+    validOf([{ ...claim, value: "Canary" }]),
+    validOf([]),
+    validOf(released, "nobody"),
+  ];
+  for (const { status, body } of await Promise.all(wrong))
+    assert.deepEqual([status, body.error?.reason], [400, "invalid_request"]);
+  const { organizationId } = world;
+  const entitlement = "kyb:data-request";
+  await setEntitlement(ctx, { organizationId, entitlement, isGranted: false }, "test");
+  const refused = await world.until("the entitlement is gone", async () => {
+    const answer = await validOf(released);
+    return answer.status === 200 ? null : answer;
+  });
+  assert.deepEqual([refused.status, refused.body.error?.reason], [403, "kyb_not_entitled"]);
+  await setEntitlement(ctx, { organizationId, entitlement, isGranted: true }, "test");
+  await world.until("it is back", async () =>
+    (await validOf(released)).status === 200 ? true : null,
+  );
+});
+
 await test("a revoked record is gone at once, its business verified no longer; the chain follows", async () => {
   const revoked = await world.call("POST", `${companies}/${id}/revoke`, { apiKey: key, body: {} });
   assert.deepEqual([revoked.status, revoked.body["status"]], [200, "revoked"]);
   assert.deepEqual(await liveFields(), []);
   assert.equal(await isVerified(), false);
+  const { body } = await validOf(released);
+  const invalid = unknown.map((each) => ({ ...each, reason: "REVOKED" }));
+  assert.deepEqual(body, { valid: [], invalid });
   await world.until("the chain follows", async () =>
     (await isLive(issuer.address, root)) ? null : true,
   );

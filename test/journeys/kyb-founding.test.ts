@@ -1,6 +1,11 @@
 // How businesses come to be, over the public routes and on the embedded chain.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { type Address, decodeCharter, type Hex } from "@svc/protocol";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { findBusiness } from "../../service/src/kyb/index.ts";
+import { findFounding } from "../../service/src/kyb/founding-store.ts";
+import { loadWalletCalls } from "../../service/src/kyb/wallet-calls.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 
 let world: KybWorld;
@@ -9,11 +14,191 @@ before(async () => {
 });
 after(async () => world[Symbol.asyncDispose]());
 
-test("a business is active once everybody signed, and its wallet is deployed", async () => {
+const codeAt = async (address: Address): Promise<Hex | undefined> =>
+  world.ctx.chain.reader.getCode({ address });
+
+const statusOf = async (address: Address): Promise<string | undefined> =>
+  (await findBusiness(world.ctx.db, address))?.status;
+
+const reach = async (address: Address, status: string): Promise<void> =>
+  void (await world.until(`${address} is ${status}`, async () =>
+    (await statusOf(address)) === status ? true : null,
+  ));
+
+/** Sends what the founder's wallet would, changed, and returns the reason of the refusal. */
+const refusalOf = async (
+  changed: Record<string, unknown>,
+): Promise<[number, string | undefined]> => {
+  const { status, body } = await world.askFounding({ changed });
+  return [status, body.error?.reason];
+};
+
+test("a business is active once everybody signed, and its wallet is deployed where it was said to be", async () => {
   const { ctx, business } = world;
-  const code = await ctx.chain.reader.getCode({ address: business.address });
-  assert.ok(code !== undefined && code.length > 2);
+  const founding = await findFounding(ctx.db, business.address);
+  assert.ok(founding !== null);
+  const { charter, salt } = founding;
+  const said = await ctx.chain.reader.readContract({
+    address: ctx.chain.contracts.factories.live,
+    abi: [
+      {
+        type: "function",
+        name: "walletOf",
+        stateMutability: "view",
+        inputs: [{ type: "bytes" }, { type: "bytes32" }],
+        outputs: [{ type: "address" }],
+      },
+    ],
+    functionName: "walletOf",
+    args: [charter, salt],
+  });
+  assert.equal(said.toLowerCase(), business.address);
+  const calls = await loadWalletCalls();
+  const state = await calls.read(ctx, business.address);
+  assert.equal(state.charter, charter);
+  assert.deepEqual([state.epoch, state.nonce, state.removal, state.successor], [0, 0, null, null]);
   const seen = await world.businessOf("bob");
-  assert.equal(seen["status"], "active");
-  assert.equal(seen["epoch"], 0);
+  assert.deepEqual([seen["status"], seen["epoch"]], ["active", 0]);
+  assert.deepEqual(seen["rules"], decodeCharter(charter)?.rules);
+});
+
+test("nothing is deployed before the last signature", async () => {
+  const asked = await world.askFounding();
+  assert.equal(asked.status, 201);
+  const { invitationId: id, address } = asked.body as { invitationId: string; address: Address };
+  assert.equal((await world.voteAs("bob", id)).body["status"], "open");
+  assert.equal(await statusOf(address), "inviting");
+  assert.equal(await codeAt(address), undefined);
+  const lookup = await world.call("GET", `/api/v1/kyb/status/${address}`);
+  assert.equal(lookup.body.error?.reason, "business_not_found");
+  const item = await world.findVote("carol", id);
+  assert.equal((await world.voteAs("carol", id, { item })).body["status"], "approved");
+  await reach(address, "active");
+  const again = await world.voteAs("carol", id, { item });
+  assert.deepEqual([again.status, again.body["status"]], [200, "approved"]);
+});
+
+test("the founder alone is enough where there is nobody else", async () => {
+  const asked = await world.askFounding({ members: ["solo"] });
+  assert.deepEqual([asked.status, asked.body["status"]], [201, "deploying"]);
+  await reach(asked.body["address"] as Address, "active");
+});
+
+test("one refusal ends the founding", async () => {
+  const asked = await world.askFounding();
+  const { invitationId: id, address } = asked.body as { invitationId: string; address: Address };
+  const item = await world.findVote("carol", id);
+  const refused = await world.voteAs("bob", id, { vote: "reject" });
+  assert.equal(refused.body["status"], "refused");
+  const late = await world.voteAs("carol", id, { item });
+  assert.deepEqual([late.status, late.body.error?.reason], [409, "ballot_over"]);
+  assert.equal(await statusOf(address), "lapsed");
+  assert.equal(await codeAt(address), undefined);
+});
+
+test("somebody else's signature, or one of another invitation, does not count", async () => {
+  const asked = await world.askFounding();
+  const { invitationId: id } = asked.body as { invitationId: string };
+  const other = await world.askFounding();
+  const item = await world.findVote("bob", id);
+  const forged = await world.voteAs("bob", id, { item, signer: world.person("mallory") });
+  assert.equal(forged.body.error?.reason, "signature_wrong");
+  const foreign = await world.findVote("bob", String(other.body["invitationId"]));
+  const swapped = await world.voteAs("bob", id, { item: { ...foreign, id } });
+  assert.equal(swapped.body.error?.reason, "signature_wrong");
+  const stranger = await world.voteAs("mallory", id, {
+    item,
+    sent: { epoch: 0, validUntil: 0 },
+  });
+  assert.deepEqual([stranger.status, stranger.body.error?.reason], [404, "ballot_not_found"]);
+});
+
+test("whoever calls the factory first, it is the same wallet", async () => {
+  const { ctx } = world;
+  const asked = await world.askFounding();
+  const { invitationId: id, address } = asked.body as { invitationId: string; address: Address };
+  const founding = await findFounding(ctx.db, address);
+  assert.ok(founding !== null);
+  const calls = await loadWalletCalls();
+  const account = privateKeyToAccount(generatePrivateKey());
+  const raw = await account.signTransaction({
+    type: "eip1559",
+    chainId: ctx.chain.chainId,
+    nonce: 0,
+    to: ctx.chain.contracts.factories.live,
+    data: calls.create(founding.charter, founding.salt),
+    gas: 3_000_000n,
+    maxFeePerGas: 0n,
+    maxPriorityFeePerGas: 0n,
+  });
+  await ctx.chain.node.submit([raw]);
+  await world.until("the squatter has deployed it", async () => (await codeAt(address)) ?? null);
+  assert.equal(await statusOf(address), "inviting");
+  for (const name of ["bob", "carol"]) await world.voteAs(name, id);
+  await reach(address, "active");
+});
+
+test("the same founding again changes nothing, and nobody else takes its place", async () => {
+  const given = { changed: { salt: `0x${"5a".repeat(32)}` } };
+  const asked = await world.askFounding(given);
+  const again = await world.askFounding(given);
+  assert.deepEqual([asked.status, again.status], [201, 200]);
+  assert.deepEqual(again.body, asked.body);
+  const other = await world.askFounding({ ...given, members: ["bob", "alice", "carol"] });
+  assert.deepEqual([other.status, other.body.error?.reason], [409, "business_exists"]);
+});
+
+test("live and sandbox are two wallets, and a key of the one does not see the other", async () => {
+  const sandbox = await world.found({ members: ["solo"], environment: "sandbox" });
+  const lookup = await world.call("GET", `/api/v1/kyb/status/${sandbox.address}`);
+  assert.deepEqual([lookup.status, lookup.body.error?.reason], [404, "business_not_found"]);
+});
+
+test("a founding without what it takes is refused by name", async () => {
+  const member = (name: string, more: object = {}): object => ({
+    address: world.person(name).address,
+    name,
+    votingRights: true,
+    ...more,
+  });
+  const alice = member("alice");
+  const many = Array.from({ length: 51 }, (_, at) => member(`member ${at}`));
+  const invalid: readonly Record<string, unknown>[] = [
+    { members: [] },
+    { members: many },
+    { members: [alice, alice] },
+    { members: [member("alice", { votingRights: false })] },
+    { members: [member("alice", { address: `0x${"00".repeat(20)}` })] },
+    { members: [member("alice", { address: `0x${"00".repeat(18)}0100` })] },
+    { members: [member("alice", { name: "Ali\u202ece" })] },
+    { members: [member("alice", { name: "Ali\nce" })] },
+    { members: [member("alice", { role: "ceo" })] },
+    { name: " " },
+    { name: "\u0007" },
+    { name: "x".repeat(101) },
+    { salt: "0x00" },
+    { deadline: world.ctx.clock.now() + 30 },
+    { deadline: world.ctx.clock.now() + 31 * 86_400 },
+    { rules: { governance: "DICTATOR" } },
+    { rules: { payments: "MAJORITY" } },
+    { environment: "test" },
+    { extra: true },
+  ];
+  for (const changed of invalid)
+    assert.deepEqual(await refusalOf(changed), [400, "invalid_request"], JSON.stringify(changed));
+  assert.deepEqual(await refusalOf({ members: [member("bob")] }), [403, "not_a_member"]);
+  assert.deepEqual(await refusalOf({ members: [alice] }), [422, "signature_wrong"]);
+});
+
+test("an invitation that is not answered in time has ended", async () => {
+  const asked = await world.askFounding();
+  const { invitationId: id, address } = asked.body as { invitationId: string; address: Address };
+  const item = await world.findVote("bob", id);
+  await world.advance(3601);
+  const late = await world.voteAs("bob", id, { item });
+  assert.equal(late.body.error?.reason, "ballot_over");
+  const inbox = await world.inboxOf("bob");
+  assert.ok(inbox.every((each) => each.id !== id));
+  await world.advance(60);
+  await reach(address, "lapsed");
 });
