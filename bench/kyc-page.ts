@@ -41,6 +41,8 @@ Machine: ${machineText(postgresVersion)}.
   the path could call one.
 - Webhooks go to a thousand receivers on ports of their own; the row with hanging ones compares medians of seconds by the
   clock on the wall, and so depends on whatever else the machine does.
+- The ratio is ours divided by what stands beside where the target is a share of it, and of the database's CPU of an
+  order; of gas it is what stands beside divided by ours.
 - Any verdict FAIL is a target missed, and ends the command with status 1.
 `;
 }

@@ -66,7 +66,9 @@ function orderRows(
       target: printed,
     }));
     const beside = parts.map(({ label, unit, pick, isJudged }): Row => {
-      const target = isJudged ? ({ kind: "share-of-peer", most: growthMost } as const) : printed;
+      const target = isJudged
+        ? ({ kind: "share-of-peer", most: growthMost } as const)
+        : printedShare;
       const longName = `${name}, ${many} finished ones; beside it ${few} (${label})`;
       return { name: longName, unit, ours: pick(grown), peer: pick(base), target };
     });
@@ -76,6 +78,7 @@ function orderRows(
 }
 
 const printed = { kind: "printed" } as const;
+const printedShare = { kind: "printed", isShare: true } as const;
 
 const parts = [
   {

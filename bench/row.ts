@@ -13,14 +13,19 @@ export type Target =
   /** Ours divided by the peer's, at most. */
   | { readonly kind: "share-of-peer"; readonly most: number }
   | { readonly kind: "at-most"; readonly most: number }
-  /** Depends on the machine: printed, never judged. `aim` is what it should be. */
-  | { readonly kind: "printed"; readonly aim?: number };
+  /**
+   * Depends on the machine, or has no target: printed, never judged. `aim` is what it should be; the ratio is as that of
+   * `share-of-peer` where it says so, or else as that of `times-cheaper`.
+   */
+  | { readonly kind: "printed"; readonly aim?: number; readonly isShare?: true };
 
 export type Verdict = "ok" | "FAIL" | "-";
 
 export function ratioOf({ ours, peer, target }: Row): number | null {
   if (peer === null) return null;
-  return target.kind === "share-of-peer" ? ours / peer : peer / ours;
+  const isShare =
+    target.kind === "share-of-peer" || (target.kind === "printed" && target.isShare === true);
+  return isShare ? ours / peer : peer / ours;
 }
 
 export function verdictOf(row: Row): Verdict {
