@@ -92,6 +92,15 @@ export async function markClaimed(
   );
 }
 
+/** Until when members may vote on the request of a claimed offer, Unix seconds. */
+export async function findRequestEnd(tx: Queryable, requestId: string): Promise<number | null> {
+  const [row] = await tx.query<{ expires_at: number }>(
+    sql`select expires_at from signature_request where id = ${requestId}
+      union all select expires_at from data_request where id = ${requestId}`,
+  );
+  return row?.expires_at ?? null;
+}
+
 /** What was asked goes a day after the offer is over; the request keeps its own. */
 export async function purgeOffered(db: Queryable, before: number): Promise<void> {
   await db.query(

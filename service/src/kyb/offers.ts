@@ -145,9 +145,11 @@ export async function claimOffer(ctx: KybContext, claim: Claim): Promise<Claimed
     const { offer, request } = open(ctx, found);
     await refuseStranger(tx, claim, offer);
     const now = ctx.clock.now();
-    const isSame = offer.requestId !== null && offer.business === claim.business;
-    if (isSame && offer.requestId !== null)
-      return { offerId: id, requestId: offer.requestId, expiresAt: offer.expiresAt };
+    const { requestId } = offer;
+    if (requestId !== null && offer.business === claim.business) {
+      const expiresAt = (await store.findRequestEnd(tx, requestId)) ?? offer.expiresAt;
+      return { offerId: id, requestId, expiresAt };
+    }
     if (offerStatusOf(offer, now) !== "OPEN" || request === null)
       throw new Problem("offer_not_open");
     const made = await begin(ctx, tx, { offer, request, business: claim.business });
