@@ -19,7 +19,7 @@ import { findItem } from "./inbox.ts";
 import { readNamedCharter, type NamedCharter } from "./inbox-item.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { membersOf, refusalOfAnswer } from "./transport.ts";
-import { castVote } from "./votes.ts";
+import { castVoteOn } from "./votes.ts";
 
 /** A business that this identity is a member of. */
 export interface OwnBusiness {
@@ -171,13 +171,14 @@ export async function propose(
   const found = await findItem(ctx, proposalId);
   const item = found?.item;
   const isOwn =
+    found !== null &&
     item?.kind === "governance" &&
     item.business.address === address &&
     item.operation.split("(", 1)[0] === operation &&
     item.arguments === actOf(proposal).arguments;
   if (!isOwn)
     throw new WalletRefusal("broker_refused", `${broker} asks for another vote than was proposed`);
-  const { status } = await castVote(ctx, proposalId, { vote: "approve" });
+  const { status } = await castVoteOn(ctx, found, { vote: "approve" });
   return { proposalId, operation, status };
 }
 

@@ -5,6 +5,7 @@ import type { WalletContext } from "./context.ts";
 import { sayTime } from "./field-request.ts";
 import { readInboxItem, type InboxItem } from "./inbox-item.ts";
 import { questionOf, type Origin } from "./question.ts";
+import { rememberShown } from "./shown-items.ts";
 import { shownText } from "./shown-text.ts";
 import { membersOf, refusalOfAnswer } from "./transport.ts";
 
@@ -38,15 +39,22 @@ const pagesMax = 20;
 /** A page of documents of 64 KiB each. */
 const pageBytesMax = 8 * 1024 * 1024;
 
-/** Everything that waits at the brokers on the list. @throws {WalletRefusal} */
+/**
+ * Everything that waits at the brokers on the list; a later vote has to be on what is listed here.
+ *
+ * @throws {WalletRefusal}
+ */
 export async function listInbox(ctx: WalletContext): Promise<readonly InboxEntry[]> {
   const entries: InboxEntry[] = [];
+  const shown: FoundItem[] = [];
   for (const broker of await ctx.brokers()) {
     const found = await readInbox(ctx, broker);
     if (found.length === 0) continue;
+    shown.push(...found);
     const origin = { broker, chainId: await chainIdOf(ctx, broker) };
     entries.push(...found.map((each) => entryOf(ctx, each, origin)));
   }
+  await rememberShown(ctx, shown);
   return entries;
 }
 

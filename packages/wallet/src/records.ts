@@ -13,7 +13,7 @@ export interface RecordContext {
 }
 
 /** Kinds of records: personal data, so they lie sealed with a key that only their identity can make. */
-export type RecordFolder = "credential" | "history" | "transaction" | "vote";
+export type RecordFolder = "credential" | "history" | "shown" | "transaction" | "vote";
 
 /** 64 bits keep the records of identities apart; what opens a record is the key. */
 const prefixLength = 16;

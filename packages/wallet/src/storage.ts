@@ -10,6 +10,7 @@ export type StorageFolder =
   | "history"
   | "identity"
   | "keys"
+  | "shown"
   | "transaction"
   | "vote";
 /** `<folder>/<name>`; the name is 1 to 64 of `a-z 0-9 _ -`. */

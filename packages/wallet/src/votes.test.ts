@@ -118,6 +118,30 @@ await test("what another member fixed is approved exactly, or not at all", async
   assert.deepEqual(fake.votes[0]?.body["optional"], ["BUSINESS_DUNS"]);
 });
 
+await test("an approval is of what the inbox showed, and not of what came in its place", async () => {
+  const wallet = await fresh();
+  put(dataRequest);
+  await wallet.inbox();
+  fake.items = [];
+  put({ ...dataRequest, required: ["BUSINESS_LEGAL_NAME", "BUSINESS_TRADE_NAME"] });
+  await refuses(wallet.vote("01J", { vote: "approve" }), "invalid_request", /not what was shown/);
+  assert.deepEqual(fake.votes, []);
+  await wallet.inbox();
+  await wallet.vote("01J", { vote: "approve" });
+  assert.equal(fake.votes.length, 1);
+});
+
+await test("what other members decide meanwhile does not ask for a second look", async () => {
+  const wallet = await fresh();
+  put(dataRequest);
+  await wallet.inbox();
+  fake.items = [];
+  fake.epoch += 1;
+  put({ ...dataRequest, fixedOptional: [] });
+  await wallet.vote("01J", { vote: "approve" });
+  assert.deepEqual(fake.votes[0]?.body["optional"], []);
+});
+
 await test("a document is signed by its own digest, never by the one that was sent", async () => {
   const wallet = await fresh();
   put(textRequest("We agree.", `0x${"11".repeat(32)}`));
@@ -126,6 +150,7 @@ await test("a document is signed by its own digest, never by the one that was se
   await refuses(wallet.vote("01J", { vote: "approve" }), "invalid_request", /digest/);
   fake.items = [];
   put(textRequest("We agree."));
+  await wallet.inbox();
   await wallet.vote("01J", { vote: "approve" });
   const hash = hexOfBytes(personalDigest(bytesOfText("We agree.")));
   assert.equal(approver(businessCategory.signature, hash), alice);

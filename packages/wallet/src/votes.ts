@@ -18,6 +18,7 @@ import { findItem, type FoundItem } from "./inbox.ts";
 import { questionOf, releasedOptional, type Question } from "./question.ts";
 import { getRecord, listRecordKeys, putRecord, recordKey, type RecordContext } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
+import { isOtherThanShown } from "./shown-items.ts";
 import { hashedKey, type StorageKey } from "./storage.ts";
 import { membersOf, refusalOfAnswer } from "./transport.ts";
 
@@ -52,7 +53,7 @@ export const chainGraceSeconds = 3600;
 
 /**
  * Votes on what waits in the inbox. An approval is signed over what this wallet recomputes from what it shows, by a
- * current member in the epoch of the chain; a refusal names where it goes. The same vote again is sent again.
+ * current member in the epoch of the chain, and only where that is what the inbox showed last; a refusal names where it goes. The same vote again is sent again.
  *
  * @throws {ConcernsRefusal} when a concern is not accepted
  * @throws {WalletRefusal} not_found, invalid_request for what is never approved, expired, chain_refused, broker_refused
@@ -64,7 +65,19 @@ export async function castVote(
 ): Promise<VoteOutcome> {
   const found = await findItem(ctx, id);
   if (found === null) return sendAgain(ctx, id, decision);
-  const { broker, kind, item } = found;
+  // A broker may send something else under the id that a person chose by.
+  if (decision.vote === "approve" && (await isOtherThanShown(ctx, found)))
+    throw new WalletRefusal("invalid_request", "it is not what was shown: look at the inbox again");
+  return castVoteOn(ctx, found, decision);
+}
+
+/** Votes on exactly this item. @throws {WalletRefusal} as {@link castVote} */
+export async function castVoteOn(
+  ctx: WalletContext,
+  found: FoundItem,
+  decision: Decision,
+): Promise<VoteOutcome> {
+  const { id, broker, kind, item } = found;
   const body =
     decision.vote === "reject"
       ? await refuse(ctx, found)
