@@ -1,0 +1,68 @@
+// Businesses that were never founded: rows as the founding leaves them, for tests that need many at once. Their wallets
+// are on no chain, so governance and signatures are out of their reach.
+import { randomBytes } from "node:crypto";
+import { type Address, encodeCharter } from "@svc/protocol";
+import { uuidv7 } from "../service/src/platform/ids.ts";
+import { type DataWorld, someRecord } from "./kyb-data-world.ts";
+
+/** Active and verified, each with a record; the members are persons of the world, all with a vote. */
+export async function insertBusinesses(
+  world: DataWorld,
+  count: number,
+  members: readonly string[],
+): Promise<Address[]> {
+  const businesses = Array.from(
+    { length: count },
+    (): Address => `0x${randomBytes(20).toString("hex")}`,
+  );
+  for (const address of businesses) await insertBusiness(world, address, members);
+  await Promise.all(businesses.map(async (address) => world.issueRecord(address, someRecord)));
+  return businesses;
+}
+
+async function insertBusiness(
+  world: DataWorld,
+  address: Address,
+  names: readonly string[],
+): Promise<void> {
+  const { ctx } = world;
+  const now = ctx.clock.now();
+  const [creator = "", ...others] = names.map((name) => world.person(name).address);
+  const charter = encodeCharter({
+    rules: { signature_requests: "MAJORITY", data_requests: "MAJORITY", governance: "MAJORITY" },
+    members: [creator, ...others].map((each) => ({ address: each as Address, isVoting: true })),
+  });
+  await ctx.db.transaction(async (tx) => {
+    await tx.query({
+      name: "",
+      text: `insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
+          charter, verified_at, registered_at, created_at)
+        values ($1, 'live', 'Inserted AG', 'active', $2, $3, $4, $5, $6, $4, $4, $4)`,
+      values: [
+        address,
+        creator,
+        uuidv7(ctx.clock, ctx.random),
+        now,
+        randomBytes(32),
+        Buffer.from(charter.slice(2), "hex"),
+      ],
+    });
+    for (const member of [creator, ...others]) {
+      const id = uuidv7(ctx.clock, ctx.random);
+      const place = { table: "business_member", id, column: "name_sealed" };
+      await tx.query({
+        name: "",
+        text: `insert into business_member (id, business, member, name_sealed, is_voting, is_creator, joined_at)
+          values ($1, $2, $3, $4, true, $5, $6)`,
+        values: [
+          id,
+          address,
+          member,
+          ctx.seal.seal(Buffer.from("Member"), place),
+          member === creator,
+          now,
+        ],
+      });
+    }
+  });
+}

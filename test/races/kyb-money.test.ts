@@ -1,0 +1,132 @@
+// Many calls at once on two processes: money is kept back, captured and freed exactly once.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Address } from "@svc/protocol";
+import { topUp } from "../../service/src/accounts/index.ts";
+import { openDataWorld, requestsPath, someRequest } from "../kyb-data-world.ts";
+import { insertBusinesses } from "../kyb-many-businesses.ts";
+import { checkMoney } from "../kyb-money-checks.ts";
+import type { Answer } from "../kyb-world.ts";
+
+const members = ["alice", "bob", "carol"];
+const crowd = 50;
+const oneFranc = { fields: ["BUSINESS_LEGAL_NAME"], optionalFields: [] };
+
+await using world = await openDataWorld({ fundsRappen: 1000n });
+await using second = await world.startProcess();
+const { ctx, organizationId } = world;
+const businesses = await insertBusinesses(world, crowd, members);
+const places = [world.baseUrl, second.url];
+const placeOf = (index: number): string => places[index % places.length] ?? "";
+
+const count = (answers: readonly Answer[]): Record<string, number> => {
+  const counted: Record<string, number> = {};
+  for (const { status, body } of answers) {
+    const key = `${status} ${body.error?.reason ?? ""}`.trim();
+    counted[key] = (counted[key] ?? 0) + 1;
+  }
+  return counted;
+};
+
+const account = async (): Promise<Record<string, unknown>> =>
+  (await world.call("GET", "/api/v1/kyb/billing/account")).body;
+
+/** The two members that decide vote at one instant, each at a process of its own. */
+async function approveAtOnce(id: string): Promise<Answer[]> {
+  const voters = ["alice", "bob"];
+  const items = await Promise.all(voters.map(async (name) => world.findVote(name, id)));
+  return Promise.all(
+    voters.map(async (name, index) => {
+      const item = items[index];
+      if (item === undefined) throw new Error(`nothing lies in the inbox of ${name}`);
+      return world.voteAs(name, id, { item, optional: [], baseUrl: placeOf(index) });
+    }),
+  );
+}
+
+await test("50 creates for 50 businesses with funds for 10: exactly 10 succeed, and exactly 10 are charged", async () => {
+  const answers = await Promise.all(
+    businesses.map(async (businessWalletAddress, index) =>
+      world.ask({ ...oneFranc, businessWalletAddress }, { baseUrl: placeOf(index) }),
+    ),
+  );
+  assert.deepEqual(count(answers), { "201": 10, "402 insufficient_credit": 40 });
+  const refused = answers.find(({ status }) => status === 402);
+  assert.deepEqual(refused?.body.error?.details, { requiredChf: 1, availableChf: 0 });
+  const held = await account();
+  assert.deepEqual([held["frozenChf"], held["availableChf"], held["spentChf"]], [10, 0, 0]);
+  await checkMoney(ctx);
+
+  const made = answers.filter(({ status }) => status === 201);
+  const ids = made.map(({ body }) => String(body["requestId"]));
+  const votes = (await Promise.all(ids.map(approveAtOnce))).flat();
+  assert.ok(
+    votes.every(({ status }) => status === 200),
+    JSON.stringify(count(votes)),
+  );
+  const deciding = votes.filter(({ body }) => body["status"] === "approved");
+  assert.equal(deciding.length, 10, "each request has one vote that decides");
+  await Promise.all(ids.map(async (id) => world.waitFor(id, "released")));
+  const after = await account();
+  assert.deepEqual([after["frozenChf"], after["availableChf"], after["spentChf"]], [0, 0, 10]);
+  const { body } = await world.call("GET", "/api/v1/kyb/billing/charges?limit=100");
+  assert.equal((body["items"] as unknown[]).length, 10);
+  await checkMoney(ctx);
+});
+
+await test("50 creates for one business: one succeeds, 49 are told which request is open", async () => {
+  await topUp(ctx, { organizationId, environment: "live", amountRappen: 100_000n }, "test");
+  const businessWalletAddress = businesses[0] as Address;
+  const answers = await Promise.all(
+    Array.from({ length: crowd }, async (_, index) =>
+      world.ask({ ...someRequest, businessWalletAddress }, { baseUrl: placeOf(index) }),
+    ),
+  );
+  assert.deepEqual(count(answers), { "201": 1, "409 request_already_open": crowd - 1 });
+  const id = answers.find(({ status }) => status === 201)?.body["requestId"];
+  const told = answers.flatMap(({ body }) => body.error?.details?.["openRequestId"] ?? []);
+  assert.deepEqual([...new Set(told)], [id]);
+  assert.equal((await account())["frozenChf"], 7.5);
+  await world.call("POST", `${requestsPath}/${String(id)}/cancel`, { body: {} });
+  await checkMoney(ctx);
+});
+
+await test("a create that is sent 20 times with one Idempotency-Key makes one request", async () => {
+  const businessWalletAddress = businesses[1] as Address;
+  const headers = { "idempotency-key": "the-same" };
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, async (_, index) =>
+      world.ask({ ...oneFranc, businessWalletAddress }, { headers, baseUrl: placeOf(index) }),
+    ),
+  );
+  assert.deepEqual(count(answers), { "200": 19, "201": 1 });
+  assert.equal(new Set(answers.map(({ body }) => JSON.stringify(body))).size, 1);
+  await checkMoney(ctx);
+});
+
+await test("a cancellation against the deciding vote: the request has one end, and its money too", async () => {
+  const asked = await Promise.all(
+    businesses
+      .slice(10, 30)
+      .map(async (businessWalletAddress) => world.ask({ ...oneFranc, businessWalletAddress })),
+  );
+  const ids = asked.map(({ body }) => String(body["requestId"]));
+  await Promise.all(ids.map(async (id) => world.voteAs("alice", id)));
+  const items = await Promise.all(ids.map(async (id) => world.findVote("bob", id)));
+  const ends = await Promise.all(
+    items.map(async (item, index) => {
+      const [cancelled] = await Promise.all([
+        world.call("POST", `${requestsPath}/${item.id}/cancel`, {
+          body: {},
+          baseUrl: placeOf(index),
+        }),
+        world.voteAs("bob", item.id, { item, baseUrl: placeOf(index + 1) }),
+      ]);
+      return cancelled.status === 200 ? "cancelled" : "released";
+    }),
+  );
+  await Promise.all(ids.map(async (id, index) => world.waitFor(id, ends[index] ?? "")));
+  const { frozenChf } = await account();
+  assert.equal(frozenChf, 1, "the request of the test before is still open");
+  await checkMoney(ctx);
+});
