@@ -73,6 +73,26 @@ test("a transaction whose work throws changes nothing", async () => {
   assert.deepEqual(await listNotes(), []);
 });
 
+test("two transactions that wait for each other both commit", async () => {
+  await insert(db, 1, "a");
+  await insert(db, 2, "a");
+  const held = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let runs = 0;
+  const both = [1, 2].map(async (first, at) =>
+    db.transaction(async (tx) => {
+      runs += 1;
+      await tx.query(sql`update note set text = text || 'b' where id = ${first}`);
+      held[at]?.resolve();
+      await held[1 - at]?.promise;
+      await tx.query(sql`update note set text = text || 'b' where id = ${3 - first}`);
+    }),
+  );
+  await Promise.all(both);
+  assert.equal(runs, 3, "one of them ran again");
+  const rows = await db.query<{ text: string }>(sql`select text from note`);
+  assert.deepEqual(rows, [{ text: "abb" }, { text: "abb" }]);
+});
+
 test("a transaction that hides a failed statement is not reported as committed", async () => {
   const hiding = db.transaction(async (tx) => {
     await insert(tx, 1, "a");

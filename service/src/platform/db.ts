@@ -21,7 +21,10 @@ export interface Queryable {
 }
 
 export interface Db extends Queryable, AsyncDisposable {
-  /** Runs `work` in one transaction (read committed); rolls back, and throws, when it throws or hid a failed statement. */
+  /**
+   * Runs `work` in one transaction (read committed); rolls back, and throws, when it throws or hid a failed statement.
+   * Whom PostgreSQL chose to end a deadlock runs again, three times at most: `work` changes nothing but the database.
+   */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>;
   /** Statements sent so far, transaction brackets included; tests count calls per operation with it. */
   readonly callsTotal: number;
@@ -78,6 +81,19 @@ export function isOutage(error: unknown): boolean {
   );
 }
 
+const deadlockState = "40P01";
+const deadlockTriesMax = 3;
+
+async function againAfterDeadlock<T>(attempt: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (sqlState(error) !== deadlockState || tries === deadlockTriesMax) throw error;
+    }
+  }
+}
+
 /** Opens the connection pool of one process. Every statement ends after 30 s at the latest. */
 export function openDb(connection: PoolConfig & { connections: number }): Db {
   const { connections, ...rest } = connection;
@@ -117,30 +133,31 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
     if (text === "commit" && command !== "COMMIT")
       throw new Error("the transaction was rolled back: a statement in it had failed");
   };
+  const tryTransaction: Db["transaction"] = async (work) => {
+    const client = await pool.connect();
+    let broken: Error | undefined;
+    const onBroken = (fault: unknown): void => {
+      broken = fault instanceof Error ? fault : new Error("the connection broke");
+    };
+    // A connection may break while no statement is under way; unheard, that would end the process.
+    client.on("error", onBroken);
+    try {
+      await bracket(client, "begin");
+      const result = await work({ query: async (statement) => run(client, statement) });
+      await bracket(client, "commit");
+      return result;
+    } catch (error) {
+      await bracket(client, "rollback").catch(onBroken);
+      throw error;
+    } finally {
+      if (broken === undefined) client.off("error", onBroken);
+      client.release(broken);
+    }
+  };
   const close = async (): Promise<void> => pool.end();
   return {
     query: async (statement) => run(pool, statement),
-    async transaction(work) {
-      const client = await pool.connect();
-      let broken: Error | undefined;
-      const onBroken = (fault: unknown): void => {
-        broken = fault instanceof Error ? fault : new Error("the connection broke");
-      };
-      // A connection may break while no statement is under way; unheard, that would end the process.
-      client.on("error", onBroken);
-      try {
-        await bracket(client, "begin");
-        const result = await work({ query: async (statement) => run(client, statement) });
-        await bracket(client, "commit");
-        return result;
-      } catch (error) {
-        await bracket(client, "rollback").catch(onBroken);
-        throw error;
-      } finally {
-        if (broken === undefined) client.off("error", onBroken);
-        client.release(broken);
-      }
-    },
+    transaction: async (work) => againAfterDeadlock(async () => tryTransaction(work)),
     get callsTotal() {
       return callsTotal;
     },
