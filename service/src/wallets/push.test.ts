@@ -19,7 +19,7 @@ import { parseConfig } from "../platform/config.ts";
 import { sql } from "../platform/db.ts";
 import { createHttp } from "../platform/http.ts";
 import { openTestDatabase } from "../platform/test-database.ts";
-import { purgeHints, sendHints, walletRoutes } from "./index.ts";
+import { deletePushOf, purgeHints, sendHints, walletRoutes } from "./index.ts";
 
 const settings = { MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" };
 await using database = await openTestDatabase();
@@ -258,4 +258,12 @@ await test("what was sent is remembered for as long as the vote is open", async 
     rows.map(({ subject }) => subject),
     ["ballot:07VOTE:1"],
   );
+});
+
+await test("of an identity that is deleted no device stays, and nothing of what it was told", async () => {
+  await ctx.db.transaction(async (tx) => deletePushOf(tx, person));
+  const [left] = await ctx.db.query<{ devices: number; hints: number }>(sql`
+    select (select count(*)::int from push_subscription) as devices,
+      (select count(*)::int from push_sent) as hints`);
+  assert.deepEqual(left, { devices: 0, hints: 0 });
 });
