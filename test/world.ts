@@ -28,10 +28,13 @@ export interface World extends AsyncDisposable {
   /** Moves the time of every process and waits until this one follows. */
   advance(seconds: number): Promise<void>;
   /** Another server process over the same database, under the same issuer. */
-  startProcess(
-    environment?: NodeJS.ProcessEnv,
-    options?: { port?: number },
-  ): Promise<ServerProcess>;
+  startProcess(environment?: NodeJS.ProcessEnv, options?: ServerOptions): Promise<ServerProcess>;
+}
+
+export interface ServerOptions {
+  readonly port?: number;
+  /** Is told every line that the process writes, wherever to. */
+  readonly onLine?: (line: string) => void;
 }
 
 export interface ServerProcess extends AsyncDisposable {
@@ -136,21 +139,26 @@ export async function openWorld(environment: NodeJS.ProcessEnv = {}): Promise<Wo
 /** Starts `svc serve` as a process of its own on a free port; settings without `BASE_URL` make it its own issuer. */
 export async function startServer(
   settings: NodeJS.ProcessEnv,
-  options: { port?: number } = {},
+  options: ServerOptions = {},
 ): Promise<ServerProcess> {
+  const { onLine } = options;
   const port = options.port ?? (await freePort());
   const main = new URL("../service/src/main.ts", import.meta.url).pathname;
   const child = spawn(process.execPath, ["--conditions=source", main, "serve"], {
     env: { ...process.env, ...settings, PORT: String(port) },
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["ignore", "pipe", "pipe"],
   });
   const lines = createInterface({ input: child.stdout });
   const exited = once(child, "exit");
-  let isReady = false;
-  for await (const line of lines) {
-    isReady = line.startsWith("ready ");
-    if (isReady) break;
-  }
+  const ready = Promise.withResolvers<boolean>();
+  lines.on("line", (line) => {
+    onLine?.(line);
+    if (line.startsWith("ready ")) ready.resolve(true);
+  });
+  lines.on("close", () => ready.resolve(false));
+  if (onLine === undefined) child.stderr.pipe(process.stderr);
+  else createInterface({ input: child.stderr }).on("line", onLine);
+  const isReady = await ready.promise;
   if (child.pid === undefined || !isReady) throw new Error("the process did not start");
   return {
     url: `http://localhost:${port}`,

@@ -1,4 +1,5 @@
-// Canaries: values that must be found nowhere but sealed, and after the purge nowhere at all.
+// Canaries: values that must be found nowhere but sealed, and after the purge nowhere at all. Two processes do
+// everything and log all they can; the test reads what they wrote, what they count and what they stored.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
@@ -6,10 +7,14 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { type Address, commitmentOf, decodeInfos, type FieldName, leafOf } from "@svc/protocol";
-import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials/index.ts";
+import type { OpenContext } from "../../service/src/compose.ts";
+import { createIssuer, createIssuerKey } from "../../service/src/credentials/index.ts";
+import { advanceClock } from "../../service/src/platform/clock.ts";
 import { purgeBodies } from "../../service/src/webhooks/retention.ts";
-import { approve, type KycWorld, openKycWorld, type Person } from "../kyc-world.ts";
-import { newIdentity, openWalletSession } from "../raw-wallet.ts";
+import { openContextOf, until } from "../embedded-chain.ts";
+import { approve, type KycWorld, openKycWorld, type Person, scanRequest } from "../kyc-world.ts";
+import { newIdentity, openWalletSession, post } from "../raw-wallet.ts";
+import { freePort, type ServerProcess } from "../world.ts";
 
 const documents = {
   IDCARD: [
@@ -71,52 +76,93 @@ const canaries = fields.map(valueOf);
 const asked = fields.slice(0, 40);
 
 let world: KycWorld;
+/** Beside the processes, on their database. */
+let ctx: OpenContext;
 let person: Person;
 let receiver: { url: string; bodies: string[]; close(): void };
+/** Whatever the processes said. */
+const lines: string[] = [];
+const metricsUrls: string[] = [];
+/** Another process than the world's address. */
+let other: ServerProcess;
+const opened = new AsyncDisposableStack();
 before(async () => {
-  world = await openKycWorld({ LOG_LEVEL: "silent" });
+  world = opened.use(await openKycWorld());
+  const { databaseUrl } = world.ctx.config;
+  assert.ok(databaseUrl !== null);
+  await world.service.close();
+  ctx = opened.use(await openContextOf(databaseUrl));
+  receiver = await openReceiver();
+  opened.defer(() => receiver.close());
+  opened.use(await startProcess(Number(new URL(world.baseUrl).port)));
+  other = opened.use(await startProcess(await freePort()));
+  person = await plant();
+});
+after(async () => opened.disposeAsync());
+
+async function startProcess(port: number): Promise<ServerProcess> {
+  const metricsPort = await freePort();
+  metricsUrls.push(`http://127.0.0.1:${metricsPort}/metrics`);
+  const settings = { LOG_LEVEL: "debug", METRICS_PORT: String(metricsPort) };
+  return world.startProcess(settings, { port, onLine: (line) => void lines.push(line) });
+}
+
+async function openReceiver() {
   const bodies: string[] = [];
   const server = createServer((request, response) => {
     let text = "";
     request.on("data", (chunk: Buffer) => (text += chunk.toString()));
     request.on("end", () => {
       bodies.push(text);
-      response.end("ok");
+      // The first time it fails, and says back what it was sent.
+      response.writeHead(bodies.length === 1 ? 500 : 200).end(text);
     });
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
-  receiver = { url: `http://localhost:${port}/hook`, bodies, close: () => server.close() };
-  person = await plant();
-});
-after(async () => {
-  receiver.close();
-  await world[Symbol.asyncDispose]();
-});
+  return { url: `http://localhost:${port}/hook`, bodies, close: () => void server.close() };
+}
 
+interface Listed {
+  readonly id: string;
+  readonly fields: readonly {
+    field: FieldName;
+    data: string;
+    pepper: `0x${string}`;
+    expiresAt: number;
+  }[];
+}
+
+/** Has an issuer say who somebody is, and collects it into a wallet. */
 async function plant(): Promise<Person> {
-  const { ctx } = world;
   const identity = newIdentity();
-  const issuer = await getBuiltInIssuer(ctx, "demo", "live");
-  for (const [document, names] of Object.entries(documents))
-    await issueCredential(ctx, issuer, {
-      user: identity.address,
-      document,
-      fields: names.map((field) => ({ field, data: valueOf(field) })),
-      expiresAt: ctx.clock.now() + 3 * 365 * 86_400,
+  const issuer = await createIssuer(ctx, { name: "Ident AG", environment: "live" }, "test");
+  const { key } = await createIssuerKey(ctx, { issuerId: issuer.id, name: "backend" }, "test");
+  const expiresAt = ctx.clock.now() + 3 * 365 * 86_400;
+  for (const [document, names] of Object.entries(documents)) {
+    const answer = await fetch(`${other.url}/api/v1/issuer/credentials`, {
+      method: "POST",
+      headers: {
+        authorization: key,
+        "content-type": "application/json",
+        "idempotency-key": document,
+      },
+      body: JSON.stringify({
+        user: identity.address,
+        document,
+        fields: names.map((field) => ({ field, data: valueOf(field) })),
+        expiresAt,
+      }),
     });
+    assert.equal(answer.status, 201, await answer.text());
+  }
   const headers = await openWalletSession(world.baseUrl, identity);
   const answer = await fetch(`${world.baseUrl}/w/credentials?limit=20`, { headers });
-  const { items } = (await answer.json()) as {
-    items: {
-      id: string;
-      fields: { field: FieldName; data: string; pepper: `0x${string}`; expiresAt: number }[];
-    }[];
-  };
+  const { items } = (await answer.json()) as { items: readonly Listed[] };
   const held = items.flatMap(({ id, fields: given }) =>
-    given.map(({ field, data, pepper, expiresAt }) => {
+    given.map(({ field, data, pepper, expiresAt: end }) => {
       const commitment = commitmentOf({ data, pepper });
-      const leaf = leafOf({ user: identity.address, field, commitment, expiresAt });
+      const leaf = leafOf({ user: identity.address, field, commitment, expiresAt: end });
       return { field, data, pepper, leaf, credentialId: id };
     }),
   );
@@ -127,9 +173,44 @@ async function plant(): Promise<Person> {
   return { ...identity, held };
 }
 
+/** Sends values where they do not belong: what is refused is not written down either. */
+async function misplaceValues(connection: string): Promise<void> {
+  const [value = "", another = ""] = canaries;
+  const headers = { authorization: world.apiKey, "content-type": "application/json" };
+  const wrong: [string, RequestInit][] = [
+    [`/api/v2/kyc/status?referenceKey=${value}`, { headers }],
+    [`/api/v1/blockchain/verified?user=${value}&items=${another}`, { headers }],
+    [`/${value}/${another}?name=${value}`, {}],
+    [`/w/o/${value}`, { headers: { authorization: `Bearer ${another}`, "user-agent": value } }],
+    ["/api/v1/blockchain/valid", { method: "POST", headers, body: `{"infos":"${value}` }],
+    ["/api/v1/blockchain/valid", { method: "POST", headers, body: JSON.stringify({ [value]: 1 }) }],
+    [
+      "/api/v2/kyc/qrcode",
+      { method: "POST", headers, body: JSON.stringify({ callback: `http://${value}.example/` }) },
+    ],
+  ];
+  for (const baseUrl of [world.baseUrl, other.url])
+    for (const [path, init] of wrong) {
+      const { status } = await fetch(`${baseUrl}${path}`, init);
+      assert.ok(status >= 400 && status < 500, path);
+    }
+  const infos = Buffer.from(JSON.stringify([{ field: "EMAIL", data: value, pepper: another }]));
+  const unsigned = { svcID: person.address, id: value, infos: infos.toString("base64") };
+  assert.ok(
+    (await post(connection, { ...unsigned, signature: `0x${"11".repeat(65)}` })).status >= 400,
+  );
+}
+
+/** Without rows in these the search would prove nothing. */
+const mustHaveRows: ReadonlySet<string> = new Set(
+  "audit_entry issuer_idempotency credential_leaf kyc_order webhook_event webhook_attempt embedded_transaction".split(
+    " ",
+  ),
+);
+
 /** Every row of every table, as text. */
 async function dump(): Promise<string> {
-  const { db } = world.ctx;
+  const { db } = ctx;
   const tables = await db.query<{ name: string }>({
     name: "",
     text: "select table_name as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'",
@@ -139,20 +220,31 @@ async function dump(): Promise<string> {
   for (const { name } of tables) {
     const text = `select coalesce(string_agg(t::text, E'\\n'), '') as rows from "${name}" as t`;
     const [row] = await db.query<{ rows: string }>({ name: "", text, values: [] });
+    if (mustHaveRows.has(name)) assert.notEqual(row?.rows, "", `${name} has no rows`);
     parts.push(`${name}\n${row?.rows ?? ""}`);
   }
   return parts.join("\n");
 }
 
+async function askChain(method: string, params: readonly unknown[] = []): Promise<unknown> {
+  const answer = await post(`${world.baseUrl}/w/chain`, { jsonrpc: "2.0", id: 1, method, params });
+  return ((await answer.json()) as { result: unknown }).result;
+}
+
 /** Calldata and logs of every block. */
 async function chainText(): Promise<string> {
-  const { node } = world.ctx.chain;
-  const head = Number(await node.request("eth_blockNumber"));
+  const head = Number(await askChain("eth_blockNumber"));
   const parts: unknown[] = [];
   for (let number = 0; number <= head; number++)
-    parts.push(await node.request("eth_getBlockByNumber", [`0x${number.toString(16)}`, true]));
-  parts.push(await node.request("eth_getLogs", [{ fromBlock: "0x0", toBlock: "latest" }]));
+    parts.push(await askChain("eth_getBlockByNumber", [`0x${number.toString(16)}`, true]));
+  parts.push(await askChain("eth_getLogs", [{ fromBlock: "0x0", toBlock: "latest" }]));
   return JSON.stringify(parts);
+}
+
+async function metricsText(): Promise<string> {
+  const texts = await Promise.all(metricsUrls.map(async (url) => (await fetch(url)).text()));
+  for (const text of texts) assert.match(text, /route="\/api\/v2\/kyc\/status"/);
+  return texts.join("\n");
 }
 
 /** The forms in which a value might lie about. */
@@ -170,7 +262,8 @@ async function assertNowhere(when: string): Promise<void> {
   const places = {
     database: await dump(),
     chain: await chainText(),
-    metrics: await (await fetch(world.service.metricsUrl)).text(),
+    metrics: await metricsText(),
+    logs: lines.join("\n"),
   };
   for (const [place, text] of Object.entries(places)) {
     const found = canaries.filter((value) => formsOf(value).some((form) => text.includes(form)));
@@ -185,11 +278,16 @@ test("forty values travel through an order and lie nowhere in the open, before t
   // They count as soon as they are attested.
   while (answer.body.error?.message === "unverified fields") answer = await world.ask(request);
   assert.equal(answer.status, 200, JSON.stringify(answer.body.error));
+  await misplaceValues(scanRequest(answer.body.data?.["link"]).connection);
   const approved = await approve(person, answer.body.data?.["link"], { fields: asked });
   assert.equal(approved.status, 200, await approved.text());
   const referenceKey = String(answer.body.data?.["referenceKey"]);
   await world.reach(referenceKey, "CONFIRMED");
-  while (!receiver.bodies.some((body) => body.includes("CONFIRMED"))) await nextTurn();
+  await until("the receiver is told of the end", async () => {
+    // What it refused at first is sent again in a few seconds.
+    await advance(31);
+    return receiver.bodies.some((body) => body.includes("CONFIRMED")) || null;
+  });
   const transferred = receiver.bodies.find((body) => body.includes("data.transferred"));
   const { data } = JSON.parse(transferred ?? "{}") as { data: { infos: string } };
   const infos = decodeInfos(data.infos);
@@ -205,8 +303,8 @@ test("forty values travel through an order and lie nowhere in the open, before t
   const { valids } = (checked.body.data ?? {}) as { valids?: string[] };
   assert.equal(valids?.length, 40);
   await assertNowhere("before the purge");
-  await world.advance(86_400 + 120);
-  await purgeBodies(world.ctx);
+  await advance(86_400 + 120);
+  await purgeBodies(ctx);
   await assertNowhere("after the purge");
   const resend = await world.call("GET", `/api/v2/kyc/events?referenceKey=${referenceKey}`);
   const items = resend.body.data?.["items"] as { event: string; body?: string; eventId: string }[];
@@ -216,10 +314,15 @@ test("forty values travel through an order and lie nowhere in the open, before t
     body: { referenceKey, eventId: tombstone?.eventId },
   });
   assert.deepEqual([again.status, again.body.error?.reason], [410, "payload_expired"]);
+  const requests = lines.filter((line) => line.includes('"route":"/api/v1/blockchain/valid"'));
+  const pids = new Set(requests.map((line) => /"pid":(\d+)/.exec(line)?.[1]));
+  assert.equal(pids.size, 2, "the logs of both processes were searched");
 });
 
-async function nextTurn(): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 20));
+/** The processes follow the clock of the database. */
+async function advance(seconds: number): Promise<void> {
+  await advanceClock(ctx.db, seconds);
+  await ctx.refreshClock();
 }
 
 test("without its pepper a date of birth is not found by trying all of them", async () => {
