@@ -1,0 +1,243 @@
+// Signature requests as merchants manage them: windows, repeated calls, lists, events, limits; and what they do not tell.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { purgeDocuments } from "../../service/src/kyb/signature-requests.ts";
+import type { Answer } from "../kyb-world.ts";
+import { openSignatureWorld, signaturesPath, someText } from "../kyb-signature-world.ts";
+
+await using world = await openSignatureWorld();
+const { ctx, business } = world;
+
+const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
+  status,
+  body.error?.reason,
+];
+const get = async (path: string, apiKey = world.apiKey): Promise<Answer> =>
+  world.call("GET", path, { apiKey });
+const cancel = async (id: string, apiKey = world.apiKey): Promise<Answer> =>
+  world.call("POST", `${signaturesPath}/${id}/cancel`, { apiKey });
+const idsOf = ({ body }: Answer): string[] =>
+  (body["items"] as { requestId: string }[]).map(({ requestId }) => requestId);
+
+await test("how long members may vote is clamped to 5 minutes and 24 hours", async () => {
+  const rows: [number | undefined, number][] = [
+    [undefined, 86_400],
+    [1, 300],
+    [299, 300],
+    [300, 300],
+    [86_400, 86_400],
+    [86_401, 86_400],
+  ];
+  for (const [expiresInSeconds, window] of rows) {
+    const { status, body } = await world.askSignature({ expiresInSeconds });
+    assert.equal(status, 201);
+    assert.equal(Number(body["expiresAt"]) - Number(body["createdAt"]), window);
+    await cancel(String(body["requestId"]));
+  }
+  for (const expiresInSeconds of ["300", 300.5, null, true])
+    assert.deepEqual(reasonOf(await world.askSignature({ expiresInSeconds })), [
+      400,
+      "invalid_request",
+    ]);
+});
+
+await test("the shortest window ends after 300 seconds, and not before", async () => {
+  const id = await world.begin({ expiresInSeconds: 1 });
+  const item = await world.findVote("alice", id);
+  const { createdAt, expiresAt } = (await get(`${signaturesPath}/${id}`)).body as Record<
+    string,
+    number
+  >;
+  assert.equal(Number(item["expiresAt"]), expiresAt);
+  assert.equal(Number(item["validUntil"]), Number(expiresAt) + 3600);
+  await world.advance(Number(createdAt) + 298 - ctx.clock.now());
+  assert.equal((await get(`${signaturesPath}/${id}`)).body["status"], "pending_approval");
+  await world.advance(3);
+  await world.reach(id, "expired");
+});
+
+await test("a create names an Idempotency-Key, and repeated it asks once", async () => {
+  const body = { businessWalletAddress: business.address, ...someText };
+  const none = await world.call("POST", signaturesPath, { body });
+  assert.deepEqual(reasonOf(none), [400, "idempotency_key_required"]);
+  assert.match(none.body.error?.message ?? "", /^idempotency_key_required/);
+  const headers = { "idempotency-key": "terms-1" };
+  const raw = async (): Promise<[number, string]> => {
+    const answer = await fetch(`${world.baseUrl}${signaturesPath}`, {
+      method: "POST",
+      headers: { authorization: world.apiKey, "content-type": "application/json", ...headers },
+      body: JSON.stringify(body),
+    });
+    return [answer.status, await answer.text()];
+  };
+  const [made, again] = [await raw(), await raw()];
+  assert.deepEqual([made[0], again[0]], [201, 200]);
+  assert.equal(again[1], made[1], "byte for byte");
+  const id = String((JSON.parse(made[1]) as Record<string, unknown>)["requestId"]);
+  assert.equal((await world.eventsOf(id)).length, 1);
+  const other = await world.askSignature({ message: "Other terms" }, { headers });
+  assert.deepEqual(reasonOf(other), [409, "idempotency_key_conflict"]);
+  await cancel(id);
+  const after = await raw();
+  assert.deepEqual(after, [200, made[1]], "the answer of then, whatever became of it");
+  const theirs = await world.otherMerchant();
+  const own = await world.askSignature({}, { headers, apiKey: theirs });
+  assert.equal(own.status, 201, "another client domain has its own keys");
+  for (const key of ["", "a b", "x".repeat(256), "ä"])
+    await assertRefusedKey({ "idempotency-key": Buffer.from(key).toString("latin1") });
+  await world.advance(86_401);
+  const next = await raw();
+  assert.equal(next[0], 201, "a day later the key is free");
+  await cancel(String((JSON.parse(next[1]) as Record<string, unknown>)["requestId"]));
+});
+
+async function assertRefusedKey(headers: Record<string, string>): Promise<void> {
+  const { status } = await world.askSignature({}, { headers });
+  assert.equal(status, 400, JSON.stringify(headers));
+}
+
+await test("fifty creates at once under one key are one request", async () => {
+  const headers = { "idempotency-key": "crowd-1" };
+  const crowd = Array.from({ length: 50 }, async () => world.askSignature({}, { headers }));
+  const answers = await Promise.all(crowd);
+  assert.equal(answers.filter(({ status }) => status === 201).length, 1);
+  assert.equal(answers.filter(({ status }) => status === 200).length, 49);
+  const [id = "", ...others] = new Set(answers.map(({ body }) => String(body["requestId"])));
+  assert.deepEqual(others, []);
+  await cancel(id);
+});
+
+await test("the list pages from the newest on, and filters by status", async () => {
+  const apiKey = await world.otherMerchant();
+  const made: string[] = [];
+  for (let number = 0; number < 5; number += 1) made.push(await world.begin({}, { apiKey }));
+  const [first = "", second = ""] = made;
+  for (const id of [first, second]) await cancel(id, apiKey);
+  const newest = made.toReversed();
+  const list = async (query: string): Promise<Answer> => get(`${signaturesPath}?${query}`, apiKey);
+  assert.deepEqual(idsOf(await get(signaturesPath, apiKey)), newest);
+  const page = await list("limit=2");
+  assert.deepEqual(idsOf(page), newest.slice(0, 2));
+  const rest = await list(`limit=3&cursor=${String(page.body["nextCursor"])}`);
+  assert.deepEqual(idsOf(rest), newest.slice(2));
+  assert.ok(!("nextCursor" in rest.body));
+  assert.deepEqual(idsOf(await list("status=cancelled")), [second, first]);
+  assert.deepEqual(idsOf(await list("status=pending_approval&limit=1")), newest.slice(0, 1));
+  assert.deepEqual(idsOf(await list("status=signed")), []);
+  for (const query of ["limit=0", "limit=101", "limit=x", "status=open", "cursor=1", "more=1"])
+    assert.deepEqual(reasonOf(await list(query)), [400, "invalid_request"], query);
+  for (const id of made.slice(2)) await cancel(id, apiKey);
+});
+
+await test("deliveries and events after a sequence are listed, and events are sent again", async () => {
+  const id = await world.begin({ message: "Told terms" });
+  await cancel(id);
+  const [pending, cancelled] = await world.eventsOf(id);
+  await world.receiver.arrivalOf(cancelled?.event_id ?? "");
+  const after = await get(`${signaturesPath}/${id}/events?after_seq=1`);
+  const listed = after.body["items"] as Record<string, unknown>[];
+  assert.deepEqual(
+    listed.map(({ eventId, seq, event }) => [eventId, seq, event]),
+    [[cancelled?.event_id, 2, "kyb.signature_request.cancelled"]],
+  );
+  assert.deepEqual((await get(`${signaturesPath}/${id}/events?after_seq=2`)).body["items"], []);
+  const attemptsOf = async (): Promise<Record<string, unknown>[]> =>
+    (await get(`${signaturesPath}/${id}/deliveries`)).body["items"] as Record<string, unknown>[];
+  const attempts = await world.until("both are delivered", async () => {
+    const items = await attemptsOf();
+    return items.length === 2 ? items : null;
+  });
+  assert.deepEqual(
+    attempts.map(({ eventId, seq, outcome, status }) => [eventId, seq, outcome, status]),
+    [
+      [pending?.event_id, 1, "delivered", 200],
+      [cancelled?.event_id, 2, "delivered", 200],
+    ],
+  );
+  const path = `${signaturesPath}/${id}/redeliver`;
+  const one = await world.call("POST", path, { body: { eventId: pending?.event_id } });
+  assert.deepEqual([one.status, one.body], [200, { count: 1 }]);
+  await world.until("it was delivered twice", async () =>
+    (await attemptsOf()).length === 3 ? true : null,
+  );
+  const arrived = world.receiver.received.filter(
+    ({ headers }) => headers["svc-event-id"] === pending?.event_id,
+  );
+  assert.equal(arrived.length, 2);
+  assert.equal(arrived[0]?.body, arrived[1]?.body, "the same bytes");
+  const headers = { "idempotency-key": "again-1" };
+  for (let call = 0; call < 2; call += 1)
+    assert.deepEqual((await world.call("POST", path, { headers })).body, { count: 2 });
+  const unknown = await world.call("POST", path, { body: { eventId: "01J" } });
+  assert.deepEqual(reasonOf(unknown), [404, "event_not_found"]);
+});
+
+await test("an organization has at most 5 open requests and 20 a day to one business, until a day is over", async () => {
+  const apiKey = await world.otherMerchant();
+  const open: string[] = [];
+  for (let number = 0; number < 5; number += 1) open.push(await world.begin({}, { apiKey }));
+  const sixth = await world.askSignature({}, { apiKey });
+  assert.deepEqual(reasonOf(sixth), [429, "rate_limited"]);
+  assert.match(sixth.body.error?.message ?? "", /^rate_limited: /);
+  for (const id of open) await cancel(id, apiKey);
+  const since = ctx.clock.now();
+  for (let number = 5; number < 20; number += 1)
+    await cancel(await world.begin({}, { apiKey }), apiKey);
+  const beyond = await world.askSignature({}, { apiKey });
+  assert.deepEqual(reasonOf(beyond), [429, "rate_limited"]);
+  assert.ok(Number(beyond.headers.get("retry-after")) > 0);
+  const others = await world.otherMerchant();
+  await cancel(await world.begin({}, { apiKey: others }), others);
+  const elsewhere = await world.found({ members: ["alice"], name: "Andere AG" });
+  await world.begin({ businessWalletAddress: elsewhere.address }, { apiKey });
+  await world.advance(since + 86_390 - ctx.clock.now());
+  assert.deepEqual(reasonOf(await world.askSignature({}, { apiKey })), [429, "rate_limited"]);
+  await world.advance(60);
+  await cancel(await world.begin({}, { apiKey }), apiKey);
+});
+
+await test("no answer, event or failure names a voter or a tally, whatever the outcome", async () => {
+  const signed = await world.begin({ message: "Shown terms" });
+  for (const name of ["alice", "bob"]) await world.voteAs(name, signed);
+  const refused = await world.begin({ message: "Refused terms" });
+  for (const name of ["carol", "bob"]) await world.voteAs(name, refused, { vote: "reject" });
+  const expired = await world.begin({ message: "Expired terms", expiresInSeconds: 300 });
+  await world.voteAs("alice", expired);
+  await world.advance(301);
+  await world.reach(signed, "signed");
+  await world.reach(refused, "refused");
+  await world.reach(expired, "expired");
+  const seen: string[] = [];
+  for (const id of [signed, refused, expired])
+    for (const part of ["", "/events", "/deliveries", "/signature"]) {
+      const { status, body } = await get(`${signaturesPath}/${id}${part}`);
+      assert.ok(status === 200 || body.error?.reason === "not_signed");
+      seen.push(JSON.stringify(body));
+    }
+  seen.push(JSON.stringify((await get(`${signaturesPath}?limit=100`)).body));
+  const all = [...seen, ...world.receiver.received.map(({ body }) => body)].join("\n");
+  for (const name of ["alice", "bob", "carol"])
+    assert.ok(!all.toLowerCase().includes(world.person(name).address.slice(2)), name);
+  assert.ok(!/"(votes?|voters?|needed|tally|approvals|refusals|epoch|recordings)"/i.test(all));
+});
+
+await test("documents go 30 days after the end of their request; the signature stays", async () => {
+  const { requestId: id } = await world.sign({ message: "Canary terms" });
+  const kept = async (): Promise<boolean> => {
+    const [row] = await ctx.db.query<{ isKept: boolean }>({
+      name: "",
+      text: `select document_sealed is not null as "isKept" from signature_request where id = $1`,
+      values: [id],
+    });
+    return row?.isKept === true;
+  };
+  await world.advance(29 * 86_400);
+  await purgeDocuments(ctx);
+  assert.ok(await kept());
+  await world.advance(2 * 86_400);
+  await purgeDocuments(ctx);
+  assert.equal(await kept(), false);
+  const { status, body } = await get(`${signaturesPath}/${String(id)}/signature`);
+  assert.equal(status, 200);
+  assert.match(String(body["signature"]), /^0x01[0-9a-f]{64}$/);
+});
