@@ -144,7 +144,7 @@ export async function decideBlock(
         select position, row_number() over (order by position) - 1 as index
         from embedded_transaction where block_number is null order by position limit ${given.max}
       ), last as (
-        select number, time from embedded_block
+        (select number, time from embedded_block order by number desc limit 1)
         union all select 0, (select genesis_time from embedded_chain)
         order by number desc limit 1
       ), block as (
