@@ -178,6 +178,28 @@ test("every file that the pages name is there", () => {
   assert.deepEqual(missing.map(told), []);
 });
 
+test("every test that the pages quote is there", () => {
+  const quotes = pages.flatMap((path) =>
+    [...read(path).matchAll(/`([\w/-]+\.(?:test\.ts|t\.sol))`((?:,? "[^"]+")+)/g)].flatMap(
+      ([, file = "", titles = ""]) =>
+        [...titles.matchAll(/"([^"]+)"/g)].map(([, title = ""]) => ({ path, file, title })),
+    ),
+  );
+  assert.ok(quotes.length > 30);
+  const files = globSync("{packages,service,test,contracts/test}/**/*.{test.ts,t.sol}", {
+    cwd: root,
+    exclude: ["**/node_modules/**"],
+  });
+  const missing = quotes.filter(
+    ({ file, title }) =>
+      !files.some((each) => `/${each}`.endsWith(`/${file}`) && read(each).includes(title)),
+  );
+  assert.deepEqual(
+    missing.map(({ path, file, title }) => `${path}: ${file} "${title}"`),
+    [],
+  );
+});
+
 test("every setting that the pages name exists", () => {
   const known = new Set<string>(Object.values(settings).map(({ env }) => env));
   // Of the wallet, of the tests, of documents to sign, of the field catalogues, and why orders fail.
