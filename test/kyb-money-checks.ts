@@ -38,6 +38,16 @@ export async function checkMoney({ db }: Pick<Ctx, "db">): Promise<void> {
     "a charge that the ledger did not capture": `
       select c.id from kyb_charge c left join ledger_movement m on m.subject = c.request_id and m.kind = 'capture'
       where m.amount_rappen is distinct from c.amount_rappen`,
+    "a charge for other fields than those that were released": `
+      select c.id from kyb_charge c join data_release d using (request_id) where d.leaves is not null
+        and (select array_agg(distinct line->>'field') from jsonb_array_elements(c.lines) as line)
+          is distinct from (select array_agg(distinct leaf->>'name') from jsonb_array_elements(d.leaves) as leaf)`,
+    "a charge that is not the sum of its lines, at the prices of the request": `
+      select c.id from kyb_charge c join data_request r on r.id = c.request_id where c.amount_rappen is distinct from
+        (select sum((line->>'cents')::bigint) from jsonb_array_elements(c.lines) as line
+          join jsonb_array_elements(r.fields) as field on field->>'name' = line->>'field'
+            and field->>'cents' = line->>'cents' and field->>'tier' = line->>'tier'
+            and (not (field->>'optional')::boolean or field->>'name' = any(r.fixed_optional)))`,
     "an ended request without its two events, or more of them": `
       select r.id from data_request r
       where (select array_agg(e.sequence order by e.sequence) from webhook_event e where e.stream_id = r.id)
