@@ -2,6 +2,7 @@ import type { Ctx } from "../platform/context.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { Problem } from "../platform/problems.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
+import { lockDomain } from "./client-domain-store.ts";
 import { getDomain } from "./client-domains.ts";
 import { parseId } from "./id.ts";
 import { spend } from "./ledger.ts";
@@ -58,6 +59,8 @@ export async function buyPackage(
     createdAt: ctx.clock.now(),
   };
   await ctx.db.transaction(async (tx) => {
+    // Purchases of one domain wait for each other: the limit and the money are looked at one after the other.
+    await lockDomain(tx, domain.id);
     if ((await store.listPackages(tx, domain.id)).length >= packagesMax)
       throw new Problem("too_many");
     const purse = { organizationId: domain.organizationId, environment: domain.environment };

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openContext } from "../compose.ts";
+import { parseConfig } from "../platform/config.ts";
+import { Problem } from "../platform/problems.ts";
+import { openTestDatabase } from "../platform/test-database.ts";
+import {
+  buyPackage,
+  createDomain,
+  createOrganization,
+  listPackages,
+  readBalance,
+  topUp,
+} from "./index.ts";
+
+await using database = await openTestDatabase();
+await using ctx = await openContext(
+  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
+);
+
+/** Buys `count` packages for CHF 1 each, all at once. @returns how many ended how, and what is left of the money */
+async function buyAtOnce(count: number, amountRappen: bigint) {
+  const { id: organizationId } = await createOrganization(ctx, { name: "Buyer" }, "test");
+  const purse = { organizationId, environment: "live" } as const;
+  await topUp(ctx, { ...purse, amountRappen }, "test");
+  const { id } = await createDomain(ctx, { ...purse, domain: "localhost" }, "test");
+  const given = {
+    clientDomainId: id,
+    name: "Age",
+    fields: null,
+    transfers: 1,
+    priceRappen: 100n,
+  };
+  const ends = await Promise.all(
+    Array.from({ length: count }, async () =>
+      buyPackage(ctx, given, "test").then(
+        () => "bought",
+        (error: unknown) => (error instanceof Problem ? error.reason : String(error)),
+      ),
+    ),
+  );
+  const { availableRappen } = await readBalance(ctx, purse);
+  const bought = (await listPackages(ctx, id)).length;
+  const tally = Object.fromEntries(
+    [...new Set(ends)].toSorted().map((end) => [end, ends.filter((each) => each === end).length]),
+  );
+  return { tally, bought, availableRappen };
+}
+
+await test("of packages that are bought at once a client domain gets a hundred, and pays for those alone", async () => {
+  assert.deepEqual(await buyAtOnce(130, 20_000n), {
+    tally: { bought: 100, too_many: 30 },
+    bought: 100,
+    availableRappen: 10_000n,
+  });
+});
+
+await test("of packages that are bought at once as many are bought as there is money for", async () => {
+  assert.deepEqual(await buyAtOnce(40, 1_550n), {
+    tally: { bought: 15, insufficient_credit: 25 },
+    bought: 15,
+    availableRappen: 50n,
+  });
+});
