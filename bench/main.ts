@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { closeConnections } from "./http-client.ts";
 import { benchEas } from "./eas.ts";
+import { benchKyb } from "./kyb.ts";
+import { kybPage } from "./kyb-page.ts";
 import { benchKyc, benchKycOrders } from "./kyc.ts";
 import { benchKycChecks } from "./kyc-checks.ts";
 import { benchKycDeliveries } from "./kyc-deliveries.ts";
@@ -17,6 +19,7 @@ import {
   columnNames,
   failureLines,
   hasFailed,
+  kybColumnNames,
   kycColumnNames,
   verdictOf,
 } from "./row.ts";
@@ -32,13 +35,15 @@ const help = `npm run bench -- <verb> [--json] [--write]
                   million finished ones in the database, and gas (7 minutes)
   kyc-checks      what \`verified\` and \`valid\` cost (1 minute)
   kyc-deliveries  webhooks to a thousand receivers, then with a hundred that hang (2 minutes)
+  kyb       gas of business wallets beside Safe 1.5.0, and what data requests and votes
+            cost (3 minutes)
   eas       gas of the Ethereum Attestation Service, with the contracts of its npm package
 
   --json    print one JSON value instead of a table
   --write   write the page below docs/reference; login: performance.md and its plot,
-            kyc: performance-kyc.md
-  --short   kyc and its parts only: a tenth of everything, to see that it runs (2 minutes);
-            its figures mean little, so that it does not go with --write
+            kyc: performance-kyc.md, kyb: performance-kyb.md
+  --short   kyc, its parts and kyb only: a tenth of everything, to see that it runs
+            (3 minutes); its figures mean little, so that it does not go with --write
   --package <directory>  eas only: the npm package
             @ethereum-attestation-service/eas-contracts, unpacked
   --help    print this
@@ -49,6 +54,7 @@ Progress goes to standard error. It needs Linux.
 
 Example: npm run bench -- login --write
 Example: npm run bench -- kyc --write
+Example: npm run bench -- kyb --short
 `;
 
 type Report = (line: string) => void;
@@ -69,11 +75,15 @@ interface Verb {
   readonly columnNames: readonly string[];
 }
 
-function kycVerb(measure: (report: Report, isShort: boolean) => Promise<Result>): Verb {
+/** A verb that takes --short. */
+function sizedVerb(
+  measure: (report: Report, isShort: boolean) => Promise<Result>,
+  names: readonly string[],
+): Verb {
   return {
     run: async (report, { isShort }) => measure(report, isShort),
     canBeShort: true,
-    columnNames: kycColumnNames,
+    columnNames: names,
   };
 }
 
@@ -81,10 +91,11 @@ const verbs: Record<string, Verb> = {
   login: { run: benchLogin, write: writeLogin, columnNames },
   streams: { run: benchStreamsAlone, columnNames },
   qr: { run: async () => ({ rows: benchQr(), postgresVersion: "" }), columnNames },
-  kyc: { ...kycVerb(benchKyc), write: writeKyc },
-  "kyc-orders": kycVerb(benchKycOrders),
-  "kyc-checks": kycVerb(benchKycChecks),
-  "kyc-deliveries": kycVerb(benchKycDeliveries),
+  kyc: { ...sizedVerb(benchKyc, kycColumnNames), write: writeKyc },
+  "kyc-orders": sizedVerb(benchKycOrders, kycColumnNames),
+  "kyc-checks": sizedVerb(benchKycChecks, kycColumnNames),
+  "kyc-deliveries": sizedVerb(benchKycDeliveries, kycColumnNames),
+  kyb: { ...sizedVerb(benchKyb, kybColumnNames), write: writeKyb },
   eas: {
     run: async (report, { packageDirectory }) => benchEas(report, packageDirectory),
     needsPackage: true,
@@ -150,7 +161,7 @@ async function run(args: readonly string[]): Promise<number> {
 function faultOf(values: Values, verb: Verb): string | null {
   if (values.write === true && verb.write === undefined) return "this verb has no page to --write";
   if (values.short === true && verb.canBeShort !== true)
-    return "--short is for kyc and its parts only";
+    return "--short is for kyc, its parts and kyb only";
   if (values.short === true && values.write === true)
     return "a --short run has no figures to write";
   if ((values.package !== undefined) !== (verb.needsPackage === true))
@@ -180,6 +191,10 @@ async function writeLogin(result: Result): Promise<void> {
 
 async function writeKyc(result: Result): Promise<void> {
   await writeFile(join(reference, "performance-kyc.md"), kycPage(result));
+}
+
+async function writeKyb(result: Result): Promise<void> {
+  await writeFile(join(reference, "performance-kyb.md"), kybPage(result));
 }
 
 process.exitCode = await run(process.argv.slice(2));

@@ -57,6 +57,7 @@ export function cellsOf(row: Row): string[] {
 }
 
 export const columnNames = ["", "svc", "oidc-provider", "ratio", "target", "verdict"];
+export const kybColumnNames = ["", "svc", "Safe 1.5.0", "ratio", "target", "verdict"];
 /** Where each row says itself what stands beside it. */
 export const kycColumnNames = ["", "svc", "beside", "ratio", "target", "verdict"];
 
