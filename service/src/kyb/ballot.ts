@@ -16,13 +16,7 @@ import { recoverAddress } from "../platform/secp256k1.ts";
 import type { KybContext } from "./kyb-context.ts";
 
 /** What members vote on. */
-export const ballotKindNames = [
-  "data_request",
-  "signature_request",
-  "business_login",
-  "governance",
-] as const;
-export type BallotKind = (typeof ballotKindNames)[number];
+export type BallotKind = "data_request" | "signature_request" | "business_login" | "governance";
 
 /** One open or ended question to the voting members of a business. */
 export interface Ballot {
@@ -88,15 +82,6 @@ export interface BallotRules {
     ended: { readonly ballot: Ballot; readonly outcome: "refused" | "expired" },
   ): Promise<void>;
   /** The business cannot decide any more: it was suspended or is no longer verified, or went on in another wallet. */
-  onStopped?(
-    ctx: KybContext,
-    tx: Queryable,
-    stopped: {
-      readonly ballot: Ballot;
-      readonly reason: "business_not_verified" | "business_wallet_rotated";
-    },
-  ): Promise<void>;
-  /** Nothing may be asked of the business any more: it was suspended, is not verified, or went on in another wallet. */
   onStopped?(
     ctx: KybContext,
     tx: Queryable,

@@ -129,3 +129,16 @@ export async function setMoved(tx: Queryable, address: Address, successor: Addre
     sql`update business set status = 'moved', successor = ${successor} where address = ${address}`,
   );
 }
+
+/** The client domains of one environment, of organizations that the business logged in to, released to or signed for. */
+export async function listAcquaintedDomains(
+  db: Queryable,
+  of: { business: Address; environment: Environment },
+): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(
+    sql`select client_domain.id from business_acquaintance
+        join client_domain using (organization_id)
+      where business = ${of.business} and environment = ${of.environment} order by client_domain.id`,
+  );
+  return rows.map(({ id }) => id);
+}
