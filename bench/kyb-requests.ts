@@ -125,7 +125,7 @@ async function openBenchWorld(
   const endpoint = { body: { url: receiver.url } };
   const { status } = await actors.call("PUT", "/api/v1/kyb/webhook-endpoint", endpoint);
   if (status !== 200) throw new Error(`the endpoint was refused with ${status}`);
-  const business = { address: `0x${"00".repeat(20)}` as Address, name: "", members: [] };
+  const business = { address: `0x${"00".repeat(20)}` as const, name: "", members: [] };
   const merchant = await merchantOf({ ...actors, business });
   return { ...actors, ...merchant, business };
 }
@@ -252,7 +252,7 @@ async function inboxOf(world: DataWorld, name: string): Promise<InboxItem[]> {
     const path = `/w/inbox?limit=${pageSize}${after}`;
     const { body } = await world.walletCall(name, "GET", path);
     items.push(...(body["items"] as InboxItem[]));
-    cursor = String(body["nextCursor"] ?? "");
+    cursor = (body["nextCursor"] as string | undefined) ?? "";
   } while (cursor !== "");
   return items;
 }

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-export interface Delivered {
+interface Delivered {
   readonly headers: Record<string, string>;
   readonly body: string;
 }

@@ -45,7 +45,7 @@ export interface CompanyRegister {
 export type CompanyDesk = Desk & { register: CompanyRegister };
 
 /** What a company signs. */
-export const terms =
+const terms =
   "Terms of Corner Coffee for companies, version 1.\nInvoices are due within 30 days.";
 
 /** What the shop must know of a company. */

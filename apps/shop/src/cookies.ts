@@ -12,7 +12,7 @@ const pendingMax = 4;
 export type CookieJar = ReadonlyMap<string, string>;
 
 /** A login under way, as this shop remembers it. */
-export interface RememberedLogin extends PendingLogin {
+interface RememberedLogin extends PendingLogin {
   /** Begun as "Log in for my company". */
   isForCompany?: boolean;
 }

@@ -57,14 +57,6 @@ export async function insertBallot(
   );
 }
 
-export async function findBallot(db: Queryable, id: string): Promise<Ballot | null> {
-  const [row] = await db.query<BallotRow>(
-    sql`select id, kind, business, category, hash, client_domain_id, epoch, voters, needed, valid_until, expires_at, status
-      from ballot where id = ${id}`,
-  );
-  return row === undefined ? null : toBallot(row);
-}
-
 /**
  * The ballot, for this transaction alone; its business stays as it is meanwhile. The business comes first, as in a
  * change of its roster, so that the two wait for each other in one order.

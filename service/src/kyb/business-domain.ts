@@ -20,7 +20,7 @@ export async function findBusinessDomain(
 }
 
 /** Null where it is no address of the web. */
-export function hostOf(website: string): string | null {
+function hostOf(website: string): string | null {
   const text = /^[a-z]+:\/\//i.test(website) ? website : `https://${website}`;
   if (!URL.canParse(text)) return null;
   const { hostname, protocol } = new URL(text);

@@ -5,7 +5,7 @@ import { enqueueEvents } from "../webhooks/index.ts";
 import type { KybContext } from "./kyb-context.ts";
 
 /** Every kind of event that a KYB endpoint gets (decisions section 6, Webhook events). */
-export type KybEventKind =
+type KybEventKind =
   | `kyb.data_request.${"pending_approval" | "released" | "refused" | "cancelled" | "failed"}`
   | `kyb.signature_request.${"pending_approval" | "signed" | "refused" | "expired" | "cancelled" | "failed"}`
   | "kyb.business.wallet_address_changed"

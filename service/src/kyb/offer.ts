@@ -56,7 +56,7 @@ export function offerStatusOf(offer: Offer, now: number): OfferStatus {
 }
 
 /** What stands in the link: nobody finds it from the id, and nothing about it has to be stored. */
-export function offerTokenOf(ctx: Pick<KybContext, "keys">, id: string): string {
+function offerTokenOf(ctx: Pick<KybContext, "keys">, id: string): string {
   const mac = ctx.keys.mac("kyb-offer", id).subarray(0, macBytes);
   return `${id}.${mac.toString("base64url")}`;
 }
@@ -68,7 +68,7 @@ export function offerIdOf(ctx: Pick<KybContext, "keys">, token: string): string 
 }
 
 /** `conn` of the offer's link. */
-export function connectionOfOffer(ctx: Pick<KybContext, "keys" | "config">, id: string): string {
+function connectionOfOffer(ctx: Pick<KybContext, "keys" | "config">, id: string): string {
   return `${ctx.config.baseUrl}/w/f/${offerTokenOf(ctx, id)}`;
 }
 

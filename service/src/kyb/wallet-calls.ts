@@ -19,7 +19,7 @@ export interface WalletState {
 }
 
 /** Approvals as the contract takes them. */
-export interface RelayedApprovals {
+interface RelayedApprovals {
   readonly validUntil: number;
   /** Joined, in the order of the signers' addresses. */
   readonly signatures: Hex;

@@ -3,7 +3,7 @@ import type { Queryable } from "../platform/db.ts";
 import type { SeatRow } from "./business-seat.ts";
 
 /** What members of a business are asked when one of them logs in for it. */
-export interface LoginQuestion {
+interface LoginQuestion {
   readonly loginId: string;
   readonly business: Address;
   /** Of the approval, see `businessLoginHash`. */
@@ -22,7 +22,7 @@ export interface LoginQuestion {
 }
 
 /** What a member may do for a business, as its tokens say. */
-export interface MemberStanding {
+interface MemberStanding {
   readonly name: string;
   /** `SOLE`: its approval is enough for a login; `JOINT`: others must approve too; `NONE`: it does not vote. */
   readonly authority: "SOLE" | "JOINT" | "NONE";

@@ -1,6 +1,5 @@
 export {
   enqueueEvents,
-  type ListedDelivery,
   type ListedEvent,
   listDeliveriesOf,
   listEventsOf,
@@ -11,8 +10,6 @@ export {
   webhookSealedColumns,
 } from "./events.ts";
 export {
-  type Endpoint,
-  type EndpointWithSecret,
   getEndpoint,
   hasEndpoint,
   reactivateEndpoint,
