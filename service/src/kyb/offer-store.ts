@@ -67,7 +67,23 @@ export async function findOffer(db: Queryable, id: string): Promise<StoredOffer 
   return row === undefined ? null : toStored(row);
 }
 
-/** The same, for this transaction alone. */
+/** Keeps the request object of an offer. @returns the one that is kept, since another process may have been faster */
+export async function keepObject(db: Queryable, id: string, object: string): Promise<string> {
+  const [row] = await db.query<{ request_object: string }>(
+    sql`update kyb_offer set request_object = coalesce(request_object, ${object})
+      where id = ${id} returning request_object`,
+  );
+  return row?.request_object ?? object;
+}
+
+export async function findObject(db: Queryable, id: string): Promise<string | null> {
+  const [row] = await db.query<{ request_object: string | null }>(
+    sql`select request_object from kyb_offer where id = ${id}`,
+  );
+  return row?.request_object ?? null;
+}
+
+/** An offer, for this transaction alone. */
 export async function lockOffer(tx: Queryable, id: string): Promise<StoredOffer | null> {
   const [row] = await tx.query<OfferRow>(
     sql`select id, client_domain_id, organization_id, environment, kind, requester, created_at, expires_at,
@@ -104,7 +120,7 @@ export async function findRequestEnd(tx: Queryable, requestId: string): Promise<
 /** What was asked goes a day after the offer is over; the request keeps its own. */
 export async function purgeOffered(db: Queryable, before: number): Promise<void> {
   await db.query(
-    sql`update kyb_offer set request_sealed = null
+    sql`update kyb_offer set request_sealed = null, request_object = null
       where request_sealed is not null and expires_at < ${before}`,
   );
 }

@@ -5,6 +5,7 @@ import type { Queryable } from "../platform/db.ts";
 import { Problem } from "../platform/problems.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 import { holdBusiness } from "./business-store.ts";
+import { checkEntitled } from "./caller.ts";
 import { requestData } from "./data-requests.ts";
 import type { KybContext } from "./kyb-context.ts";
 import {
@@ -86,8 +87,8 @@ export async function cancelOffer(
 }
 
 /**
- * Says who offers what to whom: the signed request object behind an offer's link. The link's id and times make it the
- * same however often it is asked for.
+ * Says who offers what to whom: the signed request object behind an offer's link, made once and kept (decisions section
+ * 3, Request object).
  *
  * @throws {Problem} offer_not_found, offer_not_open
  */
@@ -95,6 +96,11 @@ export async function openOffer(ctx: KybContext, token: string): Promise<string>
   const { offer, request } = await findByToken(ctx, ctx.db, token);
   if (offerStatusOf(offer, ctx.clock.now()) !== "OPEN" || request === null)
     throw new Problem("offer_not_open");
+  const known = await store.findObject(ctx.db, offer.id);
+  return known ?? store.keepObject(ctx.db, offer.id, await signObject(ctx, offer, request));
+}
+
+async function signObject(ctx: KybContext, offer: Offer, request: OfferedRequest): Promise<string> {
   const name = await store.findOrganizationName(ctx.db, offer.organizationId);
   const isData = request.kind === "data_request";
   return ctx.signRequestObject({
@@ -172,6 +178,10 @@ async function refuseStranger(
     throw new Problem("not_a_member");
 }
 
+/**
+ * Begins what was offered. Whoever asks has to be entitled to it still; and what credit it has is none of the business
+ * of the member that claims.
+ */
 async function begin(
   ctx: KybContext,
   tx: Queryable,
@@ -182,8 +192,14 @@ async function begin(
   if (request.kind === "data_request") {
     const { fields, optionalFields, purpose, reference } = request;
     const asked = { business, fields, optionalFields, purpose, reference };
-    return requestData(ctx, tx, { requester, request: asked });
+    checkEntitled(requester, "kyb:data-request");
+    try {
+      return await requestData(ctx, tx, { requester, request: asked });
+    } catch (error) {
+      throw error instanceof Problem && error.status === 402 ? new Problem(error.reason) : error;
+    }
   }
+  checkEntitled(requester, "kyb:signature");
   const { document, digest, purpose, expiresInSeconds } = request;
   const asked = {
     business,
