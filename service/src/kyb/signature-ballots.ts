@@ -99,11 +99,11 @@ export async function mendRecordings(ctx: KybContext): Promise<void> {
       if (recorded !== null) return finishSigned(ctx, tx, { id: request.id, ...recorded });
       // The charter of the chain is not known here yet.
       if (business !== null && business.epoch < epoch) return;
+      // Two processes look at the same time: whoever comes second finds the question open again, and leaves it so.
+      if (!(await store.takeFailedRecording(tx, request))) return;
       const isLate = request.expiresAt < ctx.clock.now();
-      if (business?.status === "active" && !isLate) {
-        const isAskedAgain = await reopenBallot(tx, request.id);
-        if (isAskedAgain) return store.clearApproval(tx, request.id);
-      }
+      const mayAskAgain = business?.status === "active" && !isLate;
+      if (mayAskAgain && (await reopenBallot(tx, request.id))) return;
       const reason = isLate ? ("expired" as const) : ("unavailable" as const);
       const status = isLate ? ("expired" as const) : ("failed" as const);
       await endRequest(ctx, tx, { id: request.id, status, reason });

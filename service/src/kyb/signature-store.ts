@@ -147,12 +147,17 @@ export async function beginRecording(
   return row?.recordings ?? null;
 }
 
-/** The business's members are asked again. */
-export async function clearApproval(tx: Queryable, id: string): Promise<void> {
-  await tx.query(
+/** @returns false where the request has ended, or somebody else looked after this recording */
+export async function takeFailedRecording(
+  tx: Queryable,
+  of: Pick<SignatureRequest, "id" | "recordings">,
+): Promise<boolean> {
+  const rows = await tx.query(
     sql`update signature_request set approved_at = null, has_failed_recording = false
-      where id = ${id} and status = 'pending_approval'`,
+      where id = ${of.id} and recordings = ${of.recordings} and has_failed_recording and status = 'pending_approval'
+      returning 1 as taken`,
   );
+  return rows.length === 1;
 }
 
 /** The chain holds the signature. @returns null where the request has ended */
