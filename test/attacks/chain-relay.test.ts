@@ -76,6 +76,21 @@ test("methods that change the chain or its node are refused, whatever their spel
   assert.equal(await client.getBlockNumber({ cacheTime: 0 }), head);
 });
 
+test("no other path and no other port of the service speaks for the chain", async () => {
+  const body = JSON.stringify(call("anvil_setBalance", [`0x${"de".repeat(20)}`, "0x1"]));
+  const headers = { "content-type": "application/json" };
+  const metrics = new URL(world.service.metricsUrl);
+  for (const url of [
+    ...["/", "/w", "/rpc", "/w/chain/", "/w/chain/anvil"].map((path) => `${world.baseUrl}${path}`),
+    ...["/", "/metrics", "/w/chain"].map((path) => `${metrics.origin}${path}`),
+  ]) {
+    const answer = await fetch(url, { method: "POST", headers, body });
+    assert.doesNotMatch(await answer.text(), /"jsonrpc"|"result"/, url);
+  }
+  const balance = await client.getBalance({ address: `0x${"de".repeat(20)}` });
+  assert.equal(balance, 0n);
+});
+
 test("a page of another site, or under another name for this host, is refused", async () => {
   const block = call("eth_blockNumber");
   const { host } = new URL(world.baseUrl);
