@@ -1,7 +1,7 @@
 // Businesses that were never founded: rows as the founding leaves them, for tests that need many at once. Their wallets
 // are on no chain, so governance and signatures are out of their reach.
 import { randomBytes } from "node:crypto";
-import { type Address, encodeCharter } from "@svc/protocol";
+import { type Address, type BusinessRule, encodeCharter } from "@svc/protocol";
 import { uuidv7 } from "../service/src/platform/ids.ts";
 import { type DataWorld, someRecord } from "./kyb-data-world.ts";
 
@@ -10,26 +10,26 @@ export async function insertBusinesses(
   world: DataWorld,
   count: number,
   members: readonly string[],
+  rule: BusinessRule = "MAJORITY",
 ): Promise<Address[]> {
   const businesses = Array.from(
     { length: count },
     (): Address => `0x${randomBytes(20).toString("hex")}`,
   );
-  for (const address of businesses) await insertBusiness(world, address, members);
+  for (const address of businesses) await insertBusiness(world, { address, names: members, rule });
   await Promise.all(businesses.map(async (address) => world.issueRecord(address, someRecord)));
   return businesses;
 }
 
 async function insertBusiness(
   world: DataWorld,
-  address: Address,
-  names: readonly string[],
+  { address, names, rule }: { address: Address; names: readonly string[]; rule: BusinessRule },
 ): Promise<void> {
   const { ctx } = world;
   const now = ctx.clock.now();
   const [creator = "", ...others] = names.map((name) => world.person(name).address);
   const charter = encodeCharter({
-    rules: { signature_requests: "MAJORITY", data_requests: "MAJORITY", governance: "MAJORITY" },
+    rules: { signature_requests: rule, data_requests: rule, governance: rule },
     members: [creator, ...others].map((each) => ({ address: each as Address, isVoting: true })),
   });
   await ctx.db.transaction(async (tx) => {

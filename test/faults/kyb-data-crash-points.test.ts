@@ -1,0 +1,155 @@
+// kill -9 of the service at every write of a data request: of its create, of a vote, of the release and of a
+// cancellation. Another process goes on, callers repeat themselves, and nothing is released or charged twice.
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Address } from "@svc/protocol";
+import { type CrashPoint, type GateTime, openGates } from "../crash-gates.ts";
+import { openContextOf } from "../embedded-chain.ts";
+import { type DataWorld, openDataWorld, requestsPath } from "../kyb-data-world.ts";
+import { insertBusinesses } from "../kyb-many-businesses.ts";
+import { checkMoney } from "../kyb-money-checks.ts";
+import type { Answer, InboxItem } from "../kyb-world.ts";
+
+const announced = (status: string): Omit<CrashPoint, "name"> => ({
+  on: "insert on webhook_event",
+  when: `new.kind = 'kyb.data_request.${status}'`,
+});
+const moved = (kind: string): Omit<CrashPoint, "name"> => ({
+  on: "insert on ledger_movement",
+  when: `new.kind = '${kind}'`,
+});
+const ended = (status: string): Omit<CrashPoint, "name"> => ({
+  on: "update on data_request",
+  when: `new.status = '${status}' and old.status = 'pending_approval'`,
+});
+
+const points: readonly CrashPoint[] = [
+  { name: "create: the key is taken", on: "insert on kyb_idempotency", when: "true" },
+  { name: "create: the request is written", on: "insert on data_request", when: "true" },
+  { name: "create: the members are asked", on: "insert on ballot", when: "true" },
+  { name: "create: it is announced", ...announced("pending_approval") },
+  { name: "create: the money is kept back", on: "insert on ledger_hold", when: "true" },
+  { name: "vote: the optional fields are fixed", on: "update on ballot", when: "old.hash is null" },
+  { name: "vote: it is written", on: "insert on ballot_vote", when: "true" },
+  { name: "vote: it decides", on: "update on ballot", when: "new.status = 'approved'" },
+  {
+    name: "vote: the release is ordered",
+    on: "update on data_request",
+    when: "new.approved_at is not null and old.approved_at is null",
+  },
+  { name: "release: the request ends", ...ended("released") },
+  { name: "release: the attestation is kept", on: "insert on data_release", when: "true" },
+  { name: "release: the charge is written", on: "insert on kyb_charge", when: "true" },
+  { name: "release: it is announced", ...announced("released") },
+  {
+    name: "release: it is put on record",
+    on: "insert on audit_entry",
+    when: "new.action = 'data-request.release'",
+  },
+  { name: "release: the money is captured", ...moved("capture") },
+  { name: "cancel: the ballot ends", on: "update on ballot", when: "new.status = 'cancelled'" },
+  { name: "cancel: the request ends", ...ended("cancelled") },
+  { name: "cancel: it is announced", ...announced("cancelled") },
+  // A release frees what was held for the optional field; here nothing is optional.
+  { name: "cancel: the money is free", ...moved("free") },
+];
+
+const processName = "svc-under-test";
+const members = ["alice", "bob", "carol"];
+const terms = { fields: ["BUSINESS_LEGAL_NAME"], optionalFields: [] };
+
+/** Asks again until somebody answers. */
+async function insist(call: () => Promise<Answer>): Promise<Answer> {
+  const deadline = performance.now() + 120_000;
+  for (;;) {
+    // Nobody listens, or an answer breaks off, while the processes change.
+    const answer = await call().catch((error: unknown) => {
+      if (error instanceof TypeError || error instanceof SyntaxError) return null;
+      throw error;
+    });
+    if (answer !== null && answer.status !== 503) {
+      assert.ok(answer.status < 300, JSON.stringify(answer.body));
+      return answer;
+    }
+    assert.ok(performance.now() < deadline, "nobody answers");
+    await delay(50);
+  }
+}
+
+/** One request from its create to its end; every caller repeats itself word for word. @returns its id */
+async function runRequest(
+  world: DataWorld,
+  { business, isCancelled }: { business: Address; isCancelled: boolean },
+): Promise<string> {
+  const asked = await insist(async () => {
+    const headers = { "idempotency-key": `create-${business}` };
+    return world.ask({ ...terms, businessWalletAddress: business }, { headers });
+  });
+  const id = String(asked.body["requestId"]);
+  await vote(world, "alice", id);
+  if (!isCancelled) await vote(world, "bob", id);
+  else
+    await insist(async () => {
+      const headers = { "idempotency-key": `cancel-${business}` };
+      return world.call("POST", `${requestsPath}/${id}/cancel`, { body: {}, headers });
+    });
+  return id;
+}
+
+/** What is voted on is kept: once the vote is in, it lies in the inbox no more. */
+async function vote(world: DataWorld, name: string, id: string): Promise<void> {
+  let item: InboxItem | null = null;
+  await insist(async () => {
+    item ??= await world.findVote(name, id);
+    return world.voteAs(name, id, { item });
+  });
+}
+
+/** The server under test dies at every point, and each time another one goes on. */
+async function dieEverywhere(t: TestContext, time: GateTime): Promise<void> {
+  await using world = await openDataWorld();
+  const businesses = await insertBusinesses(world, points.length, members);
+  // Their sessions are open before anything dies.
+  await Promise.all(members.map(async (name) => world.inboxOf(name)));
+  const { databaseUrl } = world.ctx.config;
+  assert.ok(databaseUrl !== null);
+  await world.service.close();
+  await using ctx = await openContextOf(databaseUrl);
+  await using gates = await openGates(databaseUrl, { points, time, processName });
+  const start = async () =>
+    world.startProcess({ PGAPPNAME: processName }, { port: Number(new URL(world.baseUrl).port) });
+  let server = await start();
+  let charged = 0;
+  for (const [index, point] of points.entries()) {
+    const business = businesses[index] as Address;
+    const isCancelled = point.name.startsWith("cancel");
+    await t.test(point.name, async () => {
+      await gates.close(point);
+      const over = runRequest(world, { business, isCancelled });
+      over.catch(() => undefined);
+      await gates.untilReached(point);
+      await server.kill();
+      await gates.open(point);
+      server = await start();
+      await world.waitFor(await over, isCancelled ? "cancelled" : "released");
+      await checkMoney(ctx);
+      if (!isCancelled) charged += 1;
+      const { body } = await world.call("GET", "/api/v1/kyb/billing/account");
+      assert.deepEqual([body["spentChf"], body["frozenChf"]], [charged, 0]);
+    });
+  }
+  await server[Symbol.asyncDispose]();
+}
+
+await test("kill -9 at every write of a data request", { concurrency: true }, async (t) => {
+  const before = t.test(
+    "before it is committed: it is done again, by another process",
+    async (each) => dieEverywhere(each, "statement"),
+  );
+  const after = t.test(
+    "after it is committed and before anybody is told: it is not done again",
+    async (each) => dieEverywhere(each, "commit"),
+  );
+  await Promise.all([before, after]);
+});
