@@ -15,6 +15,7 @@ import {
   getDomain,
   isVerified,
   listDomains,
+  moveLocalDomain,
   openApiKeys,
   openClients,
   proofOf,
@@ -210,3 +211,39 @@ async function nextNotification(channel: string): Promise<void> {
   await promise;
   unsubscribe();
 }
+
+await test("a domain of this machine moves to another port, and its clients and keys know at once", async () => {
+  await using clients = await openClients(ctx);
+  await using apiKeys = await openApiKeys(ctx);
+  const added = await add("localhost:4101");
+  const { client } = await createClient(
+    ctx,
+    { clientDomainId: added.id, name: "Shop", authenticationMethod: "none" },
+    "cli",
+  );
+  const { key } = await createApiKey(ctx, { clientDomainId: added.id, name: "backend" }, "cli");
+  assert.equal((await clients.find(client.id))?.domain, "localhost:4101");
+  assert.equal((await apiKeys.authenticate(key)).domain, "localhost:4101");
+  const told = Promise.all(["client", "api-key"].map(async (channel) => nextNotification(channel)));
+  await moveLocalDomain(ctx, { id: added.id, domain: "localhost:4102" }, "cli");
+  await told;
+  assert.equal((await getDomain(ctx, added.id)).domain, "localhost:4102");
+  assert.equal((await clients.find(client.id))?.domain, "localhost:4102");
+  assert.equal((await apiKeys.authenticate(key)).domain, "localhost:4102");
+  await moveLocalDomain(ctx, { id: added.id, domain: "localhost:4102" }, "cli");
+});
+
+await test("a name that was proved never becomes another, and no name is taken twice", async () => {
+  const [shop, other] = [await add("localhost:4111"), await add("localhost:4112")];
+  const proved = await addProved("stays.example.com");
+  const move = async (id: string, domain: string): Promise<void> =>
+    moveLocalDomain(ctx, { id, domain }, "cli");
+  await assert.rejects(move(proved.id, "other.example.com"), refusedWith("invalid_request"));
+  await assert.rejects(move(proved.id, "localhost:4113"), refusedWith("invalid_request"));
+  await assert.rejects(move(shop.id, "other.example.com"), refusedWith("invalid_request"));
+  await assert.rejects(move(shop.id, other.domain), refusedWith("domain_exists"));
+  assert.equal((await getDomain(ctx, shop.id)).domain, "localhost:4111");
+  const production: Ctx = { ...ctx, config: { ...ctx.config, profile: "production" } };
+  const given = { id: shop.id, domain: "localhost:4114" };
+  await assert.rejects(moveLocalDomain(production, given, "cli"), refusedWith("invalid_request"));
+});
