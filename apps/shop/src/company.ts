@@ -45,8 +45,7 @@ export interface CompanyRegister {
 export type CompanyDesk = Desk & { register: CompanyRegister };
 
 /** What a company signs. */
-const terms =
-  "Terms of Corner Coffee for companies, version 1.\nInvoices are due within 30 days.";
+const terms = "Terms of Corner Coffee for companies, version 1.\nInvoices are due within 30 days.";
 
 /** What the shop must know of a company. */
 const required = ["BUSINESS_LEGAL_NAME", "BUSINESS_REGISTRATION_NUMBER", "BUSINESS_DIRECTOR_NAME"];
