@@ -100,7 +100,7 @@ export const blockOf = async (node: ChainNode, number: Hex | "latest" = "latest"
   (await node.request("eth_getBlockByNumber", [number, false])) as Head;
 
 /** The process id of the chain's node. */
-export async function nodePid({ ctx }: { ctx: OpenContext }): Promise<number> {
+export async function nodePid({ ctx }: { ctx: Pick<OpenContext, "db"> }): Promise<number> {
   const [row] = await ctx.db.query<{ path: string }>(
     sql`select ipc_path as path from embedded_chain`,
   );

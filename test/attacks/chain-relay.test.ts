@@ -1,5 +1,6 @@
 // What the outside may ask of the chain, and what it may not.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
@@ -7,7 +8,7 @@ import { credentialRegistry } from "@svc/contracts";
 import { createPublicClient, http, type PublicClient } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { fundAccount } from "../../service/src/chain/index.ts";
-import { until } from "../embedded-chain.ts";
+import { nodePid, until } from "../embedded-chain.ts";
 import { openWorld, type World } from "../world.ts";
 
 let world: World;
@@ -90,6 +91,17 @@ test("no other path and no other port of the service speaks for the chain", asyn
   const balance = await client.getBalance({ address: `0x${"de".repeat(20)}` });
   assert.equal(balance, 0n);
 });
+
+test(
+  "the node's own port is at no address that a page would try",
+  { skip: process.platform !== "linux" },
+  async () => {
+    const pid = await nodePid(world);
+    const [, address] =
+      /--host\0(127[\d.]+)\0/.exec(readFileSync(`/proc/${pid}/cmdline`, "utf8")) ?? [];
+    assert.ok(address !== undefined && !address.startsWith("127.0.0."), address);
+  },
+);
 
 test("a page of another site, or under another name for this host, is refused", async () => {
   const block = call("eth_blockNumber");

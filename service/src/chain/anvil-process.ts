@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -36,7 +37,8 @@ const historyAccount = "0x0000F90827F1C53a10cb7A02335B175320002935";
 
 /**
  * Starts the node. It listens on a Unix socket in a directory of mode 0700 and, because it cannot be told not to, on a
- * random port of loopback that nobody is told; it mines only when told, and ends with this process in any way.
+ * random port and, under Linux, address of loopback that nobody is told; it mines only when told, and ends with this
+ * process in any way.
  *
  * @throws when this platform has no node, or it does not start
  */
@@ -103,12 +105,21 @@ async function connect(path: string, child: BoundProcess): Promise<Ipc> {
 
 function flagsOf(genesis: Genesis, { path, genesisPath }: Record<"path" | "genesisPath", string>) {
   return [
-    ["--silent", "--host", "127.0.0.1", "--port", "0", "--ipc", path, "--no-cors"],
+    ["--silent", "--host", loopbackAddress(), "--port", "0", "--ipc", path, "--no-cors"],
     ["--chain-id", String(genesis.chainId), "--accounts", "0", "--init", genesisPath],
     ["--hardfork", "osaka", "--no-mining", "--order", "fifo", "--prune-history"],
     ["--base-fee", "0", "--gas-price", "0", "--disable-min-priority-fee"],
     ["--gas-limit", "1000000000000", "--no-request-size-limit"],
   ].flat();
+}
+
+/**
+ * Pages of any site may open web sockets to this machine, and the node asks none where it comes from. A port is soon
+ * found by trying all; together with an address of 127.0.0.0/8, all of which Linux takes as loopback, it is not.
+ */
+function loopbackAddress(): string {
+  if (process.platform !== "linux") return "127.0.0.1";
+  return `127.${randomInt(1, 255)}.${randomInt(256)}.${randomInt(1, 255)}`;
 }
 
 function genesisOf({ chainId, time, faucet }: Genesis): object {
