@@ -68,6 +68,8 @@ interface Stage {
   readonly gates: Gates;
   /** Moves the time of all processes. */
   advance(seconds: number): Promise<void>;
+  /** By how much, in all. */
+  advanced(): number;
   /** kill -9 of the service and of the chain that it ran. */
   kill(): Promise<void>;
   start(): Promise<void>;
@@ -108,9 +110,10 @@ async function voteOf({ world }: Stage, name: string, id: string): Promise<void>
 }
 
 async function chainOf({ world }: Stage, address: Address) {
-  const reader = createPublicClient({ transport: http(`${world.baseUrl}/w/chain`) });
+  const { ctx, baseUrl } = world;
+  const reader = createPublicClient({ transport: http(`${baseUrl}/w/chain`) });
   const calls = await loadWalletCalls();
-  return calls.read({ chain: { ...world.ctx.chain, reader } }, address);
+  return calls.read({ ...ctx, chain: { ...ctx.chain, reader } }, address);
 }
 
 /** The row, the roster and the wallet say the same. */
@@ -147,7 +150,8 @@ async function countOf({ gates }: Stage, kind: string, subject: string): Promise
 /** @returns its address */
 async function found(stage: Stage): Promise<Address> {
   const { world } = stage;
-  const changed = { salt: `0x${randomBytes(32).toString("hex")}` };
+  const deadline = world.ctx.clock.now() + stage.advanced() + 3600;
+  const changed = { salt: `0x${randomBytes(32).toString("hex")}`, deadline };
   const asked = await patiently(async () => world.askFounding({ members, changed }));
   const { invitationId: id, address } = asked.body as { invitationId: string; address: Address };
   for (const name of members.slice(1)) await voteOf(stage, name, id);
@@ -276,10 +280,15 @@ async function dieEverywhere(t: TestContext, time: GateTime): Promise<void> {
   const start = async (): Promise<ServerProcess> =>
     stack.use(await world.startProcess({ PGAPPNAME: processName }, { port }));
   let server = await start();
+  let advanced = 0;
   const stage: Stage = {
     world,
     gates,
-    advance: async (seconds) => advanceClock(ctx.db, seconds),
+    async advance(seconds) {
+      advanced += seconds;
+      await advanceClock(ctx.db, seconds);
+    },
+    advanced: () => advanced,
     async kill() {
       const chain = await nodePid({ ctx });
       await server.kill();

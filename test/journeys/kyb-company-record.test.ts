@@ -242,7 +242,7 @@ await test("a revoked record is gone at once, its business verified no longer; t
   assert.deepEqual(await liveFields(), []);
   assert.equal(await isVerified(), false);
   const { body } = await validOf(released);
-  const invalid = unknown.map((each) => ({ ...each, reason: "REVOKED" }));
+  const invalid = unknown.map(({ name, subject }) => ({ name, subject, reason: "REVOKED" }));
   assert.deepEqual(body, { valid: [], invalid });
   await world.until("the chain follows", async () =>
     (await isLive(issuer.address, root)) ? null : true,

@@ -1,0 +1,245 @@
+// What merchants can learn of a business in every state, and what its operator makes of it by command line.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type Address, signDigest } from "@svc/protocol";
+import { decodeJwt } from "jose";
+import { createApiKey, createDomain } from "../../service/src/accounts/index.ts";
+import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { logInFor } from "../business-login.ts";
+import { openReceiver, type Receiver } from "../kyb-receiver.ts";
+import { type KybWorld, openKybWorld } from "../kyb-world.ts";
+
+const day = 86_400;
+const lookups = ["status", "verify", "members"] as const;
+const nobody = `0x${"12".repeat(20)}`;
+let world: KybWorld;
+let receiver: Receiver;
+before(async () => {
+  world = await openKybWorld();
+  receiver = await openReceiver();
+});
+after(async () => {
+  await receiver[Symbol.asyncDispose]();
+  await world[Symbol.asyncDispose]();
+});
+
+const lookUp = async (kind: (typeof lookups)[number], wallet: string, apiKey = world.apiKey) =>
+  world.call("GET", `/api/v1/kyb/${kind}/${wallet}`, { apiKey });
+
+async function svc(...args: string[]) {
+  const written = { out: "", err: "" };
+  const { databaseUrl, baseUrl } = world.ctx.config;
+  const status = await runCommandLine([...args, "--json"], {
+    out: (part) => (written.out += part),
+    err: (part) => (written.err += part),
+    environment: {
+      PROFILE: "dev",
+      BASE_URL: baseUrl,
+      DATABASE_URL: databaseUrl ?? "",
+      MASTER_KEY: "11".repeat(32),
+      LOG_LEVEL: "silent",
+      CHAIN: "off",
+    },
+  });
+  const value = written.out === "" ? null : (JSON.parse(written.out) as Record<string, unknown>);
+  return { status, value, err: written.err };
+}
+
+const reachVerified = async (address: string, isVerified: boolean) =>
+  world.until(`verified is ${isVerified}`, async () => {
+    const { body } = await lookUp("status", address);
+    return body["verified"] === isVerified ? body : null;
+  });
+
+test("a business is looked up by its wallet in any case; its rules and members are told, their names are not", async () => {
+  const { business } = world;
+  const { address } = business;
+  const { status, body } = await lookUp("status", address);
+  const { registeredAt, ...standing } = body;
+  assert.equal(status, 200);
+  assert.equal(typeof registeredAt, "number");
+  const known = { walletAddress: address, businessName: business.name };
+  assert.deepEqual(standing, { ...known, status: "active", verified: true });
+  const bare = await lookUp("status", address.slice(2).toUpperCase());
+  assert.deepEqual(bare.body, body);
+  const verify = await lookUp("verify", address);
+  assert.deepEqual(verify.body, {
+    ...body,
+    memberCount: 3,
+    governanceRules: [
+      { category: "signature_requests", approvalMode: "MAJORITY" },
+      { category: "data_requests", approvalMode: "MAJORITY" },
+    ],
+  });
+  const members = await lookUp("members", address);
+  assert.deepEqual(members.body, {
+    walletAddress: address,
+    totalMembers: 3,
+    members: business.members
+      .map((name) => ({
+        walletAddress: world.person(name).address,
+        votingRights: true,
+        isCreator: name === "alice",
+      }))
+      .toSorted((one, two) => (one.walletAddress < two.walletAddress ? -1 : 1)),
+  });
+});
+
+test("what is no address, unknown, not deployed yet or of the other environment does not exist", async () => {
+  const inviting = await world.askFounding();
+  const { organizationId } = world;
+  const sandbox = { organizationId, domain: "localhost", environment: "sandbox" };
+  const { id: clientDomainId } = await createDomain(world.ctx, sandbox, "test");
+  const { key } = await createApiKey(world.ctx, { clientDomainId, name: "Backend" }, "test");
+  for (const kind of lookups) {
+    for (const wallet of [nobody, String(inviting.body["address"])]) {
+      const { status, body } = await lookUp(kind, wallet);
+      assert.deepEqual([status, body.error?.reason], [404, "business_not_found"]);
+    }
+    const other = await lookUp(kind, world.business.address, key);
+    assert.deepEqual([other.status, other.body.error?.reason], [404, "business_not_found"]);
+    const wrong = await lookUp(kind, "nobody");
+    assert.deepEqual([wrong.status, wrong.body.error?.reason], [400, "invalid_request"]);
+  }
+});
+
+test("an organization that the business logged in to sees the names of its members, another does not", async () => {
+  const business = await world.found({ members: ["ann", "ben"] });
+  const namesOf = async (): Promise<unknown[]> => {
+    const { body } = await lookUp("members", business.address);
+    return (body["members"] as Record<string, unknown>[]).map(({ name }) => name).toSorted();
+  };
+  assert.deepEqual(await namesOf(), [undefined, undefined]);
+  await logInFor(world, { business, voters: ["ann", "ben"] });
+  assert.deepEqual(await namesOf(), ["ann", "ben"]);
+});
+
+test("the operator lists and shows businesses, and takes back the word for one", async () => {
+  const { address } = await world.found({ members: ["cleo"] });
+  const listed = await svc("business", "list", "--status", "active", "--environment", "live");
+  const items = listed.value?.["items"] as { address: string }[];
+  assert.ok(items.some((each) => each.address === address));
+  const shown = await svc("business", "show", address);
+  const [member] = shown.value?.["members"] as { name: string }[];
+  assert.equal(member?.name, "cleo");
+  assert.equal((await svc("business", "verify", address, "--withdraw")).status, 0);
+  assert.equal((await reachVerified(address, false))["status"], "active");
+  assert.equal((await svc("business", "verify", address)).status, 0);
+  await reachVerified(address, true);
+});
+
+test("a suspended business is not verified, its members cannot vote; reinstated it is as before", async () => {
+  const { address } = await world.found({ members: ["dora", "emil"] });
+  const members = ["dora"].map((name) => ({
+    address: world.person(name).address,
+    name,
+    votingRights: true,
+  }));
+  const request = { operation: "changeCharter", members };
+  const id = await world.govern("dora", request, { business: address, voters: [] });
+  const item = await world.findVote("dora", id);
+  assert.equal((await svc("business", "suspend", address)).status, 0);
+  assert.equal((await svc("business", "suspend", address)).status, 0);
+  const { body } = await lookUp("status", address);
+  assert.deepEqual([body["status"], body["verified"]], ["suspended", false]);
+  const vote = await world.voteAs("dora", id, { item });
+  assert.deepEqual([vote.status, vote.body.error?.reason], [409, "ballot_over"]);
+  assert.ok((await world.inboxOf("dora")).every((each) => each.id !== id));
+  assert.equal((await svc("business", "reinstate", address)).status, 0);
+  assert.equal((await reachVerified(address, true))["status"], "active");
+  assert.equal((await world.voteAs("dora", id)).body["status"], "open");
+});
+
+test("a verb about a business that does not exist, or cannot be so, is refused by name", async () => {
+  const { address } = world.business;
+  for (const verb of ["show", "verify", "suspend", "reinstate"]) {
+    const { status, err } = await svc("business", verb, nobody);
+    assert.equal(status, 1, verb);
+    assert.match(err, /business_not_found/, verb);
+  }
+  const refused: [RegExp, ...string[]][] = [
+    [/business_not_found/, "reinstate", "nobody"],
+    [/business_not_found/, "move", nobody, "--to", address],
+    [/successor/, "move", address, "--to", address],
+    [/business_not_found/, "move", address, "--to", nobody],
+    [/nothing is under way/, "move", address, "--cancel"],
+    [/--to or --cancel/, "move", address],
+    [/--to or --cancel/, "move", address, "--to", nobody, "--cancel"],
+    [/status is one of/, "list", "--status", "asleep"],
+  ];
+  for (const [message, verb, ...rest] of refused) {
+    const { status, err } = await svc("business", verb ?? "", ...rest);
+    assert.ok(status > 0, `${verb} ${rest.join(" ")}`);
+    assert.match(err, message);
+  }
+});
+
+test("a move by the operator waits 30 days, and any member cancels it", async () => {
+  const old = await world.found({ members: ["finn", "gail"] });
+  const next = await world.found({ members: ["gail"], name: "Muster Neu AG" });
+  const { address } = old;
+  assert.equal((await svc("business", "move", address, "--to", next.address)).status, 0);
+  const again = await svc("business", "move", address, "--to", next.address);
+  assert.match(again.err, /the limit is reached/);
+  const { move } = await world.businessOf("finn", address);
+  const { keepNonce } = move as { keepNonce: number };
+  const signature = world.keepSignature("finn", { business: address, nonce: keepNonce });
+  const path = `/w/businesses/${address}/keep`;
+  const wrong = signDigest(new Uint8Array(32).fill(7), world.person("finn").privateKey);
+  const refused = await world.walletCall("finn", "POST", path, { body: { signature: wrong } });
+  assert.deepEqual([refused.status, refused.body.error?.reason], [422, "signature_wrong"]);
+  const kept = await world.walletCall("finn", "POST", path, { body: { signature } });
+  assert.deepEqual(kept.body, { ended: "move" });
+  const over = await world.walletCall("finn", "POST", path, { body: { signature } });
+  assert.deepEqual([over.status, over.body.error?.reason], [409, "nothing_to_end"]);
+  await world.advance(31 * day);
+  assert.equal((await lookUp("status", address)).body["status"], "active");
+});
+
+/** The event that tells of the move of this business. */
+async function movedEvent(address: Address) {
+  return world.until("the merchant is told", async () => {
+    const found = receiver.received
+      .map(({ body }) => JSON.parse(body) as Record<string, unknown>)
+      .find(({ data }) => (data as Record<string, unknown>)["business_wallet_address"] === address);
+    return found ?? null;
+  });
+}
+
+test("whoever knows a business that moved is told where, with an attestation, and finds it moved", async () => {
+  const path = "/api/v1/kyb/webhook-endpoint";
+  assert.ok((await world.call("PUT", path, { body: { url: receiver.url } })).status < 300);
+  const byOperator = await world.found({ members: ["hal", "ida"] });
+  const byMembers = await world.found({ members: ["hal", "ida"] });
+  const stranger = await world.found({ members: ["ida"] });
+  const next = await world.found({ members: ["ida"], name: "Muster Neu AG" });
+  for (const business of [byOperator, byMembers])
+    await logInFor(world, { business, voters: ["hal", "ida"] });
+  const request = { operation: "moveTo", successor: next.address };
+  const { address } = byMembers;
+  await world.govern("ida", request, { business: stranger.address, voters: ["ida"] });
+  await world.govern("hal", request, { business: address, voters: ["hal", "ida"] });
+  await svc("business", "move", byOperator.address, "--to", next.address);
+  const first = await movedEvent(address);
+  await world.advance(31 * day);
+  const second = await movedEvent(byOperator.address);
+  for (const [of, event] of [
+    [address, first],
+    [byOperator.address, second],
+  ] as const) {
+    assert.equal(event["event"], "kyb.business.wallet_address_changed");
+    assert.deepEqual([event["seq"], event["livemode"]], [1, true]);
+    const data = event["data"] as Record<string, unknown>;
+    assert.equal(data["new_business_wallet_address"], next.address);
+    const claims = decodeJwt(String(event["attestation"]));
+    assert.deepEqual(
+      [claims.iss, claims.aud, claims.sub, claims.jti, claims["stream_id"]],
+      [`${world.baseUrl}/kyb`, world.clientDomainId, of, event["event_id"], event["stream_id"]],
+    );
+    assert.equal(claims["new_business_wallet_address"], next.address);
+    const { body } = await lookUp("verify", of);
+    assert.deepEqual([body["status"], body["verified"]], ["moved", false]);
+  }
+  const told = receiver.received.filter(({ body }) => body.includes(stranger.address));
+  assert.equal(told.length, 0);
+});

@@ -1,0 +1,167 @@
+// Members who decide about their own business, and log in for it, on two processes at the same instant: one transition,
+// and none by whoever is no longer a member.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Address } from "@svc/protocol";
+import { sql } from "../../service/src/platform/db.ts";
+import { actAs, logInFor, openBusinessPage, takeTokens } from "../business-login.ts";
+import { type KybWorld, openKybWorld } from "../kyb-world.ts";
+import { reachEpoch, rosterOf } from "../kyb-signature-world.ts";
+import { statusOf } from "../login-flow.ts";
+import type { ServerProcess } from "../world.ts";
+
+let world: KybWorld;
+let other: ServerProcess;
+before(async () => {
+  world = await openKybWorld();
+  other = await world.startProcess();
+});
+after(async () => {
+  await other[Symbol.asyncDispose]();
+  await world[Symbol.asyncDispose]();
+});
+
+const processOf = (at: number): string => (at % 2 === 0 ? world.baseUrl : other.url);
+
+/** Votes of all of them at once, on both processes. @returns how each was answered, in alphabetical order */
+async function voteAtOnce(id: string, names: readonly string[]): Promise<string[]> {
+  const items = await Promise.all(names.map(async (name) => world.findVote(name, id)));
+  const answers = await Promise.all(
+    items.map(async (item, at) =>
+      world.voteAs(names[at] ?? "", id, { item, baseUrl: processOf(at) }),
+    ),
+  );
+  return answers.map(({ body }) => body.error?.reason ?? String(body["status"])).toSorted();
+}
+
+const transactionsOf = async (subjectId: string): Promise<string[]> => {
+  const rows = await world.ctx.db.query<{ status: string }>(
+    sql`select status from chain_transaction where subject_id = ${subjectId}`,
+  );
+  return rows.map(({ status }) => status);
+};
+
+test("two members who approve a change at the same instant make one transaction of it", async () => {
+  const { address } = world.business;
+  for (let round = 0; round < 6; round += 1) {
+    const rules = { data_requests: round % 2 === 0 ? "UNANIMOUS" : "MAJORITY" };
+    const members = rosterOf(world, ["alice", "bob", "carol"]);
+    const request = { operation: "changeCharter", members, rules };
+    const id = await world.govern("alice", request, { voters: [] });
+    assert.deepEqual(await voteAtOnce(id, ["alice", "bob"]), ["approved", "open"]);
+    await reachEpoch(world, { name: "alice", address, epoch: round + 1 });
+    assert.deepEqual(await transactionsOf(id), ["succeeded"]);
+  }
+});
+
+test("of three at the same instant, two decide and the third comes too late", async () => {
+  const { address } = await world.found({ members: ["ann", "ben", "cleo"] });
+  const request = { operation: "changeCharter", members: rosterOf(world, ["ann", "ben"]) };
+  const id = await world.govern("ann", request, { business: address, voters: [] });
+  const answers = await voteAtOnce(id, ["ann", "ben", "cleo"]);
+  assert.deepEqual(answers, ["approved", "ballot_over", "open"]);
+  await reachEpoch(world, { name: "ann", address, epoch: 1 });
+  assert.deepEqual(await transactionsOf(id), ["succeeded"]);
+});
+
+test("one member who approves on one process and refuses on the other has one vote", async () => {
+  const { address } = await world.found({ members: ["dora", "emil", "finn"] });
+  for (let round = 0; round < 4; round += 1) {
+    const request = { operation: "changeCharter", members: rosterOf(world, ["dora", "emil"]) };
+    const id = await world.govern("dora", request, { business: address, voters: [] });
+    const item = await world.findVote("emil", id);
+    const answers = await Promise.all([
+      world.voteAs("emil", id, { item, baseUrl: processOf(round) }),
+      world.voteAs("emil", id, { item, baseUrl: processOf(round + 1), vote: "reject" }),
+    ]);
+    const reasons = answers.map(({ body }) => body.error?.reason ?? String(body["status"]));
+    assert.deepEqual(reasons.toSorted(), ["already_voted", "open"]);
+    const votes = await world.ctx.db.query(
+      sql`select 1 as vote from ballot_vote where ballot_id = ${id}`,
+    );
+    assert.equal(votes.length, 1);
+    const { body } = await world.voteAs("dora", id, { vote: "reject" });
+    if (body["status"] === "open") await world.voteAs("finn", id, { vote: "reject" });
+  }
+});
+
+test("members who approve a login at the same instant complete it once", async () => {
+  const business = await world.found({ members: ["gus", "hana", "iris", "jon"] });
+  for (let round = 0; round < 4; round += 1) {
+    const page = await openBusinessPage(world);
+    await actAs(world, page, { name: "gus", business });
+    const answers = await voteAtOnce(page.loginId, ["hana", "iris", "jon"]);
+    assert.deepEqual(answers, ["approved", "ballot_over", "open"]);
+    assert.equal((await statusOf(world.baseUrl, page))["kind"], "approved");
+    await takeTokens(world, page);
+    const families = await world.ctx.db.query<{ count: number }>(
+      sql`select count(*)::int as count from token_family where user_address = ${world.person("gus").address}`,
+    );
+    assert.deepEqual(families, [{ count: round + 1 }]);
+  }
+});
+
+/** What one statement sees: nothing of a change may be there without the rest. */
+interface Snapshot {
+  epoch: number;
+  members: number;
+  roster: number;
+  stale: number;
+  families: number;
+}
+
+async function snapshotOf(business: Address, removed: Address): Promise<Snapshot> {
+  const [row] = await world.ctx.db.query<Snapshot>(
+    sql`select epoch, (length(charter) - 3) / 21 as members,
+        (select count(*)::int from business_member where business = address) as roster,
+        (select count(*)::int from ballot where ballot.business = address and status = 'open'
+          and ballot.epoch <> business.epoch) as stale,
+        (select count(*)::int from token_family where user_address = ${removed} and revoked_at is null) as families
+      from business where address = ${business}`,
+  );
+  assert.ok(row !== undefined);
+  return row;
+}
+
+test("a removed member's votes never count, sent before or while it is removed, on any process", async () => {
+  const business = await world.found({ members: ["kim", "lou", "mallory"] });
+  const { address } = business;
+  const removed = world.person("mallory").address;
+  await logInFor(world, { business, voters: ["mallory", "kim"] });
+  const open: string[] = [];
+  for (const proposer of ["kim", "lou", "kim", "lou", "kim", "lou", "kim", "lou"]) {
+    const request = { operation: "changeCharter", members: rosterOf(world, [proposer]) };
+    open.push(await world.govern(proposer, request, { business: address, voters: [] }));
+  }
+  const items = await Promise.all(open.map(async (id) => world.findVote("mallory", id)));
+  const change = { operation: "changeCharter", members: rosterOf(world, ["kim", "lou"]) };
+  const removal = await world.govern("kim", change, { business: address, voters: ["kim"] });
+  const [first = ""] = open;
+  assert.equal((await world.voteAs("mallory", first)).body["status"], "open");
+  assert.equal((await world.voteAs("lou", removal)).body["status"], "approved");
+  const snapshots: Snapshot[] = [];
+  const raceOn = async (): Promise<void> => {
+    for (const [at, item] of items.entries()) {
+      const { body } = await world.voteAs("mallory", item.id, { item, baseUrl: processOf(at) });
+      const answer = body.error?.reason ?? String(body["status"]);
+      assert.ok(["open", "ballot_not_found"].includes(answer), answer);
+      snapshots.push(await snapshotOf(address, removed));
+    }
+  };
+  await Promise.all([raceOn(), reachEpoch(world, { name: "kim", address, epoch: 1 })]);
+  snapshots.push(await snapshotOf(address, removed));
+  const before = { epoch: 0, members: 3, roster: 3, stale: 0, families: 1 };
+  const afterwards = { epoch: 1, members: 2, roster: 2, stale: 0, families: 0 };
+  for (const each of snapshots) assert.deepEqual(each, each.epoch === 0 ? before : afterwards);
+  for (const [at, item] of items.entries()) {
+    const late = await world.voteAs("mallory", item.id, { item, baseUrl: processOf(at) });
+    assert.deepEqual([late.status, late.body.error?.reason], [404, "ballot_not_found"]);
+  }
+  const counted = await world.ctx.db.query(
+    sql`select 1 as vote from ballot_vote where member = ${removed} and epoch > 0`,
+  );
+  assert.equal(counted.length, 0);
+  // Of the two who are left both have to approve: the vote of the third is not there.
+  assert.equal((await world.voteAs("kim", first)).body["status"], "open");
+  assert.equal((await world.voteAs("lou", first, { vote: "reject" })).body["status"], "refused");
+});
