@@ -4,11 +4,16 @@ import { enqueueTransaction, type FinalHandlers } from "../chain/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import type { BallotRules } from "./ballot.ts";
 import { joinApprovals, reopenBallot } from "./ballots.ts";
+import { type Business, isGoodStanding } from "./business.ts";
 import { lockBusiness, noteBusinessAcquaintance } from "./business-store.ts";
 import { announce } from "./events.ts";
 import type { KybContext } from "./kyb-context.ts";
 import { requestLook } from "./roster-store.ts";
-import { announcementOf } from "./signature-request.ts";
+import {
+  announcementOf,
+  type SignatureReason,
+  type SignatureRequest,
+} from "./signature-request.ts";
 import { endRequest, openDocument } from "./signature-requests.ts";
 import * as store from "./signature-store.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
@@ -89,24 +94,37 @@ async function finishSigned(
  * members may have changed meanwhile: then they are asked again. Else it cannot be signed.
  */
 export async function mendRecordings(ctx: KybContext): Promise<void> {
-  for (const request of await store.listFailedRecordings(ctx.db, failedBatch)) {
-    const { business: wallet, digest } = request;
-    const calls = await loadWalletCalls();
-    const recorded = await calls.findRecording(ctx, wallet, digest);
-    const epoch = await calls.epochOf(ctx, wallet);
-    await ctx.db.transaction(async (tx) => {
-      const business = await lockBusiness(tx, request.business);
-      if (recorded !== null) return finishSigned(ctx, tx, { id: request.id, ...recorded });
-      // The charter of the chain is not known here yet.
-      if (business !== null && business.epoch < epoch) return;
-      // Two processes look at the same time: whoever comes second finds the question open again, and leaves it so.
-      if (!(await store.takeFailedRecording(tx, request))) return;
-      const isLate = request.expiresAt < ctx.clock.now();
-      const mayAskAgain = business?.status === "active" && !isLate;
-      if (mayAskAgain && (await reopenBallot(tx, request.id))) return;
-      const reason = isLate ? ("expired" as const) : ("unavailable" as const);
-      const status = isLate ? ("expired" as const) : ("failed" as const);
-      await endRequest(ctx, tx, { id: request.id, status, reason });
-    });
-  }
+  for (const request of await store.listFailedRecordings(ctx.db, failedBatch))
+    await mend(ctx, request);
+}
+
+async function mend(ctx: KybContext, request: SignatureRequest): Promise<void> {
+  const { id, business: wallet, digest } = request;
+  const calls = await loadWalletCalls();
+  const recorded = await calls.findRecording(ctx, wallet, digest);
+  const { epoch, successor } = await calls.read(ctx, wallet);
+  await ctx.db.transaction(async (tx) => {
+    const business = await lockBusiness(tx, wallet);
+    if (recorded !== null) return finishSigned(ctx, tx, { id, ...recorded });
+    // What the chain has of it is not known here yet.
+    const isBehind = business !== null && business.epoch < epoch;
+    if (isBehind || (successor !== null && business?.status === "active")) return;
+    // Two processes look at the same time: whoever comes second finds the question open again, and leaves it so.
+    if (!(await store.takeFailedRecording(tx, request))) return;
+    const reason = endingOf(request, business, ctx.clock.now());
+    if (reason === "unavailable" && (await reopenBallot(tx, id))) return;
+    const status = reason === "expired" ? "expired" : "failed";
+    await endRequest(ctx, tx, { id, status, reason });
+  });
+}
+
+/** Why a recording that failed ends its request; `unavailable` where the members may be asked again. */
+function endingOf(
+  { expiresAt }: SignatureRequest,
+  business: Business | null,
+  now: number,
+): SignatureReason {
+  if (business?.status === "moved") return "business_wallet_rotated";
+  if (business === null || !isGoodStanding(business)) return "business_not_verified";
+  return expiresAt < now ? "expired" : "unavailable";
 }
