@@ -1,0 +1,229 @@
+// The merchant learns neither voters nor tally: whoever voted, and however many, every byte that it can get is the same.
+// Ids, hashes and signatures are replaced by what they are; times by what they are beside the creation of the request.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Address } from "@svc/protocol";
+import { suspendBusiness } from "../../service/src/kyb/standing.ts";
+import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
+import { insertBusinesses } from "../kyb-many-businesses.ts";
+import { openReceiver } from "../kyb-receiver.ts";
+import { signaturesPath, someText } from "../kyb-signature-world.ts";
+import type { Answer } from "../kyb-world.ts";
+
+const everybody = ["alice", "bob", "carol", "dave", "erin"];
+const daySeconds = 86_400;
+
+await using receiver = await openReceiver();
+await using world = await openDataWorld({ fundsRappen: 100_000n });
+const { ctx } = world;
+const endpoint = await world.call("PUT", "/api/v1/kyb/webhook-endpoint", {
+  body: { url: receiver.url },
+});
+assert.equal(endpoint.status, 200);
+
+interface Votes {
+  readonly approve?: readonly string[];
+  readonly reject?: readonly string[];
+}
+
+/** Of one request, what the merchant has got. */
+interface Asked {
+  readonly path: string;
+  readonly id: string;
+  readonly business: Address;
+  readonly createdAt: number;
+  /** Sends the create once more. @param headers with the key of the first, or another */
+  again(key: string): Promise<Answer>;
+}
+
+const bodies: Readonly<Record<string, object>> = {
+  [requestsPath]: {
+    fields: ["BUSINESS_LEGAL_NAME", "BUSINESS_DIRECTOR_NAME"],
+    optionalFields: ["BUSINESS_DIRECTOR_COUNT"],
+    purpose: "To open an account for the company",
+  },
+  [signaturesPath]: someText,
+};
+
+async function ask(path: string, business: Address): Promise<Asked> {
+  const again = async (key: string): Promise<Answer> =>
+    world.call("POST", path, {
+      headers: { "idempotency-key": `${key}-${business}` },
+      body: { businessWalletAddress: business, ...bodies[path] },
+    });
+  const { status, body } = await again("first");
+  assert.equal(status, 201, JSON.stringify(body));
+  const [id, createdAt] = [String(body["requestId"]), Number(body["createdAt"])];
+  return { path, id, business, createdAt, again };
+}
+
+async function cast(id: string, { approve = [], reject = [] }: Votes): Promise<void> {
+  for (const name of approve) await world.voteAs(name, id, { optional: [] });
+  for (const name of reject) await world.voteAs(name, id, { vote: "reject" });
+}
+
+/** Times by their place: how fast this machine is shows nowhere. */
+function momentOf(seconds: number): string {
+  if (seconds === daySeconds) return "<a day later>";
+  if (Math.abs(seconds) < 60) return "<at the beginning>";
+  if (seconds > daySeconds && seconds < daySeconds + 60) return "<after a day>";
+  return seconds === 30 * daySeconds ? "<a month later>" : `<${Math.round(seconds / 60)} minutes>`;
+}
+
+function plain(text: string, { business, createdAt, id }: Asked): string {
+  const known = new Map([[id, "<request>"]]);
+  const nameOf = (found: string): string => {
+    known.set(found, known.get(found) ?? `<id ${known.size}>`);
+    return known.get(found) ?? "";
+  };
+  return text
+    .replaceAll(/eyJ[\w-]+\.([\w-]+)\.[\w-]+/g, (_, claims: string) =>
+      Buffer.from(claims, "base64url").toString(),
+    )
+    .replaceAll(business, "<business>")
+    .replaceAll(business.slice(2), "<business>")
+    .replaceAll(/req_[0-9a-f]+/g, "<call>")
+    .replaceAll(/0x[0-9a-f]{64}/g, "<hash>")
+    .replaceAll(/\bv1[=,][\w+/]+=*/g, "<signature>")
+    .replaceAll(/"(durationMs)":\d+/g, '"$1":0')
+    .replaceAll(/,"nextCursor":"[^"]+"/g, "")
+    .replaceAll(/;r=\d+/g, ";r=0")
+    .replaceAll(/\b[0-9A-HJKMNP-TV-Z]{26}\b/g, nameOf)
+    .replaceAll(/\b1[789]\d{11}\b/g, (found) =>
+      momentOf(Math.floor(Number(found) / 1000) - createdAt),
+    )
+    .replaceAll(/\b1[789]\d{8}\b/g, (found) => momentOf(Number(found) - createdAt));
+}
+
+/** Where they stand is the same; what they say depends on ids. */
+const unlike = new Set(["date", "etag", "content-length"]);
+
+function shownOf({ status, headers, body }: Answer): string {
+  const kept = [...headers].filter(([name]) => !unlike.has(name));
+  return JSON.stringify({ status, headers: kept, body });
+}
+
+/** Everything that the merchant can get of a request. */
+async function look(asked: Asked): Promise<string[]> {
+  const { path, id, business } = asked;
+  const { body } = await world.call("GET", `${path}/${id}/events`);
+  const count = (body["items"] as unknown[]).length;
+  await world.until("every event was delivered", async () => {
+    const { body: told } = await world.call("GET", `${path}/${id}/deliveries`);
+    return (told["items"] as unknown[]).length === count ? true : null;
+  });
+  const parts = ["", "/events", "/deliveries", "/release", "/proofs", "/signature"];
+  const paths = [
+    ...parts.map((part) => `${path}/${id}${part}`),
+    `${path}?limit=1`,
+    `${path}?limit=1&status=pending_approval`,
+    ...["account", "charges?limit=1"].map((part) => `/api/v1/kyb/billing/${part}`),
+    ...["status", "verify", "members"].map((part) => `/api/v1/kyb/${part}/${business}`),
+  ];
+  const seen: string[] = [];
+  for (const each of paths) seen.push(`${each}\n${shownOf(await world.call("GET", each))}`);
+  for (const { headers, body: sent } of receiver.received)
+    if (sent.includes(id))
+      seen.push(JSON.stringify({ ...headers, host: "", "content-length": "" }) + sent);
+  return seen.map((each) => plain(each, asked));
+}
+
+type End = (asked: Asked) => Promise<unknown>;
+
+const ends: Readonly<Record<string, End>> = {
+  "it is cancelled": async ({ path, id }) =>
+    world.call("POST", `${path}/${id}/cancel`, { body: {} }),
+  "its business is suspended": async ({ business }) => suspendBusiness(ctx, business, "test"),
+  "its time is over": async () => world.advance(daySeconds + 1),
+};
+
+/** What is seen while it is open and after it has ended. */
+async function play(path: string, given: { business: Address; votes: Votes; end: End }) {
+  const asked = await ask(path, given.business);
+  await cast(asked.id, given.votes);
+  const open = await look(asked);
+  open.push(plain(shownOf(await asked.again("first")), asked));
+  if (path === requestsPath) open.push(plain(shownOf(await asked.again("second")), asked));
+  await given.end(asked);
+  await world.until("it has ended", async () => {
+    const { body } = await world.call("GET", `${path}/${asked.id}`);
+    return body["status"] === "pending_approval" ? null : true;
+  });
+  const late = await world.call("POST", `${path}/${asked.id}/cancel`, { body: {} });
+  return { open, ended: [...(await look(asked)), plain(shownOf(late), asked)] };
+}
+
+const turnouts: readonly Votes[] = [
+  {},
+  { approve: ["alice"] },
+  { approve: ["erin"] },
+  { approve: ["alice", "bob", "carol", "dave"] },
+  { approve: ["erin", "dave", "carol", "bob"] },
+];
+
+for (const [kind, path] of [
+  ["data", requestsPath],
+  ["a signature", signaturesPath],
+] as const)
+  for (const [name, end] of Object.entries(ends))
+    await test(`asked for ${kind}, and ${name}: nothing tells whether nobody, one or all but one had voted`, async () => {
+      const seen = [];
+      for (const votes of turnouts) {
+        const [business] = await insertBusinesses(world, 1, everybody, "UNANIMOUS");
+        seen.push(await play(path, { business: business as Address, votes, end }));
+      }
+      const [first, ...others] = seen;
+      assert.ok(first !== undefined && first.open.length > 14);
+      for (const other of others) assert.deepEqual(other, first);
+    });
+
+await test("a refusal that is decided shows nowhere before it is announced, and then not who refused, or when", async () => {
+  const votes: readonly Votes[] = [
+    { reject: ["alice", "bob", "carol"] },
+    { approve: ["bob", "alice"], reject: ["erin", "dave", "carol"] },
+    { approve: ["erin"], reject: ["dave", "carol", "alice"] },
+  ];
+  for (const path of [requestsPath, signaturesPath]) {
+    const cancelled = await insertBusinesses(world, 1, everybody);
+    const untouched = await play(path, {
+      business: cancelled[0] as Address,
+      votes: {},
+      end: async ({ id }) => world.call("POST", `${path}/${id}/cancel`, { body: {} }),
+    });
+    const seen = [];
+    for (const given of votes) {
+      const [business] = await insertBusinesses(world, 1, everybody);
+      const end: End = async () => world.advance(31);
+      seen.push(await play(path, { business: business as Address, votes: given, end }));
+    }
+    for (const { open, ended } of seen) {
+      assert.deepEqual(open, untouched.open);
+      assert.deepEqual(ended, seen[0]?.ended);
+    }
+  }
+});
+
+await test("a release is the same whichever members approved, in whatever order, and whoever refused", async () => {
+  const votes: readonly Votes[] = [
+    { approve: ["alice", "bob", "carol"] },
+    { approve: ["erin", "dave", "carol"] },
+  ];
+  const businesses = await insertBusinesses(world, votes.length + 1, everybody);
+  const released = [];
+  for (const [index, given] of votes.entries()) {
+    const asked = await ask(requestsPath, businesses[index] as Address);
+    await cast(asked.id, given);
+    await world.waitFor(asked.id, "released");
+    released.push(await look(asked));
+  }
+  const last = await ask(requestsPath, businesses[2] as Address);
+  await cast(last.id, { reject: ["alice", "erin"] });
+  await cast(last.id, { approve: ["dave", "bob", "carol"] });
+  await world.waitFor(last.id, "released");
+  released.push(await look(last));
+  assert.ok(released[0]?.some((each) => each.includes('"threshold_met":true')));
+  // What was spent before differs.
+  const money = /"(spentChf|availableChf)":[\d.]+/g;
+  const [first, ...others] = released.map((all) => all.map((each) => each.replaceAll(money, "")));
+  for (const other of others) assert.deepEqual(other, first);
+});
