@@ -150,9 +150,9 @@ test("a removed member's votes never count, sent before or while it is removed, 
   };
   await Promise.all([raceOn(), reachEpoch(world, { name: "kim", address, epoch: 1 })]);
   snapshots.push(await snapshotOf(address, removed));
-  const before = { epoch: 0, members: 3, roster: 3, stale: 0, families: 1 };
+  const untouched = { epoch: 0, members: 3, roster: 3, stale: 0, families: 1 };
   const afterwards = { epoch: 1, members: 2, roster: 2, stale: 0, families: 0 };
-  for (const each of snapshots) assert.deepEqual(each, each.epoch === 0 ? before : afterwards);
+  for (const each of snapshots) assert.deepEqual(each, each.epoch === 0 ? untouched : afterwards);
   for (const [at, item] of items.entries()) {
     const late = await world.voteAs("mallory", item.id, { item, baseUrl: processOf(at) });
     assert.deepEqual([late.status, late.body.error?.reason], [404, "ballot_not_found"]);
