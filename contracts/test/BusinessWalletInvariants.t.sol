@@ -92,6 +92,31 @@ contract BusinessActor is BusinessCrew {
         return (_oldHash, _old);
     }
 
+    /// What looks like enough approvals of this epoch and is not: one voter as often as needed, and one signer among
+    /// them who may not vote. Empty where there can be none.
+    function forged(bytes32 hash) external view returns (bytes memory doubled, bytes memory silent) {
+        uint256 needed = _needed();
+        bytes32 digest = _digest(WALLET, SIGNATURE, hash, WALLET.epoch(), type(uint48).max);
+        uint256 first = _voters & (~_voters + 1);
+        for (uint256 i = 0; needed > 1 && i < needed; ++i) {
+            doubled = bytes.concat(doubled, _approvalsOf(first, 1, digest));
+        }
+        uint256 others = (2 ** PEOPLE - 1) & ~_voters;
+        if (others == 0) return (doubled, "");
+        uint256 signers = others & (~others + 1);
+        uint256 left = needed - 1;
+        for (uint256 i = 0; i < PEOPLE && left > 0; ++i) {
+            if ((_voters >> i) & 1 == 0) continue;
+            signers |= 1 << i;
+            --left;
+        }
+        silent = _approvalsOf(signers, needed, digest);
+    }
+
+    function votersCount() external view returns (uint256) {
+        return _count(_voters);
+    }
+
     function _needed() private view returns (uint256) {
         return _rule == MAJORITY ? _count(_voters) / 2 + 1 : _count(_voters);
     }
@@ -148,5 +173,33 @@ contract BusinessWalletInvariants {
         try _actor.WALLET().record(hash, type(uint48).max, approvals) {
             assert(false);
         } catch {}
+    }
+
+    /// forge-config: default.invariant.fail-on-revert = true
+    function invariant_onlyDistinctVotersCount() external {
+        bytes32 hash = keccak256("forged");
+        (bytes memory doubled, bytes memory silent) = _actor.forged(hash);
+        if (doubled.length > 0) _refuse(hash, doubled, IBusinessWallet.ApprovalRefused.selector);
+        if (silent.length > 0) _refuse(hash, silent, IBusinessWallet.ApprovalRefused.selector);
+    }
+
+    /// forge-config: default.invariant.fail-on-revert = true
+    function invariant_theThresholdIsFromOneToAllVoters() external {
+        bytes memory reason = _refuse(keccak256("none"), "", IBusinessWallet.ApprovalsMiscounted.selector);
+        uint256 needed;
+        assembly ("memory-safe") {
+            needed := mload(add(reason, 0x24))
+        }
+        assert(needed > 0 && needed <= _actor.votersCount());
+    }
+
+    function _refuse(bytes32 hash, bytes memory approvals, bytes4 why) private returns (bytes memory) {
+        try _actor.WALLET().record(hash, type(uint48).max, approvals) {
+            assert(false);
+        } catch (bytes memory reason) {
+            assert(bytes4(reason) == why);
+            return reason;
+        }
+        return "";
     }
 }
