@@ -11,6 +11,7 @@ import {
   setEntitlement,
   topUp,
 } from "../../service/src/accounts/index.ts";
+import { purgeOffers } from "../../service/src/kyb/offers.ts";
 import { openDataWorld, registerEndpoint, requestsPath, someRequest } from "../kyb-data-world.ts";
 import { openReceiver } from "../kyb-receiver.ts";
 import { signaturesPath, someText } from "../kyb-signature-world.ts";
@@ -274,6 +275,19 @@ for (const kind of kinds) {
     assert.deepEqual(reasonOf(await show(made, apiKey)), [404, "offer_not_found"]);
     assert.deepEqual(reasonOf(await cancel(made, apiKey)), [404, "offer_not_found"]);
     await cancel(made);
+  });
+
+  await test(`a ${kind} offer keeps its link, though what was asked is forgotten a day after its end`, async () => {
+    const made = await offer(kind);
+    await world.advance(1800 + 86_401);
+    await purgeOffers(ctx);
+    assert.deepEqual((await show(made)).body, { ...made.body, status: "EXPIRED" });
+    const [row] = await ctx.db.query<{ isKept: boolean }>({
+      name: "",
+      text: `select coalesce(request_sealed::text, request_object) is not null as "isKept" from kyb_offer where id = $1`,
+      values: [made.body["offerId"]],
+    });
+    assert.deepEqual(row, { isKept: false });
   });
 
   await test(`the conn of a ${kind} offer says who asks, and takes nothing but a claim`, async () => {

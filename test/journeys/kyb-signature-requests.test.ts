@@ -1,6 +1,7 @@
 // Signature requests as merchants manage them: windows, repeated calls, lists, events, limits; and what they do not tell.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createApiKey, createDomain } from "../../service/src/accounts/index.ts";
 import { purgeDocuments } from "../../service/src/kyb/signature-requests.ts";
 import type { Answer } from "../kyb-world.ts";
 import { openSignatureWorld, signaturesPath, someText } from "../kyb-signature-world.ts";
@@ -194,6 +195,44 @@ await test("an organization has at most 5 open requests and 20 a day to one busi
   assert.deepEqual(reasonOf(await world.askSignature({}, { apiKey })), [429, "rate_limited"]);
   await world.advance(60);
   await cancel(await world.begin({}, { apiKey }), apiKey);
+});
+
+const longTerms = (length: number): object => ({
+  domain: { name: "Shop" },
+  types: { Terms: [{ name: "text", type: "string" }] },
+  primaryType: "Terms",
+  message: { text: '"'.repeat(length) },
+});
+
+await test("a document of 64 KiB is taken however it is escaped, and a body beyond 160 KiB is not", async () => {
+  // Each quote is two bytes on the wire, and counts as such.
+  const largest = { messageKind: "TYPED_DATA", message: undefined, typedData: longTerms(32_600) };
+  await cancel(await world.begin(largest));
+  const larger = await world.askSignature({ ...largest, typedData: longTerms(32_800) });
+  assert.deepEqual(reasonOf(larger), [400, "invalid_request"]);
+  for (const path of [signaturesPath, `${signaturesPath}/offers`]) {
+    const body = { ...someText, message: "x".repeat(161 * 1024) };
+    const answer = await world.call("POST", path, { body });
+    assert.deepEqual(reasonOf(answer), [413, "body_too_large"]);
+  }
+});
+
+await test("a sandbox business signs for a sandbox key, and its events say so", async () => {
+  const given = { organizationId: world.organizationId, domain: "localhost" };
+  const domain = await createDomain(ctx, { ...given, environment: "sandbox" }, "test");
+  const added = { clientDomainId: domain.id, name: "Backend" };
+  const { key: apiKey } = await createApiKey(ctx, added, "test");
+  const { url } = world.receiver;
+  await world.call("PUT", "/api/v1/kyb/webhook-endpoint", { apiKey, body: { url } });
+  const own = await world.found({ members: ["sara"], name: "Probe AG", environment: "sandbox" });
+  const id = await world.begin({ businessWalletAddress: own.address }, { apiKey });
+  await world.voteAs("sara", id);
+  await world.reach(id, "signed", apiKey);
+  const events = await world.eventsOf(id, apiKey);
+  assert.deepEqual(
+    events.map(({ livemode }) => livemode),
+    [false, false],
+  );
 });
 
 await test("no answer, event or failure names a voter or a tally, whatever the outcome", async () => {

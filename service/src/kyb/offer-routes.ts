@@ -1,5 +1,4 @@
 import { Type } from "@fastify/type-provider-typebox";
-import type { Hex32 } from "@svc/protocol";
 import type { ApiKey } from "../accounts/index.ts";
 import type { Http } from "../platform/http.ts";
 import { qrPng } from "../platform/qr-png.ts";
@@ -193,9 +192,8 @@ function checkKind(key: ApiKey, { offer }: OpenedOffer): void {
   checkEntitled(key, offer.kind === "data_request" ? "kyb:data-request" : "kyb:signature");
 }
 
-function recordOf(ctx: KybContext, { offer, request }: OpenedOffer) {
-  const digest: Hex32 | null = request?.kind === "signature_request" ? request.digest : null;
-  const { link, universalLink } = linksOf(ctx, offer, digest);
+function recordOf(ctx: KybContext, { offer }: OpenedOffer) {
+  const { link, universalLink } = linksOf(ctx, offer);
   return {
     offerId: offer.id,
     status: offerStatusOf(offer, ctx.clock.now()),

@@ -1,4 +1,4 @@
-import type { Address } from "@svc/protocol";
+import { type Address, hexOfBytes } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/db.ts";
 import type { Offer, OfferKind } from "./offer.ts";
@@ -16,6 +16,7 @@ interface OfferRow {
   claimed_at: number | null;
   business: string | null;
   request_id: string | null;
+  digest: Buffer | null;
   request_sealed: Buffer | null;
 }
 
@@ -40,6 +41,7 @@ function toStored(row: OfferRow): StoredOffer {
       claimedAt: row.claimed_at,
       business: row.business,
       requestId: row.request_id,
+      digest: row.digest === null ? null : hexOfBytes(row.digest),
     },
     requestSealed: row.request_sealed,
   };
@@ -52,16 +54,17 @@ export async function insertOffer(
 ): Promise<void> {
   await tx.query(
     sql`insert into kyb_offer (id, client_domain_id, organization_id, environment, kind, request_sealed, requester,
-        created_at, expires_at)
+        digest, created_at, expires_at)
       values (${offer.id}, ${offer.clientDomainId}, ${offer.organizationId}, ${offer.environment}, ${offer.kind},
-        ${requestSealed}, ${offer.requester}, ${offer.createdAt}, ${offer.expiresAt})`,
+        ${requestSealed}, ${offer.requester},
+        ${offer.digest === null ? null : Buffer.from(offer.digest.slice(2), "hex")}, ${offer.createdAt}, ${offer.expiresAt})`,
   );
 }
 
 export async function findOffer(db: Queryable, id: string): Promise<StoredOffer | null> {
   const [row] = await db.query<OfferRow>(
     sql`select id, client_domain_id, organization_id, environment, kind, requester, created_at, expires_at,
-        cancelled_at, claimed_at, business, request_id, request_sealed
+        cancelled_at, claimed_at, business, request_id, digest, request_sealed
       from kyb_offer where id = ${id}`,
   );
   return row === undefined ? null : toStored(row);
@@ -87,7 +90,7 @@ export async function findObject(db: Queryable, id: string): Promise<string | nu
 export async function lockOffer(tx: Queryable, id: string): Promise<StoredOffer | null> {
   const [row] = await tx.query<OfferRow>(
     sql`select id, client_domain_id, organization_id, environment, kind, requester, created_at, expires_at,
-        cancelled_at, claimed_at, business, request_id, request_sealed
+        cancelled_at, claimed_at, business, request_id, digest, request_sealed
       from kyb_offer where id = ${id} for update`,
   );
   return row === undefined ? null : toStored(row);

@@ -22,6 +22,8 @@ export interface Offer {
   readonly claimedAt: number | null;
   readonly business: string | null;
   readonly requestId: string | null;
+  /** Of an offered document; it stays when the document was purged, and null for data. */
+  readonly digest: Hex32 | null;
 }
 
 /** What is asked of whatever business takes it, sealed with the offer. */
@@ -76,13 +78,13 @@ function connectionOfOffer(ctx: Pick<KybContext, "keys" | "config">, id: string)
 export function linksOf(
   ctx: Pick<KybContext, "keys" | "config">,
   offer: Offer,
-  digest: Hex32 | null,
 ): { link: string; universalLink: string } {
   const route = {
     connection: connectionOfOffer(ctx, offer.id),
     deadline: offer.expiresAt,
     returnType: "callback",
   } as const;
+  const { digest } = offer;
   const link =
     digest === null
       ? buildLink({

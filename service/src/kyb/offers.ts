@@ -54,6 +54,7 @@ export async function makeOffer(
     claimedAt: null,
     business: null,
     requestId: null,
+    digest: request.kind === "signature_request" ? request.digest : null,
   };
   const sealed = ctx.seal.seal(Buffer.from(JSON.stringify(request)), placeOf(id));
   await store.insertOffer(tx, offer, sealed);
