@@ -123,6 +123,63 @@ await test("an issuer's record is anchored, and from then on its fields are ther
   );
 });
 
+await test("a record is issued once for one Idempotency-Key, and what cannot be one is refused by name", async () => {
+  const expiresAt = Number(made.body["expiresAt"]);
+  const body = { business, fields, expiresAt };
+  const issue = async (changed: object, idempotencyKey: string, apiKey: string | null = key) => {
+    const headers = { "idempotency-key": idempotencyKey };
+    const answer = await world.call("POST", companies, {
+      apiKey,
+      headers,
+      body: { ...body, ...changed },
+    });
+    return [answer.status, answer.body.error?.reason ?? answer.body["id"]];
+  };
+  assert.deepEqual(await issue({}, "record-1"), [200, id]);
+  const conflict = [409, "idempotency_key_conflict"];
+  assert.deepEqual(await issue({ fields: fields.slice(1) }, "record-1"), conflict);
+  const [name, , , director] = fields;
+  const invalid: object[] = [
+    { business: "nobody" },
+    { fields: [] },
+    { fields: [name, name] },
+    { fields: [{ field: "IDCARD_DOB", data: "1970-05-01" }] },
+    { fields: [{ ...name, subject: "director-1" }] },
+    { fields: [{ ...director, subject: undefined }] },
+    { fields: [{ ...director, subject: "Anna Muster" }] },
+    { expiresAt: ctx.clock.now() },
+    { expiresAt: ctx.clock.now() + 21 * 366 * 86_400 },
+    { asOf: ctx.clock.now() + 3600 },
+  ];
+  for (const [at, changed] of invalid.entries())
+    assert.deepEqual(
+      await issue(changed, `wrong-${at}`),
+      [400, "invalid_request"],
+      JSON.stringify(changed),
+    );
+  const unknown = { business: `0x${"12".repeat(20)}` };
+  assert.deepEqual(await issue(unknown, "unknown"), [404, "business_not_found"]);
+  assert.deepEqual(await issue({}, "no-key", null), [401, "apikey_missing"]);
+  assert.deepEqual(await issue({}, "merchant", world.apiKey), [401, "apikey_invalid"]);
+});
+
+await test("a record is its issuer's alone", async () => {
+  const given = { name: "Other Register AG", environment: "live" } as const;
+  const { id: issuerId } = await createIssuer(ctx, given, "test");
+  const { key: apiKey } = await createIssuerKey(ctx, { issuerId, name: "backend" }, "test");
+  for (const named of [id, "nothing", "019aa000-0000-7000-8000-000000000000"]) {
+    const asked = named === id ? { apiKey } : { apiKey: key };
+    const read = await world.call("GET", `${companies}/${named}`, asked);
+    assert.deepEqual([read.status, read.body.error?.reason], [404, "credential_not_found"]);
+    const revoke = `${companies}/${named}/revoke`;
+    const ended = await world.call("POST", revoke, { ...asked, body: {} });
+    assert.deepEqual([ended.status, ended.body.error?.reason], [404, "credential_not_found"]);
+  }
+  const { body } = await world.call("GET", companies, { apiKey });
+  assert.deepEqual(body["items"], []);
+  assert.equal((await readOne(id)).body["status"], "live");
+});
+
 await test("every leaf is proved against the registry; of another subject, business or value it is none", async () => {
   const found = await liveFields();
   const leaves = found.map(({ leaf }) => leaf);
