@@ -201,6 +201,17 @@ await test("a refusal that is decided shows nowhere before it is announced, and 
       assert.deepEqual(ended, seen[0]?.ended);
     }
   }
+  const delays = await ctx.db.query<{ delay: string; isEarly: boolean }>({
+    name: "",
+    text: `select (refused_due_at - ballot.ended_at)::text as delay, r.ended_at < refused_due_at as "isEarly"
+      from (select id, refused_due_at, ended_at from data_request
+        union all select id, refused_due_at, ended_at from signature_request) r join ballot using (id)
+      where ballot.status = 'refused'`,
+    values: [],
+  });
+  assert.equal(delays.length, 2 * votes.length);
+  for (const { delay, isEarly } of delays)
+    assert.ok(Number(delay) >= 5 && Number(delay) <= 30 && !isEarly, delay);
 });
 
 await test("a release is the same whichever members approved, in whatever order, and whoever refused", async () => {
