@@ -2,6 +2,7 @@ import type { Job } from "../platform/jobs.ts";
 import { expireBallots, purgeBallots } from "./ballots.ts";
 import { watchWallets } from "./chain-watch.ts";
 import { announceDataRefusals } from "./data-requests.ts";
+import { readDue } from "./due-store.ts";
 import { forgetLapsed, lapseFoundings } from "./founding.ts";
 import { purgeProposals } from "./governance.ts";
 import { purgeIdempotencyKeys } from "./idempotency.ts";
@@ -33,7 +34,7 @@ export function kybJobs(ctx: KybContext): Job[] {
     },
     { name: "attestation-keys", everySeconds: 15, run: async () => ctx.attestationKeys.rotate() },
     ...requestJobs(ctx),
-    { name: "kyb-expiry", everySeconds: 1, run: async () => expireBallots(ctx) },
+    { name: "kyb-due", everySeconds: 1, run: async () => runDue(ctx) },
     { name: "kyb-ballots", everySeconds: 3600, run: async () => purgeBallots(ctx) },
     { name: "kyb-idempotency", everySeconds: 3600, run: async () => purgeIdempotencyKeys(ctx) },
   ];
@@ -44,12 +45,10 @@ function requestJobs(ctx: KybContext): Job[] {
   return [
     {
       name: "kyb-releases",
-      everySeconds: 2,
+      everySeconds: 60,
       wakeOn: "kyb_release",
       run: async () => releaseApproved(ctx),
     },
-    { name: "kyb-data-refusals", everySeconds: 1, run: async () => announceDataRefusals(ctx) },
-    { name: "kyb-refusals", everySeconds: 1, run: async () => announceRefusals(ctx) },
     { name: "kyb-documents", everySeconds: 3600, run: async () => purgeDocuments(ctx) },
     { name: "kyb-offers", everySeconds: 3600, run: async () => purgeOffers(ctx) },
     { name: "kyb-release-retention", everySeconds: 3600, run: async () => purgeReleases(ctx) },
@@ -67,7 +66,23 @@ function chainJobs(ctx: KybContext): Job[] {
     },
     { name: "kyb-watch", everySeconds: 5, run: async () => watchWallets(ctx) },
     { name: "kyb-roster-sweep", everySeconds: 600, run: async () => lookAtOpen(ctx) },
-    { name: "kyb-recordings", everySeconds: 2, run: async () => mendRecordings(ctx) },
-    { name: "kyb-removals", everySeconds: 1, run: async () => finishRemovals(ctx) },
   ];
+}
+
+/** Does what is due, each kind on its own: one that fails holds up no other. */
+async function runDue(ctx: KybContext): Promise<void> {
+  const due = await readDue(ctx.db, ctx.clock.now());
+  const hasChain = ctx.config.chain !== "off";
+  const runs: readonly (readonly [boolean, (ctx: KybContext) => Promise<void>])[] = [
+    [due.ballots, expireBallots],
+    [due.approvals, releaseApproved],
+    [due.dataRefusals, announceDataRefusals],
+    [due.signatureRefusals, announceRefusals],
+    [due.failedRecordings && hasChain, mendRecordings],
+    [due.removals && hasChain, finishRemovals],
+  ];
+  const faults: unknown[] = [];
+  for (const [isDue, run] of runs)
+    if (isDue) await run(ctx).catch((error: unknown) => faults.push(error));
+  if (faults.length > 0) throw new AggregateError(faults, "work on businesses failed");
 }

@@ -174,6 +174,13 @@ export async function lockExpired(
   );
 }
 
+export async function hasExpired(db: Queryable, now: number): Promise<boolean> {
+  const rows = await db.query(
+    sql`select from kyc_order where status = 'PENDING' and expiration < ${now} limit 1`,
+  );
+  return rows.length > 0;
+}
+
 /** Links that nobody can use any more. */
 export async function deleteTokens(db: Queryable, expiredBefore: number): Promise<void> {
   await db.query(sql`delete from kyc_token where expiration < ${expiredBefore}`);
