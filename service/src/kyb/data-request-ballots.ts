@@ -4,9 +4,7 @@ import type { BallotRules } from "./ballot.ts";
 import { approvalHashOf, type DataRequest } from "./data-request.ts";
 import * as store from "./data-request-store.ts";
 import { endDataRequest } from "./data-requests.ts";
-
-/** A refusal is told of after a random time between these, so that it tells nothing of who refused, or when. */
-const refusalDelaySeconds = { min: 5, max: 30 };
+import { refusalDelay } from "./refusal-delay.ts";
 
 export const dataRequestBallots: BallotRules = {
   show: async (ctx, ids) => {
@@ -37,8 +35,7 @@ export const dataRequestBallots: BallotRules = {
       await endDataRequest(ctx, tx, { id, status: "refused", reason: "expired" });
       return;
     }
-    const { min, max } = refusalDelaySeconds;
-    const dueAt = ctx.clock.now() + min + ctx.random.below(max - min + 1);
+    const dueAt = ctx.clock.now() + refusalDelay(ctx.random);
     await store.putOffRefusal(tx, id, dueAt);
   },
 

@@ -8,6 +8,7 @@ import { type Business, isGoodStanding } from "./business.ts";
 import { lockBusiness, noteBusinessAcquaintance } from "./business-store.ts";
 import { announce } from "./events.ts";
 import type { KybContext } from "./kyb-context.ts";
+import { refusalDelay } from "./refusal-delay.ts";
 import { requestLook } from "./roster-store.ts";
 import {
   announcementOf,
@@ -20,8 +21,6 @@ import { loadWalletCalls } from "./wallet-calls.ts";
 
 const recordKind = "business.record";
 const failedBatch = 20;
-/** A refusal is told of after a random time between these, so that it tells nothing of who refused, or when. */
-const refusalDelaySeconds = { min: 5, max: 30 };
 
 export const signatureBallots: BallotRules = {
   show: async (ctx, ids) => {
@@ -49,8 +48,7 @@ export const signatureBallots: BallotRules = {
       await endRequest(ctx, tx, { id: ballot.id, status: "expired", reason: "expired" });
       return;
     }
-    const { min, max } = refusalDelaySeconds;
-    const dueAt = ctx.clock.now() + min + ctx.random.below(max - min + 1);
+    const dueAt = ctx.clock.now() + refusalDelay(ctx.random);
     await store.putOffRefusal(tx, ballot.id, dueAt);
   },
 
