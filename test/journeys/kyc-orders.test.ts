@@ -5,6 +5,7 @@ import {
   createApiKey,
   createDomain,
   createOrganization,
+  limitCallbackHosts,
 } from "../../service/src/accounts/index.ts";
 import {
   approve,
@@ -291,6 +292,27 @@ test("400: every member is checked before anything is looked up", async () => {
     assert.equal(status, 400, JSON.stringify(changed));
     assert.match(body.error?.message ?? "", /^Invalid Request/, JSON.stringify(changed));
   }
+});
+
+test("400: a domain that lists the hosts of its callbacks has no other", async () => {
+  const { ctx, clientDomainId: id } = world;
+  const ask = async (callback: string) => world.ask({ fields: ["IDCARD_NAME"], callback });
+  const list = async (hosts: readonly string[] | null) =>
+    limitCallbackHosts(ctx, { id, hosts }, "test");
+  assert.deepEqual((await list(["hooks.example.com"])).callbackHosts, ["hooks.example.com"]);
+  assert.equal((await ask("https://hooks.example.com/svc?of=1")).status, 200);
+  for (const url of [
+    receiverUrl,
+    "https://hooks.example.com:8443/",
+    "https://a.hooks.example.com/",
+  ]) {
+    const { status, body } = await ask(url);
+    assert.equal(status, 400, url);
+    const message = "Invalid Request: callback has a host that the client domain does not list";
+    assert.equal(body.error?.message, message);
+  }
+  await list(null);
+  assert.equal((await ask(receiverUrl)).status, 200);
 });
 
 test("401, 403, 404, 405: keys, foreign orders, other methods and earlier paths in the envelope", async () => {

@@ -10,6 +10,7 @@ export interface DomainRow {
   proved_at: number | null;
   checked_at: number | null;
   failing_since: number | null;
+  callback_hosts: string[] | null;
   created_at: number;
 }
 
@@ -24,6 +25,7 @@ export function toDomain(row: DomainRow, profile: Profile): ClientDomain {
     provedAt: row.proved_at,
     checkedAt: row.checked_at,
     failingSince: row.failing_since,
+    callbackHosts: row.callback_hosts,
     createdAt: row.created_at,
   };
 }
@@ -31,7 +33,7 @@ export function toDomain(row: DomainRow, profile: Profile): ClientDomain {
 /** @returns false when the organization has this domain in this environment already */
 export async function insertDomain(
   tx: Queryable,
-  domain: Omit<ClientDomain, "proof">,
+  domain: Omit<ClientDomain, "proof" | "callbackHosts">,
 ): Promise<boolean> {
   const rows = await tx.query(
     sql`insert into client_domain (id, organization_id, domain, environment, proof_token, created_at)
@@ -56,9 +58,21 @@ export async function renameDomain(tx: Queryable, id: string, domain: string): P
   return rows.length > 0;
 }
 
+/** @returns false where there is no such domain */
+export async function setCallbackHosts(
+  tx: Queryable,
+  given: { id: string; hosts: readonly string[] | null },
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`update client_domain set callback_hosts = ${given.hosts}::text[] where id = ${given.id} returning id`,
+  );
+  return rows.length > 0;
+}
+
 export async function findDomain(db: Queryable, id: string): Promise<DomainRow | null> {
   const [row] = await db.query<DomainRow>(
-    sql`select id, organization_id, domain, environment, proof_token, proved_at, checked_at, failing_since, created_at
+    sql`select id, organization_id, domain, environment, proof_token, proved_at, checked_at, failing_since,
+        callback_hosts, created_at
       from client_domain where id = ${id}`,
   );
   return row ?? null;
@@ -67,7 +81,8 @@ export async function findDomain(db: Queryable, id: string): Promise<DomainRow |
 /** Makes changes to what belongs to the domain take turns. */
 export async function lockDomain(tx: Queryable, id: string): Promise<DomainRow | null> {
   const [row] = await tx.query<DomainRow>(
-    sql`select id, organization_id, domain, environment, proof_token, proved_at, checked_at, failing_since, created_at
+    sql`select id, organization_id, domain, environment, proof_token, proved_at, checked_at, failing_since,
+        callback_hosts, created_at
       from client_domain where id = ${id} for update`,
   );
   return row ?? null;
@@ -75,7 +90,8 @@ export async function lockDomain(tx: Queryable, id: string): Promise<DomainRow |
 
 export async function listDomains(db: Queryable, organizationId: string): Promise<DomainRow[]> {
   return db.query<DomainRow>(
-    sql`select id, organization_id, domain, environment, proof_token, proved_at, checked_at, failing_since, created_at
+    sql`select id, organization_id, domain, environment, proof_token, proved_at, checked_at, failing_since,
+        callback_hosts, created_at
       from client_domain where organization_id = ${organizationId} order by id`,
   );
 }
@@ -131,7 +147,7 @@ export async function leaseDueDomains(
       update client_domain as domain set lease_id = ${lease.id}, leased_until = ${lease.until}
       from due where domain.id = due.id
       returning domain.id, organization_id, domain.domain, environment, proof_token, proved_at, checked_at,
-        failing_since, created_at`,
+        failing_since, callback_hosts, created_at`,
   );
 }
 

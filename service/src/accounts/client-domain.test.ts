@@ -4,6 +4,7 @@ import { Problem } from "../platform/problems.ts";
 import {
   isVerified,
   liesUnder,
+  parseCallbackHosts,
   parseDomain,
   proofLifetimeSeconds,
   proofNeeded,
@@ -89,4 +90,24 @@ void test("the proof is a TXT record or a file with the same line", () => {
     url: "https://shop.example.com/.well-known/svc-domain-proof",
     content: "svc-domain-proof=abc",
   });
+});
+
+void test("hosts of callbacks are written as they stand in a URL, each once", () => {
+  const hosts = ["hooks.example.com", "shop.example.com:8443", "localhost:4998"];
+  assert.deepEqual(parseCallbackHosts([...hosts, "hooks.example.com"], "dev"), hosts);
+  assert.throws(() => parseCallbackHosts(hosts, "production"), isRefused);
+  for (const host of [
+    "",
+    "localhost",
+    "Hooks.example.com",
+    "hooks.example.com:443",
+    "hooks.example.com/hook",
+    "hooks.example.com?x",
+    "https://hooks.example.com",
+    "user@hooks.example.com",
+    "10.0.0.1",
+    "*.example.com",
+  ])
+    assert.throws(() => parseCallbackHosts([host], "dev"), isRefused, host);
+  assert.throws(() => parseCallbackHosts([], "dev"), isRefused);
 });

@@ -1,4 +1,4 @@
-import { isPublicName } from "../platform/address-policy.ts";
+import { isPublicName, parsePublicUrl } from "../platform/address-policy.ts";
 import { refuse } from "./refusal.ts";
 
 /** Live and sandbox never mix: keys, orders, ledger and issuers stay on their side (decisions section 1, Environments). */
@@ -22,6 +22,8 @@ export interface ClientDomain {
   readonly checkedAt: number | null;
   /** Since when every check has failed. */
   readonly failingSince: number | null;
+  /** The only hosts, with their ports, that callbacks of orders may have; null where any may (decisions section 5). */
+  readonly callbackHosts: readonly string[] | null;
   readonly createdAt: number;
 }
 
@@ -55,6 +57,28 @@ export function parseDomain(text: string, profile: Profile): string {
   if (isSharedSuffix(text))
     refuse(`domain must belong to one company; many register under ${text}`);
   return text;
+}
+
+const callbackHostsMax = 20;
+
+/**
+ * Reads the hosts that callbacks may have: as they stand in the callback's URL, with a port where that names one.
+ *
+ * @returns each once, in their order
+ * @throws {Problem} invalid_request
+ */
+export function parseCallbackHosts(texts: readonly string[], profile: Profile): string[] {
+  const hosts = [...new Set(texts)];
+  if (hosts.length === 0 || hosts.length > callbackHostsMax)
+    refuse(`1 to ${callbackHostsMax} hosts can be listed`);
+  for (const host of hosts) {
+    const scheme = /^(?:localhost|127\.0\.0\.1)(?::|$)/.test(host) ? "http" : "https";
+    const url = parsePublicUrl(`${scheme}://${host}/`, { profile, ownHosts: [] });
+    // Whatever reads as a longer URL, or is written otherwise there, would never be equal to a callback's host.
+    if ("refused" in url || url.host !== host || url.pathname !== "/" || url.search !== "")
+      refuse("a host is a public name in lower case, with a port other than 443 where one is used");
+  }
+  return hosts;
 }
 
 /** Whether it is this machine, as `dev` spells it. */

@@ -5,6 +5,7 @@ import { Problem } from "../platform/problems.ts";
 import {
   type ClientDomain,
   isVerified,
+  parseCallbackHosts,
   parseDomain,
   parseEnvironment,
   proofNeeded,
@@ -98,6 +99,32 @@ export async function moveLocalDomain(
       details: { from: known.domain, to: domain },
     });
   });
+}
+
+/**
+ * Lists the only hosts that callbacks of the domain's orders may have, or takes the list away (null): then any may. Orders
+ * that wait keep the callback they have. With a list, a stolen API key cannot have data sent anywhere else.
+ *
+ * @throws {Problem} invalid_request, client_domain_not_found
+ */
+export async function limitCallbackHosts(
+  ctx: Ctx,
+  given: { id: string; hosts: readonly string[] | null },
+  actor: string,
+): Promise<ClientDomain> {
+  const hosts = given.hosts === null ? null : parseCallbackHosts(given.hosts, ctx.config.profile);
+  const { id } = await getDomain(ctx, given.id);
+  await ctx.db.transaction(async (tx) => {
+    if (!(await store.setCallbackHosts(tx, { id, hosts })))
+      throw new Problem("client_domain_not_found");
+    await ctx.audit.record(tx, {
+      actor,
+      action: "client-domain.callback-hosts",
+      subject: id,
+      details: { hosts: hosts ?? "any" },
+    });
+  });
+  return getDomain(ctx, id);
 }
 
 /** @throws {Problem} client_domain_not_found */

@@ -37,6 +37,7 @@ export {
   createDomain,
   getDomain,
   listDomains,
+  limitCallbackHosts,
   moveLocalDomain,
   type ProofFound,
   proveDomain,

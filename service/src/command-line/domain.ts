@@ -3,12 +3,13 @@ import {
   createDomain,
   getDomain,
   isVerified,
+  limitCallbackHosts,
   listDomains,
   proofOf,
   proveDomain,
 } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
-import { actor, type Verb } from "./verb.ts";
+import { actor, UsageError, type Verb } from "./verb.ts";
 
 const parameters = [{ name: "domain", description: "The UUID of the client domain." }];
 const exampleId = "0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5";
@@ -74,10 +75,36 @@ export const domainVerbs: readonly Verb[] = [
         return { ...summaryOf(ctx, await getDomain(ctx, input.text("domain"))), found };
       }),
   },
+  {
+    name: "domain callback-hosts",
+    summary: "List the only hosts that callbacks of orders may have.",
+    notes:
+      "Without a list any public host is taken, and the wallet names one outside the domain. With it, a stolen API key cannot have data sent elsewhere. The list replaces the one before.",
+    parameters,
+    options: {
+      host: {
+        value: "host",
+        repeated: true,
+        description: "As in the callback's URL, with a port where that names one.",
+      },
+      any: { description: "Take any host again." },
+    },
+    example: `domain callback-hosts ${exampleId} --host hooks.example.com --host shop.example.com:8443`,
+    run: async (shell, input) => {
+      const hosts = input.list("host");
+      if ((hosts === undefined) !== input.flag("any"))
+        throw new UsageError("either --host, once or more, or --any");
+      return shell.withContext(async (ctx) => {
+        const given = { id: input.text("domain"), hosts: hosts ?? null };
+        return summaryOf(ctx, await limitCallbackHosts(ctx, given, actor));
+      });
+    },
+  },
 ];
 
 function summaryOf(ctx: Ctx, domain: ClientDomain): Record<string, unknown> {
-  const { id, organizationId, environment, provedAt, failingSince, createdAt } = domain;
+  const { id, organizationId, environment, provedAt, failingSince, callbackHosts, createdAt } =
+    domain;
   const verified = isVerified(domain, ctx.clock.now());
   return {
     id,
@@ -87,6 +114,7 @@ function summaryOf(ctx: Ctx, domain: ClientDomain): Record<string, unknown> {
     verified,
     provedAt,
     failingSince,
+    callbackHosts,
     createdAt,
   };
 }
