@@ -33,13 +33,13 @@ function observed(notifications: Notifications, events: EventEmitter): Notificat
 
 test("an advance reaches every process with one notification", async () => {
   let machineMs = 1_700_000_000_900;
-  const machineNowMs = (): number => machineMs;
+  const machine = { nowMs: () => machineMs, elapsedMs: () => 0 };
   await using stack = new AsyncDisposableStack();
   const events = new EventEmitter();
   const here = stack.use(await openNotifications(one, { onFault }));
   const there = stack.use(await openNotifications(two, { onFault }));
-  const first = stack.use(await openClock(one, here, machineNowMs));
-  const second = stack.use(await openClock(two, observed(there, events), machineNowMs));
+  const first = stack.use(await openClock(one, here, machine));
+  const second = stack.use(await openClock(two, observed(there, events), machine));
   assert.deepEqual([first.now(), second.now()], [1_700_000_000, 1_700_000_000]);
 
   const handled = once(events, "handled");
@@ -58,8 +58,57 @@ test("an advance reaches every process with one notification", async () => {
   await again;
   assert.equal(second.now(), 1_700_086_402);
 
-  const late = stack.use(await openClock(one, here, machineNowMs));
+  const late = stack.use(await openClock(one, here, machine));
   assert.equal(late.now(), 1_700_086_402);
+});
+
+/** A machine whose clock somebody sets, beside a time that nobody can. */
+function openMachine() {
+  let nowMs = 1_700_000_000_000;
+  let elapsedMs = 5_000;
+  return {
+    nowMs: () => nowMs,
+    elapsedMs: () => elapsedMs,
+    pass(ms: number): void {
+      nowMs += ms;
+      elapsedMs += ms;
+    },
+    set(byMs: number): void {
+      nowMs += byMs;
+    },
+  };
+}
+
+test("time never runs back, nor stands still, while the machine's clock is set back and forth", async () => {
+  await using notifications = await openNotifications(one, { onFault });
+  const machine = openMachine();
+  await using clock = await openClock(one, notifications, machine);
+  let last = clock.nowMs();
+  // Steps as by a bad time server, of up to an hour, with a look at the time every 100 ms.
+  for (let round = 0; round < 2_000; round += 1) {
+    if (round % 50 === 0) machine.set((round % 100 === 0 ? -1 : 1) * (1 + (round % 7) * 600_000));
+    machine.pass(100);
+    const now = clock.nowMs();
+    assert.ok(now >= last + 50, `after ${round} steps: ${last} -> ${now}`);
+    last = now;
+  }
+});
+
+test("a clock that is set back is caught up with at half speed, one that is set forward at once", async () => {
+  await using notifications = await openNotifications(one, { onFault });
+  const machine = openMachine();
+  await using clock = await openClock(one, notifications, machine);
+  const before = clock.nowMs();
+  machine.set(-10_000);
+  assert.deepEqual([clock.nowMs() - before, clock.leadMs()], [0, 10_000]);
+  machine.pass(10_000);
+  assert.deepEqual([clock.nowMs() - before, clock.leadMs()], [5_000, 5_000]);
+  machine.pass(10_000);
+  assert.deepEqual([clock.nowMs() - before, clock.leadMs()], [10_000, 0]);
+  machine.pass(1_000);
+  assert.deepEqual([clock.nowMs() - before, clock.leadMs()], [11_000, 0]);
+  machine.set(3_600_000);
+  assert.deepEqual([clock.nowMs() - before, clock.leadMs()], [3_611_000, 0]);
 });
 
 test("time cannot be turned back before the beginning", async () => {

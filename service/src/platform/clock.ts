@@ -2,25 +2,63 @@ import type { Db, Queryable } from "./db.ts";
 import * as store from "./clock-store.ts";
 import type { Notifications } from "./notifications.ts";
 
-/** The time that every rule uses: the machine's clock plus the offset shared by all processes through the database. */
+/**
+ * The time that every rule uses: the machine's clock plus the offset shared by all processes through the database. It
+ * never runs backwards within a process, whatever is done to the machine's clock.
+ */
 export interface Clock {
   /** Unix seconds, rounded down. */
   now(): number;
   nowMs(): number;
+  /** How far it is ahead of the machine's clock because that was set back; nothing where no machine is behind it. */
+  leadMs?(): number;
 }
 
 export interface SharedClock extends Clock, AsyncDisposable {
   /** Reads the offset again; done by itself on every notification. */
   refresh(): Promise<void>;
+  leadMs(): number;
 }
+
+/** What a process tells the time by. */
+export interface Machine {
+  /** Unix milliseconds; may be set forward and back at any moment. */
+  nowMs(): number;
+  /** Milliseconds since some beginning, which nobody can set. */
+  elapsedMs(): number;
+}
+
+const thisMachine: Machine = { nowMs: () => Date.now(), elapsedMs: () => performance.now() };
 
 const channel = "clock";
 
-/** Follows the shared offset. `machineNowMs` is replaced in tests of clock faults only. */
+/**
+ * How fast time runs while the machine's clock, set back, is behind it. Standing still would be worse than being ahead:
+ * nothing would end any more.
+ */
+const catchUpRate = 0.5;
+
+/** Follows the machine's clock, and forgets that it was ever ahead only as slowly as keeps its time from running back. */
+function forwardOnly(machine: Machine, offsetMs: () => number) {
+  let lastMs = -Infinity;
+  let lastElapsedMs = 0;
+  const machineMs = (): number => machine.nowMs() + offsetMs();
+  const nowMs = (): number => {
+    const targetMs = machineMs();
+    const elapsedMs = machine.elapsedMs();
+    // A clock that is set forward is believed at once: a machine that slept looks the same.
+    lastMs = Math.max(targetMs, lastMs + (elapsedMs - lastElapsedMs) * catchUpRate);
+    lastElapsedMs = elapsedMs;
+    return Math.floor(lastMs);
+  };
+  return { nowMs, leadMs: () => nowMs() - Math.floor(machineMs()) };
+}
+
+/** Follows the shared offset. `machine` is replaced in tests of clock faults only. */
 export async function openClock(
   db: Db,
   notifications: Notifications,
-  machineNowMs: () => number = Date.now,
+  machine: Machine = thisMachine,
 ): Promise<SharedClock> {
   let offsetMs = 0;
   const refresh = async (): Promise<void> => {
@@ -28,11 +66,12 @@ export async function openClock(
   };
   const unsubscribe = await notifications.subscribe(channel, refresh);
   await refresh();
-  const nowMs = (): number => machineNowMs() + offsetMs;
+  const { nowMs, leadMs } = forwardOnly(machine, () => offsetMs);
   return {
     nowMs,
     now: () => Math.floor(nowMs() / 1000),
     refresh,
+    leadMs,
     [Symbol.asyncDispose]: async () => unsubscribe(),
   };
 }

@@ -34,7 +34,7 @@ export function addHealthRoutes(ctx: Ctx, http: Http): void {
     async (_request, reply) => {
       let skewMs: number;
       try {
-        skewMs = await clockSkewMs(ctx.db);
+        skewMs = (await clockSkewMs(ctx.db)) + (ctx.clock.leadMs?.() ?? 0);
       } catch {
         throw new Problem("unavailable", { message: "the database cannot be reached" });
       }
