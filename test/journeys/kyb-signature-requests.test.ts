@@ -235,6 +235,27 @@ await test("a sandbox business signs for a sandbox key, and its events say so", 
   );
 });
 
+await test("a business that has blocked an organization is asked nothing, by request or by offer", async () => {
+  const apiKey = await world.otherMerchant();
+  const requestId = await world.begin({}, { apiKey });
+  const headers = { "idempotency-key": "blocked-1" };
+  const options = { apiKey, headers, body: someText };
+  const offered = await world.call("POST", `${signaturesPath}/offers`, options);
+  const link = String(offered.body["link"]);
+  const conn = new URLSearchParams(link.slice(link.indexOf("?"))).get("conn") ?? "";
+  const claim = async (): Promise<Answer> => {
+    const body = { svcID: world.person("alice").address, business: business.address };
+    return world.walletCall("alice", "POST", `${new URL(conn).pathname}/claim`, { body });
+  };
+  const path = `/w/businesses/${business.address}/block`;
+  await world.walletCall("alice", "POST", path, { body: { requestId } });
+  assert.deepEqual(reasonOf(await world.askSignature({}, { apiKey })), [403, "requester_blocked"]);
+  assert.deepEqual(reasonOf(await claim()), [403, "requester_blocked"]);
+  assert.equal((await cancel(requestId, apiKey)).status, 200, "what was asked before goes on");
+  await world.walletCall("bob", "POST", path, { body: { requestId, isBlocked: false } });
+  assert.equal((await claim()).status, 200);
+});
+
 await test("no answer, event or failure names a voter or a tally, whatever the outcome", async () => {
   const signed = await world.begin({ message: "Shown terms" });
   for (const name of ["alice", "bob"]) await world.voteAs(name, signed);
