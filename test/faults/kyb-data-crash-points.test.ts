@@ -1,14 +1,16 @@
 // kill -9 of the service at every write of a data request: of its create, of a vote, of the release and of a
-// cancellation. Another process goes on, callers repeat themselves, and nothing is released or charged twice.
+// cancellation; and of a signature request until it is signed. Another process goes on, callers repeat themselves, and
+// nothing is released, charged or recorded twice.
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Address } from "@svc/protocol";
-import { type CrashPoint, type GateTime, openGates } from "../crash-gates.ts";
+import { type CrashPoint, type Gates, type GateTime, openGates } from "../crash-gates.ts";
 import { openContextOf } from "../embedded-chain.ts";
 import { type DataWorld, openDataWorld, requestsPath } from "../kyb-data-world.ts";
 import { insertBusinesses } from "../kyb-many-businesses.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
+import { signaturesPath, someText } from "../kyb-signature-world.ts";
 import type { Answer, InboxItem } from "../kyb-world.ts";
 
 const announced = (status: string): Omit<CrashPoint, "name"> => ({
@@ -53,11 +55,32 @@ const points: readonly CrashPoint[] = [
   { name: "cancel: it is announced", ...announced("cancelled") },
   // A release frees what was held for the optional field; here nothing is optional.
   { name: "cancel: the money is free", ...moved("free") },
+  { name: "signature: the request is written", on: "insert on signature_request", when: "true" },
+  {
+    name: "signature: the recording is ordered",
+    on: "insert on chain_transaction",
+    when: "new.kind = 'business.record'",
+  },
+  {
+    name: "signature: the recording is sent",
+    on: "update on chain_transaction",
+    when: "new.kind = 'business.record' and new.status = 'sent' and old.status = 'queued'",
+  },
+  {
+    name: "signature: it is signed",
+    on: "update on signature_request",
+    when: "new.status = 'signed' and old.status = 'pending_approval'",
+  },
+  {
+    name: "signature: it is announced",
+    on: "insert on webhook_event",
+    when: "new.kind = 'kyb.signature_request.signed'",
+  },
 ];
 
 const processName = "svc-under-test";
 const members = ["alice", "bob", "carol"];
-const terms = { fields: ["BUSINESS_LEGAL_NAME"], optionalFields: [] };
+const oneFranc = { fields: ["BUSINESS_LEGAL_NAME"], optionalFields: [] };
 
 /** Asks again until somebody answers. */
 async function insist(call: () => Promise<Answer>): Promise<Answer> {
@@ -77,24 +100,55 @@ async function insist(call: () => Promise<Answer>): Promise<Answer> {
   }
 }
 
+interface Played {
+  readonly path: string;
+  readonly business: Address;
+  readonly terms: object;
+  readonly end: "released" | "cancelled" | "signed";
+}
+
+/** What dies at this point. */
+function playedAt(world: DataWorld, { name }: CrashPoint, business: Address): Played {
+  if (name.startsWith("signature")) {
+    const signed = {
+      path: signaturesPath,
+      business: world.business.address,
+      end: "signed",
+    } as const;
+    return { ...signed, terms: { ...someText, message: name } };
+  }
+  const end = name.startsWith("cancel") ? "cancelled" : "released";
+  return { path: requestsPath, business, terms: { ...oneFranc, purpose: someText.purpose }, end };
+}
+
 /** One request from its create to its end; every caller repeats itself word for word. @returns its id */
-async function runRequest(
-  world: DataWorld,
-  { business, isCancelled }: { business: Address; isCancelled: boolean },
-): Promise<string> {
+async function runRequest(world: DataWorld, played: Played, key: string): Promise<string> {
+  const { path, business, terms, end } = played;
   const asked = await insist(async () => {
-    const headers = { "idempotency-key": `create-${business}` };
-    return world.ask({ ...terms, businessWalletAddress: business }, { headers });
+    const headers = { "idempotency-key": `create-${key}` };
+    const body = { ...terms, businessWalletAddress: business };
+    return world.call("POST", path, { body, headers });
   });
   const id = String(asked.body["requestId"]);
   await vote(world, "alice", id);
-  if (!isCancelled) await vote(world, "bob", id);
+  if (end !== "cancelled") await vote(world, "bob", id);
   else
     await insist(async () => {
-      const headers = { "idempotency-key": `cancel-${business}` };
-      return world.call("POST", `${requestsPath}/${id}/cancel`, { body: {}, headers });
+      const headers = { "idempotency-key": `cancel-${key}` };
+      return world.call("POST", `${path}/${id}/cancel`, { body: {}, headers });
     });
   return id;
+}
+
+/** Two events of the request, and one recording of a signature. */
+async function checkEnd(gates: Gates, { end }: Played, id: string): Promise<void> {
+  const events = await gates.query("select sequence from webhook_event where stream_id = $1", [id]);
+  assert.equal(events.length, 2);
+  const recordings = await gates.query(
+    "select 1 from chain_transaction where kind = 'business.record' and subject_id like $1 || '.%'",
+    [id],
+  );
+  assert.equal(recordings.length, end === "signed" ? 1 : 0);
 }
 
 /** What is voted on is kept: once the vote is in, it lies in the inbox no more. */
@@ -122,19 +176,23 @@ async function dieEverywhere(t: TestContext, time: GateTime): Promise<void> {
   let server = await start();
   let charged = 0;
   for (const [index, point] of points.entries()) {
-    const business = businesses[index] as Address;
-    const isCancelled = point.name.startsWith("cancel");
     await t.test(point.name, async () => {
+      const played = playedAt(world, point, businesses[index] as Address);
       await gates.close(point);
-      const over = runRequest(world, { business, isCancelled });
+      const over = runRequest(world, played, String(index));
       over.catch(() => undefined);
       await gates.untilReached(point);
       await server.kill();
       await gates.open(point);
       server = await start();
-      await world.waitFor(await over, isCancelled ? "cancelled" : "released");
+      const id = await over;
+      await world.until(`${id} has ended`, async () => {
+        const { body } = await insist(async () => world.call("GET", `${played.path}/${id}`));
+        return body["status"] === played.end ? true : null;
+      });
+      await checkEnd(gates, played, id);
       await checkMoney(ctx);
-      if (!isCancelled) charged += 1;
+      if (played.end === "released") charged += 1;
       const { body } = await world.call("GET", "/api/v1/kyb/billing/account");
       assert.deepEqual([body["spentChf"], body["frozenChf"]], [charged, 0]);
     });
@@ -142,14 +200,18 @@ async function dieEverywhere(t: TestContext, time: GateTime): Promise<void> {
   await server[Symbol.asyncDispose]();
 }
 
-await test("kill -9 at every write of a data request", { concurrency: true }, async (t) => {
-  const before = t.test(
-    "before it is committed: it is done again, by another process",
-    async (each) => dieEverywhere(each, "statement"),
-  );
-  const after = t.test(
-    "after it is committed and before anybody is told: it is not done again",
-    async (each) => dieEverywhere(each, "commit"),
-  );
-  await Promise.all([before, after]);
-});
+await test(
+  "kill -9 at every write of a data request, and of a signature request until it is signed",
+  { concurrency: true },
+  async (t) => {
+    const before = t.test(
+      "before it is committed: it is done again, by another process",
+      async (each) => dieEverywhere(each, "statement"),
+    );
+    const after = t.test(
+      "after it is committed and before anybody is told: it is not done again",
+      async (each) => dieEverywhere(each, "commit"),
+    );
+    await Promise.all([before, after]);
+  },
+);
