@@ -34,13 +34,16 @@ export async function makeAttempt(
 ): Promise<{ ended: store.Ended; outcome: Outcome | null }> {
   const begunAtMs = Math.floor(ctx.clock.nowMs());
   const number = delivery.attempts + 1;
-  const kybEndpointId = delivery.channel === "kyb" ? delivery.endpoint_id : null;
+  const isKyb = delivery.channel === "kyb";
+  const kybEndpointId = isKyb ? delivery.endpoint_id : null;
+  const kybEndpointUrl = isKyb ? (given.target?.url ?? null) : null;
   const common = {
     eventId: delivery.event_id,
     lease: given.lease,
     number,
     begunAtMs,
     kybEndpointId,
+    kybEndpointUrl,
   };
   const { purge_at: purgeAt } = delivery;
   if (purgeAt === null || purgeAt * 1000 <= begunAtMs)
@@ -108,7 +111,10 @@ function fault(ctx: WebhooksContext, eventId: string, error: unknown): Exchange 
 }
 
 function endedUntried(
-  common: Pick<store.Ended, "eventId" | "lease" | "number" | "begunAtMs" | "kybEndpointId">,
+  common: Pick<
+    store.Ended,
+    "eventId" | "lease" | "number" | "begunAtMs" | "kybEndpointId" | "kybEndpointUrl"
+  >,
 ): store.Ended {
   const nothing = { status: null, answerSealed: null, deliveredAt: null, dueAtMs: null };
   return { ...common, ...nothing, outcome: null, durationMs: 0 };

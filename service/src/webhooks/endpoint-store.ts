@@ -186,6 +186,7 @@ export async function holdWaiting(tx: Queryable, ids: readonly string[]): Promis
 
 interface HealthRow {
   readonly id: string;
+  readonly url: string;
   readonly is_active: boolean;
   readonly is_resuming: boolean;
   readonly failures: number;
@@ -198,12 +199,13 @@ interface HealthRow {
 export async function lockHealth(
   tx: Queryable,
   ids: readonly string[],
-): Promise<{ id: string; health: Health }[]> {
+): Promise<{ id: string; url: string; health: Health }[]> {
   const rows = await tx.query<HealthRow>(sql`
-    select id, is_active, is_resuming, failures, failing_since_ms, refusals, refused_since_ms
+    select id, url, is_active, is_resuming, failures, failing_since_ms, refusals, refused_since_ms
     from kyb_endpoint where id = any(${ids}::uuid[]) order by id for no key update`);
   return rows.map((row) => ({
     id: row.id,
+    url: row.url,
     health: {
       isActive: row.is_active,
       isResuming: row.is_resuming,

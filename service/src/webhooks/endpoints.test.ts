@@ -247,7 +247,7 @@ test("ten thousand held events are handed out in order, none lost, though proces
     seen.push(...claimed.map((each) => each.event_id));
     await keepEnds(
       webhooks.ctx,
-      claimed.map((each) => deliveredOf(webhooks, each, lease)),
+      claimed.map((each) => deliveredOf(webhooks, each, { lease, url: receiver.url })),
     );
     webhooks.advance(2);
   }
@@ -271,7 +271,11 @@ async function claimOf({ ctx }: TestWebhooks, lease: string): Promise<readonly s
   return claimed.deliveries.toSorted((a, b) => a.start_at_ms - b.start_at_ms);
 }
 
-function deliveredOf({ ctx }: TestWebhooks, delivery: store.Delivery, lease: string): store.Ended {
+function deliveredOf(
+  { ctx }: TestWebhooks,
+  delivery: store.Delivery,
+  { lease, url }: { lease: string; url: string },
+): store.Ended {
   return {
     eventId: delivery.event_id,
     lease,
@@ -284,5 +288,6 @@ function deliveredOf({ ctx }: TestWebhooks, delivery: store.Delivery, lease: str
     deliveredAt: ctx.clock.now(),
     dueAtMs: null,
     kybEndpointId: delivery.endpoint_id,
+    kybEndpointUrl: url,
   };
 }

@@ -18,13 +18,13 @@ export async function keepEnds(
     return;
   }
   const quarantined = await ctx.db.transaction(async (tx) => {
-    const out = await noteHealth(tx, ended.filter(tellsOfEndpoint));
+    const { inactive, out } = await noteHealth(tx, ended.filter(tellsOfEndpoint));
     const nowMs = Math.floor(ctx.clock.nowMs());
     const isKept = (each: store.Ended): boolean =>
-      each.kybEndpointId !== null && out.has(each.kybEndpointId) && each.deliveredAt === null;
+      tellsOfEndpoint(each) && inactive.has(each.kybEndpointId) && each.deliveredAt === null;
     const kept = ended.map((each) => (isKept(each) ? { ...each, dueAtMs: nowMs } : each));
     await store.finish(tx, kept, deliveredDataSeconds);
-    if (out.size > 0) await holdWaiting(tx, [...out]);
+    if (inactive.size > 0) await holdWaiting(tx, [...inactive]);
     return out;
   });
   for (const endpointId of quarantined)
@@ -37,17 +37,25 @@ function tellsOfEndpoint(each: store.Ended): each is Beating {
   return each.kybEndpointId !== null && each.outcome !== null;
 }
 
-/** @returns the endpoints that this put into quarantine */
-async function noteHealth(tx: Queryable, ended: readonly Beating[]): Promise<Set<string>> {
+/**
+ * What the address that an endpoint has left meanwhile answers tells nothing of the endpoint.
+ *
+ * @returns those of the endpoints that are in quarantine, and of them those that this put there
+ */
+async function noteHealth(
+  tx: Queryable,
+  ended: readonly Beating[],
+): Promise<{ inactive: Set<string>; out: Set<string> }> {
   const inOrder = ended.toSorted((a, b) => a.begunAtMs - b.begunAtMs);
   const byEndpoint = Map.groupBy(inOrder, (each) => each.kybEndpointId);
   const before = await lockHealth(tx, [...byEndpoint.keys()]);
-  const after = before.map(({ id, health }) => ({
-    id,
-    health: (byEndpoint.get(id) ?? []).reduce(noteBeat, health),
-  }));
+  const after = before.map(({ id, url, health }) => {
+    const beats = (byEndpoint.get(id) ?? []).filter((each) => each.kybEndpointUrl === url);
+    return { id, health: beats.reduce(noteBeat, health) };
+  });
   await saveHealth(tx, after);
   const wasActive = new Map(before.map(({ id, health }) => [id, health.isActive]));
-  const out = after.filter(({ id, health }) => wasActive.get(id) === true && !health.isActive);
-  return new Set(out.map(({ id }) => id));
+  const inactive = after.filter(({ health }) => !health.isActive).map(({ id }) => id);
+  const out = inactive.filter((id) => wasActive.get(id) === true);
+  return { inactive: new Set(inactive), out: new Set(out) };
 }

@@ -207,6 +207,8 @@ export interface Ended {
   readonly dueAtMs: number | null;
   /** The endpoint whose health this tells of; null for KYC, which has no quarantine. */
   readonly kybEndpointId: string | null;
+  /** Where that was when the attempt was made. */
+  readonly kybEndpointUrl: string | null;
 }
 
 /** A process that stood still past its lease may have claimed the same event again: then only the later attempt can count. */
