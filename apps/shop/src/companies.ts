@@ -34,7 +34,7 @@ export interface Company {
 export interface Companies {
   find: (id: string) => Company | null;
   /** Whether this event was taken in before. */
-  knows: (event: KybEvent) => boolean;
+  knows: (event: Pick<KybEvent, "business" | "eventId">) => boolean;
   /** Changes what is known of a company; once it resolves, the change survives a power cut. */
   change: (id: string, next: (known: Company) => Company) => Promise<void>;
   watches: Pick<Watches, "versionOf" | "next">;
@@ -79,6 +79,20 @@ async function readCompanies(directory: string): Promise<Map<string, Company>> {
     companies.set(company.id, company);
   }
   return companies;
+}
+
+/** What is known of a company in its new wallet: all that was finished in the old one. What was open ended with it. */
+export function companyAfterMove(
+  known: Company,
+  { registration, fields, terms }: Company,
+): Company {
+  return {
+    ...(registration?.status === "released" && { registration }),
+    ...(fields !== undefined && { fields }),
+    ...(terms?.status === "signed" && { terms }),
+    // Whatever the new wallet did itself counts before it.
+    ...known,
+  };
 }
 
 /** How a request stands after an event of it: a late or repeated one changes nothing. */

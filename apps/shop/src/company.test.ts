@@ -13,6 +13,7 @@ import {
   clientDomainId,
   kybBody,
   kybHeaders,
+  newBusiness,
   playBusiness,
   signatureRequestId,
   transactionHash,
@@ -243,6 +244,41 @@ test("a company signs the terms, and the shop believes the chain alone", async (
   assert.ok(page.includes(transactionHash));
   await member.press("/company/terms");
   assert.equal(company.asked.length, 1, "nor is one that was signed");
+});
+
+const asNewWallet = {
+  ext: {
+    ...businessClaims.ext,
+    business: { ...businessClaims.ext.business, id: newBusiness },
+  },
+};
+
+test("what is known of a company goes along to its new wallet, once the service signed for the move", async () => {
+  const member = await logIn();
+  await member.press("/company/terms");
+  await deliver(await released());
+  const body = await company.movedBody();
+  const forged = JSON.parse(body) as { data: object };
+  const elsewhere = { ...forged.data, new_business_wallet_address: `0x${"9".repeat(40)}` };
+  for (const refused of [
+    JSON.stringify({ ...forged, data: elsewhere }),
+    JSON.stringify({ ...forged, attestation: await company.attestation() }),
+    await company.movedBody({ aud: "another client domain" }),
+  ])
+    assert.equal(await deliver(refused), 400);
+  assert.deepEqual(new Set(codes()), new Set(["attestation_refused"]));
+  fake.idToken = { claims: asNewWallet };
+  assert.doesNotMatch(await (await logIn()).page(), /CHE-123/);
+  for (let times = 0; times < 2; times += 1) assert.equal(await deliver(body), 200);
+  const page = await (await logIn()).page();
+  assert.equal(stateOf(page, "registration"), "released");
+  assert.match(page, /CHE-123/);
+  assert.equal(stateOf(page, "terms"), "none", "what was open ended with the old wallet");
+});
+
+test("a move of a company that the shop never met changes nothing", async () => {
+  assert.equal(await deliver(await company.movedBody()), 200);
+  assert.deepEqual(await readdir(join(directory, "companies")), []);
 });
 
 test("while the chain is away the service is told to come again", async () => {

@@ -7,13 +7,21 @@ import {
   verifyAttestation,
   verifyBusinessSignature,
   verifyKybWebhook,
+  verifyWalletChange,
   type Attestation,
   type Kyb,
   type KybEvent,
   type Login,
+  type WalletChangedEvent,
 } from "@svc/merchant";
 
-import { openCompanies, requestAfter, type Companies, type Company } from "./companies.ts";
+import {
+  companyAfterMove,
+  openCompanies,
+  requestAfter,
+  type Companies,
+  type Company,
+} from "./companies.ts";
 import { companyPage, guestPage } from "./company-page.ts";
 import { writeDurably } from "./durable-file.ts";
 import { currentLogin, type Desk } from "./login.ts";
@@ -210,7 +218,12 @@ export async function takeKybWebhook(desk: CompanyDesk, visit: Visit): Promise<R
 const webhookBytesMax = 4 * 1024 * 1024;
 
 /** Believes an event once what it says is verified: the attestation by its own signature, a signature by the chain. */
-async function takeEvent(register: CompanyRegister, event: KybEvent, now: number): Promise<void> {
+async function takeEvent(
+  register: CompanyRegister,
+  event: KybEvent | WalletChangedEvent,
+  now: number,
+): Promise<void> {
+  if (event.event === "kyb.business.wallet_address_changed") return takeMove(register, event, now);
   const { companies, issuer, options } = register;
   const released = await verifyReleased(event, { issuer, now, ...options });
   const signature = await verifySigned(register, event);
@@ -224,6 +237,24 @@ async function takeEvent(register: CompanyRegister, event: KybEvent, now: number
       };
     return { ...company, terms: { ...requestAfter(known.terms, event), ...signature } };
   });
+}
+
+/** A company goes on in another wallet: what the shop knows of it goes along, once the service signed for it. */
+async function takeMove(
+  { companies, issuer, options }: CompanyRegister,
+  event: WalletChangedEvent,
+  now: number,
+): Promise<void> {
+  const checks = { issuer, now, ...options, event };
+  const { business, newBusiness } = await verifyWalletChange(event.attestation, checks);
+  const moved = companies.find(business);
+  if (moved === null) return;
+  await companies.change(newBusiness, (known) => companyAfterMove(known, moved));
+  // Last: whatever was cut off before is done again when the event comes again.
+  await companies.change(business, (known) => ({
+    ...known,
+    eventIds: [...known.eventIds, event.eventId],
+  }));
 }
 
 async function verifyReleased(

@@ -34,17 +34,26 @@ export type {
   RequestKind,
 } from "./kyb.ts";
 export { verifyAttestation } from "./kyb-attestation.ts";
-export type { Attestation, AttestationChecks, ReleasedField } from "./kyb-attestation.ts";
-export type { KybEvent, UnknownKybEvent } from "./kyb-event.ts";
+export type { Attestation, ReleasedField } from "./kyb-attestation.ts";
+export type { AttestationChecks } from "./kyb-claims.ts";
+export { verifyCompanyProof } from "./company-proof.ts";
+export type { CompanyProof, ProvedCompanyField, VerifiedCompanyProof } from "./company-proof.ts";
+export type { AnyKybEvent, KybEvent, UnknownKybEvent, WalletChangedEvent } from "./kyb-event.ts";
+export { verifyWalletChange, type WalletChange } from "./wallet-change.ts";
 export type {
   BillingAccount,
   BusinessMembers,
   BusinessRules,
   BusinessSignature,
   BusinessStatus,
+  Charge,
+  CompanyValidity,
   DataRequestRecord,
+  DeliveryAttempt,
+  FieldPrice,
   Offer,
   PriceLine,
+  Pricing,
   Quote,
   Release,
   SignatureRequestRecord,

@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { commitmentOf, leafOf, type Hex32 } from "@svc/protocol";
 import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT, type JWTPayload } from "jose";
 
-import { verifyAttestation, type AttestationChecks } from "./kyb-attestation.ts";
+import { verifyAttestation } from "./kyb-attestation.ts";
+import type { AttestationChecks } from "./kyb-claims.ts";
 import type { KybEvent } from "./kyb-event.ts";
 import { MerchantError } from "./merchant-error.ts";
 

@@ -9,17 +9,10 @@ import {
   type BusinessFieldName,
   type Hex32,
 } from "@svc/protocol";
-import { createLocalJWKSet, decodeProtectedHeader, jwtVerify, type JSONWebKeySet } from "jose";
-
-import { callIssuer } from "./issuer-call.ts";
-import { isSafeUrl } from "./issuer.ts";
-import type { KybEvent, UnknownKybEvent } from "./kyb-event.ts";
+import { refused, verifyClaims, type AttestationChecks } from "./kyb-claims.ts";
+import type { AnyKybEvent } from "./kyb-event.ts";
 import { openMembers, type Members } from "./members.ts";
-import { MerchantError } from "./merchant-error.ts";
-
-/** How far the clocks of service and merchant may be apart. */
-const toleranceSeconds = 30;
-const typ = "kyb-attestation+jwt";
+import type { MerchantError } from "./merchant-error.ts";
 
 /** One released field of one subject. */
 export interface ReleasedField {
@@ -52,22 +45,6 @@ export interface Attestation {
   fields: ReleasedField[];
 }
 
-/** What an attestation is compared with: from your own records, never from the delivery. */
-export interface AttestationChecks {
-  /** The service's base address, without a slash at its end. */
-  issuer: string;
-  /** The UUID of your client domain. */
-  clientDomainId: string;
-  /** Unix seconds. */
-  now: number;
-  /** The envelope it came in; absent for one that was fetched again. */
-  event?: KybEvent | UnknownKybEvent;
-  /** The service's published keys; default: fetched from `<issuer>/.well-known/kyb-jwks.json`. */
-  keys?: JSONWebKeySet;
-  /** Default: the global fetch. */
-  fetch?: typeof fetch;
-}
-
 /**
  * Verifies an attestation, in this order: `typ`, `alg`, the signature by `kid`, `iss`, `aud`, `exp` and `iat`, and that
  * the envelope says the same. Then every field's `hash` is made anew from its value. This is the boundary to trust: the
@@ -80,70 +57,14 @@ export async function verifyAttestation(
   attestation: string,
   checks: AttestationChecks,
 ): Promise<Attestation> {
-  if (!Number.isFinite(checks.now)) throw misconfigured("now");
-  if (!isSafeUrl(checks.issuer) || checks.issuer.endsWith("/")) throw misconfigured("issuer");
-  const header = headerOf(attestation);
-  if (header.typ !== typ) throw refused("typ");
-  if (header.alg !== "RS256") throw refused("alg");
-  if (typeof header.kid !== "string") throw refused("kid");
-  const keys = createLocalJWKSet(checks.keys ?? (await fetchKeys(checks)));
-  const claims = await verifySignature(attestation, keys, checks.now);
-  checkClaims(claims, checks);
+  const claims = await verifyClaims(attestation, checks);
   if (checks.event !== undefined) checkEnvelope(claims, checks.event);
   return readClaims(openMembers(claims, refused));
 }
 
-function headerOf(attestation: string): { typ?: unknown; alg?: unknown; kid?: unknown } {
-  try {
-    return decodeProtectedHeader(attestation);
-  } catch {
-    throw refused("form");
-  }
-}
-
-async function fetchKeys({
-  issuer,
-  fetch: send = fetch,
-}: AttestationChecks): Promise<JSONWebKeySet> {
-  const { status, body } = await callIssuer(send, { url: `${issuer}/.well-known/kyb-jwks.json` });
-  if (status !== 200 || body === null || !Array.isArray(body["keys"]))
-    throw new MerchantError("response_invalid", { reason: "kyb-jwks" });
-  return body as unknown as JSONWebKeySet;
-}
-
-/** The claims of whatever the key signed. Times are checked with the rest, in the documented order. */
-async function verifySignature(
-  attestation: string,
-  keys: ReturnType<typeof createLocalJWKSet>,
-  now: number,
-): Promise<Record<string, unknown>> {
-  try {
-    // Far beyond every lifetime: only the signature is this check's matter.
-    const options = { algorithms: ["RS256"], clockTolerance: Number.MAX_SAFE_INTEGER };
-    const { payload } = await jwtVerify(attestation, keys, {
-      ...options,
-      currentDate: new Date(now * 1000),
-    });
-    return payload;
-  } catch {
-    throw refused("signature");
-  }
-}
-
-function checkClaims(claims: Record<string, unknown>, checks: AttestationChecks): void {
-  const { issuer, clientDomainId, now } = checks;
-  if (claims["iss"] !== `${issuer}/kyb`) throw refused("iss");
-  if (claims["aud"] !== clientDomainId) throw refused("aud");
-  const { exp, iat } = claims;
-  if (typeof exp !== "number" || exp <= now - toleranceSeconds) throw refused("exp");
-  if (typeof iat !== "number" || iat > now + toleranceSeconds) throw refused("iat");
-}
-
-function checkEnvelope(claims: Record<string, unknown>, event: KybEvent | UnknownKybEvent): void {
-  if (claims["jti"] !== event.eventId) throw refused("event_id");
-  if (claims["stream_id"] !== event.streamId) throw refused("stream_id");
-  if (claims["seq"] !== event.seq) throw refused("seq");
+function checkEnvelope(claims: Record<string, unknown>, event: AnyKybEvent): void {
   if (event.event === "unknown") return;
+  if (!("requestId" in event)) throw refused("event");
   if (event.requestId !== event.streamId) throw refused("request_id");
   const named = parseAddress(String(claims["sub"]));
   if (named !== event.business) throw refused("sub");
@@ -199,12 +120,4 @@ function readField(
 function pepperOf(text: string, at: (name: string) => MerchantError): Hex32 {
   if (!isHexOf(text, 32)) throw at("pepper");
   return text;
-}
-
-function refused(reason: string): MerchantError {
-  return new MerchantError("attestation_refused", { reason });
-}
-
-function misconfigured(reason: string): MerchantError {
-  return new MerchantError("configuration_invalid", { reason });
 }

@@ -30,6 +30,8 @@ const kinds = [
   "kyb.signature_request.failed",
 ] as const;
 
+const walletChanged = "kyb.business.wallet_address_changed";
+
 /** A request changed. */
 export interface KybEvent extends KybEventBase {
   event: (typeof kinds)[number];
@@ -41,6 +43,18 @@ export interface KybEvent extends KybEventBase {
   attestation?: string;
 }
 
+/** A business goes on in another wallet. It is told of in a stream of its own. */
+export interface WalletChangedEvent extends KybEventBase {
+  event: typeof walletChanged;
+  /** Whom you know until now. */
+  business: Address;
+  /** Nothing here is verified: follow it once `verifyWalletChange` took the attestation. */
+  newBusiness: Address;
+  /** Unix seconds. */
+  changedAt: number;
+  attestation: string;
+}
+
 /** A genuine event of a kind that this SDK does not know: answer 200 and go on. */
 export interface UnknownKybEvent extends KybEventBase {
   event: "unknown";
@@ -48,15 +62,15 @@ export interface UnknownKybEvent extends KybEventBase {
   attestation?: string;
 }
 
+/** Whatever a KYB endpoint gets; `event` tells them apart. */
+export type AnyKybEvent = KybEvent | WalletChangedEvent | UnknownKybEvent;
+
 /**
  * Reads the body of a KYB event.
  *
  * @param fault makes the error for a member that is wrong, or for `body`
  */
-export function readKybEvent(
-  body: string,
-  fault: (member: string) => Error,
-): KybEvent | UnknownKybEvent {
+export function readKybEvent(body: string, fault: (member: string) => Error): AnyKybEvent {
   const envelope = openMembers(parseObject(body, fault), fault);
   const name = envelope.text("event");
   const data = envelope.record("data");
@@ -69,9 +83,18 @@ export function readKybEvent(
     data,
     ...(envelope.has("attestation") && { attestation: envelope.text("attestation") }),
   };
+  const members = openMembers(data, (member) => fault(`data.${member}`));
+  if (name === walletChanged)
+    return {
+      event: name,
+      ...of,
+      business: members.address("business_wallet_address"),
+      newBusiness: members.address("new_business_wallet_address"),
+      changedAt: members.count("changed_at"),
+      attestation: envelope.text("attestation"),
+    };
   const event = kinds.find((kind) => kind === name);
   if (event === undefined) return { event: "unknown", name, ...of };
-  const members = openMembers(data, (member) => fault(`data.${member}`));
   return {
     event,
     ...of,

@@ -8,8 +8,9 @@ import { MerchantError } from "./merchant-error.ts";
 export interface BusinessStatus {
   walletAddress: Address;
   businessName: string;
-  /** Null while none is verified. */
-  domain: string | null;
+  /** Of its website, where an issuer attested one. */
+  domain?: string;
+  /** `active`, `suspended` or `moved`. */
   status: string;
   verified: boolean;
   /** Unix seconds, as every time here. */
@@ -129,6 +130,60 @@ export interface BillingAccount {
   billingEnabled: boolean;
 }
 
+/** What one field costs, however many persons it tells of. */
+export interface FieldPrice {
+  name: string;
+  tier: string;
+  cents: number;
+  /** By the catalogue; of a sole proprietor every field is personal. */
+  naturalPersonPii: boolean;
+  subjectType: string;
+}
+
+export interface Pricing {
+  currency: string;
+  /** In catalogue order. */
+  fields: FieldPrice[];
+}
+
+/** What one release cost. */
+export interface Charge {
+  chargeId: string;
+  requestId: string;
+  businessWalletAddress: Address;
+  chargedAt: number;
+  currency: string;
+  totalCents: number;
+  lines: PriceLine[];
+}
+
+/** Whether released fields still hold; both lists in the order of the call. */
+export interface CompanyValidity {
+  valid: { name: string; subject: string }[];
+  invalid: {
+    name: string;
+    subject: string;
+    /** UNKNOWN: there is no such leaf, or the business never released to you. */
+    reason: "EXPIRED" | "REVOKED" | "UNKNOWN";
+  }[];
+}
+
+/** One attempt to deliver an event. */
+export interface DeliveryAttempt {
+  eventId: string;
+  seq: number;
+  event: string;
+  /** From 1. */
+  attempt: number;
+  /** When it began. */
+  at: number;
+  /** `refused` is any answer but a 2xx; `failed` is no answer. */
+  outcome: "delivered" | "refused" | "failed";
+  /** Of your answer; with the milliseconds that it took. */
+  status?: number;
+  durationMs?: number;
+}
+
 /** Opens what a KYB endpoint answered. */
 export function answerOf(body: Record<string, unknown>): Members {
   return openMembers(body, invalid);
@@ -138,7 +193,7 @@ export function readBusinessStatus(body: Members): BusinessStatus {
   return {
     walletAddress: body.address("walletAddress"),
     businessName: body.text("businessName"),
-    domain: body.all["domain"] === null || !body.has("domain") ? null : body.text("domain"),
+    ...(body.has("domain") && { domain: body.text("domain") }),
     status: body.text("status"),
     verified: body.flag("verified"),
     registeredAt: body.count("registeredAt"),
@@ -302,6 +357,63 @@ export function readBilling(body: Members): BillingAccount {
     frozenChf: chf("frozenChf"),
     availableChf: chf("availableChf"),
     billingEnabled: body.flag("billingEnabled"),
+  };
+}
+
+export function readPricing(body: Members): Pricing {
+  return {
+    currency: body.text("currency"),
+    fields: body.records("fields").map((each) => {
+      const field = answerOf(each);
+      return {
+        name: field.text("name"),
+        tier: field.text("tier"),
+        cents: field.count("cents"),
+        naturalPersonPii: field.flag("naturalPersonPii"),
+        subjectType: field.text("subjectType"),
+      };
+    }),
+  };
+}
+
+export function readCharge(item: Members): Charge {
+  return {
+    chargeId: item.text("chargeId"),
+    requestId: item.text("requestId"),
+    businessWalletAddress: item.address("businessWalletAddress"),
+    chargedAt: item.count("chargedAt"),
+    currency: item.text("currency"),
+    totalCents: item.count("totalCents"),
+    lines: readLines(item),
+  };
+}
+
+export function readCompanyValidity(body: Members): CompanyValidity {
+  return {
+    valid: body.records("valid").map((each) => readPlace(answerOf(each))),
+    invalid: body.records("invalid").map((each) => readInvalid(answerOf(each))),
+  };
+}
+
+function readPlace(field: Members): CompanyValidity["valid"][number] {
+  return { name: field.text("name"), subject: field.anyText("subject") };
+}
+
+function readInvalid(field: Members): CompanyValidity["invalid"][number] {
+  const reason = field.oneOf("reason", ["EXPIRED", "REVOKED", "UNKNOWN"]);
+  return { ...readPlace(field), reason };
+}
+
+export function readDeliveryAttempt(item: Members): DeliveryAttempt {
+  return {
+    eventId: item.text("eventId"),
+    seq: item.count("seq"),
+    event: item.text("event"),
+    attempt: item.count("attempt"),
+    at: item.count("at"),
+    outcome: item.oneOf("outcome", ["delivered", "refused", "failed"]),
+    ...(item.has("status") && { status: item.count("status") }),
+    ...(item.has("durationMs") && { durationMs: item.count("durationMs") }),
   };
 }
 

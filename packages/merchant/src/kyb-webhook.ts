@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 
 import { parseSvcKybSignature, textOfBytes } from "@svc/protocol";
 
-import { readKybEvent, type KybEvent, type UnknownKybEvent } from "./kyb-event.ts";
+import { readKybEvent, type AnyKybEvent } from "./kyb-event.ts";
 import { MerchantError } from "./merchant-error.ts";
 import { headerOf, type Delivery } from "./webhook.ts";
 
@@ -18,12 +18,13 @@ export type KybDelivery = Omit<Delivery, "signingKeys"> & {
 /**
  * Verifies a KYB webhook and gives its event: `Svc-KYB-Signature: t=..,v1=..,kv=..`, `v1` = HMAC-SHA256 of `<t>.<raw
  * body>` (decisions, section 7). One pair of the header and one secret have to fit. It shows that the event is from the
- * service, and now; what was released is shown by its attestation alone: see `verifyAttestation`.
+ * service, and now; what was released, or where a business moved, is shown by its attestation alone: see `verifyAttestation` and
+ * `verifyWalletChange`.
  *
  * @throws {MerchantError} webhook_refused, its `reason` is header, signature, timestamp, or the member of the body;
  * configuration_invalid for missing secrets or time
  */
-export function verifyKybWebhook(delivery: KybDelivery): KybEvent | UnknownKybEvent {
+export function verifyKybWebhook(delivery: KybDelivery): AnyKybEvent {
   const { rawBody, secrets, now } = delivery;
   // An empty secret signs as well as any other, for everybody.
   if (secrets.length === 0 || secrets.includes("")) throw misconfigured("secrets");

@@ -1,15 +1,20 @@
 import { callPlain, type ApiOptions } from "./api-call.ts";
-import type { KybEvent, UnknownKybEvent } from "./kyb-event.ts";
-import { readKybEvent } from "./kyb-event.ts";
+import { parseCompanyProof, type CompanyProof } from "./company-proof.ts";
+import type { ReleasedField } from "./kyb-attestation.ts";
+import { readKybEvent, type AnyKybEvent } from "./kyb-event.ts";
 import {
   answerOf,
   readBilling,
   readBusinessMembers,
   readBusinessRules,
   readBusinessStatus,
+  readCharge,
+  readCompanyValidity,
   readDataRequest,
+  readDeliveryAttempt,
   readEndpoint,
   readOffer,
+  readPricing,
   readQuote,
   readRelease,
   readSignature,
@@ -19,8 +24,12 @@ import {
   type BusinessRules,
   type BusinessSignature,
   type BusinessStatus,
+  type Charge,
+  type CompanyValidity,
   type DataRequestRecord,
+  type DeliveryAttempt,
   type Offer,
+  type Pricing,
   type Quote,
   type Release,
   type SignatureRequestRecord,
@@ -79,7 +88,7 @@ export interface KybEventOnItsWay {
   attempts: number;
   nextAttemptAt?: number;
   /** Absent once its data was purged. */
-  content?: KybEvent | UnknownKybEvent;
+  content?: AnyKybEvent;
 }
 
 /** The KYB endpoints, one method each. All may throw what `callPlain` throws; reasons are those of the table of errors. */
@@ -88,7 +97,12 @@ export interface Kyb {
   /** With its approval rules. */
   rules: (wallet: string) => Promise<BusinessRules>;
   members: (wallet: string) => Promise<BusinessMembers>;
+  /** What each field costs. */
+  pricing: () => Promise<Pricing>;
+  /** What your organization has. */
   billing: () => Promise<BillingAccount>;
+  /** What releases cost, newest first, of all client domains. @param page.limit at most 100 */
+  charges: (page?: { limit?: number; cursor?: string }) => Promise<Page<Charge>>;
   /** What a request would cost; reserves nothing. @param asked.business then its own persons count too */
   quote: (
     asked: Pick<AskedFields, "fields" | "optionalFields"> & { business?: string },
@@ -102,6 +116,16 @@ export interface Kyb {
   cancelDataRequest: (requestId: string) => Promise<DataRequestRecord>;
   /** The attestation again, until it is purged. */
   release: (requestId: string) => Promise<Release>;
+  /**
+   * Proofs of what was released, against the chain, of leaves whose root it holds already; ask again for the others.
+   * Nothing in them is verified: see `verifyCompanyProof`.
+   */
+  proofs: (requestId: string) => Promise<CompanyProof[]>;
+  /** Whether released fields still hold: ask before you rely on them. Free, and no value is sent; 800 at most. */
+  valid: (stored: {
+    business: string;
+    fields: readonly Pick<ReleasedField, "name" | "subject" | "hash">[];
+  }) => Promise<CompanyValidity>;
   requestSignature: (
     asked: AskedDocument & { business: string },
     once: Once,
@@ -125,18 +149,30 @@ export interface Kyb {
   endpoint: () => Promise<WebhookEndpoint>;
   /** @param options.immediate ends the old secret at once, not after 24 hours */
   rotateSecret: (options?: { immediate?: boolean }) => Promise<WebhookEndpoint>;
+  /** Ends a quarantine: what was held is sent, the oldest first. */
   reactivate: () => Promise<WebhookEndpoint>;
-  /** @param options.after a `seq` */
+  /** Sends `kyb.endpoint.test`, signed as every event; gives its id. */
+  testEndpoint: () => Promise<string>;
+  /** The events of a request by their `seq`: find what you missed. @param options.after a `seq` */
   events: (
     kind: RequestKind,
     requestId: string,
     options?: { after?: number; limit?: number },
   ) => Promise<KybEventOnItsWay[]>;
+  /** How each attempt to deliver them went, in order. @param options.after a `seq` */
+  deliveries: (
+    kind: RequestKind,
+    requestId: string,
+    options?: { after?: number; limit?: number },
+  ) => Promise<DeliveryAttempt[]>;
   /** Sends an event, or all of a request, once more; gives their number. */
   redeliver: (kind: RequestKind, requestId: string, eventId?: string) => Promise<number>;
 }
 
 const base = "/api/v1/kyb";
+
+/** A page of events: the attestations of large records. */
+const bytesMax = 64 * 1024 * 1024;
 
 /** Sends one call and gives the members of its answer. */
 interface Wire {
@@ -154,7 +190,7 @@ export function openKyb(options: ApiOptions): Kyb {
   checkOptions(options);
   const wire: Wire = {
     get: async (path, query = {}) =>
-      answerOf(await callPlain(options, { path: base + path, query: pairsOf(query) })),
+      answerOf(await callPlain(options, { path: base + path, query: pairsOf(query), bytesMax })),
     post: async (path, body = {}, once) =>
       answerOf(await callPlain(options, { path: base + path, body, ...once })),
     put: async (path, body) =>
@@ -163,14 +199,19 @@ export function openKyb(options: ApiOptions): Kyb {
   return { ...openLookups(wire), ...openRequests(wire), ...openOffers(wire), ...openHooks(wire) };
 }
 
-type Lookups = Pick<Kyb, "status" | "rules" | "members" | "billing" | "quote">;
+type Lookups = Pick<
+  Kyb,
+  "status" | "rules" | "members" | "pricing" | "billing" | "charges" | "quote"
+>;
 
 function openLookups({ get, post }: Wire): Lookups {
   return {
     status: async (wallet) => readBusinessStatus(await get(`/status/${segment(wallet)}`)),
     rules: async (wallet) => readBusinessRules(await get(`/verify/${segment(wallet)}`)),
     members: async (wallet) => readBusinessMembers(await get(`/members/${segment(wallet)}`)),
+    pricing: async () => readPricing(await get("/pricing")),
     billing: async () => readBilling(await get("/billing/account")),
+    charges: async (page = {}) => readPage(await get("/billing/charges", { ...page }), readCharge),
     quote: async ({ business, fields, optionalFields = [] }) =>
       readQuote(
         await post("/data-requests/quote", {
@@ -189,6 +230,8 @@ type Requests = Pick<
   | "dataRequests"
   | "cancelDataRequest"
   | "release"
+  | "proofs"
+  | "valid"
   | "requestSignature"
   | "signatureRequest"
   | "signatureRequests"
@@ -206,6 +249,18 @@ function openRequests({ get, post }: Wire): Requests {
     dataRequests: async (filter = {}) => readPage(await get(data, { ...filter }), readDataRequest),
     cancelDataRequest: async (id) => readDataRequest(await post(`${data}/${segment(id)}/cancel`)),
     release: async (id) => readRelease(await get(`${data}/${segment(id)}/release`)),
+    proofs: async (id) => {
+      const answer = await get(`${data}/${segment(id)}/proofs`);
+      return answer.records("proofs").map((each) => readProof(each));
+    },
+    valid: async ({ business, fields }) =>
+      readCompanyValidity(
+        await post("/valid", {
+          businessWalletAddress: business,
+          // Values and peppers stay where they are.
+          fields: fields.map(({ name, subject, hash }) => ({ name, subject, hash })),
+        }),
+      ),
     requestSignature: async ({ business, ...asked }, once) =>
       readSignatureRequest(
         await post(signatures, { businessWalletAddress: business, ...asked }, once),
@@ -234,7 +289,14 @@ function openOffers({ get, post }: Wire): Offers {
 
 type Hooks = Pick<
   Kyb,
-  "registerEndpoint" | "endpoint" | "rotateSecret" | "reactivate" | "events" | "redeliver"
+  | "registerEndpoint"
+  | "endpoint"
+  | "rotateSecret"
+  | "reactivate"
+  | "testEndpoint"
+  | "events"
+  | "deliveries"
+  | "redeliver"
 >;
 
 function openHooks({ get, post, put }: Wire): Hooks {
@@ -245,9 +307,14 @@ function openHooks({ get, post, put }: Wire): Hooks {
     rotateSecret: async (options = {}) =>
       readEndpoint(await post(`${endpoint}/rotate-secret`, { ...options })),
     reactivate: async () => readEndpoint(await post(`${endpoint}/reactivate`)),
+    testEndpoint: async () => (await post(`${endpoint}/test`)).text("eventId"),
     events: async (kind, id, { after, limit } = {}) => {
       const answer = await get(`/${kind}/${segment(id)}/events`, { after_seq: after, limit });
       return answer.records("items").map((each) => readEventOnItsWay(answerOf(each)));
+    },
+    deliveries: async (kind, id, { after, limit } = {}) => {
+      const answer = await get(`/${kind}/${segment(id)}/deliveries`, { after_seq: after, limit });
+      return answer.records("items").map((each) => readDeliveryAttempt(answerOf(each)));
     },
     redeliver: async (kind, id, eventId) => {
       const body = eventId === undefined ? {} : { eventId };
@@ -266,6 +333,12 @@ function readPage<T>(body: Members, read: (item: Members) => T): Page<T> {
     items: body.records("items").map((each) => read(answerOf(each))),
     ...(body.has("nextCursor") && { nextCursor: body.text("nextCursor") }),
   };
+}
+
+function readProof(entry: Record<string, unknown>): CompanyProof {
+  const proof = parseCompanyProof(entry);
+  if ("fault" in proof) throw invalid(proof.fault);
+  return proof;
 }
 
 function invalid(reason: string): MerchantError {

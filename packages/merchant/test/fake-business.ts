@@ -8,6 +8,8 @@ import type { JWTPayload } from "jose";
 import type { FakeIssuer, KycRefusal } from "./fake-issuer.ts";
 
 export const business: Address = "0x1111111111111111111111111111111111111111";
+/** Where it goes on after a move. */
+export const newBusiness: Address = "0x2222222222222222222222222222222222222222";
 export const businessName = "Bergblick Handels AG";
 export const clientDomainId = "0190c0de-0000-7000-8000-000000000000";
 export const requestId = "01JD000000000000000000000A";
@@ -37,6 +39,9 @@ export interface FakeBusiness {
   refusal: KycRefusal | null;
   /** A released attestation, changed. */
   attestation(changed?: JWTPayload): Promise<string>;
+  /** The same of its move, and the body of the event that tells of it. */
+  moved(changed?: JWTPayload): Promise<string>;
+  movedBody(changed?: JWTPayload): Promise<string>;
 }
 
 /** Teaches a fake issuer everything that a shop asks about companies; its chain answers at `/rpc`. */
@@ -50,6 +55,9 @@ export function playBusiness(issuer: FakeIssuer): FakeBusiness {
       const claims = { ...releaseOf(issuer), ...changed };
       return issuer.sign("kyb-attestation+jwt", claims);
     },
+    moved: async (changed = {}) =>
+      issuer.sign("kyb-attestation+jwt", { ...moveOf(issuer), ...changed }),
+    movedBody: async (changed = {}) => movedBodyOf(issuer, await fake.moved(changed)),
   };
   const take = (body: Record<string, unknown>): void => {
     if (fake.refusal !== null) throw fake.refusal;
@@ -92,6 +100,37 @@ export function playBusiness(issuer: FakeIssuer): FakeBusiness {
     return { jsonrpc: "2.0", id, result };
   });
   return fake;
+}
+
+const moveEvent = "kyb.business.wallet_address_changed";
+const moveStream = "01JD000000000000000000000M";
+
+const moveDataOf = ({ now }: FakeIssuer) => ({
+  business_wallet_address: business,
+  new_business_wallet_address: newBusiness,
+  changed_at: now - 2,
+});
+
+function moveOf(issuer: FakeIssuer): JWTPayload {
+  const { url, now } = issuer;
+  return {
+    iss: `${url}/kyb`,
+    aud: clientDomainId,
+    sub: business,
+    jti: eventIdOf(1, moveStream),
+    event: moveEvent,
+    stream_id: moveStream,
+    seq: 1,
+    livemode: true,
+    iat: now,
+    exp: now + 30 * 86_400,
+    ...moveDataOf(issuer),
+  };
+}
+
+function movedBodyOf(issuer: FakeIssuer, attestation: string): string {
+  const body = kybBody(moveEvent, issuer, { seq: 1, of: moveStream, attestation });
+  return JSON.stringify({ ...JSON.parse(body), data: moveDataOf(issuer) });
 }
 
 /** The fields that the shop asks for, of two directors. */

@@ -1,7 +1,12 @@
 // The far end of the network for tests of the SDK and the shop: a broker on loopback that speaks the wire of the real
 // one with real keys. Its "wallet" approves at once. It checks what a merchant must send, and lies when told to.
 import { createHash, randomUUID } from "node:crypto";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
@@ -28,6 +33,7 @@ interface Call {
 }
 
 export interface KycCall {
+  headers: IncomingHttpHeaders;
   query: URLSearchParams;
   body: Record<string, unknown>;
 }
@@ -182,7 +188,11 @@ async function answer(
     default:
       return answerKyc(fake, `${request.method} ${url.pathname}`, {
         json,
-        call: { query: url.searchParams, body: posted.startsWith("{") ? JSON.parse(posted) : {} },
+        call: {
+          headers: request.headers,
+          query: url.searchParams,
+          body: posted.startsWith("{") ? JSON.parse(posted) : {},
+        },
       });
   }
 }

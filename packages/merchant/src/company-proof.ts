@@ -1,0 +1,77 @@
+import { isBusinessField, isRecord, leafFieldOf, type BusinessFieldName } from "@svc/protocol";
+
+import { readAnchor } from "./attestation.ts";
+import type { ChainAnchors } from "./chain-view.ts";
+import { parseFieldProof, type FieldProof } from "./field-proof.ts";
+import type { ReleasedField } from "./kyb-attestation.ts";
+import { MerchantError } from "./merchant-error.ts";
+import { verifyProof, type VerifiedProof } from "./proof.ts";
+
+/**
+ * What anybody needs to check one released field on chain, besides whose it is, its value and its pepper: an entry of
+ * `proofs` in the answer of GET /api/v1/kyb/data-requests/<requestId>/proofs. It proves nothing before
+ * `verifyCompanyProof` took it.
+ */
+export interface CompanyProof extends Omit<FieldProof, "field"> {
+  name: BusinessFieldName;
+  /** Empty for the business itself. */
+  subject: string;
+}
+
+/** What is to be proved, from the attestation that you verified: never from the proof. */
+export interface ProvedCompanyField {
+  /** Whose field it is. */
+  business: string;
+  field: Pick<ReleasedField, "name" | "subject" | "value" | "pepper">;
+}
+
+/**
+ * In `proved`, `user` is the business, and `field` is the name, for a person `NAME/subject`: as the leaf on chain has
+ * them.
+ */
+export type VerifiedCompanyProof = Omit<VerifiedProof, "field" | "user"> & {
+  business: VerifiedProof["user"];
+  name: BusinessFieldName;
+  subject: string;
+};
+
+/**
+ * Verifies with a node of the chain and your own anchors alone that an issuer of yours attested this value for this
+ * business and subject; the service is not asked. It checks what `verifyProof` checks of a person's field, and the value
+ * always.
+ *
+ * @param proof an entry of what `kyb.proofs` gave
+ * @throws {MerchantError} proof_refused, its `reason` names the member; chain_unreachable; configuration_invalid
+ */
+export async function verifyCompanyProof(
+  proof: unknown,
+  expected: ProvedCompanyField,
+  anchors: ChainAnchors,
+): Promise<VerifiedCompanyProof> {
+  const business = readAnchor("business", expected.business);
+  const { name, subject, value: data, pepper } = expected.field;
+  const read = parseCompanyProof(proof);
+  if ("fault" in read) throw refused(read.fault);
+  if (read.name !== name) throw refused("name");
+  if (read.subject !== subject) throw refused("subject");
+  const field = leafFieldOf({ name, subject });
+  const own = { user: business, field, value: { data, pepper } };
+  const { field: _, user: __, ...verified } = await verifyProof({ ...read, field }, own, anchors);
+  return { ...verified, business, name, subject };
+}
+
+/** Reads a proof as it came from outside; unknown members are ignored. `fault` names the member that is wrong. */
+export function parseCompanyProof(value: unknown): CompanyProof | { fault: string } {
+  if (!isRecord(value)) return { fault: "proof" };
+  const { name, subject } = value;
+  if (typeof name !== "string" || !isBusinessField(name)) return { fault: "name" };
+  if (typeof subject !== "string") return { fault: "subject" };
+  const proof = parseFieldProof({ ...value, field: leafFieldOf({ name, subject }) });
+  if ("fault" in proof) return proof;
+  const { field: _, ...place } = proof;
+  return { name, subject, ...place };
+}
+
+function refused(reason: string): MerchantError {
+  return new MerchantError("proof_refused", { reason });
+}

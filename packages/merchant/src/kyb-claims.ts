@@ -1,0 +1,111 @@
+import { createLocalJWKSet, decodeProtectedHeader, jwtVerify, type JSONWebKeySet } from "jose";
+
+import { callIssuer } from "./issuer-call.ts";
+import { isSafeUrl } from "./issuer.ts";
+import type { AnyKybEvent } from "./kyb-event.ts";
+import { MerchantError } from "./merchant-error.ts";
+
+/** How far the clocks of service and merchant may be apart. */
+const toleranceSeconds = 30;
+const typ = "kyb-attestation+jwt";
+
+/** What an attestation is compared with: from your own records, never from the delivery. */
+export interface AttestationChecks {
+  /** The service's base address, without a slash at its end. */
+  issuer: string;
+  /** The UUID of your client domain. */
+  clientDomainId: string;
+  /** Unix seconds. */
+  now: number;
+  /** The envelope it came in; absent for one that was fetched again, or that you kept. */
+  event?: AnyKybEvent;
+  /** The service's published keys; default: fetched from `<issuer>/.well-known/kyb-jwks.json`. */
+  keys?: JSONWebKeySet;
+  /** Default: the global fetch. */
+  fetch?: typeof fetch;
+}
+
+/**
+ * Verifies what every attestation has, in this order: `typ`, `alg`, the signature by `kid`, `iss`, `aud`, `exp` and
+ * `iat`, and that the envelope names the same event of the same stream (decisions, section 6, Attestation).
+ *
+ * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; response_invalid;
+ * configuration_invalid
+ */
+export async function verifyClaims(
+  attestation: string,
+  checks: AttestationChecks,
+): Promise<Record<string, unknown>> {
+  if (!Number.isFinite(checks.now)) throw misconfigured("now");
+  if (!isSafeUrl(checks.issuer) || checks.issuer.endsWith("/")) throw misconfigured("issuer");
+  const header = headerOf(attestation);
+  if (header.typ !== typ) throw refused("typ");
+  if (header.alg !== "RS256") throw refused("alg");
+  if (typeof header.kid !== "string") throw refused("kid");
+  const keys = createLocalJWKSet(checks.keys ?? (await fetchKeys(checks)));
+  const claims = await verifySignature(attestation, keys, checks.now);
+  checkClaims(claims, checks);
+  if (checks.event !== undefined) checkPlace(claims, checks.event);
+  return claims;
+}
+
+/** What a check of an attestation throws. @param reason names the check */
+export function refused(reason: string): MerchantError {
+  return new MerchantError("attestation_refused", { reason });
+}
+
+function headerOf(attestation: string): { typ?: unknown; alg?: unknown; kid?: unknown } {
+  try {
+    return decodeProtectedHeader(attestation);
+  } catch {
+    throw refused("form");
+  }
+}
+
+async function fetchKeys({
+  issuer,
+  fetch: send = fetch,
+}: AttestationChecks): Promise<JSONWebKeySet> {
+  const { status, body } = await callIssuer(send, { url: `${issuer}/.well-known/kyb-jwks.json` });
+  if (status !== 200 || body === null || !Array.isArray(body["keys"]))
+    throw new MerchantError("response_invalid", { reason: "kyb-jwks" });
+  return body as unknown as JSONWebKeySet;
+}
+
+/** The claims of whatever the key signed. Times are checked with the rest, in the documented order. */
+async function verifySignature(
+  attestation: string,
+  keys: ReturnType<typeof createLocalJWKSet>,
+  now: number,
+): Promise<Record<string, unknown>> {
+  try {
+    // Far beyond every lifetime: only the signature is this check's matter.
+    const options = { algorithms: ["RS256"], clockTolerance: Number.MAX_SAFE_INTEGER };
+    const { payload } = await jwtVerify(attestation, keys, {
+      ...options,
+      currentDate: new Date(now * 1000),
+    });
+    return payload;
+  } catch {
+    throw refused("signature");
+  }
+}
+
+function checkClaims(claims: Record<string, unknown>, checks: AttestationChecks): void {
+  const { issuer, clientDomainId, now } = checks;
+  if (claims["iss"] !== `${issuer}/kyb`) throw refused("iss");
+  if (claims["aud"] !== clientDomainId) throw refused("aud");
+  const { exp, iat } = claims;
+  if (typeof exp !== "number" || exp <= now - toleranceSeconds) throw refused("exp");
+  if (typeof iat !== "number" || iat > now + toleranceSeconds) throw refused("iat");
+}
+
+function checkPlace(claims: Record<string, unknown>, event: AnyKybEvent): void {
+  if (claims["jti"] !== event.eventId) throw refused("event_id");
+  if (claims["stream_id"] !== event.streamId) throw refused("stream_id");
+  if (claims["seq"] !== event.seq) throw refused("seq");
+}
+
+function misconfigured(reason: string): MerchantError {
+  return new MerchantError("configuration_invalid", { reason });
+}

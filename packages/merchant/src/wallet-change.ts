@@ -1,0 +1,67 @@
+import type { Address } from "@svc/protocol";
+
+import { refused, verifyClaims, type AttestationChecks } from "./kyb-claims.ts";
+import type { AnyKybEvent } from "./kyb-event.ts";
+import { openMembers, type Members } from "./members.ts";
+
+const kind = "kyb.business.wallet_address_changed";
+
+/** A business goes on in another wallet, verified. */
+export interface WalletChange {
+  /** The event's id: store it, it comes once. */
+  eventId: string;
+  /** The wallet that you know: what it signed before stays with it. */
+  business: Address;
+  /** Where it goes on: whose logins, releases and signatures are its own from now on. */
+  newBusiness: Address;
+  /** Unix seconds, as every time here. */
+  changedAt: number;
+  issuedAt: number;
+  expiresAt: number;
+  livemode: boolean;
+}
+
+/**
+ * Verifies that the service says where a business goes on: what {@link verifyClaims} checks, then that the attestation
+ * tells of a move, and that each member of the envelope's `data` is what was signed (decisions, section 6, Webhook
+ * events). Before that the new address is nobody's: whoever follows it believes its logins and signatures.
+ *
+ * @param attestation of the event
+ * @param checks `event` may be absent for an attestation that you kept
+ * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; configuration_invalid
+ */
+export async function verifyWalletChange(
+  attestation: string,
+  checks: AttestationChecks,
+): Promise<WalletChange> {
+  const claims = openMembers(await verifyClaims(attestation, checks), refused);
+  // A release of the same key tells of no move, whatever else stands in it.
+  if (claims.text("event") !== kind) throw refused("event");
+  const change = readChange(claims);
+  if (checks.event !== undefined) checkEnvelope(change, checks.event);
+  return change;
+}
+
+function readChange(claims: Members): WalletChange {
+  const business = claims.address("business_wallet_address");
+  if (claims.address("sub") !== business) throw refused("sub");
+  const newBusiness = claims.address("new_business_wallet_address");
+  if (newBusiness === business) throw refused("new_business_wallet_address");
+  return {
+    eventId: claims.text("jti"),
+    business,
+    newBusiness,
+    changedAt: claims.count("changed_at"),
+    issuedAt: claims.count("iat"),
+    expiresAt: claims.count("exp"),
+    livemode: claims.flag("livemode"),
+  };
+}
+
+function checkEnvelope(change: WalletChange, event: AnyKybEvent): void {
+  if (event.event !== kind) throw refused("event");
+  if (event.livemode !== change.livemode) throw refused("livemode");
+  if (event.business !== change.business) throw refused("business_wallet_address");
+  if (event.newBusiness !== change.newBusiness) throw refused("new_business_wallet_address");
+  if (event.changedAt !== change.changedAt) throw refused("changed_at");
+}
