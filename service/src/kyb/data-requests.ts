@@ -148,7 +148,7 @@ export function holdOf(request: DataRequest): Omit<Parameters<typeof hold>[2], "
 
 /** A request of the caller's client domain. @throws {Problem} request_not_found */
 export async function getDataRequest(
-  ctx: Pick<KybContext, "db">,
+  ctx: { readonly db: Queryable },
   key: Pick<ApiKey, "clientDomainId">,
   id: string,
 ): Promise<DataRequest> {
@@ -161,7 +161,7 @@ export async function getDataRequest(
 export async function listDataRequests(
   ctx: Pick<KybContext, "db">,
   key: Pick<ApiKey, "clientDomainId">,
-  page: { status: DataRequestStatus | null; before: string | null; limit: number },
+  page: { status: string | null; before: string | null; limit: number },
 ): Promise<DataRequest[]> {
   return store.listRequests(ctx.db, key.clientDomainId, page);
 }
@@ -172,7 +172,7 @@ export async function cancelDataRequest(
   tx: Queryable,
   given: { key: Pick<ApiKey, "clientDomainId">; id: string },
 ): Promise<DataRequest> {
-  const { id } = await getDataRequest({ db: ctx.db }, given.key, given.id);
+  const { id } = await getDataRequest({ db: tx }, given.key, given.id);
   await cancelBallot(ctx, tx, id);
   const ended = await endDataRequest(ctx, tx, { id, status: "cancelled", reason: null });
   if (ended === null) throw new Problem("request_not_open");

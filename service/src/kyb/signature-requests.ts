@@ -119,7 +119,7 @@ export function readBusinessAddress(text: string): Address {
 
 /** A request of the caller's client domain. @throws {Problem} request_not_found */
 export async function getSignatureRequest(
-  ctx: Pick<KybContext, "db">,
+  ctx: { readonly db: Queryable },
   key: Pick<ApiKey, "clientDomainId">,
   id: string,
 ): Promise<SignatureRequest> {
@@ -132,7 +132,7 @@ export async function getSignatureRequest(
 export async function listSignatureRequests(
   ctx: Pick<KybContext, "db">,
   key: Pick<ApiKey, "clientDomainId">,
-  page: { status: SignatureStatus | null; before: string | null; limit: number },
+  page: { status: string | null; before: string | null; limit: number },
 ): Promise<SignatureRequest[]> {
   return store.listRequests(ctx.db, key.clientDomainId, page);
 }
@@ -143,7 +143,7 @@ export async function cancelSignatureRequest(
   tx: Queryable,
   given: { key: Pick<ApiKey, "clientDomainId">; id: string },
 ): Promise<SignatureRequest> {
-  const { id } = await getSignatureRequest({ db: ctx.db }, given.key, given.id);
+  const { id } = await getSignatureRequest({ db: tx }, given.key, given.id);
   await cancelBallot(ctx, tx, id);
   const ended = await endRequest(ctx, tx, { id, status: "cancelled", reason: null });
   if (ended === null) throw new Problem("request_not_open");

@@ -63,6 +63,14 @@ export function sqlState(error: unknown): string | null {
   return error instanceof DatabaseError ? (error.code ?? null) : null;
 }
 
+/** What no text of PostgreSQL holds: a zero character, in a text (22021) or in JSON (22P05). */
+const unstorableStates: ReadonlySet<string | null> = new Set(["22021", "22P05"]);
+
+/** Whether a statement failed for a text that came from a caller and that no text of the database can be equal to. */
+export function isUnstorable(error: unknown): boolean {
+  return unstorableStates.has(sqlState(error));
+}
+
 const connectionCodes = new Set(["ECONNREFUSED", "ECONNRESET", "ENOENT", "EPIPE", "ETIMEDOUT"]);
 const connectionMessages =
   /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error)/;

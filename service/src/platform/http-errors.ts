@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Ctx } from "./context.ts";
-import { isOutage } from "./db.ts";
+import { isOutage, isUnstorable } from "./db.ts";
 import { OAuthProblem, Problem } from "./problems.ts";
 
 interface FrameworkError {
@@ -22,6 +22,7 @@ export function problemOf(error: unknown): Problem | OAuthProblem | null {
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
     return new Problem("malformed_request");
   if (statusCode === 503) return new Problem("unavailable");
+  if (isUnstorable(error)) return new Problem("malformed_request");
   return isOutage(error) ? new Problem("unavailable") : null;
 }
 
