@@ -2,7 +2,7 @@ import { type Static, Type } from "@fastify/type-provider-typebox";
 import type { Http } from "../platform/http.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { callerOf, callerReasons, requireEntitlement } from "./caller.ts";
-import { linesOf, recordOf } from "./data-request.ts";
+import { type DataRequest, linesOf, recordOf } from "./data-request.ts";
 import { dataMembers, fieldMembers, readAskedFields, readTerms } from "./data-request-terms.ts";
 import {
   cancelDataRequest,
@@ -13,11 +13,10 @@ import {
 } from "./data-requests.ts";
 import { idempotently } from "./idempotency.ts";
 import type { KybContext } from "./kyb-context.ts";
-import { pageOf, readPage } from "./pages.ts";
 import { currency, totalOf } from "./pricing.ts";
 import { releaseRoutes } from "./release-routes.ts";
+import { type RequestKind, requestRoutes } from "./request-routes.ts";
 import { readBusinessAddress } from "./signature-requests.ts";
-import { streamRoutes } from "./stream-routes.ts";
 
 export { dataMembers, readDataTerms } from "./data-request-terms.ts";
 
@@ -67,15 +66,23 @@ export async function dataRequestRoutes(ctx: KybContext, http: Http): Promise<vo
     requireEntitlement(ctx, scope, "kyb:data-request");
     quoteRoute(ctx, scope);
     createRoute(ctx, scope);
-    listRoute(ctx, scope);
-    readRoute(ctx, scope);
-    cancelRoute(ctx, scope);
+    requestRoutes(ctx, scope, dataRequestKind(ctx));
     releaseRoutes(ctx, scope, path);
-    streamRoutes(ctx, scope, {
-      path,
-      check: async (key, id) => void (await getDataRequest(ctx, key, id)),
-    });
   });
+}
+
+function dataRequestKind(ctx: KybContext): RequestKind<DataRequest> {
+  return {
+    path,
+    name: "data request",
+    reasons: callerReasons,
+    record: requestRecord,
+    status,
+    show: recordOf,
+    list: async (key, page) => listDataRequests(ctx, key, page),
+    get: async (key, id) => getDataRequest(ctx, key, id),
+    cancel: async (tx, of) => cancelDataRequest(ctx, tx, of),
+  };
 }
 
 function quoteRoute(ctx: KybContext, scope: Http): void {
@@ -174,85 +181,4 @@ function createRoute(ctx: KybContext, scope: Http): void {
 function readCreate(key: Parameters<typeof readTerms>[0], body: Static<typeof CreateBody>) {
   const terms = readTerms(key, body);
   return { ...terms, business: readBusinessAddress(body.businessWalletAddress) };
-}
-
-function listRoute(ctx: KybContext, scope: Http): void {
-  scope.get(
-    path,
-    {
-      schema: {
-        summary: "Data requests of this client domain",
-        tags: ["kyb"],
-        querystring: Type.Object(
-          {
-            status: Type.Optional(status),
-            limit: Type.Optional(Type.String({ pattern: "^([1-9][0-9]?|100)$" })),
-            cursor: Type.Optional(Type.String({ maxLength: 100 })),
-          },
-          { additionalProperties: false },
-        ),
-        response: {
-          200: Type.Object(
-            { items: Type.Array(requestRecord), nextCursor: Type.Optional(Type.String()) },
-            { description: "Newest first." },
-          ),
-          ...refusals("invalid_request", ...callerReasons),
-        },
-      },
-    },
-    async (request) => {
-      const { limit, before } = readPage(request.query);
-      const page = { status: request.query.status ?? null, before, limit: limit + 1 };
-      const rows = await listDataRequests(ctx, callerOf(request), page);
-      return pageOf(rows, limit, recordOf);
-    },
-  );
-}
-
-const Params = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
-
-function readRoute(ctx: KybContext, scope: Http): void {
-  scope.get(
-    `${path}/:id`,
-    {
-      schema: {
-        summary: "One data request",
-        tags: ["kyb"],
-        params: Params,
-        response: { 200: requestRecord, ...refusals(...callerReasons, "request_not_found") },
-      },
-    },
-    async (request) => recordOf(await getDataRequest(ctx, callerOf(request), request.params.id)),
-  );
-}
-
-function cancelRoute(ctx: KybContext, scope: Http): void {
-  scope.post(
-    `${path}/:id/cancel`,
-    {
-      schema: {
-        summary: "End a data request that waits for approval",
-        tags: ["kyb"],
-        params: Params,
-        body: Type.Optional(Type.Object({}, { additionalProperties: false })),
-        response: {
-          200: requestRecord,
-          ...refusals(
-            ...bodyReasons,
-            ...callerReasons,
-            "request_not_found",
-            "request_not_open",
-            "idempotency_key_conflict",
-          ),
-        },
-      },
-    },
-    async (request, reply) => {
-      const key = callerOf(request);
-      return idempotently(ctx, { request, reply }, async (tx) => {
-        const ended = await cancelDataRequest(ctx, tx, { key, id: request.params.id });
-        return { status: 200, body: recordOf(ended) };
-      });
-    },
-  );
 }

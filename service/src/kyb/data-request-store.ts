@@ -93,7 +93,7 @@ export async function findRequests(db: Queryable, ids: readonly string[]): Promi
 export async function listRequests(
   db: Queryable,
   clientDomainId: string,
-  page: { status: DataRequestStatus | null; before: string | null; limit: number },
+  page: { status: string | null; before: string | null; limit: number },
 ): Promise<DataRequest[]> {
   const rows = await db.query<RequestRow>(
     sql`select id, client_domain_id, organization_id, environment, business, purpose, reference, fields, quoted_rappen,

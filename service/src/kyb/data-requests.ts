@@ -13,7 +13,6 @@ import {
   type DataRequest,
   type DataRequestReason,
   dataRequestSeconds,
-  type DataRequestStatus,
   requestedFields,
   type RequestedField,
 } from "./data-request.ts";

@@ -17,7 +17,6 @@ import {
   clampWindow,
   type SignatureReason,
   type SignatureRequest,
-  type SignatureStatus,
 } from "./signature-request.ts";
 import * as store from "./signature-store.ts";
 

@@ -6,9 +6,9 @@ import { callerOf, callerReasons, requireEntitlement } from "./caller.ts";
 import { readDocument } from "./document.ts";
 import { idempotently } from "./idempotency.ts";
 import type { KybContext } from "./kyb-context.ts";
-import { pageOf, readPage } from "./pages.ts";
 import { readPurpose } from "./purpose.ts";
-import { recordOf, signatureOf } from "./signature-request.ts";
+import { RequestParams, type RequestKind, requestRoutes } from "./request-routes.ts";
+import { recordOf, signatureOf, type SignatureRequest } from "./signature-request.ts";
 import {
   cancelSignatureRequest,
   getSignatureRequest,
@@ -16,7 +16,6 @@ import {
   readBusinessAddress,
   requestSignature,
 } from "./signature-requests.ts";
-import { streamRoutes } from "./stream-routes.ts";
 
 const path = "/api/v1/kyb/signature-requests";
 /** The document in JSON may be twice its size in bytes. */
@@ -89,13 +88,23 @@ export async function signatureRoutes(ctx: KybContext, http: Http): Promise<void
     const scope = plain as Http;
     requireEntitlement(ctx, scope, "kyb:signature");
     createRoute(ctx, scope);
-    readRoutes(ctx, scope);
-    cancelRoute(ctx, scope);
-    streamRoutes(ctx, scope, {
-      path,
-      check: async (key, id) => void (await getSignatureRequest(ctx, key, id)),
-    });
+    requestRoutes(ctx, scope, signatureKind(ctx));
+    signatureRoute(ctx, scope);
   });
+}
+
+function signatureKind(ctx: KybContext): RequestKind<SignatureRequest> {
+  return {
+    path,
+    name: "signature request",
+    reasons: signatureReasons,
+    record: requestRecord,
+    status,
+    show: recordOf,
+    list: async (key, page) => listSignatureRequests(ctx, key, page),
+    get: async (key, id) => getSignatureRequest(ctx, key, id),
+    cancel: async (tx, of) => cancelSignatureRequest(ctx, tx, of),
+  };
 }
 
 function createRoute(ctx: KybContext, scope: Http): void {
@@ -142,62 +151,14 @@ function createRoute(ctx: KybContext, scope: Http): void {
   );
 }
 
-const Params = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
-
-function readRoutes(ctx: KybContext, scope: Http): void {
-  scope.get(
-    path,
-    {
-      schema: {
-        summary: "Signature requests of this client domain",
-        tags: ["kyb"],
-        querystring: Type.Object(
-          {
-            status: Type.Optional(status),
-            limit: Type.Optional(Type.String({ pattern: "^([1-9][0-9]?|100)$" })),
-            cursor: Type.Optional(Type.String({ maxLength: 100 })),
-          },
-          { additionalProperties: false },
-        ),
-        response: {
-          200: Type.Object(
-            { items: Type.Array(requestRecord), nextCursor: Type.Optional(Type.String()) },
-            { description: "Newest first." },
-          ),
-          ...refusals("invalid_request", ...signatureReasons),
-        },
-      },
-    },
-    async (request) => {
-      const page = readPage(request.query);
-      const asked = { status: request.query.status ?? null, before: page.before };
-      const rows = await listSignatureRequests(ctx, callerOf(request), {
-        ...asked,
-        limit: page.limit + 1,
-      });
-      return pageOf(rows, page.limit, recordOf);
-    },
-  );
-  scope.get(
-    `${path}/:id`,
-    {
-      schema: {
-        summary: "One signature request",
-        tags: ["kyb"],
-        params: Params,
-        response: { 200: requestRecord, ...refusals(...signatureReasons, "request_not_found") },
-      },
-    },
-    async (request) =>
-      recordOf(await getSignatureRequest(ctx, callerOf(request), request.params.id)),
-  );
+function signatureRoute(ctx: KybContext, scope: Http): void {
   scope.get(
     `${path}/:id/signature`,
     {
       schema: {
         summary: "What the business signed",
         tags: ["kyb"],
-        params: Params,
+        params: RequestParams,
         response: {
           200: signatureRecord,
           ...refusals(...signatureReasons, "request_not_found", "not_signed"),
@@ -208,37 +169,6 @@ function readRoutes(ctx: KybContext, scope: Http): void {
       const found = await getSignatureRequest(ctx, callerOf(request), request.params.id);
       if (found.status !== "signed") throw new Problem("not_signed");
       return signatureOf(found, ctx.chain.chainId);
-    },
-  );
-}
-
-function cancelRoute(ctx: KybContext, scope: Http): void {
-  scope.post(
-    `${path}/:id/cancel`,
-    {
-      schema: {
-        summary: "End a request that waits for approval",
-        tags: ["kyb"],
-        params: Params,
-        body: Type.Optional(Type.Object({}, { additionalProperties: false })),
-        response: {
-          200: requestRecord,
-          ...refusals(
-            ...bodyReasons,
-            ...signatureReasons,
-            "request_not_found",
-            "request_not_open",
-            "idempotency_key_conflict",
-          ),
-        },
-      },
-    },
-    async (request, reply) => {
-      const key = callerOf(request);
-      return idempotently(ctx, { request, reply }, async (tx) => {
-        const ended = await cancelSignatureRequest(ctx, tx, { key, id: request.params.id });
-        return { status: 200, body: recordOf(ended) };
-      });
     },
   );
 }

@@ -72,7 +72,7 @@ export async function findRequest(db: Queryable, id: string): Promise<SignatureR
 export async function listRequests(
   db: Queryable,
   clientDomainId: string,
-  page: { status: SignatureStatus | null; before: string | null; limit: number },
+  page: { status: string | null; before: string | null; limit: number },
 ): Promise<SignatureRequest[]> {
   const rows = await db.query<RequestRow>(
     sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
