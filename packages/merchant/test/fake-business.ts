@@ -6,6 +6,7 @@ import { commitmentOf, leafOf, type Address, type Hex32 } from "@svc/protocol";
 import type { JWTPayload } from "jose";
 
 import type { FakeIssuer, KycRefusal } from "./fake-issuer.ts";
+import { answerKyb } from "./fake-kyb-answers.ts";
 
 export const business: Address = "0x1111111111111111111111111111111111111111";
 /** Where it goes on after a move. */
@@ -70,6 +71,12 @@ export function playBusiness(issuer: FakeIssuer): FakeBusiness {
     createdAt: issuer.now,
     expiresAt: issuer.now + 86_400,
   };
+  answerKyb(issuer, {
+    business,
+    requestId,
+    signatureRequestId,
+    bodyOf: (event, of) => kybBody(event, issuer, of),
+  });
   issuer.kyc.set("PUT /api/v1/kyb/webhook-endpoint", ({ body }) => {
     fake.endpoints.push(body["url"]);
     return {
