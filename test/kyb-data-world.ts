@@ -23,7 +23,7 @@ export interface DataWorld extends KybWorld {
   revokeRecord(credentialId: string): Promise<void>;
 }
 
-export interface AskOptions {
+interface AskOptions {
   readonly apiKey?: string;
   readonly baseUrl?: string;
   readonly headers?: Record<string, string>;

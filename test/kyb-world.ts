@@ -23,7 +23,6 @@ import {
 } from "@svc/protocol";
 import { createApiKey, setEntitlement } from "../service/src/accounts/index.ts";
 import { setBusinessVerified } from "../service/src/kyb/index.ts";
-import { loadWalletCalls } from "../service/src/kyb/wallet-calls.ts";
 import { type Identity, newIdentity, openWalletSession } from "./raw-wallet.ts";
 import { openWorld, type World } from "./world.ts";
 
@@ -81,7 +80,7 @@ export interface KybWorld extends World {
   keepSignature(name: string, given: { business: Address; nonce: number }): Hex;
 }
 
-export interface FoundOptions {
+interface FoundOptions {
   readonly members?: readonly string[];
   /** Those of the members without a vote. */
   readonly observers?: readonly string[];
@@ -93,7 +92,7 @@ export interface FoundOptions {
   readonly changed?: Record<string, unknown>;
 }
 
-export interface CallOptions {
+interface CallOptions {
   readonly body?: unknown;
   readonly apiKey?: string | null;
   readonly headers?: Record<string, string>;
@@ -282,15 +281,6 @@ export function actorsOf(world: World, apiKey: string): Actors {
     until,
     keepSignature,
   };
-}
-
-/** Where the wallet of such a founding will be. */
-export async function addressOfFounding(
-  { ctx }: World,
-  given: { environment?: "live" | "sandbox"; charter: Hex; salt: Hex32 },
-): Promise<Address> {
-  const factory = ctx.chain.contracts.factories[given.environment ?? "live"];
-  return (await loadWalletCalls()).addressOf({ ...given, factory });
 }
 
 /** What the founder's wallet sends: the first of the members signs. */
