@@ -1,35 +1,33 @@
-// A merchant's end of webhooks: takes what comes, answers as told, and waits for one event.
+// A merchant's end of webhooks: takes what comes, answers as told, and waits for one event. At its end every delivery must
+// have been good for the stock libraries under one of the secrets that the merchant was shown.
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-
-interface Delivered {
-  readonly headers: Record<string, string>;
-  readonly body: string;
-}
+import { checkKybDelivery, type SignedDelivery } from "./delivery-signatures.ts";
+import { textHeaders } from "./order-traffic.ts";
 
 export interface Receiver extends AsyncDisposable {
   readonly url: string;
-  readonly received: readonly Delivered[];
+  readonly received: readonly SignedDelivery[];
   setStatus(status: number): void;
+  /** Takes the secret of an answer to PUT or `rotate-secret` for one of its own; of those the check at the end is. */
+  trust(secret: unknown): void;
   /** The first delivery of the event; waits for it. */
-  arrivalOf(eventId: string): Promise<Delivered>;
+  arrivalOf(eventId: string): Promise<SignedDelivery>;
 }
 
 const waitMs = 30_000;
 
 export async function openReceiver(): Promise<Receiver> {
-  const received: Delivered[] = [];
+  const received: SignedDelivery[] = [];
   const arrivals = new EventTarget();
+  const secrets = new Set<string>();
   let status = 200;
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      const headers = Object.fromEntries(
-        Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
-      );
-      received.push({ headers, body: Buffer.concat(chunks).toString() });
+      received.push({ headers: textHeaders(request), body: Buffer.concat(chunks).toString() });
       response.writeHead(status).end();
       arrivals.dispatchEvent(new Event("arrival"));
     });
@@ -42,6 +40,7 @@ export async function openReceiver(): Promise<Receiver> {
     setStatus(next) {
       status = next;
     },
+    trust: (secret) => void secrets.add(String(secret)),
     async arrivalOf(eventId) {
       const signal = AbortSignal.timeout(waitMs);
       for (;;) {
@@ -53,6 +52,22 @@ export async function openReceiver(): Promise<Receiver> {
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       server.close();
+      if (secrets.size > 0)
+        for (const delivery of received) checkSignatures(delivery, [...secrets]);
     },
   };
+}
+
+/** @throws {AggregateError} where no secret is the delivery's */
+function checkSignatures(delivery: SignedDelivery, secrets: readonly string[]): void {
+  const faults: unknown[] = [];
+  for (const secret of secrets) {
+    try {
+      checkKybDelivery(delivery, secret);
+      return;
+    } catch (error) {
+      faults.push(error);
+    }
+  }
+  throw new AggregateError(faults, `nobody's delivery: ${delivery.body.slice(0, 200)}`);
 }

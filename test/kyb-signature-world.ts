@@ -42,7 +42,7 @@ export interface SignatureWorld extends KybWorld {
   otherMerchant(entitlements?: readonly string[]): Promise<string>;
 }
 
-export interface AskOptions {
+interface AskOptions {
   readonly apiKey?: string;
   readonly headers?: Record<string, string>;
 }
@@ -50,7 +50,7 @@ export interface AskOptions {
 export async function openSignatureWorld(options: KybWorldOptions = {}): Promise<SignatureWorld> {
   const world = await openKybWorld(options);
   const receiver = await openReceiver();
-  await registerReceiver(world, receiver.url);
+  await registerReceiver(world, receiver);
   return {
     ...world,
     receiver,
@@ -65,12 +65,14 @@ export async function openSignatureWorld(options: KybWorldOptions = {}): Promise
 
 async function registerReceiver(
   world: KybWorld,
-  url: string,
+  receiver: Receiver,
   apiKey = world.apiKey,
 ): Promise<void> {
   const path = "/api/v1/kyb/webhook-endpoint";
+  const { url } = receiver;
   const { status, body } = await world.call("PUT", path, { apiKey, body: { url } });
   if (status >= 300) throw new Error(`endpoint: ${JSON.stringify(body)}`);
+  receiver.trust(body["secret"]);
 }
 
 function readerOf({ ctx }: KybWorld): PublicClient {
@@ -121,7 +123,7 @@ function merchantOf(
       const { key } = await createApiKey(ctx, { clientDomainId, name: "Backend" }, "test");
       for (const entitlement of entitlements)
         await setEntitlement(ctx, { organizationId, entitlement, isGranted: true }, "test");
-      await registerReceiver(world, receiver.url, key);
+      await registerReceiver(world, receiver, key);
       return key;
     },
   };

@@ -13,7 +13,9 @@ import {
 import { keccak256, toBytes } from "viem";
 import { type Db, sql } from "../service/src/platform/db.ts";
 import type { Ctx } from "../service/src/platform/context.ts";
+import { readSigningKeys } from "../service/src/accounts/index.ts";
 import { listEventsOf } from "../service/src/webhooks/index.ts";
+import { checkKycDelivery, type SignedDelivery } from "./delivery-signatures.ts";
 
 /** What is looked at. */
 export interface OrderEvidence {
@@ -42,9 +44,8 @@ export interface Acknowledged {
   readonly ends: readonly { readonly referenceKey: string; readonly failureReason: string }[];
 }
 
-export interface ReceivedEvent {
+export interface ReceivedEvent extends SignedDelivery {
   readonly id: string;
-  readonly body: string;
 }
 
 /** How much there was to check. */
@@ -71,7 +72,10 @@ export async function checkOrders(evidence: OrderEvidence): Promise<OrderTally> 
   await checkChain(evidence, orders);
   await checkCredits(ctx.db, orders);
   const { received } = evidence;
-  if (received !== null) await checkReceived(ctx, received);
+  if (received !== null) {
+    await checkReceived(ctx, received);
+    await checkSignatures(ctx, orders, received);
+  }
   await checkNothingLeft(ctx.db, { isDelivered: received !== null });
   const entries = orders.flatMap(({ history }) => history);
   const count = (status: string): number =>
@@ -422,6 +426,20 @@ async function checkReceived(
   const known = await readBodies(ctx, [...new Set(events.map(({ streamId }) => streamId))]);
   for (const [id, given] of bodies)
     assert.deepEqual([...given], [known.get(id)], `the body of ${id}`);
+}
+
+/** Every delivery, repeated ones included, is good under the signing key of its order's package. */
+async function checkSignatures(
+  ctx: OrderEvidence["ctx"],
+  orders: readonly OrderRow[],
+  received: readonly ReceivedEvent[],
+): Promise<void> {
+  const packages = new Map(orders.map(({ referenceKey, packageId }) => [referenceKey, packageId]));
+  const keys = await readSigningKeys(ctx, [...new Set(packages.values())]);
+  for (const delivery of received) {
+    const { data } = JSON.parse(delivery.body) as EventBody;
+    checkKycDelivery(delivery, keys.get(packages.get(String(data["referenceKey"])) ?? "") ?? "");
+  }
 }
 
 async function readBodies(

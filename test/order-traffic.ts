@@ -1,7 +1,7 @@
 // Merchants, wallets and a receiver that go on whatever dies: who has no answer asks again.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { declineDigest, signDigest } from "@svc/protocol";
@@ -153,6 +153,12 @@ export async function openTraffic(target: TrafficTarget): Promise<Traffic> {
 
 const thank = (response: ServerResponse): void => void response.end();
 
+/** The headers of a delivery, each as one text. */
+export function textHeaders(request: IncomingMessage): Record<string, string> {
+  const entries = Object.entries(request.headers);
+  return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
+}
+
 async function openReceiver() {
   const received: ReceivedEvent[] = [];
   let answer = thank;
@@ -161,7 +167,8 @@ async function openReceiver() {
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       const body = Buffer.concat(chunks).toString();
-      received.push({ id: String(request.headers["svc-event-id"]), body });
+      const headers = textHeaders(request);
+      received.push({ id: String(headers["svc-event-id"]), headers, body });
       answer(response);
     });
   });

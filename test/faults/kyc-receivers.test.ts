@@ -9,7 +9,7 @@ import { sql } from "../../service/src/platform/db.ts";
 import { until } from "../embedded-chain.ts";
 import { openKillableOrders } from "../killable-orders.ts";
 import { checkOrders, type ReceivedEvent } from "../order-invariants.ts";
-import { untilOver } from "../order-traffic.ts";
+import { textHeaders, untilOver } from "../order-traffic.ts";
 import { freePort } from "../world.ts";
 
 type Behaviour = (request: IncomingMessage, response: ServerResponse) => void;
@@ -46,7 +46,8 @@ async function openReceiver(behaviour: Behaviour | null): Promise<Receiver> {
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       const body = Buffer.concat(chunks).toString();
-      received.push({ id: String(request.headers["svc-event-id"]), body });
+      const headers = textHeaders(request);
+      received.push({ id: String(headers["svc-event-id"]), headers, body });
       if (isWell || behaviour === null) response.end();
       else behaviour(request, response);
     });

@@ -38,6 +38,7 @@ test("PUT answers the record with its secret, once; GET shows the rest", async (
   assert.equal(status, 200);
   const { secret, ...rest } = body;
   assert.match(String(secret), /^[0-9a-f]{64}$/);
+  receiver.trust(secret);
   assert.deepEqual(rest, {
     url: receiver.url,
     secretVersion: 1,
@@ -52,6 +53,7 @@ test("PUT answers the record with its secret, once; GET shows the rest", async (
 test("a test event arrives signed, and its stream has no gap", async () => {
   const replaced = await world.call("PUT", path, { body: { url: receiver.url } });
   const secret = String(replaced.body["secret"]);
+  receiver.trust(secret);
   const sent = [await world.call("POST", `${path}/test`), await world.call("POST", `${path}/test`)];
   for (const { status, body } of sent) {
     assert.equal(status, 201);
@@ -71,12 +73,14 @@ test("a rotation answers a new secret; repeated under its Idempotency-Key the sa
   const first = await world.call("POST", `${path}/rotate-secret`, { headers });
   const again = await world.call("POST", `${path}/rotate-secret`, { headers });
   assert.equal(first.body["secretVersion"], 3);
+  receiver.trust(first.body["secret"]);
   assert.deepEqual(again.body, first.body);
   const other = { headers, body: { immediate: true } };
   const conflict = await world.call("POST", `${path}/rotate-secret`, other);
   assert.deepEqual(reasonOf(conflict), [409, "idempotency_key_conflict"]);
   const last = await world.call("POST", `${path}/rotate-secret`, { body: { immediate: true } });
   assert.equal(last.body["secretVersion"], 4);
+  receiver.trust(last.body["secret"]);
 });
 
 test("a receiver that is gone puts it into quarantine; it goes on when it is reactivated", async () => {

@@ -351,7 +351,7 @@ async function quarantine(apiKey: string): Promise<void> {
   await using gone = await openReceiver();
   gone.setStatus(410);
   const path = "/api/v1/kyb/webhook-endpoint";
-  await world.call("PUT", path, { apiKey, body: { url: gone.url } });
+  gone.trust((await world.call("PUT", path, { apiKey, body: { url: gone.url } })).body["secret"]);
   await world.call("POST", `${path}/test`, { apiKey });
   await world.until("the quarantine", async () => {
     const { body } = await world.call("GET", path, { apiKey });

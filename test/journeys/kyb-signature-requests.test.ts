@@ -223,7 +223,11 @@ await test("a sandbox business signs for a sandbox key, and its events say so", 
   const added = { clientDomainId: domain.id, name: "Backend" };
   const { key: apiKey } = await createApiKey(ctx, added, "test");
   const { url } = world.receiver;
-  await world.call("PUT", "/api/v1/kyb/webhook-endpoint", { apiKey, body: { url } });
+  const endpoint = await world.call("PUT", "/api/v1/kyb/webhook-endpoint", {
+    apiKey,
+    body: { url },
+  });
+  world.receiver.trust(endpoint.body["secret"]);
   const own = await world.found({ members: ["sara"], name: "Probe AG", environment: "sandbox" });
   const id = await world.begin({ businessWalletAddress: own.address }, { apiKey });
   await world.voteAs("sara", id);

@@ -20,6 +20,7 @@ const endpoint = await world.call("PUT", "/api/v1/kyb/webhook-endpoint", {
   body: { url: receiver.url },
 });
 assert.equal(endpoint.status, 200);
+receiver.trust(endpoint.body["secret"]);
 
 interface Votes {
   readonly approve?: readonly string[];

@@ -210,7 +210,9 @@ async function movedEvent(address: Address) {
 
 test("whoever knows a business that moved is told where, with an attestation, and finds it moved", async () => {
   const path = "/api/v1/kyb/webhook-endpoint";
-  assert.ok((await world.call("PUT", path, { body: { url: receiver.url } })).status < 300);
+  const endpoint = await world.call("PUT", path, { body: { url: receiver.url } });
+  assert.ok(endpoint.status < 300);
+  receiver.trust(endpoint.body["secret"]);
   const byOperator = await world.found({ members: ["hal", "ida"] });
   const byMembers = await world.found({ members: ["hal", "ida"] });
   const stranger = await world.found({ members: ["ida"] });
