@@ -49,7 +49,7 @@ async function runTests(): Promise<number> {
     const url = `postgresql://${user}:${password}@localhost/${database}?host=${encodeURIComponent(host)}&port=${port}`;
     return await run(
       process.execPath,
-      ["--conditions=source", "--test", "--test-concurrency=2", "--test-timeout=120000", ...files],
+      ["--conditions=source", "--test", "--test-concurrency=2", "--test-timeout=240000", ...files],
       { TEST_DATABASE_URL: url },
     );
   } finally {
