@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { commitmentOf, leafFieldOf, leafOf, buildTree, type Hex32 } from "@svc/protocol";
-
 import { startAnvil, type Anvil } from "../../../test/anvil.ts";
 import {
   callRegistry,
@@ -11,6 +9,7 @@ import {
   otherIssuer,
   type SettledChain,
 } from "../../../test/settled-order.ts";
+import { attestCompany, someReleased } from "../test/attested-company.ts";
 import { business, newBusiness } from "../test/fake-business.ts";
 import { changedAt, changes, pathsOf } from "../test/mutations.ts";
 import {
@@ -20,15 +19,8 @@ import {
   type ProvedCompanyField,
 } from "./index.ts";
 
-const pepperOf = (byte: string): Hex32 => `0x${byte.repeat(32)}`;
-
-/** What a business released: the same name of two directors, and one field of its own. */
-const released = [
-  { name: "BUSINESS_LEGAL_NAME", subject: "", value: "Muster AG", pepper: pepperOf("01") },
-  { name: "BUSINESS_DIRECTOR_NAME", subject: "director-1", value: "Al", pepper: pepperOf("02") },
-  { name: "BUSINESS_DIRECTOR_NAME", subject: "director-2", value: "Bo", pepper: pepperOf("03") },
-] as const;
-const [legalName, first, second] = released;
+/** The same name of two directors, and one field of its own. */
+const [legalName, first, second] = someReleased;
 
 let anvil: Anvil;
 let chain: SettledChain;
@@ -40,31 +32,10 @@ before(async () => {
   anvil = await startAnvil();
   chain = await openSettledChain(anvil);
   expiresAt = (await chain.now()) + 86_400;
-  proofs = await attest();
+  proofs = await attestCompany(chain, { chainId: anvil.chainId, expiresAt });
   now = await chain.now();
 });
 after(async () => anvil[Symbol.asyncDispose]());
-
-async function attest(): Promise<CompanyProof[]> {
-  const openings = released.map(({ name, subject, value, pepper }) => {
-    const commitment = commitmentOf({ data: value, pepper });
-    const field = leafFieldOf({ name, subject });
-    return {
-      name,
-      subject,
-      commitment,
-      leaf: leafOf({ user: business, field, commitment, expiresAt }),
-    };
-  });
-  const tree = buildTree(openings.map(({ leaf }) => leaf));
-  const { root } = tree;
-  const transactionHash = await callRegistry(chain, "attest", [issuer, [root]]);
-  const place: Pick<CompanyProof, "issuer" | "root" | "transactionHash" | "chainId" | "registry"> =
-    { issuer, root, transactionHash, chainId: anvil.chainId, registry: chain.registry };
-  return openings.map((opening) =>
-    Object.assign({ expiresAt, proof: tree.proofOf(opening.leaf) }, place, opening),
-  );
-}
 
 async function verify(
   proof: unknown,

@@ -11,12 +11,16 @@ import {
   settleOrder,
   user as holder,
 } from "../../../test/settled-order.ts";
+import { attestCompany, someReleased } from "../test/attested-company.ts";
+import { business as company, requestId as releasedId } from "../test/fake-business.ts";
 import { alice, clientId, openFakeIssuer } from "../test/fake-issuer.ts";
 import {
   openKyb,
   openKyc,
   openMerchant,
+  verifyCompanyProof,
   verifyProof,
+  type Attestation,
   type ChainAnchors,
   type Info,
   type Kyb,
@@ -136,6 +140,41 @@ async function isProvedToday(kyc: Kyc, { user, info }: Stored, anchors: ChainAnc
   const expected = { user, field: info.field, value: info };
   const { proved } = await verifyProof(proof, expected, anchors);
   return proved.some(({ fact }) => fact === "live");
+}
+
+test("the guide's proof of a release asks a node of the chain alone", async () => {
+  await using anvil = await startAnvil();
+  const chain = await openSettledChain(anvil);
+  const { chainId } = anvil;
+  const expiresAt = (await chain.now()) + 60;
+  const proofs = await attestCompany(chain, { chainId, expiresAt });
+  const { kyb } = openFakeKyb({ [`/data-requests/${releasedId}/proofs`]: { proofs } });
+  const own = { rpcUrl: anvil.url, chainId, registry: chain.registry, issuers: [issuer] };
+  const provenance = { subjectType: "", provenance: "Register AG", asOf: 0, expiresAt };
+  const fields = someReleased.map((field, index) =>
+    Object.assign({ hash: proofs[index]?.leaf ?? "0x" }, provenance, field),
+  );
+  const times = { issuedAt: 0, approvedAt: 0, expiresAt };
+  const released = { eventId: "", requestId: releasedId, business: company, ...times, fields };
+  assert.equal(await isReleaseProved(kyb, released, { ...own, now: expiresAt - 1 }), true);
+  assert.equal(await isReleaseProved(kyb, released, { ...own, now: expiresAt }), false);
+  const [first, ...others] = fields;
+  const changed = { ...released, fields: [Object.assign({}, first, { value: "B" }), ...others] };
+  await assert.rejects(isReleaseProved(kyb, changed, { ...own, now: 0 }), {
+    code: "proof_refused",
+    reason: "commitment",
+  });
+});
+
+async function isReleaseProved(kyb: Kyb, released: Attestation, anchors: ChainAnchors) {
+  const { requestId, business, fields } = released;
+  const proofs = new Map((await kyb.proofs(requestId)).map((proof) => [proof.leaf, proof]));
+  for (const field of fields) {
+    const proof = proofs.get(field.hash);
+    const { standing } = await verifyCompanyProof(proof, { business, field }, anchors);
+    if (standing !== "LIVE") return false;
+  }
+  return true;
 }
 
 /** A service that answers each path with this body, and notes what it was asked. */
