@@ -10,6 +10,7 @@ import { failureReasons } from "../service/src/kyc/order.ts";
 import { settings } from "../service/src/platform/config.ts";
 import { verbs as walletVerbs } from "../packages/wallet/src/command-line/run.ts";
 import { askBusiness, type DemoWorld, openDemoWorld, visit, type Visitor } from "./demo-world.ts";
+import { missingTests } from "./quoted-tests.ts";
 import { type Bindings, compare, fill, root, run, stepsOf } from "./transcript.ts";
 
 const pages = globSync("{*.md,docs/**/*.md,packages/*/*.md,service/*.md}", {
@@ -186,14 +187,7 @@ test("every test that the pages quote is there", () => {
     ),
   );
   assert.ok(quotes.length > 30);
-  const files = globSync("{packages,service,test,contracts/test}/**/*.{test.ts,t.sol}", {
-    cwd: root,
-    exclude: ["**/node_modules/**"],
-  });
-  const missing = quotes.filter(
-    ({ file, title }) =>
-      !files.some((each) => `/${each}`.endsWith(`/${file}`) && read(each).includes(title)),
-  );
+  const missing = missingTests(quotes);
   assert.deepEqual(
     missing.map(({ path, file, title }) => `${path}: ${file} "${title}"`),
     [],

@@ -5,6 +5,7 @@ import fastify, {
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
+  type onRequestHookHandler,
   type preValidationHookHandler,
   type RawServerDefault,
 } from "fastify";
@@ -82,6 +83,7 @@ export async function createHttp(ctx: Ctx): Promise<Http> {
     done();
   });
   allowMissingBodies(http);
+  refuseFormsInApi(http);
   answerUnknownRoutes(http);
   await describe(http, ctx);
   return http;
@@ -123,6 +125,21 @@ function allowMissingBodies(http: Http): void {
 const fillBody: preValidationHookHandler = (request, _reply, done) => {
   request.body ??= {};
   done();
+};
+
+/** The API takes JSON alone; forms are for the login's routes. */
+function refuseFormsInApi(http: Http): void {
+  http.addHook("onRoute", (route) => {
+    if (!route.url.startsWith("/api/") || route.method === "GET") return;
+    const own = [route.onRequest ?? []].flat();
+    route.onRequest = [...own, refuseForm];
+  });
+}
+
+const refuseForm: onRequestHookHandler = (request, _reply, done) => {
+  const type = request.headers["content-type"] ?? "";
+  const isForm = /^application\/x-www-form-urlencoded\b/i.test(type);
+  done(isForm ? new Problem("unsupported_media_type") : undefined);
 };
 
 function settle(parse: () => unknown, done: (error: Error | null, body?: unknown) => void): void {

@@ -1,0 +1,64 @@
+// The tables of the service document and of its decisions as tables of tests: every row is a test that bears its name
+// and is filed by its status, and says which tests show it. What the reference of routes promises is looked for there.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { missingTests } from "./quoted-tests.ts";
+
+/** One row. @see showRows */
+export interface Row {
+  /** What stands in the document. Begins with the status of its answer, where it is one. */
+  readonly name: string;
+  /** The refusals that it is about, as `errors.md` names them. */
+  readonly reasons?: readonly string[];
+  /** The routes that it is about, as `api.md` names them. */
+  readonly routes?: readonly string[];
+  /** File, then titles. */
+  readonly shownBy: readonly (readonly [file: string, ...titles: string[]])[];
+}
+
+/** A test for every row, which fails where a test that it names is not there. */
+export function showRows(rows: readonly Row[]): void {
+  for (const { name, shownBy } of rows)
+    test(name, () => {
+      const quotes = shownBy.flatMap(([file, ...titles]) =>
+        titles.map((title) => ({ file, title })),
+      );
+      assert.ok(quotes.length > 0, "nothing shows it");
+      assert.deepEqual(missingTests(quotes), []);
+    });
+}
+
+interface Promised {
+  readonly routes: string[];
+  readonly reasons: string[];
+}
+
+/** What the reference says of the routes below a heading. @param isMeant by method and path */
+export function promisedBy(heading: string, isMeant: (route: string) => boolean): Promised {
+  const path = join(dirname(fileURLToPath(import.meta.url)), "../docs/reference/api.md");
+  const [, part = ""] = readFileSync(path, "utf8").split(`\n## ${heading}\n`);
+  const [text = ""] = part.split("\n## ");
+  const sections = text.split("\n### ").slice(1);
+  const meant = sections
+    .map((section) => ({ section, route: (section.split("\n")[0] ?? "").replaceAll("\\", "") }))
+    .filter(({ route }) => isMeant(route));
+  const reasons = meant.flatMap(({ section }) =>
+    [...section.matchAll(/^\| [45]\d\d +\| envelope \| (.+?) *\|$/gm)].flatMap(([, list = ""]) =>
+      [...list.matchAll(/`(\w+)`/g)].map(([, reason = ""]) => reason),
+    ),
+  );
+  return { routes: meant.map(({ route }) => route), reasons: [...new Set(reasons)].toSorted() };
+}
+
+/** No route and no refusal without a row. */
+export function checkPromised(rows: readonly Row[], { routes, reasons }: Promised): void {
+  const named = new Set(rows.flatMap((row) => [...(row.routes ?? []), ...(row.reasons ?? [])]));
+  assert.ok(routes.length > 0 && reasons.length > 0);
+  assert.deepEqual(
+    [...routes, ...reasons].filter((each) => !named.has(each)),
+    [],
+  );
+}

@@ -1,0 +1,299 @@
+// What merchants are answered on every KYC route, in every status of an order, and where they are refused: rows of the
+// service document that need settlement to stand still, or callers from elsewhere.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { promisedBy } from "../document-rows.ts";
+import { approve, decline, type KycWorld, openKycWorld, openRequest } from "../kyc-world.ts";
+
+const windowSeconds = 600;
+const readsPerSecond = 2;
+const createsPerSecond = 1;
+const burstSeconds = 4;
+let world: KycWorld;
+before(async () => {
+  world = await openKycWorld({
+    // Orders stay where they are until the time is moved.
+    SETTLEMENT_WINDOW_SECONDS: String(windowSeconds),
+    // Limits count for callers from elsewhere alone.
+    TRUSTED_PROXIES: "127.0.0.0/8,::1",
+    LIMIT_READS_PER_SECOND: String(readsPerSecond),
+    LIMIT_CREATES_PER_SECOND: String(createsPerSecond),
+  });
+});
+after(async () => world[Symbol.asyncDispose]());
+
+const kyc = "/api/v2/kyc";
+const message = (answer: { body: { message?: string } }): string | undefined => answer.body.message;
+
+test("200 verified and valid: the literal messages over HTTP", async () => {
+  const { address, held } = world.person;
+  const path = `/api/v1/blockchain/verified?user=${address}`;
+  const both = await world.call("GET", `${path}&items=EMAIL&items=PASSPORT_NAME`);
+  assert.equal(message(both), "Items were successfully checked.");
+  const lists = { verifiedItems: ["EMAIL"], unVerifiedItems: ["PASSPORT_NAME"] };
+  assert.deepEqual(both.body.data, lists);
+  const one = await world.call("GET", `${path}&items=EMAIL`);
+  assert.deepEqual(one.body.data, { verifiedItems: ["EMAIL"] });
+  const none = await world.call("GET", `${path}&items=PASSPORT_NAME`);
+  assert.deepEqual(none.body.data, { unVerifiedItems: ["PASSPORT_NAME"] });
+  const infos = held
+    .filter(({ field }) => field === "EMAIL")
+    .map(({ field, data, pepper }) => ({ field, data, pepper: pepper.slice(2) }));
+  const valid = await world.call("POST", "/api/v1/blockchain/valid", {
+    body: { user: address, infos },
+  });
+  assert.equal(message(valid), "user was successfully checked.");
+  assert.deepEqual(valid.body.data, { valids: ["EMAIL"] });
+});
+
+test("200: a fixed package asks for its own fields, a dynamic one for those that are named", async () => {
+  const person = await world.verify();
+  const { sourceKey } = await world.buy({ fields: ["EMAIL", "IDCARD_DOB"] });
+  const given = { user: person.address, sourceKey, fields: undefined };
+  const { claims } = await openRequest((await world.ask(given)).body.data?.["link"]);
+  assert.deepEqual(claims["required"], ["EMAIL", "IDCARD_DOB"]);
+  for (const changed of [{ fields: ["EMAIL"] }, { optionalFields: ["EMAIL"] }]) {
+    const { status, body } = await world.ask({ ...given, ...changed });
+    const refusal = "sourcekey does not support dynamic fields";
+    assert.deepEqual([status, body.error?.message], [400, refusal]);
+  }
+  const none = await world.ask({ user: person.address, fields: undefined });
+  assert.deepEqual([none.status, none.body.error?.message], [400, "no fields provided"]);
+  const optional = { user: person.address, fields: undefined, optionalFields: ["EMAIL"] };
+  assert.equal((await world.ask(optional)).status, 200);
+});
+
+test("200: statusCallback and withoutQRCode change nothing, whatever they hold", async () => {
+  const person = await world.verify();
+  const ask = async (more: object) => world.ask({ user: person.address, ...more });
+  const plain = await ask({});
+  for (const value of ["https://elsewhere.example/", true, 7, null, {}, "not a URL"]) {
+    const { status, body } = await ask({ statusCallback: value, withoutQRCode: value });
+    assert.equal(status, 200);
+    const { qrcode, link, universalLink, alreadySent, expiration, ...rest } = body.data ?? {};
+    assert.ok(alreadySent === true && typeof qrcode === "string" && typeof expiration === "number");
+    assert.ok(typeof link === "string" && typeof universalLink === "string");
+    assert.deepEqual(rest, { referenceKey: plain.body.data?.["referenceKey"] });
+    assert.equal((await openRequest(link)).claims["callback_host"], "localhost:4998");
+  }
+});
+
+test("an order shows its hashes once they exist, and a failureReason where it FAILED alone", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  const query = `referenceKey=${referenceKey}`;
+  const membersNow = async () => {
+    const now = await world.call("GET", `${kyc}/status?${query}`);
+    assert.equal(message(now), "status has been sent successfully");
+    const all = await world.call("GET", `${kyc}/all-statuses?${query}`);
+    assert.equal(message(all), "all statuses has sent successfully");
+    const entries = (all.body.data?.["allStatuses"] ?? []) as Record<string, unknown>[];
+    assert.deepEqual(entries.at(-1), now.body.data);
+    return Object.keys(now.body.data ?? {});
+  };
+  assert.deepEqual(await membersNow(), ["status", "createdAt"]);
+  assert.equal((await approve(person, asked.body.data?.["link"])).status, 200);
+  assert.deepEqual(await membersNow(), ["status", "createdAt"]);
+  await world.advance(windowSeconds + 1);
+  await world.reach(referenceKey, "CONFIRMING");
+  assert.deepEqual(await membersNow(), ["status", "createdAt", "initiatedTxHash"]);
+  await world.advance(windowSeconds + 1);
+  await world.reach(referenceKey, "CONFIRMED");
+  const settled = ["status", "createdAt", "initiatedTxHash", "confirmTxHash"];
+  assert.deepEqual(await membersNow(), settled);
+  const again = await world.ask({ user: person.address });
+  assert.deepEqual(await membersNow(), ["status", "createdAt"]);
+  assert.equal((await decline(person, again.body.data?.["link"])).status, 200);
+  assert.deepEqual(await membersNow(), ["status", "createdAt", "failureReason"]);
+});
+
+test("422: there is already an ongoing request while it is INITIATING and CONFIRMING", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  assert.equal((await approve(person, asked.body.data?.["link"])).status, 200);
+  for (const status of ["INITIATING", "CONFIRMING"]) {
+    await world.reach(referenceKey, status);
+    // The ongoing request goes before the verification: nothing is told of the user's fields.
+    const again = await world.ask({ user: person.address });
+    const refusal = "there is already an ongoing request";
+    assert.deepEqual([again.status, again.body.error?.message], [422, refusal], status);
+    const cancelled = await world.call("POST", `${kyc}/cancel`, { body: { referenceKey } });
+    const refused = "order can not be cancelled";
+    assert.deepEqual([cancelled.status, cancelled.body.error?.message], [422, refused], status);
+    const other = await world.ask({ user: person.address, fields: ["EMAIL"] });
+    assert.equal(other.status, 200, "another order of the same user is none of this one");
+    await world.advance(windowSeconds + 1);
+  }
+  await world.reach(referenceKey, "CONFIRMED");
+  assert.equal((await world.ask({ user: person.address })).status, 200);
+});
+
+test("an order that was opened is still PENDING, and nothing is announced", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  await openRequest(asked.body.data?.["link"]);
+  await openRequest(asked.body.data?.["link"]);
+  assert.equal((await world.statusOf(referenceKey))["status"], "PENDING");
+  const { body } = await world.call("GET", `${kyc}/events?referenceKey=${referenceKey}`);
+  assert.equal((body.data?.["items"] as unknown[] | undefined)?.length, 1);
+});
+
+test("200: events are read after a sequence, and sent again one by one or all", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  assert.equal((await decline(person, asked.body.data?.["link"])).status, 200);
+  const read = async (sequence: number) => {
+    const path = `${kyc}/events?referenceKey=${referenceKey}&after=${sequence}`;
+    const { body } = await world.call("GET", path);
+    return body.data?.["items"] as { eventId: string; sequence: number; event: string }[];
+  };
+  const all = await read(0);
+  assert.deepEqual(
+    all.map(({ sequence, event }) => [sequence, event]),
+    [
+      [1, "status.updated"],
+      [2, "status.updated"],
+    ],
+  );
+  assert.deepEqual(
+    (await read(1)).map(({ sequence }) => sequence),
+    [2],
+  );
+  const again = async (more: object) =>
+    (await world.call("POST", `${kyc}/redeliver`, { body: { referenceKey, ...more } })).status;
+  assert.deepEqual([await again({}), await again({ eventId: all[1]?.eventId })], [200, 200]);
+});
+
+test("400: every required member of a request is required", async () => {
+  for (const name of ["user", "sourceKey", "callback", "expiration"]) {
+    const { status, body } = await world.ask({ [name]: undefined });
+    assert.equal(status, 400, name);
+    assert.match(body.error?.message ?? "", /^Invalid Request: ./, name);
+  }
+});
+
+test("400: every name that is no KYC field is told, of both lists", async () => {
+  const names = { fields: ["EMAIL", "SHOE_SIZE"], optionalFields: ["email", "IDCARD_DOB"] };
+  const { status, body } = await world.ask(names);
+  assert.equal(status, 400);
+  const [, listed = ""] =
+    /^user fields \((.*)\) are invalid fields$/.exec(body.error?.message ?? "") ?? [];
+  assert.deepEqual(listed.split(/, ?/).toSorted(), ["SHOE_SIZE", "email"]);
+});
+
+test("404: an order that is not there, on every route that takes one", async () => {
+  const referenceKey = "0".repeat(64);
+  const answers = [
+    ...["status", "all-statuses", "events", "receipt"].map(async (path) =>
+      world.call("GET", `${kyc}/${path}?referenceKey=${referenceKey}`),
+    ),
+    ...["cancel", "redeliver"].map(async (path) =>
+      world.call("POST", `${kyc}/${path}`, { body: { referenceKey } }),
+    ),
+  ];
+  for (const { status, body } of await Promise.all(answers))
+    assert.deepEqual([status, body.error?.message], [404, "order not found"]);
+});
+
+test("404: a receipt before the first transaction, and an event that never was", async () => {
+  const person = await world.verify();
+  const { body } = await world.ask({ user: person.address });
+  const referenceKey = String(body.data?.["referenceKey"]);
+  const receipt = await world.call("GET", `${kyc}/receipt?referenceKey=${referenceKey}`);
+  assert.deepEqual([receipt.status, receipt.body.error?.reason], [404, "receipt_not_found"]);
+  const eventId = "evt_01HZZZZZZZZZZZZZZZZZZZZZZZ";
+  const event = await world.call("POST", `${kyc}/redeliver`, { body: { referenceKey, eventId } });
+  assert.deepEqual([event.status, event.body.error?.reason], [404, "event_not_found"]);
+});
+
+/** The answer in its envelope, as far as a refusal is known before the route looks at anything. */
+async function refusalOf(route: string, init: RequestInit): Promise<[number, unknown]> {
+  const [method = "", path = ""] = route.split(" ");
+  const answer = await fetch(`${world.baseUrl}${path}`, { method, ...init });
+  const body = (await answer.json()) as {
+    success: boolean;
+    error: { code: number; reason: string };
+  };
+  assert.equal(body.success, false, route);
+  assert.equal(body.error.code, answer.status, route);
+  return [answer.status, body.error.reason];
+}
+
+test("401, 405, 413, 415: every route, in the envelope", async () => {
+  const { apiKey } = world;
+  const { routes } = promisedBy("Verified fields", () => true);
+  for (const route of routes) {
+    const [method = "", path = ""] = route.split(" ");
+    const isPost = method === "POST";
+    const json = isPost ? { "content-type": "application/json" } : undefined;
+    const as = async (authorization: string | null, changed: RequestInit = {}) =>
+      refusalOf(route, {
+        headers: { ...json, ...(authorization === null ? {} : { authorization }) },
+        ...(isPost ? { body: "{}" } : {}),
+        ...changed,
+      });
+    assert.deepEqual(await as(null), [401, "apikey_missing"], route);
+    for (const wrong of [
+      `Bearer ${apiKey}`,
+      `${apiKey}x`,
+      apiKey.replace("live", "test"),
+      "Basic eDp5",
+    ])
+      assert.deepEqual(await as(wrong), [401, "apikey_invalid"], `${route} ${wrong}`);
+    const other = await fetch(`${world.baseUrl}${path}`, {
+      method: isPost ? "GET" : "POST",
+      headers: { authorization: apiKey, "content-type": "application/json" },
+      ...(isPost ? {} : { body: "{}" }),
+    });
+    assert.deepEqual(
+      [other.status, other.headers.get("allow")?.includes(method)],
+      [405, true],
+      route,
+    );
+    if (!isPost) continue;
+    const form = { authorization: apiKey, "content-type": "application/x-www-form-urlencoded" };
+    assert.deepEqual(await as(apiKey, { headers: form, body: "a=b" }), [
+      415,
+      "unsupported_media_type",
+    ]);
+    const size = path.endsWith("/valid") ? 8 * 1024 * 1024 : 64 * 1024;
+    const large = JSON.stringify({ padding: "x".repeat(size) });
+    assert.deepEqual(await as(apiKey, { body: large }), [413, "body_too_large"], route);
+  }
+});
+
+test("429: a key reads and creates so often in a second, and is told when to come back", async () => {
+  const headers = {
+    authorization: world.apiKey,
+    "content-type": "application/json",
+    // From elsewhere: what counts here does not count for the other tests.
+    "x-forwarded-for": "203.0.113.7",
+  };
+  const send = {
+    read: async () => fetch(`${world.baseUrl}${kyc}/orders`, { headers }),
+    create: async () =>
+      fetch(`${world.baseUrl}${kyc}/qrcode`, { method: "POST", headers, body: "{}" }),
+  };
+  for (const [name, perSecond] of [
+    ["read", readsPerSecond],
+    ["create", createsPerSecond],
+  ] as const) {
+    const answers: Response[] = [];
+    const burst = perSecond * burstSeconds;
+    while (answers.at(-1)?.status !== 429) {
+      assert.ok(answers.length < 20 * burst, `${name}: no limit`);
+      answers.push(await send[name]());
+    }
+    assert.ok(answers.length > burst, `${name}: ${answers.length}`);
+    const last = answers.at(-1);
+    assert.ok(last);
+    assert.match(last.headers.get("retry-after") ?? "", /^[1-9]\d*$/);
+    assert.match(last.headers.get("ratelimit") ?? "", /r=0/);
+    const { error } = (await last.json()) as { error: { code: number; reason: string } };
+    assert.deepEqual([error.code, error.reason], [429, "rate_limited"]);
+  }
+});
