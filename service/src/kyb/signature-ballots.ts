@@ -92,8 +92,10 @@ async function finishSigned(
  * members may have changed meanwhile: then they are asked again. Else it cannot be signed.
  */
 export async function mendRecordings(ctx: KybContext): Promise<void> {
+  const faults: unknown[] = [];
   for (const request of await store.listFailedRecordings(ctx.db, failedBatch))
-    await mend(ctx, request);
+    await mend(ctx, request).catch((error: unknown) => faults.push(error));
+  if (faults.length > 0) throw new AggregateError(faults, "recordings could not be looked at");
 }
 
 async function mend(ctx: KybContext, request: SignatureRequest): Promise<void> {

@@ -56,6 +56,8 @@ export type GovernanceOperation = "changeCharter" | "moveTo" | "startRemoval" | 
 
 /** A wallet that changes while it is read is read again, so often. */
 const readsMax = 10;
+/** Nodes answer for the events of so many blocks at once. */
+const eventBlocksMax = 2_000n;
 
 /** Loaded when first needed: verbs of the command line do without the library. */
 export async function loadWalletCalls(): Promise<WalletCalls> {
@@ -95,11 +97,13 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
       const logs = await chain.reader.getContractEvents({
         ...contract,
         eventName: "Recorded",
-        fromBlock: 0n,
+        ...(await blocksSince(chain, at)),
       });
       const hashes = logs.flatMap(({ transactionHash }) => transactionHash ?? []);
       const transactionHash = hashes.at(-1);
-      return transactionHash === undefined ? null : { transactionHash, at };
+      if (transactionHash === undefined)
+        throw new Error(`the chain's node has no event for what ${address} recorded`);
+      return { transactionHash, at };
     },
     epochOf: async ({ chain }, address) =>
       Number(await chain.reader.readContract({ abi: views, address, functionName: "epoch" })),
@@ -171,6 +175,27 @@ async function readWallet(
     };
   }
   throw new Error(`the chain went on whenever the wallet ${wallet.address} was read`);
+}
+
+/**
+ * The blocks that hold what happened at a time, few enough for any node to answer for at once. The embedded chain answers
+ * for all of its blocks, and need not know when each of them was.
+ */
+async function blocksSince(
+  { reader, isEmbedded }: Chain,
+  at: number,
+): Promise<{ fromBlock: bigint; toBlock?: bigint }> {
+  if (isEmbedded) return { fromBlock: 0n };
+  const head = await reader.getBlockNumber({ cacheTime: 0 });
+  let [first, last] = [0n, head];
+  while (first < last) {
+    const middle = (first + last) / 2n;
+    const { timestamp } = await reader.getBlock({ blockNumber: middle });
+    if (timestamp < BigInt(at)) first = middle + 1n;
+    else last = middle;
+  }
+  const until = first + eventBlocksMax - 1n;
+  return { fromBlock: first, toBlock: until < head ? until : head };
 }
 
 /** As OpenZeppelin's Clones writes it: an ERC-1167 proxy with the charter behind its code. */

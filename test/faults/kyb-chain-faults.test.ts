@@ -1,0 +1,162 @@
+// What a chain that takes blocks back, drops transactions and serves its events in parts does to businesses.
+import assert from "node:assert/strict";
+import { setTimeout as delay } from "node:timers/promises";
+import { test } from "node:test";
+import { sql } from "../../service/src/platform/db.ts";
+import { type Anvil, type Gate, openGate, startAnvil } from "../anvil.ts";
+import { openSignatureWorld, rosterOf, type SignatureWorld } from "../kyb-signature-world.ts";
+import { fundedKey } from "../settling.ts";
+
+const confirmations = 3;
+
+interface Stage {
+  readonly anvil: Anvil;
+  readonly gate: Gate;
+  readonly world: SignatureWorld;
+  /** Blocks come by themselves until told otherwise. */
+  flow(on: boolean): void;
+  /** Waits until the service has sent what it has queued, and nothing of it is mined. */
+  untilSent(kind: string): Promise<void>;
+  /** Lets every job of the service look once or twice more. */
+  settle(): Promise<void>;
+}
+
+/** A service over a chain of the test's own. */
+async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
+  const anvil = stack.use(await startAnvil());
+  const gate = stack.use(await openGate(anvil));
+  await anvil.setAutomine(false);
+  let isFlowing = true;
+  const stop = new AbortController();
+  const flowing = (async () => {
+    while (!stop.signal.aborted) {
+      if (isFlowing) await anvil.mine();
+      await delay(50);
+    }
+  })();
+  stack.defer(async () => {
+    stop.abort();
+    await flowing;
+  });
+  const world = stack.use(
+    await openSignatureWorld({
+      environment: {
+        CHAIN_RPC_URL: gate.url,
+        SIGNER_KEY: fundedKey,
+        CONFIRMATIONS: String(confirmations),
+      },
+    }),
+  );
+  return {
+    anvil,
+    gate,
+    world,
+    flow: (on) => {
+      isFlowing = on;
+    },
+    untilSent: async (kind) =>
+      void (await world.until(`${kind} is sent`, async () => {
+        const rows = await world.ctx.db.query(
+          sql`select from chain_transaction where kind = ${kind} and status = 'sent'`,
+        );
+        return rows.length > 0 ? true : null;
+      })),
+    settle: async () => delay(2_500),
+  };
+}
+
+async function epochOf({ world }: Stage): Promise<unknown> {
+  return (await world.businessOf("alice"))["epoch"];
+}
+
+async function propose({ world }: Stage, members: readonly string[]): Promise<string> {
+  const path = `/w/businesses/${world.business.address}/proposals`;
+  const body = { operation: "changeCharter", members: rosterOf(world, members) };
+  const proposed = await world.walletCall("alice", "POST", path, { body });
+  assert.equal(proposed.status, 201, JSON.stringify(proposed.body));
+  return String(proposed.body["proposalId"]);
+}
+
+test("members change and documents are signed by final blocks alone, and what a chain takes back comes again", async () => {
+  await using stack = new AsyncDisposableStack();
+  const stage = await openStage(stack);
+  const { world, anvil } = stage;
+  stage.flow(false);
+  const signature = await world.begin();
+  for (const name of ["alice", "bob"]) await world.voteAs(name, signature);
+  await stage.untilSent("business.record");
+  await anvil.mine(confirmations - 1);
+  await stage.settle();
+  const path = `/api/v1/kyb/signature-requests/${signature}`;
+  assert.equal((await world.call("GET", path)).body["status"], "pending_approval");
+  await anvil.reorganise(confirmations - 1);
+  await stage.settle();
+  assert.equal((await world.call("GET", path)).body["status"], "pending_approval");
+  stage.flow(true);
+  await world.reach(signature, "signed");
+
+  stage.flow(false);
+  const proposal = await propose(stage, ["alice", "bob"]);
+  for (const name of ["alice", "bob"]) await world.voteAs(name, proposal);
+  await stage.untilSent("business.govern");
+  await anvil.mine(confirmations - 1);
+  await stage.settle();
+  assert.equal(await epochOf(stage), 0);
+  await anvil.reorganise(confirmations - 1);
+  await stage.settle();
+  assert.equal(await epochOf(stage), 0);
+  stage.flow(true);
+  await world.until("the roster follows", async () => ((await epochOf(stage)) === 1 ? true : null));
+});
+
+interface Pooled {
+  readonly hash: string;
+  readonly input: string;
+  readonly to: string;
+}
+
+/** Sends what the service sent itself, in its place, as anybody may. */
+async function sendInstead({ anvil, world }: Stage): Promise<void> {
+  const sent = await world.until("the chain's node has it", async () => {
+    const { pending } = await anvil.rpc<{ pending: Record<string, Record<string, Pooled>> }>(
+      "txpool_content",
+    );
+    return Object.values(pending).flatMap((each) => Object.values(each))[0] ?? null;
+  });
+  const { hash, input, to } = sent;
+  await anvil.rpc("anvil_dropTransaction", [hash]);
+  const from = `0x${"ab".repeat(20)}`;
+  await anvil.rpc("anvil_setBalance", [from, "0xde0b6b3a7640000"]);
+  await anvil.rpc("anvil_impersonateAccount", [from]);
+  await anvil.rpc("eth_sendTransaction", [{ from, to, data: input, gas: "0x7a120" }]);
+}
+
+test("a document that somebody else recorded is found by a node that serves few blocks of events at once", async () => {
+  await using stack = new AsyncDisposableStack();
+  const stage = await openStage(stack);
+  const { world, anvil, gate } = stage;
+  await anvil.mine(5_000);
+  gate.decide((method, [filter]) => {
+    if (method !== "eth_getLogs") return "pass";
+    const { fromBlock, toBlock } = filter as { fromBlock: string; toBlock: string };
+    return Number(toBlock) - Number(fromBlock) < 2_000 ? "pass" : "broken";
+  });
+  stage.flow(false);
+  const id = await world.begin();
+  for (const name of ["alice", "bob"]) await world.voteAs(name, id);
+  await stage.untilSent("business.record");
+  await sendInstead(stage);
+  await anvil.mine();
+  stage.flow(true);
+  const { body } = await world.call("GET", `/api/v1/kyb/signature-requests/${id}`);
+  assert.equal(body["status"], "pending_approval");
+  // What the node forgot is handed over again after a time.
+  await world.advance(300);
+  await world.until("the chain has refused it", async () => {
+    const rows = await world.ctx.db.query(
+      sql`select from chain_transaction where kind = 'business.record' and finished_at is not null`,
+    );
+    return rows.length > 0 ? true : null;
+  });
+  await world.reach(id, "signed");
+});
