@@ -7,6 +7,7 @@ import { findBusiness } from "./business-store.ts";
 import { MembersBody, refusal, RulesBody } from "./charter-request.ts";
 import { foundBusiness } from "./founding.ts";
 import { findFounding, listBusinessesOf } from "./founding-store.ts";
+import { limitGas } from "./gas-limits.ts";
 import { type ProposalRequest, propose, showProposal } from "./governance.ts";
 import { listProposalsOf } from "./governance-store.ts";
 import type { KybContext, WalletCaller } from "./kyb-context.ts";
@@ -70,6 +71,7 @@ function foundRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
             "not_a_member",
             "signature_wrong",
             "too_many",
+            "rate_limited",
             "business_exists",
           ),
         },
@@ -80,6 +82,7 @@ function foundRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
     async (request, reply) => {
       const founder = await getWalletUser(request.headers.authorization);
       void reply.header("cache-control", "no-store");
+      await limitGas(ctx, request);
       const { body } = request;
       const salt = body.salt.toLowerCase();
       if (!isHexOf(salt, 32)) throw refusal("salt is 32 bytes in hex");
@@ -241,6 +244,7 @@ function proposeRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
             "business_not_found",
             "not_a_member",
             "too_many",
+            "rate_limited",
             "removal_refused",
             "not_signed",
           ),
@@ -252,6 +256,7 @@ function proposeRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
     async (request, reply) => {
       const proposer = await getWalletUser(request.headers.authorization);
       void reply.header("cache-control", "no-store");
+      await limitGas(ctx, request);
       const business = addressOf(request.params.address);
       const given = { business, request: request.body as ProposalRequest };
       const { id, ...made } = await propose(ctx, proposer, given);

@@ -1,0 +1,166 @@
+// What a hostile member, or anybody with a wallet, can try on businesses.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Address, approvalDigest, type Hex32, signDigest } from "@svc/protocol";
+import type { InboxItem } from "../kyb-world.ts";
+import { openKybWorld } from "../kyb-world.ts";
+import { openSignatureWorld, type SignatureWorld } from "../kyb-signature-world.ts";
+
+const order = BigInt("0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141");
+
+interface Approving {
+  readonly item: InboxItem;
+  readonly signer: string;
+  readonly changed?: Partial<Parameters<typeof approvalDigest>[0]>;
+}
+
+function approvalOf(world: SignatureWorld, { item, signer, changed = {} }: Approving): string {
+  const approval = {
+    chainId: world.ctx.chain.chainId,
+    business: item.business.address,
+    category: 1 as const,
+    hash: item["digest"] as Hex32,
+    epoch: Number(item["epoch"]),
+    validUntil: Number(item["validUntil"]),
+    ...changed,
+  };
+  return signDigest(approvalDigest(approval), world.person(signer).privateKey);
+}
+
+/** The other signature of the same message, which the chain refuses. */
+function malleated(signature: string): string {
+  const s = order - BigInt(`0x${signature.slice(66, 130)}`);
+  const v = signature.endsWith("1b") ? "1c" : "1b";
+  return `${signature.slice(0, 66)}${s.toString(16).padStart(64, "0")}${v}`;
+}
+
+const withV = (signature: string, v: string): string => `${signature.slice(0, 130)}${v}`;
+
+test("no vote counts but that of a voter, once, over what is asked and as the chain takes it", async () => {
+  await using world = await openSignatureWorld();
+  const id = await world.begin();
+  const other = await world.begin({ message: "Something else." });
+  const item = await world.findVote("alice", id);
+  const good = approvalOf(world, { item, signer: "alice" });
+  const elsewhere = approvalOf(world, {
+    item: await world.findVote("alice", other),
+    signer: "alice",
+  });
+  const sent = { vote: "approve", epoch: item["epoch"], validUntil: item["validUntil"] };
+  const later = Number(item["validUntil"]) + 1;
+  const approving = (changed: Approving["changed"], signer = "alice"): string =>
+    approvalOf(world, { item, signer, ...(changed === undefined ? {} : { changed }) });
+  const tries: [string, Record<string, unknown>, string][] = [
+    ["malleated", { signature: malleated(good) }, "signature_wrong"],
+    ["v 0", { signature: withV(good, "00") }, "signature_wrong"],
+    ["v 1", { signature: withV(good, "01") }, "signature_wrong"],
+    ["v 29", { signature: withV(good, "1d") }, "signature_wrong"],
+    ["no v", { signature: good.slice(0, 130) }, "invalid_request"],
+    ["of another question", { signature: elsewhere }, "signature_wrong"],
+    ["of another", { signature: approving({}, "bob") }, "signature_wrong"],
+    ["of another category", { signature: approving({ category: 2 }) }, "signature_wrong"],
+    [
+      "of another time",
+      { validUntil: later, signature: approving({ validUntil: later }) },
+      "ballot_changed",
+    ],
+    ["of the next epoch", { epoch: 1, signature: approving({ epoch: 1 }) }, "ballot_changed"],
+    ["of too large an epoch", { epoch: 2 ** 53, signature: good }, "ballot_changed"],
+  ];
+  for (const [what, changed, reason] of tries) {
+    const body = { ...sent, ...changed };
+    const answer = await world.walletCall("alice", "POST", `/w/votes/${id}`, { body });
+    assert.equal(answer.body.error?.reason, reason, what);
+  }
+  const refusal = { vote: "reject", signature: good };
+  const refused = await world.walletCall("alice", "POST", `/w/votes/${id}`, { body: refusal });
+  assert.equal(refused.body.error?.reason, "signature_wrong");
+  for (const name of ["mallory", "bob"]) {
+    const body = { ...sent, signature: good };
+    const answer = await world.walletCall(name, "POST", `/w/votes/${id}`, { body });
+    assert.ok(answer.status >= 400 && answer.status < 500, `${name}: ${answer.status}`);
+  }
+  const upper = { ...sent, signature: `0x${good.slice(2).toUpperCase()}` };
+  for (let times = 0; times < 3; times += 1) {
+    const answer = await world.walletCall("alice", "POST", `/w/votes/${id}`, { body: upper });
+    assert.deepEqual([answer.status, answer.body["status"]], [200, "open"]);
+  }
+  assert.equal((await world.voteAs("bob", id)).body["status"], "approved");
+  await world.reach(id, "signed");
+});
+
+test("a member who votes many times at once counts once", async () => {
+  await using world = await openSignatureWorld();
+  const id = await world.begin();
+  const item = await world.findVote("alice", id);
+  const votes = await Promise.all(
+    Array.from({ length: 20 }, async () => world.voteAs("alice", id, { item })),
+  );
+  for (const { body } of votes) assert.equal(body["status"], "open", JSON.stringify(body));
+});
+
+const from = (address: string) => ({ "x-forwarded-for": address });
+
+test("one network has the service pay for sixty transactions in an hour, and no more", async () => {
+  await using world = await openKybWorld({
+    environment: { LIMIT_LOOPBACK: "true", TRUSTED_PROXIES: "127.0.0.0/8,::1" },
+  });
+  const found = async (address: string): Promise<number> => {
+    const body = {
+      name: "Muster AG",
+      members: [{ address: world.person("alice").address, name: "alice", votingRights: true }],
+      salt: `0x${"11".repeat(32)}`,
+      deadline: 1,
+      signature: "0x",
+    };
+    const headers = from(address);
+    return (await world.walletCall("alice", "POST", "/w/businesses", { body, headers })).status;
+  };
+  const statuses = new Set<number>();
+  for (let times = 0; times < 60; times += 1) statuses.add(await found("203.0.113.9"));
+  assert.deepEqual(statuses, new Set([400]));
+  assert.equal(await found("203.0.113.9"), 429);
+  assert.equal(await found("203.0.113.10"), 400);
+  const proposed = await world.walletCall(
+    "alice",
+    "POST",
+    `/w/businesses/${world.business.address}/proposals`,
+    { body: { operation: "withdraw", hash: `0x${"11".repeat(32)}` }, headers: from("203.0.113.9") },
+  );
+  assert.equal(proposed.status, 429);
+});
+
+const nobody: Address = `0x${"ab".repeat(20)}`;
+
+test("an offer is claimed by its token alone, and for a business of one's own", async () => {
+  await using world = await openSignatureWorld();
+  const made = await world.call("POST", "/api/v1/kyb/signature-requests/offers", {
+    headers: { "idempotency-key": "one" },
+    body: { messageKind: "TEXT", message: "Terms", purpose: "To agree on the terms" },
+  });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  const link = new URL(String(made.body["link"]));
+  const conn = new URL(link.searchParams.get("conn") ?? "");
+  const { pathname } = conn;
+  const claim = async (name: string, path: string, business: Address, svcID?: string) =>
+    world.walletCall(name, "POST", `${path}/claim`, {
+      body: { svcID: svcID ?? world.person(name).address, business },
+    });
+  const { address } = world.business;
+  const [head = "", mac = ""] = pathname.split(".");
+  const flipped = `${head}.${mac.startsWith("A") ? "B" : "A"}${mac.slice(1)}`;
+  for (const path of [flipped, head, `${pathname}A`, `${head}.`, pathname.toLowerCase()])
+    assert.equal((await claim("alice", path, address)).status, 404, path);
+  const alice = world.person("alice").address;
+  assert.equal((await claim("mallory", pathname, address)).status, 403);
+  assert.equal((await claim("mallory", pathname, address, alice)).status, 403);
+  assert.equal((await claim("alice", pathname, nobody)).status, 403);
+  const both = await Promise.all([
+    claim("alice", pathname, address),
+    claim("bob", pathname, address),
+    world.call("POST", `/api/v1/kyb/offers/${String(made.body["offerId"])}/cancel`, { body: {} }),
+  ]);
+  const ids = new Set(both.slice(0, 2).flatMap(({ body }) => body["requestId"] ?? []));
+  const isCancelled = both[2]?.status === 200;
+  assert.equal(ids.size, isCancelled ? 0 : 1, JSON.stringify(both.map(({ body }) => body)));
+});
