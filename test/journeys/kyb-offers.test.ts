@@ -218,6 +218,27 @@ for (const kind of kinds) {
     if (taken[0] !== undefined) await end(kind, taken[0]);
   });
 
+  await test(`a member that lost the answer to its claim of a ${kind} offer gets it by the same link, and no other business does`, async () => {
+    const made = await offer(kind);
+    const twin = await world.found({ name: "Doppel AG" });
+    const path = `${world.baseUrl}${connectionOf(made)}/open`;
+    const headers = { "content-type": "application/json" };
+    const open = async () => fetch(path, { method: "POST", headers, body: "{}" });
+    const object = await (await open()).text();
+    const claimed = await claim("alice", made);
+    assert.equal(await (await open()).text(), object);
+    for (const name of ["alice", "alice", "bob"]) {
+      const repeated = await claim(name, made);
+      assert.deepEqual([repeated.status, repeated.body], [200, claimed.body]);
+    }
+    const other = await claim("alice", made, { business: twin });
+    assert.deepEqual(reasonOf(other), [409, "offer_not_open"]);
+    await end(kind, claimed);
+    assert.deepEqual((await claim("alice", made)).body, claimed.body, "though it has ended");
+    await world.advance(Number(made.body["expiresAt"]) - ctx.clock.now() + 1);
+    assert.equal((await open()).status, 409);
+  });
+
   await test(`a ${kind} offer ends after 30 minutes, or after what was asked for, at most an hour`, async () => {
     for (const [offerExpiresInSeconds, window] of [
       [undefined, 1800],

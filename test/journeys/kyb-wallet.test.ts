@@ -222,14 +222,13 @@ await test("a member takes offers by their links for the business that it names"
     assert.match(await refusalOf("alice", "approve", link), /--business/);
     const taken = await run("alice", "approve", link, ...forBusiness);
     const { requestId } = taken["answer"] as { requestId: string };
+    const again = await run("alice", "approve", link, ...forBusiness);
+    assert.deepEqual(again["answer"], taken["answer"], "as if the first answer had been lost");
     assert.equal((await findVote("carol", requestId))["purpose"], purpose);
     await run("alice", "vote", requestId, "--approve");
     assert.equal((await run("carol", "vote", requestId, "--approve"))["status"], "approved");
     const offer = await world.call("GET", `/api/v1/kyb/offers/${String(body["offerId"])}`);
     assert.equal(offer.body["status"], "CLAIMED");
-    const again = await wallet.run("bob", "approve", link, ...forBusiness);
-    assert.equal(again.status, 1);
-    assert.match(again.line, /^wallet approve: refused .*offer_not_open.*\n$/);
   }
 });
 

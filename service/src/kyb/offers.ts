@@ -89,14 +89,17 @@ export async function cancelOffer(
 
 /**
  * Says who offers what to whom: the signed request object behind an offer's link, made once and kept (decisions section
- * 3, Request object).
+ * 3, Request object). Until it would have expired it is shown of an offer that was taken, too: whoever took it and lost the
+ * answer comes as far as the claim, and others are refused there.
  *
  * @throws {Problem} offer_not_found, offer_not_open
  */
 export async function openOffer(ctx: KybContext, token: string): Promise<string> {
   const { offer, request } = await findByToken(ctx, ctx.db, token);
-  if (offerStatusOf(offer, ctx.clock.now()) !== "OPEN" || request === null)
-    throw new Problem("offer_not_open");
+  const now = ctx.clock.now();
+  const status = offerStatusOf(offer, now);
+  const isShown = status === "OPEN" || (status === "CLAIMED" && offer.expiresAt >= now);
+  if (!isShown || request === null) throw new Problem("offer_not_open");
   const known = await store.findObject(ctx.db, offer.id);
   return known ?? store.keepObject(ctx.db, offer.id, await signObject(ctx, offer, request));
 }
@@ -138,8 +141,8 @@ export interface ClaimedOffer {
 }
 
 /**
- * Takes an offer for a business: the request begins, and its members find it in their inbox. The same claim again gets
- * the same request.
+ * Takes an offer for a business: the request begins, and its members find it in their inbox. A claim of the
+ * same business again, by whichever of its voting members, gets the answer of the first.
  *
  * @throws {Problem} offer_not_found, offer_not_open, not_a_member, and what a request of that kind may be refused by
  */
