@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { startAnvil, type Anvil } from "../../../test/anvil.ts";
+import { attestCompany, someReleased } from "../../../test/attested-company.ts";
 import {
   callRegistry,
   issuer,
@@ -9,7 +10,6 @@ import {
   otherIssuer,
   type SettledChain,
 } from "../../../test/settled-order.ts";
-import { attestCompany, someReleased } from "../test/attested-company.ts";
 import { business, newBusiness } from "../test/fake-business.ts";
 import { changedAt, changes, pathsOf } from "../test/mutations.ts";
 import {

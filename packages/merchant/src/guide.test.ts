@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 
 import { startAnvil } from "../../../test/anvil.ts";
+import { attestCompany, someReleased } from "../../../test/attested-company.ts";
 import {
   infos,
   issuer,
@@ -11,7 +12,6 @@ import {
   settleOrder,
   user as holder,
 } from "../../../test/settled-order.ts";
-import { attestCompany, someReleased } from "../test/attested-company.ts";
 import { business as company, requestId as releasedId } from "../test/fake-business.ts";
 import { alice, clientId, openFakeIssuer } from "../test/fake-issuer.ts";
 import {

@@ -1,9 +1,9 @@
 // What a business released, on a chain of the test's own, made of the protocol's functions.
 import { buildTree, commitmentOf, leafFieldOf, leafOf, type Hex32 } from "@svc/protocol";
 
-import { callRegistry, issuer, type SettledChain } from "../../../test/settled-order.ts";
-import type { CompanyProof } from "../src/index.ts";
-import { business } from "./fake-business.ts";
+import type { CompanyProof } from "../packages/merchant/src/index.ts";
+import { business } from "../packages/merchant/test/fake-business.ts";
+import { callRegistry, issuer, type SettledChain } from "./settled-order.ts";
 
 const pepperOf = (byte: string): Hex32 => `0x${byte.repeat(32)}`;
 
