@@ -2,10 +2,9 @@
 // and is filed by its status, and says which tests show it. What the reference of routes promises is looked for there.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { missingTests } from "./quoted-tests.ts";
+import { missingTests, textsOf } from "./quoted-tests.ts";
 
 /** One row. @see showRows */
 export interface Row {
@@ -21,15 +20,33 @@ export interface Row {
 
 /** A test for every row, which fails where a test that it names is not there. */
 export function showRows(rows: readonly Row[]): void {
-  for (const { name, shownBy } of rows)
+  for (const { name, shownBy, reasons = [] } of rows)
     test(name, () => {
       const quotes = shownBy.flatMap(([file, ...titles]) =>
         titles.map((title) => ({ file, title })),
       );
       assert.ok(quotes.length > 0, "nothing shows it");
       assert.deepEqual(missingTests(quotes), []);
+      const texts = shownBy.map(([file]) => textsOf(file)).join("\n");
+      const isNamed = (reason: string): boolean =>
+        texts.includes(reason) || texts.includes(messages.get(reason) ?? reason);
+      assert.deepEqual(
+        reasons.filter((reason) => !isNamed(reason)),
+        [],
+        "no test of these files looks for them",
+      );
     });
 }
+
+const readReference = (name: string): string =>
+  readFileSync(join(import.meta.dirname, "../docs/reference", name), "utf8");
+
+/** What is told for people, by reason. */
+const messages: ReadonlyMap<string, string> = new Map(
+  [...readReference("errors.md").matchAll(/^\| \d+ +\| `(\w+)` +\| (.+?) +\|$/gm)].map(
+    ([, reason = "", message = ""]) => [reason, message],
+  ),
+);
 
 interface Promised {
   readonly routes: string[];
@@ -38,8 +55,7 @@ interface Promised {
 
 /** What the reference says of the routes below a heading. @param isMeant by method and path */
 export function promisedBy(heading: string, isMeant: (route: string) => boolean): Promised {
-  const path = join(dirname(fileURLToPath(import.meta.url)), "../docs/reference/api.md");
-  const [, part = ""] = readFileSync(path, "utf8").split(`\n## ${heading}\n`);
+  const [, part = ""] = readReference("api.md").split(`\n## ${heading}\n`);
   const [text = ""] = part.split("\n## ");
   const sections = text.split("\n### ").slice(1);
   const meant = sections

@@ -41,3 +41,7 @@ export const matrix: Record<string, Needed> = {
   "GET /api/v1/kyb/offers/{id}": "kyb:read",
   "POST /api/v1/kyb/offers/{id}/cancel": "kyb:read",
 };
+
+/** Whether a route, by method and path, is one of the wallets of members. */
+export const isOfMembers = (route: string): boolean =>
+  /\/w\/(?:inbox|votes|businesses|f\/|push)/.test(route);

@@ -1,7 +1,6 @@
 // Tests that are named elsewhere, in the documentation or in a table of what has to be shown: they have to be there.
 import { globSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 
 /** A test by its file, as much of its path as names it, and what stands in its title. */
 export interface QuotedTest {
@@ -9,22 +8,26 @@ export interface QuotedTest {
   readonly title: string;
 }
 
-const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+const root = join(import.meta.dirname, "..");
+
+let known: readonly { readonly path: string; readonly text: string }[] | null = null;
+
+/** Every file of tests, read once. */
+function files() {
+  known ??= globSync("{packages,service,test,contracts/test}/**/*.{test.ts,t.sol}", {
+    cwd: root,
+    exclude: ["**/node_modules/**"],
+  }).map((path) => ({ path: `/${path}`, text: readFileSync(join(root, path), "utf8") }));
+  return known;
+}
+
+/** What stands in the files that are named so. */
+export function textsOf(file: string): string {
+  const named = files().filter(({ path }) => path.endsWith(`/${file}`));
+  return named.map(({ text }) => text).join("\n");
+}
 
 /** Those that are not there. */
 export function missingTests<T extends QuotedTest>(quotes: readonly T[]): T[] {
-  const files = globSync("{packages,service,test,contracts/test}/**/*.{test.ts,t.sol}", {
-    cwd: root,
-    exclude: ["**/node_modules/**"],
-  });
-  const texts = new Map<string, string>();
-  const textOf = (file: string): string => {
-    const text = texts.get(file) ?? readFileSync(join(root, file), "utf8");
-    texts.set(file, text);
-    return text;
-  };
-  return quotes.filter(
-    ({ file, title }) =>
-      !files.some((each) => `/${each}`.endsWith(`/${file}`) && textOf(each).includes(title)),
-  );
+  return quotes.filter(({ file, title }) => !textsOf(file).includes(title));
 }

@@ -182,6 +182,7 @@ test("400: every name that is no KYC field is told, of both lists", async () => 
   assert.equal(status, 400);
   const [, listed = ""] =
     /^user fields \((.*)\) are invalid fields$/.exec(body.error?.message ?? "") ?? [];
+  assert.equal(body.error?.reason, "invalid_fields");
   assert.deepEqual(listed.split(/, ?/).toSorted(), ["SHOE_SIZE", "email"]);
 });
 
@@ -255,6 +256,7 @@ test("401, 405, 413, 415: every route, in the envelope", async () => {
       route,
     );
     if (!isPost) continue;
+    assert.deepEqual(await as(apiKey, { body: "{" }), [400, "malformed_request"], route);
     const form = { authorization: apiKey, "content-type": "application/x-www-form-urlencoded" };
     assert.deepEqual(await as(apiKey, { headers: form, body: "a=b" }), [
       415,

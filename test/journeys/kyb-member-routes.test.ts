@@ -1,0 +1,77 @@
+// What the wallets of members are refused, on every route that takes their acts.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { promisedBy } from "../document-rows.ts";
+import { type DataWorld, openDataWorld } from "../kyb-data-world.ts";
+import { isOfMembers } from "../kyb-routes.ts";
+import type { Answer } from "../kyb-world.ts";
+
+let world: DataWorld;
+before(async () => {
+  world = await openDataWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
+  status,
+  body.error?.reason,
+];
+
+test("401: no route of members takes an act without a wallet session, and an API key is none", async () => {
+  const { routes } = promisedBy("Wallet", isOfMembers);
+  // The service's key of push is public. Before its claim an offer shows who asks to whoever has the link.
+  const isOpen = /^(?:GET \/w\/push\/key|POST \/w\/f\/<token>(?:\/open)?)$/;
+  const withSession = routes.filter((route) => !isOpen.test(route));
+  assert.ok(withSession.length >= 10);
+  const refused = new Set<string>();
+  const { address } = world.business;
+  for (const route of withSession) {
+    const [method = "", path = ""] = route.split(" ");
+    const url = `${world.baseUrl}${path.replace("<address>", address).replaceAll(/<\w+>/g, "x")}`;
+    for (const authorization of [undefined, world.apiKey, `Bearer ${world.apiKey}`]) {
+      const answer = await fetch(url, {
+        method,
+        headers: {
+          "content-type": "application/json",
+          ...(authorization === undefined ? {} : { authorization }),
+        },
+        ...(method === "GET" ? {} : { body: "{}" }),
+      });
+      const { error } = (await answer.json()) as { error: { reason: string } };
+      // Some look at the body first, and this is none of theirs.
+      const isBody = method === "POST" && error.reason === "invalid_request";
+      const refusal = isBody ? [400, "invalid_request"] : [401, "wallet_session_required"];
+      assert.deepEqual([answer.status, error.reason], refusal, `${route} ${authorization ?? ""}`);
+      if (!isBody) refused.add(route);
+    }
+  }
+  assert.ok(refused.size >= 3, [...refused].join());
+});
+
+test("409: a member has five proposals open, and twenty foundings", async () => {
+  const path = `/w/businesses/${world.business.address}/proposals`;
+  const members = ["alice", "bob", "dave"].map((name) => {
+    const { address } = world.person(name);
+    return { address, name, votingRights: true };
+  });
+  const body = { operation: "changeCharter", members };
+  const propose = async (): Promise<Answer> => world.walletCall("alice", "POST", path, { body });
+  for (let count = 1; count <= 5; count += 1) assert.equal((await propose()).status, 201);
+  assert.deepEqual(reasonOf(await propose()), [409, "too_many"]);
+  const other = await world.walletCall("bob", "POST", path, { body });
+  assert.equal(other.status, 201, "others may propose still");
+  const found = async (): Promise<Answer> => world.askFounding({ members: ["ed", "eva"] });
+  for (let count = 1; count <= 20; count += 1) assert.equal((await found()).status, 201);
+  assert.deepEqual(reasonOf(await found()), [409, "too_many"]);
+});
+
+test("422: a vote that names an optional field twice, or one that is none, is refused and changes nothing", async () => {
+  const id = String((await world.ask()).body["requestId"]);
+  const item = await world.findVote("alice", id);
+  const field = "BUSINESS_DIRECTOR_COUNT";
+  for (const optional of [[field, field], ["BUSINESS_LEGAL_NAME"], ["BUSINESS_WEBSITE"]]) {
+    const answer = await world.voteAs("alice", id, { item, optional });
+    assert.deepEqual(reasonOf(answer), [422, "result_refused"], optional.join());
+  }
+  assert.equal((await world.voteAs("alice", id, { item, optional: [field] })).status, 200);
+});
