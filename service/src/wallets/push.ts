@@ -24,7 +24,8 @@ export interface GivenSubscription {
 /** A person's devices; more push the oldest out. */
 const subscriptionsMax = 10;
 const hintsPerRound = 100;
-const inFlightMax = 8;
+/** Anybody can name an address that takes a hint and never answers: these must not be all that is under way. */
+const inFlightMax = 256;
 const timeoutMs = 10_000;
 const answerBytesMax = 4096;
 /** A device that was off for longer finds its inbox when it is opened. */
@@ -80,8 +81,11 @@ export async function sendHints(ctx: Ctx): Promise<void> {
   for (;;) {
     const now = ctx.clock.now();
     const due = await store.takeDueHints(ctx.db, { now, most: hintsPerRound });
-    for (let at = 0; at < due.length; at += inFlightMax)
-      await Promise.all(due.slice(at, at + inFlightMax).map(async (each) => tryHint(ctx, each)));
+    const waiting = due.values();
+    const workers = Array.from({ length: Math.min(inFlightMax, due.length) }, async () => {
+      for (const each of waiting) await tryHint(ctx, each);
+    });
+    await Promise.all(workers);
     if (due.length === 0) return;
   }
 }
