@@ -77,20 +77,21 @@ export async function beginGathering(tx: Queryable, id: string, now: number): Pr
     select pg_notify('login', id) from begun`);
 }
 
-/** The members have approved. @param done.expiresAtLeast the browser has until then to fetch its code @returns the client, or null for a login that is over */
+/** The members have approved. @param done.expiresAtLeast the browser has until then to fetch its code @returns whose client it is, or null for a login that is over */
 export async function completeGathering(
   tx: Queryable,
   id: string,
   done: { claims: BusinessClaims; now: number; expiresAtLeast: number },
-): Promise<{ clientId: string } | null> {
-  const [row] = await tx.query<{ clientId: string }>(sql`
+): Promise<{ organizationId: string | null } | null> {
+  const [row] = await tx.query<{ organizationId: string | null }>(sql`
     with approved as (
       update login set status = 'approved', approved_at = ${done.now}, claims = ${JSON.stringify(done.claims)},
         expires_at = greatest(expires_at, ${done.expiresAtLeast})
       where id = ${id} and status = 'gathering' and expires_at >= ${done.now}
       returning id, client_id, channel, gathering_since),
     closed as (delete from business_login where login_id = ${id})
-    select client_id as "clientId",
+    select (select organization_id from oauth_client join client_domain on client_domain.id = client_domain_id
+        where oauth_client.id = approved.client_id) as "organizationId",
       pg_notify('login', id || case when channel = 'qr' or gathering_since is not null then ' approved' else '' end)
     from approved`);
   return row ?? null;

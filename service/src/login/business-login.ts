@@ -156,9 +156,8 @@ async function complete(ctx: LoginContext, tx: Queryable, ballot: AskedBallot): 
     expiresAtLeast: now + ctx.config.loginLifetimeSeconds,
   });
   ctx.recent.forget(id);
-  const client = done === null ? null : await ctx.clients.find(done.clientId);
-  if (client === null) return;
-  const { organizationId } = client;
+  const organizationId = done?.organizationId ?? null;
+  if (organizationId === null) return;
   await ctx.businesses.noteAcquaintance(tx, { business, organizationId, now });
 }
 
