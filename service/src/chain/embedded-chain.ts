@@ -283,7 +283,7 @@ class EmbeddedChain implements ChainNode {
   async #mine(owned: Ownership): Promise<void> {
     const { clock } = this.#ctx;
     const offsetMs = clock.nowMs() - Date.now();
-    let mayBeEmpty = Math.abs(offsetMs - this.#offsetMs) > jumpMs;
+    let mayBeEmpty = offsetMs - this.#offsetMs > jumpMs;
     for (;;) {
       const given = { time: clock.now(), max: blockMax, mayBeEmpty };
       const block = await store.decideBlock(owned.session, given);
