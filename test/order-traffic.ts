@@ -34,7 +34,7 @@ export interface Traffic extends AsyncDisposable {
   answer(rule: (response: ServerResponse) => void): void;
 }
 
-export interface Requested {
+interface Requested {
   readonly person: Person;
   readonly referenceKey: string;
   readonly link: string;
