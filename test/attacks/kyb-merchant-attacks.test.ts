@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openDataWorld } from "../kyb-data-world.ts";
+import { openSignatureWorld, signaturesPath } from "../kyb-signature-world.ts";
 
 test("cancels as many as there are connections end at once, for nobody waits for a second one", async () => {
   await using world = await openDataWorld({ environment: { DATABASE_CONNECTIONS: "3" } });
@@ -173,5 +174,16 @@ test("texts and typed data of an unusual kind are refused or taken, and are neve
       body,
     });
     assert.equal(answer.status, 400, `${body}: ${await answer.text()}`);
+  }
+});
+
+test("what members have approved cannot be cancelled while the chain records it", async () => {
+  await using world = await openSignatureWorld();
+  for (let times = 0; times < 3; times += 1) {
+    const id = await world.begin({ message: `Terms ${times}` });
+    for (const name of ["alice", "bob"]) await world.voteAs(name, id);
+    const cancelled = await world.call("POST", `${signaturesPath}/${id}/cancel`);
+    assert.equal(cancelled.body.error?.reason, "request_not_open");
+    await world.reach(id, "signed");
   }
 });

@@ -97,7 +97,12 @@ export async function listDocuments(
   );
 }
 
-/** Ends an open request, one step on in its events. @returns null where it has ended already */
+/**
+ * Ends an open request, one step on in its events. One that members have approved is not cancelled while the chain
+ * records it: it would be signed all the same.
+ *
+ * @returns null where it has ended already
+ */
 export async function endRequest(
   tx: Queryable,
   ended: {
@@ -111,6 +116,7 @@ export async function endRequest(
     sql`update signature_request set status = ${ended.status}, reason = ${ended.reason}, ended_at = ${ended.now},
         sequence = sequence + 1, has_failed_recording = false
       where id = ${ended.id} and status = 'pending_approval'
+        and (approved_at is null or ${ended.status} <> 'cancelled')
       returning id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
         reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at`,
   );
