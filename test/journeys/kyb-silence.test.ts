@@ -68,7 +68,10 @@ function momentOf(seconds: number): string {
   if (seconds === daySeconds) return "<a day later>";
   if (Math.abs(seconds) < 60) return "<at the beginning>";
   if (seconds > daySeconds && seconds < daySeconds + 60) return "<after a day>";
-  return seconds === 30 * daySeconds ? "<a month later>" : `<${Math.round(seconds / 60)} minutes>`;
+  const sinceMonth = seconds - 30 * daySeconds;
+  return sinceMonth >= 0 && sinceMonth < 60
+    ? "<a month later>"
+    : `<${Math.round(seconds / 60)} minutes>`;
 }
 
 function plain(text: string, { business, createdAt, id }: Asked): string {

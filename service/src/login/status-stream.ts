@@ -14,7 +14,7 @@ const longPollMs = 25_000;
 export interface StatusStreams {
   /** Begins with the state as it is. @throws {Problem} login_not_found for another browser */
   open(loginId: string, reply: FastifyReply, browser: BrowserCall): Promise<void>;
-  /** Answers as soon as the state is another than `after`, at the latest after 25 s. */
+  /** Answers as soon as the state is another than `after`, at the latest after 25 s. Late news of what was seen end nothing. */
   wait(
     loginId: string,
     { after, browser }: { after: string; browser: BrowserCall },
@@ -78,17 +78,22 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
       if (gap.isChanged()) tellState(read(loginId, browser));
     },
     async wait(loginId, { after, browser }) {
-      const { promise, resolve } = Promise.withResolvers<undefined>();
-      const wake = (): void => resolve(undefined);
+      let [news, isOver] = [Promise.withResolvers<void>(), false];
+      const end = (): void => {
+        isOver = true;
+        news.resolve();
+      };
       // Listening starts before the first look, so a change in between is not missed.
-      const stop = feed.follow(loginId, wake);
-      const timeout = setTimeout(wake, longPollMs);
-      const leave = followers.admit(loginId, wake);
+      const stop = feed.follow(loginId, () => news.resolve());
+      const timeout = setTimeout(end, longPollMs);
+      const leave = followers.admit(loginId, end);
       try {
-        const state = await read(loginId, browser);
-        if (state.kind !== after) return state;
-        await promise;
-        return await read(loginId, browser);
+        for (;;) {
+          const state = await read(loginId, browser);
+          if (state.kind !== after || isOver) return state;
+          await news.promise;
+          news = Promise.withResolvers();
+        }
       } finally {
         stop();
         leave();

