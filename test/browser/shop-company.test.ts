@@ -166,6 +166,8 @@ for (const [name, options] of [
   test(`every state of the pages is accessible and fits: ${name}`, async () => {
     await using page = await openPage({ bypassCSP: true, ...options });
     const check = async (state: string): Promise<void> => {
+      // With its style sheet.
+      await page.waitForLoadState();
       assert.deepEqual(await violationsOf(page), [], state);
       const fits = await page.evaluate("document.documentElement.scrollWidth <= innerWidth");
       assert.equal(fits, true, state);

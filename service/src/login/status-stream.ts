@@ -14,7 +14,7 @@ const longPollMs = 25_000;
 export interface StatusStreams {
   /** Begins with the state as it is. @throws {Problem} login_not_found for another browser */
   open(loginId: string, reply: FastifyReply, browser: BrowserCall): Promise<void>;
-  /** Answers as soon as the state is another than `after`, at the latest after 25 s. Late news of what was seen end nothing. */
+  /** Answers as soon as the state is another than `after`, at the latest after 25 s. */
   wait(
     loginId: string,
     { after, browser }: { after: string; browser: BrowserCall },
@@ -77,34 +77,50 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
       response.on("close", end);
       if (gap.isChanged()) tellState(read(loginId, browser));
     },
-    async wait(loginId, { after, browser }) {
-      let [news, isOver] = [Promise.withResolvers<void>(), false];
-      const end = (): void => {
-        isOver = true;
-        news.resolve();
-      };
-      // Listening starts before the first look, so a change in between is not missed.
-      const stop = feed.follow(loginId, () => news.resolve());
-      const timeout = setTimeout(end, longPollMs);
-      const leave = followers.admit(loginId, end);
-      try {
-        for (;;) {
-          const state = await read(loginId, browser);
-          if (state.kind !== after || isOver) return state;
-          await news.promise;
-          news = Promise.withResolvers();
-        }
-      } finally {
-        stop();
-        leave();
-        clearTimeout(timeout);
-      }
-    },
+    wait: async (loginId, { after, browser }) =>
+      readOther(after, {
+        read: async () => read(loginId, browser),
+        follow: (tell) => feed.follow(loginId, tell),
+        admit: (end) => followers.admit(loginId, end),
+      }),
     close() {
       clearInterval(timer);
       followers.endAll();
     },
   };
+}
+
+/** Reads until it is another state than `after`; late news may tell of what was seen already. */
+async function readOther(
+  after: string,
+  given: {
+    read: () => Promise<LoginState>;
+    /** Both answer with what ends them. */
+    follow: (tell: () => void) => () => void;
+    admit: (end: () => void) => () => void;
+  },
+): Promise<LoginState> {
+  let [news, isOver] = [Promise.withResolvers<void>(), false];
+  const end = (): void => {
+    isOver = true;
+    news.resolve();
+  };
+  // Listening starts before the first look, so a change in between is not missed.
+  const stop = given.follow(() => news.resolve());
+  const timeout = setTimeout(end, longPollMs);
+  const leave = given.admit(end);
+  try {
+    for (;;) {
+      const state = await given.read();
+      if (state.kind !== after || isOver) return state;
+      await news.promise;
+      news = Promise.withResolvers();
+    }
+  } finally {
+    stop();
+    leave();
+    clearTimeout(timeout);
+  }
 }
 
 const approved = Promise.resolve<LoginState>({ kind: "approved" });
