@@ -80,7 +80,7 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
     wait: async (loginId, { after, browser }) =>
       readOther(after, {
         read: async () => read(loginId, browser),
-        follow: (tell) => feed.follow(loginId, tell),
+        follow: (wake) => feed.follow(loginId, wake),
         admit: (end) => followers.admit(loginId, end),
       }),
     close() {
@@ -96,7 +96,7 @@ async function readOther(
   given: {
     read: () => Promise<LoginState>;
     /** Both answer with what ends them. */
-    follow: (tell: () => void) => () => void;
+    follow: (wake: () => void) => () => void;
     admit: (end: () => void) => () => void;
   },
 ): Promise<LoginState> {
