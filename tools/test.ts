@@ -7,6 +7,8 @@ import { join } from "node:path";
 import { startEmbeddedPostgres } from "../service/src/platform/embedded-postgres.ts";
 
 const root = join(import.meta.dirname, "..");
+/** Every test file is a process of its own; most of them load the whole service. */
+const compileCache = join(root, "node_modules", ".cache", "svc");
 const patterns = process.argv.slice(2);
 const wanted =
   patterns.length > 0
@@ -49,8 +51,8 @@ async function runTests(): Promise<number> {
     const url = `postgresql://${user}:${password}@localhost/${database}?host=${encodeURIComponent(host)}&port=${port}`;
     return await run(
       process.execPath,
-      ["--conditions=source", "--test", "--test-concurrency=2", "--test-timeout=240000", ...files],
-      { TEST_DATABASE_URL: url },
+      ["--conditions=source", "--test", "--test-concurrency=3", "--test-timeout=240000", ...files],
+      { TEST_DATABASE_URL: url, NODE_COMPILE_CACHE: compileCache },
     );
   } finally {
     rmSync(directory, { recursive: true, force: true });

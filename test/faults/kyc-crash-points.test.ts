@@ -3,7 +3,7 @@
 // nobody was told. Another process goes on, callers ask again, and nothing is lost or doubled.
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { type CrashPoint, type GateTime, openGates } from "../crash-gates.ts";
+import { type CrashPoint, type GateTime, openGates, pointsAt } from "../crash-gates.ts";
 import { type KillableOrders, openKillableOrders, processName } from "../killable-orders.ts";
 import { checkOrders } from "../order-invariants.ts";
 import { untilOver } from "../order-traffic.ts";
@@ -27,16 +27,22 @@ const closed = (phase: string): Omit<CrashPoint, "name"> => ({
 });
 
 const crashPoints: readonly OrderPoint[] = [
-  { name: "the order is created", ...reached("PENDING") },
+  { name: "the order is created", ...reached("PENDING"), isSeen: true },
   {
     name: "the wallet opens it",
     on: "update on kyc_token",
     when: "new.request_object is not null",
+    isSeen: true,
   },
-  { name: "the user approves", ...reached("INITIATING") },
+  { name: "the user approves", ...reached("INITIATING"), isSeen: true },
   { name: "the batch is closed", ...closed("initiate") },
   { name: "the initiate is signed", ...sent("kyc.initiate") },
-  { name: "the chain takes a transaction", on: "insert on embedded_transaction", when: "true" },
+  {
+    name: "the chain takes a transaction",
+    on: "insert on embedded_transaction",
+    when: "true",
+    isSeen: true,
+  },
   { name: "the initiate is final", ...reached("INITIATED") },
   {
     name: "the data is handed over",
@@ -50,9 +56,10 @@ const crashPoints: readonly OrderPoint[] = [
     name: "a webhook was sent and its result is written",
     on: "insert on webhook_attempt",
     when: "true",
+    isSeen: true,
   },
-  { name: "the user declines", ...reached("FAILED"), end: "decline" },
-  { name: "the merchant cancels", ...reached("FAILED"), end: "cancel" },
+  { name: "the user declines", ...reached("FAILED"), end: "decline", isSeen: true },
+  { name: "the merchant cancels", ...reached("FAILED"), end: "cancel", isSeen: true },
 ];
 
 /** Every person's order from the request to its end. */
@@ -72,7 +79,7 @@ async function dieEverywhere(t: TestContext, time: GateTime): Promise<void> {
   const databaseUrl = world.ctx.config.databaseUrl ?? "";
   await using gates = await openGates(databaseUrl, { points: crashPoints, time, processName });
   let server = await world.startMain();
-  for (const point of crashPoints) {
+  for (const point of pointsAt(crashPoints, time)) {
     await t.test(`the server dies while ${point.name}`, async () => {
       await gates.close(point);
       const over = runOrders(world, point);
