@@ -107,6 +107,7 @@ test("the page follows the order by itself, under the shop's own policy", async 
   let loads = 0;
   page.on("load", () => (loads += 1));
   await ask(page);
+  await page.waitForLoadState();
   const loaded = loads;
   const shown = await page.evaluate("document.querySelector('img').naturalWidth");
   assert.ok(Number(shown) > 100, `the code is a picture of ${String(shown)} pixels`);
