@@ -11,18 +11,18 @@ export interface CrashPoint {
   /** Of the rows written, this step's alone. */
   readonly when: string;
   /**
-   * Somebody waits for its end, or the world outside has seen it: then its commit without a word to them is a case of its
-   * own. For the others it is where the next step begins.
+   * Somebody waits for its end, or the world outside has seen it: then its commit without a word to them is what differs.
+   * For the others that is where the next step begins.
    */
   readonly isSeen?: true;
 }
 
-/** Those to die at: before the write at every one, after its commit where that is a case of its own. */
+/** Those to die at: after the commit where somebody has seen it, before the write elsewhere. */
 export function pointsAt<Point extends CrashPoint>(
   points: readonly Point[],
   time: GateTime,
 ): Point[] {
-  return points.filter((point) => time === "statement" || point.isSeen === true);
+  return points.filter((point) => (point.isSeen === true) === (time === "commit"));
 }
 
 /** When a gate holds its process. */

@@ -161,16 +161,28 @@ async function* eventsOf(chunks: ReadableStream<string>): AsyncGenerator<Record<
   }
 }
 
+/** The next of this kind: a state may be told twice. */
+async function eventOf(
+  events: AsyncIterator<Record<string, unknown>>,
+  kind: string,
+): Promise<Record<string, unknown>> {
+  for (;;) {
+    const { done, value } = await events.next();
+    assert.ok(done !== true, `the stream ended before ${kind}`);
+    if (value["kind"] === kind) return value;
+  }
+}
+
 /** Everything that browser, wallet and merchant do in a login. */
 async function logInOverStream(): Promise<Tokens> {
   const { baseUrl, client } = world;
   const page = await openPage(baseUrl, client, { changed: { audience: apiAudience } });
   const events = await openStream(page);
-  assert.equal((await events.next()).value.kind, "waiting");
+  await eventOf(events, "waiting");
   const claimed = await claim(scan(page.qr), newIdentity());
-  const { digits } = (await events.next()).value;
-  await approve(claimed, digits);
-  assert.deepEqual((await events.next()).value, { kind: "approved" });
+  const { digits } = await eventOf(events, "claimed");
+  await approve(claimed, String(digits));
+  assert.deepEqual(await eventOf(events, "approved"), { kind: "approved" });
   await events.return?.();
   const code = (await finish(baseUrl, page)).searchParams.get("code") ?? "";
   const answer = await redeem(baseUrl, client, { code, verifier: page.pkce.verifier });

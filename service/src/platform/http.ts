@@ -112,11 +112,12 @@ export function useOAuthErrors(ctx: Ctx, scope: Http): void {
   );
 }
 
-/** Where no member of a body is required, none has to be sent. */
+/** Where no member of a body is required, none has to be sent. Routes of forms say themselves what they miss. */
 function allowMissingBodies(http: Http): void {
   http.addHook("onRoute", (route) => {
     const body = route.schema?.body as { type?: string; required?: string[] } | undefined;
     if (body?.type !== "object" || (body.required ?? []).length > 0) return;
+    if (route.schema?.consumes !== undefined) return;
     const own = [route.preValidation ?? []].flat();
     route.preValidation = [fillBody, ...own];
   });
