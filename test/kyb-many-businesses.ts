@@ -16,8 +16,15 @@ export async function insertBusinesses(
     { length: count },
     (): Address => `0x${randomBytes(20).toString("hex")}`,
   );
-  for (const address of businesses) await insertBusiness(world, { address, names: members, rule });
-  await Promise.all(businesses.map(async (address) => world.issueRecord(address, someRecord)));
+  // As many at once as a service takes well.
+  const left = [...businesses];
+  const insertAll = async (): Promise<void> => {
+    for (let address = left.pop(); address !== undefined; address = left.pop()) {
+      await insertBusiness(world, { address, names: members, rule });
+      await world.issueRecord(address, someRecord);
+    }
+  };
+  await Promise.all(Array.from({ length: 100 }, insertAll));
   return businesses;
 }
 
@@ -47,22 +54,24 @@ async function insertBusiness(
         Buffer.from(charter.slice(2), "hex"),
       ],
     });
-    for (const member of [creator, ...others]) {
+    const rows = [creator, ...others].map((member) => {
       const id = uuidv7(ctx.clock, ctx.random);
       const place = { table: "business_member", id, column: "name_sealed" };
-      await tx.query({
-        name: "",
-        text: `insert into business_member (id, business, member, name_sealed, is_voting, is_creator, joined_at)
-          values ($1, $2, $3, $4, true, $5, $6)`,
-        values: [
-          id,
-          address,
-          member,
-          ctx.seal.seal(Buffer.from("Member"), place),
-          member === creator,
-          now,
-        ],
-      });
-    }
+      return { id, member, name: ctx.seal.seal(Buffer.from("Member"), place) };
+    });
+    await tx.query({
+      name: "",
+      text: `insert into business_member (id, business, member, name_sealed, is_voting, is_creator, joined_at)
+        select id, $1, member, name, true, member = $2, $3
+        from unnest($4::uuid[], $5::text[], $6::bytea[]) as g (id, member, name)`,
+      values: [
+        address,
+        creator,
+        now,
+        rows.map(({ id }) => id),
+        rows.map(({ member }) => member),
+        rows.map(({ name }) => name),
+      ],
+    });
   });
 }
