@@ -138,7 +138,8 @@ test("parallel tabs log in side by side, and the fifth forgets the first", async
   assert.equal((await browser.get(urls[4] ?? "")).status, 303);
 });
 
-test("a login left alone for twenty minutes begins again", async () => {
+test("a login left alone for twenty minutes begins again", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
   const browser = openBrowser();
   const url = await browser.approve();
   fake.now += 20 * 60;
