@@ -284,7 +284,7 @@ export async function compose(config: Config): Promise<Service> {
   const base = stack.use(await openContext(config, { mayShare: false }));
   const slices = await openSlices(stack, base);
   const { login, credentials, kyc, kyb } = slices;
-  const http = await createHttp(base);
+  const http = createHttp(base);
   await addRoutes(base, slices, http);
   await http.listen({ host: config.host, port: config.port });
   stack.defer(async () => closeWithin(http.close(), config.drainSeconds, base.log));

@@ -13,7 +13,7 @@ before(async () => {
 after(async () => world[Symbol.asyncDispose]());
 
 test("a request that does not end and a connection that says nothing are cut off", async () => {
-  const { server } = await createHttp(world.ctx);
+  const { server } = createHttp(world.ctx);
   assert.equal(server.requestTimeout, 60_000);
   assert.equal(server.headersTimeout, 60_000);
   // A long poll is silent for 25 s, a status stream for 15 s.

@@ -25,7 +25,7 @@ const settings = { MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" };
 await using database = await openTestDatabase();
 await using ctx = await openContext(parseConfig({ ...settings, DATABASE_URL: database.url }));
 await using apiKeys = await openApiKeys(ctx);
-await using http = await createHttp(ctx);
+await using http = createHttp(ctx);
 await accountRoutes({ ...ctx, apiKeys }, http);
 
 const { id: organizationId } = await createOrganization(ctx, { name: "Example AG" }, "cli");
@@ -229,7 +229,7 @@ await test("no answer of the API carries a CORS header, asked by an origin or no
 await test("429: a key that reads too fast is told when to come back, another key is not", async () => {
   const config = { ...ctx.config, readsPerSecond: 1 };
   const limits = createRateLimiter(ctx, { limitLoopback: true });
-  await using slow = await createHttp(ctx);
+  await using slow = createHttp(ctx);
   await accountRoutes({ ...ctx, config, limits, apiKeys }, slow);
   const { key } = await createApiKey(ctx, { clientDomainId: live.id, name: "fast" }, "cli");
   const ask = async (authorization: string) =>

@@ -1,4 +1,4 @@
-import { Type } from "@fastify/type-provider-typebox";
+import { Type } from "../platform/schema.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { clientAddressOf } from "../platform/client-address.ts";
 import type { Ctx } from "../platform/context.ts";

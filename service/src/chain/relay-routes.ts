@@ -1,4 +1,4 @@
-import { Type } from "@fastify/type-provider-typebox";
+import { Type } from "../platform/schema.ts";
 import type { FastifyRequest } from "fastify";
 import { clientAddressOf, limitNetworkOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";

@@ -1,4 +1,4 @@
-import { Type } from "@fastify/type-provider-typebox";
+import { Type } from "../platform/schema.ts";
 import { isBusinessField, parseAddress } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
 import { parseId } from "../accounts/index.ts";

@@ -1,4 +1,4 @@
-import { Type } from "@fastify/type-provider-typebox";
+import { Type } from "../platform/schema.ts";
 import { parseAddress } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
 import { parseId, refuseKeyInUrl } from "../accounts/index.ts";

@@ -169,7 +169,7 @@ const testChain = {
 } as unknown as Chain;
 
 async function openHttp(ctx: CredentialsContext): Promise<Http> {
-  const http = await createHttp(ctx);
+  const http = createHttp(ctx);
   await credentialRoutes(ctx, http);
   await http.register(async (plain) => {
     credentialWalletRoutes(ctx, plain, {

@@ -1,4 +1,4 @@
-import { Type } from "@fastify/type-provider-typebox";
+import { Type } from "../platform/schema.ts";
 import type { Address } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
 import { parseId } from "../accounts/index.ts";

@@ -1,4 +1,4 @@
-import { Type } from "@fastify/type-provider-typebox";
+import { Type } from "../platform/schema.ts";
 import type { Http } from "../platform/http.ts";
 import { refusals } from "../platform/refusals.ts";
 import { chargeRecordOf, listCharges, readAccount } from "./billing.ts";

@@ -1,4 +1,4 @@
-import { type Static, Type } from "@fastify/type-provider-typebox";
+import { type Static, Type } from "../platform/schema.ts";
 import type { Http } from "../platform/http.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { callerOf, callerReasons, requireEntitlement } from "./caller.ts";

@@ -1,5 +1,5 @@
 // What is asked of a business, read from the body of a call; without looking at any business.
-import { Type } from "@fastify/type-provider-typebox";
+import { Type } from "../platform/schema.ts";
 import { type BusinessFieldName, businessFieldOfHash, isBusinessField } from "@svc/protocol";
 import type { ApiKey } from "../accounts/index.ts";
 import { Problem } from "../platform/problems.ts";

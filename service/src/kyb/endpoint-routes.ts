@@ -1,4 +1,4 @@
-import { Type } from "@fastify/type-provider-typebox";
+import { Type } from "../platform/schema.ts";
 import type { Http } from "../platform/http.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import {

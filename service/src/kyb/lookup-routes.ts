@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import { Type } from "@fastify/type-provider-typebox";
+import { Type } from "../platform/schema.ts";
 import { type Address, parseAddress } from "@svc/protocol";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";

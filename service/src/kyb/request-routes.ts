@@ -1,4 +1,4 @@
-import { type TSchema, Type } from "@fastify/type-provider-typebox";
+import { type TSchema, Type } from "../platform/schema.ts";
 import type { ApiKey } from "../accounts/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import type { Http } from "../platform/http.ts";

@@ -1,4 +1,4 @@
-import { type Static, Type } from "@fastify/type-provider-typebox";
+import { type Static, Type } from "../platform/schema.ts";
 import { type Hex32, isBusinessField, parseAddress } from "@svc/protocol";
 import type { ApiKey } from "../accounts/index.ts";
 import { type CompanyClaim, matchCompanyLeaves } from "../credentials/index.ts";

@@ -1,4 +1,4 @@
-import { Type } from "@fastify/type-provider-typebox";
+import { Type } from "../platform/schema.ts";
 import { universalLinkOf } from "@svc/protocol";
 import { apiKeyOf, requireApiKey } from "../accounts/index.ts";
 import type { Http } from "../platform/http.ts";

@@ -1,4 +1,4 @@
-import { Type } from "@fastify/type-provider-typebox";
+import { Type } from "../platform/schema.ts";
 import type { Form } from "../platform/http-input.ts";
 import { Problem } from "../platform/problems.ts";
 

@@ -1,4 +1,4 @@
-import { type Static, Type } from "@fastify/type-provider-typebox";
+import { type Static, Type } from "../platform/schema.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { clientAddressOf, networkOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";

@@ -1,4 +1,4 @@
-import { Type } from "@fastify/type-provider-typebox";
+import { Type } from "../platform/schema.ts";
 import { parseAddress, shortAddress } from "@svc/protocol";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Http } from "../platform/http.ts";

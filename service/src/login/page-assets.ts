@@ -1,16 +1,13 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { brotliCompressSync, gzipSync } from "node:zlib";
+import { gzipSync } from "node:zlib";
 
 /** A file of the pages. Its path holds a hash of its content, so it may be cached for ever. */
 export interface PageAsset {
   readonly body: Buffer;
   readonly gzip: Buffer;
-  readonly brotli: Buffer;
   readonly contentType: string;
-  /** Quoted, as the header wants it (RFC 9110 section 8.8.3). */
-  readonly etag: string;
 }
 
 /** Paths of the files as pages name them. */
@@ -43,8 +40,7 @@ function buildAssets(): { assets: ReadonlyMap<string, PageAsset>; paths: AssetPa
     const body = Buffer.from(text);
     const hash = createHash("sha256").update(body).digest("base64url").slice(0, 16);
     const path = `${assetPrefix}${name.replace(".", `.${hash}.`)}`;
-    const [gzip, brotli] = [gzipSync(body, { level: 9 }), brotliCompressSync(body)];
-    assets.set(path, { body, gzip, brotli, contentType, etag: `"${hash}"` });
+    assets.set(path, { body, gzip: gzipSync(body, { level: 9 }), contentType });
     return path;
   };
   const script = "text/javascript; charset=utf-8";

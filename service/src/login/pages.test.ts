@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { brotliDecompressSync, gunzipSync, gzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { decodeQR } from "qr/decode.js";
 import { encodeQR } from "qr";
 import {
@@ -395,11 +396,10 @@ test("page and files together take at most 25 kB, in every language and for the 
 
 test("files are named after their content and packed without loss", () => {
   assert.equal(loadPageAssets(), loadPageAssets());
-  for (const [path, { body, gzip, brotli, etag }] of loadPageAssets()) {
-    assert.match(path, /^\/oauth2\/assets\/[a-z-]+\.[A-Za-z0-9_-]{16}\.(?:js|css|svg)$/);
-    assert.ok(path.includes(etag.slice(1, -1)));
+  for (const [path, { body, gzip }] of loadPageAssets()) {
+    const hash = createHash("sha256").update(body).digest("base64url").slice(0, 16);
+    assert.match(path, new RegExp(`^/oauth2/assets/[a-z-]+\\.${hash}\\.(?:js|css|svg)$`));
     assert.deepEqual(gunzipSync(gzip), body);
-    assert.deepEqual(brotliDecompressSync(brotli), body);
   }
 });
 

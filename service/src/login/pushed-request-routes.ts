@@ -1,4 +1,4 @@
-import { Type } from "@fastify/type-provider-typebox";
+import { Type } from "../platform/schema.ts";
 import { type Http, useOAuthErrors } from "../platform/http.ts";
 import { oauthRefusals } from "../platform/refusals.ts";
 import { authorizationMembers, takeAnyForm } from "./authorization-parameters.ts";

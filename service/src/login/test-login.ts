@@ -101,7 +101,7 @@ export async function openTestLogin(options: TestLoginOptions = {}): Promise<Tes
     signingKeys: await openSigningKeys(withKeys),
   };
   const copies = createSealedCopies(ctx);
-  const http = await createHttp(ctx);
+  const http = createHttp(ctx);
   await tokenRoutes(ctx, http, { copies });
   await http.ready();
   return {

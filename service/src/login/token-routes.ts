@@ -1,5 +1,5 @@
-import type { Static } from "@fastify/type-provider-typebox";
-import { Type } from "@fastify/type-provider-typebox";
+import type { Static } from "../platform/schema.ts";
+import { Type } from "../platform/schema.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { clientAddressOf } from "../platform/client-address.ts";
 import { type Http, useOAuthErrors } from "../platform/http.ts";

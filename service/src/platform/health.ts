@@ -1,4 +1,4 @@
-import { Type } from "@fastify/type-provider-typebox";
+import { Type } from "./schema.ts";
 import { clockSkewMs, skewLimitMs } from "./clock.ts";
 import type { Ctx } from "./context.ts";
 import type { Http } from "./http.ts";

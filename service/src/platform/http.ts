@@ -1,5 +1,4 @@
 import { randomFillSync } from "node:crypto";
-import swagger from "@fastify/swagger";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import fastify, {
   type FastifyInstance,
@@ -14,6 +13,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Ctx } from "./context.ts";
 import { answerEnvelopeError, answerOAuthError } from "./http-errors.ts";
 import { parseForm, parseJson, parseQuery, queryFaultOf } from "./http-input.ts";
+import { lazySchemas } from "./lazy-schemas.ts";
+import { describeRoutes } from "./openapi.ts";
 import { Problem } from "./problems.ts";
 
 export type Http = FastifyInstance<
@@ -37,7 +38,7 @@ const parameterLengthMax = 512;
  * Builds the HTTP server with everything that holds for every route: request ids, strict parsing, error envelopes,
  * 404 and 405, metrics, OpenAPI. Slices add their routes in a scope of their own.
  */
-export async function createHttp(ctx: Ctx): Promise<Http> {
+export function createHttp(ctx: Ctx): Http {
   const http: Http = fastify({
     bodyLimit: bodyBytesMax,
     requestTimeout: requestTimeoutMs,
@@ -53,6 +54,7 @@ export async function createHttp(ctx: Ctx): Promise<Http> {
     frameworkErrors: (error, request, reply) => {
       void answerEnvelopeError(ctx, { error, request, reply });
     },
+    schemaController: { compilersFactory: lazySchemas },
     ajv: {
       customOptions: {
         coerceTypes: false,
@@ -85,7 +87,7 @@ export async function createHttp(ctx: Ctx): Promise<Http> {
   allowMissingBodies(http);
   refuseFormsInApi(http);
   answerUnknownRoutes(http);
-  await describe(http, ctx);
+  describeRoutes(http, ctx);
   return http;
 }
 
@@ -190,27 +192,5 @@ function answerUnknownRoutes(http: Http): void {
     if (allowed.size === 0 || allowed.has(request.method)) throw new Problem("route_not_found");
     void reply.header("allow", [...allowed].toSorted().join(", "));
     throw new Problem("method_not_allowed");
-  });
-}
-
-async function describe(http: Http, ctx: Ctx): Promise<void> {
-  await http.register(swagger, {
-    openapi: {
-      openapi: "3.1.0",
-      info: {
-        title: "svc",
-        version: "1",
-        description: "Hosted identity broker: login, verified fields, business identity.",
-      },
-      servers: [{ url: ctx.config.baseUrl }],
-    },
-  });
-  let document: string | undefined;
-  http.get("/openapi.json", { schema: { hide: true } }, (_request, reply) => {
-    document ??= JSON.stringify(http.swagger());
-    return reply
-      .type("application/json")
-      .header("cache-control", "public, max-age=300")
-      .send(document);
   });
 }

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createTransport } from "nodemailer";
+import type { Transporter } from "nodemailer";
 import type { Ctx } from "./context.ts";
 
 /** A message to one person. Subject and text are ours; only the address was chosen by somebody else. */
@@ -30,18 +30,25 @@ export function createMailer(ctx: Pick<Ctx, "config" | "clock" | "random" | "log
 }
 
 function openSmtp(ctx: Pick<Ctx, "config">, given: { url: string; from: string }): Mailer {
-  const transport = createTransport({
-    url: given.url,
-    requireTLS: ctx.config.profile === "production",
-    connectionTimeout: connectTimeoutMs,
-    greetingTimeout: connectTimeoutMs,
-    socketTimeout: silenceTimeoutMs,
-    // Nothing in a message may name a file or an address to be read into it.
-    disableFileAccess: true,
-    disableUrlAccess: true,
-  });
+  // By the first message: most processes never send one.
+  let opened: Promise<Transporter> | undefined;
+  const open = async (): Promise<Transporter> => {
+    const { createTransport } = await import("nodemailer");
+    return createTransport({
+      url: given.url,
+      requireTLS: ctx.config.profile === "production",
+      connectionTimeout: connectTimeoutMs,
+      greetingTimeout: connectTimeoutMs,
+      socketTimeout: silenceTimeoutMs,
+      // Nothing in a message may name a file or an address to be read into it.
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    });
+  };
   return {
     async send({ to, subject, text }) {
+      opened ??= open();
+      const transport = await opened;
       // As an object the address is taken as it is, never as a list of several.
       await transport.sendMail({
         from: given.from,
@@ -51,7 +58,7 @@ function openSmtp(ctx: Pick<Ctx, "config">, given: { url: string; from: string }
         headers: { "auto-submitted": "auto-generated" },
       });
     },
-    close: () => transport.close(),
+    close: () => void opened?.then((transport) => transport.close()),
   };
 }
 

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { Resolver as DnsResolver } from "node:dns/promises";
 import { isIP } from "node:net";
 import type { LookupFunction } from "node:net";
-import { Client, type Dispatcher, errors, Pool, request as sendByUndici } from "undici";
+import type * as Undici from "undici";
 import { isPublicAddress, isPublicName, parsePublicUrl } from "./address-policy.ts";
 import type { OutboundProfile } from "./address-policy.ts";
 import { KeptConnections } from "./kept-connections.ts";
@@ -152,23 +152,27 @@ async function attempt(
   const addresses = await findAddresses(url, options.resolve ?? systemResolver, signal);
   if (addresses === "blocked") return { kind: "failed", reason: "blocked" };
 
+  // By the first request: a process that makes none does not carry it.
+  const undici = await import("undici");
   if (request.keepAlive === true) {
     const key = [url.origin, request.responseBytesMax, ...addresses.toSorted()].join(" ");
-    const pool = options.kept.find(key, () => openPool(url, { ...options, request, addresses }));
+    const pool = options.kept.find(key, () =>
+      openPool(url, { ...options, undici, request, addresses }),
+    );
     try {
-      const exchanged = exchange(pool.dispatcher, url, { ...request, signal });
+      const exchanged = exchange(pool.dispatcher, url, { ...request, signal, reset: false });
       const result = await orAborted(exchanged, signal);
       pool.noteAnswer();
       return result;
     } catch (error) {
       // Most likely the peer closed it just as we used it.
-      if (signal.aborted || !pool.hasAnswered || !isBroken(error)) throw error;
+      if (signal.aborted || !pool.hasAnswered || !brokenCodes.has(codeOf(error))) throw error;
     }
   }
 
   // A client of its own for each request: no socket, TLS session or pinned address outlives it, so a
   // name that changes its address between two requests gains nothing from the first.
-  const client = new Client(url.origin, {
+  const client = new undici.Client(url.origin, {
     connect: connectOptions(options.connect, addresses, signal),
     allowH2: false,
     maxHeaderSize: headerBytesMax,
@@ -179,7 +183,7 @@ async function attempt(
     bodyTimeout: 0,
   });
   try {
-    return await orAborted(exchange(client, url, { ...request, signal }), signal);
+    return await orAborted(exchange(client, url, { ...request, signal, reset: true }), signal);
   } finally {
     // Not awaited: it also waits for a peer that never finishes its TLS handshake.
     client.destroy().catch(() => undefined);
@@ -189,9 +193,13 @@ async function attempt(
 /** Connects to the checked addresses alone, as often as requests are under way at once. */
 function openPool(
   url: URL,
-  given: OutboundOptions & { request: OutboundRequest; addresses: readonly string[] },
-): Pool {
-  return new Pool(url.origin, {
+  given: OutboundOptions & {
+    undici: typeof Undici;
+    request: OutboundRequest;
+    addresses: readonly string[];
+  },
+): Undici.Pool {
+  return new given.undici.Pool(url.origin, {
     connect: connectOptions(given.connect, given.addresses),
     allowH2: false,
     maxHeaderSize: headerBytesMax,
@@ -206,23 +214,25 @@ function openPool(
 }
 
 const brokenCodes = new Set(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
+const tooLargeCodes = new Set(["UND_ERR_RES_EXCEEDED_MAX_SIZE", "UND_ERR_HEADERS_OVERFLOW"]);
 
-function isBroken(error: unknown): boolean {
-  return error instanceof Error && brokenCodes.has((error as NodeJS.ErrnoException).code ?? "");
+function codeOf(error: unknown): string {
+  return error instanceof Error ? ((error as NodeJS.ErrnoException).code ?? "") : "";
 }
 
 async function exchange(
-  client: Dispatcher,
+  client: Undici.Dispatcher,
   url: URL,
-  request: OutboundRequest & { signal: AbortSignal },
+  request: OutboundRequest & { signal: AbortSignal; reset: boolean },
 ): Promise<OutboundResult> {
-  const response = await sendByUndici(url, {
-    dispatcher: client,
+  const response = await client.request({
+    origin: url.origin,
+    path: `${url.pathname}${url.search}`,
     method: request.method,
     headers: { ...request.headers, "accept-encoding": "identity" },
     body: request.body ?? null,
     signal: request.signal,
-    reset: request.keepAlive !== true || client instanceof Client,
+    reset: request.reset,
   });
   const body = await response.body.bytes();
   return {
@@ -278,10 +288,7 @@ function connectOptions(
 
 function reasonOf(error: unknown, signal: AbortSignal): "timeout" | "too_large" | "unreachable" {
   if (signal.aborted) return "timeout";
-  const isTooLarge =
-    error instanceof errors.ResponseExceededMaxSizeError ||
-    error instanceof errors.HeadersOverflowError;
-  return isTooLarge ? "too_large" : "unreachable";
+  return tooLargeCodes.has(codeOf(error)) ? "too_large" : "unreachable";
 }
 
 /** Settles as the work does, or rejects as soon as the signal fires: work that ignores the signal holds nobody up. */

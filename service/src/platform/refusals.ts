@@ -1,4 +1,4 @@
-import { type TObject, Type } from "@fastify/type-provider-typebox";
+import { type TObject, Type } from "./schema.ts";
 import { type OAuthCode, type Reason, statusOf } from "./problems.ts";
 
 /** The envelope of an error (decisions section 1, Errors), as `answerEnvelopeError` writes it. */

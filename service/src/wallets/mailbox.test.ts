@@ -23,7 +23,7 @@ const deps = {
   endLogin: async () => false,
   addRoutes: () => undefined,
 };
-await using http = await createHttp(ctx);
+await using http = createHttp(ctx);
 await walletRoutes(ctx, http, deps);
 
 type Answer = { status: number; body: Record<string, unknown>; reason: unknown };
@@ -209,7 +209,7 @@ await test("the relay reaches nothing on this machine or its network in producti
     ownHosts: ["id.example.com"],
     resolve: { addresses: async () => ["127.0.0.1"], txt: async () => [] },
   });
-  await using guarded = await createHttp(ctx);
+  await using guarded = createHttp(ctx);
   await walletRoutes({ ...ctx, outbound }, guarded, deps);
   const { port } = receiver;
   const hosts = [

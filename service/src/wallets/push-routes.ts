@@ -1,4 +1,4 @@
-import { Type } from "@fastify/type-provider-typebox";
+import { Type } from "../platform/schema.ts";
 import type { FastifyReply } from "fastify";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";

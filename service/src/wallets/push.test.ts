@@ -24,7 +24,7 @@ import { deletePushOf, purgeHints, sendHints, walletRoutes } from "./index.ts";
 const settings = { MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" };
 await using database = await openTestDatabase();
 await using ctx = await openContext(parseConfig({ ...settings, DATABASE_URL: database.url }));
-await using http = await createHttp(ctx);
+await using http = createHttp(ctx);
 await walletRoutes(ctx, http, {
   listLogins: async () => ({ items: [] }),
   endLogin: async () => false,
