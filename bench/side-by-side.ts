@@ -7,13 +7,13 @@ const rounds = 3;
 const concurrencies = [1, 8] as const;
 type Concurrency = (typeof concurrencies)[number];
 
-/** Operations of one batch; enough that a batch takes hundreds of milliseconds. */
+/** Operations of one batch; enough that a batch takes seconds, and that garbage and background work even out. */
 const batchSizes = {
-  logIn: 120,
-  introspect: 300,
-  readUserinfo: 300,
-  readDiscovery: 800,
-  readKeys: 800,
+  logIn: 500,
+  introspect: 2000,
+  readUserinfo: 2000,
+  readDiscovery: 4000,
+  readKeys: 4000,
 };
 
 /** Until the machine code has settled: batches of the full size that are not counted. */

@@ -11,6 +11,7 @@ import { pushedRequestRoutes } from "./pushed-request-routes.ts";
 import { purgePushed } from "./pushed-request-store.ts";
 import { createRecentAttempts } from "./recent-attempts.ts";
 import { retentionJobs } from "./retention.ts";
+import { openLiveClaims } from "./live-claims.ts";
 import { createSealedCopies, type SealedCopies } from "./sealed-copies.ts";
 import { ensureKeys, openSigningKeys } from "./signing-keys.ts";
 import { createStatusStreams } from "./status-stream.ts";
@@ -41,6 +42,7 @@ export async function openLogin(
     signingKeys: await openSigningKeys(ctx),
     recent: createRecentAttempts(),
     copies: createSealedCopies(ctx),
+    ...openLiveClaims(ctx),
   };
 }
 

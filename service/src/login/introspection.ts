@@ -89,7 +89,7 @@ async function readLiveClaims(
   familyId: string,
   { now, oneTime }: { now: number; oneTime: readonly OneTimeValue[] },
 ): Promise<ClaimSource | null> {
-  if (oneTime.length === 0) return store.findLiveClaims(ctx.db, familyId, now);
+  if (oneTime.length === 0) return ctx.findLiveClaims(familyId);
   const { row, spent } = await store.findLiveClaimsOnce(ctx.db, familyId, { now, oneTime });
   if (spent.length < oneTime.length) refuseReplayedAssertion();
   return row;

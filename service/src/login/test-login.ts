@@ -16,6 +16,7 @@ import { createRateLimiter } from "../platform/rate-limit.ts";
 import { createSeal } from "../platform/seal.ts";
 import { openTestDatabase, type TestDatabase } from "../platform/test-database.ts";
 import type { BusinessDirectory } from "./business-directory.ts";
+import { openLiveClaims } from "./live-claims.ts";
 import { createSealedCopies, type SealedCopies } from "./sealed-copies.ts";
 import { openSigningKeys } from "./signing-keys.ts";
 import * as store from "./test-login-store.ts";
@@ -99,6 +100,7 @@ export async function openTestLogin(options: TestLoginOptions = {}): Promise<Tes
     clients,
     businesses: noBusinesses,
     signingKeys: await openSigningKeys(withKeys),
+    ...openLiveClaims(withKeys),
   };
   const copies = createSealedCopies(ctx);
   const http = createHttp(ctx);

@@ -1,5 +1,6 @@
 import type { Clients } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
+import type { ClaimSource } from "./business-claims.ts";
 import type { BusinessDirectory } from "./business-directory.ts";
 import type { SigningKeys } from "./signing-keys.ts";
 
@@ -8,4 +9,6 @@ export interface TokenContext extends Ctx {
   readonly clients: Clients;
   readonly signingKeys: SigningKeys;
   readonly businesses: BusinessDirectory;
+  /** What a family says now, null when it says nothing any more. Those asked about at the same time share a database call. */
+  findLiveClaims(familyId: string): Promise<ClaimSource | null>;
 }

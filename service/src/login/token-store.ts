@@ -356,24 +356,28 @@ interface LiveColumns extends SeatColumns {
   claims: Record<string, unknown>;
 }
 
-/** What a family says that is neither revoked nor over, and whose business its user may still act for; null for any other. */
-export async function findLiveClaims(
+/** What each family says that is neither revoked nor over, and whose business its user may still act for; null for any other. */
+export async function listLiveClaims(
   db: Queryable,
-  familyId: string,
+  familyIds: readonly string[],
   now: number,
-): Promise<ClaimSource | null> {
-  const [row] = await db.query<LiveColumns>(sql`
-    select claims,
+): Promise<(ClaimSource | null)[]> {
+  const rows = await db.query<LiveColumns & { id: string }>(sql`
+    select id, claims,
       seat.business as seat_business, seat.member as seat_member, seat.name as seat_name, seat.charter as seat_charter,
       seat.verified_at as seat_verified_at, seat.member_id as seat_member_id, seat.name_sealed as seat_name_sealed,
       seat.is_voting as seat_is_voting, seat.is_creator as seat_is_creator
     from token_family left join business_seat as seat on seat.business = token_family.business and seat.member = user_address
-    where id = ${familyId} and revoked_at is null and expires_at > ${now}
+    where id = any(${familyIds}::uuid[]) and revoked_at is null and expires_at > ${now}
       and (token_family.business is null or seat.business is not null)`);
-  return row === undefined ? null : { claims: row.claims, seat: seatOf(row) };
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return familyIds.map((id) => {
+    const row = byId.get(id);
+    return row === undefined ? null : { claims: row.claims, seat: seatOf(row) };
+  });
 }
 
-/** As {@link findLiveClaims}, spending one-time values in the same statement. */
+/** As {@link listLiveClaims} for one family, spending one-time values in the same statement. */
 export async function findLiveClaimsOnce(
   db: Queryable,
   familyId: string,

@@ -92,7 +92,7 @@ async function readLiveClaims(
   { ctx, token, now }: Asked,
   proof: DpopProof | null,
 ): Promise<ClaimSource | null> {
-  if (proof === null) return store.findLiveClaims(ctx.db, familyOf(token), now);
+  if (proof === null) return ctx.findLiveClaims(familyOf(token));
   const oneTime = [proof.oneTime];
   const { row, spent } = await store.findLiveClaimsOnce(ctx.db, familyOf(token), { now, oneTime });
   if (spent.length === 0) refuseProof("the DPoP proof was used before");
