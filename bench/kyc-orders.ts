@@ -17,11 +17,13 @@ import { buyForRound, type KycParties, seedParties } from "./kyc-wallets.ts";
 import { forEachOf, median } from "./load.ts";
 import { type Cost, measure, medianCost, type Party, readCalls } from "./party.ts";
 
-/** Orders in a batch, how long it stays open for them, and how many batches are measured. */
+/** Orders in a batch, how long it stays open for them, and how often how many batches are measured. */
 interface Shape {
   readonly size: number;
   readonly windowSeconds: number;
-  readonly rounds: number;
+  readonly turns: number;
+  /** Of one turn: where batches are small and counters coarse, several are one measurement. */
+  readonly batches: number;
   /** None, or so many that they fill a batch, or else the window passes first. */
   readonly warmUp: number;
 }
@@ -34,9 +36,9 @@ export interface OrderPlan {
 
 export const fullPlan: OrderPlan = {
   shapes: [
-    { size: 1, windowSeconds: 0, rounds: 30, warmUp: 300 },
-    { size: 10, windowSeconds: 1, rounds: 12, warmUp: 300 },
-    { size: 1000, windowSeconds: 120, rounds: 3, warmUp: 1000 },
+    { size: 1, windowSeconds: 0, turns: 5, batches: 10, warmUp: 300 },
+    { size: 10, windowSeconds: 1, turns: 5, batches: 4, warmUp: 300 },
+    { size: 1000, windowSeconds: 120, turns: 3, batches: 1, warmUp: 1000 },
   ],
   finishedCounts: [10_000, 1_000_000],
 };
@@ -44,9 +46,9 @@ export const fullPlan: OrderPlan = {
 /** Too few for figures; tells that everything runs. */
 export const shortPlan: OrderPlan = {
   shapes: [
-    { size: 1, windowSeconds: 0, rounds: 3, warmUp: 10 },
-    { size: 10, windowSeconds: 1, rounds: 3, warmUp: 10 },
-    { size: 1000, windowSeconds: 120, rounds: 1, warmUp: 0 },
+    { size: 1, windowSeconds: 0, turns: 1, batches: 3, warmUp: 10 },
+    { size: 10, windowSeconds: 1, turns: 1, batches: 3, warmUp: 10 },
+    { size: 1000, windowSeconds: 120, turns: 1, batches: 1, warmUp: 0 },
   ],
   finishedCounts: [1000, 10_000],
 };
@@ -65,7 +67,9 @@ export interface OrderCosts {
   readonly postgresVersion: string;
 }
 
-interface Bench {
+/** An installation of its own with so many finished orders: PostgreSQL, chain, merchant, users and receivers. */
+interface Side {
+  readonly finished: number;
   readonly cluster: Cluster;
   readonly ctx: Ctx;
   readonly parties: KycParties;
@@ -76,13 +80,38 @@ interface Bench {
 const concurrency = 16;
 const idleSeconds = 10;
 
-/** Orders end to end at every size of a batch, with few and with many finished orders beside them. */
+/** Orders end to end at every size of a batch, with few and with many finished orders, side by side. */
 export async function measureOrders(
   report: (line: string) => void,
   { shapes, finishedCounts }: OrderPlan,
 ): Promise<OrderCosts> {
-  await using cluster = await openCluster();
+  await using stack = new AsyncDisposableStack();
+  const sides: Side[] = [];
+  for (const finished of finishedCounts) {
+    report(`opening a side with ${finished} finished orders`);
+    sides.push(await openSide(stack, finished));
+  }
+  const [few] = sides;
+  if (few === undefined) throw new Error("a plan without sides");
+  report(`the service without orders for ${idleSeconds} s`);
+  const idle = await measureIdle(few);
+  const costs: OrderCost[] = [];
+  for (const shape of shapes) {
+    report(`${shape.size} orders a batch`);
+    const measured = await measureShape(sides, shape);
+    for (const { finished, serverMs, databaseMs, databaseCalls } of measured)
+      report(
+        `beside ${finished}: ${serverMs.toFixed(2)} ms, ${databaseMs.toFixed(2)} ms of the database, ${databaseCalls.toFixed(2)} calls`,
+      );
+    costs.push(...measured);
+  }
+  return { costs, idle, postgresVersion: few.cluster.version };
+}
+
+async function openSide(stack: AsyncDisposableStack, finished: number): Promise<Side> {
+  const cluster = stack.use(await openCluster());
   const directory = await mkdtemp(join(tmpdir(), "svc-bench-data-"));
+  stack.defer(async () => rm(directory, { recursive: true, force: true }));
   const environment = {
     ...process.env,
     NODE_ENV: "production",
@@ -96,36 +125,17 @@ export async function measureOrders(
     LIMIT_CREATES_PER_SECOND: "100000",
   };
   const driver = { ...environment, CHAIN: "off", DATABASE_URL: asDriver(environment.DATABASE_URL) };
-  await using ctx = await openContext(parseConfig(driver));
-  report("issuing to 1000 users");
+  const ctx = stack.use(await openContext(parseConfig(driver)));
   const parties = await seedParties(ctx, 1000);
   const home = { ...parties, packageId: (await buyForRound(ctx, parties.clientDomainId)).id };
-  await using receiver = await openKycReceiver();
-  const bench = { cluster, ctx, parties, receiver, environment };
-  report(`the service without orders for ${idleSeconds} s`);
-  const idle = await measureIdle(bench);
-  const costs: OrderCost[] = [];
-  let from = 1;
-  for (const finished of finishedCounts) {
-    report(`inserting finished orders up to ${finished}`);
-    const at = ctx.clock.now() - 30 * 86_400;
-    await insertFinishedOrders(ctx.db, home, { from, to: finished, at });
-    from = finished + 1;
-    for (const shape of shapes) {
-      report(`${shape.size} orders a batch beside ${finished} finished ones`);
-      const cost = { ...(await measureShape(bench, shape)), finished };
-      report(
-        `${cost.serverMs.toFixed(2)} ms, ${cost.databaseMs.toFixed(2)} ms of the database, ${cost.databaseCalls.toFixed(2)} calls`,
-      );
-      costs.push(cost);
-    }
-  }
-  await rm(directory, { recursive: true, force: true });
-  return { costs, idle, postgresVersion: cluster.version };
+  const at = ctx.clock.now() - 30 * 86_400;
+  await insertFinishedOrders(ctx.db, home, { from: 1, to: finished, at });
+  const receiver = stack.use(await openKycReceiver());
+  return { finished, cluster, ctx, parties, receiver, environment };
 }
 
 /** The service as a process of its own; a batch of orders closes after the window. */
-async function startParty({ environment }: Bench, windowSeconds: number): Promise<Party> {
+async function startParty({ environment }: Side, windowSeconds: number): Promise<Party> {
   const [port, metricsPort] = [await freePort(), await freePort()];
   const { child } = await startService({
     ...environment,
@@ -144,36 +154,53 @@ async function startParty({ environment }: Bench, windowSeconds: number): Promis
   };
 }
 
-async function measureIdle(bench: Bench): Promise<Cost> {
-  await using party = await startParty(bench, 0);
+async function measureIdle(side: Side): Promise<Cost> {
+  await using party = await startParty(side, 0);
   // Until what a start does is over.
   await pause(2_000);
   const given = { operations: idleSeconds, work: async () => pause(idleSeconds * 1000) };
-  return (await measure(bench.cluster, party, given)).cost;
+  return (await measure(side.cluster, party, given)).cost;
 }
 
-async function measureShape(bench: Bench, shape: Shape): Promise<Omit<OrderCost, "finished">> {
-  await using party = await startParty(bench, shape.windowSeconds);
-  if (shape.warmUp > 0) await runOrders(bench, party, shape.warmUp);
-  await bench.cluster.analyze();
-  // A thousand are one measurement; of the small ones, where the counters are coarse, all together are.
-  const [turns, each] = shape.size === 1000 ? [shape.rounds, 1] : [3, shape.rounds / 3];
-  const costs: Cost[] = [];
-  const gas: OrderCost["gas"][] = [];
-  for (let turn = 0; turn < turns; turn += 1) {
-    const { cost, result } = await measure(bench.cluster, party, {
-      operations: shape.size * each,
-      work: async () => {
-        const confirmed: Confirmed[][] = [];
-        for (let batch = 0; batch < each; batch += 1)
-          confirmed.push(await runOrders(bench, party, shape.size));
-        return confirmed;
-      },
-    });
-    costs.push(cost);
-    for (const batch of result) gas.push(await gasOf(party.baseUrl, batch));
+/** The sides take turns, and who begins changes: what the machine does meanwhile meets both alike. */
+async function measureShape(sides: readonly Side[], shape: Shape): Promise<OrderCost[]> {
+  await using stack = new AsyncDisposableStack();
+  const running: { side: Side; party: Party; taken: Turn[] }[] = [];
+  for (const side of sides) {
+    const party = stack.use(await startParty(side, shape.windowSeconds));
+    if (shape.warmUp > 0) await runOrders(side, party, shape.warmUp);
+    await side.cluster.analyze();
+    running.push({ side, party, taken: [] });
   }
-  return { ...medianCost(costs), size: shape.size, gas: medianGas(gas) };
+  for (let turn = 0; turn < shape.turns; turn += 1)
+    for (const { side, party, taken } of turn % 2 === 0 ? running : running.toReversed())
+      taken.push(await takeTurn(side, party, shape));
+  return running.map(({ side, taken }) => ({
+    ...medianCost(taken.map(({ cost }) => cost)),
+    size: shape.size,
+    finished: side.finished,
+    gas: medianGas(taken.flatMap(({ gas }) => gas)),
+  }));
+}
+
+interface Turn {
+  readonly cost: Cost;
+  readonly gas: readonly OrderCost["gas"][];
+}
+
+async function takeTurn(side: Side, party: Party, { size, batches }: Shape): Promise<Turn> {
+  const { cost, result } = await measure(side.cluster, party, {
+    operations: size * batches,
+    work: async () => {
+      const confirmed: Confirmed[][] = [];
+      for (let batch = 0; batch < batches; batch += 1)
+        confirmed.push(await runOrders(side, party, size));
+      return confirmed;
+    },
+  });
+  const gas: OrderCost["gas"][] = [];
+  for (const batch of result) gas.push(await gasOf(party.baseUrl, batch));
+  return { cost, gas };
 }
 
 function medianGas(all: readonly OrderCost["gas"][]): OrderCost["gas"] {
@@ -184,8 +211,8 @@ function medianGas(all: readonly OrderCost["gas"][]): OrderCost["gas"] {
 }
 
 /** Creates so many orders, has every one approved, and waits until all are confirmed and all webhooks arrived. */
-async function runOrders(bench: Bench, party: Party, count: number): Promise<Confirmed[]> {
-  const { ctx, parties, receiver } = bench;
+async function runOrders(side: Side, party: Party, count: number): Promise<Confirmed[]> {
+  const { ctx, parties, receiver } = side;
   const { sourceKey } = await buyForRound(ctx, parties.clientDomainId);
   const people = parties.people.slice(0, count);
   const expiration = ctx.clock.now() + 600;

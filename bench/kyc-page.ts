@@ -23,11 +23,12 @@ Machine: ${machineText(postgresVersion)}.
   initiated and confirmed on the chain, and its webhooks arrive, the data and the last status included. Calls
   to the database are statements, brackets of transactions included. What the service does by itself meanwhile is in the
   figures: at one order a batch, each order also pays for the wait of its two transactions.
-- Orders of a batch have users, reference keys and callback addresses of their own. At 1 and 10 a batch the figure is the
-  median of three turns (30 orders one after the other, 12 batches), at 1000 of three batches; each after a warm-up of
-  300 orders or a batch of 1000. That a batch was one is checked by the transaction of its orders.
-- Finished orders are written by SQL with all that stays of them: history, consent, batches, and six purged events. CPU of
-  the service and database calls may grow by a tenth; CPU of the database is printed.
+- Orders of a batch have users, reference keys and callback addresses of their own. The figure is the median of
+  turns: at 1 a batch five of 10 orders one after the other, at 10 five of 4 batches, at 1000 three of a batch; after a
+  warm-up of 300 orders or a batch of 1000. That a batch was one is checked by the transaction of its orders.
+- Finished orders are written by SQL with all that stays of them: history, consent, batches, and six purged events. The
+  service with few and the one with many of them run side by side, each over a PostgreSQL and a chain of its own, and
+  take turns. CPU of the service and database calls may grow by a tenth; CPU of the database is printed.
 - Gas of initiate and confirm is what the receipts on the embedded chain say. Gas of an issued document is a tenth of
   \`attest of 10\` in \`contracts/gas/CredentialRegistryTest.json\`, which the tests of the contracts check. A slot per order
   costs 73.7 k, as [the decisions](../internals/decisions.md) have it. A slot for each field is counted as
