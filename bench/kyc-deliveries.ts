@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { buyPackage, createDomain, createOrganization } from "../service/src/accounts/index.ts";
@@ -22,7 +22,7 @@ interface DeliveryPlan {
   readonly receiversCount: number;
   readonly hangingCount: number;
   readonly rounds: number;
-  /** With hanging receivers, and as many without. */
+  /** Each with hanging receivers and without, in turns. */
   readonly comparedRounds: number;
 }
 
@@ -30,7 +30,7 @@ const fullPlan: DeliveryPlan = {
   receiversCount: 1000,
   hangingCount: 100,
   rounds: 5,
-  comparedRounds: 3,
+  comparedRounds: 5,
 };
 const shortPlan: DeliveryPlan = {
   receiversCount: 100,
@@ -39,7 +39,9 @@ const shortPlan: DeliveryPlan = {
   comparedRounds: 1,
 };
 /** Events for each receiver in the comparison with receivers that hang. */
-const eventsEach = 5;
+const eventsEach = 10;
+/** Under way to one endpoint at a time (decisions section 7): so many wait at each that hangs before the clock starts. */
+const slots = 8;
 const connections = 10;
 const msMost = 1;
 const callsMost = 2;
@@ -91,13 +93,9 @@ export async function benchKycDeliveries(
   const healthy = receivers.urls.slice(hangingCount);
   const others = receivers.urls.slice(0, hangingCount);
   const all = { sending, receivers, healthy, others, plan };
-  // Once to warm up.
-  await secondsOf(all);
-  const aloneSeconds = await medianSeconds(all);
-  receivers.hang(hangingCount);
-  const besideSeconds = await medianSeconds(all);
+  const compared = await compareRounds(all);
   return {
-    rows: [...costRows(plan, cost), throughputRow(plan, [aloneSeconds, besideSeconds])],
+    rows: [...costRows(plan, cost), throughputRow(plan, compared)],
     postgresVersion: cluster.version,
   };
 }
@@ -137,20 +135,41 @@ interface Comparison {
   readonly plan: DeliveryPlan;
 }
 
-async function medianSeconds(given: Comparison): Promise<number> {
-  const seconds: number[] = [];
-  for (let round = 0; round < given.plan.comparedRounds; round += 1)
-    seconds.push(await secondsOf(given));
-  return median(seconds);
+interface Compared {
+  readonly aloneSeconds: number;
+  readonly besideSeconds: number;
 }
 
-/** How long the healthy ones wait for all of theirs, while as many go to the others. */
-async function secondsOf({ sending, receivers, healthy, others }: Comparison): Promise<number> {
+/** Medians of rounds that take turns, after one of each to warm up; who begins changes. */
+async function compareRounds(given: Comparison): Promise<Compared> {
+  const seconds: Record<"alone" | "beside", number[]> = { alone: [], beside: [] };
+  const manners = ["alone", "beside"] as const;
+  for (let round = 0; round <= given.plan.comparedRounds; round += 1)
+    for (const manner of round % 2 === 0 ? manners : manners.toReversed()) {
+      const taken = await secondsOf(given, manner);
+      if (round > 0) seconds[manner].push(taken);
+    }
+  return { aloneSeconds: median(seconds.alone), besideSeconds: median(seconds.beside) };
+}
+
+/** How long the healthy ones wait for all of theirs, while as many are for the others. Afterwards nothing is under way. */
+async function secondsOf(
+  { sending, receivers, healthy, others }: Comparison,
+  manner: "alone" | "beside",
+): Promise<number> {
+  if (manner === "beside") {
+    const hung = receivers.hang(others.length, slots);
+    await enqueue(sending, others, slots);
+    await hung;
+  }
   const arrived = receivers.expect(healthy, eventsEach);
   const startedMs = performance.now();
   await enqueue(sending, [...others, ...healthy], eventsEach);
   await arrived;
-  return (performance.now() - startedMs) / 1000;
+  const seconds = (performance.now() - startedMs) / 1000;
+  receivers.answer();
+  await settled(sending.ctx);
+  return seconds;
 }
 
 async function enqueue(
@@ -194,14 +213,23 @@ async function enqueue(
 
 interface Receivers extends AsyncDisposable {
   readonly urls: readonly string[];
-  /** The first so many answer nothing from now on. */
-  hang(count: number): void;
+  /** The first so many answer nothing until `answer`. Resolves when each of them was asked so often in vain. */
+  hang(count: number, each: number): Promise<void>;
+  /** Everybody answers again, what was left unanswered too. */
+  answer(): void;
   /** Resolves when each of these has received so many more. */
   expect(urls: readonly string[], each: number): Promise<void>;
 }
 
 async function openReceivers(receiversCount: number): Promise<Receivers> {
   let hanging = 0;
+  let unanswered: ServerResponse[] = [];
+  let hungMost = 0;
+  let onHung: (() => void) | null = null;
+  const leave = (response: ServerResponse): void => {
+    unanswered.push(response);
+    if (unanswered.length === hungMost) onHung?.();
+  };
   let missing = new Map<string, number>();
   let onComplete: (() => void) | null = null;
   const urls: string[] = [];
@@ -214,7 +242,7 @@ async function openReceivers(receiversCount: number): Promise<Receivers> {
     times(receiversCount).map(async (index): Promise<Server> => {
       const server = createServer((request, response) => {
         request.resume();
-        if (index < hanging) return;
+        if (index < hanging) return leave(response);
         response.end("ok", () => note(urls[index] ?? ""));
       });
       server.keepAliveTimeout = 60_000;
@@ -226,8 +254,17 @@ async function openReceivers(receiversCount: number): Promise<Receivers> {
   );
   return {
     urls,
-    hang(count) {
+    async hang(count, each) {
       hanging = count;
+      hungMost = count * each;
+      return new Promise((resolve) => {
+        onHung = resolve;
+      });
+    },
+    answer() {
+      hanging = 0;
+      for (const response of unanswered) response.end("ok");
+      unanswered = [];
     },
     async expect(expected, each) {
       const waiting = Promise.withResolvers<void>();
@@ -286,7 +323,7 @@ function costRows({ receiversCount }: DeliveryPlan, cost: Cost): Row[] {
 
 function throughputRow(
   { receiversCount, hangingCount }: DeliveryPlan,
-  [aloneSeconds, besideSeconds]: readonly [number, number],
+  { aloneSeconds, besideSeconds }: Compared,
 ): Row {
   const count = (receiversCount - hangingCount) * eventsEach;
   return {

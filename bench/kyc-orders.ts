@@ -175,12 +175,13 @@ async function measureShape(sides: readonly Side[], shape: Shape): Promise<Order
   for (let turn = 0; turn < shape.turns; turn += 1)
     for (const { side, party, taken } of turn % 2 === 0 ? running : running.toReversed())
       taken.push(await takeTurn(side, party, shape));
-  return running.map(({ side, taken }) => ({
-    ...medianCost(taken.map(({ cost }) => cost)),
-    size: shape.size,
-    finished: side.finished,
-    gas: medianGas(taken.flatMap(({ gas }) => gas)),
-  }));
+  return running.map(({ side, taken }) =>
+    Object.assign(medianCost(taken.map(({ cost }) => cost)), {
+      size: shape.size,
+      finished: side.finished,
+      gas: medianGas(taken.flatMap(({ gas }) => gas)),
+    }),
+  );
 }
 
 interface Turn {

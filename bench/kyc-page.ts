@@ -42,8 +42,9 @@ Machine: ${machineText(postgresVersion)}.
   also pays for waking both processes, and for a statement of its own, which under load many share. Medians of
   three rounds of 2,000 calls after three to warm up. The service has no chain at all here (\`CHAIN=off\`): nothing on
   the path could call one.
-- Webhooks go to a thousand receivers on ports of their own; the row with hanging ones compares medians of seconds by the
-  clock on the wall, and so depends on whatever else the machine does.
+- Webhooks go to a thousand receivers on ports of their own. The row with hanging ones compares medians of five rounds of
+  seconds by the clock on the wall, with a hundred that hang and with none in turns; those that hang hold all the
+  attempts they may before the clock starts.
 - The ratio is ours divided by what stands beside where the target is a share of it, and of the database's CPU of an
   order; of gas it is what stands beside divided by ours.
 - Any verdict FAIL is a target missed, and ends the command with status 1.
