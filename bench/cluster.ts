@@ -13,8 +13,11 @@ export interface Cluster extends AsyncDisposable {
   readonly version: string;
   /** Makes an empty database; answers its connection string. */
   createDatabase(name: "service" | "peer"): Promise<string>;
-  /** What autovacuum does within a minute of the first rows, so that plans are those of a database in use. */
-  analyze(): Promise<void>;
+  /**
+   * What autovacuum and the checkpointer do on their own time, so that plans are those of a database in use and no
+   * operation is charged for it.
+   */
+  vacuum(): Promise<void>;
   /** The processes that work for a database now, those of {@link asDriver} left out. */
   processesOf(database: "service" | "peer"): Promise<ClusterProcesses>;
 }
@@ -33,11 +36,14 @@ export async function openCluster(): Promise<Cluster> {
       if (name === "service") await db.query(sql`create database service`);
       else await db.query(sql`create database peer`);
       const url = connectionString(server, name);
-      opened.push(openDb({ connectionString: url, connections: 1 }));
+      const keeper = openDb({ connectionString: url, connections: 1 });
+      await keeper.query(sql`set statement_timeout = 0`);
+      opened.push(keeper);
       return url;
     },
-    async analyze() {
-      for (const each of opened) await each.query(sql`analyze`);
+    async vacuum() {
+      for (const each of opened) await each.query(sql`vacuum (analyze)`);
+      await db.query(sql`checkpoint`);
     },
     async processesOf(database) {
       const rows = await db.query<{

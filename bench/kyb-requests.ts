@@ -152,7 +152,7 @@ async function measureAll(
   report("records for businesses of three");
   const small = await insertBusinesses(world, count, ["alice", "bob", "carol"]);
   await forEachOf(small, 1, async (business) => releaseOne(bench, business));
-  await cluster.analyze();
+  await cluster.vacuum();
   report(`${plan.lone} requests from create to release`);
   const lone = await cost(plan.lone, async () =>
     forEachOf(times(plan.lone), 1, async (at) => releaseOne(bench, small[at % count])),
@@ -164,7 +164,7 @@ async function measureAll(
   const create = await cost(plan.open, async () =>
     forEachOf(large, concurrency, async (business) => ask(bench, business)),
   );
-  await cluster.analyze();
+  await cluster.vacuum();
   const majority = Math.floor(plan.members / 2) + 1;
   const [first = "", ...voters] = names.slice(0, majority);
   const last = voters.pop() ?? "";

@@ -61,7 +61,7 @@ export async function benchKycChecks(
   };
   report(`issuing to ${plan.usersCount} users`);
   const { apiKey, users } = await seed(environment, plan.usersCount);
-  await cluster.analyze();
+  await cluster.vacuum();
   const { child } = await startService(environment);
   const baseUrl = `http://localhost:${port}`;
   const party: Party = {

@@ -121,7 +121,7 @@ async function measureRounds(
         await settled(sending.ctx);
       },
     });
-    if (round === 0) await cluster.analyze();
+    if (round === 0) await cluster.vacuum();
     else costs.push(cost);
   }
   return medianCost(costs);

@@ -130,6 +130,7 @@ async function openSide(stack: AsyncDisposableStack, finished: number): Promise<
   const home = { ...parties, packageId: (await buyForRound(ctx, parties.clientDomainId)).id };
   const at = ctx.clock.now() - 30 * 86_400;
   await insertFinishedOrders(ctx.db, home, { from: 1, to: finished, at });
+  await cluster.vacuum();
   const receiver = stack.use(await openKycReceiver());
   return { finished, cluster, ctx, parties, receiver, environment };
 }
@@ -169,7 +170,7 @@ async function measureShape(sides: readonly Side[], shape: Shape): Promise<Order
   for (const side of sides) {
     const party = stack.use(await startParty(side, shape.windowSeconds));
     if (shape.warmUp > 0) await runOrders(side, party, shape.warmUp);
-    await side.cluster.analyze();
+    await side.cluster.vacuum();
     running.push({ side, party, taken: [] });
   }
   for (let turn = 0; turn < shape.turns; turn += 1)

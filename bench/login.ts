@@ -48,9 +48,7 @@ async function compare(
     pageBytes: bytes,
   });
   const both = [openBrokerTurns(cluster, broker), await openPeerTurns(cluster, peer)] as const;
-  const rows = rowsOf(
-    await runSideBySide(both, { analyze: async () => cluster.analyze(), report }),
-  );
+  const rows = rowsOf(await runSideBySide(both, { vacuum: async () => cluster.vacuum(), report }));
   const [ours, peers] = [residentBytes(broker.pid), residentBytes(peer.pid)];
   const mib = 1024 * 1024;
   const memory: Row = {

@@ -39,12 +39,12 @@ export interface SideBySide {
 /** Lets both do the same, batch by batch in turn; who begins changes from round to round. */
 export async function runSideBySide(
   [ours, peers]: readonly [Turns, Turns],
-  { analyze, report }: { analyze: () => Promise<void>; report: (line: string) => void },
+  { vacuum, report }: { vacuum: () => Promise<void>; report: (line: string) => void },
 ): Promise<SideBySide> {
   for (let batch = 0; batch < warmUpBatches; batch++) {
     report(`warm-up ${batch + 1} of ${warmUpBatches}`);
     await readBoth([ours, peers], 8);
-    await analyze();
+    await vacuum();
   }
   const result: SideBySide = { ours: { 1: [], 8: [] }, peers: { 1: [], 8: [] } };
   for (let round = 0; round < rounds; round++) {

@@ -9,6 +9,8 @@ const source = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe
  * pages whose policy runs no foreign script.
  */
 export async function violationsOf(page: Page): Promise<string[]> {
+  // Its text is there before its style sheet may be.
+  await page.waitForLoadState();
   return page.evaluate<string[]>(`${source};
     axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`);
 }

@@ -87,15 +87,20 @@ const addressesTriedMax = 8;
 export function createOutbound(options: OutboundOptions): Outbound {
   const underWay = new Map<AbortController, Promise<OutboundResult>>();
   const kept = new KeptConnections();
+  let loading: Promise<typeof Undici> | undefined;
   let isClosed = false;
 
   const send = async (request: OutboundRequest): Promise<OutboundResult> => {
     checkRequest(request);
     if (isClosed) throw new Error("The outbound client is closed");
+    // By the first request, and not in its time: a process that makes none does not carry it.
+    loading ??= import("undici");
+    const undici = await loading;
+    if (isClosed) throw new Error("The outbound client was closed");
 
     const stop = new AbortController();
     const timer = setTimeout(() => stop.abort(), request.timeoutMs);
-    const result = attempt({ ...options, kept }, request, stop.signal);
+    const result = attempt({ ...options, kept, undici }, request, stop.signal);
     underWay.set(stop, result);
     try {
       return await result;
@@ -142,7 +147,7 @@ function checkRequest(request: OutboundRequest): void {
 }
 
 async function attempt(
-  options: OutboundOptions & { kept: KeptConnections },
+  options: OutboundOptions & { kept: KeptConnections; undici: typeof Undici },
   request: OutboundRequest,
   signal: AbortSignal,
 ): Promise<OutboundResult> {
@@ -152,13 +157,9 @@ async function attempt(
   const addresses = await findAddresses(url, options.resolve ?? systemResolver, signal);
   if (addresses === "blocked") return { kind: "failed", reason: "blocked" };
 
-  // By the first request: a process that makes none does not carry it.
-  const undici = await import("undici");
   if (request.keepAlive === true) {
     const key = [url.origin, request.responseBytesMax, ...addresses.toSorted()].join(" ");
-    const pool = options.kept.find(key, () =>
-      openPool(url, { ...options, undici, request, addresses }),
-    );
+    const pool = options.kept.find(key, () => openPool(url, { ...options, request, addresses }));
     try {
       const exchanged = exchange(pool.dispatcher, url, { ...request, signal, reset: false });
       const result = await orAborted(exchanged, signal);
@@ -172,7 +173,7 @@ async function attempt(
 
   // A client of its own for each request: no socket, TLS session or pinned address outlives it, so a
   // name that changes its address between two requests gains nothing from the first.
-  const client = new undici.Client(url.origin, {
+  const client = new options.undici.Client(url.origin, {
     connect: connectOptions(options.connect, addresses, signal),
     allowH2: false,
     maxHeaderSize: headerBytesMax,
