@@ -2,6 +2,7 @@
 // service document that need settlement to stand still, or callers from elsewhere.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { openGates, type CrashPoint, type Gates } from "../crash-gates.ts";
 import { promisedBy } from "../document-rows.ts";
 import { approve, decline, type KycWorld, openKycWorld, openRequest } from "../kyc-world.ts";
 
@@ -9,7 +10,14 @@ const windowSeconds = 600;
 const readsPerSecond = 2;
 const createsPerSecond = 1;
 const burstSeconds = 4;
+/** The chain of a test is fast: an order is as good as confirmed when it is seen confirming. Here it waits to be signed. */
+const confirming: CrashPoint = {
+  name: "the confirm is signed",
+  on: "update on chain_transaction",
+  when: "new.status = 'sent' and old.status = 'queued' and new.kind = 'kyc.confirm'",
+};
 let world: KycWorld;
+let gates: Gates;
 before(async () => {
   world = await openKycWorld({
     // Orders stay where they are until the time is moved.
@@ -19,8 +27,13 @@ before(async () => {
     LIMIT_READS_PER_SECOND: String(readsPerSecond),
     LIMIT_CREATES_PER_SECOND: String(createsPerSecond),
   });
+  const given = { points: [confirming], time: "commit", processName: "none" } as const;
+  gates = await openGates(world.ctx.config.databaseUrl ?? "", given);
 });
-after(async () => world[Symbol.asyncDispose]());
+after(async () => {
+  await gates[Symbol.asyncDispose]();
+  await world[Symbol.asyncDispose]();
+});
 
 const kyc = "/api/v2/kyc";
 const message = (answer: { body: { message?: string } }): string | undefined => answer.body.message;
@@ -95,9 +108,11 @@ test("an order shows its hashes once they exist, and a failureReason where it FA
   assert.deepEqual(await membersNow(), ["status", "createdAt"]);
   assert.equal((await approve(person, asked.body.data?.["link"])).status, 200);
   assert.deepEqual(await membersNow(), ["status", "createdAt"]);
+  await gates.close(confirming);
   await world.advance(windowSeconds + 1);
   await world.reach(referenceKey, "CONFIRMING");
   assert.deepEqual(await membersNow(), ["status", "createdAt", "initiatedTxHash"]);
+  await gates.open(confirming);
   await world.advance(windowSeconds + 1);
   await world.reach(referenceKey, "CONFIRMED");
   const settled = ["status", "createdAt", "initiatedTxHash", "confirmTxHash"];
@@ -113,6 +128,7 @@ test("422: there is already an ongoing request while it is INITIATING and CONFIR
   const asked = await world.ask({ user: person.address });
   const referenceKey = String(asked.body.data?.["referenceKey"]);
   assert.equal((await approve(person, asked.body.data?.["link"])).status, 200);
+  await gates.close(confirming);
   for (const status of ["INITIATING", "CONFIRMING"]) {
     await world.reach(referenceKey, status);
     // The ongoing request goes before the verification: nothing is told of the user's fields.
@@ -126,6 +142,7 @@ test("422: there is already an ongoing request while it is INITIATING and CONFIR
     assert.equal(other.status, 200, "another order of the same user is none of this one");
     await world.advance(windowSeconds + 1);
   }
+  await gates.open(confirming);
   await world.reach(referenceKey, "CONFIRMED");
   assert.equal((await world.ask({ user: person.address })).status, 200);
 });

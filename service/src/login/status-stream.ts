@@ -54,12 +54,17 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
       const { attempt, client } = await getBrowserAttempt(ctx, loginId, browser).finally(gap.stop);
       const { expiresAt } = attempt;
       const response = beginStream(reply);
-      tell(response, `retry: 1000\ndata: ${JSON.stringify(stateOf(ctx, attempt, client))}\n\n`);
+      let told = JSON.stringify(stateOf(ctx, attempt, client));
+      tell(response, `retry: 1000\ndata: ${told}\n\n`);
+      // Late news, and the poll, may lead to a state that was told already.
+      const tellOther = (state: LoginState): void => {
+        const text = JSON.stringify(state);
+        if (text === told) return;
+        told = text;
+        tell(response, `data: ${text}\n\n`);
+      };
       const tellState = (next: Promise<LoginState>): void => {
-        next.then(
-          (state) => tell(response, `data: ${JSON.stringify(state)}\n\n`),
-          () => stream.end(),
-        );
+        next.then(tellOther, () => stream.end());
       };
       const stop = feed.follow(loginId, ({ isApproved }) =>
         tellState(isApproved ? approved : read(loginId, browser)),
