@@ -297,7 +297,7 @@ await test("members change while votes come: no vote of a member who left counts
   for (const [index, item] of items.entries())
     await world.voteAs("bob", item.id, { item, baseUrl: placeOf(index) });
   await world.until("the change is known", async () =>
-    (await world.businessOf("dave", business.address))["epoch"] === 1 ? true : null,
+    (await world.businessOf("bob", business.address))["epoch"] === 1 ? true : null,
   );
   const { address } = world.person("alice");
   for (const id of all) {
