@@ -76,8 +76,14 @@ export async function openIpc(path: string): Promise<Ipc> {
   };
   return {
     async request(method, params) {
-      const [answer] = await send([[method, params]]);
-      return resultOf(answer);
+      for (let tries = 1; ; tries += 1) {
+        const [answer] = await send([[method, params]]);
+        try {
+          return resultOf(answer);
+        } catch (error) {
+          if (!isOvertaken(error) || tries === overtakenTriesMax) throw error;
+        }
+      }
     },
     async batch(calls) {
       if (calls.length === 0) return [];
@@ -134,6 +140,13 @@ function settleLine(waiting: Map<number, Waiting>, line: string): void {
   for (const id of entry.ids) waiting.delete(id);
   const byId = new Map(answers.map((each) => [Number(each["id"]), each]));
   entry.resolve(entry.ids.map((id) => byId.get(id) ?? {}));
+}
+
+const overtakenTriesMax = 5;
+
+/** anvil asked itself for the newest block while it mined the next: the same question again is answered. */
+function isOvertaken(error: unknown): boolean {
+  return error instanceof RpcError && error.message.startsWith("BlockOutOfRangeError");
 }
 
 /** @throws {RpcError} | {NodeAway} */
