@@ -75,16 +75,11 @@ export async function openIpc(path: string): Promise<Ipc> {
     });
   };
   return {
-    async request(method, params) {
-      for (let tries = 1; ; tries += 1) {
+    request: async (method, params) =>
+      againWhenOvertaken(async () => {
         const [answer] = await send([[method, params]]);
-        try {
-          return resultOf(answer);
-        } catch (error) {
-          if (!isOvertaken(error) || tries === overtakenTriesMax) throw error;
-        }
-      }
-    },
+        return resultOf(answer);
+      }),
     async batch(calls) {
       if (calls.length === 0) return [];
       const answers = await send(calls);
@@ -144,9 +139,17 @@ function settleLine(waiting: Map<number, Waiting>, line: string): void {
 
 const overtakenTriesMax = 5;
 
-/** anvil asked itself for the newest block while it mined the next: the same question again is answered. */
-function isOvertaken(error: unknown): boolean {
-  return error instanceof RpcError && error.message.startsWith("BlockOutOfRangeError");
+/** anvil asks itself for the newest block, and fails where it mined another meanwhile: the same question again is answered. */
+async function againWhenOvertaken(ask: () => Promise<unknown>): Promise<unknown> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      const isOvertaken =
+        error instanceof RpcError && error.message.startsWith("BlockOutOfRangeError");
+      if (!isOvertaken || tries === overtakenTriesMax) throw error;
+    }
+  }
 }
 
 /** @throws {RpcError} | {NodeAway} */
