@@ -37,9 +37,8 @@ Machine: ${machineText(postgresVersion)}.
   of its npm package \`@ethereum-attestation-service/eas-contracts\`, ${easVersion}, by
   \`npm run bench -- eas --package <unpacked package>\`: once with the root of a document as data, as ours is, and once
   with a commitment for each of five fields.
-- \`verified\` and \`valid\` count the CPU of the service and of PostgreSQL together: 3,000 a second are 0.333 ms. That rate
-  is judged with 16 calls under way. One at a time is printed beside it, with the same figure as its aim: there each call
-  also pays for waking both processes, and for a statement of its own, which under load many share. Medians of
+- \`verified\` and \`valid\` count the CPU of the service and of PostgreSQL together: 3,000 a second are 0.333 ms. One at
+  a time each call also pays for waking both processes, and for a statement of its own, which under load many share. Medians of
   three rounds of 2,000 calls after three to warm up. The service has no chain at all here (\`CHAIN=off\`): nothing on
   the path could call one.
 - Webhooks go to a thousand receivers on ports of their own. The row with hanging ones compares medians of five rounds of

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
-// An import of `node:http` reads all of its exports, and so loads Node's own `fetch`: 13 MiB that nothing here uses.
+// An import of `node:http` reads all of its exports, and so loads Node's own `fetch`, which nothing here uses.
 const { createServer } = process.getBuiltinModule("node:http");
 
 /** What this process counts. No label ever holds an id, an address or anything else a caller chooses. */

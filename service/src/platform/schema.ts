@@ -48,7 +48,7 @@ const builders = {
 
 /**
  * TypeBox's builders of JSON Schemas, as far as routes need them, with TypeBox's types. The library itself is 680 modules,
- * which would take every process a fifth of its start and 20 MiB; a test compares what both build. Keys of a record are any text.
+ * which would take every process a fifth of its start and 20 MiB; a test compares what both build.
  */
 // The types are the library's: they say what a schema stands for, which no value does.
 export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>;
