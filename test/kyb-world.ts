@@ -176,6 +176,8 @@ export function actorsOf(world: World, apiKey: string): Actors {
   const sessionOf = async (name: string): Promise<Record<string, string>> => {
     const opening = sessions.get(name) ?? openWalletSession(world.baseUrl, person(name));
     sessions.set(name, opening);
+    // The service may be away: the next call tries again.
+    opening.catch(() => sessions.delete(name));
     return opening;
   };
   const call: KybWorld["call"] = async (method, path, given = {}) => {

@@ -1,8 +1,16 @@
 // Two servers, one chain: the one that runs the node is killed, and nothing that was acknowledged is lost or changed.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { keccak256 } from "viem";
+import { openChain } from "../../service/src/chain/chain.ts";
 import { openEmbeddedChain } from "../../service/src/chain/embedded-chain.ts";
+import { openLockSession } from "../../service/src/chain/embedded-lock-store.ts";
+import { tellPath } from "../../service/src/chain/embedded-store.ts";
 import { sql } from "../../service/src/platform/db.ts";
 import { openTestDatabase } from "../../service/src/platform/test-database.ts";
 import { nodePid, openContextOf, openPurse, until } from "../embedded-chain.ts";
@@ -88,4 +96,35 @@ test("a server whose chain comes back as another ends instead of going on with i
     }
   });
   await assert.rejects(openEmbeddedChain(ctx), /came back with another block/);
+});
+
+test("a process that starts while the owner of the chain dies takes the chain over", async () => {
+  await using database = await openTestDatabase();
+  await using ctx = await openContextOf(database.url);
+  await (await openEmbeddedChain(ctx))[Symbol.asyncDispose]();
+  await using stack = new AsyncDisposableStack();
+  const directory = await mkdtemp(join(tmpdir(), "svc-test-"));
+  stack.defer(async () => rm(directory, { recursive: true, force: true }));
+  await using owner = await openLockSession(ctx.db.connectionString);
+  assert.ok(await owner.tryLock());
+  const asked: string[] = [];
+  // It says which chain it is, and dies at the first question after that.
+  const answer = (socket: Socket, line: string): void => {
+    const { id, method } = JSON.parse(line) as { id: number; method: string };
+    asked.push(method);
+    if (method === "eth_chainId") socket.write(`${JSON.stringify({ id, result: "0x1" })}\n`);
+    else void owner[Symbol.asyncDispose]().then(() => socket.destroy());
+  };
+  const dying = createServer((socket) =>
+    socket.on("data", (data) => {
+      for (const line of data.toString().trim().split("\n")) answer(socket, line);
+    }),
+  ).listen(join(directory, "ipc"));
+  stack.defer(() => void dying.close());
+  await once(dying, "listening");
+  await tellPath(owner, join(directory, "ipc"));
+  await using chain = await openChain(ctx);
+  assert.deepEqual(new Set(asked), new Set(["eth_chainId", "eth_getCode"]));
+  const code = await chain.node.request("eth_getCode", [chain.contracts.registry, "latest"]);
+  assert.match(String(code), /^0x[0-9a-f]{100,}$/);
 });

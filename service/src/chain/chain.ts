@@ -6,7 +6,7 @@ import type { Chain } from "./context.ts";
 import { planContracts } from "./contract-plan.ts";
 import { type Deployment, ensureContracts } from "./deployment.ts";
 import { openEmbeddedChain } from "./embedded-chain.ts";
-import type { ChainNode } from "./node.ts";
+import { type ChainNode, NodeAway } from "./node.ts";
 import { openRemoteNode } from "./remote-node.ts";
 import { openSigner } from "./operator.ts";
 import type { Signer } from "./signer.ts";
@@ -50,13 +50,31 @@ export async function openChain(ctx: Ctx): Promise<Chain> {
     [Symbol.asyncDispose]: async () => opened.disposeAsync(),
   };
   try {
-    await ensureContracts({ ...ctx, chain }, Object.values(deployments));
+    await againWhenOwnerGoes(isEmbedded, async () =>
+      ensureContracts({ ...ctx, chain }, Object.values(deployments)),
+    );
     const isNew = Object.values(identity).includes(null);
     if (isNew) await store.keepContracts(ctx.db, { registry, settlement, live, sandbox });
     return chain;
   } catch (error) {
     await opened.disposeAsync();
     throw error;
+  }
+}
+
+const ownersMax = 20;
+/** Another process takes the embedded chain over within a second. */
+const takeoverMs = 500;
+
+/** The process that ran the embedded chain may die while this one starts; it waits for the next. */
+async function againWhenOwnerGoes(isEmbedded: boolean, work: () => Promise<void>): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isEmbedded || !(error instanceof NodeAway) || tries === ownersMax) throw error;
+      await new Promise((resolve) => setTimeout(resolve, takeoverMs));
+    }
   }
 }
 
