@@ -1,7 +1,7 @@
 import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/db.ts";
-import type { KnownLeaf } from "./leaf.ts";
+import type { KnownLeaf, Opening } from "./leaf.ts";
 
 /** Which of a user's fields are verified, on one side. */
 export interface FieldsQuestion {
@@ -16,25 +16,25 @@ export async function listLiveFields(
   questions: readonly FieldsQuestion[],
   now: number,
 ): Promise<string[][]> {
-  const rows = await db.query<{ n: number; field: string }>(
-    sql`select n, field
-      from unnest(${questions.map(({ user }) => user)}::text[],
-          ${questions.map(({ environment }) => environment)}::text[],
-          ${questions.map(({ fields }) => fields.join())}::text[]) with ordinality as asked (who, side, names, n)
-        join verified_leaf on user_address = who and environment = side
-          and field = any(string_to_array(names, ','))
-      where counts and expires_at > ${now}`,
+  const users = new Set(questions.map(({ user }) => user));
+  const fields = new Set(questions.flatMap((question) => question.fields));
+  const rows = await db.query<{ user: Address; environment: Environment; field: FieldName }>(
+    sql`select user_address as user, environment, field from verified_leaf
+      where user_address = any(${[...users]}::text[]) and field = any(${[...fields]}::text[])
+        and counts and expires_at > ${now}`,
   );
-  const answers: string[][] = questions.map(() => []);
-  for (const { n, field } of rows) answers[n - 1]?.push(field);
-  return answers;
+  const known = Map.groupBy(rows, ({ user, environment }) => `${environment} ${user}`);
+  return questions.map(({ user, environment, fields: asked }) => {
+    const own = known.get(`${environment} ${user}`) ?? [];
+    return own.map(({ field }) => field).filter((field) => asked.includes(field));
+  });
 }
 
 /** Which of a user's leaves, on one side, the openings fit. */
 export interface OpeningsQuestion {
   readonly user: Address;
   readonly environment: Environment;
-  readonly openings: readonly Buffer[];
+  readonly openings: readonly Opening[];
 }
 
 /** For each question the leaves that its openings fit, of those that were ever attested. */
@@ -42,28 +42,20 @@ export async function listOpenedLeaves(
   db: Queryable,
   questions: readonly OpeningsQuestion[],
 ): Promise<KnownLeaf[][]> {
-  const flat = questions.flatMap(({ user, environment, openings }, index) =>
-    openings.map((opening) => ({ user, environment, opening, n: index })),
+  const openings = questions.flatMap((question) => question.openings.map((each) => `\\x${each}`));
+  const rows = await db.query<KnownLeaf & { user: Address; environment: Environment }>(
+    sql`select user_address as user, environment, field, '0x' || encode(leaf, 'hex') as leaf,
+        encode(opening, 'hex') as opening, expires_at as "expiresAt", is_revoked as "isRevoked"
+      from verified_leaf where opening = any(${openings}::bytea[]) and is_attested`,
   );
-  const rows = await db.query<{
-    n: number;
-    field: FieldName;
-    leaf: Hex32;
-    opening: Buffer;
-    expires_at: number;
-    is_revoked: boolean;
-  }>(
-    sql`select n, field, '0x' || encode(leaf, 'hex') as leaf, verified_leaf.opening, expires_at, is_revoked
-      from unnest(${flat.map(({ user }) => user)}::text[], ${flat.map(({ environment }) => environment)}::text[],
-          ${flat.map(({ opening }) => opening)}::bytea[], ${flat.map(({ n }) => n)}::int[])
-          as asked (who, side, opening, n)
-        join verified_leaf on verified_leaf.opening = asked.opening and user_address = who and environment = side
-      where is_attested`,
+  // An opening is that of one leaf, whoever asks.
+  const known = new Map(rows.map((row) => [row.opening, row]));
+  return questions.map(({ user, environment, openings: asked }) =>
+    asked
+      .map((opening) => known.get(opening))
+      .filter((row) => row?.user === user && row.environment === environment)
+      .filter((row) => row !== undefined),
   );
-  const answers: KnownLeaf[][] = questions.map(() => []);
-  for (const { n, field, leaf, opening, expires_at: expiresAt, is_revoked: isRevoked } of rows)
-    answers[n]?.push({ field, leaf, opening, expiresAt, isRevoked });
-  return answers;
 }
 
 /** Which of the leaves count at `now`. */

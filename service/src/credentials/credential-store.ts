@@ -74,7 +74,7 @@ export async function insertCredential(tx: Queryable, made: NewCredential): Prom
       select ${made.id}, field, leaf, commitment, opening, expires_at
       from unnest(${leaves.map(({ field }) => field)}::text[], ${leaves.map(({ leaf }) => bytesOf([leaf]))}::bytea[],
         ${leaves.map(({ commitment }) => bytesOf([commitment]))}::bytea[],
-        ${leaves.map(({ opening }) => opening)}::bytea[], ${leaves.map(({ expiresAt }) => expiresAt)}::bigint[])
+        ${leaves.map(({ opening }) => `\\x${opening}`)}::bytea[], ${leaves.map(({ expiresAt }) => expiresAt)}::bigint[])
         as made (field, leaf, commitment, opening, expires_at)`,
   );
 }

@@ -10,7 +10,7 @@ import {
 } from "@svc/protocol";
 import type { FieldValue } from "./derived-fields.ts";
 import { type Issuer, isTrusted } from "./issuer.ts";
-import { openingOf } from "./leaf.ts";
+import { type Opening, openingOf } from "./leaf.ts";
 
 /** One field of a credential in the making, or as its wallet collects it. */
 export interface SaltedField extends FieldValue {
@@ -24,7 +24,7 @@ interface FieldLeaf<Field> {
   readonly leaf: Hex32;
   readonly commitment: Hex32;
   /** {@link openingOf} value and pepper. */
-  readonly opening: Buffer;
+  readonly opening: Opening;
   readonly expiresAt: number;
 }
 

@@ -4,12 +4,15 @@ import type { FieldName, Hex32, Info } from "@svc/protocol";
 /** What has become of a leaf that was attested: it counts, ended by itself, or was ended before that. */
 export type LeafStatus = "LIVE" | "EXPIRED" | "REVOKED";
 
+/** SHA-256 as 64 lower-case hex digits, see {@link openingOf}. */
+export type Opening = string;
+
 /** A leaf that is kept, with what decides whether it counts. */
 export interface KnownLeaf {
   readonly field: FieldName;
   readonly leaf: Hex32;
   /** {@link openingOf} its value and pepper. */
-  readonly opening: Buffer;
+  readonly opening: Opening;
   /** Unix seconds; from here on it no longer counts. */
   readonly expiresAt: number;
   /** Revoked, withdrawn, lapsed, or its issuer distrusted. */
@@ -29,19 +32,17 @@ export interface MatchedLeaf {
  * <data>]`. It binds as the commitment does and hides as well, by the pepper; but keccak256 of an image would hold up
  * the process for a tenth of a second.
  */
-export function openingOf({ data, pepper }: Pick<Info, "data" | "pepper">): Buffer {
-  return hash("sha256", JSON.stringify(["svc-opening-v1", pepper.toLowerCase(), data]), "buffer");
+export function openingOf({ data, pepper }: Pick<Info, "data" | "pepper">): Opening {
+  return hash("sha256", JSON.stringify(["svc-opening-v1", pepper.toLowerCase(), data]), "hex");
 }
 
 /** The leaf of that field with that opening, and what has become of it; null when there is none. */
 export function matchLeaf(
   leaves: readonly KnownLeaf[],
-  { field, opening }: { readonly field: FieldName; readonly opening: Buffer | undefined },
+  { field, opening }: { readonly field: FieldName; readonly opening: Opening | undefined },
   now: number,
 ): MatchedLeaf | null {
-  const found = leaves.find(
-    (each) => each.field === field && opening !== undefined && each.opening.equals(opening),
-  );
+  const found = leaves.find((each) => each.field === field && each.opening === opening);
   if (found === undefined) return null;
   const { leaf, expiresAt } = found;
   return { leaf, expiresAt, status: statusOfLeaf(found, now) };

@@ -7,6 +7,7 @@ import {
   type PoolClient,
   type PoolConfig,
 } from "pg";
+import { type ColumnTypes, PreparedQuery } from "./prepared-query.ts";
 
 /** A statement written with {@link sql}: its text never holds a value, so it is prepared once per connection by name. */
 export interface Statement {
@@ -50,13 +51,38 @@ export function sql(strings: TemplateStringsArray, ...values: unknown[]): Statem
 }
 
 const int8Oid = 20;
-const getTypeParser = pgTypes.getTypeParser as (oid: number, format?: string) => unknown;
+const getTypeParser = pgTypes.getTypeParser as (
+  oid: number,
+  format?: string,
+) => (text: string) => unknown;
 
-const types: CustomTypesConfig = {
+const types: CustomTypesConfig & ColumnTypes = {
   // Seconds, counters and ids of 8 bytes stay far below 2^53 here.
-  getTypeParser: (oid: number, format?: "text" | "binary"): unknown =>
+  getTypeParser: (oid: number, format?: "text" | "binary") =>
     oid === int8Oid ? Number : getTypeParser(oid, format),
 };
+
+/** Both take queries that write their own messages; the types of the driver know of one argument only. */
+interface Submitting {
+  query<Row extends object>(
+    query: PreparedQuery<Row>,
+    values: undefined,
+    callback: (error: unknown, done?: PreparedQuery<Row>) => void,
+  ): void;
+}
+
+async function runPrepared<Row extends object>(
+  on: Pool | PoolClient,
+  statement: Statement,
+): Promise<Row[]> {
+  const { promise, resolve, reject } = Promise.withResolvers<Row[]>();
+  const query = new PreparedQuery<Row>(statement, types);
+  (on as unknown as Submitting).query(query, undefined, (error) => {
+    if (error === null || error === undefined) resolve(query.rows);
+    else reject(error instanceof Error ? error : new Error("a statement failed"));
+  });
+  return promise;
+}
 
 /** SQLSTATE of a failed statement, or null when the error is of another kind. */
 export function sqlState(error: unknown): string | null {
@@ -124,12 +150,9 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
     statement: Statement,
   ): Promise<Row[]> => {
     callsTotal += 1;
-    const result = await on.query<Row>({
-      name: statement.name,
-      text: statement.text,
-      values: [...statement.values],
-    });
-    return result.rows;
+    if (statement.name === "")
+      return (await on.query<Row>(statement.text, [...statement.values])).rows;
+    return runPrepared<Row>(on, statement);
   };
   const bracket = async (
     client: PoolClient,
