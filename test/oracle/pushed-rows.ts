@@ -114,12 +114,10 @@ const use: readonly Row[] = [
     reason: why.pushedIgnores,
   },
   {
-    name: "a pushed request opened twice",
+    name: "a pushed request opened twice by one browser",
     before: [pushing, { to: "authorize", set: pushed }],
     set: pushed,
     theirs: "page",
-    ours: "error page",
-    reason: why.pushedOnce,
   },
   {
     name: "a pushed request without client_id",

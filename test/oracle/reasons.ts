@@ -33,8 +33,6 @@ export const why = {
     "A request_uri stands for all parameters, and those beside it are not used (RFC 9126 section 4, RFC 9101 section 6.3): without the pushed request there is no redirect_uri to send an error to.",
   pushedIgnores:
     "Parameters beside a request_uri are not used, right or wrong (RFC 9101 section 6.3).",
-  pushedOnce:
-    "A request_uri is used once (RFC 9126 section 7.3), by the statement that reads it; oidc-provider counts it as used when the login is over.",
   pushedNested:
     "RFC 9126 section 2.1 forbids a pushed request_uri, and `invalid_request` is its word for a request that breaks its rules.",
   offlineAlias:

@@ -35,6 +35,8 @@ export interface AuthorizationRequest {
   readonly expectedUser?: string;
   /** Identity that a login hint names: a session of another one does not answer. */
   readonly hintedUser?: string;
+  /** Under which it was pushed. */
+  readonly pushedId?: string;
 }
 
 /** The parameters as given, each at most once but for `audience` and `resource`. */

@@ -31,6 +31,7 @@ import {
   renderErrorPage,
   renderLoginPage,
 } from "./pages.ts";
+import { findPushedPage } from "./pushed-page.ts";
 import { limitAddress } from "./start-limits.ts";
 import type { StatusStreams } from "./status-stream.ts";
 
@@ -119,7 +120,14 @@ async function start(
   { request, reply }: Call,
 ): Promise<FastifyReply> {
   await limitAddress(ctx, addressOf(ctx, request));
-  const outcome = await authorize(ctx, form, browserOf(ctx, request));
+  const browser = browserOf(ctx, request);
+  const loadAgain = async (error: unknown): Promise<AuthorizeOutcome> => {
+    const isUsedUp = error instanceof OAuthProblem && error.code === "invalid_request_uri";
+    const page = isUsedUp ? await findPushedPage(ctx, form, browser) : null;
+    if (page === null) throw error;
+    return { kind: "page", ...page, cookies: [] };
+  };
+  const outcome = await authorize(ctx, form, browser).catch(loadAgain);
   return show(ctx, outcome, { request, reply });
 }
 

@@ -16,7 +16,7 @@ import {
 } from "./authorization-request.ts";
 import { businessLoginSeconds } from "./business-login.ts";
 import type { LoginContext } from "./login-context.ts";
-import { takePushedRequest } from "./pushed-request.ts";
+import { pushedIdOf, takePushedRequest } from "./pushed-request.ts";
 import { type FoundSession, findSession } from "./session-store.ts";
 import { userOfIdToken } from "./id-token-hint.ts";
 import { isBusinessScope, withoutRefresh } from "./scope.ts";
@@ -57,14 +57,14 @@ export async function authorize(
   const client = await getClientOf(ctx, form);
   // Before a pushed request is used up: whoever has to wait tries again with the same.
   await limitClient(ctx, client, browser.address);
-  const given = await resolvePushed(ctx, form);
+  const { given, pushed } = await resolvePushed(ctx, form);
   const redirectUri = getRedirectUri(given, client);
   try {
     const request = checkAuthorizationRequest(given, redirectUri, {
       client,
       userOfIdToken: (token) => userOfIdToken(ctx, token, client.id),
     });
-    return await answer(ctx, { client, request }, browser);
+    return await answer(ctx, { client, request: { ...request, ...pushed } }, browser);
   } catch (error) {
     if (!(error instanceof OAuthProblem)) throw error;
     const state = statePlain(given);
@@ -78,16 +78,20 @@ export async function authorize(
 }
 
 /** A pushed request stands for all its parameters; only the client id stands beside it (RFC 9126 section 4). */
-async function resolvePushed(ctx: LoginContext, form: Form): Promise<Given> {
+async function resolvePushed(
+  ctx: LoginContext,
+  form: Form,
+): Promise<{ given: Given; pushed: Pick<AuthorizationRequest, "pushedId"> }> {
   const uri = valueOf(form, "request_uri");
-  if (uri === undefined) return form;
-  const pushed = await takePushedRequest(ctx, uri, valueOf(form, "client_id") ?? "");
-  if (pushed === null)
+  if (uri === undefined) return { given: form, pushed: {} };
+  const pushedId = pushedIdOf(uri) ?? "";
+  const given = await takePushedRequest(ctx, pushedId, valueOf(form, "client_id") ?? "");
+  if (given === null)
     throw new OAuthProblem(
       "invalid_request_uri",
       "this pushed request is unknown, used or expired; go back and start again",
     );
-  return pushed;
+  return { given, pushed: { pushedId } };
 }
 
 async function getClientOf(ctx: LoginContext, given: Given): Promise<Client> {

@@ -76,6 +76,22 @@ export interface NewAttemptCookie {
   readonly lifetimeSeconds: number;
 }
 
+/** The logins that this browser holds cookies of, the newest first. */
+export function heldLoginIds(config: Config, header: string | undefined): string[] {
+  const prefix = attemptCookiePrefix(config);
+  return heldCookies(config, header).map(({ name }) => name.slice(prefix.length));
+}
+
+function heldCookies(
+  config: Config,
+  header: string | undefined,
+): { name: string; createdAt: number }[] {
+  return [...parseCookies(header)]
+    .filter(([name]) => name.startsWith(attemptCookiePrefix(config)))
+    .map(([name, value]) => ({ name, createdAt: Number(value.split(".")[0]) || 0 }))
+    .toSorted((a, b) => b.createdAt - a.createdAt);
+}
+
 /** `Set-Cookie` values for a new attempt: its own cookie, and the end of the oldest beyond the eighth. */
 export function attemptCookies(
   config: Config,
@@ -83,11 +99,7 @@ export function attemptCookies(
   made: NewAttemptCookie,
 ): string[] {
   const prefix = attemptCookiePrefix(config);
-  const held = [...parseCookies(header)]
-    .filter(([name]) => name.startsWith(prefix))
-    .map(([name, value]) => ({ name, createdAt: Number(value.split(".")[0]) || 0 }))
-    .toSorted((a, b) => b.createdAt - a.createdAt);
-  const evicted = held
+  const evicted = heldCookies(config, header)
     .slice(attemptCookiesMax - 1)
     .map(({ name }) => setCookie(config, name, { value: "", maxAgeSeconds: 0 }));
   const value = `${made.createdAt}.${made.secret}`;

@@ -50,12 +50,16 @@ export async function pushRequest(
   return { request_uri: `${uriPrefix}${id}`, expires_in: pushedLifetimeSeconds };
 }
 
-/** The parameters behind a `request_uri` of ours, once; null for anything else. */
+/** The id in a `request_uri` of ours; null for anything else. */
+export function pushedIdOf(uri: string): string | null {
+  return uri.startsWith(uriPrefix) && uri.length <= 200 ? uri.slice(uriPrefix.length) : null;
+}
+
+/** The parameters that were pushed under this id, once; null for anything else. */
 export async function takePushedRequest(
   ctx: LoginContext,
-  uri: string,
+  id: string,
   clientId: string,
 ): Promise<Form | null> {
-  if (!uri.startsWith(uriPrefix) || uri.length > 200) return null;
-  return store.takePushed(ctx.db, uri.slice(uriPrefix.length), { clientId, now: ctx.clock.now() });
+  return store.takePushed(ctx.db, id, { clientId, now: ctx.clock.now() });
 }

@@ -1,0 +1,96 @@
+// A page that was opened by a pushed request: the request is used up, and the page can be loaded again all the same.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { openJar, type Jar } from "../cookie-jar.ts";
+import {
+  approveByQr,
+  authorizationUrl,
+  finish,
+  hooksOf,
+  type LoginClient,
+  makePkce,
+  type OpenPage,
+  redeem,
+} from "../login-flow.ts";
+import { newIdentity } from "../raw-wallet.ts";
+import { openWorld, type World } from "../world.ts";
+
+let world: World;
+before(async () => {
+  world = await openWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+const pkce = makePkce();
+
+/** Pushes a request; answers the address that it opens at. */
+async function push(client: LoginClient): Promise<string> {
+  const { search } = new URL(authorizationUrl(world.baseUrl, client, pkce));
+  const basic = Buffer.from(`${client.id}:${client.secret}`).toString("base64");
+  const response = await fetch(`${world.baseUrl}/oauth2/par`, {
+    method: "POST",
+    headers: { authorization: `Basic ${basic}` },
+    body: new URLSearchParams(search),
+  });
+  assert.equal(response.status, 201);
+  const { request_uri } = (await response.json()) as { request_uri: string };
+  const query = new URLSearchParams({ client_id: client.id, request_uri });
+  return `${world.baseUrl}/oauth2/auth?${query.toString()}`;
+}
+
+async function load(jar: Jar, url: string): Promise<OpenPage> {
+  const response = await jar.fetch(url);
+  const html = await response.text();
+  assert.equal(response.status, 200, html);
+  return { jar, html, pkce, ...hooksOf(html) };
+}
+
+test("a page opened by a pushed request is loaded again as the same login, and ends in tokens", async () => {
+  const url = await push(world.client);
+  const jar = openJar();
+  const first = await load(jar, url);
+  const second = await load(jar, url);
+  assert.equal(second.loginId, first.loginId);
+  await world.advance(90);
+  const later = await load(jar, url);
+  assert.equal(later.loginId, first.loginId, "the request has expired, the login has not");
+  await approveByQr(world.baseUrl, later, newIdentity());
+  const location = await finish(world.baseUrl, later);
+  const code = location.searchParams.get("code") ?? "";
+  const redeemed = await redeem(world.baseUrl, world.client, { code, verifier: pkce.verifier });
+  assert.equal(redeemed.status, 200);
+});
+
+test("a login that was started again is what a reload shows", async () => {
+  const url = await push(world.client);
+  const jar = openJar();
+  const { loginId } = await load(jar, url);
+  const again = await jar.fetch(`${world.baseUrl}/oauth2/login/${loginId}/restart`, {
+    method: "POST",
+    headers: { "sec-fetch-site": "same-origin" },
+  });
+  const location = again.headers.get("location") ?? "";
+  assert.equal(again.status, 303);
+  assert.equal(`/oauth2/login/${(await load(jar, url)).loginId}`, location);
+});
+
+test("a pushed request that was used opens nothing for anybody else", async () => {
+  const url = await push(world.client);
+  const jar = openJar();
+  const { loginId } = await load(jar, url);
+  const forged = new Map([[`svc_login_${loginId}`, `1.${"A".repeat(43)}`]]);
+  const elsewhere = await load(openJar(), await push(world.client));
+  const otherClient = new URL(url);
+  otherClient.searchParams.set("client_id", (await world.addClient()).id);
+  const others: [Jar, string][] = [
+    [openJar(), url],
+    [openJar(forged), url],
+    [elsewhere.jar, url],
+    [jar, otherClient.toString()],
+  ];
+  for (const [other, address] of others) {
+    const response = await other.fetch(address);
+    assert.equal(response.status, 400);
+    assert.match(await response.text(), /used or expired/);
+  }
+});
