@@ -62,18 +62,19 @@ export async function openChain(ctx: Ctx): Promise<Chain> {
   }
 }
 
-const ownersMax = 20;
-/** Another process takes the embedded chain over within a second. */
-const takeoverMs = 500;
+/** Another process takes the embedded chain over within a second or two. */
+const takeoverMs = { most: 30_000, pause: 500 };
 
 /** The process that ran the embedded chain may die while this one starts; it waits for the next. */
 async function againWhenOwnerGoes(isEmbedded: boolean, work: () => Promise<void>): Promise<void> {
-  for (let tries = 1; ; tries += 1) {
+  const deadline = Date.now() + takeoverMs.most;
+  for (;;) {
     try {
       return await work();
     } catch (error) {
-      if (!isEmbedded || !(error instanceof NodeAway) || tries === ownersMax) throw error;
-      await new Promise((resolve) => setTimeout(resolve, takeoverMs));
+      const isOver = !isEmbedded || Date.now() > deadline;
+      if (isOver || !(error instanceof NodeAway)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, takeoverMs.pause));
     }
   }
 }

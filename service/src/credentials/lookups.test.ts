@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Db } from "../platform/db.ts";
+import { openingOf } from "./leaf.ts";
 import { openLookups, purgeLookups } from "./lookups.ts";
 import { getBuiltInIssuer } from "./issuers.ts";
 import { giveCredential, inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
@@ -66,13 +67,36 @@ await test("of questions at the same moment each gets the answer of its own user
   const asked = Array.from({ length: 150 }, (_, index) => ({
     user: index % 3 === 0 ? (known[index % 5] ?? someUser()) : someUser(),
     environment: index % 2 === 0 ? ("live" as const) : ("sandbox" as const),
-    fields: ["IDCARD_DOB", "EMAIL"] as const,
+    fields: index % 4 === 0 ? (["EMAIL"] as const) : (["IDCARD_DOB", "EMAIL"] as const),
   }));
   const answers = await Promise.all(
     asked.map(async (question) => ctx.lookups.findLiveFields(question)),
   );
-  for (const [index, { environment }] of asked.entries()) {
-    const isKnown = index % 3 === 0 && environment === "live";
+  for (const [index, { environment, fields }] of asked.entries()) {
+    const isKnown = index % 3 === 0 && environment === "live" && fields.length === 2;
     assert.deepEqual(answers[index], isKnown ? ["IDCARD_DOB"] : [], String(index));
   }
+});
+
+await test("of openings asked at the same moment each user and side finds its own leaves alone", async () => {
+  const demo = await getBuiltInIssuer(ctx, "demo", "live");
+  const [alice, bob] = [someUser(), someUser()];
+  const openings: string[] = [];
+  for (const user of [alice, bob]) {
+    const given = { user, expiresAt: inAYear + 400 * 86_400 };
+    const { held } = await giveCredential(world, demo, given);
+    openings.push(...held.slice(0, 1).map(openingOf));
+  }
+  const find = async (user: typeof alice, environment: "live" | "sandbox") => {
+    const leaves = await ctx.lookups.findOpenedLeaves({ user, environment, openings });
+    return leaves.map(({ opening }) => openings.indexOf(opening));
+  };
+  const answers = await Promise.all([
+    find(alice, "live"),
+    find(bob, "sandbox"),
+    find(bob, "live"),
+    find(someUser(), "live"),
+    find(alice, "sandbox"),
+  ]);
+  assert.deepEqual(answers, [[0], [], [1], [], []]);
 });

@@ -81,7 +81,13 @@ async function runPrepared<Row extends object>(
     if (error === null || error === undefined) resolve(query.rows);
     else reject(error instanceof Error ? error : new Error("a statement failed"));
   });
-  return promise;
+  try {
+    return await promise;
+  } catch (error) {
+    // Its own stack leads to the socket; whoever looks for the fault needs the one that leads to the statement.
+    if (error instanceof Error) Error.captureStackTrace(error);
+    throw error;
+  }
 }
 
 /** SQLSTATE of a failed statement, or null when the error is of another kind. */

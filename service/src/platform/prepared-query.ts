@@ -59,6 +59,10 @@ export class PreparedQuery<Row extends object> {
   /** @returns a fault for the driver to report; then nothing was written */
   submit(connection: WireConnection): Error | null {
     const { name, text } = this;
+    const { parsedStatements, submittedNamedStatements } = connection;
+    const known = parsedStatements[name] ?? submittedNamedStatements[name];
+    if (known !== undefined && known !== text)
+      return new Error(`a statement named ${name} is another one on this connection`);
     let bind: Buffer;
     try {
       bind = serialize.bind({
@@ -73,10 +77,7 @@ export class PreparedQuery<Row extends object> {
     describedOn.set(connection, this.#described);
     this.#columns = this.#described.get(name);
     const rest = [bind, this.#columns === undefined ? describeToo : executeAndSync];
-    const { parsedStatements, submittedNamedStatements } = connection;
-    const isKnown =
-      parsedStatements[name] !== undefined || submittedNamedStatements[name] !== undefined;
-    if (!isKnown) {
+    if (known === undefined) {
       submittedNamedStatements[name] = text;
       rest.unshift(serialize.parse({ name, text }));
     }
@@ -98,8 +99,11 @@ export class PreparedQuery<Row extends object> {
 
   handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
     try {
+      const columns = this.#columns ?? [];
+      if (fields.length !== columns.length)
+        throw new Error(`a row has ${fields.length} values for ${columns.length} columns`);
       const row: Record<string, unknown> = {};
-      for (const [at, { name, parse }] of (this.#columns ?? []).entries()) {
+      for (const [at, { name, parse }] of columns.entries()) {
         const text = fields[at] ?? null;
         row[name] = text === null ? null : parse(text);
       }
