@@ -19,7 +19,7 @@ import { checkKycDelivery, type SignedDelivery } from "./delivery-signatures.ts"
 
 /** What is looked at. */
 export interface OrderEvidence {
-  readonly ctx: Pick<Ctx, "db" | "clock" | "seal">;
+  readonly ctx: Pick<Ctx, "db" | "clock" | "seal" | "log">;
   /** One call of the chain's node. */
   readonly rpc: (method: string, params: readonly unknown[]) => Promise<unknown>;
   /** The contract that holds the batches. */

@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import type { Address } from "@svc/protocol";
 import type { PoolConfig } from "pg";
 import {
   accountRoutes,
@@ -37,6 +38,7 @@ import {
 } from "./kyc/index.ts";
 import {
   createLoginDirectory,
+  findBusiness,
   holdCompany,
   type KybContext,
   kybFinalHandlers,
@@ -51,6 +53,7 @@ import {
   addTokenRoutes,
   businessLoginRules,
   endLogin,
+  limitContractSignatures,
   listLogins,
   type Login,
   loginJobs,
@@ -225,8 +228,10 @@ async function openSlices(stack: AsyncDisposableStack, base: Ctx): Promise<Slice
     ...base,
     clients,
     businesses: createLoginDirectory(() => kyb),
-    verifySignature: async (claim) =>
-      verifySignature({ ...base, chain: await openingChain }, claim),
+    verifySignature: async ({ loginId, ...claim }) =>
+      verifySignature({ ...base, chain: await openingChain }, claim, async () =>
+        mayContractSign(base, { loginId, address: claim.address }),
+      ),
   });
   stack.use(login.signingKeys);
   const chain: ChainContext = { ...base, chain: await openingChain };
@@ -250,6 +255,15 @@ async function openSlices(stack: AsyncDisposableStack, base: Ctx): Promise<Slice
     businessLogins: businessLoginRules(login),
   });
   return { chain, apiKeys, login, credentials, kyc, kyb };
+}
+
+/** A business logs in by its members, never by its own signature (decisions section 3, Signatures). */
+async function mayContractSign(
+  ctx: Ctx,
+  { loginId, address }: { loginId: string; address: Address },
+): Promise<boolean> {
+  await limitContractSignatures(ctx, loginId);
+  return (await findBusiness(ctx.db, address)) === null;
 }
 
 async function addRoutes(base: Ctx, slices: Slices, http: Http): Promise<void> {
@@ -356,12 +370,11 @@ function openBeside<T extends AsyncDisposable>(
 }
 
 function platformJobs(ctx: Ctx): Job[] {
-  const day = 86_400;
   return [
     { name: "audit-chain", everySeconds: 0.5, run: async () => void (await chainAudit(ctx)) },
     {
       name: "audit-retention",
-      everySeconds: day,
+      everySeconds: 3600,
       run: async () =>
         void (await purgeAudit(ctx, { before: ctx.clock.now() - auditRetentionSeconds })),
     },

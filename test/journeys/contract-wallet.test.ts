@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addressOfSubject } from "@svc/protocol";
 import { startAnvil } from "../anvil.ts";
-import { approveByQr, logIn, openPage } from "../login-flow.ts";
-import { newIdentity } from "../raw-wallet.ts";
+import { openKybWorld } from "../kyb-world.ts";
+import { approveByQr, logIn, openPage, statusOf } from "../login-flow.ts";
+import { approve, claim, newIdentity, scan } from "../raw-wallet.ts";
 import { fundedKey } from "../settling.ts";
 import { openWorld } from "../world.ts";
 
@@ -31,4 +32,38 @@ test("a wallet that is a contract logs in by ERC-1271, and only when the contrac
     Buffer.from(tokens.id_token.split(".")[1] ?? "", "base64url").toString(),
   ) as { sub: string };
   assert.equal(addressOfSubject(sub), contract.address);
+});
+
+test("a login asks a contract ten times a minute, and leaves the others their share", async () => {
+  await using anvil = await startAnvil();
+  await using world = await openWorld({
+    CHAIN: "on",
+    CHAIN_RPC_URL: anvil.url,
+    SIGNER_KEY: fundedKey,
+  });
+  const contract = { ...newIdentity(), address: `0x${"c1".repeat(20)}` as const };
+  await anvil.rpc("anvil_setCode", [contract.address, answering("ffffffff")]);
+  const page = await openPage(world.baseUrl, world.client);
+  const claimed = await claim(scan(page.qr), contract);
+  const digits = String((await statusOf(world.baseUrl, page))["digits"]);
+  const statuses: number[] = [];
+  for (let times = 0; times < 11; times += 1)
+    statuses.push((await approve(claimed, digits)).status);
+  assert.deepEqual(statuses, [...Array.from({ length: 10 }, () => 422), 429]);
+  const other = await openPage(world.baseUrl, world.client);
+  await assert.rejects(approveByQr(world.baseUrl, other, contract), /answered 422/);
+});
+
+test("a business logs in by its members, never by its own signature", async () => {
+  await using anvil = await startAnvil();
+  const environment = { CHAIN_RPC_URL: anvil.url, SIGNER_KEY: fundedKey, CONFIRMATIONS: "1" };
+  await using world = await openKybWorld({ environment });
+  const { address } = world.business;
+  // Whatever its members approved: here its contract agrees to everything.
+  await anvil.rpc("anvil_setCode", [address, answering("1626ba7e")]);
+  const page = await openPage(world.baseUrl, world.client);
+  await assert.rejects(
+    approveByQr(world.baseUrl, page, { ...newIdentity(), address }),
+    /answered 422.*signature_wrong/,
+  );
 });

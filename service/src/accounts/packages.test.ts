@@ -10,6 +10,7 @@ import {
   createOrganization,
   listPackages,
   readBalance,
+  readSigningKeys,
   topUp,
 } from "./index.ts";
 
@@ -61,4 +62,25 @@ await test("of packages that are bought at once as many are bought as there is m
     bought: 15,
     availableRappen: 50n,
   });
+});
+
+await test("a signing key that does not open leaves the keys of other packages readable", async () => {
+  const { id: organizationId } = await createOrganization(ctx, { name: "Signer" }, "test");
+  const live = { organizationId, environment: "live" } as const;
+  const { id: clientDomainId } = await createDomain(ctx, { ...live, domain: "localhost" }, "test");
+  const given = { clientDomainId, name: "P", fields: null, transfers: 1, priceRappen: 0n };
+  const [damaged, whole] = [
+    await buyPackage(ctx, given, "test"),
+    await buyPackage(ctx, given, "test"),
+  ];
+  await ctx.db.query({
+    name: "",
+    text: "update kyc_package set signing_key_sealed = $2 where id = $1",
+    values: [damaged.kycPackage.id, Buffer.from("damaged")],
+  });
+  const ids = [damaged.kycPackage.id, whole.kycPackage.id];
+  assert.deepEqual(
+    await readSigningKeys(ctx, ids),
+    new Map([[whole.kycPackage.id, whole.signingKey]]),
+  );
 });

@@ -100,18 +100,22 @@ export async function getPackage(ctx: Ctx, id: string): Promise<KycPackage> {
   return found;
 }
 
-/** The keys that sign webhooks of these packages now, by package. */
+/** The keys that sign webhooks of these packages now, by package; one that does not open is left out, and logged. */
 export async function readSigningKeys(
-  ctx: Pick<Ctx, "db" | "seal">,
+  ctx: Pick<Ctx, "db" | "seal" | "log">,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const rows = await store.listSigningKeys(ctx.db, ids);
-  return new Map(
-    rows.map((row) => {
-      const place = { table: "kyc_package", id: row.id, column: "signing_key_sealed" };
-      return [row.id, ctx.seal.open(row.signing_key_sealed, place).toString()];
-    }),
-  );
+  const keys = new Map<string, string>();
+  for (const { id, signing_key_sealed: sealed } of rows) {
+    const place = { table: "kyc_package", id, column: "signing_key_sealed" };
+    try {
+      keys.set(id, ctx.seal.open(sealed, place).toString());
+    } catch (error) {
+      ctx.log.error({ err: error, packageId: id }, "the signing key of a package does not open");
+    }
+  }
+  return keys;
 }
 
 /**

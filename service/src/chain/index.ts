@@ -41,11 +41,16 @@ export interface SignatureClaim {
  * Whether the account signed the digest. The signature of an externally owned account costs no call of the chain; a
  * contract is asked, with bounds on gas, time and rate.
  *
+ * @param mayAsk says first whether this contract is asked at all; it may throw
  * @throws {Problem} rate_limited, chain_unavailable; both only where a contract would have to be asked
  */
-export async function verifySignature(ctx: ChainContext, claim: SignatureClaim): Promise<boolean> {
+export async function verifySignature(
+  ctx: ChainContext,
+  claim: SignatureClaim,
+  mayAsk: () => Promise<boolean> = async () => true,
+): Promise<boolean> {
   if (recoverAddress(claim.digest, claim.signature) === claim.address) return true;
-  if (ctx.config.chain === "off") return false;
+  if (ctx.config.chain === "off" || !(await mayAsk())) return false;
   const { isContractSignature } = await import("./verify-signature.ts");
   return isContractSignature(ctx, claim);
 }

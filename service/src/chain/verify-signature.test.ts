@@ -170,6 +170,14 @@ test("a chain that does not answer is no verdict", async () => {
   gate.decide(() => "pass");
 });
 
+test("a contract that may not sign is not asked", async () => {
+  const claim = { address: await place(answering("1626ba7e")), digest, signature: "0x01" };
+  const before = callsNow();
+  assert.equal(await verifySignature(ctx, claim, async () => false), false);
+  assert.equal(callsNow(), before);
+  assert.equal(await verifySignature(ctx, claim, async () => true), true);
+});
+
 test("contracts are asked at a bounded rate, by all processes together", async () => {
   const limits = { take: async () => ({ ok: false, retryAfterSeconds: 1 }) as const };
   const limited: ChainContext = { ...ctx, limits };

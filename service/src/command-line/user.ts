@@ -1,6 +1,7 @@
 import { parseAddress } from "@svc/protocol";
 import { forgetAcquaintances } from "../accounts/index.ts";
 import { forgetUser } from "../credentials/index.ts";
+import { forgetOrders } from "../kyc/index.ts";
 import { deleteUser } from "../login/index.ts";
 import { deleteBoxesOf, deletePushOf, deleteSessionsOf } from "../wallets/index.ts";
 import { actor, UsageError, type Verb } from "./verb.ts";
@@ -10,7 +11,7 @@ export const userVerbs: readonly Verb[] = [
     name: "user delete",
     summary: "Delete a user with everything kept about them but the audit trail.",
     notes:
-      "Sessions and tokens end at once, and clients are told by back-channel logout. Credentials are revoked on chain by a running service.",
+      "Sessions and tokens end at once, and clients are told by back-channel logout. Credentials are revoked on chain by a running service. Data on its way is not handed over any more; merchants who were given fields are told that they no longer hold. While an order of the user is being settled it is refused; that ends within minutes.",
     parameters: [{ name: "identity", description: "The user's address." }],
     example: "user delete 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13",
     run: async (shell, input) => {
@@ -22,10 +23,11 @@ export const userVerbs: readonly Verb[] = [
           await deleteBoxesOf(tx, user);
           await deletePushOf(tx, user);
           await forgetAcquaintances(tx, user);
-          const credentials = await forgetUser(tx, user, ctx.clock.now());
+          const { credentials, leaves } = await forgetUser(tx, user, ctx.clock.now());
+          const orders = await forgetOrders(ctx, tx, { user, leaves });
           const isKnown = await deleteUser(tx, user, ctx.clock.now());
-          // Credentials may be issued to somebody who never logged in.
-          if (!isKnown && credentials === 0) throw new Error("no such user");
+          // Credentials may be issued to somebody who never logged in, and orders made for anybody.
+          if (!isKnown && credentials + orders === 0) throw new Error("no such user");
           await ctx.audit.record(tx, { actor, action: "user.delete", subject: user });
           return { deleted: user };
         }),

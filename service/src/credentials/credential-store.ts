@@ -295,16 +295,28 @@ export async function noteInvalidated(
 /** Forgets everything of a user; roots that were or may be on chain are revoked there. @returns how many credentials */
 export async function deleteOfUser(tx: Queryable, user: Address, now: number): Promise<number> {
   await tx.query(sql`delete from email_verification where user_address = ${user}`);
-  await tx.query(
-    sql`insert into credential_revocation (root, issuer_id, created_at)
-      select root, issuer_id, ${now}::bigint from credential
-      where user_address = ${user} and document <> 'COMPANY' and attest_batch_id is not null and ended_at is null
-      on conflict do nothing`,
-  );
+  // One statement: a root that is being attested meanwhile is seen as it was left.
   const rows = await tx.query(
-    sql`delete from credential where user_address = ${user} and document <> 'COMPANY' returning id`,
+    sql`with deleted as (
+        delete from credential where user_address = ${user} and document <> 'COMPANY'
+        returning id, root, issuer_id, attest_batch_id, ended_at
+      ), queued as (
+        insert into credential_revocation (root, issuer_id, created_at)
+        select root, issuer_id, ${now}::bigint from deleted where attest_batch_id is not null and ended_at is null
+        on conflict do nothing
+      )
+      select id from deleted`,
   );
   return rows.length;
+}
+
+/** Credentials of a user that count or will, locked. */
+export async function lockOfUser(tx: Queryable, user: Address): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>(
+    sql`select id from credential where user_address = ${user} and document <> 'COMPANY' and ended_at is null
+      order by id for update`,
+  );
+  return rows.map(({ id }) => id);
 }
 
 /** Remembers the key of a call, or finds what it was used for before. */

@@ -65,9 +65,18 @@ async function announce(ctx: EndingContext, tx: Queryable, ids: readonly string[
   if (leaves.length > 0) await ctx.onInvalidated(tx, leaves);
 }
 
-/** Forgets everything kept about a user's fields, in the caller's transaction. @returns how many credentials */
-export async function forgetUser(tx: Queryable, user: Address, now: number): Promise<number> {
-  return store.deleteOfUser(tx, user, now);
+/**
+ * Forgets everything kept about a user's fields, in the caller's transaction.
+ *
+ * @returns how many credentials, and the leaves that counted: those who hold them are to be told
+ */
+export async function forgetUser(
+  tx: Queryable,
+  user: Address,
+  now: number,
+): Promise<{ credentials: number; leaves: readonly InvalidLeaf[] }> {
+  const leaves = await store.listAttestedLeaves(tx, await store.lockOfUser(tx, user));
+  return { credentials: await store.deleteOfUser(tx, user, now), leaves };
 }
 
 /** Ends credentials that nobody collected in 30 days, and forgets keys of repeated calls after a day. */

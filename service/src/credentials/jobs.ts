@@ -39,7 +39,7 @@ export function credentialJobs(ctx: CredentialsContext): Job[] {
     },
     {
       name: "lookup-retention",
-      everySeconds: 86_400,
+      everySeconds: 3600,
       run: async () => purgeLookups(ctx),
     },
     {

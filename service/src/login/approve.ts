@@ -156,10 +156,11 @@ export async function isSignedBy(
     code,
     object,
   });
-  return ctx.verifySignature({ address: user, digest, signature });
+  return ctx.verifySignature({ address: user, digest, signature, loginId: attempt.id });
 }
 
 export interface UnclaimedAnswer {
+  readonly loginId: string;
   readonly user: Address;
   readonly session: string;
   readonly connection: string;
@@ -169,10 +170,10 @@ export interface UnclaimedAnswer {
 /** The signature of a wallet that never asked who the requester is: requester, number and object are empty. */
 export async function isSignedWithoutClaim(
   ctx: SignatureVerifier,
-  { user, session, connection, signature }: UnclaimedAnswer,
+  { loginId, user, session, connection, signature }: UnclaimedAnswer,
 ): Promise<boolean> {
   const digest = loginDigest({ session, connection, requester: "", code: "", object: zeroHash });
-  return ctx.verifySignature({ address: user, digest, signature });
+  return ctx.verifySignature({ address: user, digest, signature, loginId });
 }
 
 async function approveWithoutClaim(
@@ -199,8 +200,8 @@ async function approveWithoutClaim(
   if (answer.code !== undefined && answer.code !== "")
     throw new Problem("signature_wrong", { message: "this login takes no number" });
   const { session, signature } = answer;
-  if (!(await isSignedWithoutClaim(ctx, { user, session, connection, signature })))
-    throw new Problem("signature_wrong");
+  const unclaimed = { loginId: attempt.id, user, session, connection, signature };
+  if (!(await isSignedWithoutClaim(ctx, unclaimed))) throw new Problem("signature_wrong");
   const approval = {
     user,
     channel: "qr" as const,
@@ -277,7 +278,7 @@ async function proveRefusal(
   }
   const digest = declineDigest({ request: refusal.session, connection: attempt.connection ?? "" });
   const address = parseAddress(attempt.claimedBy ?? "");
-  const claim = { digest, signature: refusal.signature ?? "" };
+  const claim = { digest, signature: refusal.signature ?? "", loginId: attempt.id };
   if (address === null || !(await ctx.verifySignature({ address, ...claim })))
     throw new Problem("signature_wrong");
 }

@@ -216,6 +216,9 @@ export async function returnOnSameDevice(
   const attempt = await readAttempt(ctx, loginId);
   const client = await getClient(ctx, attempt);
   if (attempt.channel === "qr") throw new Problem("wrong_channel");
+  // Before a contract is asked about a signature: what is over costs nothing.
+  const isOver = attempt.status === "finished" || attempt.status === "failed";
+  if (isOver || attempt.expiresAt <= ctx.clock.now()) throw new Problem("login_over");
   const connection = connectionOf(ctx.config.baseUrl, "app-link", loginId);
   const part = businessPartOf(attempt, returned.business);
   const isClaimed =
@@ -224,6 +227,7 @@ export async function returnOnSameDevice(
   const isValid = isClaimed
     ? await isSignedBy(ctx, { user, signature: returned.signature, attempt, client, code: "" })
     : await isSignedWithoutClaim(ctx, {
+        loginId,
         user,
         session: loginId,
         connection,

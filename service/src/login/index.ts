@@ -25,6 +25,7 @@ export { businessLoginRules, revokeBusinessFamilies } from "./business-login.ts"
 export { listSigningKeys, revokeSigningKey, rotateSigningKey } from "./manage-signing-keys.ts";
 export { deleteUser } from "./retention.ts";
 export { keyPurposes } from "./signing-key.ts";
+export { limitContractSignatures } from "./start-limits.ts";
 export { signRequestObject } from "./request-object.ts";
 export { signingKeyColumns } from "./signing-keys.ts";
 

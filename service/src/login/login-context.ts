@@ -14,5 +14,7 @@ export interface SignatureVerifier {
     readonly address: Address;
     readonly digest: Uint8Array;
     readonly signature: string;
+    /** The login that it is for: contracts are asked a few times for each. */
+    readonly loginId: string;
   }): Promise<boolean>;
 }

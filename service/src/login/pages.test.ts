@@ -369,12 +369,13 @@ test("the policy allows this origin alone, and forms to end at the client", () =
       "https://books.example.com/callback?a=1;b",
       "com.example.app:/cb",
       "http://[::1]:3000/cb",
+      "https://my_app.example.com/cb",
       "http://localhost:4999/callback",
     ],
   });
   assert.equal(
     headers["content-security-policy"],
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self' https://books.example.com com.example.app: http: http://localhost:4999; frame-ancestors 'none'; base-uri 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self' https://books.example.com com.example.app: http: https: http://localhost:4999; frame-ancestors 'none'; base-uri 'none'",
   );
   assert.equal(headers["x-frame-options"], "DENY");
   assert.equal(headers["referrer-policy"], "same-origin");

@@ -7,6 +7,17 @@ function perMinute(starts: number, address: string): Limit {
   return { perSecond: starts / 60, burst: starts, address };
 }
 
+/** Contracts are asked by all logins together at a bounded rate; one login does not take it from the others. */
+const contractLimit: Limit = { perSecond: 10 / 60, burst: 10 };
+
+/** How often contracts are asked about signatures for one login. @throws {Problem} rate_limited */
+export async function limitContractSignatures(
+  ctx: Pick<LoginContext, "limits" | "metrics">,
+  loginId: string,
+): Promise<void> {
+  await takeOrRefuse(ctx, `signature:login:${loginId}`, contractLimit);
+}
+
 /** How many logins one address starts (decisions section 8). @throws {Problem} rate_limited */
 export async function limitAddress(ctx: LoginContext, address: string): Promise<void> {
   const limit = perMinute(ctx.config.loginsPerAddressMinute, address);

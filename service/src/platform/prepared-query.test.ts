@@ -44,6 +44,7 @@ async function stateOf(statement: Statement): Promise<string | null> {
   );
 }
 
+const numberOf = (value: number): Statement => sql`select ${value}::int as n`;
 const listItems = async (): Promise<object[]> => run(sql`select * from item order by id`);
 const addItem = (id: unknown, note: unknown): Statement =>
   sql`insert into item (id, note) values (${id}, ${note})`;
@@ -60,10 +61,9 @@ test("values go and come back as what they were", async () => {
 });
 
 test("columns are described once a connection", async () => {
-  const numberOf = async (value: number) => run(sql`select ${value}::int as n`);
-  const before = described;
-  for (const value of [1, 2, 3]) assert.deepEqual(await numberOf(value), [{ n: value }]);
-  assert.equal(described, before + 1);
+  const earlier = described;
+  for (const value of [1, 2, 3]) assert.deepEqual(await run(numberOf(value)), [{ n: value }]);
+  assert.equal(described, earlier + 1);
 });
 
 test("a statement that fails leaves its connection and itself usable", async () => {
@@ -77,8 +77,7 @@ test("a statement that fails leaves its connection and itself usable", async () 
 });
 
 test("in a transaction that has failed, statements known and new fail until it is rolled back", async () => {
-  const known = (): Statement => sql`select 1 as known`;
-  await run(known());
+  await run(numberOf(1));
   await run(sql`begin`);
   assert.equal(await stateOf(sql`select 1 / 0`), "22012");
   assert.deepEqual(
@@ -86,7 +85,7 @@ test("in a transaction that has failed, statements known and new fail until it i
     ["25P02", "25P02"],
   );
   await run(sql`rollback`);
-  assert.deepEqual(await run(known()), [{ known: 1 }]);
+  assert.deepEqual(await run(numberOf(3)), [{ n: 3 }]);
 });
 
 test("a value that cannot be written is refused before anything is sent", async () => {

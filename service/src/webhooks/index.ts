@@ -18,4 +18,5 @@ export {
   takeTestPlace,
 } from "./endpoints.ts";
 export { webhookJobs } from "./jobs.ts";
+export { forgetStreams } from "./retention-store.ts";
 export { Sender, type WebhooksContext } from "./sender.ts";

@@ -20,6 +20,22 @@ export async function purgeBodies(
   return rows.length;
 }
 
+/**
+ * Takes the bodies of these streams, with what receivers answered: personal ones at once, others where nothing is still
+ * to be delivered.
+ */
+export async function forgetStreams(db: Queryable, streamIds: readonly string[]): Promise<void> {
+  await db.query(sql`
+    with emptied as (
+      update webhook_event e set body = null, body_sealed = null, purge_at = null
+      where stream_id = any(${streamIds}::text[]) and purge_at is not null
+        and (is_personal or not exists (select from webhook_delivery d where d.event_id = e.id))
+      returning e.id),
+    dropped as (delete from webhook_delivery d using emptied where d.event_id = emptied.id)
+    update webhook_attempt a set answer_sealed = null from emptied
+    where a.id > emptied.id || '.' and a.id < emptied.id || '/' and a.answer_sealed is not null`);
+}
+
 export async function deleteAttempts(
   db: Queryable,
   { beforeMs, limit }: { beforeMs: number; limit: number },

@@ -1,0 +1,30 @@
+import type { Address } from "@svc/protocol";
+import { type Queryable, sql } from "../platform/db.ts";
+import type { Status } from "./order.ts";
+
+interface HeldOrder {
+  readonly id: string;
+  readonly attempt: number;
+  readonly status: Status;
+}
+
+/** In the order of their ids, as every statement that locks several. */
+export async function lockOrdersOf(tx: Queryable, user: Address): Promise<HeldOrder[]> {
+  return tx.query<HeldOrder>(
+    sql`select id, attempt, status from kyc_order where user_address = ${user} order by id for update`,
+  );
+}
+
+/** Deletes orders with all that hangs on them. Batches stay: they hold hashes, and what the chain says is checked by them. */
+export async function deleteOrders(tx: Queryable, ids: readonly string[]): Promise<void> {
+  await tx.query(sql`delete from kyc_payload where order_id = any(${ids}::uuid[])`);
+  await tx.query(sql`delete from kyc_token where order_id = any(${ids}::uuid[])`);
+  await tx.query(sql`delete from kyc_consent where order_id = any(${ids}::uuid[])`);
+  await tx.query(sql`delete from kyc_order_status where order_id = any(${ids}::uuid[])`);
+  await tx.query(sql`delete from kyc_order where id = any(${ids}::uuid[])`);
+}
+
+/** The identity, where the service made it. */
+export async function deleteSynthetic(tx: Queryable, user: Address): Promise<void> {
+  await tx.query(sql`delete from synthetic_identity where user_address = ${user}`);
+}

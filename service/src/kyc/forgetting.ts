@@ -1,0 +1,37 @@
+import type { Address } from "@svc/protocol";
+import type { InvalidLeaf } from "../credentials/index.ts";
+import type { Queryable } from "../platform/db.ts";
+import { forgetStreams } from "../webhooks/index.ts";
+import { announceInvalidated } from "./deliveries.ts";
+import * as store from "./forgetting-store.ts";
+import type { KycContext } from "./kyc-context.ts";
+import { isOngoing, onlyStepOf } from "./order.ts";
+import { moveOrders } from "./transitions.ts";
+
+/**
+ * Forgets a user's orders, in the caller's transaction: what is on its way is not handed over any more, an order that
+ * waits for the user is declined, and whoever was given these leaves hears that they no longer hold. What tells a
+ * merchant of that is still delivered; everything else about the orders goes.
+ *
+ * @param given.leaves those that counted until now
+ * @returns how many orders
+ * @throws while an order of the user is being settled: it ends within minutes
+ */
+export async function forgetOrders(
+  ctx: Pick<KycContext, "clock" | "random" | "seal">,
+  tx: Queryable,
+  { user, leaves }: { user: Address; leaves: readonly InvalidLeaf[] },
+): Promise<number> {
+  await announceInvalidated(ctx, tx, leaves);
+  const orders = await store.lockOrdersOf(tx, user);
+  if (orders.some(({ status }) => isOngoing(status)))
+    throw new Error("an order of this user is being settled; try again in a few minutes");
+  const pending = orders.filter(({ status }) => status === "PENDING");
+  const step = onlyStepOf("declined");
+  await moveOrders(ctx, tx, { orders: pending, step, at: ctx.clock.now() });
+  const ids = orders.map(({ id }) => id);
+  await forgetStreams(tx, ids);
+  await store.deleteOrders(tx, ids);
+  await store.deleteSynthetic(tx, user);
+  return orders.length;
+}

@@ -1,0 +1,116 @@
+// What a deleted user leaves behind at the merchants' side (decisions section 8, Retention): nothing of its orders, and
+// word for whoever holds its fields that they no longer count.
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { approve, type KycWorld, openKycWorld, type Person } from "../kyc-world.ts";
+
+let world: KycWorld;
+before(async () => {
+  world = await openKycWorld({ DATA_DIR: await mkdtemp(join(tmpdir(), "svc-deleted-")) });
+});
+after(async () => {
+  await world[Symbol.asyncDispose]();
+  await rm(world.ctx.config.dataDirectory, { recursive: true, force: true });
+});
+
+async function rowsOf<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
+  return world.ctx.db.query<Row>({ name: "", text, values });
+}
+
+/** @returns status and what was printed */
+async function deleteUser(person: Person): Promise<[number, string]> {
+  const said: string[] = [];
+  const output = { out: (text: string) => said.push(text), err: (text: string) => said.push(text) };
+  const known = process.env["DATABASE_URL"];
+  Object.assign(process.env, {
+    DATABASE_URL: world.ctx.config.databaseUrl,
+    MASTER_KEY: "11".repeat(32),
+    LOG_LEVEL: "silent",
+  });
+  const status = await runCommandLine(["user", "delete", person.address, "--json"], output);
+  if (known === undefined) delete process.env["DATABASE_URL"];
+  return [status, said.join("")];
+}
+
+const eventsOf = async (streams: readonly string[]) =>
+  rowsOf<{ kind: string; has_body: boolean; is_waiting: boolean }>(
+    `select kind, purge_at is not null as has_body, exists (select from webhook_delivery where event_id = id) as is_waiting
+      from webhook_event where stream_id = any($1) order by stream_id, sequence`,
+    [streams],
+  );
+
+test("a deleted user's orders go with what was on its way, and merchants hear that its fields no longer hold", async () => {
+  const { person } = world;
+  const confirmed = (await world.ask()).body.data;
+  assert.equal((await approve(person, confirmed?.["link"])).status, 200);
+  await world.reach(String(confirmed?.["referenceKey"]), "CONFIRMED");
+  const second = await world.ask({ fields: ["ADDRESS_CITY"] });
+  assert.equal(second.status, 200);
+  const orders = await rowsOf<{ id: string; status: string }>(
+    "select id::text, status from kyc_order where user_address = $1 order by created_at, id",
+    [person.address],
+  );
+  assert.deepEqual(orders.map(({ status }) => status).toSorted(), ["CONFIRMED", "PENDING"]);
+  const [status, said] = await deleteUser(person);
+  assert.equal(status, 0, said);
+  for (const table of ["kyc_order", "credential"])
+    assert.deepEqual(
+      await rowsOf(`select from ${table} where user_address = $1`, [person.address]),
+      [],
+    );
+  const ids = orders.map(({ id }) => id);
+  for (const table of ["kyc_order_status", "kyc_consent", "kyc_token", "kyc_payload"])
+    assert.deepEqual(
+      await rowsOf(`select from ${table} where order_id = any($1::uuid[])`, [ids]),
+      [],
+    );
+  const events = await eventsOf(ids);
+  const waiting = events.filter((event) => event.is_waiting).map(({ kind }) => kind);
+  assert.ok(waiting.includes("data.invalidated"), waiting.join());
+  assert.deepEqual(
+    events.filter(({ kind, has_body: hasBody }) => kind === "data.transferred" && hasBody),
+    [],
+    "the values are gone, delivered or not",
+  );
+  assert.deepEqual(
+    events.filter((event) => event.has_body && !event.is_waiting),
+    [],
+    "what is left is still to be told",
+  );
+  const [held] = await rowsOf<{ transfers_held: number }>(
+    "select transfers_held from kyc_package where id = $1",
+    [world.dynamic.id],
+  );
+  assert.equal(held?.transfers_held, 0);
+  const gone = await world.call(
+    "GET",
+    `/api/v2/kyc/status?referenceKey=${String(confirmed?.["referenceKey"])}`,
+  );
+  assert.equal(gone.status, 404);
+});
+
+test("a user is not deleted while an order is being settled", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  assert.equal((await approve(person, asked.body.data?.["link"])).status, 200);
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  await world.reach(referenceKey, "CONFIRMED");
+  // As it stands between its two transactions.
+  await rowsOf("update kyc_order set status = 'INITIATED' where user_address = $1", [
+    person.address,
+  ]);
+  const [status, said] = await deleteUser(person);
+  assert.equal(status, 1);
+  assert.match(said, /being settled; try again/);
+  assert.equal(
+    (await rowsOf("select from credential where user_address = $1", [person.address])).length,
+    3,
+  );
+  await rowsOf("update kyc_order set status = 'CONFIRMED' where user_address = $1", [
+    person.address,
+  ]);
+});
