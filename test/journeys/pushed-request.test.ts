@@ -1,6 +1,8 @@
 // A page that was opened by a pushed request: the request is used up, and the page can be loaded again all the same.
 import assert from "node:assert/strict";
+import { generateKeyPairSync, randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
+import { calculateJwkThumbprint, exportJWK, SignJWT } from "jose";
 import { openJar, type Jar } from "../cookie-jar.ts";
 import {
   approveByQr,
@@ -23,16 +25,25 @@ after(async () => world[Symbol.asyncDispose]());
 
 const pkce = makePkce();
 
-/** Pushes a request; answers the address that it opens at. */
-async function push(client: LoginClient): Promise<string> {
-  const { search } = new URL(authorizationUrl(world.baseUrl, client, pkce));
+interface Pushing {
+  readonly dpop?: string;
+  readonly changed?: Record<string, string>;
+}
+
+async function tryPush(client: LoginClient, { dpop, changed }: Pushing = {}): Promise<Response> {
+  const { search } = new URL(authorizationUrl(world.baseUrl, client, pkce, changed));
   const basic = Buffer.from(`${client.id}:${client.secret}`).toString("base64");
-  const response = await fetch(`${world.baseUrl}/oauth2/par`, {
+  return fetch(`${world.baseUrl}/oauth2/par`, {
     method: "POST",
-    headers: { authorization: `Basic ${basic}` },
+    headers: { authorization: `Basic ${basic}`, ...(dpop === undefined ? {} : { dpop }) },
     body: new URLSearchParams(search),
   });
-  assert.equal(response.status, 201);
+}
+
+/** Pushes a request; answers the address that it opens at. */
+async function push(client: LoginClient, more: Pushing = {}): Promise<string> {
+  const response = await tryPush(client, more);
+  assert.equal(response.status, 201, await response.clone().text());
   const { request_uri } = (await response.json()) as { request_uri: string };
   const query = new URLSearchParams({ client_id: client.id, request_uri });
   return `${world.baseUrl}/oauth2/auth?${query.toString()}`;
@@ -92,5 +103,65 @@ test("a pushed request that was used opens nothing for anybody else", async () =
     const response = await other.fetch(address);
     assert.equal(response.status, 400);
     assert.match(await response.text(), /used or expired/);
+  }
+});
+
+const keys = generateKeyPairSync("ec", { namedCurve: "P-256" });
+const jwk = await exportJWK(keys.publicKey);
+
+async function proofFor(path: string, key = keys): Promise<string> {
+  const given = { htm: "POST", htu: `${world.baseUrl}${path}`, jti: randomUUID() };
+  return new SignJWT(given)
+    .setProtectedHeader({ alg: "ES256", typ: "dpop+jwt", jwk: await exportJWK(key.publicKey) })
+    .setIssuedAt(world.ctx.clock.now())
+    .sign(key.privateKey);
+}
+
+/** Logs in by the page at this address; answers the code. */
+async function codeOf(url: string): Promise<string> {
+  const page = await load(openJar(), url);
+  await approveByQr(world.baseUrl, page, newIdentity());
+  return (await finish(world.baseUrl, page)).searchParams.get("code") ?? "";
+}
+
+test("a proof that is pushed along binds the code to its key", async () => {
+  const url = await push(world.client, { dpop: await proofFor("/oauth2/par") });
+  const form = {
+    grant_type: "authorization_code",
+    code: await codeOf(url),
+    redirect_uri: world.client.redirectUri,
+    code_verifier: pkce.verifier,
+  };
+  const redeemBy = async (dpop: string | null): Promise<[number, unknown]> => {
+    const basic = Buffer.from(`${world.client.id}:${world.client.secret}`).toString("base64");
+    const response = await fetch(`${world.baseUrl}/oauth2/token`, {
+      method: "POST",
+      headers: { authorization: `Basic ${basic}`, ...(dpop === null ? {} : { dpop }) },
+      body: new URLSearchParams(form),
+    });
+    const body = (await response.json()) as { error?: string; token_type?: string };
+    return [response.status, body.error ?? body.token_type];
+  };
+  const stranger = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  assert.equal((await redeemBy(null))[0], 400);
+  assert.equal((await redeemBy(await proofFor("/oauth2/token", stranger)))[0], 400);
+  assert.deepEqual(await redeemBy(await proofFor("/oauth2/token")), [200, "DPoP"]);
+});
+
+test("a proof that is pushed along counts once, is for this address, and for the key that is named", async () => {
+  const proof = await proofFor("/oauth2/par");
+  const thumbprint = await calculateJwkThumbprint(jwk);
+  await push(world.client, { dpop: proof, changed: { dpop_jkt: thumbprint } });
+  const other = "A".repeat(43);
+  const refused: Pushing[] = [
+    { dpop: proof },
+    { dpop: "no proof" },
+    { dpop: await proofFor("/oauth2/token") },
+    { dpop: await proofFor("/oauth2/par"), changed: { dpop_jkt: other } },
+  ];
+  for (const pushing of refused) {
+    const response = await tryPush(world.client, pushing);
+    const { error } = (await response.json()) as { error: string };
+    assert.deepEqual([response.status, error], [400, "invalid_dpop_proof"]);
   }
 });

@@ -5,10 +5,10 @@ import { authorizationMembers, takeAnyForm } from "./authorization-parameters.ts
 import { authorizationFaults } from "./authorization-request.ts";
 import { authenticateClientOnce } from "./client-authentication.ts";
 import type { LoginContext } from "./login-context.ts";
-import { pushRequest } from "./pushed-request.ts";
+import { pushPath, pushRequest } from "./pushed-request.ts";
 import { limitPushes } from "./start-limits.ts";
 import { clientMembers } from "./token-schemas.ts";
-import { clientCallOf } from "./token-routes.ts";
+import { clientCallOf, dpopOf } from "./token-routes.ts";
 
 const PushedForm = Type.Object({ ...clientMembers, ...authorizationMembers });
 const PushedBody = Type.Object(
@@ -17,7 +17,7 @@ const PushedBody = Type.Object(
 );
 
 const failures = oauthRefusals({
-  400: authorizationFaults,
+  400: [...authorizationFaults, "invalid_dpop_proof"],
   401: ["invalid_client"],
   413: ["invalid_request"],
   415: ["invalid_request"],
@@ -37,11 +37,12 @@ export async function pushedRequestRoutes(ctx: LoginContext, http: Http): Promis
       summary: "Push an authorization request (RFC 9126)",
     };
     const options = { schema, validatorCompiler: takeAnyForm };
-    scope.post("/oauth2/par", options, async (request, reply) => {
+    scope.post(pushPath, options, async (request, reply) => {
       const call = clientCallOf(ctx, request);
       const client = await authenticateClientOnce(ctx, call);
       await limitPushes(ctx, client, call.address);
-      const pushed = await pushRequest(ctx, client, request.body);
+      const { form } = call;
+      const pushed = await pushRequest(ctx, client, { form, dpop: dpopOf(request) });
       return reply.code(201).headers({ "cache-control": "no-store" }).send(pushed);
     });
   });

@@ -3,12 +3,15 @@ import type { Form } from "../platform/http-input.ts";
 import { OAuthProblem } from "../platform/problems.ts";
 import { parameterNames } from "./authorization-parameters.ts";
 import { checkAuthorizationRequest, valueOf } from "./authorization-request.ts";
+import { checkDpopProof, refuseReplayedProof } from "./dpop.ts";
 import { userOfIdToken } from "./id-token-hint.ts";
 import type { LoginContext } from "./login-context.ts";
 import * as store from "./pushed-request-store.ts";
+import { spendOnce } from "./used-once-store.ts";
 
 const uriPrefix = "urn:ietf:params:oauth:request_uri:";
 const pushedLifetimeSeconds = 60;
+export const pushPath = "/oauth2/par";
 
 /**
  * Keeps an authorization request for one use (RFC 9126 section 2). It is judged in full now, so the client learns of
@@ -19,8 +22,9 @@ const pushedLifetimeSeconds = 60;
 export async function pushRequest(
   ctx: LoginContext,
   client: Client,
-  form: Form,
+  call: { readonly form: Form; readonly dpop: string | undefined },
 ): Promise<{ request_uri: string; expires_in: number }> {
+  const form = await bindToProof(ctx, call);
   if (valueOf(form, "request_uri") !== undefined)
     throw new OAuthProblem("invalid_request", "request_uri must not be pushed");
   const clientId = valueOf(form, "client_id");
@@ -48,6 +52,21 @@ export async function pushRequest(
     expiresAt: ctx.clock.now() + pushedLifetimeSeconds,
   });
   return { request_uri: `${uriPrefix}${id}`, expires_in: pushedLifetimeSeconds };
+}
+
+/** A proof that comes along binds the code to its key, as `dpop_jkt` does (RFC 9449 section 10.1). @throws {OAuthProblem} */
+async function bindToProof(
+  ctx: LoginContext,
+  { form, dpop }: { readonly form: Form; readonly dpop: string | undefined },
+): Promise<Form> {
+  if (dpop === undefined) return form;
+  const url = `${ctx.config.baseUrl}${pushPath}`;
+  const proof = checkDpopProof(dpop, { method: "POST", url, now: ctx.clock.now() });
+  const named = valueOf(form, "dpop_jkt");
+  if (named !== undefined && named !== proof.jkt)
+    throw new OAuthProblem("invalid_dpop_proof", "dpop_jkt names another key than the proof's");
+  if ((await spendOnce(ctx.db, [proof.oneTime])).length === 0) refuseReplayedProof();
+  return { ...form, dpop_jkt: proof.jkt };
 }
 
 /** The id in a `request_uri` of ours; null for anything else. */

@@ -92,7 +92,8 @@ export function clientCallOf(ctx: TokenContext, request: FastifyRequest): Client
   };
 }
 
-function dpopOf(request: FastifyRequest): string | undefined {
+/** The `DPoP` header. */
+export function dpopOf(request: FastifyRequest): string | undefined {
   const header = request.headers["dpop"];
   return header === undefined ? undefined : String(header);
 }

@@ -81,7 +81,7 @@ test("in a transaction that has failed, statements known and new fail until it i
   await run(sql`begin`);
   assert.equal(await stateOf(sql`select 1 / 0`), "22012");
   assert.deepEqual(
-    [await stateOf(known()), await stateOf(sql`select 2 as new`)],
+    [await stateOf(numberOf(2)), await stateOf(sql`select 2 as new`)],
     ["25P02", "25P02"],
   );
   await run(sql`rollback`);
