@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Address, commitmentOf, type Info, leafOf, verifyMerkleProof } from "@svc/protocol";
+import {
+  type Address,
+  commitmentOf,
+  fieldNames,
+  type Info,
+  leafOf,
+  parentNames,
+  verifyMerkleProof,
+} from "@svc/protocol";
 import { findLiveLeaves, findVerified, matchLeaves } from "./checks.ts";
 import { revokeCredential, withdrawCredential } from "./ending.ts";
 import { createIssuer, distrustIssuer, getBuiltInIssuer } from "./issuers.ts";
@@ -64,6 +72,13 @@ await test("200 verified: a parent name is satisfied by any one document and ech
     verifiedItems: ["DOB_PARENT_FIELD"],
     unVerifiedItems: ["NAME_PARENT_FIELD"],
   });
+});
+
+await test("200 verified: every name of the catalogue may be asked at once", async () => {
+  const names = [...fieldNames, ...parentNames];
+  const { status, body } = await askVerified(someUser(), ...names);
+  assert.equal(status, 200);
+  assert.deepEqual(body["data"], { unVerifiedItems: names });
 });
 
 await test("200 verified: the identity is taken in any spelling", async () => {

@@ -20,6 +20,7 @@ import {
   showStaticCode,
   stateOf,
 } from "./browser.ts";
+import { attemptSecretHash } from "./browser-cookies.ts";
 import { readBusinessPart } from "./business-part.ts";
 import type { LoginContext } from "./login-context.ts";
 import { viewOf } from "./login-view.ts";
@@ -165,14 +166,10 @@ function leave(
 }
 
 function pageRoutes(ctx: LoginContext, scope: Http): void {
-  scope.get(
-    "/oauth2/login/:loginId",
-    { schema: { params: LoginParams, hide: true } },
-    async (request, reply) => {
-      const found = await getBrowserAttempt(ctx, request.params.loginId, browserOf(ctx, request));
-      return show(ctx, { kind: "page", ...found, cookies: [] }, { request, reply });
-    },
-  );
+  scope.get(pagePath, { schema: { params: LoginParams, hide: true } }, async (request, reply) => {
+    const found = await getBrowserAttempt(ctx, request.params.loginId, browserOf(ctx, request));
+    return show(ctx, { kind: "page", ...found, cookies: [] }, { request, reply });
+  });
 }
 
 /**
@@ -339,6 +336,16 @@ function assetRoutes(http: Http): void {
   );
 }
 
+const pagePath = "/oauth2/login/:loginId";
+
+/** The page of the login, where this browser holds it: it starts again, or leads back to the site. */
+function pageOf(ctx: LoginContext, request: FastifyRequest): { retryUrl?: string } {
+  const { loginId } = (request.params ?? {}) as { loginId?: string };
+  if (loginId === undefined || request.routeOptions.url === pagePath) return {};
+  const held = attemptSecretHash(ctx.config, request.headers.cookie, loginId);
+  return held === null ? {} : { retryUrl: `/oauth2/login/${loginId}` };
+}
+
 function showError(
   ctx: LoginContext,
   { error, request, reply }: { error: unknown } & Call,
@@ -360,7 +367,9 @@ function showError(
     code,
     message: found?.message ?? "something failed here",
     requestId: request.id,
-    ...(status === 429 ? { ...retryOf(request), retryAfterSeconds: retryAfterSeconds ?? 1 } : {}),
+    ...(status === 429
+      ? { ...retryOf(request), retryAfterSeconds: retryAfterSeconds ?? 1 }
+      : pageOf(ctx, request)),
   });
   return reply
     .code(status)

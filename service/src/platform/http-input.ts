@@ -4,7 +4,8 @@ import { Problem } from "./problems.ts";
 export type Form = Record<string, string | string[]>;
 
 const depthMax = 32;
-const parametersMax = 100;
+/** Above the number of names that `verified` may be asked for at once. */
+const parametersMax = 200;
 
 /** Parses a query string or form body. PostgreSQL cannot hold U+0000, so no value may. @throws {Problem} invalid_request */
 export function parseForm(text: string): Form {
