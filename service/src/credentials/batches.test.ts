@@ -145,8 +145,12 @@ await test("what nobody collects in 30 days goes with its values, and is revoked
 await test("a deleted user leaves nothing but roots to revoke", async () => {
   const user = someUser();
   const { id, root } = await giveCredential(world, demo, { user, ...email });
-  const count = await ctx.db.transaction(async (tx) => forgetUser(tx, user, ctx.clock.now()));
-  assert.equal(count, 1);
+  const forgotten = await ctx.db.transaction(async (tx) => forgetUser(tx, user, ctx.clock.now()));
+  assert.equal(forgotten.credentials, 1);
+  assert.deepEqual(
+    forgotten.leaves.map(({ field }) => field),
+    ["EMAIL"],
+  );
   assert.equal(await findCredential(ctx.db, id), null);
   const settled = await world.settle();
   assert.deepEqual(kindsOf(settled), ["credential.revoke"]);
