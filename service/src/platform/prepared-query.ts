@@ -31,7 +31,7 @@ const describeToo = Buffer.concat([serialize.describe({ type: "P" }), executeAnd
 /**
  * One run of a named statement, for `client.query` and `pool.query` of `pg`, which take such objects (`Submittable`).
  * PostgreSQL describes its columns once a connection, and all its messages leave in one write: the driver's own query
- * has them described at each run, which with the rest of it costs a third of a short statement's CPU here.
+ * has them described at each run, which with the rest of it costs 0.02 to 0.04 ms of CPU a statement.
  *
  * The messages are those of the extended query protocol (PostgreSQL documentation, section 54.2.3).
  */
