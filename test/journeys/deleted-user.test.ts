@@ -5,8 +5,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { runCommandLine } from "../../service/src/command-line/index.ts";
-import { approve, type KycWorld, openKycWorld, type Person } from "../kyc-world.ts";
+import { approve, type KycWorld, openKycWorld } from "../kyc-world.ts";
+import { deleteUser } from "../user-deletion.ts";
 
 let world: KycWorld;
 before(async () => {
@@ -19,21 +19,6 @@ after(async () => {
 
 async function rowsOf<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
   return world.ctx.db.query<Row>({ name: "", text, values });
-}
-
-/** @returns status and what was printed */
-async function deleteUser(person: Person): Promise<[number, string]> {
-  const said: string[] = [];
-  const output = { out: (text: string) => said.push(text), err: (text: string) => said.push(text) };
-  const known = process.env["DATABASE_URL"];
-  Object.assign(process.env, {
-    DATABASE_URL: world.ctx.config.databaseUrl,
-    MASTER_KEY: "11".repeat(32),
-    LOG_LEVEL: "silent",
-  });
-  const status = await runCommandLine(["user", "delete", person.address, "--json"], output);
-  if (known === undefined) delete process.env["DATABASE_URL"];
-  return [status, said.join("")];
 }
 
 const eventsOf = async (streams: readonly string[]) =>
@@ -55,7 +40,7 @@ test("a deleted user's orders go with what was on its way, and merchants hear th
     [person.address],
   );
   assert.deepEqual(orders.map(({ status }) => status).toSorted(), ["CONFIRMED", "PENDING"]);
-  const [status, said] = await deleteUser(person);
+  const [status, said] = await deleteUser(world, person.address);
   assert.equal(status, 0, said);
   for (const table of ["kyc_order", "credential"])
     assert.deepEqual(
@@ -103,7 +88,7 @@ test("a user is not deleted while an order is being settled", async () => {
   await rowsOf("update kyc_order set status = 'INITIATED' where user_address = $1", [
     person.address,
   ]);
-  const [status, said] = await deleteUser(person);
+  const [status, said] = await deleteUser(world, person.address);
   assert.equal(status, 1);
   assert.match(said, /being settled; try again/);
   assert.equal(

@@ -4,11 +4,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials/index.ts";
 import { purgeLogins } from "../../service/src/login/retention.ts";
 import { logIn, openPage } from "../login-flow.ts";
 import { newIdentity, openWalletSession } from "../raw-wallet.ts";
+import { deleteUser } from "../user-deletion.ts";
 import { openWorld, type World } from "../world.ts";
 
 const day = 86_400;
@@ -56,22 +56,10 @@ test("a deleted user leaves nothing but the audit trail, and every token ends", 
     body: JSON.stringify({ email: "alice@example.com" }),
   });
   assert.equal(started.status, 202);
-  const said: string[] = [];
-  const output = { out: (text: string) => said.push(text), err: (text: string) => said.push(text) };
-  const known = process.env["DATABASE_URL"];
-  Object.assign(process.env, {
-    DATABASE_URL: world.ctx.config.databaseUrl,
-    MASTER_KEY: "11".repeat(32),
-    LOG_LEVEL: "silent",
-  });
-  assert.equal(
-    await runCommandLine(["user", "delete", identity.address, "--json"], output),
-    0,
-    said.join(""),
-  );
-  assert.deepEqual(JSON.parse(said.join("")), { deleted: identity.address });
-  assert.equal(await runCommandLine(["user", "delete", identity.address], output), 1);
-  if (known === undefined) delete process.env["DATABASE_URL"];
+  const [status, said] = await deleteUser(world, identity.address);
+  assert.equal(status, 0, said);
+  assert.deepEqual(JSON.parse(said), { deleted: identity.address });
+  assert.equal((await deleteUser(world, identity.address))[0], 1);
   for (const [table, column] of [
     ["login", "claimed_by"],
     ["token_family", "user_address"],
