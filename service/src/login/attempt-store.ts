@@ -263,8 +263,7 @@ export async function finishAttempt(
       from login
       where id = ${id} and status = 'approved' and browser_sha256 = ${finish.browserSha256} and expires_at > ${finish.now}
         and (channel = ${finish.channel} or (gathering_since is not null and ${finish.channel} = 'qr'))
-        and (business is null or exists (
-          select from business_seat as seat where seat.business = login.business and seat.member = login.claimed_by))
+        and (business is null or seat_of(business, claimed_by) is not null)
       for update),
     kept as (
       update session set secret_sha256 = ${finish.sessionSecretSha256}, authenticated_at = found.approved_at, acr = found.acr,

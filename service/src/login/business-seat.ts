@@ -16,31 +16,35 @@ export interface SeatRow {
   readonly isCreator: boolean;
 }
 
-/** The columns of a seat in a statement that joins it, if there is one. */
-export interface SeatColumns {
-  seat_business: Address | null;
-  seat_member: Address;
-  seat_name: string;
-  seat_charter: Buffer;
-  seat_verified_at: number | null;
-  seat_member_id: string;
-  seat_name_sealed: Buffer;
-  seat_is_voting: boolean;
-  seat_is_creator: boolean;
+/** A seat as `seat_of` answers with it in a statement, where bytes are text: `\\x` and hexadecimal digits. */
+export interface SeatAnswer {
+  business: Address;
+  member: Address;
+  name: string;
+  charter: string;
+  verified_at: number | null;
+  member_id: string;
+  name_sealed: string;
+  is_voting: boolean;
+  is_creator: boolean;
 }
 
-/** Null where the statement found none: a login of a person, or of nobody who may act any more. */
-export function seatOf(row: SeatColumns): SeatRow | null {
-  if (row.seat_business === null) return null;
+/** Null where there is none: a login of a person, or of nobody who may act any more. */
+export function seatOf(answer: SeatAnswer | null): SeatRow | null {
+  if (answer === null) return null;
   return {
-    business: row.seat_business,
-    member: row.seat_member,
-    name: row.seat_name,
-    charter: row.seat_charter,
-    verifiedAt: row.seat_verified_at,
-    memberId: row.seat_member_id,
-    nameSealed: row.seat_name_sealed,
-    isVoting: row.seat_is_voting,
-    isCreator: row.seat_is_creator,
+    business: answer.business,
+    member: answer.member,
+    name: answer.name,
+    charter: bytesOf(answer.charter),
+    verifiedAt: answer.verified_at,
+    memberId: answer.member_id,
+    nameSealed: bytesOf(answer.name_sealed),
+    isVoting: answer.is_voting,
+    isCreator: answer.is_creator,
   };
+}
+
+function bytesOf(text: string): Buffer {
+  return Buffer.from(text.slice(2), "hex");
 }

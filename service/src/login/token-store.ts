@@ -1,7 +1,7 @@
 import { type Queryable, sql } from "../platform/db.ts";
 import type { AuthorizationCode } from "./authorization-code.ts";
 import type { ClaimSource } from "./business-claims.ts";
-import { type SeatColumns, seatOf } from "./business-seat.ts";
+import { type SeatAnswer, seatOf } from "./business-seat.ts";
 import { columnsOf, type OneTimeValue } from "./used-once-store.ts";
 
 /** What tokens are made from. */
@@ -18,7 +18,7 @@ export interface FamilyRow extends ClaimSource {
   readonly expiresAt: number;
 }
 
-interface FamilyColumns extends SeatColumns {
+interface FamilyColumns {
   user_address: string | null;
   session_id: string | null;
   scope: string;
@@ -29,6 +29,7 @@ interface FamilyColumns extends SeatColumns {
   authenticated_at: number | null;
   dpop_jkt: string | null;
   expires_at: number;
+  seat: SeatAnswer | null;
 }
 
 function familyRowOf(row: FamilyColumns): FamilyRow {
@@ -39,7 +40,7 @@ function familyRowOf(row: FamilyColumns): FamilyRow {
     audience: row.audience,
     business: row.business,
     claims: row.claims,
-    seat: seatOf(row),
+    seat: seatOf(row.seat),
     acr: row.acr,
     authenticatedAt: row.authenticated_at,
     dpopJkt: row.dpop_jkt,
@@ -56,6 +57,8 @@ export interface Spending<T> {
 export interface Redemption {
   readonly code: AuthorizationCode;
   readonly clientId: string;
+  /** The client's, which knows the user from now on. */
+  readonly organizationId: string;
   readonly redirectUri: string;
   /** Computed from the verifier; null when none was sent. */
   readonly codeChallenge: string | null;
@@ -89,13 +92,10 @@ export async function redeemCode(db: Queryable, code: Redemption): Promise<Spend
       id: string | null;
       nonce: string | null;
       wants_refresh: boolean;
-      spent: string[] | null;
+      spent: string[];
     }
   >(sql`
-    with spent as (
-      insert into used_once (kind, value_sha256, expires_at)
-      select * from unnest(${once.kinds}::text[], ${once.hashes}::bytea[], ${once.expiries}::bigint[])
-      on conflict do nothing returning kind),
+    with spent as (select spend_once(${once.kinds}, ${once.hashes}, ${once.expiries}) as kinds),
     redeemed as (
       update login set family_id = ${code.familyId}::uuid
       where id = ${code.code.loginId} and code_sha256 = ${code.code.sha256} and client_id = ${code.clientId} and family_id is null
@@ -103,11 +103,10 @@ export async function redeemCode(db: Queryable, code: Redemption): Promise<Spend
         and request ->> 'codeChallenge' is not distinct from ${code.codeChallenge}::text
         and (request ->> 'dpopJkt' is null or request ->> 'dpopJkt' = ${code.dpopJkt}::text)
         and request -> 'audience' @> ${JSON.stringify(code.audience)}::jsonb
-        and (select count(*) from spent) = ${once.count}
+        and (select cardinality(kinds) from spent) = ${once.count}
         and (session_id is null or exists (
           select from session where session.id = login.session_id and ended_at is null for share))
-        and (business is null or exists (
-          select from business_seat as seat where seat.business = login.business and seat.member = login.claimed_by for share))
+        and (business is null or lock_seat(business, claimed_by))
       returning id, client_id, claimed_by, business, claims, session_id, acr, approved_at, request ->> 'scope' as scope,
         array(select jsonb_array_elements_text(request -> 'audience')) as audience, request ->> 'nonce' as nonce,
         (request ->> 'wantsRefresh')::boolean as wants_refresh,
@@ -126,17 +125,12 @@ export async function redeemCode(db: Queryable, code: Redemption): Promise<Spend
         token_family.claims, token_family.acr, authenticated_at, dpop_jkt, expires_at),
     acquainted as (
       insert into organization_user (organization_id, user_address, created_at)
-      select organization_id, claimed_by, ${code.now}::bigint
-      from redeemed join oauth_client on oauth_client.id = client_id
-        join client_domain on client_domain.id = client_domain_id
+      select ${code.organizationId}::uuid, claimed_by, ${code.now}::bigint from redeemed
       on conflict do nothing)
     select redeemed.id, nonce, wants_refresh, user_address, family.business, family.session_id, family.scope, family.audience,
-      family.claims, family.acr, authenticated_at, dpop_jkt, expires_at, (select array_agg(kind) from spent) as spent,
-      seat.business as seat_business, seat.member as seat_member, seat.name as seat_name, seat.charter as seat_charter,
-      seat.verified_at as seat_verified_at, seat.member_id as seat_member_id, seat.name_sealed as seat_name_sealed,
-      seat.is_voting as seat_is_voting, seat.is_creator as seat_is_creator
-    from (values (1)) as always left join (redeemed cross join family) on true
-      left join business_seat as seat on seat.business = family.business and seat.member = user_address`);
+      family.claims, family.acr, authenticated_at, dpop_jkt, expires_at, (select kinds from spent) as spent,
+      seat_of(family.business, user_address) as seat
+    from (values (1)) as always left join (redeemed cross join family) on true`);
   const spent = row?.spent ?? [];
   if (row === undefined || row.id === null) return { row: null, spent };
   return {
@@ -212,11 +206,8 @@ export async function rotateRefreshToken(
 ): Promise<Spending<FamilyRow>> {
   const once = columnsOf(rotation.oneTime);
   const now = Math.floor(rotation.nowMs / 1000);
-  const [row] = await db.query<FamilyColumns & { id: string | null; spent: string[] | null }>(sql`
-    with spent as (
-      insert into used_once (kind, value_sha256, expires_at)
-      select * from unnest(${once.kinds}::text[], ${once.hashes}::bytea[], ${once.expiries}::bigint[])
-      on conflict do nothing returning kind),
+  const [row] = await db.query<FamilyColumns & { id: string | null; spent: string[] }>(sql`
+    with spent as (select spend_once(${once.kinds}, ${once.hashes}, ${once.expiries}) as kinds),
     rotated as (
       update token_family set generation = ${rotation.generation}, refresh_sha256 = ${rotation.newSha256},
         refresh_expires_at = least(${now}::bigint + ${rotation.refreshIdleSeconds}::bigint, expires_at),
@@ -228,16 +219,11 @@ export async function rotateRefreshToken(
         and audience @> ${rotation.audience}::text[]
         and (dpop_jkt is null or dpop_jkt = ${rotation.dpopJkt}::text
           or (${rotation.dpopJkt}::text is not null and ${rotation.mayChangeKey}::boolean))
-        and (select count(*) from spent) = ${once.count}
-        and (business is null or exists (
-          select from business_seat as seat where seat.business = token_family.business and seat.member = user_address))
+        and (select cardinality(kinds) from spent) = ${once.count}
+        and (business is null or seat_of(business, user_address) is not null)
       returning id, user_address, business, session_id, scope, audience, claims, acr, authenticated_at, dpop_jkt, expires_at)
-    select rotated.*, (select array_agg(kind) from spent) as spent,
-      seat.business as seat_business, seat.member as seat_member, seat.name as seat_name, seat.charter as seat_charter,
-      seat.verified_at as seat_verified_at, seat.member_id as seat_member_id, seat.name_sealed as seat_name_sealed,
-      seat.is_voting as seat_is_voting, seat.is_creator as seat_is_creator
-    from (values (1)) as always left join rotated on true
-      left join business_seat as seat on seat.business = rotated.business and seat.member = user_address`);
+    select rotated.*, (select kinds from spent) as spent, seat_of(business, user_address) as seat
+    from (values (1)) as always left join rotated on true`);
   const spent = row?.spent ?? [];
   return { row: row === undefined || row.id === null ? null : familyRowOf(row), spent };
 }
@@ -267,14 +253,10 @@ interface RefreshColumns extends FamilyColumns {
 
 export async function findRefresh(db: Queryable, familyId: string): Promise<RefreshRow | null> {
   const [row] = await db.query<RefreshColumns>(sql`
-    select client_id, user_address, token_family.business, session_id, scope, audience, claims, acr, authenticated_at,
+    select client_id, user_address, business, session_id, scope, audience, claims, acr, authenticated_at,
       dpop_jkt, expires_at, refresh_sha256, refresh_expires_at, previous_sha256, successor_sealed, rotated_at_ms, created_at,
-      revoked_at,
-      seat.business as seat_business, seat.member as seat_member, seat.name as seat_name, seat.charter as seat_charter,
-      seat.verified_at as seat_verified_at, seat.member_id as seat_member_id, seat.name_sealed as seat_name_sealed,
-      seat.is_voting as seat_is_voting, seat.is_creator as seat_is_creator
-    from token_family left join business_seat as seat on seat.business = token_family.business and seat.member = user_address
-    where id = ${familyId}`);
+      revoked_at, seat_of(business, user_address) as seat
+    from token_family where id = ${familyId}`);
   if (row === undefined) return null;
   return {
     ...familyRowOf(row),
@@ -305,17 +287,14 @@ export async function insertMachineFamily(
   family: MachineFamily,
 ): Promise<readonly string[]> {
   const once = columnsOf(family.oneTime);
-  const [row] = await db.query<{ spent: string[] | null }>(sql`
-    with spent as (
-      insert into used_once (kind, value_sha256, expires_at)
-      select * from unnest(${once.kinds}::text[], ${once.hashes}::bytea[], ${once.expiries}::bigint[])
-      on conflict do nothing returning kind),
+  const [row] = await db.query<{ spent: string[] }>(sql`
+    with spent as (select spend_once(${once.kinds}, ${once.hashes}, ${once.expiries}) as kinds),
     family as (
       insert into token_family (id, client_id, scope, audience, dpop_jkt, created_at, expires_at)
       select ${family.id}::uuid, ${family.clientId}::text, '', ${family.audience}::text[], ${family.dpopJkt}::text,
         ${family.now}::bigint, ${family.expiresAt}::bigint
-      where (select count(*) from spent) = ${once.count})
-    select array_agg(kind) as spent from spent`);
+      where (select cardinality(kinds) from spent) = ${once.count})
+    select kinds as spent from spent`);
   return row?.spent ?? [];
 }
 
@@ -339,21 +318,24 @@ export async function revokeFamilyOf(
   options: { clientId: string; now: number; oneTime: readonly OneTimeValue[] },
 ): Promise<readonly string[]> {
   const once = columnsOf(options.oneTime);
-  const [row] = await db.query<{ spent: string[] | null }>(sql`
-    with spent as (
-      insert into used_once (kind, value_sha256, expires_at)
-      select * from unnest(${once.kinds}::text[], ${once.hashes}::bytea[], ${once.expiries}::bigint[])
-      on conflict do nothing returning kind),
+  const [row] = await db.query<{ spent: string[] }>(sql`
+    with spent as (select spend_once(${once.kinds}, ${once.hashes}, ${once.expiries}) as kinds),
     revoked as (
       update token_family set revoked_at = ${options.now}, revoked_reason = 'revoked', successor_sealed = null
       where id = ${familyId} and client_id = ${options.clientId} and revoked_at is null
-        and (select count(*) from spent) = ${once.count})
-    select array_agg(kind) as spent from spent`);
+        and (select cardinality(kinds) from spent) = ${once.count})
+    select kinds as spent from spent`);
   return row?.spent ?? [];
 }
 
-interface LiveColumns extends SeatColumns {
-  claims: Record<string, unknown>;
+interface LiveColumns {
+  /** Null where no such family was found. */
+  claims: Record<string, unknown> | null;
+  seat: SeatAnswer | null;
+}
+
+function claimSourceOf({ claims, seat }: LiveColumns): ClaimSource | null {
+  return claims === null ? null : { claims, seat: seatOf(seat) };
 }
 
 /** What each family says that is neither revoked nor over, and whose business its user may still act for; null for any other. */
@@ -363,18 +345,12 @@ export async function listLiveClaims(
   now: number,
 ): Promise<(ClaimSource | null)[]> {
   const rows = await db.query<LiveColumns & { id: string }>(sql`
-    select id, claims,
-      seat.business as seat_business, seat.member as seat_member, seat.name as seat_name, seat.charter as seat_charter,
-      seat.verified_at as seat_verified_at, seat.member_id as seat_member_id, seat.name_sealed as seat_name_sealed,
-      seat.is_voting as seat_is_voting, seat.is_creator as seat_is_creator
-    from token_family left join business_seat as seat on seat.business = token_family.business and seat.member = user_address
+    select id, claims, seat_of(business, user_address) as seat
+    from token_family
     where id = any(${familyIds}::uuid[]) and revoked_at is null and expires_at > ${now}
-      and (token_family.business is null or seat.business is not null)`);
-  const byId = new Map(rows.map((row) => [row.id, row]));
-  return familyIds.map((id) => {
-    const row = byId.get(id);
-    return row === undefined ? null : { claims: row.claims, seat: seatOf(row) };
-  });
+      and (business is null or seat_of(business, user_address) is not null)`);
+  const byId = new Map(rows.map((row) => [row.id, claimSourceOf(row)]));
+  return familyIds.map((id) => byId.get(id) ?? null);
 }
 
 /** As {@link listLiveClaims} for one family, spending one-time values in the same statement. */
@@ -384,21 +360,11 @@ export async function findLiveClaimsOnce(
   { now, oneTime }: { now: number; oneTime: readonly OneTimeValue[] },
 ): Promise<Spending<ClaimSource>> {
   const once = columnsOf(oneTime);
-  const [row] = await db.query<Partial<LiveColumns> & SeatColumns & { spent: string[] | null }>(sql`
-    with spent as (
-      insert into used_once (kind, value_sha256, expires_at)
-      select * from unnest(${once.kinds}::text[], ${once.hashes}::bytea[], ${once.expiries}::bigint[])
-      on conflict do nothing returning kind)
-    select (select array_agg(kind) from spent) as spent, family.claims,
-      seat.business as seat_business, seat.member as seat_member, seat.name as seat_name, seat.charter as seat_charter,
-      seat.verified_at as seat_verified_at, seat.member_id as seat_member_id, seat.name_sealed as seat_name_sealed,
-      seat.is_voting as seat_is_voting, seat.is_creator as seat_is_creator
+  const [row] = await db.query<LiveColumns & { spent: string[] }>(sql`
+    with spent as (select spend_once(${once.kinds}, ${once.hashes}, ${once.expiries}) as kinds)
+    select (select kinds from spent) as spent, claims, seat_of(business, user_address) as seat
     from (values (1)) as always
-      left join token_family as family on family.id = ${familyId} and revoked_at is null and expires_at > ${now}
-        and (family.business is null or exists (
-          select from business_seat as held where held.business = family.business and held.member = family.user_address))
-      left join business_seat as seat on seat.business = family.business and seat.member = family.user_address`);
-  const spent = row?.spent ?? [];
-  if (row?.claims === undefined || row.claims === null) return { row: null, spent };
-  return { row: { claims: row.claims, seat: seatOf(row) }, spent };
+      left join token_family on id = ${familyId} and revoked_at is null and expires_at > ${now}
+        and (business is null or seat_of(business, user_address) is not null)`);
+  return { row: row === undefined ? null : claimSourceOf(row), spent: row?.spent ?? [] };
 }

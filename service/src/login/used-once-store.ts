@@ -8,7 +8,7 @@ export interface OneTimeValue {
   readonly expiresAt: number;
 }
 
-/** One-time values as three columns for `unnest`, to be spent in the statement that uses them. */
+/** One-time values as three lists for `spend_once`, to be spent in the statement that uses them. */
 export interface OneTimeColumns {
   readonly count: number;
   readonly kinds: readonly string[];
@@ -31,11 +31,10 @@ export async function spendOnce(
   values: readonly OneTimeValue[],
 ): Promise<readonly string[]> {
   const once = columnsOf(values);
-  const rows = await db.query<{ kind: string }>(sql`
-    insert into used_once (kind, value_sha256, expires_at)
-    select * from unnest(${once.kinds}::text[], ${once.hashes}::bytea[], ${once.expiries}::bigint[])
-    on conflict do nothing returning kind`);
-  return rows.map((row) => row.kind);
+  const [row] = await db.query<{ spent: string[] }>(
+    sql`select spend_once(${once.kinds}, ${once.hashes}, ${once.expiries}) as spent`,
+  );
+  return row?.spent ?? [];
 }
 
 export async function purgeUsedOnce(db: Queryable, now: number): Promise<void> {
