@@ -1,4 +1,4 @@
-import { keccak_256 } from "@noble/hashes/sha3";
+import { keccak256 } from "./keccak.ts";
 
 import { bytesOfText, canonicalJson, hexOfBytes } from "./encoding.ts";
 
@@ -25,7 +25,7 @@ export function parseAddress(text: string): Address | null {
 /** The EIP-55 spelling, for people and for wallets that ask for it. Never stored and never compared. */
 export function checksumAddress(address: Address): string {
   const digits = address.slice(2);
-  const hash = hexOfBytes(keccak_256(bytesOfText(digits))).slice(2);
+  const hash = hexOfBytes(keccak256(bytesOfText(digits))).slice(2);
   let text = "0x";
   for (let at = 0; at < digits.length; at += 1) {
     const digit = digits[at] ?? "";
@@ -65,7 +65,7 @@ function addressOfUuid(kind: string, uuid: string): Address {
   if (!/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(lower)) {
     throw new TypeError("organizations and issuers are named by their UUID");
   }
-  return addressOfHash(keccak_256(bytesOfText(canonicalJson([kind, lower]))));
+  return addressOfHash(keccak256(bytesOfText(canonicalJson([kind, lower]))));
 }
 
 /**
@@ -78,7 +78,7 @@ export function addressOfPublicKey(publicKey: Uint8Array): Address {
   if (publicKey.length !== 65 || publicKey[0] !== 4) {
     throw new TypeError("a public key is 65 bytes, uncompressed");
   }
-  return addressOfHash(keccak_256(publicKey.subarray(1)));
+  return addressOfHash(keccak256(publicKey.subarray(1)));
 }
 
 /** The `sub` of a user's tokens: `svcid:` and the address (service document, "Token response"). */

@@ -1,4 +1,4 @@
-import { keccak_256 } from "@noble/hashes/sha3";
+import { keccak256 } from "./keccak.ts";
 
 import { bytesOfText, hexOfBytes } from "./encoding.ts";
 import type { Hex32 } from "./encoding.ts";
@@ -36,7 +36,7 @@ export function entryOfBusinessField(name: BusinessFieldName): BusinessFieldEntr
 
 /** keccak256 of the name; requests take it in place of the name. */
 export function hashOfBusinessField(name: BusinessFieldName): Hex32 {
-  return hexOfBytes(keccak_256(bytesOfText(name)));
+  return hexOfBytes(keccak256(bytesOfText(name)));
 }
 
 /** The name of a hash as {@link hashOfBusinessField} makes it, in any case; null for any other. */

@@ -1,5 +1,5 @@
 // How a business decides (decisions, section 6): its charter as the contract packs it, and what members approve.
-import { keccak_256 } from "@noble/hashes/sha3";
+import { keccak256 } from "./keccak.ts";
 
 import type { Address } from "./address.ts";
 import { parseAddress } from "./address.ts";
@@ -117,7 +117,7 @@ export function releaseHash(message: ReleaseMessage): Hex32 {
     ...message,
     required: fieldsHash(message.required),
     optional: fieldsHash(message.optional),
-    purpose: hexOfBytes(keccak_256(bytesOfText(message.purpose))),
+    purpose: hexOfBytes(keccak256(bytesOfText(message.purpose))),
   });
 }
 
@@ -152,8 +152,8 @@ export const governanceActs = {
 /** `hash` of an approval of category 3. @param act.nonce the wallet's, of the next act */
 export function governanceHash(act: GovernanceAct & { readonly nonce: number }): Hex32 {
   return structHash(businessTypes, "Governance", {
-    operation: hexOfBytes(keccak_256(bytesOfText(act.operation))),
-    arguments: hexOfBytes(keccak_256(bytesOfHex(act.arguments) ?? new Uint8Array(0))),
+    operation: hexOfBytes(keccak256(bytesOfText(act.operation))),
+    arguments: hexOfBytes(keccak256(bytesOfHex(act.arguments) ?? new Uint8Array(0))),
     nonce: act.nonce,
   });
 }
@@ -220,8 +220,8 @@ export function invitationDigest(invitation: Invitation): Uint8Array {
     message: {
       factory,
       salt,
-      roster: hexOfBytes(keccak_256(bytes.subarray(rulesLength))),
-      rules: hexOfBytes(keccak_256(bytes.subarray(0, rulesLength))),
+      roster: hexOfBytes(keccak256(bytes.subarray(rulesLength))),
+      rules: hexOfBytes(keccak256(bytes.subarray(0, rulesLength))),
       deadline,
     },
   });

@@ -1,7 +1,7 @@
 // Digests of our own types, for hot paths: domain separator and type hashes are computed once, and the
 // words of a struct are written into one buffer that every call reuses (nothing here is asynchronous).
 // `hashTypedData` with `svcTypes` gives the same digests.
-import { keccak_256 } from "@noble/hashes/sha3";
+import { keccak256 } from "./keccak.ts";
 
 import type { Address } from "./address.ts";
 import { bytesOfText, canonicalJson, hexOfBytes } from "./encoding.ts";
@@ -138,7 +138,7 @@ export function sessionDigest(message: SessionMessage): Uint8Array {
 
 /** `fields` of `Share` and `Access`: keccak256 of the canonical JSON array of the names, sorted. */
 export function fieldsHash(names: readonly string[]): Hex32 {
-  return hexOfBytes(keccak_256(bytesOfText(canonicalJson(names.toSorted()))));
+  return hexOfBytes(keccak256(bytesOfText(canonicalJson(names.toSorted()))));
 }
 
 /**
@@ -152,7 +152,7 @@ export function leavesHash(leaves: readonly Hex32[]): Hex32 {
   words[31] = 32;
   new DataView(words.buffer).setUint32(60, leaves.length);
   for (const [index, leaf] of leaves.entries()) words.set(bytes32(leaf), 64 + index * 32);
-  return hexOfBytes(keccak_256(words));
+  return hexOfBytes(keccak256(words));
 }
 
 const typeHashOf = (name: keyof typeof svcTypes): Uint8Array => bytes32(typeHash(svcTypes, name));
@@ -164,7 +164,7 @@ const typeHashes = {
   Decline: typeHashOf("Decline"),
   Session: typeHashOf("Session"),
 };
-const emptyTextHash = keccak_256(new Uint8Array(0));
+const emptyTextHash = keccak256(new Uint8Array(0));
 
 /** The type hash and at most seven words. */
 const struct = new Uint8Array(8 * 32);
@@ -180,7 +180,7 @@ function begin(hash: Uint8Array): void {
 }
 
 function putText(text: string): void {
-  struct.set(text === "" ? emptyTextHash : keccak_256(bytesOfText(text)), length);
+  struct.set(text === "" ? emptyTextHash : keccak256(bytesOfText(text)), length);
   length += 32;
 }
 
@@ -200,8 +200,8 @@ function putSeconds(seconds: number): void {
 }
 
 function finish(): Uint8Array {
-  envelope.set(keccak_256(struct.subarray(0, length)), 34);
-  return keccak_256(envelope);
+  envelope.set(keccak256(struct.subarray(0, length)), 34);
+  return keccak256(envelope);
 }
 
 function bytes32(hash: Hex32): Uint8Array {

@@ -97,6 +97,7 @@ export type { Hex, Hex32 } from "./encoding.ts";
 export { textFingerprint } from "./fingerprint.ts";
 export { JwsFault, verifyEs256Jws } from "./jws.ts";
 export type { EcPublicJwk, Jws } from "./jws.ts";
+export { keccak256 } from "./keccak.ts";
 export { LEAF_TYPEHASH, commitmentOf, leafOf } from "./leaves.ts";
 export type { LeafOpening } from "./leaves.ts";
 export { buildLink, linkLengthMax, parseLink, returnTypeOf, universalLinkOf } from "./link.ts";

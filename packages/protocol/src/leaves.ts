@@ -1,6 +1,6 @@
 // Leaves of verified fields (decisions, section 4): what an issuer attests, a user releases and a merchant
 // compares. Words are written into buffers that every call reuses (nothing here is asynchronous).
-import { keccak_256 } from "@noble/hashes/sha3";
+import { keccak256 } from "./keccak.ts";
 
 import type { Address } from "./address.ts";
 import { isFieldName } from "./attributes.ts";
@@ -8,7 +8,7 @@ import { bytesOfText, hexOfBytes } from "./encoding.ts";
 import type { Hex32 } from "./encoding.ts";
 import { bytesOfSize, writeInteger, writeWord } from "./words.ts";
 
-const typeHash = keccak_256(
+const typeHash = keccak256(
   bytesOfText("Leaf(address user,bytes32 field,bytes32 commitment,uint64 expiresAt)"),
 );
 
@@ -37,7 +37,7 @@ export function leafOf(opening: LeafOpening): Hex32 {
   leafWords.set(hashOfField(opening.field), 64);
   leafWords.set(bytesOfSize(opening.commitment, 32), 96);
   writeInteger(leafWords, 128, opening.expiresAt);
-  return hexOfBytes(keccak_256(keccak_256(leafWords)));
+  return hexOfBytes(keccak256(keccak256(leafWords)));
 }
 
 /**
@@ -50,9 +50,9 @@ export function leafOf(opening: LeafOpening): Hex32 {
  */
 export function commitmentOf(given: { data: string; pepper: Hex32 }): Hex32 {
   const pepper = bytesOfSize(given.pepper, 32);
-  commitmentWords.set(keccak_256(bytesOfText(given.data)));
+  commitmentWords.set(keccak256(bytesOfText(given.data)));
   commitmentWords.set(pepper, 32);
-  return hexOfBytes(keccak_256(commitmentWords));
+  return hexOfBytes(keccak256(commitmentWords));
 }
 
 const leafWords = new Uint8Array(5 * 32);
@@ -65,7 +65,7 @@ const fieldHashes = new Map<string, Uint8Array>();
 function hashOfField(field: string): Uint8Array {
   const known = fieldHashes.get(field);
   if (known !== undefined) return known;
-  const hash = keccak_256(bytesOfText(field));
+  const hash = keccak256(bytesOfText(field));
   if (isFieldName(field)) fieldHashes.set(field, hash);
   return hash;
 }

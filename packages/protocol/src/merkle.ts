@@ -1,6 +1,6 @@
 // The tree of `SimpleMerkleTree` in @openzeppelin/merkle-tree: leaves sorted, a complete tree in one array,
 // a node is keccak256 of its two children, the smaller first. `MerkleProof.sol` verifies its proofs.
-import { keccak_256 } from "@noble/hashes/sha3";
+import { keccak256 } from "./keccak.ts";
 
 import { bytesOfHex, hexOfBytes } from "./encoding.ts";
 import type { Hex32 } from "./encoding.ts";
@@ -77,7 +77,7 @@ function parentOf(left: Uint8Array, right: Uint8Array): Uint8Array {
   const isOrdered = isBefore(left, right);
   pair.set(left, isOrdered ? 0 : 32);
   pair.set(right, isOrdered ? 32 : 0);
-  return keccak_256(pair);
+  return keccak256(pair);
 }
 
 function isBefore(left: Uint8Array, right: Uint8Array): boolean {

@@ -1,7 +1,7 @@
 // What names a KYC order and what is anchored of it (decisions, section 5). No value, user or merchant can be
 // read from any of these hashes.
 import { sha256 } from "@noble/hashes/sha2";
-import { keccak_256 } from "@noble/hashes/sha3";
+import { keccak256 } from "./keccak.ts";
 
 import type { Address } from "./address.ts";
 import { bytesOfText, canonicalJson, hexOfBytes } from "./encoding.ts";
@@ -50,7 +50,7 @@ export function orderIdOf(given: { referenceKey: string; attempt: number; salt: 
   orderWords.set(bytesOfSize(`0x${given.referenceKey}`, 32), 32);
   writeInteger(orderWords, 64, given.attempt);
   orderWords.set(bytesOfSize(given.salt, 32), 96);
-  return hexOfBytes(keccak_256(orderWords));
+  return hexOfBytes(keccak256(orderWords));
 }
 
 /**
@@ -72,7 +72,7 @@ export function orderLeafOf(given: {
   orderLeafWords.set(bytesOfSize(given.order, 32), 64);
   orderLeafWords.set(bytesOfSize(given.consent, 32), 96);
   orderLeafWords.set(bytesOfSize(given.data, 32), 128);
-  return hexOfBytes(keccak_256(keccak_256(orderLeafWords)));
+  return hexOfBytes(keccak256(keccak256(orderLeafWords)));
 }
 
 /**
@@ -85,7 +85,7 @@ export function orderLeafOf(given: {
 export function auditLeafOf(given: { head: Hex32; position: number }): Hex32 {
   auditWords.set(bytesOfSize(given.head, 32), 32);
   writeInteger(auditWords, 64, given.position);
-  return hexOfBytes(keccak_256(keccak_256(auditWords)));
+  return hexOfBytes(keccak256(keccak256(auditWords)));
 }
 
 const orderWords = wordsOf("Order(bytes32 referenceKey,uint32 attempt,bytes32 salt)", 4);
@@ -98,6 +98,6 @@ const auditWords = wordsOf("AuditHead(bytes32 head,uint64 position)", 3);
 /** A buffer of so many words that begins with the hash of the type. */
 function wordsOf(type: string, count: number): Uint8Array {
   const words = new Uint8Array(count * 32);
-  words.set(keccak_256(bytesOfText(type)));
+  words.set(keccak256(bytesOfText(type)));
   return words;
 }

@@ -1,4 +1,4 @@
-import { keccak_256 } from "@noble/hashes/sha3";
+import { keccak256 } from "./keccak.ts";
 
 import { bytesOfHex, bytesOfText, hexOfBytes, textOfBytes } from "./encoding.ts";
 import type { Hex32 } from "./encoding.ts";
@@ -44,7 +44,7 @@ export function refusalOfTypedData(document: TypedDataDocument): { reason: strin
   try {
     const structs = compileTypes(withDomain(document));
     for (const name of reachableTypes(structs, document.primaryType)) {
-      const hash = hexOfBytes(keccak_256(bytesOfText(encodeTypeOf(structs, name))));
+      const hash = hexOfBytes(keccak256(bytesOfText(encodeTypeOf(structs, name))));
       const reserved = reservedTypeHashes.get(hash);
       if (reserved !== undefined) return { reason: `the type ${reserved} is reserved` };
     }

@@ -1,5 +1,5 @@
 import { secp256k1 } from "@noble/curves/secp256k1";
-import { keccak_256 } from "@noble/hashes/sha3";
+import { keccak256 } from "./keccak.ts";
 
 import { addressOfPublicKey } from "./address.ts";
 import type { Address } from "./address.ts";
@@ -44,7 +44,7 @@ export function personalDigest(message: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(prefix.length + message.length);
   bytes.set(prefix);
   bytes.set(message, prefix.length);
-  return keccak_256(bytes);
+  return keccak256(bytes);
 }
 
 /** The account that signed the digest, or null when the signature belongs to no key. */

@@ -1,4 +1,4 @@
-import { keccak_256 } from "@noble/hashes/sha3";
+import { keccak256 } from "./keccak.ts";
 
 import { parseAddress } from "./address.ts";
 import { bytesOfHex, bytesOfText, hexOfBytes, isRecord, jsonDepthMax } from "./encoding.ts";
@@ -53,7 +53,7 @@ export function typedDataDigest(document: TypedDataDocument): Uint8Array {
   if (primaryType !== domainName) {
     parts.push(hashStruct(hashing, primaryType, { value: document.message, at: "message" }));
   }
-  return keccak_256(concat(parts));
+  return keccak256(concat(parts));
 }
 
 /** The text whose hash names a type: the type, then every type it refers to, in order of their names. */
@@ -63,7 +63,7 @@ export function encodeType(types: TypedDataTypes, primaryType: string): string {
 
 /** keccak256 of `encodeType`. @throws {TypedDataFault} */
 export function typeHash(types: TypedDataTypes, primaryType: string): Hex32 {
-  return hexOfBytes(keccak_256(bytesOfText(encodeType(types, primaryType))));
+  return hexOfBytes(keccak256(bytesOfText(encodeType(types, primaryType))));
 }
 
 /** The hash of one struct without any domain, as it stands inside another hash. @throws {TypedDataFault} naming the member */
@@ -135,13 +135,13 @@ function hashStruct(hashing: Hashing, type: string, { value, at, depth = 0 }: Pl
       depth,
     }),
   );
-  return keccak_256(concat([typeHashIn(hashing, type), ...words]));
+  return keccak256(concat([typeHashIn(hashing, type), ...words]));
 }
 
 function typeHashIn(hashing: Hashing, type: string): Uint8Array {
   const known = hashing.typeHashes.get(type);
   if (known !== undefined) return known;
-  const hash = keccak_256(bytesOfText(encodeTypeOf(hashing.structs, type)));
+  const hash = keccak256(bytesOfText(encodeTypeOf(hashing.structs, type)));
   hashing.typeHashes.set(type, hash);
   return hash;
 }
@@ -162,7 +162,7 @@ function encodeValue(hashing: Hashing, type: string, place: Place): Uint8Array {
     case "string":
       return hashText(value, at);
     case "bytes":
-      return keccak_256(bytesOf(value, at));
+      return keccak256(bytesOf(value, at));
     case "fixed-bytes":
       return fixedBytes(value, kind.size, at);
     case "address":
@@ -192,13 +192,13 @@ function hashArray(
   const words = Array.from(value, (element: unknown, index) =>
     encodeValue(hashing, kind.element, { value: element, at: `${at}[${index}]`, depth: depth + 1 }),
   );
-  return keccak_256(concat(words));
+  return keccak256(concat(words));
 }
 
 function hashText(value: unknown, at: string): Uint8Array {
   if (typeof value !== "string") throw new TypedDataFault(at, "is not a text");
   if (!value.isWellFormed()) throw new TypedDataFault(at, "is not well-formed text");
-  return keccak_256(bytesOfText(value));
+  return keccak256(bytesOfText(value));
 }
 
 function bytesOf(value: unknown, at: string): Uint8Array {

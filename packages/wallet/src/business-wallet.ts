@@ -1,6 +1,5 @@
 // What a business wallet says of itself, read from the chain, and where the factory puts one (contracts/src, decisions,
 // section 6). The few words of the ABI are read by hand: nothing here needs a library that a page would have to load.
-import { keccak_256 } from "@noble/hashes/sha3";
 import {
   bytesOfHex,
   bytesOfText,
@@ -11,6 +10,7 @@ import {
   type Charter,
   type Hex,
   type Hex32,
+  keccak256,
 } from "@svc/protocol";
 import { openChain } from "./chain.ts";
 import type { WalletContext } from "./context.ts";
@@ -100,7 +100,7 @@ export function addressOfBusiness({
     "0x5af43d82803e903d91602b57fd5bf3",
     charter,
   );
-  return lastBytes(join("0xff", factory, salt, hexOfBytes(keccak_256(code))));
+  return lastBytes(join("0xff", factory, salt, hexOfBytes(keccak256(code))));
 }
 
 /** The argument of an act of governance that is one word. */
@@ -132,11 +132,11 @@ function numberAt(words: Uint8Array, index: number): number {
 }
 
 function selectorOf(signature: string): Hex {
-  return hexOfBytes(keccak_256(bytesOfText(signature)).subarray(0, 4));
+  return hexOfBytes(keccak256(bytesOfText(signature)).subarray(0, 4));
 }
 
 function lastBytes(bytes: Uint8Array): Address {
-  return hexOfBytes(keccak_256(bytes).subarray(12));
+  return hexOfBytes(keccak256(bytes).subarray(12));
 }
 
 function join(...parts: readonly string[]): Uint8Array {

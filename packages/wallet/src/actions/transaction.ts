@@ -8,8 +8,8 @@ import {
   type Hex,
   type Hex32,
   type TxLink,
+  keccak256,
 } from "@svc/protocol";
-import { keccak_256 } from "@noble/hashes/sha3";
 import { openChain, type ChainClient, type ChainState } from "../chain.ts";
 import { sayConcern, type Concern } from "../concern.ts";
 import type { WalletContext } from "../context.ts";
@@ -190,12 +190,12 @@ async function sign(
     value: BigInt(valueWei),
     ...(data === undefined ? {} : { data }),
   } as const;
-  const digest = keccak_256(bytesOf(serializeTransaction(transaction)));
+  const digest = keccak256(bytesOf(serializeTransaction(transaction)));
   const signature = await identity.sign(digest);
   const [r, s, v] = [signature.slice(2, 66), signature.slice(66, 130), signature.slice(130)];
   const parts = { r: `0x${r}`, s: `0x${s}`, yParity: Number.parseInt(v, 16) % 27 } as const;
   const raw = serializeTransaction(transaction, parts);
-  return { raw, hash: hexOfBytes(keccak_256(bytesOf(raw))) };
+  return { raw, hash: hexOfBytes(keccak256(bytesOf(raw))) };
 }
 
 async function keep(
