@@ -99,7 +99,7 @@ async function runOutbox(ctx: ChainContext, done: FinalTransaction[]): Promise<v
   };
   await chainJobs(ctx, handlers)
     .find((job) => job.name === "chain-outbox")
-    ?.run();
+    ?.run(AbortSignal.any([]));
 }
 
 /** `initiate(bytes32)` with a random root. */

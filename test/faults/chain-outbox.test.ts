@@ -433,7 +433,7 @@ test("when whoever is told fails, nothing is marked and it is told again", async
     },
   });
   installation.advance(4);
-  await assert.rejects(async () => job?.run());
+  await assert.rejects(async () => job?.run(AbortSignal.any([])));
   assert.equal((await rowsOf(process))[0]?.status, "sent");
   installation.advance(4);
   await process.work();

@@ -35,7 +35,7 @@ async function openOrders() {
   await anvil.setAutomine(false);
   const work = async (): Promise<void> => {
     settlement.world.advance(4);
-    await outbox?.run();
+    await outbox?.run(AbortSignal.any([]));
     await settleOrders(ctx);
   };
   const countOpen = async (): Promise<number> => {

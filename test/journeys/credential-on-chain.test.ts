@@ -62,7 +62,7 @@ async function work(): Promise<void> {
   );
   for (let round = 0; round < 6; round += 1) {
     await sendToRegistry(ctx);
-    await outbox?.run();
+    await outbox?.run(AbortSignal.any([]));
     installation.advance(2);
   }
 }

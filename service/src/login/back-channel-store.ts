@@ -10,17 +10,37 @@ export interface LogoutDelivery {
   readonly attempts: number;
 }
 
-/** Takes deliveries that are due; two processes never take the same one while its lease runs. */
-export async function leaseDeliveries(
-  db: Queryable,
-  lease: { now: number; seconds: number; limit: number },
-): Promise<LogoutDelivery[]> {
+export interface Lease {
+  readonly now: number;
+  readonly seconds: number;
+  readonly limit: number;
+  /** Of one client at most, those included that this process has under way: their counts by client. */
+  readonly perClient: number;
+  readonly underWay: Readonly<Record<string, number>>;
+}
+
+/**
+ * Takes deliveries that are due, from one client after the other, so that a long queue of one hides no other; two
+ * processes never take the same one while its lease runs.
+ */
+export async function leaseDeliveries(db: Queryable, lease: Lease): Promise<LogoutDelivery[]> {
   return db.query<LogoutDelivery>(sql`
+    with recursive client as (
+      (select client_id as id from logout_delivery where ended_at is null order by client_id limit 1)
+      union all
+      select (select client_id from logout_delivery where ended_at is null and client_id > client.id order by client_id limit 1)
+      from client where client.id is not null),
+    due as (
+      select waiting.id from client cross join lateral (
+        select id, due_at from logout_delivery
+        where client_id = client.id and ended_at is null and due_at <= ${lease.now}
+          and (leased_until is null or leased_until <= ${lease.now})
+        order by due_at
+        limit greatest(0, ${lease.perClient}::int - coalesce((${JSON.stringify(lease.underWay)}::jsonb ->> client.id)::int, 0))
+        for update skip locked) as waiting
+      order by waiting.due_at limit ${lease.limit})
     update logout_delivery set attempts = attempts + 1, leased_until = ${lease.now + lease.seconds}
-    where id in (
-      select id from logout_delivery
-      where ended_at is null and due_at <= ${lease.now} and (leased_until is null or leased_until <= ${lease.now})
-      order by due_at limit ${lease.limit} for update skip locked)
+    where id in (select id from due)
     returning id, client_id as "clientId", user_address as user, session_id as "sessionId", attempts`);
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { type Address, subjectOf } from "@svc/protocol";
 import type { Client } from "../accounts/index.ts";
 import * as store from "./back-channel-store.ts";
@@ -13,20 +14,55 @@ const tokenLifetimeSeconds = 120;
 const retrySeconds = [5, 30, 120, 600, 3600] as const;
 /** Fails the lease of a process that died; longer than a try can take. */
 const leaseSeconds = 60;
-const batchMax = 20;
+/** Under way in one process; of one client a part, since one that hangs keeps each for the whole timeout. */
+const underWayMax = 64;
+const underWayPerClient = 8;
 const timeoutMs = 10_000;
+/** What becomes due while others are under way waits no longer than this. */
+const lookAgainMs = 1_000;
 const responseBytesMax = 4096;
 
 /**
- * Tells clients of logouts that are due: one try each, side by side.
+ * Tells clients of logouts that are due, one try each, until none is due or under way.
  *
- * @returns how many were tried; a full batch means that more may be due
+ * @param closing begins no more once it is aborted; what is under way ends
+ * @returns how many were tried
  */
-export async function deliverLogouts(ctx: TokenContext): Promise<number> {
-  const lease = { now: ctx.clock.now(), seconds: leaseSeconds, limit: batchMax };
-  const due = await store.leaseDeliveries(ctx.db, lease);
-  await Promise.all(due.map((delivery) => deliver(ctx, delivery)));
-  return due.length;
+export async function deliverLogouts(ctx: TokenContext, closing: AbortSignal): Promise<number> {
+  const underWay = new Map<Promise<void>, string>();
+  try {
+    for (let tried = 0; ;) {
+      const due = closing.aborted ? [] : await leaseDue(ctx, [...underWay.values()]);
+      tried += due.length;
+      if (due.length === 0 && underWay.size === 0) return tried;
+      for (const delivery of due) {
+        const made = deliver(ctx, delivery)
+          .catch((error: unknown) => ctx.log.error({ err: error }, "telling of a logout broke off"))
+          .finally(() => underWay.delete(made));
+        underWay.set(made, delivery.clientId);
+      }
+      await Promise.race([...underWay.keys(), pause(lookAgainMs, undefined, { ref: false })]);
+    }
+  } finally {
+    await Promise.all(underWay.keys());
+  }
+}
+
+async function leaseDue(
+  ctx: TokenContext,
+  clientsUnderWay: readonly string[],
+): Promise<store.LogoutDelivery[]> {
+  const limit = underWayMax - clientsUnderWay.length;
+  if (limit === 0) return [];
+  const underWay: Record<string, number> = {};
+  for (const id of clientsUnderWay) underWay[id] = (underWay[id] ?? 0) + 1;
+  return store.leaseDeliveries(ctx.db, {
+    now: ctx.clock.now(),
+    seconds: leaseSeconds,
+    limit,
+    perClient: underWayPerClient,
+    underWay,
+  });
 }
 
 async function deliver(ctx: TokenContext, delivery: store.LogoutDelivery): Promise<void> {

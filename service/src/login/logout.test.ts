@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
 import { createLocalJWKSet, jwtVerify } from "jose";
 import type { Outbound, OutboundResult } from "../platform/outbound.ts";
 import { deliverLogouts } from "./back-channel.ts";
@@ -17,9 +18,10 @@ import {
   type TestCode,
   user,
 } from "./test-login.ts";
-import { listTestFamilies, listTestLogouts } from "./test-login-store.ts";
+import { insertTestLogouts, listTestFamilies, listTestLogouts } from "./test-login-store.ts";
 import { tokenJobs } from "./token-jobs.ts";
 
+const hangingUrl = "https://slow.example/logout";
 const sent: { url: string; token: string }[] = [];
 const answered: OutboundResult = {
   kind: "answered",
@@ -28,10 +30,13 @@ const answered: OutboundResult = {
   body: Buffer.alloc(0),
 };
 let answer: OutboundResult = answered;
+/** Ends what clients that hang have under way. */
+const hanging = Promise.withResolvers<OutboundResult>();
+const open = AbortSignal.any([]);
 const outbound: Outbound = {
   async send({ url, body }) {
     sent.push({ url, token: new URLSearchParams(String(body)).get("logout_token") ?? "" });
-    return answer;
+    return url === hangingUrl ? hanging.promise : answer;
   },
   close: async () => undefined,
 };
@@ -179,13 +184,13 @@ test("it sends nobody to an address that is not registered", async () => {
 });
 
 test("every client of the session that wants to know is told once, by a signed logout token", async () => {
-  await deliverLogouts(login.ctx);
+  await deliverLogouts(login.ctx, open);
   sent.length = 0;
   const { tokens, cookie, sessionId } = await logIn();
   const form = { id_token_hint: String(tokens["id_token"]) };
   for (let time = 0; time < 2; time += 1) assert.equal((await visit(form, cookie)).status, 200);
-  await deliverLogouts(login.ctx);
-  await deliverLogouts(login.ctx);
+  await deliverLogouts(login.ctx, open);
+  await deliverLogouts(login.ctx, open);
   assert.equal(sent.length, 1);
   assert.equal(sent[0]?.url, "https://shop.example/logout");
   const keys = createLocalJWKSet(JSON.parse((await get(login, "/.well-known/jwks.json")).text));
@@ -210,30 +215,50 @@ test("every client of the session that wants to know is told once, by a signed l
 });
 
 test("a client that does not answer is tried six times, then given up", async () => {
-  await deliverLogouts(login.ctx);
+  await deliverLogouts(login.ctx, open);
   const { tokens, cookie } = await logIn();
   await visit({ id_token_hint: String(tokens["id_token"]) }, cookie);
   sent.length = 0;
   answer = { kind: "failed", reason: "timeout" };
   for (const waitSeconds of [0, 5, 30, 120, 600, 3600]) {
     login.clock.advance(Math.max(0, waitSeconds - 1));
-    if (waitSeconds > 0) assert.equal(await deliverLogouts(login.ctx), 0);
+    if (waitSeconds > 0) assert.equal(await deliverLogouts(login.ctx, open), 0);
     login.clock.advance(1);
-    assert.equal(await deliverLogouts(login.ctx), 1);
+    assert.equal(await deliverLogouts(login.ctx, open), 1);
   }
   login.clock.advance(86_400);
-  assert.equal(await deliverLogouts(login.ctx), 0);
+  assert.equal(await deliverLogouts(login.ctx, open), 0);
   assert.equal(new Set(sent.map((each) => each.token)).size, 6);
   const rows = await listTestLogouts(login.ctx.db);
   assert.ok(rows.some((row) => row.outcome === "given_up" && row.attempts === 6));
   answer = answered;
 });
 
+test("a client that hangs with a long queue delays no other; what begins no more when the process ends stays due", async () => {
+  await deliverLogouts(login.ctx, open);
+  const slow = await addClient(login, { backchannelLogoutUri: hangingUrl });
+  const dueAt = login.clock.now();
+  await insertTestLogouts(login.ctx.db, { clientId: slow.id, user, dueAt: dueAt - 60, count: 100 });
+  await insertTestLogouts(login.ctx.db, { clientId: client.id, user, dueAt, count: 20 });
+  sent.length = 0;
+  const closing = new AbortController();
+  const delivered = deliverLogouts(login.ctx, closing.signal);
+  const others = (): number => sent.filter(({ url }) => url !== hangingUrl).length;
+  while (others() < 20) await turn();
+  closing.abort();
+  hanging.resolve({ kind: "failed", reason: "timeout" });
+  assert.equal(await delivered, 28);
+  assert.equal(sent.length, 28, "eight of the slow one, and none after the end");
+  await deliverLogouts(login.ctx, open);
+  assert.equal(sent.length, 120, "each once");
+});
+
 test("the jobs remove sealed copies after the grace and families that are over", async () => {
   await using own = await openTestLogin();
   const shop = await addClient(own);
   const run = async (name: string): Promise<void> => {
-    for (const job of tokenJobs(own.ctx, own.copies)) if (job.name === name) await job.run();
+    for (const job of tokenJobs(own.ctx, own.copies))
+      if (job.name === name) await job.run(AbortSignal.any([]));
   };
   const hasCopy = async (): Promise<boolean> =>
     (await listTestFamilies(own.ctx.db)).some((row) => row.hasSealedCopy);

@@ -87,6 +87,17 @@ export async function listTestKeys(db: Queryable): Promise<TestKeyRow[]> {
     select kid, purpose, starts_at as "startsAt" from signing_key where revoked_at is null order by purpose, starts_at`);
 }
 
+/** Logouts that a client has to be told of since then. */
+export async function insertTestLogouts(
+  db: Queryable,
+  given: { clientId: string; user: string; dueAt: number; count: number },
+): Promise<void> {
+  await db.query(sql`
+    insert into logout_delivery (id, client_id, user_address, due_at, created_at)
+    select gen_random_uuid(), ${given.clientId}, ${given.user}, ${given.dueAt}, ${given.dueAt}
+    from generate_series(1, ${given.count}::int)`);
+}
+
 export async function listTestLogouts(
   db: Queryable,
 ): Promise<{ clientId: string; attempts: number; outcome: string | null }[]> {

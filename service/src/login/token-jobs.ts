@@ -16,7 +16,11 @@ const logoutRetentionSeconds = 30 * 86_400;
 /** The jobs of the token side. */
 export function tokenJobs(ctx: TokenContext, copies: SealedCopies): readonly Job[] {
   return [
-    { name: "logout-delivery", everySeconds: 1, run: async () => deliverAll(ctx) },
+    {
+      name: "logout-delivery",
+      everySeconds: 1,
+      run: async (closing) => void (await deliverLogouts(ctx, closing)),
+    },
     { name: "sealed-copies", everySeconds: 2, run: async () => copies.sweep() },
     { name: "signing-keys", everySeconds: 15, run: async () => followKeys(ctx) },
     {
@@ -32,10 +36,6 @@ export function tokenJobs(ctx: TokenContext, copies: SealedCopies): readonly Job
       run: async () => purgeDeliveries(ctx.db, ctx.clock.now() - logoutRetentionSeconds),
     },
   ];
-}
-
-async function deliverAll(ctx: TokenContext): Promise<void> {
-  while ((await deliverLogouts(ctx)) > 0);
 }
 
 /** Makes the next keys in time, and reads all of them again: the floor under lost notifications. */

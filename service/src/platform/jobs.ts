@@ -7,7 +7,8 @@ export interface Job {
   readonly everySeconds: number;
   /** A channel whose notifications end the pause at once; one that comes during a run makes another follow it. */
   readonly wakeOn?: string;
-  run(): Promise<void>;
+  /** @param closing is aborted when the process ends: a long run then comes to its end */
+  run(closing: AbortSignal): Promise<void>;
 }
 
 /** Starts each job's own loop; closing waits for the runs under way. A run that fails is logged and tried again. */
@@ -28,12 +29,13 @@ interface Loop {
 }
 
 function startLoop(ctx: Pick<Ctx, "log" | "notifications">, job: Job): Loop {
-  let [isClosed, isWoken, isRunning] = [false, false, false];
+  let [isWoken, isRunning] = [false, false];
+  const closing = new AbortController();
   let running = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
   const work = async (): Promise<void> => {
     try {
-      await job.run();
+      await job.run(closing.signal);
     } catch (error) {
       ctx.log.error({ err: error, job: job.name }, "a job failed");
       // What failed when it was woken would fail at once again: it takes its pause.
@@ -46,7 +48,7 @@ function startLoop(ctx: Pick<Ctx, "log" | "notifications">, job: Job): Loop {
     isRunning = true;
     running = work().finally(() => {
       isRunning = false;
-      if (isClosed) return;
+      if (closing.signal.aborted) return;
       if (isWoken) start();
       else pause();
     });
@@ -55,33 +57,19 @@ function startLoop(ctx: Pick<Ctx, "log" | "notifications">, job: Job): Loop {
     timer = setTimeout(start, job.everySeconds * 1000).unref();
   };
   const wake = (): void => {
-    if (isClosed) return;
+    if (closing.signal.aborted) return;
     if (isRunning) isWoken = true;
     else start();
   };
   pause();
-  const subscribed = subscribe(ctx, job, wake);
+  const subscribed =
+    job.wakeOn === undefined ? null : ctx.notifications.subscribe(job.wakeOn, wake);
   return {
     async close() {
-      isClosed = true;
+      closing.abort();
       clearTimeout(timer);
       await running;
-      (await subscribed)();
+      (await subscribed)?.();
     },
   };
-}
-
-/** Without its notifications a job still runs after every pause. */
-async function subscribe(
-  ctx: Pick<Ctx, "log" | "notifications">,
-  job: Job,
-  wake: () => void,
-): Promise<() => void> {
-  if (job.wakeOn === undefined) return () => undefined;
-  try {
-    return await ctx.notifications.subscribe(job.wakeOn, wake);
-  } catch (error) {
-    ctx.log.warn({ err: error, job: job.name }, "a job is not woken");
-    return () => undefined;
-  }
 }

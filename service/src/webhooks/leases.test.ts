@@ -184,12 +184,12 @@ test("the backlog and the age of its oldest event are measured", async () => {
   webhooks.advance(90);
   const jobs = webhookJobs(webhooks.ctx, webhooks.openSender());
   const measure = jobs.find(({ name }) => name === "webhook-backlog");
-  await measure?.run();
+  await measure?.run(AbortSignal.any([]));
   const text = await webhooks.ctx.metrics.registry.metrics();
   assert.match(text, /^webhook_backlog 2$/m);
   assert.match(text, /^webhook_oldest_due_seconds 90(\.\d+)?$/m);
   receiver.setAnswer(ok);
   await webhooks.deliver();
-  await measure?.run();
+  await measure?.run(AbortSignal.any([]));
   assert.match(await webhooks.ctx.metrics.registry.metrics(), /^webhook_backlog 0$/m);
 });
