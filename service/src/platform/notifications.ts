@@ -10,7 +10,10 @@ export type NotificationHandler = (payload: string) => void | Promise<void>;
  * polls. After a reconnect every handler is called once with an empty payload.
  */
 export interface Notifications extends AsyncDisposable {
-  /** Listens from the moment the promise resolves; it yields the function that ends the subscription. */
+  /**
+   * Listens from the moment the promise resolves or, where the connection was lost, from the next one on, after that
+   * one's empty payload. It yields the function that ends the subscription.
+   */
   subscribe(channel: string, handler: NotificationHandler): Promise<() => void>;
   close(): Promise<void>;
 }
@@ -80,6 +83,18 @@ export async function openNotifications(
     for (const channel of handlers.keys())
       dispatch(handlers, { channel, payload: "" }, options.onFault);
   };
+  /** Whatever keeps this connection from listening, the next one listens to every channel. */
+  const listenNow = async (channel: string): Promise<void> => {
+    const current = client;
+    if (current === null) return;
+    try {
+      await listen(current, channel);
+    } catch (error) {
+      if (isClosed) return;
+      options.onFault(error);
+      await current.end();
+    }
+  };
   const close = async (): Promise<void> => {
     isClosed = true;
     clearTimeout(timer);
@@ -97,8 +112,7 @@ export async function openNotifications(
       const known = handlers.get(channel) ?? new Set();
       handlers.set(channel, known.add(handler));
       // One statement at a time: a client does not take a second one while the first is under way.
-      const earlier = listening.catch(() => undefined);
-      listening = earlier.then(async () => (client === null ? undefined : listen(client, channel)));
+      listening = listening.then(async () => listenNow(channel));
       await listening;
       return () => handlers.get(channel)?.delete(handler);
     },
