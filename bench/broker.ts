@@ -9,6 +9,7 @@ import { approvalOf, type Claimed, type Identity, scan } from "../test/raw-walle
 import { claimOf } from "@svc/protocol";
 import { randomBytes } from "node:crypto";
 import { type Browser, openBrowser } from "./browser.ts";
+import packageJson from "../package.json" with { type: "json" };
 import { freePort } from "./free-port.ts";
 import { type HttpAnswer, sendExpecting } from "./http-client.ts";
 import {
@@ -73,11 +74,14 @@ export interface StartedService {
   readonly startMs: number;
 }
 
-const main = new URL("../service/src/main.ts", import.meta.url).pathname;
+const root = new URL("..", import.meta.url).pathname;
+/** `exec node`, its flags and the program: what `npm run svc` starts. */
+const [, , ...command] = packageJson.scripts.svc.split(" ");
 
 export async function startService(environment: NodeJS.ProcessEnv): Promise<StartedService> {
   const startedAt = performance.now();
-  const child = spawn(process.execPath, ["--conditions=source", main, "serve"], {
+  const child = spawn(process.execPath, [...command, "serve"], {
+    cwd: root,
     env: environment,
     stdio: ["ignore", "pipe", "inherit"],
   });
