@@ -38,6 +38,19 @@ function dispatch(
   }
 }
 
+function clientOf(db: Db, handlers: Handlers, { onFault }: NotificationOptions): Client {
+  const client = new Client({
+    ...db.connectionString,
+    keepAlive: true,
+    connectionTimeoutMillis: connectWithinMs,
+  });
+  client.on("error", onFault);
+  client.on("notification", ({ channel, payload = "" }) =>
+    dispatch(handlers, { channel, payload }, onFault),
+  );
+  return client;
+}
+
 /** Opens the listening connection; throws when the database cannot be reached the first time. */
 export async function openNotifications(
   db: Db,
@@ -50,15 +63,7 @@ export async function openNotifications(
   let listening: Promise<void> = Promise.resolve();
 
   const connect = async (): Promise<void> => {
-    const next = new Client({
-      ...db.connectionString,
-      keepAlive: true,
-      connectionTimeoutMillis: connectWithinMs,
-    });
-    next.on("error", options.onFault);
-    next.on("notification", ({ channel, payload = "" }) =>
-      dispatch(handlers, { channel, payload }, options.onFault),
-    );
+    const next = clientOf(db, handlers, options);
     next.on("end", () => {
       // A failed attempt may end after the next one succeeded.
       if (client === next || client === null) reconnectLater();
