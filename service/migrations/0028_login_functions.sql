@@ -26,3 +26,19 @@ begin
   select coalesce(array_agg(kind), '{}') into fresh_kinds from fresh;
   return fresh_kinds;
 end $$;
+
+-- Goes on in the session of this cookie, if it is the user's and not over, under a new secret; null where there is none.
+create function keep_session(
+  presented_sha256 bytea, next_sha256 bytea, owner text, authenticated bigint, reached text, approval jsonb,
+  now bigint, idle_since bigint, begun_since bigint
+) returns uuid language plpgsql strict as $$
+declare
+  kept uuid;
+begin
+  update session set secret_sha256 = next_sha256, authenticated_at = authenticated, acr = reached, used_at = now,
+    approvals = case when approvals @> approval then approvals else approvals || approval end
+  where secret_sha256 = presented_sha256 and user_address = owner and ended_at is null
+    and used_at > idle_since and created_at > begun_since
+  returning id into kept;
+  return kept;
+end $$;

@@ -266,22 +266,17 @@ export async function finishAttempt(
         and (business is null or seat_of(business, claimed_by) is not null)
       for update),
     kept as (
-      update session set secret_sha256 = ${finish.sessionSecretSha256}, authenticated_at = found.approved_at, acr = found.acr,
-        used_at = ${finish.now}, approvals = case when session.approvals @> found.approval then session.approvals
-          else session.approvals || found.approval end
-      from found
-      where session.secret_sha256 = ${finish.presentedSecretSha256} and session.user_address = found.claimed_by
-        and session.ended_at is null and session.used_at > ${finish.now - finish.sessionIdleSeconds}
-        and session.created_at > ${finish.now - finish.sessionAbsoluteSeconds}
-      returning session.id),
+      select keep_session(${finish.presentedSecretSha256}, ${finish.sessionSecretSha256}, claimed_by, approved_at, acr, approval,
+        ${finish.now}, ${finish.now - finish.sessionIdleSeconds}, ${finish.now - finish.sessionAbsoluteSeconds}) as id
+      from found),
     made as (
       insert into session (id, secret_sha256, user_address, authenticated_at, acr, created_at, used_at, approvals)
       select ${finish.sessionId}::uuid, ${finish.sessionSecretSha256}::bytea, claimed_by, approved_at, acr, ${finish.now}::bigint, ${finish.now}::bigint, approval
-      from found where not exists (select from kept) returning id),
+      from found cross join kept where kept.id is null returning id),
     finished as (
       update login set status = 'finished', finished_at = ${finish.now}, session_id = coalesce(made.id, kept.id),
         code_sha256 = ${finish.codeSha256}, code_expires_at = ${finish.codeExpiresAt}
-      from found left join made on true left join kept on true
+      from found cross join kept left join made on true
       where login.id = found.id)
     select request from found`);
   return row?.request ?? null;
