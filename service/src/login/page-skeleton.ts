@@ -64,9 +64,14 @@ function skeletonOf(view: LoginView, render: Render): readonly string[] {
     backUrl: marks.back,
   };
   const slots = { data: { markup: marks.data }, code: { markup: marks.code } };
-  const made = render(marked, slots).split(anyMark);
+  const made = inAscii(render(marked, slots)).split(anyMark);
   const [oldest] = skeletons.keys();
   if (skeletons.size >= skeletonsMax && oldest !== undefined) skeletons.delete(oldest);
   skeletons.set(key, made);
   return made;
+}
+
+/** One character beyond Latin-1 would make every page a string of two bytes a character, slower to join and to send. */
+function inAscii(page: string): string {
+  return page.replaceAll(/[^\0-\x7f]/gu, (character) => `&#${character.codePointAt(0)};`);
 }
