@@ -4,9 +4,9 @@ import type { LoginContext } from "./login-context.ts";
 import { endSession } from "./session-end.ts";
 import { Problem } from "../platform/problems.ts";
 
-/** A login that still holds: tokens can be refreshed or are good, as its user sees it. */
+/** A login that still holds, as its user sees it: tokens are good or can be refreshed, or a browser is still logged in. */
 export interface LiveLogin {
-  /** The family of tokens, a UUID. */
+  /** Of the family of tokens or, where none is left, of the session; a UUID. */
   readonly id: string;
   readonly clientName: string;
   readonly domain?: string;
@@ -22,8 +22,10 @@ export async function listLogins(
   page: { limit: number; cursor?: string },
 ): Promise<{ items: LiveLogin[]; nextCursor?: string }> {
   const after = page.cursor === undefined ? null : parseCursor(page.cursor);
-  const rows = await store.listFamilies(ctx.db, user, {
+  const rows = await store.listLogins(ctx.db, user, {
     now: ctx.clock.now(),
+    sessionIdleSeconds: ctx.config.sessionIdleSeconds,
+    sessionAbsoluteSeconds: ctx.config.sessionAbsoluteSeconds,
     limit: page.limit + 1,
     after,
   });
@@ -62,7 +64,7 @@ function parseCursor(cursor: string): { createdAt: number; id: string } {
 export async function endLogin(ctx: LoginContext, user: Address, id: string): Promise<boolean> {
   return ctx.db.transaction(async (tx) => {
     const now = ctx.clock.now();
-    const found = await store.findFamilyOf(tx, user, { id, now });
+    const found = await store.findLoginOf(tx, user, { id, now });
     if (found === null) return false;
     // The session first, as everywhere: whoever locks the family before it can meet a logout that comes the other way.
     const isSessionEnded = found.sessionId !== null && (await endSession(tx, found.sessionId, now));

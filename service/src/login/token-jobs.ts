@@ -19,6 +19,7 @@ export function tokenJobs(ctx: TokenContext, copies: SealedCopies): readonly Job
     {
       name: "logout-delivery",
       everySeconds: 1,
+      wakeOn: "logout",
       run: async (closing) => void (await deliverLogouts(ctx, closing)),
     },
     { name: "sealed-copies", everySeconds: 2, run: async () => copies.sweep() },

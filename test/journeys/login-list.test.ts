@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Jar } from "../cookie-jar.ts";
+import { authorizationUrl, logIn, makePkce } from "../login-flow.ts";
+import { newIdentity, openWalletSession } from "../raw-wallet.ts";
+import { openWorld, type World } from "../world.ts";
+
+let world: World;
+before(async () => {
+  world = await openWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+type Headers = Awaited<ReturnType<typeof openWalletSession>>;
+type Listed = { id: string; clientName: string; at: number; acr: string };
+
+async function listed(headers: Headers): Promise<Listed[]> {
+  const response = await fetch(`${world.baseUrl}/w/logins`, { headers });
+  assert.equal(response.status, 200);
+  return ((await response.json()) as { items: Listed[] }).items;
+}
+
+async function end(headers: Headers, id: string | undefined): Promise<number> {
+  const path = `${world.baseUrl}/w/logins/${id}/end`;
+  return (await fetch(path, { method: "POST", headers })).status;
+}
+
+/** What the browser gets without the wallet: "code", or the error. */
+async function silently(jar: Jar): Promise<string> {
+  const changed = { scope: "openid", prompt: "none" };
+  const url = authorizationUrl(world.baseUrl, world.client, makePkce(), changed);
+  const location = new URL((await jar.fetch(url)).headers.get("location") ?? "");
+  return location.searchParams.has("code") ? "code" : (location.searchParams.get("error") ?? "");
+}
+
+const changed = { scope: "openid" };
+
+test("a browser that is still logged in is listed when its tokens are over, and ended", async () => {
+  const [alice, bob] = [newIdentity(), newIdentity()];
+  const { page } = await logIn(world.baseUrl, world.client, alice, { changed });
+  const [token] = await listed(await openWalletSession(world.baseUrl, alice));
+  await world.advance(3601);
+  const wallet = await openWalletSession(world.baseUrl, alice);
+  const [session, ...more] = await listed(wallet);
+  assert.deepEqual(more, []);
+  assert.notEqual(session?.id, token?.id);
+  assert.deepEqual({ ...session, id: "" }, { ...token, id: "" });
+  assert.equal(await silently(page.jar), "code");
+  assert.equal(await end(await openWalletSession(world.baseUrl, bob), session?.id), 404);
+  assert.equal(await end(wallet, session?.id), 200);
+  assert.equal(await silently(page.jar), "login_required");
+  assert.deepEqual(await listed(wallet), []);
+  assert.equal(await end(wallet, session?.id), 404);
+});
+
+test("a session that is over is no login any more", async () => {
+  const carol = newIdentity();
+  await logIn(world.baseUrl, world.client, carol, { changed });
+  await world.advance(12 * 3600 + 1);
+  assert.deepEqual(await listed(await openWalletSession(world.baseUrl, carol)), []);
+});
