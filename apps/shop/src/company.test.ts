@@ -43,6 +43,7 @@ beforeEach(async () => {
   faults.length = 0;
   fake.kyc.clear();
   fake.refusal = undefined;
+  fake.areAccessTokensOver = false;
   fake.idToken = { claims: businessClaims };
   company = playBusiness(fake);
   shop = await open();
@@ -126,7 +127,7 @@ test("a company logs in with a scope of its own, and arrives at its page", async
   const guest = await fetch(`${shop.url}/company`);
   assert.match(await guest.text(), /action="\/company\/login"/);
   const member = await logIn();
-  assert.equal(member.scope, "openid business");
+  assert.equal(member.scope, "openid offline_access business");
   assert.equal(locationOf(member.arrived), "/company");
   const page = await member.page();
   assert.ok(page.includes(businessName) && page.includes(business));
@@ -142,6 +143,18 @@ test("a company that did not log in is told so, and may try again as a company",
   assert.match(page, /Your company did not log in[\s\S]*action="\/company\/login"/);
   const person = await logIn("/login");
   assert.match(await person.arrived.text(), /You declined the login[\s\S]*action="\/login"/);
+});
+
+test("a member stays one when the hour of the tokens is over, and is a guest once it has left the company", async () => {
+  const member = await logIn();
+  fake.areAccessTokensOver = true;
+  assert.ok((await member.page()).includes(business));
+  fake.refreshTokens.clear();
+  assert.equal((await member.visit("/company/changes?version=0")).status, 403);
+  assert.match(await member.page(), /action="\/company\/login"/);
+  assert.doesNotMatch(await (await member.visit("/")).text(), new RegExp(businessName));
+  assert.equal(locationOf(await member.press("/company/register")), "/company");
+  assert.equal(company.asked.length, 0);
 });
 
 test("a company registers: it is asked, and its values are shown once they are verified", async () => {

@@ -24,7 +24,7 @@ import {
 } from "./companies.ts";
 import { companyPage, guestPage } from "./company-page.ts";
 import { writeDurably } from "./durable-file.ts";
-import { currentLogin, type Desk } from "./login.ts";
+import { currentMember, type Desk } from "./login.ts";
 import { page, redirect, type Reply, type Visit } from "./web.ts";
 
 /** What the shop needs to deal with companies. All of it stays on the server. */
@@ -93,16 +93,17 @@ async function readEndpoint(path: string): Promise<{ url: string; secret: string
 /** "Log in for my company": the wallet lets the person pick one, and its other members agree. */
 export async function startCompanyLogin(desk: Desk, visit: Visit): Promise<Reply> {
   const { merchant, cookies } = desk;
-  const { url, ...pending } = await merchant.login.start({ scope: "openid business" });
+  const { url, ...pending } = await merchant.login.start({
+    scope: "openid offline_access business",
+  });
   return redirect(url, cookies.rememberLogin(visit.cookies, { ...pending, isForCompany: true }));
 }
 
 /** What the shop knows of the company, for whoever acts for it. */
-export function showCompany(desk: CompanyDesk, visit: Visit): Reply {
+export async function showCompany(desk: CompanyDesk, visit: Visit): Promise<Reply> {
   const { companies } = desk.register;
-  const login = currentLogin(desk, visit);
-  if (login?.business === undefined) return page(guestPage());
-  const { business } = login;
+  const business = (await currentMember(desk, visit))?.business;
+  if (business === undefined) return page(guestPage());
   const company = companies.find(business.id);
   const version = companies.watches.versionOf(business.id);
   return { ...page(companyPage({ business, company, terms, version })), isLive: true };
@@ -114,7 +115,7 @@ const waitMs = 25_000;
 /** Answers as soon as the company is no longer as the page shows it. */
 export async function awaitCompanyChange(desk: CompanyDesk, visit: Visit): Promise<Reply> {
   const { watches } = desk.register.companies;
-  const id = actingFor(desk, visit);
+  const id = await actingFor(desk, visit);
   if (id === null) return { status: 403 };
   const shown = visit.url.searchParams.get("version");
   if (shown === String(watches.versionOf(id))) await watches.next(id, waitMs);
@@ -124,7 +125,7 @@ export async function awaitCompanyChange(desk: CompanyDesk, visit: Visit): Promi
 /** "Register your company": its members release its data. */
 export async function registerCompany(desk: CompanyDesk, visit: Visit): Promise<Reply> {
   const { kyb, companies } = desk.register;
-  const id = actingFor(desk, visit);
+  const id = await actingFor(desk, visit);
   if (id === null) return redirect("/company");
   try {
     const purpose = "To open an account for your company";
@@ -140,7 +141,7 @@ export async function registerCompany(desk: CompanyDesk, visit: Visit): Promise<
 /** "Sign our terms": its members sign for it. */
 export async function askForSignature(desk: CompanyDesk, visit: Visit): Promise<Reply> {
   const { kyb, companies } = desk.register;
-  const id = actingFor(desk, visit);
+  const id = await actingFor(desk, visit);
   if (id === null) return redirect("/company");
   const known = companies.find(id)?.terms;
   if (known?.status === "pending_approval" || known?.status === "signed")
@@ -189,8 +190,8 @@ async function noteRequest(
 }
 
 /** Whom the person acts for; null for a guest or a person alone. */
-function actingFor(desk: CompanyDesk, visit: Visit): Login["user"] | null {
-  return currentLogin(desk, visit)?.business?.id ?? null;
+async function actingFor(desk: CompanyDesk, visit: Visit): Promise<Login["user"] | null> {
+  return (await currentMember(desk, visit))?.business?.id ?? null;
 }
 
 /** The service tells what happened. It tells it again until it gets a 200, so repeats must do no harm. */

@@ -38,24 +38,63 @@ export function currentLogin({ cookies, sessions }: Desk, visit: Visit): Login |
   return sessions.find(cookies.sessionId(visit.cookies));
 }
 
-/** "Refresh": new tokens for the same person. The old refresh token is spent, so the new one replaces it. */
+/** "Refresh": new tokens for the same person. */
 export async function refreshLogin(desk: Desk, visit: Visit): Promise<Reply> {
-  const { merchant, cookies, sessions } = desk;
   const login = currentLogin(desk, visit);
-  if (login?.refreshToken === undefined) return redirect("/");
-  const id = cookies.sessionId(visit.cookies);
-  try {
-    const fresh = await merchant.login.refresh(login.refreshToken, { subject: login.subject });
-    sessions.renew(id, fresh);
-  } catch (error) {
-    // The person ended this login in the wallet, or it is too old: here it ends, too.
-    if (error instanceof MerchantError && endsLogin.has(error.code)) sessions.close(id);
-    throw error;
-  }
+  if (login?.refreshToken !== undefined) await renewTokens(desk, visit, login);
   return redirect("/");
 }
 
-const endsLogin = new Set(["grant_refused", "subject_changed", "token_refused"]);
+/** The old refresh token is spent, so the new one replaces it. */
+async function renewTokens(
+  { merchant, cookies, sessions }: Desk,
+  visit: Visit,
+  { refreshToken = "", subject }: Login,
+): Promise<Login> {
+  const id = cookies.sessionId(visit.cookies);
+  try {
+    const fresh = await merchant.login.refresh(refreshToken, { subject });
+    sessions.renew(id, fresh);
+    return fresh;
+  } catch (error) {
+    // The person ended this login in the wallet, or it is too old: here it ends, too.
+    if (isRefused(error)) sessions.close(id);
+    throw error;
+  }
+}
+
+/**
+ * Who acts here for a company, as the broker says it now: a member may have left since the login, and then its tokens
+ * are good for nothing. Null for a guest and for a person alone.
+ */
+export async function currentMember(desk: Desk, visit: Visit): Promise<Login | null> {
+  const login = currentLogin(desk, visit);
+  if (login?.business === undefined) return null;
+  try {
+    await desk.merchant.login.userinfo(login.accessToken);
+    return login;
+  } catch (error) {
+    if (!isRefused(error)) throw error;
+  }
+  try {
+    // Perhaps only its hour is over.
+    return await renewTokens(desk, visit, login);
+  } catch (error) {
+    if (!isRefused(error)) throw error;
+    return null;
+  }
+}
+
+const refusals = new Set([
+  "access_token_refused",
+  "grant_refused",
+  "subject_changed",
+  "token_refused",
+]);
+
+function isRefused(error: unknown): boolean {
+  return error instanceof MerchantError && refusals.has(error.code);
+}
 
 /** "Log out": here at once, then at the broker. */
 export async function logOut(desk: Desk, visit: Visit): Promise<Reply> {

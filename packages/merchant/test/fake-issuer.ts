@@ -93,6 +93,8 @@ export async function openFakeIssuer() {
     /** Members of the token response that differ. */
     tokenMembers: {} as Record<string, unknown>,
     refreshTokens: new Set<string>(),
+    /** Whether access tokens are over; new ones, too. */
+    areAccessTokensOver: false,
     /**
      * Endpoints by method and path, each with its answer: of KYC the `data` of a success, else all of it. A refusal comes
      * in the envelope of errors.
@@ -178,7 +180,8 @@ async function answer(
       fake.refreshTokens.delete(form.get("token") ?? "");
       return void response.writeHead(200).end();
     case "/userinfo":
-      return request.headers.authorization?.startsWith("Bearer ey") === true
+      return request.headers.authorization?.startsWith("Bearer ey") === true &&
+        !fake.areAccessTokensOver
         ? json(200, { sub: subject })
         : json(401, {});
     case "/oauth2/sessions/logout":
