@@ -49,10 +49,11 @@ export async function refreshLogin(desk: Desk, visit: Visit): Promise<Reply> {
 async function renewTokens(
   { merchant, cookies, sessions }: Desk,
   visit: Visit,
-  { refreshToken = "", subject }: Login,
+  { refreshToken, subject }: Login,
 ): Promise<Login> {
   const id = cookies.sessionId(visit.cookies);
   try {
+    if (refreshToken === undefined) throw new MerchantError("grant_refused");
     const fresh = await merchant.login.refresh(refreshToken, { subject });
     sessions.renew(id, fresh);
     return fresh;
