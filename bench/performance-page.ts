@@ -40,7 +40,7 @@ Machine: ${machineText(postgresVersion)}.
 ## How it is measured
 
 - The service and oidc-provider 9.13.3 each run as one process, the service with the flags of \`npm run svc\` (a young
-  generation of 8 MiB a half), oidc-provider with Node's own, with databases of their own in one PostgreSQL with the
+  generation of 4 MiB a half), oidc-provider with Node's own, with databases of their own in one PostgreSQL with the
   service's durable settings, and ten connections each, by the same driver with named prepared statements.
 - \`ms\` are milliseconds on a CPU per operation, user and system, all threads, as the kernel accounts for the process
   (\`/proc/<pid>/task/*/schedstat\`). The load comes from another process and is not counted. Each figure is the median of
