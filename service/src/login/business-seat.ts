@@ -16,7 +16,7 @@ export interface SeatRow {
   readonly isCreator: boolean;
 }
 
-/** A seat as `seat_of` answers with it in a statement, where bytes are text: `\\x` and hexadecimal digits. */
+/** A seat as `seat_of` answers with it in a statement: bytes are hexadecimal digits. */
 export interface SeatAnswer {
   business: Address;
   member: Address;
@@ -36,15 +36,11 @@ export function seatOf(answer: SeatAnswer | null): SeatRow | null {
     business: answer.business,
     member: answer.member,
     name: answer.name,
-    charter: bytesOf(answer.charter),
+    charter: Buffer.from(answer.charter, "hex"),
     verifiedAt: answer.verified_at,
     memberId: answer.member_id,
-    nameSealed: bytesOf(answer.name_sealed),
+    nameSealed: Buffer.from(answer.name_sealed, "hex"),
     isVoting: answer.is_voting,
     isCreator: answer.is_creator,
   };
-}
-
-function bytesOf(text: string): Buffer {
-  return Buffer.from(text.slice(2), "hex");
 }

@@ -97,7 +97,7 @@ export async function openNotifications(
     } catch (error) {
       if (isClosed) return;
       options.onFault(error);
-      await current.end();
+      current.end().catch(options.onFault);
     }
   };
   const close = async (): Promise<void> => {
