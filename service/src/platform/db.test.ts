@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { after, beforeEach, test } from "node:test";
-import { type Db, openDb, sql, sqlState, type Queryable } from "./db.ts";
+import { type Db, isOutage, openDb, sql, sqlState, type Queryable } from "./db.ts";
 import { openTestDatabase } from "./test-database.ts";
 
 const database = await openTestDatabase({ migrated: false });
@@ -116,6 +118,51 @@ test("a connection that dies inside a transaction fails that transaction alone",
   assert.deepEqual(await listNotes(), []);
   await insert(single, 3, "c");
   assert.deepEqual(await listNotes(), [3]);
+});
+
+/** What a server says last when it was killed (PostgreSQL protocol, ErrorResponse). */
+function lastWords(): Buffer {
+  const fields = Buffer.from(
+    "SFATAL\0C57P01\0Mterminating connection due to unexpected postmaster exit\0\0",
+  );
+  const head = Buffer.alloc(5);
+  head.write("E");
+  head.writeInt32BE(fields.length + 4, 1);
+  return Buffer.concat([head, fields]);
+}
+
+/** Stands before the database, which dies for a connection in the same breath in which it answers with "last". */
+async function openDyingProxy(): Promise<{ port: number } & AsyncDisposable> {
+  const { host, port } = database.connection;
+  const proxy = createServer((client) => {
+    const server = connect(`${host}/.s.PGSQL.${port}`);
+    server.on("data", (chunk) => {
+      const isLast = chunk.includes("last");
+      client.write(isLast ? Buffer.concat([chunk, lastWords()]) : chunk);
+      if (isLast) client.end();
+    });
+    client.on("data", (chunk) => server.write(chunk));
+    for (const side of [client, server])
+      side
+        .on("error", () => undefined)
+        .on("close", () => [client, server].map((each) => each.destroy()));
+  });
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const { port: own } = proxy.address() as AddressInfo;
+  return { port: own, [Symbol.asyncDispose]: async () => void proxy.close() };
+}
+
+test("a connection that dies while it is handed on fails whoever gets it, and nobody else", async () => {
+  await using proxy = await openDyingProxy();
+  const { port } = proxy;
+  await using single = openDb({ ...database.connection, host: "127.0.0.1", port, connections: 1 });
+  const first = single.query(sql`select 'last' as text`);
+  const second = single.transaction(async (tx) => tx.query(sql`select 1 as one`));
+  second.catch(() => undefined);
+  assert.deepEqual(await first, [{ text: "last" }]);
+  await assert.rejects(second, isOutage);
+  assert.deepEqual(await single.query(sql`select 2 as two`), [{ two: 2 }]);
 });
 
 test("an idle connection that dies is replaced", async () => {

@@ -150,6 +150,8 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
   const pool = new Pool(options);
   // An idle connection that breaks (database restart) is replaced by the pool; the next statement reports what matters.
   pool.on("error", () => undefined);
+  // Between the hands of the pool and of whoever takes it nobody listens to a connection; its error would end the process.
+  pool.on("connect", (client) => client.on("error", () => undefined));
   let callsTotal = 0;
   const run = async <Row extends object>(
     on: Pool | PoolClient,
@@ -176,7 +178,7 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
     const onBroken = (fault: unknown): void => {
       broken = fault instanceof Error ? fault : new Error("the connection broke");
     };
-    // A connection may break while no statement is under way; unheard, that would end the process.
+    // A connection may break while no statement is under way: then it must not go back to the pool.
     client.on("error", onBroken);
     try {
       await bracket(client, "begin");
