@@ -29,8 +29,8 @@ export interface MatchedLeaf {
 
 /**
  * What stands for a value with its pepper in the index: SHA-256 of the canonical JSON `["svc-opening-v1", <pepper>,
- * <data>]`. It binds as the commitment does and hides as well, by the pepper; but keccak256 of an image would hold up
- * the process for a tenth of a second.
+ * <data>]`. It binds as the commitment does and hides as well, by the pepper; keccak256 of an image would hold up
+ * the process for twice as long.
  */
 export function openingOf({ data, pepper }: Pick<Info, "data" | "pepper">): Opening {
   return hash("sha256", JSON.stringify(["svc-opening-v1", pepper.toLowerCase(), data]), "hex");

@@ -8,7 +8,7 @@ export interface LoginRow {
   readonly acr: string | null;
 }
 
-export interface LoginPage {
+export interface LoginListPage {
   readonly now: number;
   readonly sessionIdleSeconds: number;
   readonly sessionAbsoluteSeconds: number;
@@ -23,7 +23,7 @@ export interface LoginPage {
 export async function listLogins(
   db: Queryable,
   user: string,
-  { now, limit, after, ...session }: LoginPage,
+  { now, limit, after, ...session }: LoginListPage,
 ): Promise<LoginRow[]> {
   return db.query<LoginRow>(sql`
     with login_now as (
