@@ -10,10 +10,12 @@ import {
   createOrganization,
   type NewClient,
 } from "../service/src/accounts/index.ts";
-import { compose, type Service } from "../service/src/compose.ts";
+import { compose, openContext, type Service } from "../service/src/compose.ts";
+import { createAttestationKeys } from "../service/src/kyb/attestation-keys.ts";
+import { openSigningKeys } from "../service/src/login/signing-keys.ts";
 import { advanceClock } from "../service/src/platform/clock.ts";
 import { parseConfig } from "../service/src/platform/config.ts";
-import { openTestDatabase } from "../service/src/platform/test-database.ts";
+import { type Filling, openTestDatabase } from "../service/src/platform/test-database.ts";
 import type { LoginClient } from "./login-flow.ts";
 
 export interface World extends AsyncDisposable {
@@ -68,6 +70,24 @@ export async function freePort(): Promise<number> {
   }
 }
 
+const worldSettings: NodeJS.ProcessEnv = {
+  PROFILE: "dev",
+  METRICS_PORT: "0",
+  MASTER_KEY: "11".repeat(32),
+  LOG_LEVEL: "silent",
+  CHAIN: "off",
+};
+
+/** Making RSA keys takes most of the time of a first start, so worlds begin with keys that were made once. */
+const signingKeys: Filling = {
+  name: "signing_keys",
+  async fill(url) {
+    await using ctx = await openContext(parseConfig({ ...worldSettings, DATABASE_URL: url }));
+    await using _ = await openSigningKeys(ctx);
+    await createAttestationKeys(ctx).keySet();
+  },
+};
+
 /**
  * Opens a world of its own: database, service, one organization with a client domain and a client.
  *
@@ -75,17 +95,14 @@ export async function freePort(): Promise<number> {
  * every world would pay for
  */
 export async function openWorld(environment: NodeJS.ProcessEnv = {}): Promise<World> {
-  const database = await openTestDatabase();
+  const hasOwnKeys = "MASTER_KEY" in environment || "KEY_LIFETIME_SECONDS" in environment;
+  const database = await openTestDatabase(hasOwnKeys ? {} : { filling: signingKeys });
   const port = await freePort();
   const settings: NodeJS.ProcessEnv = {
-    PROFILE: "dev",
+    ...worldSettings,
     PORT: String(port),
     BASE_URL: `http://localhost:${port}`,
-    METRICS_PORT: "0",
     DATABASE_URL: database.url,
-    MASTER_KEY: "11".repeat(32),
-    LOG_LEVEL: "silent",
-    CHAIN: "off",
     ...environment,
   };
   const service = await compose(parseConfig(settings));

@@ -168,6 +168,7 @@ export {
   parseSignature,
   personalDigest,
   recoverAddress,
+  prepareForFewSignatures,
   signDigest,
 } from "./signature.ts";
 export type { Signature } from "./signature.ts";

