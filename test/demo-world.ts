@@ -2,7 +2,6 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
@@ -58,7 +57,7 @@ export async function openDemoPlace(): Promise<DemoPlace> {
   const directory = await mkdtemp(join(tmpdir(), "svc-demo-"));
   return {
     environment: {
-      PORT: String(await freePorts()),
+      PORT: String(await freePort()),
       DATA_DIR: directory,
       DATABASE_URL: database.url,
       LOG_LEVEL: "silent",
@@ -103,26 +102,6 @@ export async function startDemo(environment: DemoPlace["environment"]): Promise<
       await ended;
     },
   };
-}
-
-/** The demo wants its ports side by side: service, shop, and the metrics nine above. */
-export async function freePorts(): Promise<number> {
-  for (;;) {
-    const port = await freePort();
-    if (port < 65_000 && (await isFree(port + 1)) && (await isFree(port + 9))) return port;
-  }
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer();
-  try {
-    await once(server.listen(port, "127.0.0.1"), "listening");
-    return true;
-  } catch {
-    return false;
-  } finally {
-    server.close();
-  }
 }
 
 /** Asks the demo business for two fields, as the demo organization. Nobody listens where its events go. */

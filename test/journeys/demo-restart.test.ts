@@ -6,15 +6,9 @@ import { existsSync, readFileSync, watch } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import {
-  type DemoPlace,
-  freePorts,
-  openDemoPlace,
-  spawnDemo,
-  startDemo,
-  visit,
-} from "../demo-world.ts";
+import { type DemoPlace, openDemoPlace, spawnDemo, startDemo, visit } from "../demo-world.ts";
 import { root } from "../transcript.ts";
+import { freePort } from "../world.ts";
 
 interface DemoFile {
   readonly baseUrl: string;
@@ -70,7 +64,7 @@ test("with another port the shop moves along, and everything else stays as it wa
   const before = readFile(place, "demo.json") as DemoFile;
   const account = readFile(place, "shop.json") as { apiKey: string; clientDomainId: string };
 
-  const environment = { ...place.environment, PORT: String(await freePorts()) };
+  const environment = { ...place.environment, PORT: String(await freePort()) };
   await using demo = await startDemo(environment);
   const { shopUrl, baseUrl } = demo;
   const after = readFile(place, "demo.json") as DemoFile;
