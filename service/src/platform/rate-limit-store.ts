@@ -15,6 +15,8 @@ export interface LeaseDraw {
   readonly now: number;
   /** Tokens asked for. */
   readonly demand: number;
+  /** At most so many are drawn beyond what is asked for. */
+  readonly spareMax: number;
   /** Below this nothing is drawn. */
   readonly leastCost: number;
 }
@@ -28,8 +30,11 @@ export async function drawLease(
   name: string,
   draw: LeaseDraw,
 ): Promise<{ leased: number; left: number }> {
-  const { perSecond, burst, epoch, now, demand, leastCost } = draw;
-  const first = Math.max(Math.min(Math.floor(burst), demand), Math.floor(burst * share));
+  const { perSecond, burst, epoch, now, demand, spareMax, leastCost } = draw;
+  const first = Math.max(
+    Math.min(Math.floor(burst), demand),
+    Math.min(spareMax, Math.floor(burst * share)),
+  );
   const [row] = await db.query<{ leased: number; left: number }>(sql`
     insert into rate_bucket as bucket (name, tokens, refilled_at, epoch, outstanding, leased)
     values (${name}, ${burst - first}, ${now}, ${epoch}, ${first}, ${first})
@@ -42,7 +47,7 @@ export async function drawLease(
           bucket.tokens + greatest(0, ${now}::float8 - bucket.refilled_at) * ${perSecond}::float8)) + ${roundingTokens}::float8 as held) as b
       cross join lateral (
         select case when held < ${leastCost}::float8 then 0
-          else greatest(least(floor(held), ${demand}::float8), floor(held * ${share}::float8)) end as drawn) as c)
+          else greatest(least(floor(held), ${demand}::float8), least(${spareMax}::float8, floor(held * ${share}::float8))) end as drawn) as c)
     returning leased, tokens as left`);
   return row ?? { leased: 0, left: 0 };
 }

@@ -130,6 +130,17 @@ for (const each of limits) {
   });
 }
 
+test("a caller that comes now and then gets all that an hour allows, from either process", async () => {
+  const clock = openClock();
+  const limiters = openLimiters(clock);
+  const name = newName();
+  const hourly = { perSecond: 60 / 3600, burst: 60 };
+  for (let index = 0; index < 60; index += 1) {
+    clock.ms += 15_000;
+    assert.ok((await limiters[index % 2]!.take(name, hourly)).ok, `refused after ${index}`);
+  }
+});
+
 test("what a process holds back is not refilled meanwhile", async () => {
   const clock = openClock();
   const limiters = openLimiters(clock);

@@ -164,7 +164,8 @@ function refuse(limit: Limit, missing: number): Taken {
 /**
  * Leases are drawn for the current epoch and void after it, and while they last the shared bucket refills only up to
  * the burst less all that was leased in it: what the bucket and the processes hold together never exceeds the burst.
- * An epoch is a quarter of the time a bucket takes to fill, so what is lost with void leases stays small.
+ * An epoch is a quarter of the time a bucket takes to fill at most, and no lease holds more in reserve than comes back in
+ * one, so a caller loses nothing with void leases that it would not have got back by then.
  */
 function epochSecondsOf(limit: Limit): number {
   return Math.min(epochSecondsMax, limit.burst / limit.perSecond / 4);
@@ -206,6 +207,7 @@ async function drawFor(
     epoch,
     now: nowMs / 1000,
     demand: costs.reduce((total, cost) => total + cost, 0),
+    spareMax: Math.floor(limit.perSecond * epochSeconds),
     leastCost: Math.min(...costs),
   });
   bucket.tokens = lease.leased + (nowMs < bucket.expiresMs ? bucket.tokens : 0);
