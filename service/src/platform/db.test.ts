@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, beforeEach, test } from "node:test";
 import { type Db, isOutage, openDb, sql, sqlState, type Queryable } from "./db.ts";
 import { openTestDatabase } from "./test-database.ts";
@@ -131,16 +131,14 @@ function lastWords(): Buffer {
   return Buffer.concat([head, fields]);
 }
 
-/** Stands before the database, which dies for a connection in the same breath in which it answers with "last". */
-async function openDyingProxy(): Promise<{ port: number } & AsyncDisposable> {
+/** Stands before the database, and passes an answer on as `answer` has it. */
+async function openProxy(
+  answer: (client: Socket, chunk: Buffer) => void,
+): Promise<{ port: number } & AsyncDisposable> {
   const { host, port } = database.connection;
   const proxy = createServer((client) => {
     const server = connect(`${host}/.s.PGSQL.${port}`);
-    server.on("data", (chunk) => {
-      const isLast = chunk.includes("last");
-      client.write(isLast ? Buffer.concat([chunk, lastWords()]) : chunk);
-      if (isLast) client.end();
-    });
+    server.on("data", (chunk: Buffer) => answer(client, chunk));
     client.on("data", (chunk) => server.write(chunk));
     for (const side of [client, server])
       side
@@ -154,7 +152,12 @@ async function openDyingProxy(): Promise<{ port: number } & AsyncDisposable> {
 }
 
 test("a connection that dies while it is handed on fails whoever gets it, and nobody else", async () => {
-  await using proxy = await openDyingProxy();
+  // The database dies for a connection in the same breath in which it answers with "last".
+  await using proxy = await openProxy((client, chunk) => {
+    const isLast = chunk.includes("last");
+    client.write(isLast ? Buffer.concat([chunk, lastWords()]) : chunk);
+    if (isLast) client.end();
+  });
   const { port } = proxy;
   await using single = openDb({ ...database.connection, host: "127.0.0.1", port, connections: 1 });
   const first = single.query(sql`select 'last' as text`);
@@ -162,6 +165,19 @@ test("a connection that dies while it is handed on fails whoever gets it, and no
   second.catch(() => undefined);
   assert.deepEqual(await first, [{ text: "last" }]);
   await assert.rejects(second, isOutage);
+  assert.deepEqual(await single.query(sql`select 2 as two`), [{ two: 2 }]);
+});
+
+test("a database that vanishes without a word fails who waits for it, in a transaction too, and nobody after", async () => {
+  await using proxy = await openProxy((client, chunk) => {
+    if (!chunk.includes("vanished")) client.write(chunk);
+  });
+  const there = { ...database.connection, host: "127.0.0.1", port: proxy.port };
+  await using single = openDb({ ...there, connections: 1, query_timeout: 300 });
+  await assert.rejects(single.query(sql`select 'vanished' as text`), isOutage);
+  assert.deepEqual(await single.query(sql`select 1 as one`), [{ one: 1 }]);
+  const work = single.transaction(async (tx) => tx.query(sql`select 'vanished' as text`));
+  await assert.rejects(work, isOutage);
   assert.deepEqual(await single.query(sql`select 2 as two`), [{ two: 2 }]);
 });
 

@@ -105,7 +105,7 @@ export function isUnstorable(error: unknown): boolean {
 
 const connectionCodes = new Set(["ECONNREFUSED", "ECONNRESET", "ENOENT", "EPIPE", "ETIMEDOUT"]);
 const connectionMessages =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error)/;
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Query read timeout)/;
 
 /**
  * Whether the database is away for now: it cannot be reached, it is starting or stopping, or the connection broke
@@ -134,10 +134,18 @@ async function againAfterDeadlock<T>(attempt: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Opens the connection pool of one process. Every statement ends after 30 s at the latest. */
+/** Whether the driver gave up waiting: nothing on this connection will be answered any more. */
+const isUnanswered = (error: unknown): boolean =>
+  error instanceof Error && error.message === "Query read timeout";
+
+/**
+ * Opens the connection pool of one process. Every statement ends after 30 s at the latest, and where the host of the
+ * database vanished without a word, 5 s later.
+ */
 export function openDb(connection: PoolConfig & { connections: number }): Db {
   const { connections, ...rest } = connection;
   const options = {
+    query_timeout: 35_000,
     ...rest,
     max: connections,
     types,
@@ -186,7 +194,8 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
       await bracket(client, "commit");
       return result;
     } catch (error) {
-      await bracket(client, "rollback").catch(onBroken);
+      if (isUnanswered(error)) onBroken(error);
+      else await bracket(client, "rollback").catch(onBroken);
       throw error;
     } finally {
       if (broken === undefined) client.off("error", onBroken);
