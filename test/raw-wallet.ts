@@ -153,6 +153,8 @@ export async function openWalletSession(
     deadline,
     signature,
   });
-  const { token } = (await response.json()) as { token: string };
+  const answered = await response.text();
+  if (!response.ok) throw new Error(`/w/session answered ${response.status}: ${answered}`);
+  const { token } = JSON.parse(answered) as { token: string };
   return { authorization: `Bearer ${token}` };
 }

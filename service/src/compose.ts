@@ -263,7 +263,11 @@ async function mayContractSign(
   { loginId, address }: { loginId: string; address: Address },
 ): Promise<boolean> {
   await limitContractSignatures(ctx, loginId);
-  return (await findBusiness(ctx.db, address)) === null;
+  return !(await isBusiness(ctx, address));
+}
+
+async function isBusiness(ctx: Ctx, address: Address): Promise<boolean> {
+  return (await findBusiness(ctx.db, address)) !== null;
 }
 
 async function addRoutes(base: Ctx, slices: Slices, http: Http): Promise<void> {
@@ -276,6 +280,8 @@ async function addRoutes(base: Ctx, slices: Slices, http: Http): Promise<void> {
   await kycRoutes(kyc, http);
   await kybRoutes(kyb, http);
   await walletRoutes(base, http, {
+    verifySession: async (claim) =>
+      verifySignature(chain, claim, async () => !(await isBusiness(base, claim.address))),
     listLogins: async (user, page) => listLogins(login, user, page),
     endLogin: async (user, id) => endLogin(login, user, id),
     addRoutes: (scope) => {

@@ -5,14 +5,21 @@ import { addressOfSubject } from "@svc/protocol";
 import { startAnvil } from "../anvil.ts";
 import { openKybWorld } from "../kyb-world.ts";
 import { approveByQr, logIn, openPage, statusOf } from "../login-flow.ts";
-import { approve, claim, newIdentity, scan } from "../raw-wallet.ts";
+import { approve, claim, newIdentity, openWalletSession, scan } from "../raw-wallet.ts";
 import { fundedKey } from "../settling.ts";
 import { openWorld } from "../world.ts";
 
 // PUSH4 <value> PUSH1 e0 SHL PUSH0 MSTORE PUSH1 20 PUSH0 RETURN: answers every call with these four bytes.
 const answering = (value: string): string => `0x63${value}60e01b5f5260205ff3`;
 
-test("a wallet that is a contract logs in by ERC-1271, and only when the contract agrees", async () => {
+/** What the wallet gets at `/w/logins`, each the name of a client. */
+async function listLogins(baseUrl: string, headers: Record<string, string>): Promise<string[]> {
+  const answer = await fetch(`${baseUrl}/w/logins`, { headers });
+  const { items = [] } = (await answer.json()) as { items?: { clientName: string }[] };
+  return items.map(({ clientName }) => clientName);
+}
+
+test("a wallet that is a contract logs in and lists its logins by ERC-1271, and only when the contract agrees", async () => {
   await using anvil = await startAnvil();
   await using world = await openWorld({
     CHAIN: "on",
@@ -32,6 +39,10 @@ test("a wallet that is a contract logs in by ERC-1271, and only when the contrac
     Buffer.from(tokens.id_token.split(".")[1] ?? "", "base64url").toString(),
   ) as { sub: string };
   assert.equal(addressOfSubject(sub), contract.address);
+  const session = await openWalletSession(world.baseUrl, contract);
+  assert.deepEqual(await listLogins(world.baseUrl, session), ["Test shop"]);
+  await anvil.rpc("anvil_setCode", [contract.address, answering("ffffffff")]);
+  await assert.rejects(openWalletSession(world.baseUrl, contract), /answered 422.*signature_wrong/);
 });
 
 test("a login asks a contract ten times a minute, and leaves the others their share", async () => {
@@ -54,7 +65,7 @@ test("a login asks a contract ten times a minute, and leaves the others their sh
   await assert.rejects(approveByQr(world.baseUrl, other, contract), /answered 422/);
 });
 
-test("a business logs in by its members, never by its own signature", async () => {
+test("a business logs in by its members and opens no session, never by its own signature", async () => {
   await using anvil = await startAnvil();
   const environment = { CHAIN_RPC_URL: anvil.url, SIGNER_KEY: fundedKey, CONFIRMATIONS: "1" };
   await using world = await openKybWorld({ environment });
@@ -62,8 +73,7 @@ test("a business logs in by its members, never by its own signature", async () =
   // Whatever its members approved: here its contract agrees to everything.
   await anvil.rpc("anvil_setCode", [address, answering("1626ba7e")]);
   const page = await openPage(world.baseUrl, world.client);
-  await assert.rejects(
-    approveByQr(world.baseUrl, page, { ...newIdentity(), address }),
-    /answered 422.*signature_wrong/,
-  );
+  const contract = { ...newIdentity(), address };
+  await assert.rejects(approveByQr(world.baseUrl, page, contract), /answered 422.*signature_wrong/);
+  await assert.rejects(openWalletSession(world.baseUrl, contract), /answered 422.*signature_wrong/);
 });

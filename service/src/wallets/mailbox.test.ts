@@ -12,13 +12,17 @@ import { parseConfig } from "../platform/config.ts";
 import { sql } from "../platform/db.ts";
 import { createHttp, type Http } from "../platform/http.ts";
 import { createOutbound } from "../platform/outbound.ts";
+import { recoverAddress } from "../platform/secp256k1.ts";
 import { openTestDatabase } from "../platform/test-database.ts";
 import { purgeMailbox, walletRoutes } from "./index.ts";
+import type { WalletDeps } from "./routes.ts";
 
 const settings = { MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent", LIMIT_LOOPBACK: "false" };
 await using database = await openTestDatabase();
 await using ctx = await openContext(parseConfig({ ...settings, DATABASE_URL: database.url }));
-const deps = {
+const deps: WalletDeps = {
+  verifySession: async ({ address, digest, signature }) =>
+    recoverAddress(digest, signature) === address,
   listLogins: async () => ({ items: [] }),
   endLogin: async () => false,
   addRoutes: () => undefined,

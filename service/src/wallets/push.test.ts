@@ -18,6 +18,7 @@ import { openContext } from "../compose.ts";
 import { parseConfig } from "../platform/config.ts";
 import { sql } from "../platform/db.ts";
 import { createHttp } from "../platform/http.ts";
+import { recoverAddress } from "../platform/secp256k1.ts";
 import { openTestDatabase } from "../platform/test-database.ts";
 import { deletePushOf, purgeHints, sendHints, walletRoutes } from "./index.ts";
 
@@ -26,6 +27,8 @@ await using database = await openTestDatabase();
 await using ctx = await openContext(parseConfig({ ...settings, DATABASE_URL: database.url }));
 await using http = createHttp(ctx);
 await walletRoutes(ctx, http, {
+  verifySession: async ({ address, digest, signature }) =>
+    recoverAddress(digest, signature) === address,
   listLogins: async () => ({ items: [] }),
   endLogin: async () => false,
   addRoutes: () => undefined,

@@ -13,6 +13,7 @@ import {
   getWalletUser,
   makeChallenge,
   openWalletSession,
+  type VerifySignature,
 } from "./wallet-sessions.ts";
 
 /** One login as its user sees it. */
@@ -27,6 +28,8 @@ interface WalletLogin {
 
 /** What the wallet's side needs of slices above it; passed by `compose.ts`. */
 export interface WalletDeps {
+  /** Never for a business, which acts by its members. @throws {Problem} rate_limited, chain_unavailable */
+  readonly verifySession: VerifySignature;
   listLogins(
     user: Address,
     page: { limit: number; cursor?: string },
@@ -41,7 +44,11 @@ const SessionBody = Type.Object({
   svcID: Type.String({ minLength: 1, maxLength: 100 }),
   challenge: Type.String({ minLength: 1, maxLength: 200 }),
   deadline: Type.Integer({ minimum: 0, maximum: 4_294_967_295 }),
-  signature: Type.String({ minLength: 1, maxLength: 2000 }),
+  signature: Type.String({
+    minLength: 1,
+    maxLength: 32_770,
+    description: "Of a contract what it takes itself (ERC-1271, ERC-6492).",
+  }),
 });
 
 const ChallengeBody = Type.Object(
@@ -95,7 +102,7 @@ const LoginParams = Type.Object({
 export async function walletRoutes(ctx: Ctx, http: Http, deps: WalletDeps): Promise<void> {
   await http.register(async (scope: Http) => {
     allowWalletOrigin(ctx, scope);
-    sessionRoutes(ctx, scope);
+    sessionRoutes(ctx, scope, deps);
     loginRoutes(ctx, scope, deps);
     mailboxRoutes(ctx, scope);
     relayRoutes(ctx, scope);
@@ -123,7 +130,7 @@ function allowWalletOrigin(ctx: Ctx, scope: Http): void {
   );
 }
 
-function sessionRoutes(ctx: Ctx, scope: Http): void {
+function sessionRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
   const tags = ["wallet"];
   scope.post(
     "/w/session/challenge",
@@ -143,7 +150,13 @@ function sessionRoutes(ctx: Ctx, scope: Http): void {
         body: SessionBody,
         response: {
           200: TokenBody,
-          ...refusals(...bodyReasons, "challenge_wrong", "signature_wrong", "rate_limited"),
+          ...refusals(
+            ...bodyReasons,
+            "challenge_wrong",
+            "signature_wrong",
+            "rate_limited",
+            "chain_unavailable",
+          ),
         },
         tags,
         summary: "Open a wallet session by a signed Session message",
@@ -151,7 +164,7 @@ function sessionRoutes(ctx: Ctx, scope: Http): void {
     },
     async (request) => {
       await limitWallet(ctx, request, "address");
-      return openWalletSession(ctx, request.body);
+      return openWalletSession(ctx, request.body, deps.verifySession);
     },
   );
   scope.delete(

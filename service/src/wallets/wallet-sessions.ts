@@ -3,7 +3,6 @@ import { type Address, parseAddress, sessionDigest } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import { equalBytes, mac } from "../platform/mac.ts";
 import { Problem } from "../platform/problems.ts";
-import { recoverAddress } from "../platform/secp256k1.ts";
 import * as store from "./store.ts";
 
 /** A person answers at once; a machine certainly does. */
@@ -40,14 +39,22 @@ export interface SignedChallenge {
   readonly signature: string;
 }
 
+/** Whether an account, which may be a contract, signed the digest. */
+export type VerifySignature = (claim: {
+  readonly address: Address;
+  readonly digest: Uint8Array;
+  readonly signature: string;
+}) => Promise<boolean>;
+
 /**
  * Opens a session for a wallet that signed the `Session` message (decisions section 3); each challenge opens one.
  *
- * @throws {Problem} invalid_request, challenge_wrong, signature_wrong
+ * @throws {Problem} invalid_request, challenge_wrong, signature_wrong; what `verify` throws
  */
 export async function openWalletSession(
   ctx: Ctx,
   signed: SignedChallenge,
+  verify: VerifySignature,
 ): Promise<{ token: string; expiresAt: number }> {
   const user = parseAddress(signed.svcID);
   if (user === null)
@@ -62,7 +69,8 @@ export async function openWalletSession(
   if (!isOurs || signed.deadline < now) throw new Problem("challenge_wrong");
   const { challenge, deadline } = signed;
   const digest = sessionDigest({ origin: ctx.config.baseUrl, challenge, deadline });
-  if (recoverAddress(digest, signed.signature) !== user) throw new Problem("signature_wrong");
+  const isSigned = await verify({ address: user, digest, signature: signed.signature });
+  if (!isSigned) throw new Problem("signature_wrong");
   const token = ctx.random.bytes(32).toString("base64url");
   const expiresAt = now + sessionLifetimeSeconds;
   const opened = {
