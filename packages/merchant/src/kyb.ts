@@ -153,7 +153,7 @@ export interface Kyb {
   reactivate: () => Promise<WebhookEndpoint>;
   /** Sends `kyb.endpoint.test`, signed as every event; gives its id. */
   testEndpoint: () => Promise<string>;
-  /** The events of a request by their `seq`: find what you missed. @param options.after a `seq` */
+  /** The events of a request by their `seq`: find what you missed, until a page is empty. @param options.after a `seq` */
   events: (
     kind: RequestKind,
     requestId: string,

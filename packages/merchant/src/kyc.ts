@@ -125,7 +125,11 @@ export interface Kyc {
     limit?: number;
     cursor?: string;
   }) => Promise<Page<ListedOrder>>;
-  /** The events of an order, oldest first: find what you missed. GET /api/v2/kyc/events. @param options.after a `sequence` */
+  /**
+   * The events of an order, oldest first: find what you missed, page by page until one is empty. GET /api/v2/kyc/events
+   *
+   * @param options.after a `sequence`
+   */
   events: (
     referenceKey: string,
     options?: { after?: number; limit?: number },

@@ -68,7 +68,8 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, check }: Stream): voi
       schema: {
         summary: "Events of a request in their order",
         description:
-          "For receivers that missed some: ask for what comes after the last one you have.",
+          "For receivers that missed some: ask for what comes after the last one you have. A page holds at most 8 MiB" +
+          " of them, and one at least, so it may be shorter than `limit`: only an empty page is the end.",
         tags: ["kyb"],
         params: Params,
         querystring: Type.Object(

@@ -208,7 +208,8 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
       schema: {
         summary: "Events of an order in their order",
         description:
-          "For receivers that missed some: ask for what comes after the last one you have.",
+          "For receivers that missed some: ask for what comes after the last one you have. A page holds at most 8 MiB" +
+          " of them, and one at least, so it may be shorter than `limit`: only an empty page is the end.",
         tags: ["kyc"],
         querystring: eventsQuery,
         response: {

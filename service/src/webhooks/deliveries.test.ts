@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { test } from "node:test";
-import { listEventsOf, redeliverEvents } from "./events.ts";
+import { listEventsOf, pageBytesMax, redeliverEvents } from "./events.ts";
 import {
   hurry,
   openTestWebhooks,
@@ -281,4 +282,40 @@ test("after its last attempt an event is kept for a resend", async () => {
   await redeliverEvents(webhooks.ctx, { streamId: event.streamId });
   await webhooks.deliver();
   assert.equal(receiver.received.at(-1)?.headers["svc-delivery-attempt"], "14");
+});
+
+test("a page of events stays within its bytes, shows one at least, and the next goes on from there", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { ctx } = webhooks;
+  const streamId = randomUUID();
+  const mebibyte = 1024 * 1024;
+  const payloadExpiresAt = ctx.clock.now() + 86_400;
+  const eventOf = (sequence: number, size: number) =>
+    webhooks.event({
+      url: "http://127.0.0.1:9",
+      streamId,
+      sequence,
+      body: "x".repeat(size),
+      // Sealed and plain bodies count alike.
+      ...(sequence % 2 === 0 ? { isPersonal: true, payloadExpiresAt } : {}),
+    });
+  for (let sequence = 1; sequence <= 20; sequence += 1)
+    await webhooks.enqueue(eventOf(sequence, mebibyte));
+  await webhooks.enqueue(eventOf(21, pageBytesMax + 1), eventOf(22, 1), eventOf(23, 1));
+  const pages: number[][] = [];
+  let page: Awaited<ReturnType<typeof listEventsOf>> = [];
+  do {
+    page = await listEventsOf(ctx, streamId, { after: pages.flat().length, limit: 100 });
+    const bytes = page.reduce((sum, { body }) => sum + (body?.length ?? 0), 0);
+    assert.ok(page.length === 1 || bytes <= pageBytesMax, `${bytes} bytes`);
+    pages.push(page.map(({ sequence }) => sequence));
+  } while (page.length > 0);
+  assert.deepEqual(pages, [
+    [1, 2, 3, 4, 5, 6, 7],
+    [8, 9, 10, 11, 12, 13, 14],
+    [15, 16, 17, 18, 19, 20],
+    [21],
+    [22, 23],
+    [],
+  ]);
 });

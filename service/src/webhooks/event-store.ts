@@ -59,16 +59,23 @@ interface ListedRow {
   readonly body_sealed: Buffer | null;
 }
 
+/** The next events, as many as stay together within the bytes; the first in any case. Lengths are known without the bodies. */
 export async function listEvents(
   db: Queryable,
   streamId: string,
-  { after, limit }: { after: number; limit: number },
+  { after, limit, bytesMax }: { after: number; limit: number; bytesMax: number },
 ): Promise<ListedRow[]> {
   return db.query<ListedRow>(sql`
+    with next as (
+      select id, sequence, octet_length(coalesce(body, '')) + octet_length(coalesce(body_sealed, '')) as bytes
+      from webhook_event where stream_id = ${streamId} and sequence > ${after} order by sequence limit ${limit}),
+    page as (
+      select id, sum(bytes) over (order by sequence) as bytes_so_far, row_number() over (order by sequence) as place
+      from next)
     select e.id, e.sequence, e.kind, e.created_at, e.delivered_at, e.attempts, e.purge_at, e.body, e.body_sealed,
       case when d.is_held then null else d.due_at_ms end as due_at_ms
-    from webhook_event e left join webhook_delivery d on d.event_id = e.id
-    where e.stream_id = ${streamId} and e.sequence > ${after} order by e.sequence limit ${limit}`);
+    from page join webhook_event e on e.id = page.id left join webhook_delivery d on d.event_id = e.id
+    where page.place = 1 or page.bytes_so_far <= ${bytesMax} order by e.sequence`);
 }
 
 export interface AttemptRow {
