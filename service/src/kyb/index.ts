@@ -67,7 +67,7 @@ export function kybFinalHandlers(ctx: KybContext): FinalHandlers {
   return {
     ...foundingFinalHandlers(ctx),
     ...governanceFinalHandlers(ctx),
-    ...removalFinalHandlers(),
+    ...removalFinalHandlers(ctx),
     ...signatureFinalHandlers(ctx),
   };
 }

@@ -20,6 +20,8 @@ const kinds = { keep: "business.keep", finish: "business.remove" } as const;
 const dueBatch = 20;
 /** Blocks of other chains may be stamped a little behind. */
 const lateSeconds = 120;
+/** A transaction that was reverted is followed by another one after so long, times the number of those that were. */
+const retrySeconds = 600;
 
 /**
  * A member stays: its signature over the number of its removal, or of a move of the business, is its own word that it
@@ -70,21 +72,50 @@ export async function keepMember(
 
 /** Removes members who did not answer within the notice. One who voted since is there, and is never removed from here. */
 export async function finishRemovals(ctx: ChainContext): Promise<void> {
-  const before = ctx.clock.now() - (ctx.chain.isEmbedded ? 0 : lateSeconds);
+  const now = ctx.clock.now();
+  const before = now - (ctx.chain.isEmbedded ? 0 : lateSeconds);
   const calls = await loadWalletCalls();
   await ctx.db.transaction(async (tx) => {
-    const due = await store.takeDueRemovals(tx, { before, limit: dueBatch });
-    for (const { business, keepNonce, epoch } of due) {
-      const subjectId = `${business}:${keepNonce}:${epoch}`;
+    const due = await store.takeDueRemovals(tx, { now, before, limit: dueBatch });
+    for (const removal of due) {
+      const { business: to } = removal;
+      const subjectId = subjectOf(removal);
       const data = calls.finishRemoval();
-      await enqueueTransaction(ctx, tx, { kind: kinds.finish, subjectId, to: business, data });
+      await enqueueTransaction(ctx, tx, { kind: kinds.finish, subjectId, to, data });
     }
   });
 }
 
+/** Tries after the first are numbered, since a subject has one transaction for ever. */
+function subjectOf({ business, keepNonce, epoch, failures }: store.DueRemoval): string {
+  return [business, keepNonce, epoch, ...(failures === 0 ? [] : [failures + 1])].join(":");
+}
+
+function removalOf(subjectId: string): store.DueRemoval {
+  const [business, keepNonce, epoch, number = "1"] = subjectId.split(":");
+  return {
+    business: business as Address,
+    keepNonce: Number(keepNonce),
+    epoch: Number(epoch),
+    failures: Number(number) - 1,
+  };
+}
+
 /** The roster follows what the chain says afterwards, whether it did as asked or not. */
-export function removalFinalHandlers(): FinalHandlers {
-  return { [kinds.keep]: lookAgain, [kinds.finish]: lookAgain };
+export function removalFinalHandlers(ctx: Pick<KybContext, "clock">): FinalHandlers {
+  return {
+    [kinds.keep]: lookAgain,
+    [kinds.finish]: async (tx, done) => {
+      // The row of a business is always locked before that of its removal.
+      await lookAgain(tx, done);
+      for (const { subjectId, status } of done)
+        if (status === "reverted") {
+          const sent = removalOf(subjectId);
+          const pause = retrySeconds * (sent.failures + 1);
+          await store.putOffRemoval(tx, sent, ctx.clock.now() + pause);
+        }
+    },
+  };
 }
 
 async function lookAgain(tx: Queryable, done: readonly FinalTransaction[]): Promise<void> {

@@ -123,7 +123,8 @@ export async function saveRemoval(
     sql`insert into business_removal (business, member, ends_at, keep_nonce)
       values (${removal.business}, ${removal.member}, ${removal.endsAt}, ${removal.keepNonce})
       on conflict (business) do update set member = excluded.member, ends_at = excluded.ends_at,
-        keep_nonce = excluded.keep_nonce, answered_at = null, finishing_epoch = null
+        keep_nonce = excluded.keep_nonce, answered_at = null, finishing_epoch = null, finish_failures = 0,
+        finish_due_at = null
       where business_removal.keep_nonce <> excluded.keep_nonce`,
   );
 }
@@ -168,19 +169,42 @@ export async function findRemovalByBallot(
   return row ?? null;
 }
 
-/** Removals that are due and that nobody has sent yet, for this transaction alone; each is sent once an epoch. */
+/** A removal to finish. */
+export interface DueRemoval {
+  readonly business: Address;
+  readonly keepNonce: number;
+  readonly epoch: number;
+  /** Transactions of this epoch that were reverted. */
+  readonly failures: number;
+}
+
+/**
+ * Removals that are due and that nobody has sent yet, for this transaction alone; each is sent once an epoch, and again
+ * where {@link putOffRemoval} says so.
+ */
 export async function takeDueRemovals(
   tx: Queryable,
-  due: { before: number; limit: number },
-): Promise<{ business: Address; keepNonce: number; epoch: number }[]> {
-  return tx.query(
-    sql`update business_removal set finishing_epoch = business.epoch from business
+  due: { now: number; before: number; limit: number },
+): Promise<DueRemoval[]> {
+  return tx.query<DueRemoval>(
+    sql`update business_removal set finishing_epoch = business.epoch, finish_due_at = null,
+        finish_failures = case when finishing_epoch = business.epoch then finish_failures else 0 end
+      from business
       where business.address = business_removal.business and business_removal.business in (
         select r.business from business_removal r join business b on b.address = r.business
         where r.ends_at <= ${due.before} and r.answered_at is null
-          and (r.finishing_epoch is null or r.finishing_epoch < b.epoch)
+          and (r.finishing_epoch is null or r.finishing_epoch < b.epoch or r.finish_due_at <= ${due.now})
         limit ${due.limit} for update of r skip locked)
-      returning business_removal.business, keep_nonce as "keepNonce", business.epoch`,
+      returning business_removal.business, keep_nonce as "keepNonce", business.epoch, finish_failures as failures`,
+  );
+}
+
+/** Has a removal sent again from `dueAt` on, unless that is said already or it is no longer the one that was sent. */
+export async function putOffRemoval(tx: Queryable, sent: DueRemoval, dueAt: number): Promise<void> {
+  await tx.query(
+    sql`update business_removal set finish_failures = ${sent.failures + 1}, finish_due_at = ${dueAt}
+      where business = ${sent.business} and keep_nonce = ${sent.keepNonce} and finishing_epoch = ${sent.epoch}
+        and finish_failures = ${sent.failures} and finish_due_at is null`,
   );
 }
 
