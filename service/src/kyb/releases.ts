@@ -3,6 +3,7 @@ import { type CompanyField, listCompanyFields } from "../credentials/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import { ulid } from "../platform/ids.ts";
 import { Problem } from "../platform/problems.ts";
+import { SealBroken } from "../platform/seal.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 import { attestationSeconds } from "./attestation-keys.ts";
 import { holdBusiness, noteBusinessAcquaintance } from "./business-store.ts";
@@ -20,6 +21,9 @@ import * as store from "./release-store.ts";
 export const releaseSealedColumns: readonly SealedColumn[] = [
   { table: "data_release", idColumn: "request_id", column: "attestation_sealed" },
 ];
+
+/** A value that is sealed with an unknown master key waits so long for a process that knows it. */
+const keyWithinSeconds = 72 * 3600;
 
 /**
  * Releases what members have approved. Runs in every process when an approval commits, and again and again: a process
@@ -65,7 +69,13 @@ async function release(ctx: KybContext, tx: Queryable, request: DataRequest): Pr
   const business = await holdBusiness(tx, request.business);
   if (business === null) throw new Error("businesses are never deleted");
   const { entitlements } = await readRequester(ctx, tx, request.clientDomainId);
-  const { live, isSoleProprietor } = await readLive(ctx, tx, request);
+  const read = await openLive(ctx, tx, request);
+  if (read === "broken") {
+    ctx.log.error({ alarm: "release-broken", request: id }, "a value that was approved is broken");
+    await endDataRequest(ctx, tx, { id, status: "failed", reason: "unavailable" });
+    return;
+  }
+  const { live, isSoleProprietor } = read;
   const decision = decideRelease(request, { business, entitlements, live, isSoleProprietor });
   if (decision.kind === "failed") {
     await endDataRequest(ctx, tx, { id, status: "failed", reason: decision.reason });
@@ -89,12 +99,29 @@ async function release(ctx: KybContext, tx: Queryable, request: DataRequest): Pr
   await capture(ctx, tx, { ...holdOf(request), amountRappen: BigInt(totalOf(lines)) });
 }
 
-/** The agreed fields that count now, and whether they are a person's. One statement. */
-async function readLive(
+interface LiveFields {
+  readonly live: CompanyField[];
+  readonly isSoleProprietor: boolean;
+}
+
+/** @throws {SealBroken} while a process that knows its master key may still come */
+async function openLive(
   ctx: KybContext,
   tx: Queryable,
   request: DataRequest,
-): Promise<{ live: CompanyField[]; isSoleProprietor: boolean }> {
+): Promise<LiveFields | "broken"> {
+  try {
+    return await readLive(ctx, tx, request);
+  } catch (error) {
+    if (!(error instanceof SealBroken)) throw error;
+    const isHopeless = ctx.clock.now() - (request.approvedAt ?? 0) >= keyWithinSeconds;
+    if (error.isKeyMissing && !isHopeless) throw error;
+    return "broken";
+  }
+}
+
+/** The agreed fields that count now, and whether they are a person's. One statement. */
+async function readLive(ctx: KybContext, tx: Queryable, request: DataRequest): Promise<LiveFields> {
   const { business, environment } = request;
   const agreed = agreedFields(request).map(({ name }) => name);
   const names = [...new Set([...agreed, "BUSINESS_COMPANY_TYPE" as const])];

@@ -1,0 +1,80 @@
+// A release whose values do not open: it ends, the merchant is told, and the money is free.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { sql } from "../../service/src/platform/db.ts";
+import { createSeal } from "../../service/src/platform/seal.ts";
+import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
+import { checkMoney } from "../kyb-money-checks.ts";
+
+await using world = await openDataWorld();
+const { db } = world.ctx;
+const terms = { fields: ["BUSINESS_LEGAL_NAME"], optionalFields: [] };
+
+async function frozenChf(): Promise<unknown> {
+  const { body } = await world.call("GET", "/api/v1/kyb/billing/account");
+  return body["frozenChf"];
+}
+
+async function statusOf(id: string): Promise<unknown> {
+  const { body } = await world.call("GET", `${requestsPath}/${id}`);
+  return body["status"];
+}
+
+async function askAndApprove(): Promise<string> {
+  const { status, body } = await world.ask(terms);
+  assert.equal(status, 201, JSON.stringify(body));
+  const id = String(body["requestId"]);
+  assert.equal(await frozenChf(), 1);
+  for (const name of ["alice", "bob"]) await world.voteAs(name, id, { optional: [] });
+  return id;
+}
+
+async function checkFailed(id: string): Promise<void> {
+  const { reason } = await world.waitFor(id, "failed");
+  assert.equal(reason, "unavailable");
+  const events = await world.eventsOf(id);
+  assert.deepEqual(
+    events.map(({ event }) => event),
+    ["kyb.data_request.pending_approval", "kyb.data_request.failed"],
+  );
+  assert.equal(await frozenChf(), 0);
+  await checkMoney(world.ctx);
+}
+
+/** Overwrites the value that the requests here ask for. */
+async function writeValue(change: (sealed: Buffer, id: string) => Buffer): Promise<void> {
+  const [row] = await db.query<{ id: string; sealed: Buffer }>(
+    sql`select id, value_sealed as sealed from company_field where name = 'BUSINESS_LEGAL_NAME'`,
+  );
+  assert.ok(row);
+  const changed = change(row.sealed, row.id);
+  await db.query(sql`update company_field set value_sealed = ${changed} where id = ${row.id}`);
+}
+
+await test("an approved request whose value was changed in the database fails, is announced once, and frees its money", async () => {
+  let before = Buffer.alloc(0);
+  await writeValue((sealed) => {
+    before = Buffer.from(sealed);
+    return Buffer.concat([sealed.subarray(0, -1), Buffer.from([~(sealed.at(-1) ?? 0)])]);
+  });
+  await checkFailed(await askAndApprove());
+  await writeValue(() => before);
+  const id = await askAndApprove();
+  await world.waitFor(id, "released");
+});
+
+await test("one whose value is under a master key that never comes fails after 72 hours, and not before", async () => {
+  await writeValue((_sealed, id) =>
+    createSeal(["7c".repeat(32)]).seal(Buffer.from("lost"), {
+      table: "company_field",
+      id,
+      column: "value_sealed",
+    }),
+  );
+  const id = await askAndApprove();
+  await world.advance(71 * 3600);
+  assert.equal(await statusOf(id), "pending_approval");
+  assert.equal(await frozenChf(), 1);
+  await world.advance(3600);
+  await checkFailed(id);
+});
