@@ -17,16 +17,17 @@ interface WaitingRow {
 }
 
 /** Tells at the price of one call whether {@link lockUnattested} or {@link lockUnrevoked} would find anything. */
-export async function hasWaitingRoots(db: Queryable, triesMax: number): Promise<boolean> {
+export async function hasWaitingRoots(db: Queryable, now: number): Promise<boolean> {
   const [row] = await db.query<{ waits: boolean }>(
     sql`select exists (
         select 1 from credential join issuer on issuer.id = issuer_id
         where attest_batch_id is null and ended_at is null and role_granted_at is not null
-          and attest_failures < ${triesMax}
+          and attest_due_at <= ${now}
       ) or exists (
-        select 1 from credential_revocation where batch_id is null and failures < ${triesMax}
+        select 1 from credential_revocation where batch_id is null and due_at <= ${now}
       ) or exists (
-        select 1 from issuer where role_requested_at is null or distrusted_from is distinct from distrust_sent_from
+        select 1 from issuer where (role_requested_at is null and role_due_at <= ${now})
+          or (distrusted_from is distinct from distrust_sent_from and distrust_due_at <= ${now})
       ) as waits`,
   );
   return row?.waits === true;
@@ -35,13 +36,13 @@ export async function hasWaitingRoots(db: Queryable, triesMax: number): Promise<
 /** Credentials whose issuer has its role; of those of another process nothing is seen. */
 export async function lockUnattested(
   tx: Queryable,
-  { limit, triesMax }: { limit: number; triesMax: number },
+  { limit, now }: { limit: number; now: number },
 ): Promise<WaitingRoots[]> {
   const rows = await tx.query<WaitingRow>(
     sql`select issuer_id, address, '0x' || encode(root, 'hex') as root
       from credential join issuer on issuer.id = issuer_id
       where attest_batch_id is null and ended_at is null and role_granted_at is not null
-        and attest_failures < ${triesMax}
+        and attest_due_at <= ${now}
       order by credential.created_at limit ${limit} for update of credential skip locked`,
   );
   return byIssuer(rows);
@@ -49,12 +50,12 @@ export async function lockUnattested(
 
 export async function lockUnrevoked(
   tx: Queryable,
-  { limit, triesMax }: { limit: number; triesMax: number },
+  { limit, now }: { limit: number; now: number },
 ): Promise<WaitingRoots[]> {
   const rows = await tx.query<WaitingRow>(
     sql`select issuer_id, address, '0x' || encode(root, 'hex') as root
       from credential_revocation join issuer on issuer.id = issuer_id
-      where batch_id is null and failures < ${triesMax}
+      where batch_id is null and due_at <= ${now}
       order by credential_revocation.created_at limit ${limit} for update of credential_revocation skip locked`,
   );
   return byIssuer(rows);
@@ -122,14 +123,24 @@ export async function finishRevoked(tx: Queryable, done: readonly FinalBatch[]):
   );
 }
 
-/** Their roots wait for another batch, until they have failed too often. */
-export async function releaseBatches(tx: Queryable, ids: readonly string[]): Promise<void> {
+/**
+ * Their roots wait for another batch.
+ *
+ * @param given.pauses seconds after the first failure, the second, and so on; the last one stays
+ */
+export async function releaseBatches(
+  tx: Queryable,
+  given: { ids: readonly string[]; pauses: readonly number[]; now: number },
+): Promise<void> {
+  const { ids, pauses, now } = given;
   await tx.query(
-    sql`update credential set attest_batch_id = null, attest_failures = attest_failures + 1
+    sql`update credential set attest_batch_id = null, attest_failures = attest_failures + 1,
+        attest_due_at = ${now} + (${pauses}::bigint[])[least(attest_failures + 1, ${pauses.length})]
       where attest_batch_id = any(${ids}::uuid[]) and attested_at is null`,
   );
   await tx.query(
-    sql`update credential_revocation set batch_id = null, failures = failures + 1
+    sql`update credential_revocation set batch_id = null, failures = failures + 1,
+        due_at = ${now} + (${pauses}::bigint[])[least(failures + 1, ${pauses.length})]
       where batch_id = any(${ids}::uuid[])`,
   );
 }

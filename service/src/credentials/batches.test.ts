@@ -60,15 +60,63 @@ await test("two processes at once send every root once", async () => {
   }
 });
 
-await test("a batch that the registry refuses is sent again, three times at most", async () => {
+const hourly = [120, 240, 480, 960, 1920, 3600, 3600];
+
+await test("a batch that the registry refuses is sent again, after pauses that grow to an hour, until it is taken", async () => {
   const { id, root } = await issue();
-  for (let time = 0; time < 3; time += 1) {
+  for (const pause of hourly) {
     const settled = await world.settle("reverted");
-    // A run settles twice, so a refused root may be in two of its batches.
-    assert.ok(settled.every(({ data }) => data.includes(root.slice(2))));
+    assert.deepEqual(kindsOf(settled), ["credential.attest"]);
+    assert.ok(settled[0]?.data.includes(root.slice(2)));
+    world.advance(pause - 1);
+    assert.deepEqual(await world.settle("reverted"), []);
+    world.advance(1);
   }
-  assert.deepEqual(await world.settle("reverted"), []);
-  assert.equal((await findCredential(ctx.db, id))?.attestedAt, null);
+  await world.settle();
+  assert.equal((await findCredential(ctx.db, id))?.attestedAt, ctx.clock.now());
+  await revokeCredential(ctx, demo, id);
+  for (const pause of hourly) {
+    assert.deepEqual(kindsOf(await world.settle("reverted")), ["credential.revoke"]);
+    world.advance(pause - 1);
+    assert.deepEqual(await world.settle("reverted"), []);
+    world.advance(1);
+  }
+  assert.deepEqual(kindsOf(await world.settle()), ["credential.revoke"]);
+  assert.deepEqual(await world.settle(), []);
+});
+
+await test("a role or a distrust that the registry refuses is sent again after such a pause, each time as another one", async () => {
+  const subjects: string[] = [];
+  const settle = async (kind: string | null, status: "succeeded" | "reverted" = "reverted") => {
+    const settled = await world.settle(() => status);
+    assert.deepEqual(kindsOf(settled), kind === null ? [] : [kind]);
+    subjects.push(...settled.map(({ subjectId }) => subjectId));
+  };
+  const issuer = await createIssuer(ctx, { name: "Refused", environment: "live" }, "test");
+  for (const pause of hourly) {
+    await settle("registry.role");
+    world.advance(pause - 1);
+    await settle(null);
+    world.advance(1);
+  }
+  await settle("registry.role", "succeeded");
+  const roles = (await listIssuers(ctx)).find(({ id }) => id === issuer.id);
+  assert.equal(roles?.roleGrantedAt, ctx.clock.now());
+  const from = ctx.clock.now();
+  await distrustIssuer(ctx, { issuerId: issuer.id, from }, "test");
+  for (const pause of hourly) {
+    await settle("registry.distrust");
+    world.advance(pause - 1);
+    await settle(null);
+    world.advance(1);
+  }
+  await settle("registry.distrust");
+  // What the operator says anew does not wait.
+  await distrustIssuer(ctx, { issuerId: issuer.id, from: from - 60 }, "test");
+  await settle("registry.distrust", "succeeded");
+  world.advance(3600);
+  await settle(null);
+  assert.equal(new Set(subjects).size, subjects.length);
 });
 
 await test("the end of a batch may be told twice", async () => {

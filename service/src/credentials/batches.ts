@@ -4,17 +4,21 @@ import {
   type FinalHandlers,
   type FinalTransaction,
 } from "../chain/index.ts";
-import type { Log } from "../platform/log.ts";
+import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import * as store from "./batch-store.ts";
-import { grantRoles, lockIssuersDue, noteIssuerSent } from "./issuer-store.ts";
+import * as issuers from "./issuer-store.ts";
 import { loadRegistryCalls, type RegistryCalls } from "./registry-calls.ts";
 
 /** Roots in one transaction: at 25 k gas each it stays well below what a transaction may use (2^24, EIP-7825). */
 const rootsMax = 500;
-/** A batch that the chain refuses so often is left alone: something is wrong that repeating does not mend. */
-const triesMax = 3;
+/**
+ * Seconds from a revert to the next try, by how many there were. It never ends: what stood in the way, such as a role
+ * that the operator lacked, may be mended any day, and an hour's pause costs next to nothing.
+ */
+const pauses = [120, 240, 480, 960, 1920, 3600];
+const pauseAfter = (reverts: number): number => pauses[reverts - 1] ?? 3600;
 
 /**
  * Hands everything that waits to the chain: roles of new issuers, distrust, roots to attest and to revoke, one
@@ -22,18 +26,19 @@ const triesMax = 3;
  * work it costs one database call.
  */
 export async function sendToRegistry(ctx: ChainContext): Promise<void> {
-  if (!(await store.hasWaitingRoots(ctx.db, triesMax))) return;
+  const now = ctx.clock.now();
+  if (!(await store.hasWaitingRoots(ctx.db, now))) return;
   const calls = await loadRegistryCalls();
   await ctx.db.transaction(async (tx) => {
     await sendIssuers(ctx, tx, calls);
     await sendRoots(ctx, tx, {
       kind: "attest",
-      waiting: await store.lockUnattested(tx, { limit: rootsMax, triesMax }),
+      waiting: await store.lockUnattested(tx, { limit: rootsMax, now }),
       encode: (issuer, roots) => calls.attest(issuer, roots),
     });
     await sendRoots(ctx, tx, {
       kind: "revoke",
-      waiting: await store.lockUnrevoked(tx, { limit: rootsMax, triesMax }),
+      waiting: await store.lockUnrevoked(tx, { limit: rootsMax, now }),
       encode: (issuer, roots) => calls.revoke(issuer, roots),
     });
   });
@@ -41,18 +46,26 @@ export async function sendToRegistry(ctx: ChainContext): Promise<void> {
 
 async function sendIssuers(ctx: ChainContext, tx: Queryable, calls: RegistryCalls): Promise<void> {
   const { registry: to } = ctx.chain.contracts;
-  for (const issuer of await lockIssuersDue(tx)) {
+  const now = ctx.clock.now();
+  for (const issuer of await issuers.lockIssuersDue(tx, now)) {
+    const { id, address, distrustedFrom: from } = issuer;
     if (issuer.needsRole) {
-      const data = calls.grantRole(issuer.address, ctx.chain.operator);
-      await enqueueTransaction(ctx, tx, { kind: "registry.role", subjectId: issuer.id, to, data });
+      const subjectId = subjectOf([id], issuer.roleFailures);
+      const data = calls.grantRole(address, ctx.chain.operator);
+      await enqueueTransaction(ctx, tx, { kind: "registry.role", subjectId, to, data });
     }
-    if (issuer.distrustedFrom !== null) {
-      const subjectId = `${issuer.id}:${issuer.distrustedFrom}`;
-      const data = calls.distrust(issuer.address, issuer.distrustedFrom);
+    if (from !== null) {
+      const subjectId = subjectOf([id, from], issuer.distrustFailures);
+      const data = calls.distrust(address, from);
       await enqueueTransaction(ctx, tx, { kind: "registry.distrust", subjectId, to, data });
     }
-    await noteIssuerSent(tx, issuer.id, ctx.clock.now());
+    await issuers.noteIssuerSent(tx, issuer, now);
   }
+}
+
+/** Tries after the first are numbered, since a subject has one transaction for ever. */
+function subjectOf(parts: readonly (string | number)[], failures: number): string {
+  return [...parts, ...(failures === 0 ? [] : [failures + 1])].join(":");
 }
 
 async function sendRoots(
@@ -75,12 +88,12 @@ async function sendRoots(
 }
 
 /** What becomes of the transactions of this slice once they are final; none of it needs the chain. */
-export function credentialFinalHandlers(ctx: { readonly log: Log }): FinalHandlers {
+export function credentialFinalHandlers(ctx: Pick<Ctx, "log" | "clock">): FinalHandlers {
   const handle =
     (finish: (tx: Queryable, done: readonly store.FinalBatch[]) => Promise<void>) =>
     async (tx: Queryable, done: readonly FinalTransaction[]): Promise<void> => {
-      const failed = reverted(ctx, done).map((each) => each.subjectId);
-      if (failed.length > 0) await store.releaseBatches(tx, failed);
+      const ids = reverted(ctx, done).map((each) => each.subjectId);
+      if (ids.length > 0) await store.releaseBatches(tx, { ids, pauses, now: ctx.clock.now() });
       const finished = done
         .filter(({ status }) => status === "succeeded")
         .map(({ subjectId: id, hash, blockTime }) => ({ id, hash, blockTime }));
@@ -89,26 +102,48 @@ export function credentialFinalHandlers(ctx: { readonly log: Log }): FinalHandle
   return {
     "credential.attest": handle(store.finishAttested),
     "credential.revoke": handle(store.finishRevoked),
-    "registry.role": async (tx, done) => {
-      reverted(ctx, done);
-      const granted = done.filter(({ status }) => status === "succeeded");
-      await grantRoles(
-        tx,
-        granted.map(({ subjectId: id, blockTime: at }) => ({ id, at })),
-      );
-    },
+    "registry.role": async (tx, done) => finishRoles(ctx, tx, done),
     // The index has known of it since the operator said so.
-    "registry.distrust": async (_tx, done) => void reverted(ctx, done),
+    "registry.distrust": async (tx, done) => {
+      for (const { subjectId } of reverted(ctx, done)) {
+        const [id = "", from, number] = subjectId.split(":");
+        await issuers.putOffDistrust(tx, { id, from: Number(from), ...putOff(ctx, number) });
+      }
+    },
   };
 }
 
+async function finishRoles(
+  ctx: Pick<Ctx, "log" | "clock">,
+  tx: Queryable,
+  done: readonly FinalTransaction[],
+): Promise<void> {
+  for (const { subjectId } of reverted(ctx, done)) {
+    const [id = "", number] = subjectId.split(":");
+    await issuers.putOffRole(tx, { id, ...putOff(ctx, number) });
+  }
+  const granted = done
+    .filter(({ status }) => status === "succeeded")
+    .map(({ subjectId, blockTime: at }) => ({ id: subjectId.split(":")[0] ?? "", at }));
+  await issuers.grantRoles(tx, granted);
+}
+
+/** @param number of the try that was reverted, as its subject has it */
+function putOff(ctx: Pick<Ctx, "clock">, number = "1"): { failures: number; dueAt: number } {
+  const reverts = Number(number);
+  return { failures: reverts - 1, dueAt: ctx.clock.now() + pauseAfter(reverts) };
+}
+
 function reverted(
-  { log }: { readonly log: Log },
+  { log }: Pick<Ctx, "log">,
   done: readonly FinalTransaction[],
 ): FinalTransaction[] {
   const failed = done.filter(({ status }) => status === "reverted");
   for (const { id, kind, subjectId, hash } of failed) {
-    log.error({ transaction: id, kind, subjectId, hash }, "the registry refused a transaction");
+    log.error(
+      { transaction: id, kind, subjectId, hash },
+      "the registry refused a transaction; it is sent again later",
+    );
   }
   return failed;
 }

@@ -76,7 +76,7 @@ export async function distrustIssuer(
   from: number,
 ): Promise<number | null> {
   const [row] = await tx.query<{ distrusted_from: number }>(
-    sql`update issuer set distrusted_from = least(distrusted_from, ${from}) where id = ${id}
+    sql`update issuer set distrusted_from = least(distrusted_from, ${from}), distrust_due_at = 0 where id = ${id}
       returning distrusted_from`,
   );
   await announceIssuers(tx);
@@ -98,34 +98,59 @@ export interface IssuerDue {
   readonly needsRole: boolean;
   /** Null when the chain knows of the distrust, or there is none. */
   readonly distrustedFrom: number | null;
+  /** Transactions of each kind that were reverted. */
+  readonly roleFailures: number;
+  readonly distrustFailures: number;
 }
 
 /** Issuers of whose role or distrust the chain does not know yet, locked; those of another process are skipped. */
-export async function lockIssuersDue(tx: Queryable): Promise<IssuerDue[]> {
-  const rows = await tx.query<{
-    id: string;
-    address: Address;
-    needs_role: boolean;
-    distrusted_from: number | null;
-  }>(
-    sql`select id, address, role_requested_at is null as needs_role,
-        case when distrusted_from is distinct from distrust_sent_from then distrusted_from end as distrusted_from
-      from issuer
-      where role_requested_at is null or distrusted_from is distinct from distrust_sent_from
-      order by created_at, id limit 100 for update skip locked`,
+export async function lockIssuersDue(tx: Queryable, now: number): Promise<IssuerDue[]> {
+  return tx.query<IssuerDue>(
+    sql`select id, address, needs_role as "needsRole",
+        case when needs_distrust then distrusted_from end as "distrustedFrom",
+        role_failures as "roleFailures", distrust_failures as "distrustFailures"
+      from issuer, lateral (select role_requested_at is null and role_due_at <= ${now} as needs_role,
+        distrusted_from is distinct from distrust_sent_from and distrust_due_at <= ${now} as needs_distrust) as due
+      where needs_role or needs_distrust
+      order by created_at, id limit 100 for update of issuer skip locked`,
   );
-  return rows.map((row) => ({
-    id: row.id,
-    address: row.address,
-    needsRole: row.needs_role,
-    distrustedFrom: row.distrusted_from,
-  }));
 }
 
-export async function noteIssuerSent(tx: Queryable, id: string, now: number): Promise<void> {
+export async function noteIssuerSent(tx: Queryable, sent: IssuerDue, now: number): Promise<void> {
   await tx.query(
-    sql`update issuer set role_requested_at = coalesce(role_requested_at, ${now}), distrust_sent_from = distrusted_from
-      where id = ${id}`,
+    sql`update issuer set role_requested_at = case when ${sent.needsRole} then ${now} else role_requested_at end,
+        distrust_sent_from = coalesce(${sent.distrustedFrom}, distrust_sent_from)
+      where id = ${sent.id}`,
+  );
+}
+
+/** A transaction about an issuer that was reverted. */
+interface RevertedIssuer {
+  readonly id: string;
+  /** Those before it. */
+  readonly failures: number;
+  readonly dueAt: number;
+}
+
+/** Has the role asked for again, unless that is said already. */
+export async function putOffRole(tx: Queryable, reverted: RevertedIssuer): Promise<void> {
+  const { id, failures, dueAt } = reverted;
+  await tx.query(
+    sql`update issuer set role_requested_at = null, role_failures = ${failures + 1}, role_due_at = ${dueAt}
+      where id = ${id} and role_failures = ${failures} and role_granted_at is null`,
+  );
+}
+
+/** Has the distrust told again, unless that is said already, or an earlier time has taken its place. */
+export async function putOffDistrust(
+  tx: Queryable,
+  reverted: RevertedIssuer & { readonly from: number },
+): Promise<void> {
+  const { id, failures, dueAt, from } = reverted;
+  await tx.query(
+    sql`update issuer set distrust_sent_from = null, distrust_failures = ${failures + 1}, distrust_due_at = ${dueAt}
+      where id = ${id} and distrust_failures = ${failures} and distrust_sent_from = ${from}
+        and distrusted_from = ${from}`,
   );
 }
 

@@ -51,8 +51,8 @@ export interface TestCredentials extends AsyncDisposable {
   /** Leaves that the organizations hold. */
   setDelivered(leaves: readonly Hex32[]): void;
   advance(seconds: number): void;
-  /** One run of the job that writes to the registry, then the block: everything queued has this end. */
-  settle(status?: FinalTransaction["status"]): Promise<SettledTransaction[]>;
+  /** One run of the job that writes to the registry, then the block: everything queued has this end, roles succeed. */
+  settle(status?: TestEnd): Promise<SettledTransaction[]>;
   call(request: TestCall): Promise<TestAnswer>;
 }
 
@@ -63,6 +63,9 @@ export interface TestDomain {
   readonly organizationId: string;
   readonly apiKey: string;
 }
+
+/** How transactions end: all but roles like this, or each as its kind says. */
+type TestEnd = FinalTransaction["status"] | ((kind: string) => FinalTransaction["status"]);
 
 /** A call that the registry was sent. */
 export interface SettledTransaction {
@@ -149,7 +152,7 @@ export async function openTestCredentials(
     setMayAsk: (rule) => void (mayAsk = rule),
     setDelivered: (leaves) => void (delivered = leaves),
     advance: (seconds) => void (nowMs += seconds * 1000),
-    settle: async (status = "succeeded") => settleWithoutChain(ctx, status),
+    settle: async (end) => settleWithoutChain(ctx, end),
     call: async (request) => call(http, request),
     [Symbol.asyncDispose]: async () => closing.disposeAsync(),
   };
@@ -201,7 +204,7 @@ async function addDomain(ctx: Ctx, environment: "live" | "sandbox"): Promise<Tes
  */
 export async function settleWithoutChain(
   given: Ctx,
-  status: FinalTransaction["status"] = "succeeded",
+  end: TestEnd = "succeeded",
 ): Promise<SettledTransaction[]> {
   const ctx = { ...given, chain: testChain };
   const settled: SettledTransaction[] = [];
@@ -213,14 +216,18 @@ export async function settleWithoutChain(
       for (const { id, kind, subjectId, data } of await takeQueued(tx)) {
         const hash = hexOfBytes(createHash("sha256").update(`${kind}:${subjectId}`).digest());
         const block = { blockNumber: 1, blockTime: ctx.clock.now(), signer: testChain.operator };
-        const isRole = kind === "registry.role";
-        const end = isRole ? ("succeeded" as const) : status;
-        await handlers[kind]?.(tx, [{ id, kind, subjectId, hash, status: end, ...block }]);
+        const status = endOf(end, kind);
+        await handlers[kind]?.(tx, [{ id, kind, subjectId, hash, status, ...block }]);
         settled.push({ kind, subjectId, data: `0x${data.toString("hex")}` });
       }
     });
   }
   return settled;
+}
+
+function endOf(end: TestEnd, kind: string): FinalTransaction["status"] {
+  if (typeof end === "function") return end(kind);
+  return kind === "registry.role" ? "succeeded" : end;
 }
 
 async function call(http: Http, { method, url, as, body, headers }: TestCall): Promise<TestAnswer> {
