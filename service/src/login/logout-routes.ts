@@ -75,7 +75,7 @@ function show(ctx: TokenContext, outcome: LogoutOutcome, call: Call): FastifyRep
   const locale = localeOf(call);
   const headers = pageHeaders({ formTargets: [] });
   if (outcome.kind === "stayed") return reply.headers(headers).send(renderStayedPage({ locale }));
-  void reply.header("set-cookie", endedSessionCookie(ctx.config));
+  if (outcome.cookieEnded) void reply.header("set-cookie", endedSessionCookie(ctx.config));
   if (outcome.location !== null) return leave(reply, outcome.location);
   return reply.headers(headers).send(renderLoggedOutPage({ locale }));
 }

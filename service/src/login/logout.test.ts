@@ -143,6 +143,19 @@ test("a hint of another session ends that one, and this one only when the person
   assert.equal(await isLive(mine.tokens), false);
 });
 
+test("a logout that another site starts leaves the cookie of a session that it does not name", async () => {
+  const other = await logIn();
+  const form = { id_token_hint: String(other.tokens["id_token"]) };
+  // The browser's own session is live, but its cookie stays behind: SameSite=Lax.
+  for (const done of [await post(login, path, { form }), await visit(form)]) {
+    assert.equal(done.status, 200);
+    assert.equal(done.headers["set-cookie"], undefined);
+  }
+  assert.equal(await isLive(other.tokens), false);
+  const dead = await visit(form, other.cookie);
+  assert.match(String(dead.headers["set-cookie"]), /^svc_session=; .*Max-Age=0/);
+});
+
 test("a forged hint counts as none", async () => {
   const { tokens, cookie } = await logIn();
   const forged = `${String(tokens["id_token"]).slice(0, -6)}AAAAAA`;

@@ -27,8 +27,11 @@ export type LogoutOutcome =
   /** A POST from another site carries no cookie: the same request comes back as a GET that does. */
   | { readonly kind: "again"; readonly query: string }
   | { readonly kind: "stayed" }
-  /** Logged out, or nobody was logged in. `location`: where the client wants the browser. */
-  | { readonly kind: "done"; readonly location: string | null };
+  /**
+   * Logged out, or nobody was logged in. `location`: where the client wants the browser. `cookieEnded`: the browser's
+   * cookie is of a session that is over. A browser that sent none (a POST from another site) may hold one of a live session.
+   */
+  | { readonly kind: "done"; readonly location: string | null; readonly cookieEnded: boolean };
 
 export const logoutPath = "/oauth2/sessions/logout";
 
@@ -51,15 +54,16 @@ export async function logOut(ctx: TokenContext, call: LogoutCall): Promise<Logou
   const secretSha256 = sessionSecretHash(ctx.config, call.cookieHeader);
   const session =
     secretSha256 === null ? null : await store.findSessionBySecret(ctx.db, secretSha256);
+  const done = finish(asked, { cookieEnded: secretSha256 !== null });
   const confirmation = valueOf(call.form, "confirm");
   if (call.method === "POST" && confirmation !== undefined) {
-    if (session === null) return finish(asked);
+    if (session === null) return done;
     return decide(ctx, { call, asked, session, confirmation });
   }
   if (asked.hint !== null) {
     // The hint is the client's word for its own login, whoever has logged in to this browser since.
     await end(ctx, asked.hint.sessionId);
-    if (session === null || session.id === asked.hint.sessionId) return finish(asked);
+    if (session === null || session.id === asked.hint.sessionId) return done;
   }
   if (session !== null) {
     const { client } = asked;
@@ -73,7 +77,7 @@ export async function logOut(ctx: TokenContext, call: LogoutCall): Promise<Logou
   }
   if (call.method === "POST")
     return { kind: "again", query: new URLSearchParams(parametersOf(call.form)).toString() };
-  return finish(asked);
+  return done;
 }
 
 async function decide(
@@ -88,7 +92,7 @@ async function decide(
     );
   if (valueOf(given.call.form, "decision") !== "logout") return { kind: "stayed" };
   await end(ctx, given.session.id);
-  return finish(given.asked);
+  return finish(given.asked, { cookieEnded: true });
 }
 
 async function end(ctx: TokenContext, sessionId: string | null): Promise<void> {
@@ -96,12 +100,15 @@ async function end(ctx: TokenContext, sessionId: string | null): Promise<void> {
   await ctx.db.transaction(async (tx) => endSession(tx, sessionId, ctx.clock.now()));
 }
 
-function finish({ returnUri, state }: Asked): LogoutOutcome {
-  if (returnUri === null) return { kind: "done", location: null };
-  if (state === null) return { kind: "done", location: returnUri };
+function finish(
+  { returnUri, state }: Asked,
+  { cookieEnded }: { cookieEnded: boolean },
+): LogoutOutcome {
+  if (returnUri === null) return { kind: "done", location: null, cookieEnded };
+  if (state === null) return { kind: "done", location: returnUri, cookieEnded };
   const separator = returnUri.includes("?") ? "&" : "?";
   const location = `${returnUri}${separator}${new URLSearchParams({ state }).toString()}`;
-  return { kind: "done", location };
+  return { kind: "done", location, cookieEnded };
 }
 
 const names = ["client_id", "post_logout_redirect_uri", "state", "ui_locales"] as const;
