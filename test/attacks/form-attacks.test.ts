@@ -1,7 +1,9 @@
 // What other sites would send to the forms of the login page, and what the page's own forms look like.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { openPage } from "../login-flow.ts";
+import { openJar } from "../cookie-jar.ts";
+import { authorizationUrl, logIn, makePkce, openPage, redeem } from "../login-flow.ts";
+import { newIdentity } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
 let world: World;
@@ -39,5 +41,67 @@ test("forms of other sites are refused, however they dress", async () => {
         403,
         `${action} ${JSON.stringify(headers)}`,
       );
+  }
+});
+
+/** The document's request as a form that a browser sends from another site. */
+async function postAuthorization(
+  changed: Record<string, string>,
+  { headers = { "sec-fetch-site": "cross-site" }, pkce = makePkce(), jar = openJar() } = {},
+): Promise<{ response: Response; url: string }> {
+  const url = authorizationUrl(world.baseUrl, world.client, pkce, changed);
+  const body = new URL(url).searchParams;
+  const response = await jar.fetch(`${world.baseUrl}/oauth2/auth`, {
+    method: "POST",
+    headers,
+    body,
+  });
+  return { response, url };
+}
+
+async function countLogins(): Promise<number> {
+  const text = "select count(*)::int as n from login";
+  const [row] = await world.ctx.db.query<{ n: number }>({ name: "", text, values: [] });
+  return row?.n ?? -1;
+}
+
+test("an authorization request by a form of another site comes back as GET, and nothing is made before", async () => {
+  const known = await countLogins();
+  const { response, url } = await postAuthorization({ state: "a b&c", audience: "" });
+  assert.equal(response.status, 303);
+  const location = new URL(response.headers.get("location") ?? "", world.baseUrl);
+  assert.equal(location.href, url);
+  assert.deepEqual(response.headers.getSetCookie(), []);
+  assert.equal(await countLogins(), known);
+});
+
+test("a form is answered as it came by what is no browser, with cookies, and where no address may hold it", async () => {
+  const site = { "sec-fetch-site": "cross-site" };
+  const { jar } = await openPage(world.baseUrl, world.client);
+  for (const { changed = {}, ...options } of [
+    { headers: {} },
+    { headers: { "sec-fetch-site": "same-site" } },
+    { headers: site, jar },
+    { headers: site, changed: { state: "x".repeat(4090) } },
+    { headers: site, changed: { login_hint: newIdentity().address } },
+  ] as { headers: { "sec-fetch-site": string }; changed?: Record<string, string> }[])
+    assert.equal((await postAuthorization(changed, options)).response.status, 200);
+});
+
+test("a client's form with prompt=none is answered from the session, with a hint too", async () => {
+  const asked = { scope: "openid" };
+  const { page, tokens } = await logIn(world.baseUrl, world.client, newIdentity(), {
+    changed: asked,
+  });
+  for (const hint of [{}, { id_token_hint: tokens.id_token }]) {
+    const pkce = makePkce();
+    // The browser holds its cookies back from the form, and sends them with the GET that follows.
+    const changed = { ...asked, ...hint, prompt: "none" };
+    const { response } = await postAuthorization(changed, { pkce });
+    const location = response.headers.get("location") ?? "";
+    const followed = await page.jar.fetch(new URL(location, world.baseUrl).href);
+    const code = new URL(followed.headers.get("location") ?? "").searchParams.get("code") ?? "";
+    const redeemed = await redeem(world.baseUrl, world.client, { code, verifier: pkce.verifier });
+    assert.equal(redeemed.status, 200, await redeemed.text());
   }
 });

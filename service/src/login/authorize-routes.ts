@@ -20,7 +20,7 @@ import {
   showStaticCode,
   stateOf,
 } from "./browser.ts";
-import { attemptSecretHash } from "./browser-cookies.ts";
+import { attemptSecretHash, sendsOurCookies } from "./browser-cookies.ts";
 import { readBusinessPart } from "./business-part.ts";
 import type { LoginContext } from "./login-context.ts";
 import { viewOf } from "./login-view.ts";
@@ -93,6 +93,10 @@ export async function authorizeRoutes(
           body: AuthorizationForm,
           response: {
             ...authorizationAnswers,
+            303: Type.Null({
+              description:
+                "As for GET; or, for a form of another site that came without cookies, to the same request by GET.",
+            }),
             ...refusalPages({ 413: "The form is too large.", 415: "The body is no form." }),
           },
           consumes: ["application/x-www-form-urlencoded"],
@@ -100,7 +104,11 @@ export async function authorizeRoutes(
           summary: "Authorization request by form",
         },
       },
-      async (request, reply) => start(ctx, request.body as Form, { request, reply }),
+      async (request, reply) => {
+        const form = request.body as Form;
+        const url = urlForCookies(ctx, form, request);
+        return url === null ? start(ctx, form, { request, reply }) : leave(reply, url);
+      },
     );
     pageRoutes(ctx, scope);
     formRoutes(ctx, scope);
@@ -377,17 +385,37 @@ function showError(
     .send(page);
 }
 
-/** Browsers and proxies take addresses of this length. */
-const retryUrlLengthMax = 4096;
+/**
+ * The same request as GET, for a form of another site: browsers hold our cookies back from it (SameSite=Lax), so this
+ * browser's session and attempts would not be seen. Null where the form is answered as it came.
+ */
+function urlForCookies(ctx: LoginContext, form: Form, { headers }: FastifyRequest): string | null {
+  if (headers["sec-fetch-site"] !== "cross-site") return null;
+  if (sendsOurCookies(ctx.config, headers.cookie)) return null;
+  // Only a session can answer `none`, and its address is never shown: there the hints come along.
+  return isPersonal(form) && form["prompt"] !== "none" ? null : urlOf(form);
+}
 
 /** The same request as a link; nothing for a form that does not fit into one or says who the person is. */
 function retryOf(request: FastifyRequest): { retryUrl?: string } {
   if (request.method === "GET") return { retryUrl: request.url };
   const form = (request.body ?? {}) as Form;
+  const retryUrl = isPersonal(form) ? null : urlOf(form);
+  return retryUrl === null ? {} : { retryUrl };
+}
+
+function isPersonal(form: Form): boolean {
+  return "id_token_hint" in form || "login_hint" in form;
+}
+
+/** Browsers and proxies take addresses of this length. */
+const urlLengthMax = 4096;
+
+/** A form as the address of the same request; null for one that does not fit. */
+function urlOf(form: Form): string | null {
   const pairs = Object.entries(form).flatMap(([name, values]) =>
     [values].flat().map((value): [string, string] => [name, value]),
   );
-  const retryUrl = `/oauth2/auth?${new URLSearchParams(pairs).toString()}`;
-  const isPersonal = "id_token_hint" in form || "login_hint" in form;
-  return isPersonal || retryUrl.length > retryUrlLengthMax ? {} : { retryUrl };
+  const url = `/oauth2/auth?${new URLSearchParams(pairs).toString()}`;
+  return url.length > urlLengthMax ? null : url;
 }

@@ -69,6 +69,13 @@ export function sessionSecretHash(config: Config, header: string | undefined): B
   return secretHash(parseCookies(header).get(sessionCookieName(config)));
 }
 
+/** Whether a call came with any cookie of ours, good or not. */
+export function sendsOurCookies(config: Config, header: string | undefined): boolean {
+  return [...parseCookies(header).keys()].some(
+    (name) => name === sessionCookieName(config) || name.startsWith(attemptCookiePrefix(config)),
+  );
+}
+
 export interface NewAttemptCookie {
   readonly loginId: string;
   readonly secret: string;
