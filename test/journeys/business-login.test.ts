@@ -12,7 +12,16 @@ import {
   takeTokens,
 } from "../business-login.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
-import { authorizationUrl, finish, hooksOf, makePkce, openPage, statusOf } from "../login-flow.ts";
+import { suspendBusiness } from "../../service/src/kyb/index.ts";
+import {
+  authorizationUrl,
+  finish,
+  hooksOf,
+  makePkce,
+  openPage,
+  statusOf,
+  type Tokens,
+} from "../login-flow.ts";
 import { approvalOf, claim, post, scan, signLogin, tryClaim } from "../raw-wallet.ts";
 
 let world: KybWorld;
@@ -403,11 +412,29 @@ test("a family of a business ends after 30 days, however often it is refreshed",
   assert.equal((await refresh(next.refresh_token)).status, 400);
 });
 
-async function refresh(token = ""): Promise<Response> {
+test("tokens that a refresh narrowed to a scope without business name none, and end with it all the same", async () => {
+  const business = await world.found({ members: ["ivo"] });
+  const { tokens } = await logInFor(world, { business, voters: ["ivo"] });
+  const granted = tokens.scope.split(" ");
+  assert.ok(granted.includes("business"));
+  const narrow = granted.filter((each) => each !== "business").join(" ");
+  const next = (await (await refresh(tokens.refresh_token, { scope: narrow })).json()) as Tokens;
+  assert.equal(next.scope, narrow);
+  assert.deepEqual(claimsOf(next.access_token)["ext"], {});
+  assert.equal(claimsOf(next.id_token)["ext"], undefined);
+  const sub = `svcid:${world.person("ivo").address}`;
+  assert.deepEqual(await (await userinfo(next.access_token)).json(), { sub, ext: {} });
+  assert.deepEqual((await introspect(next.access_token))["ext"], {});
+  await suspendBusiness(world.ctx, business.address, "test");
+  assert.equal((await userinfo(next.access_token)).status, 401);
+  assert.equal((await introspect(next.access_token))["active"], false);
+});
+
+async function refresh(token = "", asked: { scope?: string } = {}): Promise<Response> {
   const { id, secret = "" } = world.client;
   return fetch(`${world.baseUrl}/oauth2/token`, {
     method: "POST",
     headers: { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}` },
-    body: new URLSearchParams({ grant_type: "refresh_token", refresh_token: token }),
+    body: new URLSearchParams({ grant_type: "refresh_token", refresh_token: token, ...asked }),
   });
 }

@@ -1,5 +1,6 @@
 import type { BusinessDirectory } from "./business-directory.ts";
 import type { SeatRow } from "./business-seat.ts";
+import { isBusinessScope } from "./scope.ts";
 
 /** What a login of a business stores for its tokens; the rest is read anew each time. */
 export interface BusinessClaims {
@@ -17,12 +18,16 @@ export interface ClaimSource {
 /**
  * `ext` of tokens, userinfo and introspection (decisions section 2, Business login): empty for a person. Names are read
  * from the roster each time, so nothing personal lies in the family.
+ *
+ * @param scope of the token: one that a refresh narrowed says nothing about the business
  */
 export function extOf(
   ctx: { readonly businesses: BusinessDirectory },
   { claims, seat }: ClaimSource,
+  scope: string,
 ): Readonly<Record<string, unknown>> {
   if (seat === null) return claims;
+  if (!isBusinessScope(scope)) return {};
   const { name, authority } = ctx.businesses.readSeat(seat);
   return {
     login_type: "business",

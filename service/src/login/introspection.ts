@@ -77,7 +77,7 @@ async function introspectAccess(
   return {
     active: true,
     ...token,
-    ext: extOf(ctx, live),
+    ext: extOf(ctx, live, token.scope),
     token_type: token.cnf === undefined ? "bearer" : "DPoP",
     token_use: "access_token",
   };

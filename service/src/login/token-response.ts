@@ -29,7 +29,7 @@ export function issueTokens(
   const { client, dpopJkt: jkt, now } = request;
   const subject = subjectOf(user);
   const expiresAt = Math.min(now + ctx.config.accessTokenLifetimeSeconds, family.expiresAt);
-  const ext = extOf(ctx, family);
+  const ext = extOf(ctx, family, scope);
   const accessToken = signAccessToken(ctx, {
     familyId,
     subject,

@@ -85,7 +85,7 @@ export async function readUserinfo(ctx: TokenContext, call: UserinfoCall): Promi
   const proof = scheme === "DPoP" ? checkProof(asked) : null;
   const live = await readLiveClaims(asked, proof);
   if (live === null) return refuse(scheme, "the access token was revoked");
-  return { sub: token.sub, ext: extOf(ctx, live) };
+  return { sub: token.sub, ext: extOf(ctx, live, token.scope) };
 }
 
 async function readLiveClaims(
