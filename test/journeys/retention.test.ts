@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials/index.ts";
 import { purgeLogins } from "../../service/src/login/retention.ts";
-import { logIn, openPage } from "../login-flow.ts";
+import { purgeDeliveries } from "../../service/src/login/back-channel-store.ts";
+import { approveByQr, finish, logIn, openPage, redeem } from "../login-flow.ts";
 import { newIdentity, openWalletSession } from "../raw-wallet.ts";
 import { deleteUser } from "../user-deletion.ts";
 import { openWorld, type World } from "../world.ts";
@@ -39,6 +40,20 @@ test("logins go 30 days after they began, and browser sessions 30 days after the
   assert.equal(await rowsOf("select count(*)::int as n from session"), 0);
 });
 
+/** Logouts that a client was told of, and is to be told of tomorrow. */
+async function addLogouts(user: string): Promise<void> {
+  const now = world.ctx.clock.now();
+  for (const [dueAt, endedAt] of [
+    [now, now],
+    [now + day, null],
+  ])
+    await rowsOf(
+      `insert into logout_delivery (id, client_id, user_address, due_at, created_at, ended_at)
+        values (gen_random_uuid(), $1, $2, $3, $4, $5) returning 1 as n`,
+      [world.client.id, user, dueAt, now, endedAt],
+    );
+}
+
 test("a deleted user leaves nothing but the audit trail, and every token ends", async () => {
   const identity = newIdentity();
   const { tokens } = await logIn(world.baseUrl, world.client, identity);
@@ -56,6 +71,14 @@ test("a deleted user leaves nothing but the audit trail, and every token ends", 
     body: JSON.stringify({ email: "alice@example.com" }),
   });
   assert.equal(started.status, 202);
+  await addLogouts(identity.address);
+  for (const changed of [
+    { login_hint: `svcid:${identity.address}` },
+    { id_token_hint: tokens.id_token, prompt: "login" },
+  ])
+    await openPage(world.baseUrl, world.client, { changed });
+  const changed = { login_hint: `svcid:${identity.address}` };
+  const other = await logIn(world.baseUrl, world.client, newIdentity(), { changed });
   const [status, said] = await deleteUser(world, identity.address);
   assert.equal(status, 0, said);
   assert.deepEqual(JSON.parse(said), { deleted: identity.address });
@@ -79,6 +102,26 @@ test("a deleted user leaves nothing but the audit trail, and every token ends", 
     );
   }
   assert.equal(
+    await rowsOf("select count(*)::int as n from login where request::text like $1", [
+      `%${identity.address}%`,
+    ]),
+    0,
+    "no login names it, whoever answered",
+  );
+  assert.equal(
+    await rowsOf("select count(*)::int as n from login where id = $1", [other.page.loginId]),
+    1,
+  );
+  const logouts = "select count(*)::int as n from logout_delivery where user_address = $1";
+  assert.equal(await rowsOf(logouts, [identity.address]), 1, "one is still to be told");
+  await purgeDeliveries(world.ctx.db, 0);
+  assert.equal(await rowsOf(logouts, [identity.address]), 1);
+  await rowsOf("update logout_delivery set ended_at = due_at where user_address = $1 returning 1", [
+    identity.address,
+  ]);
+  await purgeDeliveries(world.ctx.db, 0);
+  assert.equal(await rowsOf(logouts, [identity.address]), 0);
+  assert.equal(
     await rowsOf("select count(*)::int as n from audit_entry where subject = $1", [
       identity.address,
     ]),
@@ -89,4 +132,40 @@ test("a deleted user leaves nothing but the audit trail, and every token ends", 
   });
   assert.equal(userinfo.status, 401);
   assert.equal((await fetch(`${world.baseUrl}/w/logins`, { headers: bearer })).status, 401);
+});
+
+/** How many statements wait for locks of others. */
+async function countWaiting(): Promise<number> {
+  return rowsOf(
+    "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+  );
+}
+
+test("a code that is redeemed while its user is deleted leaves nothing of the user", async () => {
+  const identity = newIdentity();
+  const issuer = await getBuiltInIssuer(world.ctx, "demo", "live");
+  await issueCredential(world.ctx, issuer, {
+    user: identity.address,
+    document: "CONTACT",
+    fields: [{ field: "PHONE", data: "+41791234567" }],
+    expiresAt: world.ctx.clock.now() + day,
+  });
+  const page = await openPage(world.baseUrl, world.client);
+  await approveByQr(world.baseUrl, page, identity);
+  const code = (await finish(world.baseUrl, page)).searchParams.get("code") ?? "";
+  const { deletion, redemption } = await world.ctx.db.transaction(async (tx) => {
+    // The deletion is held between its steps.
+    const text = "select from credential where user_address = $1 for update";
+    await tx.query({ name: "", text, values: [identity.address] });
+    const held = deleteUser(world, identity.address);
+    while ((await countWaiting()) < 1);
+    const answers: Response[] = [];
+    const asked = redeem(world.baseUrl, world.client, { code, verifier: page.pkce.verifier });
+    const noted = asked.then((response) => answers.push(response));
+    while (answers.length === 0 && (await countWaiting()) < 2);
+    return { deletion: held, redemption: noted.then(() => asked) };
+  });
+  assert.deepEqual([(await deletion)[0], (await redemption).status], [0, 400]);
+  const text = "select count(*)::int as n from organization_user where user_address = $1";
+  assert.equal(await rowsOf(text, [identity.address]), 0);
 });

@@ -19,13 +19,14 @@ export const userVerbs: readonly Verb[] = [
       if (user === null) throw new UsageError("identity must be an address of 20 bytes in hex");
       return shell.withContext(async (ctx) =>
         ctx.db.transaction(async (tx) => {
+          // First: whoever redeems a code of the user waits for the session, or has committed what is deleted below.
+          const isKnown = await deleteUser(tx, user, ctx.clock.now());
           await deleteSessionsOf(tx, user);
           await deleteBoxesOf(tx, user);
           await deletePushOf(tx, user);
-          await forgetAcquaintances(tx, user);
           const { credentials, leaves } = await forgetUser(tx, user, ctx.clock.now());
           const orders = await forgetOrders(ctx, tx, { user, leaves });
-          const isKnown = await deleteUser(tx, user, ctx.clock.now());
+          await forgetAcquaintances(tx, user);
           // Credentials may be issued to somebody who never logged in, and orders made for anybody.
           if (!isKnown && credentials + orders === 0) throw new Error("no such user");
           await ctx.audit.record(tx, { actor, action: "user.delete", subject: user });

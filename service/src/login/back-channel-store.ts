@@ -64,6 +64,9 @@ export async function postponeDelivery(
     where id = ${delivery.id} and attempts = ${delivery.attempts} and ended_at is null`);
 }
 
+/** Removes deliveries that ended before a moment, and all that ended of users who were deleted. */
 export async function purgeDeliveries(db: Queryable, before: number): Promise<void> {
-  await db.query(sql`delete from logout_delivery where ended_at < ${before}`);
+  await db.query(sql`
+    delete from logout_delivery where ended_at < ${before} or (ended_at is not null
+      and not exists (select from svc_user where address = user_address))`);
 }

@@ -35,9 +35,18 @@ export async function listOpenSessions(db: Queryable, user: string): Promise<str
   return rows.map((row) => row.id);
 }
 
-/** Removes every row of a user but the audit trail and the logouts that clients are still to be told of. False when unknown. */
+/**
+ * Removes every row of a user but the audit trail and the logouts that clients are still to be told of, which the purge
+ * takes afterwards. False when unknown.
+ */
 export async function deleteUser(tx: Queryable, user: string): Promise<boolean> {
-  await tx.query(sql`delete from login where claimed_by = ${user}`);
+  await tx.query(sql`
+    delete from login where claimed_by = ${user} or request ->> 'expectedUser' = ${user}`);
+  // A hint binds nobody: these logins are anybody's.
+  await tx.query(sql`
+    update login set request = request - 'hintedUser' where request ->> 'hintedUser' = ${user}`);
+  await tx.query(sql`
+    delete from logout_delivery where user_address = ${user} and ended_at is not null`);
   await tx.query(sql`delete from token_family where user_address = ${user}`);
   await tx.query(sql`delete from session where user_address = ${user}`);
   const rows = await tx.query(sql`delete from svc_user where address = ${user} returning address`);
