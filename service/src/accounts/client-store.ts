@@ -130,6 +130,14 @@ export async function listClients(db: Queryable, clientDomainId: string): Promis
   return rows.map(toClientRow);
 }
 
+/** Those of the texts that are ids of clients, disabled ones included. */
+export async function listClientIds(tx: Queryable, texts: readonly string[]): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>(
+    sql`select id from oauth_client where id = any(${[...texts]}::text[])`,
+  );
+  return rows.map(({ id }) => id);
+}
+
 export async function insertClient(tx: Queryable, client: ClientRow): Promise<void> {
   const { settings } = client;
   await tx.query(

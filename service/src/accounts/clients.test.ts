@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { openContext } from "../compose.ts";
 import { parseConfig } from "../platform/config.ts";
@@ -222,6 +223,21 @@ await test("an update changes what is given and refuses another type", async () 
     updateClient(ctx, { clientId: client.id, changes: { authenticationMethod: "none" } }, "cli"),
     refusedWith("invalid_request"),
   );
+});
+
+await test("no client has another one's id as an audience, not even of one that has ended", async () => {
+  const [{ client: api }, { client }] = [await create(), await create()];
+  const isRefused = refusedWith("invalid_request");
+  const take = async (audience: string): Promise<ClientRecord> =>
+    updateClient(ctx, { clientId: client.id, changes: { audiences: ["a", audience] } }, "cli");
+  for (const state of ["live", "ended"]) {
+    await assert.rejects(create({ audiences: [api.id] }), isRefused, state);
+    await assert.rejects(take(api.id), isRefused, state);
+    if (state === "live") await disableClient(ctx, api.id, "cli");
+  }
+  assert.deepEqual((await take(client.id)).settings.audiences, ["a", client.id]);
+  const unknown = randomUUID();
+  assert.deepEqual((await take(unknown)).settings.audiences, ["a", unknown]);
 });
 
 await test("the last use of a secret is kept to the minute, off the path that uses it", async () => {

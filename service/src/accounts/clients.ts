@@ -55,6 +55,7 @@ export async function createClient(
   const secret = await ctx.db.transaction(async (tx) => {
     const domain = await lockClientDomain(ctx, tx, clientDomainId);
     const settings = checkClientSettings({ ...clientDefaults, ...chosen }, policyOf(ctx, domain));
+    await refuseForeignAudiences(tx, id, settings.audiences);
     const known = await store.listClients(tx, domain.id);
     if (known.length >= clientsMax) throw new Problem("too_many");
     const createdAt = ctx.clock.now();
@@ -93,6 +94,7 @@ export async function updateClient(
     const wanted = { ...client.settings, ...given.changes };
     refuseTypeChange(client.settings.authenticationMethod, wanted.authenticationMethod);
     const settings = checkClientSettings(wanted, policyOf(ctx, domain));
+    await refuseForeignAudiences(tx, client.id, settings.audiences);
     await store.updateClient(tx, client.id, settings);
     await ctx.audit.record(tx, {
       actor,
@@ -181,6 +183,19 @@ async function insertSecret(ctx: Ctx, tx: Queryable, clientId: string): Promise<
   const sha256 = createHash("sha256").update(secret, "utf8").digest();
   await store.insertSecret(tx, { id, clientId, sha256, createdAt: ctx.clock.now() });
   return { id, secret };
+}
+
+/**
+ * A client's id is the audience of tokens that ask for none: with it as an audience of its own, another client would get
+ * tokens that pass there. Ids are random, so none that is registered later is known before.
+ */
+async function refuseForeignAudiences(
+  tx: Queryable,
+  clientId: string,
+  audiences: readonly string[],
+): Promise<void> {
+  const ids = await store.listClientIds(tx, audiences);
+  if (ids.some((id) => id !== clientId)) refuse("audiences names another client");
 }
 
 /** Every change takes the domain before the client, so that two changes never wait for each other. */
