@@ -31,8 +31,8 @@ export interface SettlingProcess extends AsyncDisposable {
   readonly done: FinalTransaction[];
   /** One run of the outbox. */
   work(): Promise<void>;
-  /** Queues a settlement with a root of its own. */
-  queue(subjectId: string): Promise<string>;
+  /** Queues a settlement with a root of its own; bytes behind it make it dearer, and the contract reads none of them. */
+  queue(subjectId: string, options?: { extraBytes: number }): Promise<string>;
   /** One run as another node serves it: for faults between the process and its chain. */
   workWith(node: Partial<Chain["node"]>): Promise<void>;
 }
@@ -77,13 +77,13 @@ export async function openInstallation(
         work: async () => runOutbox(ctx, done),
         workWith: async (node) =>
           runOutbox({ ...ctx, chain: { ...chain, node: { ...chain.node, ...node } } }, done),
-        queue: async (subjectId) =>
+        queue: async (subjectId, { extraBytes } = { extraBytes: 0 }) =>
           ctx.db.transaction(async (tx) =>
             enqueueTransaction(ctx, tx, {
               kind: "test.settle",
               subjectId,
               to: chain.contracts.settlement,
-              data: initiateCall(),
+              data: initiateCall(extraBytes),
             }),
           ),
         [Symbol.asyncDispose]: async () => opened.disposeAsync(),
@@ -103,6 +103,6 @@ async function runOutbox(ctx: ChainContext, done: FinalTransaction[]): Promise<v
 }
 
 /** `initiate(bytes32)` with a random root. */
-function initiateCall(): `0x${string}` {
-  return `0x5ede7516${randomBytes(32).toString("hex")}`;
+function initiateCall(extraBytes: number): `0x${string}` {
+  return `0x5ede7516${randomBytes(32 + extraBytes).toString("hex")}`;
 }

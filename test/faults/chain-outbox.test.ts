@@ -263,6 +263,37 @@ test("above the day's cap nothing is signed until the next day", async () => {
   );
 });
 
+test("a transaction that costs more than the day's cap keeps no cheaper one waiting", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using rich = await installation.openProcess();
+  // What the deployment cost is yesterday's.
+  installation.advance(86_400);
+  await using process = await installation.openProcess({ CHAIN_SPEND_CAP: "0.002" });
+  const nonces = async (): Promise<unknown> =>
+    (await rowsOf(process)).map((row) => [row.subject_id, row.nonce]);
+  await process.queue("large", { extraBytes: 60_000 });
+  await process.queue("small");
+  await process.work();
+  assert.deepEqual(await nonces(), [
+    ["large", null],
+    ["small", contractsTotal],
+  ]);
+  assert.equal(await alarmsOf(process, "cost_above_cap"), 1);
+  installation.advance(60);
+  await process.queue("later");
+  await process.work();
+  assert.deepEqual(await nonces(), [
+    ["large", null],
+    ["small", contractsTotal],
+    ["later", contractsTotal + 1],
+  ]);
+  installation.advance(60);
+  await rich.work();
+  await settle(anvil, installation, [rich]);
+  assert.equal(await settledOn(anvil, rich), 3);
+});
+
 test("one that reverts is announced as reverted when that is final", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);

@@ -8,6 +8,8 @@ type Alarm =
   | "other_chain"
   | "out_of_funds"
   | "spend_cap"
+  /** One transaction alone costs more than a day's cap. */
+  | "cost_above_cap"
   | "fee_too_low"
   | "would_revert"
   | "reverted"

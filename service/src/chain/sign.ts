@@ -133,7 +133,7 @@ async function signForm(
   return { id, nonce, gasLimit, fees, raw, hash };
 }
 
-/** As many as the day's cap allows, in their order; the rest is put off. */
+/** Those that the day's cap allows, in their order. What does not fit is put off, and keeps nobody behind it waiting. */
 async function payFor(
   ctx: ChainContext,
   tx: Queryable,
@@ -142,18 +142,30 @@ async function payFor(
   const now = ctx.clock.now();
   const limits = { now, capWei: capWeiOf(ctx) };
   let { spent } = given.locked;
-  for (const [at, each] of given.wanted.entries()) {
-    const next = spend(spent, costOf(each.gasLimit, given.fees), limits);
+  const taken: Prepared["due"][number][] = [];
+  const waiting: string[] = [];
+  for (const each of given.wanted) {
+    const cost = costOf(each.gasLimit, given.fees);
+    const next = spend(spent, cost, limits);
     if (next === null) {
-      const rest = given.wanted.slice(at);
-      ctx.chain.metrics.raise("spend_cap", { waiting: rest.length });
-      const ids = rest.map((waiting) => waiting.id);
-      await store.putOff(tx, ids, { until: now + spendPauseSeconds, refused: false });
-      return { taken: given.wanted.slice(0, at), spent };
+      waiting.push(each.id);
+      if (cost > limits.capWei) raiseAboveCap(ctx, each, cost);
+    } else {
+      taken.push(each);
+      spent = next;
     }
-    spent = next;
   }
-  return { taken: given.wanted, spent };
+  if (waiting.length > 0) {
+    ctx.chain.metrics.raise("spend_cap", { waiting: waiting.length });
+    await store.putOff(tx, waiting, { until: now + spendPauseSeconds, refused: false });
+  }
+  return { taken, spent };
+}
+
+/** No other day helps: it waits until the cap is raised or fees fall. */
+function raiseAboveCap({ chain }: ChainContext, due: store.DueTransaction, cost: bigint): void {
+  const gwei = Number(cost / weiPerGwei);
+  chain.metrics.raise("cost_above_cap", { id: due.id, kind: due.kind, costGwei: gwei });
 }
 
 function capWeiOf({ config }: ChainContext): bigint {

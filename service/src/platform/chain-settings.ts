@@ -102,7 +102,7 @@ export const chainSettings = {
     fallback: "1",
     parse: coins,
     description:
-      "What transactions may cost at most in a day. Above it nothing is signed until the next day, and an alarm is raised.",
+      "What transactions may cost at most in a day. What does not fit waits for the next day, and the alarm `spend_cap` is raised. One that alone costs more waits until the cap is raised or fees fall: `cost_above_cap`. What costs less goes on meanwhile.",
   }),
   contractSalt: setting({
     env: "CONTRACT_SALT",
