@@ -452,25 +452,6 @@ test("a transaction is queued with what needs it or not at all, and once for a s
   assert.equal((await rowsOf(process)).length, 1);
 });
 
-test("when whoever is told fails, nothing is marked and it is told again", async () => {
-  await using anvil = await startAnvil();
-  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
-  await using process = await installation.openProcess();
-  const { chainJobs } = await import("../../service/src/chain/index.ts");
-  await process.queue("a");
-  const [job] = chainJobs(process.ctx, {
-    "test.settle": async () => {
-      throw new Error("not now");
-    },
-  });
-  installation.advance(4);
-  await assert.rejects(async () => job?.run(AbortSignal.any([])));
-  assert.equal((await rowsOf(process))[0]?.status, "sent");
-  installation.advance(4);
-  await process.work();
-  assert.equal(process.done.length, 1);
-});
-
 test("what an earlier signer sent is followed to its end", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);

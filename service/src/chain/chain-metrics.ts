@@ -5,6 +5,7 @@ import type { Ctx } from "../platform/context.ts";
 type Alarm =
   | "node_unreachable"
   | "node_refused"
+  | "signer_refused"
   | "other_chain"
   | "out_of_funds"
   | "spend_cap"

@@ -2,6 +2,7 @@ import type { Address, Hex32 } from "@svc/protocol";
 import type { Queryable } from "../platform/db.ts";
 import type { ChainContext } from "./context.ts";
 import { readFees, readView } from "./chain-view.ts";
+import { NodeAway } from "./node.ts";
 import { bump, handOver, signDue } from "./sign.ts";
 import * as store from "./store.ts";
 import { judge, ownKinds, patienceOf, type Verdict } from "./transaction.ts";
@@ -54,13 +55,33 @@ export async function workOutbox(
   const { chain, db, clock } = ctx;
   for (let round = 0; round < roundsMax; round += 1) {
     const { hasDue, hasSent } = await store.readBacklog(db, clock.now());
-    const signed = hasDue ? await signDue(ctx, options) : { count: 0, hasMore: false };
-    if (!hasSent && signed.count === 0) return;
-    // A chain that mines what it is handed has done so by now.
-    const isMine = (chain.confirmations === 1 && signed.count > 0) || (await claimObservation(ctx));
-    if (isMine) await observe(ctx, handlers, options);
+    let signed = { count: 0, hasMore: false };
+    const sign = async (): Promise<void> => {
+      if (hasDue) signed = await signDue(ctx, options);
+    };
+    const lookAfter = async (): Promise<void> => {
+      if (!hasSent && signed.count === 0) return;
+      // A chain that mines what it is handed has done so by now.
+      const isMined = chain.confirmations === 1 && signed.count > 0;
+      if (isMined || (await claimObservation(ctx))) await observe(ctx, handlers, options);
+    };
+    await doEach([sign, lookAfter]);
     if (!signed.hasMore) return;
   }
+}
+
+/**
+ * Does one after the other, whatever becomes of those before.
+ *
+ * @throws what failed; that a node or signer is away only where nothing else failed
+ */
+async function doEach(steps: readonly (() => Promise<void>)[]): Promise<void> {
+  const faults: unknown[] = [];
+  for (const step of steps) await step().catch((error: unknown) => faults.push(error));
+  if (faults.length === 0) return;
+  const grave = faults.filter((each) => !(each instanceof NodeAway));
+  if (grave.length > 1) throw new AggregateError(grave, "several things failed in the outbox");
+  throw grave[0] ?? faults[0];
 }
 
 async function claimObservation({ chain, db, clock }: ChainContext): Promise<boolean> {
@@ -77,15 +98,20 @@ async function observe(
   { only }: { only?: string },
 ): Promise<void> {
   const all = await store.listSent(ctx.db, { limit: sentMax, only: only ?? null });
-  for (const [signer, sent] of Map.groupBy(all, (each) => each.signer)) {
+  const signers = Map.groupBy(all, (each) => each.signer);
+  const looks = [...signers].map(([signer, sent]) => async () => {
     const { view, judged } = await judgeAll(ctx, signer, sent);
-    await finish(ctx, judged, handlers);
-    await note(ctx, judged);
-    await push(ctx, judged);
     const below = sent[0]?.nonce ?? 0;
-    // Of one kind alone it is not known what lies between.
-    if (only === undefined) await closeGap(ctx, signer, { from: view.nonces, below });
-  }
+    await doEach([
+      async () => finish(ctx, judged, handlers),
+      async () => note(ctx, judged),
+      async () => push(ctx, judged),
+      // Of one kind alone it is not known what lies between.
+      async () =>
+        only === undefined ? closeGap(ctx, signer, { from: view.nonces, below }) : undefined,
+    ]);
+  });
+  await doEach(looks);
 }
 
 async function judgeAll(
@@ -103,7 +129,7 @@ async function judgeAll(
   return { view, judged: sent.map((each) => ({ sent: each, verdict: judge(each, view, rules) })) };
 }
 
-/** Marks what is final, kind by kind, so that one kind's failure keeps nobody else waiting. */
+/** Marks what is final, kind by kind, so that one kind's failure keeps no other waiting. */
 async function finish(
   ctx: ChainContext,
   judged: readonly Judged[],
@@ -113,16 +139,12 @@ async function finish(
     verdict.is === "final" ? [{ sent, verdict }] : [],
   );
   const kinds = Map.groupBy(done, ({ sent }) => sent.kind);
-  const faults: unknown[] = [];
-  for (const [kind, given] of kinds) {
-    const marks = given.map(({ sent, verdict }) => markOf(sent, verdict));
-    try {
+  await doEach(
+    [...kinds].map(([kind, given]) => async () => {
+      const marks = given.map(({ sent, verdict }) => markOf(sent, verdict));
       await finishKind(ctx, marks, handlers[kind]);
-    } catch (error) {
-      faults.push(error);
-    }
-  }
-  if (faults.length > 0) throw new Error("final transactions were not taken", { cause: faults[0] });
+    }),
+  );
 }
 
 type Mark = store.FinalMark & FinalTransaction;
@@ -185,18 +207,31 @@ async function note(ctx: ChainContext, judged: readonly Judged[]): Promise<void>
 async function push(ctx: ChainContext, judged: readonly Judged[]): Promise<void> {
   const late = judged.filter(({ verdict: { is } }) => is === "overdue" || is === "lost");
   if (late.length === 0) return;
+  const bumped = new Set<string>();
+  await doEach([
+    async () => bumpSlow(ctx, late, bumped),
+    async () => {
+      const resend = late.map(({ sent }) => sent.id).filter((id) => !bumped.has(id));
+      if (resend.length === 0) return;
+      const bytes = await store.takeBytes(ctx.db, resend, ctx.clock.now());
+      await handOver(ctx, bytes);
+      ctx.chain.metrics.transactions.inc({ event: "resent" }, bytes.length);
+    },
+  ]);
+}
+
+/** @param bumped gets the ids of those that were outbid, also where one fails */
+async function bumpSlow(
+  ctx: ChainContext,
+  late: readonly Judged[],
+  bumped: Set<string>,
+): Promise<void> {
   const isSlow = ({ verdict }: Judged): boolean =>
     verdict.is === "overdue" && verdict.needs === "bump";
   const slow = late.filter(isSlow).slice(0, bumpsMax);
-  const market = slow.length === 0 ? null : await readFees(ctx.chain);
-  const bumped = new Set<string>();
-  for (const { sent } of slow)
-    if (market !== null && (await bump(ctx, sent, market))) bumped.add(sent.id);
-  const resend = late.map(({ sent }) => sent.id).filter((id) => !bumped.has(id));
-  if (resend.length === 0) return;
-  const bytes = await store.takeBytes(ctx.db, resend, ctx.clock.now());
-  await handOver(ctx, bytes);
-  ctx.chain.metrics.transactions.inc({ event: "resent" }, bytes.length);
+  if (slow.length === 0) return;
+  const market = await readFees(ctx.chain);
+  for (const { sent } of slow) if (await bump(ctx, sent, market)) bumped.add(sent.id);
 }
 
 /**

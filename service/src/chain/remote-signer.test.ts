@@ -7,8 +7,15 @@ import { after, test } from "node:test";
 import type { Address, Hex } from "@svc/protocol";
 import { keccak256, parseTransaction, type TransactionSerializedEIP1559 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { startAnvil } from "../../../test/anvil.ts";
-import { fundedKey, openInstallation } from "../../../test/settling.ts";
+import { type Anvil, startAnvil } from "../../../test/anvil.ts";
+import {
+  fundedKey,
+  type Installation,
+  openInstallation,
+  type SettlingProcess,
+} from "../../../test/settling.ts";
+import { sql } from "../platform/db.ts";
+import { enqueueTransaction } from "./index.ts";
 import { openRemoteSigner } from "./remote-signer.ts";
 import type { UnsignedTransaction } from "./signer.ts";
 
@@ -31,12 +38,23 @@ const sign = async (asked: Asked, by = account): Promise<Hex> =>
     maxPriorityFeePerGas: BigInt(asked.maxPriorityFeePerGas),
   });
 
+/** What it answers where it will not sign. */
+class Refusal extends Error {}
+
 let answer: (asked: Asked) => Promise<unknown> = sign;
+let isAway = false;
 const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
   const call = JSON.parse(await text(request)) as { id: number; method: string; params: [Asked] };
   assert.equal(call.method, "eth_signTransaction");
-  const result = await answer(call.params[0]);
-  response.end(JSON.stringify({ jsonrpc: "2.0", id: call.id, result }));
+  if (isAway) {
+    response.destroy();
+    return;
+  }
+  const answered = await answer(call.params[0]).then(
+    (result) => ({ result }),
+    ({ message }: Refusal) => ({ error: { code: -32_000, message } }),
+  );
+  response.end(JSON.stringify({ jsonrpc: "2.0", id: call.id, ...answered }));
 };
 const server = createServer((request, response) => void serve(request, response));
 server.listen(0, "127.0.0.1");
@@ -85,15 +103,28 @@ for (const [what, lie] of lies) {
   });
 }
 
-test("an installation settles with a key that it never sees", async () => {
-  answer = sign;
-  await using anvil = await startAnvil();
-  await using installation = await openInstallation(anvil, {
+/** An installation whose key lies behind the server of this file. */
+const openSettling = async (anvil: Anvil, confirmations: number): Promise<Installation> =>
+  openInstallation(anvil, {
     SIGNER_KEY: "",
     SIGNER_URL: url,
     SIGNER_ADDRESS: address,
-    CONFIRMATIONS: "1",
+    CONFIRMATIONS: String(confirmations),
   });
+
+const statusesOf = async ({ ctx }: SettlingProcess): Promise<unknown[]> => {
+  const rows = await ctx.db.query<{ subject_id: string; status: string; nonce: number | null }>(sql`
+    select subject_id, status, nonce from chain_transaction where kind = 'test.settle' order by id`);
+  return rows.map((row) => [row.subject_id, row.status, row.nonce]);
+};
+
+const alarmsOf = async ({ ctx }: SettlingProcess): Promise<string> =>
+  ctx.metrics.registry.getSingleMetricAsString("chain_alarms_total");
+
+test("an installation settles with a key that it never sees", async () => {
+  answer = sign;
+  await using anvil = await startAnvil();
+  await using installation = await openSettling(anvil, 1);
   await using process = await installation.openProcess();
   assert.equal(process.chain.operator, address);
   await process.queue("a");
@@ -101,4 +132,75 @@ test("an installation settles with a key that it never sees", async () => {
   installation.advance(4);
   await process.work();
   assert.equal(process.done[0]?.status, "succeeded");
+});
+
+test("a transaction that the signer refuses keeps no other waiting, and leaves no nonce out", async () => {
+  answer = sign;
+  await using anvil = await startAnvil();
+  await using installation = await openSettling(anvil, 1);
+  await using process = await installation.openProcess();
+  const { ctx } = process;
+  const { to } = transaction;
+  const call = { kind: "test.settle", subjectId: "unwanted", to, data: "0x" } as const;
+  await process.queue("before");
+  await ctx.db.transaction(async (tx) => enqueueTransaction(ctx, tx, call));
+  await process.queue("behind");
+  answer = async (asked) => {
+    if (asked.to === to) throw new Refusal("not to this account");
+    return sign(asked);
+  };
+  await process.work();
+  assert.deepEqual(await statusesOf(process), [
+    ["before", "succeeded", 4],
+    ["unwanted", "queued", null],
+    ["behind", "succeeded", 5],
+  ]);
+  assert.match(await alarmsOf(process), /alarm="signer_refused"} 1/);
+  answer = sign;
+  installation.advance(15);
+  await process.work();
+  assert.deepEqual((await statusesOf(process))[1], ["unwanted", "succeeded", 6]);
+});
+
+test("while the signer refuses to raise a fee, the bytes that it signed are handed over again", async () => {
+  answer = sign;
+  await using anvil = await startAnvil();
+  await using installation = await openSettling(anvil, 1);
+  await using process = await installation.openProcess();
+  await anvil.setAutomine(false);
+  await process.queue("a");
+  await process.work();
+  await anvil.rpc("anvil_dropAllTransactions");
+  answer = async () => {
+    throw new Refusal("the fee is too high");
+  };
+  installation.advance(60);
+  await process.work();
+  await anvil.mine();
+  installation.advance(4);
+  await process.work();
+  assert.equal(process.done.length, 1);
+});
+
+test("while the signer is away, what it has signed still becomes final", async () => {
+  answer = sign;
+  await using anvil = await startAnvil();
+  await using installation = await openSettling(anvil, 2);
+  await using process = await installation.openProcess();
+  await process.queue("a");
+  await process.work();
+  await anvil.mine();
+  isAway = true;
+  await process.queue("b");
+  installation.advance(4);
+  await process.work();
+  assert.match(await alarmsOf(process), /alarm="node_unreachable"} 1/);
+  assert.deepEqual(
+    process.done.map((each) => each.subjectId),
+    ["a"],
+  );
+  isAway = false;
+  installation.advance(4);
+  await process.work();
+  assert.deepEqual((await statusesOf(process))[1], ["b", "sent", 5]);
 });

@@ -23,6 +23,8 @@ const gasMax = 16_777_216n;
 /** For what is sent though the chain says that it would revert: enough to find out. */
 const gasOfRefused = 3_000_000n;
 const spendPauseSeconds = 60;
+/** Whoever keeps the key changes its rules by hand. */
+const signerPauseSeconds = 15;
 const weiPerGwei = 1_000_000_000n;
 
 interface Prepared {
@@ -109,63 +111,103 @@ async function signAll(ctx: ChainContext, tx: Queryable, prepared: Prepared): Pr
   });
   const isDue = new Set(stillDue);
   const room = Math.max(0, inFlightMax - inFlight);
-  const wanted = prepared.due.filter((each) => isDue.has(each.id)).slice(0, room);
-  const { taken, spent } = await payFor(ctx, tx, { wanted, locked, fees: prepared.fees });
-  if (taken.length === 0) return [];
-  const { nonces, nextNonce } = noncesFrom({ ...prepared, ...locked, holes }, taken.length);
-  const forms = await Promise.all(
-    taken.map(async (each, at) => signForm(ctx, each, { nonce: nonces[at], fees: prepared.fees })),
-  );
+  const due = prepared.due.filter((each) => isDue.has(each.id)).slice(0, room);
+  const { forms, nextNonce, spent } = await signWilling(ctx, tx, {
+    ...prepared,
+    ...locked,
+    holes,
+    due,
+  });
+  if (forms.length === 0) return [];
   const state = { address: chain.operator, nextNonce, spent, now: clock.now() };
   const saved = await store.saveSigned(tx, forms, state);
   if (saved !== forms.length) throw new Error("a transaction was signed twice");
   return forms.toSorted((a, b) => a.nonce - b.nonce).map((form) => form.raw);
 }
 
-async function signForm(
-  { chain }: ChainContext,
-  { id, to, data, gasLimit }: Prepared["due"][number],
-  { nonce, fees }: { nonce: number | undefined; fees: Fees },
-): Promise<store.SignedForm> {
-  if (nonce === undefined) throw new Error("each transaction has a nonce");
-  const { chainId } = chain;
-  const { raw, hash } = await chain.signer.sign({ chainId, nonce, to, data, gasLimit, fees });
-  return { id, nonce, gasLimit, fees, raw, hash };
-}
+type Locked = Prepared & store.LockedSigner & { readonly holes: readonly number[] };
 
-/** Those that the day's cap allows, in their order. What does not fit is put off, and keeps nobody behind it waiting. */
-async function payFor(
+/**
+ * Signs what the cap allows and the signer will sign. Where it refuses some, the others are signed again without them,
+ * so that no nonce is left out; bytes that were signed for another nonce are dropped unsent.
+ */
+async function signWilling(
   ctx: ChainContext,
   tx: Queryable,
-  given: { wanted: Prepared["due"]; locked: store.LockedSigner; fees: Fees },
-): Promise<{ taken: Prepared["due"]; spent: store.LockedSigner["spent"] }> {
-  const now = ctx.clock.now();
-  const limits = { now, capWei: capWeiOf(ctx) };
-  let { spent } = given.locked;
+  given: Locked,
+): Promise<{ forms: store.SignedForm[]; nextNonce: number; spent: Locked["spent"] }> {
+  const { taken, waiting, spent } = payFor(ctx, given);
+  const { nonces, nextNonce } = noncesFrom(given, taken.length);
+  const signed = await Promise.all(
+    taken.map(async (each, at) => signForm(ctx, each, { nonce: nonces[at], fees: given.fees })),
+  );
+  const forms = signed.filter((form) => form !== null);
+  if (forms.length < taken.length) {
+    const refused = new Set(taken.filter((_, at) => signed[at] === null).map(({ id }) => id));
+    const until = ctx.clock.now() + signerPauseSeconds;
+    await store.putOff(tx, [...refused], { until, refused: false });
+    const due = given.due.filter(({ id }) => !refused.has(id));
+    return signWilling(ctx, tx, { ...given, due });
+  }
+  if (waiting.length > 0) await waitForCap(ctx, tx, { ...given, due: waiting });
+  return { forms, nextNonce, spent };
+}
+
+/** Null when the signer refuses this one. */
+async function signForm(
+  { chain }: ChainContext,
+  { id, kind, to, data, gasLimit }: Omit<Prepared["due"][number], "refusals">,
+  { nonce, fees }: { nonce: number | undefined; fees: Fees },
+): Promise<store.SignedForm | null> {
+  if (nonce === undefined) throw new Error("each transaction has a nonce");
+  const { chainId } = chain;
+  try {
+    const { raw, hash } = await chain.signer.sign({ chainId, nonce, to, data, gasLimit, fees });
+    return { id, nonce, gasLimit, fees, raw, hash };
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error;
+    chain.metrics.raise("signer_refused", { id, kind, message: error.message });
+    return null;
+  }
+}
+
+/** Those that the day's cap allows, in their order. What does not fit keeps nobody behind it waiting. */
+function payFor(
+  ctx: ChainContext,
+  { due, fees, ...locked }: Locked,
+): { taken: Prepared["due"]; waiting: Prepared["due"]; spent: Locked["spent"] } {
+  const limits = { now: ctx.clock.now(), capWei: capWeiOf(ctx) };
+  let { spent } = locked;
   const taken: Prepared["due"][number][] = [];
-  const waiting: string[] = [];
-  for (const each of given.wanted) {
-    const cost = costOf(each.gasLimit, given.fees);
-    const next = spend(spent, cost, limits);
+  const waiting: Prepared["due"][number][] = [];
+  for (const each of due) {
+    const next = spend(spent, costOf(each.gasLimit, fees), limits);
     if (next === null) {
-      waiting.push(each.id);
-      if (cost > limits.capWei) raiseAboveCap(ctx, each, cost);
+      waiting.push(each);
     } else {
       taken.push(each);
       spent = next;
     }
   }
-  if (waiting.length > 0) {
-    ctx.chain.metrics.raise("spend_cap", { waiting: waiting.length });
-    await store.putOff(tx, waiting, { until: now + spendPauseSeconds, refused: false });
-  }
-  return { taken, spent };
+  return { taken, waiting, spent };
 }
 
-/** No other day helps: it waits until the cap is raised or fees fall. */
-function raiseAboveCap({ chain }: ChainContext, due: store.DueTransaction, cost: bigint): void {
-  const gwei = Number(cost / weiPerGwei);
-  chain.metrics.raise("cost_above_cap", { id: due.id, kind: due.kind, costGwei: gwei });
+/** Puts off what does not fit. For one that alone costs more no other day helps: the cap must be raised or fees fall. */
+async function waitForCap(
+  ctx: ChainContext,
+  tx: Queryable,
+  { due, fees }: Pick<Prepared, "due" | "fees">,
+): Promise<void> {
+  const { metrics } = ctx.chain;
+  metrics.raise("spend_cap", { waiting: due.length });
+  for (const { id, kind, gasLimit } of due) {
+    const costWei = costOf(gasLimit, fees);
+    if (costWei > capWeiOf(ctx))
+      metrics.raise("cost_above_cap", { id, kind, costWei: `${costWei}` });
+  }
+  const ids = due.map(({ id }) => id);
+  const until = ctx.clock.now() + spendPauseSeconds;
+  await store.putOff(tx, ids, { until, refused: false });
 }
 
 function capWeiOf({ config }: ChainContext): bigint {
@@ -195,11 +237,11 @@ export async function bump(
       chain.metrics.raise("spend_cap", { waiting: 1 });
       return null;
     }
-    const signed = await chain.signer.sign({ ...found, chainId: chain.chainId, fees });
-    const form = { id: sent.id, nonce, gasLimit, fees, ...signed };
+    const form = await signForm(ctx, { ...sent, ...found }, { nonce, fees });
+    if (form === null) return null;
     const state = { address: chain.operator, nextNonce: locked.nextNonce, spent, now: clock.now() };
     await store.saveSigned(tx, [form], state);
-    return signed.raw;
+    return form.raw;
   });
   if (raw === null) return false;
   chain.metrics.transactions.inc({ event: "bumped" });

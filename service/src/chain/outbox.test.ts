@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Anvil, startAnvil } from "../../../test/anvil.ts";
+import { openInstallation, type SettlingProcess } from "../../../test/settling.ts";
+import { sql } from "../platform/db.ts";
+import { chainJobs } from "./index.ts";
+
+/** One run of the outbox in which whoever is told fails. */
+const workInVain = async ({ ctx }: SettlingProcess): Promise<void> => {
+  const [job] = chainJobs(ctx, {
+    "test.settle": async () => {
+      throw new Error("not now");
+    },
+  });
+  await assert.rejects(async () => job?.run(AbortSignal.any([])));
+};
+
+const statusesOf = async ({ ctx }: SettlingProcess): Promise<string[]> => {
+  const rows = await ctx.db.query<{ status: string }>(
+    sql`select status from chain_transaction where kind = 'test.settle' order by id`,
+  );
+  return rows.map((row) => row.status);
+};
+
+/** Initiations of the settlement contract that the chain holds. */
+const settledOn = async (anvil: Anvil, { chain }: SettlingProcess): Promise<number> => {
+  const filter = { fromBlock: "0x0", address: chain.contracts.settlement };
+  return (await anvil.rpc<unknown[]>("eth_getLogs", [filter])).length;
+};
+
+test("when whoever is told fails, nothing is marked and it is told again", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
+  await using process = await installation.openProcess();
+  await process.queue("a");
+  installation.advance(4);
+  await workInVain(process);
+  assert.deepEqual(await statusesOf(process), ["sent"]);
+  installation.advance(4);
+  await process.work();
+  assert.equal(process.done.length, 1);
+});
+
+test("when whoever is told fails, what the node dropped is handed over again all the same", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
+  await using process = await installation.openProcess();
+  await anvil.setAutomine(false);
+  await process.queue("a");
+  await process.work();
+  await anvil.mine();
+  await process.queue("b");
+  await workInVain(process);
+  await anvil.rpc("anvil_dropAllTransactions");
+  installation.advance(15);
+  await workInVain(process);
+  await anvil.mine();
+  assert.equal(await settledOn(anvil, process), 2);
+  installation.advance(4);
+  await process.work();
+  assert.equal(process.done.length, 2);
+});
