@@ -70,7 +70,12 @@ export async function startAnvil(options: { chainId?: number } = {}): Promise<An
 }
 
 /** What a call gets instead of the chain's answer; `pass` for the chain's own. */
-type Fault = "pass" | "hang" | "broken" | { readonly result: unknown };
+type Fault =
+  | "pass"
+  | "hang"
+  | "broken"
+  | { readonly result: unknown }
+  | { readonly error: { readonly code: number; readonly message: string } };
 
 export interface Gate extends AsyncDisposable {
   readonly url: string;
@@ -95,7 +100,7 @@ export async function openGate(anvil: Anvil): Promise<Gate> {
   const answer = async (call: Call): Promise<unknown> => {
     calls.set(call.method, (calls.get(call.method) ?? 0) + 1);
     const fault = decide(call.method, call.params);
-    if (typeof fault === "object") return { jsonrpc: "2.0", id: call.id, result: fault.result };
+    if (typeof fault === "object") return { jsonrpc: "2.0", id: call.id, ...fault };
     if (fault === "broken") throw new Error("broken");
     const passed = await fetch(anvil.url, {
       method: "POST",

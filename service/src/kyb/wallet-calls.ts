@@ -1,6 +1,7 @@
 import { type Address, type Hex, type Hex32, parseAddress } from "@svc/protocol";
 import type { ParseAbi } from "viem";
 import type { Chain, ChainContext } from "../chain/index.ts";
+import { type BlockRange, readLogs } from "./event-logs.ts";
 
 /** What a business wallet says of itself. */
 export interface WalletState {
@@ -56,8 +57,6 @@ export type GovernanceOperation = "changeCharter" | "moveTo" | "startRemoval" | 
 
 /** A wallet that changes while it is read is read again, so often. */
 const readsMax = 10;
-/** Nodes answer for the events of so many blocks at once. */
-const eventBlocksMax = 2_000n;
 
 /** Loaded when first needed: verbs of the command line do without the library. */
 export async function loadWalletCalls(): Promise<WalletCalls> {
@@ -87,21 +86,14 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
         args: [hash, validUntil, signatures],
       }),
     findRecording: async ({ chain }, address, hash) => {
-      const contract = { abi: views, address, args: { hash } } as const;
-      const at = await chain.reader.readContract({
-        ...contract,
-        functionName: "recordedAt",
-        args: [hash],
-      });
+      const call = { abi: views, address, functionName: "recordedAt", args: [hash] } as const;
+      const at = await chain.reader.readContract(call);
       if (at === 0) return null;
-      const logs = await chain.reader.getContractEvents({
-        ...contract,
-        eventName: "Recorded",
-        ...(await blocksSince(chain, at)),
-      });
-      const hashes = logs.flatMap(({ transactionHash }) => transactionHash ?? []);
-      const transactionHash = hashes.at(-1);
-      if (transactionHash === undefined)
+      const filter = { address, topics: [viem.toEventSelector(recordedEvent), hash] };
+      let transactionHash: Hex32 | null = null;
+      for await (const { logs } of readLogs(chain, filter, await blocksAt(chain, at)))
+        for (const log of logs) transactionHash = hashOf(log["transactionHash"]);
+      if (transactionHash === null)
         throw new Error(`the chain's node has no event for what ${address} recorded`);
       return { transactionHash, at };
     },
@@ -137,8 +129,8 @@ const viewTexts = [
   "function successor() view returns (address)",
   "function recordedAt(bytes32 hash) view returns (uint48)",
   "function protectedUntil(address member) view returns (uint48)",
-  "event Recorded(bytes32 indexed hash)",
 ] as const;
+const recordedEvent = "event Recorded(bytes32 indexed hash)";
 const argumentOf = {
   changeCharter: [{ type: "bytes" }],
   moveTo: [{ type: "address" }],
@@ -178,24 +170,30 @@ async function readWallet(
 }
 
 /**
- * The blocks that hold what happened at a time, few enough for any node to answer for at once. The embedded chain answers
- * for all of its blocks, and need not know when each of them was.
+ * The blocks of one second, where a contract that notes its block's time has its event. The embedded chain answers for all
+ * of its blocks, and need not know when each of them was.
  */
-async function blocksSince(
-  { reader, isEmbedded }: Chain,
-  at: number,
-): Promise<{ fromBlock: bigint; toBlock?: bigint }> {
-  if (isEmbedded) return { fromBlock: 0n };
-  const head = await reader.getBlockNumber({ cacheTime: 0 });
-  let [first, last] = [0n, head];
-  while (first < last) {
-    const middle = (first + last) / 2n;
-    const { timestamp } = await reader.getBlock({ blockNumber: middle });
-    if (timestamp < BigInt(at)) first = middle + 1n;
-    else last = middle;
-  }
-  const until = first + eventBlocksMax - 1n;
-  return { fromBlock: first, toBlock: until < head ? until : head };
+async function blocksAt({ reader, isEmbedded }: Chain, at: number): Promise<BlockRange> {
+  const head = Number(await reader.getBlockNumber({ cacheTime: 0 }));
+  if (isEmbedded) return { first: 0, last: head };
+  const firstAfter = async (time: number, from: number): Promise<number> => {
+    let [first, end] = [from, head + 1];
+    while (first < end) {
+      const middle = Math.floor((first + end) / 2);
+      const { timestamp } = await reader.getBlock({ blockNumber: BigInt(middle) });
+      if (Number(timestamp) > time) end = middle;
+      else first = middle + 1;
+    }
+    return first;
+  };
+  const first = await firstAfter(at - 1, 0);
+  return { first, last: (await firstAfter(at, first)) - 1 };
+}
+
+function hashOf(value: unknown): Hex32 {
+  if (typeof value !== "string" || !/^0x[0-9a-f]{64}$/.test(value))
+    throw new Error("the chain's node answered with something else than a hash");
+  return value as Hex32;
 }
 
 /** As OpenZeppelin's Clones writes it: an ERC-1167 proxy with the charter behind its code. */

@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Chain, RpcError } from "../chain/index.ts";
+import { readLogs } from "./event-logs.ts";
+
+type Node = Pick<Chain, "node" | "isEmbedded">;
+
+/** A chain with one event in each block, whose node serves so many blocks at once. */
+function openNode(blocksMax: number): { chain: Node; asked: () => number } {
+  let calls = 0;
+  const request = async (_method: string, params?: readonly unknown[]): Promise<unknown> => {
+    calls += 1;
+    const [{ fromBlock, toBlock }] = params as [{ fromBlock: string; toBlock: string }];
+    const count = Number(toBlock) - Number(fromBlock) + 1;
+    if (count > blocksMax) throw new RpcError(-32_005, "too many blocks");
+    return Array.from({ length: count }, (_, at) => ({ block: Number(fromBlock) + at }));
+  };
+  return { chain: { node: { request }, isEmbedded: false } as unknown as Node, asked: () => calls };
+}
+
+const range = { first: 7, last: 4_500 };
+
+async function blocksOf(chain: Node): Promise<unknown[]> {
+  const parts = await Array.fromAsync(readLogs(chain, { topics: [] }, range));
+  assert.equal(parts.at(-1)?.until, range.last);
+  return parts.flatMap(({ logs }) => logs.map(({ block }) => block));
+}
+
+const everyBlock = Array.from({ length: 4_494 }, (_, at) => at + range.first);
+
+for (const [blocksMax, calls] of [
+  [10_000, 3],
+  [1_000, 6],
+  [100, 77],
+  [1, 4_505],
+] as const) {
+  test(`every event is read once from a node that serves ${blocksMax} blocks at once, in ${calls} calls`, async () => {
+    const { chain, asked } = openNode(blocksMax);
+    assert.deepEqual(await blocksOf(chain), everyBlock);
+    assert.equal(asked(), calls);
+  });
+}
+
+test("a node that refuses a single block is not asked for ever", async () => {
+  const { chain, asked } = openNode(0);
+  await assert.rejects(blocksOf(chain), RpcError);
+  assert.equal(asked(), 12);
+});

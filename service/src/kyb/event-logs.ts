@@ -1,0 +1,61 @@
+import { isRecord } from "@svc/protocol";
+import { type Chain, RpcError } from "../chain/index.ts";
+
+/** Most nodes answer for the events of so many blocks at once. */
+export const blocksMax = 2_000;
+
+export interface BlockRange {
+  readonly first: number;
+  /** Included. */
+  readonly last: number;
+}
+
+interface LogFilter {
+  readonly address?: string;
+  /** As `eth_getLogs` takes them. */
+  readonly topics: readonly (string | readonly string[])[];
+}
+
+/** Events of a range, part by part. */
+interface LogPart {
+  readonly logs: readonly Record<string, unknown>[];
+  /** Everything up to this block was read. */
+  readonly until: number;
+}
+
+/**
+ * Reads events. A part that the node refuses is asked again by half, down to one block, and the parts after it are no
+ * longer: nodes bound blocks or results, each in its own words. The embedded chain answers for all blocks at once.
+ *
+ * @yields what the node serves at once
+ * @throws {RpcError} when the node refuses one block
+ */
+export async function* readLogs(
+  { node, isEmbedded }: Pick<Chain, "node" | "isEmbedded">,
+  filter: LogFilter,
+  { first, last }: BlockRange,
+): AsyncGenerator<LogPart> {
+  let size = isEmbedded ? last - first + 1 : blocksMax;
+  let next = first;
+  while (next <= last) {
+    const until = Math.min(last, next + size - 1);
+    const range = { ...filter, fromBlock: quantity(next), toBlock: quantity(until) };
+    const logs = await node.request("eth_getLogs", [range]).catch((error: unknown) => {
+      if (error instanceof RpcError && until > next) return null;
+      throw error;
+    });
+    if (logs === null) {
+      size = Math.ceil((until - next + 1) / 2);
+    } else {
+      yield { logs: listOf(logs), until };
+      next = until + 1;
+    }
+  }
+}
+
+const quantity = (block: number): string => `0x${block.toString(16)}`;
+
+function listOf(logs: unknown): Record<string, unknown>[] {
+  if (!Array.isArray(logs)) throw new Error("the chain's node answered with no list of events");
+  return logs.filter(isRecord);
+}
