@@ -228,9 +228,9 @@ async function openSlices(stack: AsyncDisposableStack, base: Ctx): Promise<Slice
     ...base,
     clients,
     businesses: createLoginDirectory(() => kyb),
-    verifySignature: async ({ loginId, ...claim }) =>
+    verifySignature: async ({ loginId, callerAddress, ...claim }) =>
       verifySignature({ ...base, chain: await openingChain }, claim, async () =>
-        mayContractSign(base, { loginId, address: claim.address }),
+        mayContractSign(base, { loginId, callerAddress, address: claim.address }),
       ),
   });
   stack.use(login.signingKeys);
@@ -257,17 +257,13 @@ async function openSlices(stack: AsyncDisposableStack, base: Ctx): Promise<Slice
   return { chain, apiKeys, login, credentials, kyc, kyb };
 }
 
-/** A business logs in by its members, never by its own signature (decisions section 3, Signatures). */
+/** A business acts by its members, never by its own signature (decisions section 3, Signatures). */
 async function mayContractSign(
   ctx: Ctx,
-  { loginId, address }: { loginId: string; address: Address },
+  { address, ...asked }: { loginId?: string; callerAddress: string; address: Address },
 ): Promise<boolean> {
-  await limitContractSignatures(ctx, loginId);
-  return !(await isBusiness(ctx, address));
-}
-
-async function isBusiness(ctx: Ctx, address: Address): Promise<boolean> {
-  return (await findBusiness(ctx.db, address)) !== null;
+  await limitContractSignatures(ctx, asked);
+  return (await findBusiness(ctx.db, address)) === null;
 }
 
 async function addRoutes(base: Ctx, slices: Slices, http: Http): Promise<void> {
@@ -280,8 +276,10 @@ async function addRoutes(base: Ctx, slices: Slices, http: Http): Promise<void> {
   await kycRoutes(kyc, http);
   await kybRoutes(kyb, http);
   await walletRoutes(base, http, {
-    verifySession: async (claim) =>
-      verifySignature(chain, claim, async () => !(await isBusiness(base, claim.address))),
+    verifySession: async ({ callerAddress, ...claim }) =>
+      verifySignature(chain, claim, async () =>
+        mayContractSign(base, { callerAddress, address: claim.address }),
+      ),
     listLogins: async (user, page) => listLogins(login, user, page),
     endLogin: async (user, id) => endLogin(login, user, id),
     addRoutes: (scope) => {

@@ -5,7 +5,16 @@ import { addressOfSubject } from "@svc/protocol";
 import { startAnvil } from "../anvil.ts";
 import { openKybWorld } from "../kyb-world.ts";
 import { approveByQr, logIn, openPage, statusOf } from "../login-flow.ts";
-import { approve, claim, newIdentity, openWalletSession, scan } from "../raw-wallet.ts";
+import {
+  approvalOf,
+  approve,
+  claim,
+  newIdentity,
+  openWalletSession,
+  post,
+  sameDeviceReturn,
+  scan,
+} from "../raw-wallet.ts";
 import { fundedKey } from "../settling.ts";
 import { openWorld } from "../world.ts";
 
@@ -63,6 +72,45 @@ test("a login asks a contract ten times a minute, and leaves the others their sh
   assert.deepEqual(statuses, [...Array.from({ length: 10 }, () => 422), 429]);
   const other = await openPage(world.baseUrl, world.client);
   await assert.rejects(approveByQr(world.baseUrl, other, contract), /answered 422/);
+});
+
+const from = (address: string): Record<string, string> => ({ "x-forwarded-for": address });
+
+test("an address asks contracts 60 times a minute, however many logins it has, and leaves others their share", async () => {
+  await using anvil = await startAnvil();
+  await using world = await openWorld({
+    CHAIN: "on",
+    CHAIN_RPC_URL: anvil.url,
+    SIGNER_KEY: fundedKey,
+    TRUSTED_PROXIES: "127.0.0.0/8,::1",
+  });
+  const contract = { ...newIdentity(), address: `0x${"c2".repeat(20)}` as const };
+  await anvil.rpc("anvil_setCode", [contract.address, answering("ffffffff")]);
+  const returnFrom = async (address: string, times: number): Promise<number[]> => {
+    const { sameDevice } = await openPage(world.baseUrl, world.client);
+    const url = sameDeviceReturn(scan(sameDevice), contract);
+    const ask = async (): Promise<number> => (await fetch(url, { headers: from(address) })).status;
+    return Promise.all(Array.from({ length: times }, ask));
+  };
+  const claimed = await claim(scan((await openPage(world.baseUrl, world.client)).qr), contract);
+  const { claimSecret, ...unproved } = approvalOf(claimed, "00");
+  const bodies = [
+    { ...unproved, claimSecret },
+    { ...unproved, error: "access_denied" },
+  ];
+  const answerFrom = async (address: string): Promise<number[]> =>
+    Promise.all(
+      bodies.map(async (body) => (await post(claimed.connection, body, from(address))).status),
+    );
+  const logins = Array.from({ length: 8 }, async () => returnFrom("192.0.2.1", 10));
+  const statuses = (await Promise.all(logins)).flat();
+  assert.ok(statuses.filter((status) => status === 422).length >= 60);
+  assert.ok(statuses.includes(429));
+  // One a second comes back.
+  const more = await Promise.all(Array.from({ length: 4 }, async () => answerFrom("192.0.2.1")));
+  for (const at of bodies.keys()) assert.ok(more.some((each) => each[at] === 429));
+  assert.deepEqual(await answerFrom("192.0.2.2"), [422, 422]);
+  assert.deepEqual(await returnFrom("192.0.2.2", 1), [422]);
 });
 
 test("a business logs in by its members and opens no session, never by its own signature", async () => {

@@ -66,7 +66,8 @@ export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<A
   if (isNumberNeeded && code === "") throw new Problem("number_required");
   if (!isNumberNeeded && code !== "")
     throw new Problem("signature_wrong", { message: "this login takes no number" });
-  const signed = { user, signature: answer.signature, attempt, client, code };
+  const { signature, address: callerAddress } = answer;
+  const signed = { user, signature, attempt, client, code, callerAddress };
   if (!(await isSignedBy(ctx, signed))) throw new Problem("signature_wrong");
   if (isNumberNeeded && !equalBytes(Buffer.from(code), Buffer.from(attempt.digits ?? ""))) {
     await endAttempt(ctx, attempt, "wrong_number");
@@ -139,12 +140,13 @@ interface Signed {
   readonly attempt: Attempt;
   readonly client: Client;
   readonly code: string;
+  readonly callerAddress: string;
 }
 
 /** The signature over what was claimed: session, `conn`, who asks, the number, and the request object. */
 export async function isSignedBy(
   ctx: SignatureVerifier,
-  { user, signature, attempt, client, code }: Signed,
+  { user, signature, attempt, client, code, callerAddress }: Signed,
 ): Promise<boolean> {
   const { sessionText, connection, requestObject } = attempt;
   if (sessionText === null || connection === null || requestObject === null) return false;
@@ -156,7 +158,8 @@ export async function isSignedBy(
     code,
     object,
   });
-  return ctx.verifySignature({ address: user, digest, signature, loginId: attempt.id });
+  const loginId = attempt.id;
+  return ctx.verifySignature({ address: user, digest, signature, loginId, callerAddress });
 }
 
 export interface UnclaimedAnswer {
@@ -165,15 +168,16 @@ export interface UnclaimedAnswer {
   readonly session: string;
   readonly connection: string;
   readonly signature: string;
+  readonly callerAddress: string;
 }
 
 /** The signature of a wallet that never asked who the requester is: requester, number and object are empty. */
 export async function isSignedWithoutClaim(
   ctx: SignatureVerifier,
-  { loginId, user, session, connection, signature }: UnclaimedAnswer,
+  { user, session, connection, ...given }: UnclaimedAnswer,
 ): Promise<boolean> {
   const digest = loginDigest({ session, connection, requester: "", code: "", object: zeroHash });
-  return ctx.verifySignature({ address: user, digest, signature, loginId });
+  return ctx.verifySignature({ address: user, digest, ...given });
 }
 
 async function approveWithoutClaim(
@@ -199,8 +203,8 @@ async function approveWithoutClaim(
   refuseUnfit(attempt, { user, acr });
   if (answer.code !== undefined && answer.code !== "")
     throw new Problem("signature_wrong", { message: "this login takes no number" });
-  const { session, signature } = answer;
-  const unclaimed = { loginId: attempt.id, user, session, connection, signature };
+  const { session, signature, address: callerAddress } = answer;
+  const unclaimed = { loginId: attempt.id, user, session, connection, signature, callerAddress };
   if (!(await isSignedWithoutClaim(ctx, unclaimed))) throw new Problem("signature_wrong");
   const approval = {
     user,
@@ -242,6 +246,8 @@ export interface Refusal {
   readonly signature?: string;
   /** The user says that somebody else started this login. */
   readonly notStarted: boolean;
+  /** Address that the wallet calls from. */
+  readonly address: string;
 }
 
 /**
@@ -278,7 +284,12 @@ async function proveRefusal(
   }
   const digest = declineDigest({ request: refusal.session, connection: attempt.connection ?? "" });
   const address = parseAddress(attempt.claimedBy ?? "");
-  const claim = { digest, signature: refusal.signature ?? "", loginId: attempt.id };
+  const claim = {
+    digest,
+    signature: refusal.signature ?? "",
+    loginId: attempt.id,
+    callerAddress: refusal.address,
+  };
   if (address === null || !(await ctx.verifySignature({ address, ...claim })))
     throw new Problem("signature_wrong");
 }

@@ -224,15 +224,10 @@ export async function returnOnSameDevice(
   const isClaimed =
     (attempt.status === "claimed" || attempt.status === "gathering") && attempt.claimedBy === user;
   if (part !== null && !isClaimed) throw new Problem("not_claimed");
+  const signed = { user, signature: returned.signature, callerAddress: browser.address };
   const isValid = isClaimed
-    ? await isSignedBy(ctx, { user, signature: returned.signature, attempt, client, code: "" })
-    : await isSignedWithoutClaim(ctx, {
-        loginId,
-        user,
-        session: loginId,
-        connection,
-        signature: returned.signature,
-      });
+    ? await isSignedBy(ctx, { ...signed, attempt, client, code: "" })
+    : await isSignedWithoutClaim(ctx, { ...signed, loginId, session: loginId, connection });
   if (!isValid) throw new Problem("signature_wrong");
   const held = attemptSecretHash(ctx.config, browser.cookieHeader, loginId);
   if (held === null || !equalBytes(held, attempt.browserSha256)) {

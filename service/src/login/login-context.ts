@@ -16,5 +16,7 @@ export interface SignatureVerifier {
     readonly signature: string;
     /** The login that it is for: contracts are asked a few times for each. */
     readonly loginId: string;
+    /** Where the answer came from: likewise, a few times for each. */
+    readonly callerAddress: string;
   }): Promise<boolean>;
 }

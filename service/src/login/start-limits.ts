@@ -3,19 +3,24 @@ import { limitNetworkOf } from "../platform/client-address.ts";
 import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
 import type { LoginContext } from "./login-context.ts";
 
-function perMinute(starts: number, address: string): Limit {
-  return { perSecond: starts / 60, burst: starts, address };
+function perMinute(count: number, address: string): Limit {
+  return { perSecond: count / 60, burst: count, address };
 }
 
 /** Contracts are asked by all logins together at a bounded rate; one login does not take it from the others. */
 const contractLimit: Limit = { perSecond: 10 / 60, burst: 10 };
 
-/** How often contracts are asked about signatures for one login. @throws {Problem} rate_limited */
+/** Nor does one address, however many logins it starts. */
+const contractsPerAddressMinute = 60;
+
+/** How often contracts are asked about signatures for one address, and for one login if it is for one. @throws {Problem} rate_limited */
 export async function limitContractSignatures(
   ctx: Pick<LoginContext, "limits" | "metrics">,
-  loginId: string,
+  { loginId, callerAddress }: { loginId?: string; callerAddress: string },
 ): Promise<void> {
-  await takeOrRefuse(ctx, `signature:login:${loginId}`, contractLimit);
+  if (loginId !== undefined) await takeOrRefuse(ctx, `signature:login:${loginId}`, contractLimit);
+  const limit = perMinute(contractsPerAddressMinute, callerAddress);
+  await takeOrRefuse(ctx, `signature:address:${limitNetworkOf(callerAddress)}`, limit);
 }
 
 /** How many logins one address starts (decisions section 8). @throws {Problem} rate_limited */

@@ -145,6 +145,7 @@ export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
         channel: "qr",
         session,
         notStarted,
+        address: addressOf(ctx, request),
         ...given({ svcID, signature, claimSecret }),
       });
       return { status: "declined" as const };

@@ -7,7 +7,7 @@ import { Problem } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { mailboxRoutes, relayRoutes } from "./mailbox-routes.ts";
 import { pushRoutes } from "./push-routes.ts";
-import { limitWallet } from "./wallet-limits.ts";
+import { callerAddressOf, limitWallet } from "./wallet-limits.ts";
 import {
   closeWalletSession,
   getWalletUser,
@@ -164,7 +164,8 @@ function sessionRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
     },
     async (request) => {
       await limitWallet(ctx, request, "address");
-      return openWalletSession(ctx, request.body, deps.verifySession);
+      const signed = { ...request.body, callerAddress: callerAddressOf(ctx, request) };
+      return openWalletSession(ctx, signed, deps.verifySession);
     },
   );
   scope.delete(

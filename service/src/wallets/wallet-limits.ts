@@ -3,6 +3,11 @@ import { clientAddressOf, limitNetworkOf } from "../platform/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
 import { takeOrRefuse } from "../platform/rate-limit.ts";
 
+/** Address that the wallet calls from. */
+export function callerAddressOf({ config }: Ctx, request: FastifyRequest): string {
+  return clientAddressOf(request.ip, request.headers["x-forwarded-for"], config.trustedProxies);
+}
+
 /**
  * Anybody can make identities without end, so what wallets do is counted by network: as often as logins start, and
  * each kind for itself.
@@ -14,9 +19,8 @@ export async function limitWallet(
   request: FastifyRequest,
   kind: "address" | "mailbox" | "push" | "relay",
 ): Promise<void> {
-  const { loginsPerAddressMinute: burst, trustedProxies } = ctx.config;
-  const forwarded = request.headers["x-forwarded-for"];
-  const address = clientAddressOf(request.ip, forwarded, trustedProxies);
+  const { loginsPerAddressMinute: burst } = ctx.config;
+  const address = callerAddressOf(ctx, request);
   const limit = { perSecond: burst / 60, burst, address };
   await takeOrRefuse(ctx, `wallet:${kind}:${limitNetworkOf(address)}`, limit);
 }

@@ -37,6 +37,8 @@ export interface SignedChallenge {
   readonly challenge: string;
   readonly deadline: number;
   readonly signature: string;
+  /** Address that the wallet calls from. */
+  readonly callerAddress: string;
 }
 
 /** Whether an account, which may be a contract, signed the digest. */
@@ -44,6 +46,7 @@ export type VerifySignature = (claim: {
   readonly address: Address;
   readonly digest: Uint8Array;
   readonly signature: string;
+  readonly callerAddress: string;
 }) => Promise<boolean>;
 
 /**
@@ -67,9 +70,9 @@ export async function openWalletSession(
   const expected = `${random}.${challengeMac(ctx, random, signed.deadline)}`;
   const isOurs = equalBytes(Buffer.from(signed.challenge), Buffer.from(expected));
   if (!isOurs || signed.deadline < now) throw new Problem("challenge_wrong");
-  const { challenge, deadline } = signed;
+  const { challenge, deadline, signature, callerAddress } = signed;
   const digest = sessionDigest({ origin: ctx.config.baseUrl, challenge, deadline });
-  const isSigned = await verify({ address: user, digest, signature: signed.signature });
+  const isSigned = await verify({ address: user, digest, signature, callerAddress });
   if (!isSigned) throw new Problem("signature_wrong");
   const token = ctx.random.bytes(32).toString("base64url");
   const expiresAt = now + sessionLifetimeSeconds;
