@@ -19,6 +19,7 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { setBusinessVerified, suspendBusiness } from "../../service/src/kyb/index.ts";
 import { joinApprovals } from "../../service/src/kyb/ballots.ts";
 import { loadWalletCalls } from "../../service/src/kyb/wallet-calls.ts";
+import { sql } from "../../service/src/platform/db.ts";
 import { actAs, openBusinessPage } from "../business-login.ts";
 import type { Answer, TestBusiness } from "../kyb-world.ts";
 import {
@@ -229,6 +230,31 @@ await test("approvals that the chain no longer takes are collected anew, and the
   for (const name of ["mona", "nina"]) await world.voteAs(name, id);
   await world.reach(id, "signed");
   assert.equal((await world.eventsOf(id)).length, 2);
+});
+
+await test("a recording that cannot be looked at keeps none behind it waiting", async () => {
+  const id = await asked(await world.found({ members: ["uma", "vera"], name: "Hinten AG" }));
+  // No contract is there, so the chain cannot be asked about it.
+  const nowhere: Address = `0x${"00".repeat(19)}01`;
+  await ctx.db.query(sql`
+    insert into business select (jsonb_populate_record(b,
+      jsonb_build_object('address', ${nowhere}::text, 'invitation_id', '0', 'status', 'lapsed'))).*
+    from business b where address = ${business.address}`);
+  await ctx.db.query(sql`
+    insert into signature_request select (jsonb_populate_record(r,
+      jsonb_build_object('id', '00' || n, 'business', ${nowhere}::text, 'has_failed_recording', true))).*
+    from signature_request r, generate_series(10, 40) as n where id = ${id}`);
+  await ctx.db.query(
+    sql`update signature_request set has_failed_recording = true where id = ${id}`,
+  );
+  await world.until("it is looked at", async () => {
+    const rows = await ctx.db.query(
+      sql`select from signature_request where id = ${id} and not has_failed_recording`,
+    );
+    return rows.length > 0 ? true : null;
+  });
+  await ctx.db.query(sql`delete from signature_request where business = ${nowhere}`);
+  await ctx.db.query(sql`delete from business where address = ${nowhere}`);
 });
 
 await test("approvals that come to the chain after the business has moved end its request", async () => {

@@ -89,12 +89,19 @@ async function finishSigned(
 
 /**
  * Looks at recordings that the chain refused. Somebody else may have recorded the same document: then it is signed. The
- * members may have changed meanwhile: then they are asked again. Else it cannot be signed.
+ * members may have changed meanwhile: then they are asked again. Else it cannot be signed. One that cannot be looked at now
+ * keeps none behind it waiting.
  */
 export async function mendRecordings(ctx: KybContext): Promise<void> {
   const faults: unknown[] = [];
-  for (const request of await store.listFailedRecordings(ctx.db, failedBatch))
-    await mend(ctx, request).catch((error: unknown) => faults.push(error));
+  let [after, isLast] = ["", false];
+  while (!isLast) {
+    const requests = await store.listFailedRecordings(ctx.db, { after, limit: failedBatch });
+    for (const request of requests)
+      await mend(ctx, request).catch((error: unknown) => faults.push(error));
+    after = requests.at(-1)?.id ?? "";
+    isLast = requests.length < failedBatch;
+  }
   if (faults.length > 0) throw new AggregateError(faults, "recordings could not be looked at");
 }
 

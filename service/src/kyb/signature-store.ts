@@ -193,14 +193,15 @@ export async function noteFailedRecordings(
   return [...new Set(rows.map(({ business }) => business))];
 }
 
+/** By id. */
 export async function listFailedRecordings(
   db: Queryable,
-  limit: number,
+  { after, limit }: { after: string; limit: number },
 ): Promise<SignatureRequest[]> {
   const rows = await db.query<RequestRow>(
     sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
         reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at
-      from signature_request where has_failed_recording order by id limit ${limit}`,
+      from signature_request where has_failed_recording and id > ${after} order by id limit ${limit}`,
   );
   return rows.map(toRequest);
 }
