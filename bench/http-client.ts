@@ -33,7 +33,11 @@ async function send(url: string, call: HttpCall = {}): Promise<HttpAnswer> {
     headers:
       body === undefined ? headers : { "content-length": Buffer.byteLength(body), ...headers },
   });
-  outgoing.on("error", reject);
+  outgoing.on("error", (error: NodeJS.ErrnoException) => {
+    // The other side ends a connection that was idle for long, maybe in the moment in which it is used again.
+    if (outgoing.reusedSocket && error.code === "ECONNRESET") resolve(send(url, call));
+    else reject(error);
+  });
   outgoing.on("timeout", () =>
     outgoing.destroy(new Error(`${method} ${url} took more than ${timeoutMs} ms`)),
   );
