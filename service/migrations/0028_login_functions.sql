@@ -1,13 +1,10 @@
 -- What few logins need, as functions: a statement that may need it opens no table for it until it does. Written out in
 -- the statement, each costs every login the start of its part of the plan.
 
--- A member's place in an active business, bytes as hexadecimal digits; null where there is none.
+-- A member's place in an active business; null where there is none.
 create function seat_of(business text, member text) returns jsonb language plpgsql stable strict as $$
 begin
-  return (
-    select to_jsonb(seat)
-      || jsonb_build_object('charter', encode(charter, 'hex'), 'name_sealed', encode(name_sealed, 'hex'))
-    from business_seat as seat where seat.business = $1 and seat.member = $2);
+  return (select to_jsonb(seat) from business_seat as seat where seat.business = $1 and seat.member = $2);
 end $$;
 
 -- Whether there is such a place, which then stays until the end of the transaction.

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addressOfSubject } from "@svc/protocol";
-import { startAnvil } from "../anvil.ts";
+import { type Anvil, startAnvil } from "../anvil.ts";
 import { openKybWorld } from "../kyb-world.ts";
 import { approveByQr, logIn, openPage, statusOf } from "../login-flow.ts";
 import {
@@ -16,10 +16,13 @@ import {
   scan,
 } from "../raw-wallet.ts";
 import { fundedKey } from "../settling.ts";
-import { openWorld } from "../world.ts";
+import { openWorld, type World } from "../world.ts";
 
 // PUSH4 <value> PUSH1 e0 SHL PUSH0 MSTORE PUSH1 20 PUSH0 RETURN: answers every call with these four bytes.
 const answering = (value: string): string => `0x63${value}60e01b5f5260205ff3`;
+
+const openChainWorld = async ({ url }: Anvil, more: NodeJS.ProcessEnv = {}): Promise<World> =>
+  openWorld({ CHAIN: "on", CHAIN_RPC_URL: url, SIGNER_KEY: fundedKey, ...more });
 
 /** What the wallet gets at `/w/logins`, each the name of a client. */
 async function listLogins(baseUrl: string, headers: Record<string, string>): Promise<string[]> {
@@ -30,11 +33,7 @@ async function listLogins(baseUrl: string, headers: Record<string, string>): Pro
 
 test("a wallet that is a contract logs in and lists its logins by ERC-1271, and only when the contract agrees", async () => {
   await using anvil = await startAnvil();
-  await using world = await openWorld({
-    CHAIN: "on",
-    CHAIN_RPC_URL: anvil.url,
-    SIGNER_KEY: fundedKey,
-  });
+  await using world = await openChainWorld(anvil);
   const contract = { ...newIdentity(), address: `0x${"c0".repeat(20)}` as const };
   await anvil.rpc("anvil_setCode", [contract.address, answering("ffffffff")]);
   const refused = await openPage(world.baseUrl, world.client);
@@ -56,11 +55,7 @@ test("a wallet that is a contract logs in and lists its logins by ERC-1271, and 
 
 test("a login asks a contract ten times a minute, and leaves the others their share", async () => {
   await using anvil = await startAnvil();
-  await using world = await openWorld({
-    CHAIN: "on",
-    CHAIN_RPC_URL: anvil.url,
-    SIGNER_KEY: fundedKey,
-  });
+  await using world = await openChainWorld(anvil);
   const contract = { ...newIdentity(), address: `0x${"c1".repeat(20)}` as const };
   await anvil.rpc("anvil_setCode", [contract.address, answering("ffffffff")]);
   const page = await openPage(world.baseUrl, world.client);
@@ -78,12 +73,7 @@ const from = (address: string): Record<string, string> => ({ "x-forwarded-for": 
 
 test("an address asks contracts 60 times a minute, however many logins it has, and leaves others their share", async () => {
   await using anvil = await startAnvil();
-  await using world = await openWorld({
-    CHAIN: "on",
-    CHAIN_RPC_URL: anvil.url,
-    SIGNER_KEY: fundedKey,
-    TRUSTED_PROXIES: "127.0.0.0/8,::1",
-  });
+  await using world = await openChainWorld(anvil, { TRUSTED_PROXIES: "127.0.0.0/8,::1" });
   const contract = { ...newIdentity(), address: `0x${"c2".repeat(20)}` as const };
   await anvil.rpc("anvil_setCode", [contract.address, answering("ffffffff")]);
   const returnFrom = async (address: string, times: number): Promise<number[]> => {

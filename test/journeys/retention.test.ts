@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import type { Address } from "@svc/protocol";
 import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials/index.ts";
 import { purgeLogins } from "../../service/src/login/retention.ts";
 import { purgeDeliveries } from "../../service/src/login/back-channel-store.ts";
@@ -54,17 +55,22 @@ async function addLogouts(user: string): Promise<void> {
     );
 }
 
-test("a deleted user leaves nothing but the audit trail, and every token ends", async () => {
-  const identity = newIdentity();
-  const { tokens } = await logIn(world.baseUrl, world.client, identity);
-  const bearer = await openWalletSession(world.baseUrl, identity);
+/** A credential of somebody, with a value to forget. */
+async function issuePhone(user: Address): Promise<void> {
   const issuer = await getBuiltInIssuer(world.ctx, "demo", "live");
   await issueCredential(world.ctx, issuer, {
-    user: identity.address,
+    user,
     document: "CONTACT",
     fields: [{ field: "PHONE", data: "+41791234567" }],
     expiresAt: world.ctx.clock.now() + day,
   });
+}
+
+test("a deleted user leaves nothing but the audit trail, and every token ends", async () => {
+  const identity = newIdentity();
+  const { tokens } = await logIn(world.baseUrl, world.client, identity);
+  const bearer = await openWalletSession(world.baseUrl, identity);
+  await issuePhone(identity.address);
   const started = await fetch(`${world.baseUrl}/w/emails`, {
     method: "POST",
     headers: { ...bearer, "content-type": "application/json" },
@@ -143,13 +149,7 @@ async function countWaiting(): Promise<number> {
 
 test("a code that is redeemed while its user is deleted leaves nothing of the user", async () => {
   const identity = newIdentity();
-  const issuer = await getBuiltInIssuer(world.ctx, "demo", "live");
-  await issueCredential(world.ctx, issuer, {
-    user: identity.address,
-    document: "CONTACT",
-    fields: [{ field: "PHONE", data: "+41791234567" }],
-    expiresAt: world.ctx.clock.now() + day,
-  });
+  await issuePhone(identity.address);
   const page = await openPage(world.baseUrl, world.client);
   await approveByQr(world.baseUrl, page, identity);
   const code = (await finish(world.baseUrl, page)).searchParams.get("code") ?? "";

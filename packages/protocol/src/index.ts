@@ -167,8 +167,8 @@ export {
   addressOfPrivateKey,
   parseSignature,
   personalDigest,
-  recoverAddress,
   prepareForFewSignatures,
+  recoverAddress,
   signDigest,
 } from "./signature.ts";
 export type { Signature } from "./signature.ts";

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { openDb, sql } from "./db.ts";
 import { listMigrations, migrate } from "./migrate.ts";
@@ -11,6 +12,15 @@ test("migrations are numbered from 1 without a gap", () => {
     known.map((_, at) => at + 1),
   );
   for (const each of known) assert.match(each.name, /^\d{4}_[a-z_]+\.sql$/);
+});
+
+test("no migration changes after it was written down: databases that ran it would refuse this version", () => {
+  const sums = new URL("../../migrations/SHA256SUMS", import.meta.url);
+  const written = readFileSync(sums, "utf8").trimEnd().split("\n");
+  assert.deepEqual(
+    written,
+    listMigrations().map(({ name, sha256 }) => `${sha256}  ${name}`),
+  );
 });
 
 test("processes that start together on an empty database migrate it once", async () => {
