@@ -60,8 +60,10 @@ test("a transaction is announced once, twelve blocks deep", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);
   await using process = await installation.openProcess();
+  await anvil.setAutomine(false);
   await process.queue("a");
   await process.work();
+  await anvil.mine();
   for (let deep = 1; deep < 12; deep += 1) {
     installation.advance(4);
     await process.work();
@@ -114,13 +116,13 @@ test("what a reorganisation deeper than the confirmations took back is handed ov
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "2" });
   await using process = await installation.openProcess();
+  await anvil.setAutomine(false);
   await process.queue("a");
   await process.work();
-  await anvil.mine();
+  await anvil.mine(2);
   installation.advance(4);
   await process.work();
   assert.equal(process.done.length, 1);
-  await anvil.setAutomine(false);
   await anvil.reorganise(3);
   assert.equal(await settledOn(anvil, process), 0);
   await process.queue("b");

@@ -32,7 +32,10 @@ test("when whoever is told fails, nothing is marked and it is told again", async
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
+  await anvil.setAutomine(false);
   await process.queue("a");
+  await process.work();
+  await anvil.mine();
   installation.advance(4);
   await workInVain(process);
   assert.deepEqual(await statusesOf(process), ["sent"]);

@@ -129,6 +129,7 @@ test("an installation settles with a key that it never sees", async () => {
   assert.equal(process.chain.operator, address);
   await process.queue("a");
   await process.work();
+  await anvil.mine();
   installation.advance(4);
   await process.work();
   assert.equal(process.done[0]?.status, "succeeded");
@@ -140,6 +141,13 @@ test("a transaction that the signer refuses keeps no other waiting, and leaves n
   await using installation = await openSettling(anvil, 1);
   await using process = await installation.openProcess();
   const { ctx } = process;
+  await anvil.setAutomine(false);
+  const workTwice = async (): Promise<void> => {
+    await process.work();
+    await anvil.mine();
+    installation.advance(4);
+    await process.work();
+  };
   const { to } = transaction;
   const call = { kind: "test.settle", subjectId: "unwanted", to, data: "0x" } as const;
   await process.queue("before");
@@ -149,7 +157,7 @@ test("a transaction that the signer refuses keeps no other waiting, and leaves n
     if (asked.to === to) throw new Refusal("not to this account");
     return sign(asked);
   };
-  await process.work();
+  await workTwice();
   assert.deepEqual(await statusesOf(process), [
     ["before", "succeeded", 4],
     ["unwanted", "queued", null],
@@ -158,7 +166,7 @@ test("a transaction that the signer refuses keeps no other waiting, and leaves n
   assert.match(await alarmsOf(process), /alarm="signer_refused"} 1/);
   answer = sign;
   installation.advance(15);
-  await process.work();
+  await workTwice();
   assert.deepEqual((await statusesOf(process))[1], ["unwanted", "succeeded", 6]);
 });
 
@@ -187,9 +195,10 @@ test("while the signer is away, what it has signed still becomes final", async (
   await using anvil = await startAnvil();
   await using installation = await openSettling(anvil, 2);
   await using process = await installation.openProcess();
+  await anvil.setAutomine(false);
   await process.queue("a");
   await process.work();
-  await anvil.mine();
+  await anvil.mine(2);
   isAway = true;
   await process.queue("b");
   installation.advance(4);
