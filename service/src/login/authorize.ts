@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Client } from "../accounts/index.ts";
 import type { Form } from "../platform/http-input.ts";
-import { uuidv7 } from "../platform/ids.ts";
+import { randomId, uuidv7 } from "../platform/ids.ts";
 import { OAuthProblem } from "../platform/problems.ts";
 import { acrAtLeast } from "./acr.ts";
 import { makeCode } from "./authorization-code.ts";
@@ -177,7 +177,7 @@ async function answerFromSession(
   browser: BrowserCall,
 ): Promise<AuthorizeOutcome> {
   const now = ctx.clock.now();
-  const loginId = ctx.random.bytes(16).toString("base64url");
+  const loginId = randomId(ctx.random, 16);
   const code = makeCode(ctx.random, loginId);
   await store.insertAnsweredAttempt(ctx.db, {
     id: loginId,
@@ -240,7 +240,7 @@ export function newAttempt(
   { scope }: Pick<AuthorizationRequest, "scope">,
 ): { attempt: Fresh; cookies: string[] } {
   const now = ctx.clock.now();
-  const loginId = ctx.random.bytes(16).toString("base64url");
+  const loginId = randomId(ctx.random, 16);
   const secret = ctx.random.bytes(32).toString("base64url");
   const lifetimeSeconds = isBusinessScope(scope)
     ? businessLoginSeconds

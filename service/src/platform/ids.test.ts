@@ -35,6 +35,13 @@ test("ids of one millisecond differ", () => {
   assert.equal(new Set(Array.from({ length: 1000 }, () => ulid(clock, random))).size, 1000);
 });
 
+test("a random id never begins with a hyphen, which a command would take for an option", () => {
+  const drawn = [0xf8, 0xfb, 0x00].map((byte) => Buffer.alloc(16, byte));
+  const bytes = (): Buffer => drawn.shift() ?? assert.fail("one id too many");
+  assert.equal(randomId({ ...random, bytes }, 16), "A".repeat(22));
+  assert.deepEqual(drawn, []);
+});
+
 test("a random id has at least 128 bits", () => {
   assert.match(randomId(random, 16), /^[\w-]{22}$/);
   assert.throws(() => randomId(random, 15));

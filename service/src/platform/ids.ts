@@ -42,8 +42,16 @@ export function ulid(clock: Clock, random: Random): string {
 /** Least bytes of an id that nobody may guess. */
 const secretIdBytesMin = 16;
 
-/** A random id that cannot be guessed, base64url without padding. @param bytes at least 16 */
+/**
+ * A random id that cannot be guessed, base64url without padding. It never begins with a hyphen: people paste ids behind
+ * commands, which would take it for an option.
+ *
+ * @param bytes at least 16
+ */
 export function randomId(random: Random, bytes: number): string {
   assert(bytes >= secretIdBytesMin, "an id that must not be guessed has at least 128 bits");
-  return random.bytes(bytes).toString("base64url");
+  for (;;) {
+    const id = random.bytes(bytes).toString("base64url");
+    if (!id.startsWith("-")) return id;
+  }
 }

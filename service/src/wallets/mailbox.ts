@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Address } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
+import { randomId } from "../platform/ids.ts";
 import { Problem } from "../platform/problems.ts";
 import * as store from "./mailbox-store.ts";
 
@@ -35,7 +36,7 @@ export async function leaveBox(
     throw new Problem("invalid_request", {
       message: "Invalid Request: expiresAt must lie ahead, at most an hour",
     });
-  const id = ctx.random.bytes(24).toString("base64url");
+  const id = randomId(ctx.random, 24);
   const made = { idSha256: sha256(id), user, box, createdAt: now, expiresAt };
   if (!(await store.insertBox(ctx.db, made, boxesPerUserMax))) throw new Problem("too_many");
   return { id, expiresAt, pickUpUrl: `${ctx.config.walletOrigin}/p` };
