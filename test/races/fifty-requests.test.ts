@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { getPackage } from "../../service/src/accounts/index.ts";
-import { approve, decline, type KycWorld, openKycWorld } from "../kyc-world.ts";
+import { decline, type KycWorld, openKycWorld, openRequest, shareResult } from "../kyc-world.ts";
+import { post } from "../raw-wallet.ts";
 import type { ServerProcess } from "../world.ts";
 
 let world: KycWorld;
@@ -45,8 +46,10 @@ test("approval, refusal and cancellation at once end in one of them, with exact 
   const asked = await world.ask({ sourceKey: kycPackage.sourceKey });
   const referenceKey = String(asked.body.data?.["referenceKey"]);
   const { link } = asked.body.data ?? {};
+  // Whoever opens it after the end is told so; here all three have it before them.
+  const opened = await openRequest(link);
   const outcomes = await Promise.all([
-    approve(world.person, link).then(({ status }) => status),
+    post(opened.connection, shareResult(world.person, opened)).then(({ status }) => status),
     decline(world.person, link).then(({ status }) => status),
     world
       .call("POST", "/api/v2/kyc/cancel", { body: { referenceKey }, baseUrl: second.url })

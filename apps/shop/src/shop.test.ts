@@ -150,7 +150,8 @@ test("a pending login that was tampered with counts as none", async () => {
   const browser = openBrowser();
   const url = await browser.approve();
   for (const [name, value] of browser.jar) {
-    for (const bad of [value.slice(0, -3), `A${value.slice(1)}`, "", "x", value + value]) {
+    const other = value.startsWith("A") ? "B" : "A";
+    for (const bad of [value.slice(0, -3), other + value.slice(1), "", "x", value + value]) {
       browser.jar.set(name, bad);
       assert.equal((await browser.get(url)).status, 400);
     }
