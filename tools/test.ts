@@ -1,13 +1,14 @@
 // `npm test`: the checks of the house, then every test file, on one PostgreSQL that lives as long as this run.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, globSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, globSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { startEmbeddedPostgres } from "../service/src/platform/embedded-postgres.ts";
 
 const root = join(import.meta.dirname, "..");
-/** Every test file is a process of its own; most of them load the whole service. */
+/** Kept between runs: most test files load the whole service. */
 const compileCache = join(root, "node_modules", ".cache", "svc");
 const patterns = process.argv.slice(2);
 const wanted =
@@ -15,6 +16,24 @@ const wanted =
     ? patterns
     : ["{packages,contracts,service,apps,demo,test,tools}/**/*.test.ts"];
 const files = globSync(wanted, { cwd: root, exclude: ["**/node_modules/**"] }).toSorted();
+/** Processes that share the files out; those of one folder go to different ones, because folders differ most in length. */
+const groupsMax = 24;
+const groupsAtOnce = 4;
+
+/** Writes an entry for each process. @returns their paths */
+function writeGroups(directory: string): string[] {
+  const paths = files.map((file) => join(root, file));
+  const groups = Array.from({ length: Math.min(groupsMax, paths.length) }, (_, at) =>
+    paths.filter((__, index) => index % groupsMax === at),
+  );
+  const runner = pathToFileURL(join(import.meta.dirname, "test-group.ts")).href;
+  return groups.map((group, at) => {
+    const path = join(directory, `group-${at + 1}.mjs`);
+    const call = `await runTestFiles(${JSON.stringify(root)}, ${JSON.stringify(group)});`;
+    writeFileSync(path, `import { runTestFiles } from ${JSON.stringify(runner)};\n${call}\n`);
+    return path;
+  });
+}
 
 async function run(
   command: string,
@@ -49,9 +68,10 @@ async function runTests(): Promise<number> {
     });
     const { host, port, user, password, database } = server.connection;
     const url = `postgresql://${user}:${password}@localhost/${database}?host=${encodeURIComponent(host)}&port=${port}`;
+    const options = [`--test-concurrency=${groupsAtOnce}`, "--test-timeout=240000"];
     return await run(
       process.execPath,
-      ["--conditions=source", "--test", "--test-concurrency=3", "--test-timeout=240000", ...files],
+      ["--conditions=source", "--test", ...options, ...writeGroups(directory)],
       { TEST_DATABASE_URL: url, NODE_COMPILE_CACHE: compileCache },
     );
   } finally {

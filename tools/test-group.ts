@@ -1,0 +1,57 @@
+// Stands for `node:test` before the files of a group, see `runTestFiles`.
+import { registerHooks } from "node:module";
+import { relative } from "node:path";
+import * as runner from "node:test";
+import { pathToFileURL } from "node:url";
+
+type Hook = () => unknown;
+
+/** The name of the file whose tests run, and of the test that ends it. */
+let current = "";
+let endings: Hook[] = [];
+
+/** The runner knows one root for all files; this keeps a hook to the tests of the file that asks for it. */
+function ofThisFile(hook: Hook): (test: { readonly name: string }) => Promise<unknown> {
+  const file = current;
+  return async ({ name }) => (file === current && name !== file ? hook() : undefined);
+}
+
+export const { before, describe, mock, test } = runner;
+export const after = (hook: Hook): void => void endings.push(hook);
+export const beforeEach = (hook: Hook): void => runner.beforeEach(ofThisFile(hook));
+export const afterEach = (hook: Hook): void => runner.afterEach(ofThisFile(hook));
+
+registerHooks({
+  resolve: (specifier, context, next) =>
+    specifier === "node:test" && context.parentURL !== import.meta.url
+      ? { url: import.meta.url, shortCircuit: true }
+      : next(specifier, context),
+});
+
+/**
+ * Runs test files one after the other in this process, so that what they all need is loaded and warm once. Hooks of a
+ * file hold for that file alone, and its `after` ends with it, inside a test that is named after it. A file that throws
+ * while it is loaded fails that test and not the files behind it.
+ *
+ * @param files absolute paths
+ */
+export async function runTestFiles(root: string, files: readonly string[]): Promise<void> {
+  for (const file of files) {
+    current = relative(root, file);
+    endings = [];
+    const faults: unknown[] = [];
+    const attempt = async (step: Hook): Promise<void> => {
+      try {
+        await step();
+      } catch (error) {
+        faults.push(error);
+      }
+    };
+    await attempt(async () => import(pathToFileURL(file).href));
+    await runner.test(current, async () => {
+      for (const ending of endings) await attempt(ending);
+      if (faults.length > 1) throw new AggregateError(faults, "several things failed");
+      if (faults.length === 1) throw faults[0];
+    });
+  }
+}
