@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Address } from "@svc/protocol";
 import { sql } from "../../service/src/platform/db.ts";
+import { until } from "../embedded-chain.ts";
 import { actAs, logInFor, openBusinessPage, takeTokens } from "../business-login.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 import { reachEpoch, rosterOf } from "../kyb-signature-world.ts";
@@ -34,12 +35,13 @@ async function voteAtOnce(id: string, names: readonly string[]): Promise<string[
   return answers.map(({ body }) => body.error?.reason ?? String(body["status"])).toSorted();
 }
 
-const transactionsOf = async (subjectId: string): Promise<string[]> => {
-  const rows = await world.ctx.db.query<{ status: string }>(
-    sql`select status from chain_transaction where subject_id = ${subjectId}`,
-  );
-  return rows.map(({ status }) => status);
-};
+/** How its transactions ended. The business may be known to have changed before they are marked final. */
+const transactionsOf = async (subjectId: string): Promise<string[]> =>
+  until("every transaction is final", async () => {
+    const rows = await world.ctx.db.query<{ status: string; isFinal: boolean }>(sql`
+      select status, finished_at is not null as "isFinal" from chain_transaction where subject_id = ${subjectId}`);
+    return rows.every(({ isFinal }) => isFinal) ? rows.map(({ status }) => status) : null;
+  });
 
 test("two members who approve a change at the same instant make one transaction of it", async () => {
   const { address } = world.business;
