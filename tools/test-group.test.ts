@@ -55,7 +55,7 @@ test("files of a group run one after the other, and hooks hold for their own fil
   assert.deepEqual([lines, failed, status], [expected, [], 0]);
 });
 
-test("a file that cannot be loaded, a hook or a test that fails keeps no other file from running", () => {
+test("a file that cannot be loaded, an ending or a test that fails keeps no other file from running", () => {
   const { lines, failed, status } = runGroup({
     "a.mjs": 'throw new Error("not loaded");',
     "b.mjs": 'after(() => { throw new Error("does not end"); }); test("b", () => undefined);',

@@ -31,7 +31,8 @@ registerHooks({
 /**
  * Runs test files one after the other in this process, so that what they all need is loaded and warm once. Hooks of a
  * file hold for that file alone, and its `after` ends with it, inside a test that is named after it. A file that throws
- * while it is loaded fails that test and not the files behind it.
+ * while it is loaded fails that test and not the files behind it; one whose `before` fails, or that never ends, fails
+ * them too.
  *
  * @param files absolute paths
  */
