@@ -12,6 +12,7 @@ import {
   takeTokens,
 } from "../business-login.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
+import { isAcquainted } from "../../service/src/accounts/index.ts";
 import { suspendBusiness } from "../../service/src/kyb/index.ts";
 import {
   authorizationUrl,
@@ -109,6 +110,8 @@ test("with one voting member the login completes at once", async () => {
 });
 
 test("where all must agree, no smaller number logs in", async () => {
+  const known = async (name: string): Promise<boolean> =>
+    isAcquainted(world.ctx.db, world.organizationId, world.person(name).address);
   const business = await world.found({
     members: ["una", "uri", "ugo"],
     rules: { signature_requests: "UNANIMOUS" },
@@ -121,7 +124,9 @@ test("where all must agree, no smaller number logs in", async () => {
     method: "POST",
   });
   assert.equal(early.status, 409);
+  assert.equal(await known("una"), false);
   await world.voteAs("ugo", page.loginId);
+  assert.deepEqual([await known("una"), await known("ugo")], [true, false]);
   assert.ok((await takeTokens(world, page)).refresh_token);
 });
 

@@ -8,7 +8,16 @@ import type { Address } from "@svc/protocol";
 import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials/index.ts";
 import { purgeLogins } from "../../service/src/login/retention.ts";
 import { purgeDeliveries } from "../../service/src/login/back-channel-store.ts";
-import { approveByQr, finish, logIn, openPage, redeem } from "../login-flow.ts";
+import { openJar } from "../cookie-jar.ts";
+import {
+  approveByQr,
+  authorizationUrl,
+  finish,
+  logIn,
+  makePkce,
+  openPage,
+  redeem,
+} from "../login-flow.ts";
 import { newIdentity, openWalletSession } from "../raw-wallet.ts";
 import { deleteUser } from "../user-deletion.ts";
 import { openWorld, type World } from "../world.ts";
@@ -147,25 +156,49 @@ async function countWaiting(): Promise<number> {
   );
 }
 
+/** Asks while the user's deletion is held between its steps, and lets it go on once the question waits or is answered. */
+async function askDuringDeletion(
+  user: `0x${string}`,
+  ask: () => Promise<Response>,
+): Promise<Response> {
+  await issuePhone(user);
+  const { deletion, answer } = await world.ctx.db.transaction(async (tx) => {
+    const text = "select from credential where user_address = $1 for update";
+    await tx.query({ name: "", text, values: [user] });
+    const held = deleteUser(world, user);
+    while ((await countWaiting()) < 1);
+    const answers: Response[] = [];
+    const asked = ask();
+    const noted = asked.then((response) => answers.push(response));
+    while (answers.length === 0 && (await countWaiting()) < 2);
+    return { deletion: held, answer: noted.then(() => asked) };
+  });
+  assert.equal((await deletion)[0], 0);
+  return answer;
+}
+
 test("a code that is redeemed while its user is deleted leaves nothing of the user", async () => {
   const identity = newIdentity();
-  await issuePhone(identity.address);
   const page = await openPage(world.baseUrl, world.client);
   await approveByQr(world.baseUrl, page, identity);
   const code = (await finish(world.baseUrl, page)).searchParams.get("code") ?? "";
-  const { deletion, redemption } = await world.ctx.db.transaction(async (tx) => {
-    // The deletion is held between its steps.
-    const text = "select from credential where user_address = $1 for update";
-    await tx.query({ name: "", text, values: [identity.address] });
-    const held = deleteUser(world, identity.address);
-    while ((await countWaiting()) < 1);
-    const answers: Response[] = [];
-    const asked = redeem(world.baseUrl, world.client, { code, verifier: page.pkce.verifier });
-    const noted = asked.then((response) => answers.push(response));
-    while (answers.length === 0 && (await countWaiting()) < 2);
-    return { deletion: held, redemption: noted.then(() => asked) };
-  });
-  assert.deepEqual([(await deletion)[0], (await redemption).status], [0, 400]);
+  const { verifier } = page.pkce;
+  const { status } = await askDuringDeletion(identity.address, async () =>
+    redeem(world.baseUrl, world.client, { code, verifier }),
+  );
+  assert.equal(status, 400);
   const text = "select count(*)::int as n from organization_user where user_address = $1";
+  assert.equal(await rowsOf(text, [identity.address]), 0);
+});
+
+test("a session that answers while its user is deleted leaves nothing of the user", async () => {
+  const identity = newIdentity();
+  const jar = openJar();
+  await logIn(world.baseUrl, world.client, identity, { jar });
+  const url = authorizationUrl(world.baseUrl, world.client, makePkce(), { prompt: "none" });
+  const response = await askDuringDeletion(identity.address, async () => jar.fetch(url));
+  const location = new URL(response.headers.get("location") ?? "");
+  assert.equal(location.searchParams.get("error"), "login_required");
+  const text = "select count(*)::int as n from login where claimed_by = $1";
   assert.equal(await rowsOf(text, [identity.address]), 0);
 });

@@ -7,8 +7,8 @@ import { after, before, test } from "node:test";
 import { createApiKey, isAcquainted } from "../../service/src/accounts/index.ts";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { settleWithoutChain } from "../../service/src/credentials/test-credentials.ts";
-import { logIn } from "../login-flow.ts";
-import { newIdentity, openWalletSession } from "../raw-wallet.ts";
+import { approveByQr, openPage } from "../login-flow.ts";
+import { claim, newIdentity, openWalletSession, sameDeviceReturn, scan } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
 let world: World;
@@ -132,13 +132,19 @@ test("a wallet verifies an address by the code of the message", async () => {
   assert.deepEqual(await verified(identity.address, "EMAIL"), { verifiedItems: ["EMAIL"] });
 });
 
-test("an organization is acquainted with those who logged in to it, and with nobody else", async () => {
-  const identity = newIdentity();
+test("an organization is acquainted with those who approved a login to it, and with nobody else", async () => {
   const known = async (user: `0x${string}`): Promise<boolean> =>
     isAcquainted(world.ctx.db, world.organizationId, user);
-  assert.equal(await known(identity.address), false);
-  await logIn(world.baseUrl, world.client, identity);
-  assert.equal(await known(identity.address), true);
-  await logIn(world.baseUrl, world.client, identity);
+  const [claiming, direct] = [newIdentity(), newIdentity()];
+  const page = await openPage(world.baseUrl, world.client);
+  await claim(scan(page.qr), claiming);
+  assert.equal(await known(claiming.address), false);
+  for (let login = 0; login < 2; login += 1) {
+    await approveByQr(world.baseUrl, await openPage(world.baseUrl, world.client), claiming);
+    assert.equal(await known(claiming.address), true);
+  }
+  const { jar, sameDevice } = await openPage(world.baseUrl, world.client);
+  assert.equal((await jar.fetch(sameDeviceReturn(scan(sameDevice), direct))).status, 303);
+  assert.equal(await known(direct.address), true);
   assert.equal(await known(newIdentity().address), false);
 });

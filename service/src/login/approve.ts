@@ -103,7 +103,12 @@ export async function decide(
   }: { attempt: Attempt; client: Client; user: Address; part: BusinessPart | null },
 ): Promise<Approved | null> {
   if (part !== null) return approveForBusiness(ctx, { attempt, client, user, part });
-  const approval = { user, claimSha256: attempt.claimSha256 ?? "", now: ctx.clock.now() };
+  const approval = {
+    user,
+    organizationId: client.organizationId,
+    claimSha256: attempt.claimSha256 ?? "",
+    now: ctx.clock.now(),
+  };
   return (await store.approveAttempt(ctx.db, attempt.id, approval)) ? "approved" : null;
 }
 
@@ -208,6 +213,7 @@ async function approveWithoutClaim(
   if (!(await isSignedWithoutClaim(ctx, unclaimed))) throw new Problem("signature_wrong");
   const approval = {
     user,
+    organizationId: client.organizationId,
     channel: "qr" as const,
     sessionText: answer.session,
     connection,

@@ -161,11 +161,16 @@ export async function contestAttempt(db: Queryable, id: string): Promise<void> {
 
 export interface Approval {
   readonly user: string;
+  /** The client's, which knows the user from now on. */
+  readonly organizationId: string;
   readonly claimSha256: string;
   readonly now: number;
 }
 
-/** The approval of a claimed attempt; the sign-up of an unseen identity and its audit entry happen here, once. */
+/**
+ * The approval of a claimed attempt. The sign-up of an unseen identity and its audit entry happen here, once, and the
+ * organization knows the user from now on.
+ */
 export async function approveAttempt(
   db: Queryable,
   id: string,
@@ -176,19 +181,17 @@ export async function approveAttempt(
       update login set status = 'approved', approved_at = ${approval.now}
       where id = ${id} and status = 'claimed' and claim_sha256 = ${approval.claimSha256} and claimed_by = ${approval.user}
         and expires_at > ${approval.now}
-      returning id, claimed_by, channel),
-    signed_up as (
-      insert into svc_user (address, created_at) select claimed_by, ${approval.now}::bigint from approved
-      on conflict do nothing returning address),
-    audited as (
-      insert into audit_entry (at, actor, action, subject)
-      select ${approval.now}::bigint, address, 'user.sign-up', address from signed_up)
-    select pg_notify('login', id || case channel when 'qr' then ' approved' else '' end) from approved`);
+      returning id, claimed_by, channel)
+    select sign_up(claimed_by, ${approval.now}), acquaint(${approval.organizationId}, claimed_by, ${approval.now}),
+      pg_notify('login', id || case channel when 'qr' then ' approved' else '' end)
+    from approved`);
   return rows.length === 1;
 }
 
 export interface DirectApproval {
   readonly user: string;
+  /** The client's, which knows the user from now on. */
+  readonly organizationId: string;
   readonly channel: Channel;
   readonly sessionText: string;
   readonly connection: string;
@@ -208,14 +211,10 @@ export async function approveUnclaimed(
         connection = ${approval.connection}, claimed_by = ${approval.user}, acr = ${approval.acr}, approved_at = ${approval.now}
       where id = ${id} and status = 'waiting' and expires_at > ${approval.now}
         and (not is_static or ${approval.channel} = 'app-link')
-      returning id, claimed_by, channel),
-    signed_up as (
-      insert into svc_user (address, created_at) select claimed_by, ${approval.now}::bigint from approved
-      on conflict do nothing returning address),
-    audited as (
-      insert into audit_entry (at, actor, action, subject)
-      select ${approval.now}::bigint, address, 'user.sign-up', address from signed_up)
-    select pg_notify('login', id || case channel when 'qr' then ' approved' else '' end) from approved`);
+      returning id, claimed_by, channel)
+    select sign_up(claimed_by, ${approval.now}), acquaint(${approval.organizationId}, claimed_by, ${approval.now}),
+      pg_notify('login', id || case channel when 'qr' then ' approved' else '' end)
+    from approved`);
   return rows.length === 1;
 }
 
@@ -297,12 +296,16 @@ export interface DirectCode {
   readonly codeExpiresAt: number;
 }
 
-/** A code answered from the browser's session, without the wallet; the session counts as used. */
-export async function insertAnsweredAttempt(db: Queryable, code: DirectCode): Promise<void> {
-  await db.query(sql`
-    with used as (update session set used_at = ${code.now} where id = ${code.sessionId})
+/** A code answered from the browser's session, without the wallet; the session counts as used. False where it has ended. */
+export async function insertAnsweredAttempt(db: Queryable, code: DirectCode): Promise<boolean> {
+  const rows = await db.query(sql`
+    with used as (
+      update session set used_at = ${code.now} where id = ${code.sessionId} and ended_at is null returning id)
     insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at, claimed_by,
       acr, approved_at, session_id, code_sha256, code_expires_at, finished_at)
-    values (${code.id}, ${code.clientId}, ${JSON.stringify(code.request)}, 'finished', ${code.browserSha256}, ${code.browserNetwork},
-      ${code.now}::bigint, ${code.codeExpiresAt}::bigint, ${code.user}, ${code.acr}, ${code.authenticatedAt}::bigint, ${code.sessionId}, ${code.codeSha256}, ${code.codeExpiresAt}::bigint, ${code.now}::bigint)`);
+    select ${code.id}, ${code.clientId}, ${JSON.stringify(code.request)}::jsonb, 'finished', ${code.browserSha256}::bytea, ${code.browserNetwork},
+      ${code.now}::bigint, ${code.codeExpiresAt}::bigint, ${code.user}, ${code.acr}, ${code.authenticatedAt}::bigint, used.id, ${code.codeSha256}::bytea, ${code.codeExpiresAt}::bigint, ${code.now}::bigint
+    from used
+    returning id`);
+  return rows.length === 1;
 }

@@ -131,7 +131,9 @@ async function answer(
   browser: BrowserCall,
 ): Promise<AuthorizeOutcome> {
   const session = await usableSession(ctx, asked, browser);
-  if (session !== null) return answerFromSession(ctx, { ...asked, session }, browser);
+  const answered =
+    session === null ? null : await answerFromSession(ctx, { ...asked, session }, browser);
+  if (answered !== null) return answered;
   if (asked.request.prompt.includes("none"))
     throw new OAuthProblem("login_required", "the user has to log in with the wallet");
   return startAttempt(ctx, asked, browser);
@@ -171,15 +173,16 @@ async function usableSession(
   return session;
 }
 
+/** @returns null for a session that ended meanwhile */
 async function answerFromSession(
   ctx: LoginContext,
   { client, request, session }: Asked & { session: FoundSession },
   browser: BrowserCall,
-): Promise<AuthorizeOutcome> {
+): Promise<AuthorizeOutcome | null> {
   const now = ctx.clock.now();
   const loginId = randomId(ctx.random, 16);
   const code = makeCode(ctx.random, loginId);
-  await store.insertAnsweredAttempt(ctx.db, {
+  const isAnswered = await store.insertAnsweredAttempt(ctx.db, {
     id: loginId,
     clientId: client.id,
     request: { ...request, scope: withoutRefresh(request.scope), wantsRefresh: false },
@@ -193,6 +196,7 @@ async function answerFromSession(
     codeSha256: code.sha256,
     codeExpiresAt: now + ctx.config.codeLifetimeSeconds,
   });
+  if (!isAnswered) return null;
   return { kind: "redirect", location: codeLocation(request, ctx.config.baseUrl, code.text) };
 }
 

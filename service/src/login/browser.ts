@@ -240,7 +240,7 @@ export async function returnOnSameDevice(
   refuseUnfit(attempt, { user, acr });
   const outcome = isClaimed
     ? await decide(ctx, { attempt, client, user, part })
-    : await approveAtOnce(ctx, { loginId, user, connection, acr });
+    : await approveAtOnce(ctx, { loginId, user, client, connection, acr });
   ctx.recent.forget(loginId);
   if (outcome !== null) return outcome;
   // The browser may have sent the same once more.
@@ -251,11 +251,12 @@ export async function returnOnSameDevice(
 /** Claim and approval in one: the wallet asked nobody before. */
 async function approveAtOnce(
   ctx: LoginContext,
-  given: { loginId: string; user: Address; connection: string; acr: Acr },
+  given: { loginId: string; user: Address; client: Client; connection: string; acr: Acr },
 ): Promise<Approved | null> {
-  const { loginId, ...approval } = given;
+  const { loginId, client, ...approval } = given;
   const isApproved = await store.approveUnclaimed(ctx.db, loginId, {
     ...approval,
+    organizationId: client.organizationId,
     channel: "app-link",
     sessionText: loginId,
     now: ctx.clock.now(),

@@ -33,14 +33,8 @@ export async function gatherAttempt(
       update login set status = 'gathering', business = ${business}
       where id = ${id} and status = 'claimed' and claim_sha256 = ${claimSha256} and claimed_by = ${user}
         and expires_at > ${now}
-      returning id, claimed_by),
-    signed_up as (
-      insert into svc_user (address, created_at) select claimed_by, ${now}::bigint from gathered
-      on conflict do nothing returning address),
-    audited as (
-      insert into audit_entry (at, actor, action, subject)
-      select ${now}::bigint, address, 'user.sign-up', address from signed_up)
-    select id from gathered`);
+      returning claimed_by)
+    select sign_up(claimed_by, ${now}) from gathered`);
   return rows.length === 1;
 }
 
@@ -77,7 +71,7 @@ export async function beginGathering(tx: Queryable, id: string, now: number): Pr
     select pg_notify('login', id) from begun`);
 }
 
-/** The members have approved. @param done.expiresAtLeast the browser has until then to fetch its code @returns whose client it is, or null for a login that is over */
+/** The members have approved; the client's organization knows the acting member from now on. @param done.expiresAtLeast the browser has until then to fetch its code @returns whose client it is, or null for a login that is over */
 export async function completeGathering(
   tx: Queryable,
   id: string,
@@ -88,12 +82,12 @@ export async function completeGathering(
       update login set status = 'approved', approved_at = ${done.now}, claims = ${JSON.stringify(done.claims)},
         expires_at = greatest(expires_at, ${done.expiresAtLeast})
       where id = ${id} and status = 'gathering' and expires_at >= ${done.now}
-      returning id, client_id, channel, gathering_since),
+      returning id, client_id, claimed_by, channel, gathering_since),
     closed as (delete from business_login where login_id = ${id})
-    select (select organization_id from oauth_client join client_domain on client_domain.id = client_domain_id
-        where oauth_client.id = approved.client_id) as "organizationId",
-      pg_notify('login', id || case when channel = 'qr' or gathering_since is not null then ' approved' else '' end)
-    from approved`);
+    select organization_id as "organizationId", acquaint(organization_id, claimed_by, ${done.now}),
+      pg_notify('login', approved.id || case when channel = 'qr' or gathering_since is not null then ' approved' else '' end)
+    from approved
+      left join (oauth_client join client_domain on client_domain.id = client_domain_id) on oauth_client.id = client_id`);
   return row ?? null;
 }
 

@@ -41,7 +41,6 @@ export async function redeemCode(ctx: TokenContext, request: TokenRequest): Prom
   const { row, spent } = await store.redeemCode(ctx.db, {
     ...presented,
     clientId: request.client.id,
-    organizationId: request.client.organizationId,
     dpopJkt: request.dpopJkt,
     oneTime: request.oneTime,
     familyId,

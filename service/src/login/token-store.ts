@@ -57,8 +57,6 @@ export interface Spending<T> {
 export interface Redemption {
   readonly code: AuthorizationCode;
   readonly clientId: string;
-  /** The client's, which knows the user from now on. */
-  readonly organizationId: string;
   readonly redirectUri: string;
   /** Computed from the verifier; null when none was sent. */
   readonly codeChallenge: string | null;
@@ -122,11 +120,7 @@ export async function redeemCode(db: Queryable, code: Redemption): Promise<Spend
         case when wants_refresh then ${code.now}::bigint + least(${code.refreshIdleSeconds}::bigint, refresh_seconds) end
       from redeemed
       returning user_address, token_family.business, token_family.session_id, token_family.scope, token_family.audience,
-        token_family.claims, token_family.acr, authenticated_at, dpop_jkt, expires_at),
-    acquainted as (
-      insert into organization_user (organization_id, user_address, created_at)
-      select ${code.organizationId}::uuid, claimed_by, ${code.now}::bigint from redeemed
-      on conflict do nothing)
+        token_family.claims, token_family.acr, authenticated_at, dpop_jkt, expires_at)
     select redeemed.id, nonce, wants_refresh, user_address, family.business, family.session_id, family.scope, family.audience,
       family.claims, family.acr, authenticated_at, dpop_jkt, expires_at, (select kinds from spent) as spent,
       seat_of(family.business, user_address) as seat

@@ -74,3 +74,34 @@ test("a migration that fails leaves nothing behind", async () => {
     [{ tablename: "rate_bucket" }],
   );
 });
+
+test("who approved a login before acquaintances were noted with it stays known", async () => {
+  await using database = await openTestDatabase();
+  await using db = openDb({ ...database.connection, connections: 1 });
+  await db.query(sql`delete from migration where number = 34`);
+  await db.query(sql`drop function sign_up, acquaint`);
+  await db.query(sql`
+    with organization as (insert into organization (id, name, created_at) values (gen_random_uuid(), 'Example', 1) returning id),
+    domain as (
+      insert into client_domain (id, organization_id, domain, environment, proof_token, created_at)
+      select gen_random_uuid(), id, 'example.com', 'live', '', 1 from organization returning id)
+    insert into oauth_client (id, client_domain_id, name, authentication_method, redirect_uris, created_at)
+    select 'shop', id, 'Shop', 'none', '{}', 1 from domain`);
+  const [approved, claimed, session] = ["a", "b", "c"].map((digit) => `0x${digit.repeat(40)}`);
+  await db.query(sql`
+    insert into login (id, client_id, request, status, claimed_by, browser_sha256, browser_network, created_at, expires_at)
+    values ('1', 'shop', '{}', 'approved', ${approved}, '', '', 7, 8), ('2', 'shop', '{}', 'claimed', ${claimed}, '', '', 7, 8)`);
+  await db.query(sql`
+    insert into session (id, secret_sha256, user_address, authenticated_at, acr, created_at, used_at, approvals)
+    values (gen_random_uuid(), '', ${session}, 1, '', 6, 6, '[{"client": "shop"}, {"client": "gone"}]')`);
+  assert.deepEqual(await migrate(db), ["0034_acquaintance.sql"]);
+  assert.deepEqual(
+    await db.query(sql`
+      select name, user_address, organization_user.created_at from organization_user
+      join organization on organization.id = organization_id order by user_address`),
+    [
+      { name: "Example", user_address: approved, created_at: 7 },
+      { name: "Example", user_address: session, created_at: 6 },
+    ],
+  );
+});
