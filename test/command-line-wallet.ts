@@ -1,10 +1,8 @@
-// The wallet's own command line, one process for each verb, beside a demo world of its own.
-import { spawn } from "node:child_process";
-import { once } from "node:events";
+// The wallet's own command line beside a demo world of its own. Nothing is kept between two calls but what lies on disk.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
+import { runCommandLine } from "../packages/wallet/src/command-line/run.ts";
 import type { Identity } from "./raw-wallet.ts";
 
 export interface CommandLineWallet extends AsyncDisposable {
@@ -21,8 +19,6 @@ interface Ran {
   readonly line: string;
 }
 
-const program = new URL("../packages/wallet/src/cli.ts", import.meta.url).pathname;
-
 /** A wallet that holds these identities and knows the broker at `baseUrl`, as after a first `npm start`. */
 export async function openCommandLineWallet(
   baseUrl: string,
@@ -37,16 +33,13 @@ export async function openCommandLineWallet(
   await writeFile(join(directory, "demo.json"), JSON.stringify(demo), { mode: 0o600 });
   return {
     async run(name, ...args) {
-      const child = spawn(
-        process.execPath,
-        ["--conditions=source", program, ...args, "--as", name],
-        { env: { ...process.env, DATA_DIR: directory }, stdio: ["ignore", "pipe", "pipe"] },
-      );
-      const [out, line, [status]] = await Promise.all([
-        text(child.stdout),
-        text(child.stderr),
-        once(child, "close") as Promise<[number]>,
-      ]);
+      const written = { out: "", line: "" };
+      const status = await runCommandLine([...args, "--as", name], {
+        out: (part) => (written.out += part),
+        err: (part) => (written.line += part),
+        environment: { dataDirectory: directory, passphrase: undefined },
+      });
+      const { out, line } = written;
       const value = out === "" ? null : (JSON.parse(out) as Record<string, unknown>);
       return { status, value, line };
     },

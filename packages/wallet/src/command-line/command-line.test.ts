@@ -33,7 +33,10 @@ interface Transcript {
 }
 
 /** Runs the real program in a process of its own. */
-async function wallet(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Transcript> {
+async function spawnWallet(
+  args: readonly string[],
+  more: NodeJS.ProcessEnv = {},
+): Promise<Transcript> {
   const child = spawn(process.execPath, ["--conditions=source", cli, ...args], {
     env: { ...process.env, DATA_DIR: directory, ...more },
     stdio: ["ignore", "pipe", "pipe"],
@@ -44,35 +47,35 @@ async function wallet(args: readonly string[], more: NodeJS.ProcessEnv = {}): Pr
 }
 
 /** The same within this process, for what does not depend on processes. */
-async function here(args: readonly string[], dataDirectory = directory): Promise<Transcript> {
-  const before = process.env["DATA_DIR"];
-  process.env["DATA_DIR"] = dataDirectory;
+async function wallet(args: readonly string[], dataDirectory = directory): Promise<Transcript> {
   const written = { out: "", err: "" };
-  try {
-    const status = await runCommandLine(args, {
-      out: (part) => (written.out += part),
-      err: (part) => (written.err += part),
-    });
-    return { status, ...written };
-  } finally {
-    if (before === undefined) delete process.env["DATA_DIR"];
-    else process.env["DATA_DIR"] = before;
-  }
+  const status = await runCommandLine(args, {
+    out: (part) => (written.out += part),
+    err: (part) => (written.err += part),
+    environment: { dataDirectory, passphrase: undefined },
+  });
+  return { status, ...written };
 }
 
-/** The one JSON value that a call prints. */
-async function json(args: readonly string[]): Promise<Record<string, unknown>> {
-  const { status, out, err } = await wallet(args);
+function valueOf({ status, out, err }: Transcript): Record<string, unknown> {
   assert.deepEqual({ status, err }, { status: 0, err: "" });
   return JSON.parse(out) as Record<string, unknown>;
 }
 
-async function refused(args: readonly string[], pattern: RegExp): Promise<Transcript> {
-  const transcript = await wallet(args);
+/** The one JSON value that a call prints. */
+async function json(args: readonly string[]): Promise<Record<string, unknown>> {
+  return valueOf(await wallet(args));
+}
+
+function assertRefused(transcript: Transcript, pattern: RegExp): Transcript {
   assert.equal(transcript.status, 1, transcript.out);
   assert.match(transcript.err, pattern);
   assert.equal(transcript.err.split("\n").length, 2);
   return transcript;
+}
+
+async function refused(args: readonly string[], pattern: RegExp): Promise<Transcript> {
+  return assertRefused(await wallet(args), pattern);
 }
 
 function fresh(): string {
@@ -84,7 +87,7 @@ function fresh(): string {
 
 for (const verb of verbs) {
   await test(`wallet ${verb.name} --help says what it does and gives an example`, async () => {
-    const { status, out, err } = await here([...verb.name.split(" "), "--help"]);
+    const { status, out, err } = await wallet([...verb.name.split(" "), "--help"]);
     assert.deepEqual({ status, err }, { status: 0, err: "" });
     assert.ok(out.startsWith(verb.summary));
     assert.ok(out.includes(`Example: npm run wallet -- ${verb.example}`));
@@ -101,12 +104,13 @@ await test("the guide names every verb", () => {
 
 await test("show, approve and approve with the digits are three processes and one login", async () => {
   const link = fresh();
-  const shown = await json(["show", link, "--as", "alice"]);
+  const shown = valueOf(await spawnWallet(["show", link, "--as", "alice"]));
   assert.match(String(shown["words"]), /^Demo shop \(shop\.example, verified by localhost/);
   assert.equal(shown["action"], "login");
-  const asked = await wallet(["approve", link, "--as", "alice"]);
+  const asked = await spawnWallet(["approve", link, "--as", "alice"]);
   assert.deepEqual(asked, { status: 2, out: '{"status":"code_required"}\n', err: "" });
-  const approved = await json(["approve", link, "--as", "alice", "--code", digits]);
+  const call = ["approve", link, "--as", "alice", "--code", digits];
+  const approved = valueOf(await spawnWallet(call));
   assert.deepEqual([approved["status"], approved["answer"]], [200, { status: "approved" }]);
   assert.equal(broker.paths().filter((path) => path.endsWith("/claim")).length, 1);
 });
@@ -120,7 +124,7 @@ await test("the wrong number is the broker's answer, status 1 and one line", asy
   assert.equal((JSON.parse(out) as { status: number }).status, 403);
 });
 
-await test("a login shown in one process is declined in another", async () => {
+await test("a login that was shown is declined in another call", async () => {
   const link = fresh();
   await json(["show", link, "--as", "alice"]);
   const declined = await json(["decline", link, "--as", "alice", "--not-started"]);
@@ -130,7 +134,7 @@ await test("a login shown in one process is declined in another", async () => {
 await test("processes that claim at once agree on one claim", async () => {
   const link = fresh();
   const calls = await Promise.all(
-    [1, 2, 3].map(async () => wallet(["show", link, "--as", "alice"])),
+    [1, 2, 3].map(async () => spawnWallet(["show", link, "--as", "alice"])),
   );
   assert.deepEqual(
     calls.map(({ status, err }) => ({ status, err })),
@@ -181,7 +185,7 @@ await test("a warning names its flag", async () => {
 });
 
 /** A value that fits a type of ours. */
-function valueOf(type: string): unknown {
+function fittingValue(type: string): unknown {
   if (type === "string") return "text";
   if (type === "address") return `0x${"11".repeat(20)}`;
   return type === "bytes32" ? `0x${"22".repeat(32)}` : 7;
@@ -198,14 +202,16 @@ await test("every reserved type is refused, whatever is accepted", async () => {
       .slice(name.length + 1, -1)
       .split(",")
       .map((field) => ({ type: field.split(" ")[0] ?? "", name: field.split(" ")[1] ?? "" }));
-    const message = Object.fromEntries(fields.map((field) => [field.name, valueOf(field.type)]));
+    const message = Object.fromEntries(
+      fields.map((field) => [field.name, fittingValue(field.type)]),
+    );
     const data = { domain: { name: "Other" }, primaryType: name, message };
     const parts = [data, { [name]: fields }].map((part) =>
       encodeURIComponent(JSON.stringify(part)),
     );
     const link = `svc:td?data=${parts[0]}&td=${parts[1]}&dl=2000000`;
     const accept = "unknown-requester,permit,blind-hash";
-    const answer = await here(["approve", link, "--as", "alice", "--accept", accept]);
+    const answer = await wallet(["approve", link, "--as", "alice", "--accept", accept]);
     const err = `wallet approve: refused (invalid_request): the type ${name} is reserved\n`;
     assert.deepEqual(answer, { status: 1, out: "", err });
   }
@@ -223,8 +229,9 @@ await test("an identity is made, opened by its passphrase and refused by another
   const { payload } = await json([...sign, "--passphrase-file", right]);
   assert.ok(String(payload).includes(String(made["address"])));
   await refused([...sign, "--passphrase-file", wrong], /refused \(wrong_passphrase\): .*mine\n$/);
-  await refused(sign, /--passphrase-file, WALLET_PASSPHRASE/);
-  const { status } = await wallet(sign, { WALLET_PASSPHRASE: "correct horse battery" });
+  // Without a terminal to ask on.
+  assertRefused(await spawnWallet(sign), /--passphrase-file, WALLET_PASSPHRASE/);
+  const { status } = await spawnWallet(sign, { WALLET_PASSPHRASE: "correct horse battery" });
   assert.equal(status, 0);
   const keyFile = join(directory, "key");
   writeFileSync(keyFile, `${privateKeys.bob}\n`);
@@ -240,13 +247,13 @@ await test("an identity is made, opened by its passphrase and refused by another
 });
 
 await test("a broker joins the list by an explicit yes", async () => {
-  const unsure = await here(["broker", "add", "https://login.example"]);
+  const unsure = await wallet(["broker", "add", "https://login.example"]);
   assert.equal(unsure.status, 1);
   assert.match(unsure.err, /--yes\n$/);
-  assert.equal((await here(["broker", "add", "https://login.example", "--yes"])).status, 0);
-  const { out } = await here(["broker", "list"]);
+  assert.equal((await wallet(["broker", "add", "https://login.example", "--yes"])).status, 0);
+  const { out } = await wallet(["broker", "list"]);
   assert.deepEqual(JSON.parse(out), { brokers: [broker.url, "https://login.example"] });
-  await here(["broker", "remove", "https://login.example"]);
+  await wallet(["broker", "remove", "https://login.example"]);
 });
 
 await test("logins are listed and ended", async () => {
@@ -272,7 +279,7 @@ await test("wrong use is one line and status 1, and leaves no state behind", asy
     ["approve", "svc:sign?data=0x00"],
     ["approve", "svc:sign?data=0x00", "--as", "nobody"],
   ]) {
-    const { status, out, err } = await here(args, empty);
+    const { status, out, err } = await wallet(args, empty);
     assert.deepEqual([status, out, err.split("\n").length], [1, "", 2], err);
   }
   assert.equal(existsSync(join(empty, "wallet")), false);

@@ -39,19 +39,13 @@ interface Transcript {
 }
 
 async function wallet(args: readonly string[], device = phone): Promise<Transcript> {
-  const before = process.env["DATA_DIR"];
-  process.env["DATA_DIR"] = device;
   const written = { out: "", err: "" };
-  try {
-    const status = await runCommandLine(args, {
-      out: (part) => (written.out += part),
-      err: (part) => (written.err += part),
-    });
-    return { status, ...written };
-  } finally {
-    if (before === undefined) delete process.env["DATA_DIR"];
-    else process.env["DATA_DIR"] = before;
-  }
+  const status = await runCommandLine(args, {
+    out: (part) => (written.out += part),
+    err: (part) => (written.err += part),
+    environment: { dataDirectory: device, passphrase: undefined },
+  });
+  return { status, ...written };
 }
 
 async function json(args: readonly string[], device = phone): Promise<Record<string, unknown>> {

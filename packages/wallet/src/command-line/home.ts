@@ -7,7 +7,7 @@ import type { WalletStorage } from "../storage.ts";
 import { hasIdentity, listIdentities, unsealSecret } from "../vault.ts";
 import { openWallet, type Wallet } from "../wallet.ts";
 import { openClock, readDemoWorld, type DemoWorld } from "./demo-world.ts";
-import { readEnvironment } from "./environment.ts";
+import type { Environment } from "./environment.ts";
 import { fileStorage } from "./file-storage.ts";
 import { askSecret, readSecretFile } from "./secret-input.ts";
 
@@ -16,6 +16,8 @@ export interface Home {
   readonly storage: WalletStorage;
   readonly demo: DemoWorld | null;
   readonly seededBrokers: readonly string[];
+  /** Opens the vault where no file is named. */
+  readonly passphrase: string | undefined;
   readonly random: (length: number) => Uint8Array;
 }
 
@@ -26,14 +28,14 @@ export interface Choice {
   readonly passphraseFile: string | undefined;
 }
 
-/** Opens `DATA_DIR/wallet` and the demo world beside it, if there is one. */
-export function openHome(): Home {
-  const { dataDirectory } = readEnvironment();
+/** Opens `wallet` in the data directory and the demo world beside it, if there is one. */
+export function openHome({ dataDirectory, passphrase }: Environment): Home {
   const demo = readDemoWorld(dataDirectory);
   return {
     storage: fileStorage(join(dataDirectory, "wallet")),
     demo,
     seededBrokers: demo === null ? [] : [demo.baseUrl],
+    passphrase,
     random: (length) => new Uint8Array(randomBytes(length)),
   };
 }
@@ -47,8 +49,12 @@ export async function openHomeWallet(home: Home, choice: Choice): Promise<Wallet
 }
 
 /** The passphrase: from the file, else `WALLET_PASSPHRASE`, else asked on the terminal. @throws {WalletRefusal} wrong_passphrase */
-export async function readPassphrase(file: string | undefined, question: string): Promise<string> {
-  const passphrase = await findPassphrase(file, question);
+export async function readPassphrase(
+  home: Home,
+  file: string | undefined,
+  question: string,
+): Promise<string> {
+  const passphrase = await findPassphrase(home, file, question);
   if (passphrase !== null) return passphrase;
   throw new WalletRefusal(
     "wrong_passphrase",
@@ -58,11 +64,12 @@ export async function readPassphrase(file: string | undefined, question: string)
 
 /** As `readPassphrase`; null where there is none and no terminal to ask on. */
 export async function findPassphrase(
+  home: Home,
   file: string | undefined,
   question: string,
 ): Promise<string | null> {
   if (file !== undefined) return readSecretFile(file);
-  return readEnvironment().passphrase ?? (await askSecret(question));
+  return home.passphrase ?? (await askSecret(question));
 }
 
 /** What the chosen identity is made from, and the passphrase where the vault took one. @throws {WalletRefusal} */
@@ -72,7 +79,7 @@ export async function findSecret(
 ): Promise<{ name: string; secret: IdentitySecret; passphrase: string | null }> {
   const name = choice.name ?? (await onlyName(home));
   if (await hasIdentity(home.storage, name)) {
-    const passphrase = await readPassphrase(choice.passphraseFile, `Passphrase of ${name}: `);
+    const passphrase = await readPassphrase(home, choice.passphraseFile, `Passphrase of ${name}: `);
     return { name, passphrase, secret: await unsealSecret(home.storage, { name, passphrase }) };
   }
   const known = home.demo?.identities.get(name);

@@ -65,7 +65,7 @@ export const identityVerbs: readonly Verb[] = [
 async function seal(home: Home, input: Input, secret: IdentitySecret) {
   const identityName = input.text("name");
   const question = `New passphrase for ${identityName}: `;
-  const passphrase = await readPassphrase(input.optional("passphrase-file"), question);
+  const passphrase = await readPassphrase(home, input.optional("passphrase-file"), question);
   return sealIdentity(home, { name: identityName, secret, passphrase });
 }
 

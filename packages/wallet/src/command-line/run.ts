@@ -5,6 +5,7 @@ import { backupVerbs } from "./backup-verbs.ts";
 import { brokerVerbs } from "./broker-verbs.ts";
 import { businessVerbs } from "./business-verbs.ts";
 import { credentialVerbs } from "./credential-verbs.ts";
+import type { Environment } from "./environment.ts";
 import { helpOf, listVerbs } from "./help.ts";
 import { openHome } from "./home.ts";
 import { identityVerbs } from "./identity-verbs.ts";
@@ -26,10 +27,11 @@ export const verbs: readonly Verb[] = [
   ...brokerVerbs,
 ];
 
-/** Where a call writes to. */
-export interface Output {
+/** What a call runs in: where it writes to, and what its environment tells. */
+export interface Shell {
   out(text: string): void;
   err(text: string): void;
+  readonly environment: Environment;
 }
 
 /**
@@ -38,21 +40,21 @@ export interface Output {
  * @param args what stands after the name of the program
  * @returns the exit status: 0; 1 for a refusal or wrong use; 2 where the digits of the page are needed
  */
-export async function runCommandLine(args: readonly string[], output: Output): Promise<number> {
+export async function runCommandLine(args: readonly string[], shell: Shell): Promise<number> {
   const verb = findVerb(args);
-  if (verb === null) return answerWithoutVerb(args, output);
+  if (verb === null) return answerWithoutVerb(args, shell);
   try {
     const input = parseInput(verb, args.slice(wordsOf(verb).length));
     if (input.flag("help")) {
-      output.out(helpOf(verb));
+      shell.out(helpOf(verb));
       return 0;
     }
-    const { value, status = 0, line } = await verb.run(openHome(), input);
-    output.out(`${jsonOf(value)}\n`);
-    if (line !== undefined) output.err(`wallet ${verb.name}: ${shownText(line)}\n`);
+    const { value, status = 0, line } = await verb.run(openHome(shell.environment), input);
+    shell.out(`${jsonOf(value)}\n`);
+    if (line !== undefined) shell.err(`wallet ${verb.name}: ${shownText(line)}\n`);
     return status;
   } catch (error) {
-    output.err(`wallet ${verb.name}: ${sayFault(error, verb)}\n`);
+    shell.err(`wallet ${verb.name}: ${sayFault(error, verb)}\n`);
     return 1;
   }
 }
@@ -86,16 +88,16 @@ function findVerb(args: readonly string[]): Verb | null {
   return fitting.toSorted((a, b) => b.name.length - a.name.length)[0] ?? null;
 }
 
-function answerWithoutVerb(args: readonly string[], output: Output): number {
+function answerWithoutVerb(args: readonly string[], shell: Shell): number {
   const words = args.filter((arg) => !arg.startsWith("-"));
   const below = verbs.filter((verb) => words.every((word, at) => wordsOf(verb)[at] === word));
   if (below.length > 0 && args.includes("--help")) {
-    output.out(listVerbs(below));
+    shell.out(listVerbs(below));
     return 0;
   }
   const given = shownText(words.join(" ").slice(0, 100));
   const fault = given === "" ? "which verb?" : `there is no verb "${given}"`;
-  output.err(`wallet: ${fault}; see wallet --help\n`);
+  shell.err(`wallet: ${fault}; see wallet --help\n`);
   return 1;
 }
 
