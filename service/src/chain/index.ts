@@ -7,7 +7,7 @@ import type { Chain, ChainContext } from "./context.ts";
 export type { Chain, ChainContext } from "./context.ts";
 export { enqueueTransaction } from "./enqueue.ts";
 export { chainJobs } from "./jobs.ts";
-export { RpcError } from "./node.ts";
+export { NodeAway, RpcError } from "./node.ts";
 export { chainRoutes } from "./relay-routes.ts";
 export type { FinalHandlers, FinalTransaction } from "./outbox.ts";
 

@@ -1,18 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Chain, RpcError } from "../chain/index.ts";
+import { type Chain, NodeAway, RpcError } from "../chain/index.ts";
 import { readLogs } from "./event-logs.ts";
 
 type Node = Pick<Chain, "node" | "isEmbedded">;
 
+const tooMany = new RpcError(-32_005, "too many blocks");
+
 /** A chain with one event in each block, whose node serves so many blocks at once. */
-function openNode(blocksMax: number): { chain: Node; asked: () => number } {
+function openNode(blocksMax: number, fault: Error = tooMany): { chain: Node; asked: () => number } {
   let calls = 0;
   const request = async (_method: string, params?: readonly unknown[]): Promise<unknown> => {
     calls += 1;
     const [{ fromBlock, toBlock }] = params as [{ fromBlock: string; toBlock: string }];
     const count = Number(toBlock) - Number(fromBlock) + 1;
-    if (count > blocksMax) throw new RpcError(-32_005, "too many blocks");
+    if (count > blocksMax) throw fault;
     return Array.from({ length: count }, (_, at) => ({ block: Number(fromBlock) + at }));
   };
   return { chain: { node: { request }, isEmbedded: false } as unknown as Node, asked: () => calls };
@@ -45,4 +47,30 @@ test("a node that refuses a single block is not asked for ever", async () => {
   const { chain, asked } = openNode(0);
   await assert.rejects(blocksOf(chain), RpcError);
   assert.equal(asked(), 12);
+});
+
+for (const [blocksMax, calls] of [
+  [10_000, 3],
+  [1_000, 37],
+  [1, 4_497],
+] as const) {
+  test(`every event is read once from a node that breaks over ${blocksMax} blocks, in ${calls} calls`, async () => {
+    const { chain, asked } = openNode(blocksMax, new NodeAway("the node did not answer"));
+    assert.deepEqual(await blocksOf(chain), everyBlock);
+    assert.equal(asked(), calls);
+  });
+}
+
+test("a node that is away is asked four times at most, one that answers no list once", async () => {
+  const away = openNode(0, new NodeAway("the node did not answer"));
+  await assert.rejects(blocksOf(away.chain), NodeAway);
+  assert.equal(away.asked(), 4);
+  let asked = 0;
+  const request = async (): Promise<unknown> => {
+    asked += 1;
+    return null;
+  };
+  const odd = { node: { request }, isEmbedded: false } as unknown as Node;
+  await assert.rejects(blocksOf(odd), /no list of events/);
+  assert.equal(asked, 1);
 });

@@ -1,5 +1,5 @@
 import { isRecord } from "@svc/protocol";
-import { type Chain, RpcError } from "../chain/index.ts";
+import { type Chain, NodeAway, RpcError } from "../chain/index.ts";
 
 /** Most nodes answer for the events of so many blocks at once. */
 export const blocksMax = 2_000;
@@ -25,10 +25,12 @@ interface LogPart {
 
 /**
  * Reads events. A part that the node refuses is asked again by half, down to one block, and the parts after it are no
- * longer: nodes bound blocks or results, each in its own words. The embedded chain answers for all blocks at once.
+ * longer: nodes bound blocks or results, each in its own words. One that breaks over a part, or whose answer is longer
+ * than we read, gets a sixteenth, since each try may last as long as a call may. The embedded chain answers for all
+ * blocks at once.
  *
  * @yields what the node serves at once
- * @throws {RpcError} when the node refuses one block
+ * @throws {RpcError} when the node refuses one block; {@link NodeAway} when it does not answer for one
  */
 export async function* readLogs(
   { node, isEmbedded }: Pick<Chain, "node" | "isEmbedded">,
@@ -40,17 +42,23 @@ export async function* readLogs(
   while (next <= last) {
     const until = Math.min(last, next + size - 1);
     const range = { ...filter, fromBlock: quantity(next), toBlock: quantity(until) };
-    const logs = await node.request("eth_getLogs", [range]).catch((error: unknown) => {
-      if (error instanceof RpcError && until > next) return null;
-      throw error;
-    });
-    if (logs === null) {
-      size = Math.ceil((until - next + 1) / 2);
-    } else {
-      yield { logs: listOf(logs), until };
-      next = until + 1;
+    let logs;
+    try {
+      logs = listOf(await node.request("eth_getLogs", [range]));
+    } catch (error) {
+      const divisor = divisorFor(error);
+      if (divisor === null || until === next) throw error;
+      size = Math.ceil((until - next + 1) / divisor);
+      continue;
     }
+    yield { logs, until };
+    next = until + 1;
   }
+}
+
+function divisorFor(error: unknown): number | null {
+  if (error instanceof RpcError) return 2;
+  return error instanceof NodeAway ? 16 : null;
 }
 
 const quantity = (block: number): string => `0x${block.toString(16)}`;
