@@ -1,9 +1,20 @@
 // `npm test`: the checks of the house, then every test file, on one PostgreSQL that lives as long as this run.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, globSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  existsSync,
+  globSync,
+  mkdtempSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
+import { availableMemory } from "node:process";
 import { pathToFileURL } from "node:url";
 import { startEmbeddedPostgres } from "../service/src/platform/embedded-postgres.ts";
 
@@ -19,6 +30,40 @@ const files = globSync(wanted, { cwd: root, exclude: ["**/node_modules/**"] }).t
 /** Processes that share the files out; those of one folder go to different ones, because folders differ most in length. */
 const groupsMax = 24;
 const groupsAtOnce = 4;
+
+/** Ten times what the databases of a run take at most. */
+const databaseRoomBytes = 2 * 1024 ** 3;
+const memory = "/dev/shm";
+
+/**
+ * Makes the directory of the databases: in memory where that has room, since PostgreSQL makes a thousand files for each
+ * of them, and a file system on a disk takes a fifth of the time of a run to make and remove them.
+ */
+function makeHome(): string {
+  if (!hasRoomInMemory()) return mkdtempSync(join(tmpdir(), "svc-test-"));
+  removeLeftovers();
+  return mkdtempSync(join(memory, `${ownPrefix}${process.pid}-`));
+}
+
+function hasRoomInMemory(): boolean {
+  try {
+    accessSync(memory, constants.W_OK);
+    const { bavail, bsize } = statfsSync(memory);
+    return Math.min(bavail * bsize, availableMemory()) >= databaseRoomBytes;
+  } catch {
+    return false;
+  }
+}
+
+/** Runs of this user carry their process id: memory that a killed one kept is freed by the next. */
+const ownPrefix = `svc-test-run-${userInfo().uid}-`;
+
+function removeLeftovers(): void {
+  for (const name of globSync(`${ownPrefix}*`, { cwd: memory })) {
+    const pid = Number(name.slice(ownPrefix.length).split("-")[0]);
+    if (!existsSync(`/proc/${pid}`)) rmSync(join(memory, name), { recursive: true, force: true });
+  }
+}
 
 /** Writes an entry for each process. @returns their paths */
 function writeGroups(directory: string): string[] {
@@ -50,7 +95,7 @@ async function run(
 }
 
 async function runTests(): Promise<number> {
-  const directory = mkdtempSync(join(tmpdir(), "svc-test-"));
+  const directory = makeHome();
   // As root the server runs as another user; where that one cannot pass, its data would stay behind elsewhere.
   chmodSync(directory, 0o711);
   try {
