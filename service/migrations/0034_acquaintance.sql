@@ -1,9 +1,11 @@
 -- What an approval leaves for good, as functions: for whoever is known, one look and nothing else.
 
--- The sign-up of an unseen identity and its audit entry, once.
+-- The sign-up of an unseen identity and its audit entry, once. Who is being deleted at this moment is unseen: the lock
+-- waits for that, and what is looked for after it is gone as well.
 create function sign_up(member text, now bigint) returns void language plpgsql strict as $$
 begin
-  if exists (select from svc_user where address = member) then return; end if;
+  perform from svc_user where address = member for key share;
+  if found then return; end if;
   insert into svc_user (address, created_at) values (member, now) on conflict do nothing;
   if found then
     insert into audit_entry (at, actor, action, subject) values (now, member, 'user.sign-up', member);

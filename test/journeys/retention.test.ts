@@ -18,7 +18,7 @@ import {
   openPage,
   redeem,
 } from "../login-flow.ts";
-import { newIdentity, openWalletSession } from "../raw-wallet.ts";
+import { newIdentity, openWalletSession, sameDeviceReturn, scan } from "../raw-wallet.ts";
 import { deleteUser } from "../user-deletion.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -201,4 +201,20 @@ test("a session that answers while its user is deleted leaves nothing of the use
   assert.equal(location.searchParams.get("error"), "login_required");
   const text = "select count(*)::int as n from login where claimed_by = $1";
   assert.equal(await rowsOf(text, [identity.address]), 0);
+});
+
+test("who approves a login while being deleted is signed up anew", async () => {
+  const identity = newIdentity();
+  await logIn(world.baseUrl, world.client, identity);
+  const { jar, sameDevice } = await openPage(world.baseUrl, world.client);
+  const url = sameDeviceReturn(scan(sameDevice), identity);
+  const returned = await askDuringDeletion(identity.address, async () => jar.fetch(url));
+  assert.equal(returned.status, 303);
+  for (const [table, column] of [
+    ["svc_user", "address"],
+    ["organization_user", "user_address"],
+  ]) {
+    const text = `select count(*)::int as n from ${table} where ${column} = $1`;
+    assert.equal(await rowsOf(text, [identity.address]), 1, table);
+  }
 });
