@@ -56,7 +56,7 @@ Machine: ${machineText(postgresVersion)}.
   written once. With fixed clients and no account table it would make 13 database calls a login instead of 16, and be
   cheaper. Its introspection and userinfo take opaque tokens, because it refuses its own JWTs there.
 - Two RS256 signatures of 2048 bits are part of each login and refresh of both sides. They cost both the same, and bound
-  the ratio of a refresh. OpenSSL makes one in 0.43 ms where the processor has AVX-512 IFMA, and in
+  the ratio of a refresh. OpenSSL makes one in 0.43 to 0.55 ms where the processor has AVX-512 IFMA, and in
   0.77 ms on the same machine without these instructions.
 - *PostgreSQL* is the CPU of the backends of that database and of the cluster's background processes.
 - Rows without a verdict depend on the clock on the wall, and so on whatever else the machine does; their aim is in brackets.
