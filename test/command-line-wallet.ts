@@ -1,8 +1,8 @@
-// The wallet's own command line beside a demo world of its own. Nothing is kept between two calls but what lies on disk.
+// The wallet's own command line beside a demo world of its own.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { runCommandLine } from "../packages/wallet/src/command-line/run.ts";
+import { callWallet } from "../packages/wallet/test/call-wallet.ts";
 import type { Identity } from "./raw-wallet.ts";
 
 export interface CommandLineWallet extends AsyncDisposable {
@@ -12,7 +12,7 @@ export interface CommandLineWallet extends AsyncDisposable {
 
 interface Ran {
   /** Exit status: 0; 1 for a refusal; 2 where the digits of the page are needed. */
-  readonly status: number;
+  readonly status: number | null;
   /** The JSON value on standard output; null when there is none. */
   readonly value: Record<string, unknown> | null;
   /** Standard error. */
@@ -33,13 +33,7 @@ export async function openCommandLineWallet(
   await writeFile(join(directory, "demo.json"), JSON.stringify(demo), { mode: 0o600 });
   return {
     async run(name, ...args) {
-      const written = { out: "", line: "" };
-      const status = await runCommandLine([...args, "--as", name], {
-        out: (part) => (written.out += part),
-        err: (part) => (written.line += part),
-        environment: { dataDirectory: directory, passphrase: undefined },
-      });
-      const { out, line } = written;
+      const { status, out, err: line } = await callWallet([...args, "--as", name], directory);
       const value = out === "" ? null : (JSON.parse(out) as Record<string, unknown>);
       return { status, value, line };
     },

@@ -37,7 +37,7 @@ const memory = "/dev/shm";
 
 /**
  * Makes the directory of the databases: in memory where that has room, since PostgreSQL makes a thousand files for each
- * of them, and a file system on a disk takes a fifth of the time of a run to make and remove them.
+ * of them, and making and removing them on a disk took a sixth of the CPU time of a run.
  */
 function makeHome(): string {
   if (!hasRoomInMemory()) return mkdtempSync(join(tmpdir(), "svc-test-"));

@@ -7,7 +7,8 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { addressOfPrivateKey, bytesOfHex } from "@svc/protocol";
 import { digits, loginId, openFakeBroker, privateKeys } from "../../test/fake-broker.ts";
-import { jsonOf, runCommandLine, verbs } from "./run.ts";
+import { callWallet, type Transcript, valueOf } from "../../test/call-wallet.ts";
+import { jsonOf, verbs } from "./run.ts";
 
 const cli = join(import.meta.dirname, "../cli.ts");
 const directory = mkdtempSync(join(tmpdir(), "svc-wallet-"));
@@ -26,12 +27,6 @@ writeFileSync(join(directory, "demo.json"), JSON.stringify({ baseUrl: broker.url
 const tellTime = (): unknown =>
   broker.answers.set("/health/ready", { status: 200, body: { status: "ok", now: 1_000_030 } });
 
-interface Transcript {
-  status: number | null;
-  out: string;
-  err: string;
-}
-
 /** Runs the real program in a process of its own. */
 async function spawnWallet(
   args: readonly string[],
@@ -47,20 +42,8 @@ async function spawnWallet(
 }
 
 /** The same within this process, for what does not depend on processes. */
-async function wallet(args: readonly string[], dataDirectory = directory): Promise<Transcript> {
-  const written = { out: "", err: "" };
-  const status = await runCommandLine(args, {
-    out: (part) => (written.out += part),
-    err: (part) => (written.err += part),
-    environment: { dataDirectory, passphrase: undefined },
-  });
-  return { status, ...written };
-}
-
-function valueOf({ status, out, err }: Transcript): Record<string, unknown> {
-  assert.deepEqual({ status, err }, { status: 0, err: "" });
-  return JSON.parse(out) as Record<string, unknown>;
-}
+const wallet = async (args: readonly string[], dataDirectory = directory): Promise<Transcript> =>
+  callWallet(args, dataDirectory);
 
 /** The one JSON value that a call prints. */
 async function json(args: readonly string[]): Promise<Record<string, unknown>> {

@@ -3,10 +3,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { callWallet, type Transcript, valueOf } from "../../test/call-wallet.ts";
 import { openFakeBroker, privateKeys } from "../../test/fake-broker.ts";
 import { issue, now, serveFields } from "../../test/fake-fields.ts";
 import { addressOf } from "../../test/test-wallet.ts";
-import { runCommandLine } from "./run.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-wallet-fields-"));
 using cleanup = new DisposableStack();
@@ -32,27 +32,11 @@ function openDevice(name: string): string {
 
 const phone = openDevice("phone");
 
-interface Transcript {
-  status: number;
-  out: string;
-  err: string;
-}
+const wallet = async (args: readonly string[], device = phone): Promise<Transcript> =>
+  callWallet(args, device);
 
-async function wallet(args: readonly string[], device = phone): Promise<Transcript> {
-  const written = { out: "", err: "" };
-  const status = await runCommandLine(args, {
-    out: (part) => (written.out += part),
-    err: (part) => (written.err += part),
-    environment: { dataDirectory: device, passphrase: undefined },
-  });
-  return { status, ...written };
-}
-
-async function json(args: readonly string[], device = phone): Promise<Record<string, unknown>> {
-  const { status, out, err } = await wallet(args, device);
-  assert.deepEqual({ status, err }, { status: 0, err: "" });
-  return JSON.parse(out) as Record<string, unknown>;
-}
+const json = async (args: readonly string[], device = phone): Promise<Record<string, unknown>> =>
+  valueOf(await wallet(args, device));
 
 function fresh(): void {
   broker.reset();

@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import { runCommandLine } from "../src/command-line/run.ts";
+
+/** What one call of the wallet's command line did. */
+export interface Transcript {
+  readonly status: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs a call within this process. Nothing is kept between two of them but what lies in the data directory. */
+export async function callWallet(
+  args: readonly string[],
+  dataDirectory: string,
+): Promise<Transcript> {
+  const written = { out: "", err: "" };
+  const status = await runCommandLine(args, {
+    out: (part) => (written.out += part),
+    err: (part) => (written.err += part),
+    environment: { dataDirectory, passphrase: undefined },
+  });
+  return { status, ...written };
+}
+
+/** The one JSON value that a call printed, which went well. */
+export function valueOf({ status, out, err }: Transcript): Record<string, unknown> {
+  assert.deepEqual({ status, err }, { status: 0, err: "" });
+  return JSON.parse(out) as Record<string, unknown>;
+}
