@@ -1,15 +1,16 @@
 import { addressOfPrivateKey, bytesOfHex } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import { signDigest } from "../platform/secp256k1.ts";
-import { openRemoteSigner } from "./remote-signer.ts";
 import { digestOf, type Signer, withSignature } from "./signer.ts";
 import * as store from "./store.ts";
 
 /** The signer that is configured; without one, a key that was made at the first start (the profile `dev` only). */
 export async function openSigner(ctx: Ctx): Promise<Signer> {
   const { signerKey, signerUrl, signerAddress } = ctx.config;
-  if (signerUrl !== null && signerAddress !== null)
+  if (signerUrl !== null && signerAddress !== null) {
+    const { openRemoteSigner } = await import("./remote-signer.ts");
     return openRemoteSigner({ url: signerUrl, address: signerAddress });
+  }
   const key =
     signerKey === null ? await readOrMakeKey(ctx) : Uint8Array.from(Buffer.from(signerKey, "hex"));
   return {
