@@ -80,3 +80,20 @@ test("a job that fails takes its pause, and is woken again", async () => {
   await again.promise;
   assert.ok(jobs);
 });
+
+test("jobs of one period begin apart from each other, after half of it at least", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const names = Array.from({ length: 20 }, (_, at) => `job ${at}`);
+  const starts = new Map<string, number>();
+  let nowMs = 0;
+  const run = (name: string) => async (): Promise<void> => void starts.set(name, nowMs);
+  const jobs = names.map((name): Job => ({ name, everySeconds: 1, run: run(name) }));
+  await using running = startJobs({ log, notifications: openBell() }, jobs);
+  for (; nowMs < 1000; nowMs += 1) t.mock.timers.tick(1);
+  const times = [...starts.values()].toSorted((a, b) => a - b);
+  assert.equal(times.length, names.length, "each begins within its period");
+  assert.ok((times[0] ?? 0) >= 499);
+  const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
+  assert.ok(Math.min(...gaps) >= 10, `gaps in ms: ${gaps.join(" ")}`);
+  assert.ok(running);
+});

@@ -3,7 +3,7 @@ import type { Ctx } from "./context.ts";
 /** Work that every process does again and again; it takes its own locks, so several at once do no harm. */
 export interface Job {
   readonly name: string;
-  /** Pause between the end of one run and the start of the next. */
+  /** Pause between the end of one run and the start of the next; the first run comes after half of it to all of it. */
   readonly everySeconds: number;
   /** A channel whose notifications end the pause at once; one that comes during a run makes another follow it. */
   readonly wakeOn?: string;
@@ -16,7 +16,7 @@ export function startJobs(
   ctx: Pick<Ctx, "log" | "notifications">,
   jobs: readonly Job[],
 ): AsyncDisposable {
-  const loops = jobs.map((job) => startLoop(ctx, job));
+  const loops = jobs.map((job, at) => startLoop(ctx, job, firstPauseMs(job, at)));
   return {
     async [Symbol.asyncDispose]() {
       await Promise.all(loops.map(async (loop) => loop.close()));
@@ -24,11 +24,20 @@ export function startJobs(
   };
 }
 
+/** Spreads jobs of one period over its second half, so that they share a few connections instead of taking one each. */
+function firstPauseMs({ everySeconds }: Job, at: number): number {
+  const spread = (at * goldenRatio) % 1;
+  return everySeconds * 1000 * (1 - spread / 2);
+}
+
+/** Its multiples, taken modulo 1, lie apart from each other however many there are. */
+const goldenRatio = (1 + Math.sqrt(5)) / 2;
+
 interface Loop {
   close(): Promise<void>;
 }
 
-function startLoop(ctx: Pick<Ctx, "log" | "notifications">, job: Job): Loop {
+function startLoop(ctx: Pick<Ctx, "log" | "notifications">, job: Job, firstMs: number): Loop {
   let [isWoken, isRunning] = [false, false];
   const closing = new AbortController();
   let running = Promise.resolve();
@@ -50,18 +59,18 @@ function startLoop(ctx: Pick<Ctx, "log" | "notifications">, job: Job): Loop {
       isRunning = false;
       if (closing.signal.aborted) return;
       if (isWoken) start();
-      else pause();
+      else pause(job.everySeconds * 1000);
     });
   };
-  const pause = (): void => {
-    timer = setTimeout(start, job.everySeconds * 1000).unref();
+  const pause = (ms: number): void => {
+    timer = setTimeout(start, ms).unref();
   };
   const wake = (): void => {
     if (closing.signal.aborted) return;
     if (isRunning) isWoken = true;
     else start();
   };
-  pause();
+  pause(firstMs);
   const subscribed =
     job.wakeOn === undefined ? null : ctx.notifications.subscribe(job.wakeOn, wake);
   return {
