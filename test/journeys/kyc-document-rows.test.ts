@@ -257,7 +257,10 @@ const rows: readonly Row[] = [
   {
     name: "422 `unverified fields`",
     reasons: ["unverified_fields"],
-    shownBy: [[orders, "a required field is not verified"]],
+    shownBy: [
+      [orders, "a required field is not verified"],
+      [orders, "all fields are optional, and none of them is verified"],
+    ],
   },
   {
     name: "422 `there is already an ongoing request`: INITIATING, INITIATED, CONFIRMING",

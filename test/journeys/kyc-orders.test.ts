@@ -232,6 +232,12 @@ const faults: {
     message: /^unverified fields$/,
     body: () => ({ fields: ["PASSPORT_NAME"] }),
   },
+  {
+    name: "all fields are optional, and none of them is verified",
+    status: 422,
+    message: /^unverified fields$/,
+    body: () => ({ fields: [], optionalFields: ["PASSPORT_NAME"] }),
+  },
 ];
 
 for (const fault of faults)

@@ -87,7 +87,11 @@ interface Request {
   readonly offered: readonly AskedName[];
 }
 
-/** Optional names that the user has verified: the link offers those. @throws {Problem} unverified_fields */
+/**
+ * Optional names that the user has verified: the link offers those.
+ *
+ * @throws {Problem} unverified_fields, also where nothing is left to ask for
+ */
 async function checkVerified(
   ctx: KycContext,
   key: ApiKey,
@@ -96,8 +100,11 @@ async function checkVerified(
   const all = [...names.required, ...names.optional];
   const { verified } = await findVerified(ctx, key, { user, names: all });
   const known = new Set<string>(verified);
-  if (!names.required.every((name) => known.has(name))) throw new Problem("unverified_fields");
-  return names.optional.filter((name) => known.has(name));
+  const offered = names.optional.filter((name) => known.has(name));
+  const isLeft = names.required.length + offered.length > 0;
+  if (!isLeft || !names.required.every((name) => known.has(name)))
+    throw new Problem("unverified_fields");
+  return offered;
 }
 
 /** Null where the order exists by now. @throws {Problem} package_exhausted */
