@@ -29,6 +29,7 @@ const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
   status,
   body.error?.reason,
 ];
+const messageOf = ({ body }: Answer): string => body.error?.message ?? "";
 const fresh = (): Record<string, string> => ({
   "idempotency-key": randomBytes(8).toString("hex"),
 });
@@ -302,6 +303,7 @@ await test("objects are those of one client domain: for every other key they are
       const answer = await callWith(route, apiKey);
       const reason = route.path.includes("/offers/") ? "offer_not_found" : "request_not_found";
       assert.deepEqual(reasonOf(answer), [404, reason], route.name);
+      assert.ok(messageOf(answer).startsWith(`${reason}: `), route.name);
       const unknown = await callWith(
         { ...route, path: route.path.replace(/01[^/]{24}/, "01J") },
         apiKey,

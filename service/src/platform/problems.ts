@@ -32,7 +32,10 @@ const table = {
   issuer_distrusted: [403, "this issuer is not trusted any more"],
   credential_not_found: [404, "no such credential"],
   credential_over: [409, "this credential has ended already"],
-  idempotency_key_conflict: [409, "this Idempotency-Key was used with another body"],
+  idempotency_key_conflict: [
+    409,
+    "idempotency_key_conflict: this Idempotency-Key was used with another body",
+  ],
   verification_not_found: [404, "no such verification"],
   verification_over: [410, "this verification has ended; start again"],
   code_wrong: [422, "wrong code"],
@@ -95,13 +98,13 @@ const table = {
   order_not_found: [404, "order not found"],
   order_not_cancellable: [422, "order can not be cancelled"],
   receipt_not_found: [404, "the order has no settled consent yet"],
-  event_not_found: [404, "no such event"],
-  payload_expired: [410, "the data of this event was purged"],
+  event_not_found: [404, "event_not_found: no such event"],
+  payload_expired: [410, "payload_expired: the data of this event was purged"],
   simulation_refused: [
     422,
     "simulation acts only in the sandbox, and for identities that were made for it",
   ],
-  request_not_found: [404, "no such request"],
+  request_not_found: [404, "request_not_found: no such request"],
   request_over: [410, "this request is over; ask for a new one"],
   result_refused: [422, "the result is refused"],
   // Wallet side of a login
