@@ -70,6 +70,7 @@ await test("three people found a business by command line", async () => {
   assert.notEqual(parseAddress(address), null);
   const invitation = (await inbox("bob")).find((vote) => vote["kind"] === "invitation");
   assert.equal(invitation?.["id"], made["invitationId"]);
+  assert.deepEqual([invitation?.["requester"], invitation?.["purpose"]], [null, null]);
   assert.match(String(invitation?.["words"]), /found the business "Alpine"/);
   const accepted = await run("bob", "business", "accept", String(made["invitationId"]));
   assert.deepEqual([accepted["status"], accepted["address"]], ["open", address]);
@@ -242,8 +243,8 @@ await test("a member logs in for a business, and the vote of another completes i
   assert.deepEqual(approved["answer"], { status: "waiting" });
   const vote = await findVote("bob", page.loginId);
   assert.deepEqual(
-    [vote["kind"], vote["actingMember"]],
-    ["business_login", world.person("alice").address],
+    [vote["kind"], vote["actingMember"], vote["purpose"]],
+    ["business_login", world.person("alice").address, null],
   );
   assert.equal((await run("bob", "vote", page.loginId, "--approve"))["status"], "approved");
   const { access_token: token } = await takeTokens(world, page);

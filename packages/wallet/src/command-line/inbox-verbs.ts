@@ -53,14 +53,15 @@ export const inboxVerbs: readonly Verb[] = [
   },
 ];
 
-/** An entry as one JSON object; the members depend on its kind. */
+/** An entry as one JSON object: some members stand in each, null where it has none; the others depend on its kind. */
 function shownEntry({ id, kind, item, words, concerns, refusal }: InboxEntry): object {
   const shown = {
     words: words.join("\n"),
     concerns,
     ...(refusal === undefined ? {} : { refusal }),
   };
-  if (item === null) return { id, kind, ...shown };
+  if (item === null)
+    return { id, kind, business: null, requester: null, purpose: null, expiresAt: null, ...shown };
   const { business, requester, expiresAt } = item;
   const { name } = business;
   return {
@@ -68,7 +69,7 @@ function shownEntry({ id, kind, item, words, concerns, refusal }: InboxEntry): o
     kind,
     business: { address: business.address, name: shownText(name) },
     requester: requester === null ? null : { ...requester, name: shownText(requester.name) },
-    ...("purpose" in item ? { purpose: shownText(item.purpose) } : {}),
+    purpose: "purpose" in item ? shownText(item.purpose) : null,
     ...contentOf(item),
     expiresAt,
     ...shown,
