@@ -63,8 +63,8 @@ import {
   signRequestObject,
 } from "./login/index.ts";
 import { auditRetentionSeconds, chainAudit, createAudit, purgeAudit } from "./platform/audit.ts";
-import { openClock } from "./platform/clock.ts";
-import { type Config, parseConfig } from "./platform/config.ts";
+import { isClockMoved, openClock } from "./platform/clock.ts";
+import { type Config, ConfigError, parseConfig } from "./platform/config.ts";
 import type { Ctx } from "./platform/context.ts";
 import { type Db, openDb } from "./platform/db.ts";
 import { readOrMakeDevelopmentKey } from "./platform/development-key.ts";
@@ -161,6 +161,8 @@ export async function openContext(
   const log = createLog({ level: config.logLevel });
   const { db } = stack.use(await openDatabase(config, options));
   await migrate(db);
+  if (config.profile === "production" && (await isClockMoved(db)))
+    throw new ConfigError("the clock of this installation was moved in the profile dev");
   const notifications = stack.use(
     await openNotifications(db, { onFault: (error) => log.warn({ err: error }, "notifications") }),
   );

@@ -344,6 +344,26 @@ await test("after a rewrap the old master key is needed no longer", async () => 
   assert.equal((await call(["key", "list"], on(newer))).status, 0);
 });
 
+await test("production refuses an installation whose clock was moved", async () => {
+  await using other = await openTestDatabase();
+  const dev = { DATABASE_URL: other.url, MASTER_KEY: "11".repeat(32) };
+  const production = {
+    ...dev,
+    PROFILE: "production",
+    BASE_URL: "https://id.example.com",
+    CHAIN_RPC_URL: "https://rpc.example.com",
+    CHAIN: "on",
+    SIGNER_KEY: "cd".repeat(32),
+  };
+  assert.equal((await call(["organization", "list"], production)).status, 0);
+  assert.equal((await call(["clock", "advance", "60"], dev)).status, 0);
+  assert.deepEqual(await call(["organization", "list"], production), {
+    status: 1,
+    out: "",
+    err: "svc organization list: the clock of this installation was moved in the profile dev\n",
+  });
+});
+
 await test("an audit trail that was changed behind the service's back is reported with status 1", async () => {
   const intact = await json(["audit", "verify"]);
   assert.equal(intact["isIntact"], true);

@@ -76,6 +76,11 @@ export async function openClock(
   };
 }
 
+/** Whether the time of this installation was ever moved. */
+export async function isClockMoved(db: Queryable): Promise<boolean> {
+  return (await store.readOffsetSeconds(db)) !== 0;
+}
+
 /** Moves the shared time forward for every process. The caller checks the profile. @returns the new offset in seconds */
 export async function advanceClock(db: Queryable, seconds: number): Promise<number> {
   return store.addOffsetSeconds(db, seconds);

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { type Config, ConfigError, parseConfig, settings } from "./config.ts";
+import { readOrMakeDevelopmentKey } from "./development-key.ts";
 
 /** Whatever the machine that runs the tests has set must not matter. */
 const unset = Object.fromEntries(Object.values(settings).map(({ env }) => [env, ""]));
@@ -117,6 +121,20 @@ for (const [what, change, says] of unsafe) {
     );
   });
 }
+
+test("production does not start with the key that the profile dev made in its directory", (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "svc-config-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const given = { ...production, DATA_DIR: directory };
+  const key = readOrMakeDevelopmentKey(directory);
+  assert.deepEqual(parse(given).masterKeys, [production.MASTER_KEY]);
+  for (const keys of [key, `${production.MASTER_KEY},${key}`])
+    assert.throws(
+      () => parse({ ...given, MASTER_KEY: keys }),
+      (error: unknown) =>
+        error instanceof ConfigError && error.message.startsWith("MASTER_KEY must not be the dev"),
+    );
+});
 
 test("production takes the embedded database when that is allowed by name", () => {
   const change = { DATABASE_URL: "", ALLOW_EMBEDDED_DATABASE: "true" };

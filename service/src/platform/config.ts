@@ -5,6 +5,7 @@ import {
   faultOfSigner,
   type OptionalChainSetting,
 } from "./chain-settings.ts";
+import { isDevelopmentKey } from "./development-key.ts";
 import { faultOfMail, mailSettings, type OptionalMailSetting } from "./mail-settings.ts";
 import {
   addresses,
@@ -309,6 +310,10 @@ function refuseUnsafe(config: Config): void {
     throw new ConfigError("BASE_URL must be https in the profile production");
   if (config.masterKeys === null)
     throw new ConfigError("MASTER_KEY must be set in the profile production");
+  if (isDevelopmentKey(config.dataDirectory, config.masterKeys))
+    throw new ConfigError(
+      "MASTER_KEY must not be the development key of DATA_DIR in the profile production; seal with another by `svc key rewrap` first",
+    );
   if (config.databaseUrl === null && !config.embeddedDatabaseAllowed) {
     throw new ConfigError(
       "DATABASE_URL must be set in the profile production (or ALLOW_EMBEDDED_DATABASE=true)",

@@ -3,6 +3,7 @@ import { linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from "no
 import { join } from "node:path";
 
 const keyBytes = 32;
+const keyFile = "master.key";
 
 /**
  * The master key of an installation in the profile `dev`: 64 hex digits in `master.key`, mode 0600, made at the first
@@ -11,12 +12,12 @@ const keyBytes = 32;
  * @throws Error when the directory cannot be written, or the file holds something else
  */
 export function readOrMakeDevelopmentKey(directory: string): string {
-  const path = join(directory, "master.key");
+  const path = join(directory, keyFile);
   const known = readKey(path);
   if (known !== null) return known;
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   // Written aside and linked into place: whoever starts at the same time finds a whole key or none, and one of them wins.
-  const draft = join(directory, `master.key.${randomUUID()}`);
+  const draft = join(directory, `${keyFile}.${randomUUID()}`);
   writeFileSync(draft, `${randomBytes(keyBytes).toString("hex")}\n`, { flag: "wx", mode: 0o600 });
   try {
     linkSync(draft, path);
@@ -28,6 +29,12 @@ export function readOrMakeDevelopmentKey(directory: string): string {
   const made = readKey(path);
   if (made === null) throw new Error(`${path} vanished while it was made`);
   return made;
+}
+
+/** Whether one of the keys is the development key of this directory: whoever could read it then can read it now. */
+export function isDevelopmentKey(directory: string, keys: readonly string[]): boolean {
+  const known = readKey(join(directory, keyFile));
+  return known !== null && keys.includes(known);
 }
 
 function readKey(path: string): string | null {
