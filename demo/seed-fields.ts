@@ -45,11 +45,12 @@ const alicesDocuments = [
   },
 ] as const;
 
-/** Hands out coin, one account after the other: they share the faucet's turn. */
+/** Hands out coin of the embedded chain, one account after the other: they share the faucet's turn. */
 export async function fundIdentities(
   { ctx }: Service,
   addresses: readonly Address[],
 ): Promise<void> {
+  if (!ctx.chain.isEmbedded) return;
   for (const address of addresses) await fundAccount(ctx, { address, amountWei: 1000n * coinWei });
 }
 

@@ -5,6 +5,7 @@ import { openShop } from "@svc/shop";
 import { compose, type Service } from "@svc/service";
 import { ConfigError, parseConfig } from "@svc/service/config";
 import { getBuiltInIssuer } from "@svc/service/credentials";
+import { lockDirectory } from "@svc/service/directory-lock";
 import { stopSignal } from "@svc/service/stop-signal";
 import { openShopAccount } from "./seed-shop.ts";
 import { openDemoWorld } from "./seed.ts";
@@ -13,6 +14,7 @@ async function start(): Promise<void> {
   const config = parseConfig();
   // The embedded database runs under a user of its own, which has to pass through here; every secret in it is 0600.
   mkdirSync(config.dataDirectory, { recursive: true, mode: 0o711 });
+  using _ = lockDemo(config.dataDirectory);
   const stopped = stopSignal();
   await using service = await compose(config);
   const { port } = new URL(service.baseUrl);
@@ -52,6 +54,16 @@ async function start(): Promise<void> {
   print(`ready ${service.baseUrl}`);
   await stopped;
   await shop.close();
+}
+
+/** With a database from outside nothing else keeps two of them apart. @throws {ConfigError} */
+function lockDemo(directory: string): Disposable {
+  const lock = lockDirectory(directory);
+  if (lock === null)
+    throw new ConfigError(
+      `another process already runs in ${directory}; stop it first, or choose another DATA_DIR`,
+    );
+  return { [Symbol.dispose]: () => lock.release() };
 }
 
 /** What a merchant takes from the operator's documents, never from a receipt. */

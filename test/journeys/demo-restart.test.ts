@@ -2,11 +2,14 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, watch } from "node:fs";
+import { existsSync, readdirSync, readFileSync, watch } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { lockDirectory } from "../../service/src/platform/directory-lock.ts";
+import { startAnvil } from "../anvil.ts";
 import { type DemoPlace, openDemoPlace, spawnDemo, startDemo, visit } from "../demo-world.ts";
+import { fundedKey } from "../settling.ts";
 import { root } from "../transcript.ts";
 import { freePort } from "../world.ts";
 
@@ -55,6 +58,33 @@ test("a start that is killed while it seeds is taken up by the next, with the sa
   assert.equal((await ask(`${path}/status/${address}`, world.apiKey))["verified"], true);
   const account = await ask(`${path}/billing/account`, world.apiKey);
   assert.deepEqual([account["totalChf"], account["availableChf"]], [500, 500]);
+});
+
+test("a second start on the same directory is refused in one line, also with a database from outside", async () => {
+  await using place = await openDemoPlace();
+  const directory = place.environment.DATA_DIR;
+  const lock = lockDirectory(directory);
+  const start = ["--conditions=source", join(root, "demo/start.ts")];
+  await assert.rejects(
+    promisify(execFile)(process.execPath, start, { env: { ...process.env, ...place.environment } }),
+    {
+      code: 1,
+      stdout: "",
+      stderr: `another process already runs in ${directory}; stop it first, or choose another DATA_DIR\n`,
+    },
+  );
+  assert.ok(readdirSync(directory).every((name) => name.startsWith("lock")));
+  lock?.release();
+});
+
+test("a chain from outside has no faucet, and everything of the demo world is there all the same", async () => {
+  await using anvil = await startAnvil();
+  await using place = await openDemoPlace();
+  const outside = { CHAIN_RPC_URL: anvil.url, SIGNER_KEY: fundedKey, CONFIRMATIONS: "1" };
+  await using demo = await startDemo({ ...place.environment, ...outside });
+  const { apiKey, business } = readFile(place, "demo.json") as DemoFile;
+  const status = `${demo.baseUrl}/api/v1/kyb/status/${business.address}`;
+  assert.equal((await ask(status, apiKey))["verified"], true);
 });
 
 test("with another port the shop moves along, and everything else stays as it was", async () => {
