@@ -442,3 +442,23 @@ test("data is never sent where the wallet was not told", async () => {
   const moved = await world.ask({ user: person.address, callback: `${receiverUrl}/moved` });
   assert.equal((await approve(person, moved.body.data?.["link"])).status, 200);
 });
+
+test("the merchant is handed what was verified and nothing else that the wallet wrote", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address, fields: ["IDCARD_DOB", "IDCARD_NAME"] });
+  const opened = await openRequest(asked.body.data?.["link"]);
+  const result = shareResult(person, opened, { fields: ["IDCARD_DOB", "IDCARD_NAME"] });
+  const verified = Buffer.from(String(result["infos"]), "base64").toString();
+  // Our reader takes the last of equal keys; others take the first, or `Data` for `data`.
+  const written = verified
+    .replaceAll('{"field"', '{"data":"RWxvbiBNdXNr","field"')
+    .replaceAll("}", ',"Data":"RWxvbiBNdXNr","note":"unasked"}');
+  const infos = Buffer.from(` ${written}`).toString("base64");
+  assert.equal((await post(opened.connection, { ...result, infos })).status, 200);
+  await world.reach(opened.id, "CONFIRMED");
+  const { body } = await world.call("GET", `/api/v2/kyc/events?referenceKey=${opened.id}`);
+  const events = body.data?.["items"] as { event: string; body: string }[];
+  const transferred = events.find(({ event }) => event === "data.transferred");
+  const { data } = JSON.parse(transferred?.body ?? "") as { data: Record<string, unknown> };
+  assert.equal(data["infos"], result["infos"]);
+});

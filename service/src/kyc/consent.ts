@@ -3,6 +3,7 @@ import {
   type Address,
   decodeInfos,
   declineDigest,
+  encodeInfos,
   fieldsHash,
   fieldsOfName,
   type Hex32,
@@ -130,7 +131,7 @@ async function approveOrder(ctx: KycContext, approving: Approving): Promise<Answ
   await keepApproval(ctx, approving, {
     consent: hexOfBytes(consent),
     data,
-    fields: sorted.map(({ field }) => field),
+    infos: sorted,
     leaves: leaves.filter((leaf) => leaf !== null),
   });
   return answered(opened, "INITIATING");
@@ -175,7 +176,8 @@ function isComplete(opened: store.OpenedToken, infos: readonly Info[]): boolean 
 interface Approval {
   readonly consent: Hex32;
   readonly data: Hex32;
-  readonly fields: readonly string[];
+  /** What was verified, sorted by field. */
+  readonly infos: readonly Info[];
   /** In the order of the fields. */
   readonly leaves: readonly Hex32[];
 }
@@ -183,11 +185,13 @@ interface Approval {
 async function keepApproval(
   ctx: KycContext,
   { token, opened, result }: Approving,
-  approval: Approval,
+  { infos, ...approval }: Approval,
 ): Promise<void> {
   const { order } = opened;
   const at = ctx.clock.now();
   const place = { table: "kyc_payload", id: order.id, column: "sealed" };
+  // Never the wallet's own text: a repeated key, or one of another case, is read otherwise elsewhere.
+  const payload = Buffer.from(encodeInfos(infos));
   await ctx.db.transaction(async (tx) => {
     const moved = await moveOrders(ctx, tx, {
       orders: [{ id: order.id, attempt: opened.attempt }],
@@ -200,13 +204,14 @@ async function keepApproval(
     await store.insertConsent(tx, {
       ...approval,
       order,
+      fields: infos.map(({ field }) => field),
       attempt: opened.attempt,
       requestObject: opened.requestObject ?? "",
       connection: connectionOf(ctx.config.baseUrl, token),
       requester: opened.requester,
       deadline: opened.expiration,
       signature: bytesOf(result.signature),
-      payloadSealed: ctx.seal.seal(Buffer.from(result.infos), place),
+      payloadSealed: ctx.seal.seal(payload, place),
       createdAt: at,
     });
   });
