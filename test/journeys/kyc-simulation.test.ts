@@ -66,6 +66,11 @@ test("an approval is played, and the order is confirmed", async () => {
   for (;;) if ((await statusOf(order))["status"] === "CONFIRMED") break;
 });
 
+test("an approval is played for a parent name beside its own", async () => {
+  const order = await ask({ fields: ["DOB_PARENT_FIELD", "IDCARD_DOB"] });
+  assert.deepEqual((await svc("simulate", "approve", order)).value["status"], 200);
+});
+
 for (const [play, reason] of [
   ["decline", "USER_DECLINED"],
   ["expire", "EXPIRED"],

@@ -123,6 +123,14 @@ await test("a parent name is answered by the document that is held", async () =>
   assert.equal((await statusOf(referenceKey))["status"], "INITIATING");
 });
 
+await test("one document answers a parent name and its own name", async () => {
+  const { wallet, address } = await openVerifiedPerson();
+  const fields = ["DOB_PARENT_FIELD", "IDCARD_DOB"];
+  const { link = "", referenceKey } = await order(address, { fields, optionalFields: [] });
+  await wallet.approve(link);
+  assert.equal((await statusOf(referenceKey))["status"], "INITIATING");
+});
+
 await test("data that leaves the verified domain is flagged, and where the browser returns is no obstacle", async () => {
   const { wallet, address } = await openVerifiedPerson();
   const { link = "" } = await order(address, {

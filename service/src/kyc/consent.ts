@@ -5,7 +5,6 @@ import {
   declineDigest,
   encodeInfos,
   fieldsHash,
-  fieldsOfName,
   type Hex32,
   hexOfBytes,
   type Info,
@@ -20,8 +19,9 @@ import {
   shareDigest,
 } from "@svc/protocol";
 import { verifySignature } from "../chain/index.ts";
-import { type AskedName, matchLeaves } from "../credentials/index.ts";
+import { matchLeaves } from "../credentials/index.ts";
 import { Problem } from "../platform/problems.ts";
+import { isComplete } from "./completeness.ts";
 import * as store from "./consent-store.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { mismatchesForgiven, onlyStepOf } from "./order.ts";
@@ -118,8 +118,10 @@ async function approveOrder(ctx: KycContext, approving: Approving): Promise<Answ
   const { environment, user } = order;
   const matches = await matchLeaves(ctx, null, { environment, user, infos: sorted });
   const leaves = matches.map((match) => match?.leaf ?? null);
+  const names = { required: order.required, offered: opened.offered };
+  const fields = sorted.map(({ field }) => field);
   const isMatching =
-    isComplete(opened, sorted) && matches.every((match) => match?.status === "LIVE");
+    isComplete(names, fields) && matches.every((match) => match?.status === "LIVE");
   const known = leaves.every((leaf) => leaf !== null) ? leavesHash(leaves) : null;
   const data = approving.data ?? known;
   if (data === null) throw refused("a value is none that was issued to this identity");
@@ -151,26 +153,6 @@ function digestOf(
     data,
     deadline: opened.expiration,
   });
-}
-
-/** A name that is a field itself goes before a parent, which would take the same field. */
-const byBreadth = (a: AskedName, b: AskedName): number =>
-  fieldsOfName(a).length - fieldsOfName(b).length;
-
-/** Every required name by exactly one field, every offered one by one at most, and nothing that was not asked for. */
-function isComplete(opened: store.OpenedToken, infos: readonly Info[]): boolean {
-  const left = new Set(infos.map(({ field }) => field));
-  const take = (name: AskedName): number => {
-    const fields = fieldsOfName(name).filter((field) => left.has(field));
-    for (const field of fields) left.delete(field);
-    return fields.length;
-  };
-  const { required } = opened.order;
-  return (
-    required.toSorted(byBreadth).every((name) => take(name) === 1) &&
-    opened.offered.toSorted(byBreadth).every((name) => take(name) <= 1) &&
-    left.size === 0
-  );
 }
 
 interface Approval {

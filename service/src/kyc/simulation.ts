@@ -249,13 +249,14 @@ async function answer(
   return status;
 }
 
-/** One held field for each name that is required. */
+/** One held field for each name that is required; the same may answer several. */
 function chosenFields(order: Order, { held }: User): HeldField[] {
-  return order.required.flatMap((name) => {
+  const chosen = order.required.flatMap((name) => {
     const fields: readonly FieldName[] = fieldsOfName(name);
     const found = held.find(({ field }) => fields.includes(field));
     return found === undefined ? [] : [found];
   });
+  return [...new Set(chosen)];
 }
 
 function resultOf(
