@@ -289,6 +289,8 @@ test("400: every member is checked before anything is looked up", async () => {
     { fields: "EMAIL" },
     { fields: [5] },
     { reference: "x".repeat(281) },
+    { purpose: "" },
+    { purpose: "x".repeat(281) },
     { purpose: "a\u202eb" },
     { returnUrl: "https://elsewhere.example/" },
     { returnUrl: "javascript:alert(1)" },

@@ -31,7 +31,7 @@ export interface DataRequest {
   optionalFields?: readonly string[];
   /** Your own number for it, at most 280 characters; every event repeats it. */
   reference?: string;
-  /** Shown to the user, at most 280 characters. */
+  /** Shown to the user, 1 to 280 characters. */
   purpose?: string;
   /** Where the phone's browser goes after the approval; on the host of your client domain. */
   returnUrl?: string;

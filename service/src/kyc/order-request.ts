@@ -59,7 +59,7 @@ export function checkBody(body: RequestBody, policy: RequestPolicy): CheckedBody
     fields: body.fields ?? [],
     optionalFields: body.optionalFields ?? [],
     reference: checkText("reference", body.reference),
-    purpose: checkText("purpose", body.purpose),
+    purpose: checkPurpose(body.purpose),
     returnUrl: body.returnUrl === undefined ? null : checkReturnUrl(body.returnUrl, policy),
   };
 }
@@ -69,6 +69,12 @@ function checkText(name: string, text: string | undefined): string | null {
   if (text.length > textMax) throw refused(`${name} has at most ${textMax} characters`);
   if (!isShowable(text)) throw refused(`${name} holds characters that cannot be shown`);
   return text;
+}
+
+/** Wallets refuse a request object with an empty one, so nobody could open the order. */
+function checkPurpose(text: string | undefined): string | null {
+  if (text === "") throw refused(`purpose has 1 to ${textMax} characters`);
+  return checkText("purpose", text);
 }
 
 /** The phone's browser goes there: only to the client domain itself, or below it. */

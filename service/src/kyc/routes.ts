@@ -35,9 +35,7 @@ const requestBody = Type.Object({
   fields: Type.Optional(names),
   optionalFields: Type.Optional(names),
   reference: Type.Optional(Type.String({ description: "Yours, at most 280 characters; echoed." })),
-  purpose: Type.Optional(
-    Type.String({ description: "Shown to the user, at most 280 characters." }),
-  ),
+  purpose: Type.Optional(Type.String({ description: "Shown to the user, 1 to 280 characters." })),
   returnUrl: Type.Optional(
     Type.String({ description: "Where the same phone goes on; under the client domain." }),
   ),
