@@ -45,6 +45,7 @@ const rows: readonly Row[] = [
         orders,
         "200: the same request while it waits gives a fresh link for the same order, alreadySent",
         "200: an older link stays good until one of them is opened",
+        "200: a link outlives every older one, given out in the same second too",
       ],
       ["test/races/fifty-requests.test.ts", "fifty identical requests make one order"],
     ],

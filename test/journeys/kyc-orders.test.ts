@@ -73,6 +73,18 @@ test("200: an older link stays good until one of them is opened", async () => {
   assert.equal((await post(`${scanRequest(links[1]).connection}/open`, {})).status, 200);
 });
 
+test("200: a link outlives every older one, given out in the same second too", async () => {
+  const person = await world.verify();
+  const ask = async () => (await world.ask({ user: person.address })).body.data?.["link"];
+  let [older, newer]: unknown[] = [];
+  for (let second = 0; second !== world.ctx.clock.now();) {
+    second = world.ctx.clock.now();
+    [older, newer] = [await ask(), await ask()];
+  }
+  await openRequest(older);
+  assert.equal((await approve(person, newer)).status, 200);
+});
+
 test("200: the user approves, and the order goes through every status to CONFIRMED", async () => {
   const person = await world.verify();
   const asked = await world.ask({

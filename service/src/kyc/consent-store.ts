@@ -74,11 +74,11 @@ export async function keepRequestObject(
       ), kept as (
         update kyc_token set request_object = coalesce(request_object, ${object})
         from scanned where order_id = scanned.id and token_sha256 = ${token.tokenSha256}
-        returning token_sha256, request_object, order_id, kyc_token.created_at
+        returning request_object, order_id, number
       ), ended as (
         delete from kyc_token using kept
-        where kyc_token.order_id = kept.order_id and kyc_token.token_sha256 <> kept.token_sha256
-          and kyc_token.created_at <= kept.created_at and kyc_token.request_object is null
+        where kyc_token.order_id = kept.order_id and kyc_token.number < kept.number
+          and kyc_token.request_object is null
       )
       select request_object from kept`,
   );

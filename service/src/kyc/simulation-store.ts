@@ -41,7 +41,7 @@ export async function findOffered(
   orderId: string,
 ): Promise<{ offered: string[]; requester: string } | null> {
   const [row] = await db.query<{ offered: string[]; requester: string }>(
-    sql`select offered, requester from kyc_token where order_id = ${orderId} order by created_at desc limit 1`,
+    sql`select offered, requester from kyc_token where order_id = ${orderId} order by number desc limit 1`,
   );
   return row ?? null;
 }

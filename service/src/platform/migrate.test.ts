@@ -105,3 +105,28 @@ test("who approved a login before acquaintances were noted with it stays known",
     ],
   );
 });
+
+test("links that were given out before they were counted keep their order", async () => {
+  await using database = await openTestDatabase();
+  await using db = openDb({ ...database.connection, connections: 1 });
+  await db.query(sql`delete from migration where number = 35`);
+  await db.query(
+    sql`alter table kyc_token drop column number, drop constraint kyc_token_order_id_fkey`,
+  );
+  const give = async (link: string, createdAt: number): Promise<void> => {
+    const tokenSha256 = Buffer.from(link.repeat(32));
+    await db.query(sql`
+      insert into kyc_token (token_sha256, order_id, attempt, expiration, callback, requester, offered, created_at)
+      values (${tokenSha256}, gen_random_uuid(), 1, 600, '', '', '{}', ${createdAt})`);
+  };
+  await give("b", 8);
+  await give("c", 9);
+  await give("a", 7);
+  assert.deepEqual(await migrate(db), ["0035_link_order.sql"]);
+  await give("d", 9);
+  await give("e", 5);
+  const links = await db.query<{ link: string }>(
+    sql`select left(encode(token_sha256, 'escape'), 1) as link from kyc_token order by number`,
+  );
+  assert.equal(links.map(({ link }) => link).join(""), "abcde");
+});
