@@ -253,6 +253,10 @@ const rows: readonly Row[] = [
     shownBy: [
       [answers, keyed],
       [checks, "200 and 413 valid: images fit, 8 MiB is the limit; unknown members are ignored"],
+      [
+        orders,
+        "413: a wallet's answer holds values of 8 MiB, under the longest signature, and no more",
+      ],
     ],
   },
   {

@@ -446,6 +446,18 @@ test("the fourth validly signed result that matches nothing ends the attempt", a
   assert.equal((await world.statusOf(referenceKey))["failureReason"], "INVALID_CONFIRM_DATA");
 });
 
+test("413: a wallet's answer holds values of 8 MiB, under the longest signature, and no more", async () => {
+  const asked = await world.ask({ user: (await world.verify()).address });
+  const { connection, id } = scanRequest(asked.body.data?.["link"]);
+  const longest = { svcID: world.person.address, id, signature: `0x${"11".repeat(16_384)}` };
+  const send = async (length: number) =>
+    post(connection, { ...longest, infos: "A".repeat(length) });
+  assert.equal((await send(8 * 1024 * 1024)).status, 422);
+  const refused = await send(8 * 1024 * 1024 + 16 * 1024);
+  assert.equal(refused.status, 413);
+  assert.match(await refused.text(), /body_too_large/);
+});
+
 test("data is never sent where the wallet was not told", async () => {
   const person = await world.verify();
   const asked = await world.ask({ user: person.address });

@@ -12,6 +12,9 @@ import { orderStatus } from "./answers.ts";
 
 const tags = ["wallet"];
 const TokenParams = Type.Object({ token: Type.String({ minLength: 1, maxLength: 100 }) });
+/** Around `infos`: a contract's signature, 32 KiB in hex at most, ids and names. */
+const answerEnvelopeBytes = 40 * 1024;
+const answerBytesMax = resultLengthMax + answerEnvelopeBytes;
 const requestReasons = ["request_not_found", "request_over"] as const;
 
 /** The routes behind `conn` of an order's link, and the wallet's own history. */
@@ -56,8 +59,7 @@ function answerRoute(ctx: KycContext, scope: Http): void {
   scope.post(
     "/w/o/:token",
     {
-      // Base64 of values that are themselves images: more than the 8 MiB of the values.
-      bodyLimit: 2 * resultLengthMax,
+      bodyLimit: answerBytesMax,
       schema: {
         params: TokenParams,
         body: Type.Object({}, { additionalProperties: true }),
