@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createHash, generateKeyPairSync, type KeyObject, randomUUID } from "node:crypto";
 import { after, test } from "node:test";
 import { calculateJwkThumbprint, exportJWK, SignJWT } from "jose";
+import { familyOf, readAccessToken } from "./access-token.ts";
 import {
   addClient,
   addCode,
@@ -13,6 +14,7 @@ import {
   redeem,
   type TestClient,
 } from "./test-login.ts";
+import { listTestFamilies } from "./test-login-store.ts";
 
 const login = await openTestLogin();
 after(async () => login[Symbol.asyncDispose]());
@@ -84,6 +86,13 @@ async function refreshWith(
     },
     headers: { dpop: proof, authorization: isPublic ? undefined : client.basic },
   });
+}
+
+async function revocationOf(tokens: Answer["body"]): Promise<string | null | undefined> {
+  const claims = readAccessToken(login.ctx, String(tokens["access_token"]));
+  assert.ok(claims);
+  const rows = await listTestFamilies(login.ctx.db);
+  return rows.find((row) => row.id === familyOf(claims))?.revokedReason;
 }
 
 test("a proof binds the tokens to its key, in one database call", async () => {
@@ -177,8 +186,6 @@ test("a public client's refresh token is bound to its key; a confidential client
   refused(await refreshWith(spa, token, await proofOf({ pair: otherPair })), 400, "invalid_grant");
   const next = await refreshWith(spa, token, await proofOf());
   assert.equal(next.body["token_type"], "DPoP");
-  // In the grace a repeat needs the same key too.
-  refused(await refreshWith(spa, token, await proofOf({ pair: otherPair })), 400, "invalid_grant");
   const again = await refreshWith(spa, token, await proofOf());
   assert.equal(again.body["refresh_token"], next.body["refresh_token"]);
 
@@ -200,6 +207,32 @@ test("a public client's refresh token is bound to its key; a confidential client
   refused(repeated, 400, "invalid_grant");
   const current = await refreshWith(confidential, moved.body["refresh_token"], await proofOf());
   refused(current, 400, "invalid_grant");
+});
+
+test("a thief who binds a login to his own key does not hide that its refresh token was used twice", async () => {
+  for (const client of [spa, confidential]) {
+    const { body: owned } = await redeemWith(client, undefined);
+    const stolen = await refreshWith(client, owned["refresh_token"], await proofOf());
+    assert.equal(stolen.body["token_type"], "DPoP");
+    login.clock.advance(60);
+    refused(await refreshWith(client, owned["refresh_token"], undefined), 400, "invalid_grant");
+    assert.equal(await revocationOf(owned), "reuse");
+    const next = await refreshWith(client, stolen.body["refresh_token"], await proofOf());
+    refused(next, 400, "invalid_grant");
+  }
+});
+
+test("a repeat within the grace with another key, or without one, revokes the login", async () => {
+  for (const proof of [undefined, await proofOf({ pair: otherPair })]) {
+    const { body: bound } = await redeemWith(spa, await proofOf());
+    assert.equal((await refreshWith(spa, bound["refresh_token"], await proofOf())).status, 200);
+    refused(await refreshWith(spa, bound["refresh_token"], proof), 400, "invalid_grant");
+    assert.equal(await revocationOf(bound), "reuse");
+  }
+  const { body: free } = await redeemWith(spa, undefined);
+  assert.equal((await refreshWith(spa, free["refresh_token"], undefined)).status, 200);
+  refused(await refreshWith(spa, free["refresh_token"], await proofOf()), 400, "invalid_grant");
+  assert.equal(await revocationOf(free), "reuse");
 });
 
 test("userinfo takes a bound token with its proof alone, in one call, and never as Bearer", async () => {

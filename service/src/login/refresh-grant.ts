@@ -25,7 +25,7 @@ interface Wish {
 /**
  * Exchanges a refresh token for its successor and fresh tokens (RFC 6749 section 6, RFC 9700 section 4.14). The good
  * path is one statement. A repeat of the last token within the grace gets the same successor; any other genuine old
- * token revokes the family.
+ * token revokes the family, whatever else the request asks.
  *
  * @throws {OAuthProblem}
  */
@@ -133,8 +133,17 @@ const checkAudience: Check = ({ family, wish }) =>
     ? null
     : new OAuthProblem("invalid_target", "this audience was not granted with the login");
 
-/** Why a refresh is refused before its token's age matters: the first that does not hold. */
-const checks: readonly Check[] = [checkClient, checkLife, checkDpopKey, checkScope, checkAudience];
+/** Why a refresh is refused whatever its token's age: the first that does not hold. */
+const checks: readonly Check[] = [checkClient, checkLife];
+/** Likewise, what it asks for with the newest token, or with a repeat of the last. */
+const wishChecks: readonly Check[] = [checkDpopKey, checkScope, checkAudience];
+
+function refuseFaulty(asked: Asked, by: readonly Check[]): void {
+  for (const check of by) {
+    const fault = check(asked);
+    if (fault !== null) throw fault;
+  }
+}
 
 async function repeatOrRefuse(
   ctx: TokenContext,
@@ -143,19 +152,19 @@ async function repeatOrRefuse(
 ): Promise<TokenResponse> {
   const family = await store.findRefresh(ctx.db, wish.token.familyId);
   if (family === null) throw grantFault("the refresh token is unknown");
-  for (const check of checks) {
-    const fault = check({ family, request, wish });
-    if (fault !== null) throw fault;
-  }
-  const successor = isRepeat(family, wish.token, {
+  const asked = { family, request, wish };
+  refuseFaulty(asked, checks);
+  const isNewest =
+    family.refreshSha256 !== null && equalBytes(family.refreshSha256, wish.token.sha256);
+  const isRepeated = isRepeat(family, wish.token, {
     request,
     graceSeconds: ctx.config.refreshGraceSeconds,
-  })
-    ? copies.open(wish.token, family.successorSealed)
-    : null;
+  });
+  // A thief who was faster chose the key that the family is bound to: it must not hide that two hold its tokens.
+  if (isNewest || isRepeated) refuseFaulty(asked, wishChecks);
+  if (isNewest) throw new Error("the newest refresh token of a family was refused for no reason");
+  const successor = isRepeated ? copies.open(wish.token, family.successorSealed) : null;
   if (successor !== null) return issue(ctx, request, { wish, family, refreshToken: successor });
-  if (family.refreshSha256?.equals(wish.token.sha256) === true)
-    throw new Error("the newest refresh token of a family was refused for no reason");
   // Its mac proves that it is one of ours, and it is not the newest: two parties hold tokens of this family.
   ctx.log.warn(
     { clientId: family.clientId },

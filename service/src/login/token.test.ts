@@ -307,6 +307,22 @@ test("after the grace a reuse revokes the family, and so does a token before the
   assert.equal(await familyStateOf(other["access_token"]), "reuse");
 });
 
+test("a reuse revokes the family whatever else it asks; a repeat or the newest token that asks too much is only refused", async () => {
+  const tooMuch = [{ scope: "openid offline" }, { resource: "https://other.example.com" }];
+  const request = { scope: "openid offline_access" };
+  for (const form of tooMuch) {
+    const first = await tokensOf(login, client, request);
+    const old = { refresh_token: String(first["refresh_token"]), ...form };
+    assert.equal((await refreshAs(login, client, old)).status, 400);
+    const second = await refresh(login, client, first["refresh_token"]);
+    assert.equal((await refreshAs(login, client, old)).status, 400);
+    assert.equal(await familyStateOf(first["access_token"]), null);
+    await refresh(login, client, second.body["refresh_token"]);
+    refused(await refreshAs(login, client, old), 400, "invalid_grant");
+    assert.equal(await familyStateOf(first["access_token"]), "reuse");
+  }
+});
+
 test("50 refreshes at once within the grace all get the one successor", async () => {
   await using second = await openTestLogin({ with: login, connections: 10 });
   const first = await tokensOf(login, client);
