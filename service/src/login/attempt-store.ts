@@ -232,6 +232,20 @@ export async function failAttempt(
   return rows.length === 1;
 }
 
+/** The same where the acting member of a business has not approved, so that nobody else was asked. */
+export async function failUnasked(
+  db: Queryable,
+  id: string,
+  failure: AttemptFailure,
+): Promise<boolean> {
+  const rows = await db.query(sql`
+    with failed as (
+      update login set status = 'failed', failure = ${failure}
+      where id = ${id} and status in ('waiting', 'claimed') returning id)
+    select pg_notify('login', id) from failed`);
+  return rows.length === 1;
+}
+
 export interface Finish {
   readonly now: number;
   readonly browserSha256: Buffer;

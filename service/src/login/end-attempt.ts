@@ -17,12 +17,17 @@ export async function endAttempt(
   if (isEnded) ctx.metrics.logins.inc({ outcome: failure });
 }
 
-/** Other members may have been asked; they are not any more. Their question comes first, as in every vote. */
+/**
+ * Other members may have been asked; they are not any more. Their question comes before the login, as in every vote, and
+ * an approval that is under way has yet to ask it: the login alone is tried first, in a transaction of its own, since
+ * that waits for the approval.
+ */
 async function endForBusiness(
   ctx: LoginContext,
   id: string,
   failure: AttemptFailure,
 ): Promise<boolean> {
+  if (await store.failUnasked(ctx.db, id, failure)) return true;
   return ctx.db.transaction(async (tx) => {
     await ctx.businesses.withdraw(tx, id);
     await deleteOpenLogin(tx, id);
