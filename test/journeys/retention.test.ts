@@ -203,6 +203,35 @@ test("a session that answers while its user is deleted leaves nothing of the use
   assert.equal(await rowsOf(text, [identity.address]), 0);
 });
 
+test("a login that is finished while its user is deleted is not found, and leaves nothing of the user", async () => {
+  const identity = newIdentity();
+  const jar = openJar();
+  await logIn(world.baseUrl, world.client, identity, { jar });
+  const { loginId, ...page } = await openPage(world.baseUrl, world.client, { jar });
+  await approveByQr(world.baseUrl, { loginId, ...page }, identity);
+  const finishUrl = `${world.baseUrl}/oauth2/login/${loginId}/finish`;
+  const { deletion, answer } = await world.ctx.db.transaction(async (tx) => {
+    // Between the end of the session and that of the logins.
+    const text = "select from token_family where user_address = $1 for update";
+    await tx.query({ name: "", text, values: [identity.address] });
+    const deleting = deleteUser(world, identity.address);
+    while ((await countWaiting()) < 1);
+    const finishing = jar.fetch(finishUrl, { method: "POST" });
+    while ((await countWaiting()) < 2);
+    return { deletion: deleting, answer: finishing };
+  });
+  assert.equal((await deletion)[0], 0);
+  assert.equal((await answer).status, 404);
+  for (const [table, column] of [
+    ["login", "claimed_by"],
+    ["session", "user_address"],
+    ["svc_user", "address"],
+  ]) {
+    const text = `select count(*)::int as n from ${table} where ${column} = $1`;
+    assert.equal(await rowsOf(text, [identity.address]), 0, table);
+  }
+});
+
 test("who approves a login while being deleted is signed up anew", async () => {
   const identity = newIdentity();
   await logIn(world.baseUrl, world.client, identity);

@@ -29,6 +29,12 @@ export async function purgeSessions(
   return rows.length;
 }
 
+/** Holds the user's logins that a browser may still finish, for this transaction alone. */
+export async function lockOpenLogins(tx: Queryable, user: string): Promise<void> {
+  await tx.query(sql`
+    select from login where claimed_by = ${user} and status in ('claimed', 'gathering', 'approved') order by id for update`);
+}
+
 export async function listOpenSessions(db: Queryable, user: string): Promise<string[]> {
   const rows = await db.query<{ id: string }>(sql`
     select id from session where user_address = ${user} and ended_at is null`);

@@ -29,6 +29,8 @@ export function retentionJobs(ctx: Pick<Ctx, "db" | "clock">): readonly Job[] {
  * @returns false for an identity that never logged in
  */
 export async function deleteUser(tx: Queryable, user: Address, now: number): Promise<boolean> {
+  // A login that is finished comes before its session; once it has a code, whoever redeems that has the session first.
+  await store.lockOpenLogins(tx, user);
   for (const sessionId of await store.listOpenSessions(tx, user)) {
     await endSession(tx, sessionId, now);
   }

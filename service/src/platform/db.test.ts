@@ -95,6 +95,26 @@ test("two transactions that wait for each other both commit", async () => {
   assert.deepEqual(rows, [{ text: "abb" }, { text: "abb" }]);
 });
 
+test("a statement that waits in a circle with a transaction runs again, and takes effect once", async () => {
+  await insert(db, 1, "a");
+  await insert(db, 2, "a");
+  const { statement } = await db.transaction(async (tx) => {
+    await tx.query(sql`update note set text = text || 'b' where id = 1`);
+    const waiting = db.query(sql`
+      with held as materialized (select id from note where id = 2 for update)
+      update note set text = text || 'c' from held where note.id = 1`);
+    const countWaiting = sql`
+      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    while ((await db.query(countWaiting)).length === 0);
+    // It has waited for longer, so PostgreSQL ends it and not this one.
+    await tx.query(sql`update note set text = text || 'b' where id = 2`);
+    return { statement: waiting };
+  });
+  await statement;
+  const rows = await db.query<{ text: string }>(sql`select text from note order by id`);
+  assert.deepEqual(rows, [{ text: "abc" }, { text: "ab" }]);
+});
+
 test("a transaction that hides a failed statement is not reported as committed", async () => {
   const hiding = db.transaction(async (tx) => {
     await insert(tx, 1, "a");

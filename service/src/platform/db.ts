@@ -21,10 +21,11 @@ export interface Queryable {
   query<Row extends object>(statement: Statement): Promise<Row[]>;
 }
 
+/** A statement of its own is a transaction: one that PostgreSQL chose to end a deadlock runs again, three times at most. */
 export interface Db extends Queryable, AsyncDisposable {
   /**
    * Runs `work` in one transaction (read committed); rolls back, and throws, when it throws or hid a failed statement.
-   * Whom PostgreSQL chose to end a deadlock runs again, three times at most: `work` changes nothing but the database.
+   * It runs again after a deadlock too, so `work` changes nothing but the database.
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>;
   /** Statements sent so far, transaction brackets included; tests count calls per operation with it. */
@@ -204,7 +205,7 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
   };
   const close = async (): Promise<void> => pool.end();
   return {
-    query: async (statement) => run(pool, statement),
+    query: async (statement) => againAfterDeadlock(async () => run(pool, statement)),
     transaction: async (work) => againAfterDeadlock(async () => tryTransaction(work)),
     get callsTotal() {
       return callsTotal;
