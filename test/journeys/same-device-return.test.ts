@@ -1,9 +1,16 @@
-// The wallet comes back to the browser on the same device too late: the page that says so leads on.
+// The wallet comes back to the browser on the same device: too late, and more than once.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openJar } from "../cookie-jar.ts";
-import { openPage } from "../login-flow.ts";
-import { newIdentity, sameDeviceReturn, scan } from "../raw-wallet.ts";
+import { openPage, statusOf } from "../login-flow.ts";
+import {
+  claim,
+  type Claimed,
+  newIdentity,
+  sameDeviceReturn,
+  scan,
+  signLogin,
+} from "../raw-wallet.ts";
 import { openWorld } from "../world.ts";
 
 test("whoever comes back too late is led to the login's page, which starts again", async () => {
@@ -21,4 +28,55 @@ test("whoever comes back too late is led to the login's page, which starts again
   const stranger = await openJar().fetch(url);
   assert.ok(stranger.status >= 400);
   assert.doesNotMatch(await stranger.text(), /href="\/oauth2\/login\//);
+});
+
+/** The address that the wallet opens for a login that it claimed. */
+function claimedReturn(claimed: Claimed): string {
+  const query = new URLSearchParams({
+    signature: signLogin(claimed, ""),
+    session: claimed.session,
+    svcID: claimed.identity.address,
+  });
+  return `${claimed.connection}?${query.toString()}`;
+}
+
+test("a browser that comes back twice is led on twice, and gets its code once", async () => {
+  await using world = await openWorld();
+  await using other = await world.startProcess();
+  for (const isClaimed of [false, true]) {
+    const page = await openPage(world.baseUrl, world.client);
+    const scanned = scan(page.sameDevice);
+    const url = isClaimed
+      ? claimedReturn(await claim(scanned, newIdentity()))
+      : sameDeviceReturn(scanned, newIdentity());
+    const elsewhere = url.replace(world.baseUrl, other.url);
+    const urls = [url, elsewhere, url, elsewhere];
+    const atOnce = await Promise.all(urls.map(async (each) => page.jar.copy().fetch(each)));
+    for (const back of [...atOnce, await page.jar.fetch(url)])
+      assert.deepEqual(
+        [back.status, back.headers.get("location"), back.headers.get("referrer-policy")],
+        [303, `/w/b/${page.loginId}`, "no-referrer"],
+      );
+    const kept = page.jar.copy();
+    const bare = await page.jar.fetch(`${world.baseUrl}/w/b/${page.loginId}`);
+    assert.ok(new URL(bare.headers.get("location") ?? "").searchParams.has("code"));
+    for (const late of [url, `${other.url}/w/b/${page.loginId}`])
+      assert.equal((await kept.fetch(late)).status, 409);
+  }
+});
+
+test("what came back once leads on no other user and no other browser", async () => {
+  await using world = await openWorld();
+  for (const isClaimed of [false, true]) {
+    const page = await openPage(world.baseUrl, world.client);
+    const scanned = scan(page.sameDevice);
+    const url = isClaimed
+      ? claimedReturn(await claim(scanned, newIdentity()))
+      : sameDeviceReturn(scanned, newIdentity());
+    assert.equal((await page.jar.fetch(url)).status, 303);
+    assert.equal((await page.jar.fetch(sameDeviceReturn(scanned, newIdentity()))).status, 409);
+    assert.equal((await openJar().fetch(url)).status, 404);
+    assert.equal((await statusOf(world.baseUrl, page))["failure"], "other_browser");
+    assert.equal((await page.jar.fetch(url)).status, 409);
+  }
 });

@@ -201,7 +201,8 @@ export interface Returned {
 }
 
 /**
- * Reads and consumes the wallet's answer on the same device. A valid answer that arrives in another browser ends the login.
+ * Reads and consumes the wallet's answer on the same device; once more, it leads on again until the code is released. A
+ * valid answer that arrives in another browser ends the login.
  *
  * @throws {Problem} login_not_found, wrong_channel, signature_wrong, login_over, identity_refused, acr_unmet, and for a
  *   business not_claimed and what `approveForBusiness` throws
@@ -221,8 +222,7 @@ export async function returnOnSameDevice(
   if (isOver || attempt.expiresAt <= ctx.clock.now()) throw new Problem("login_over");
   const connection = connectionOf(ctx.config.baseUrl, "app-link", loginId);
   const part = businessPartOf(attempt, returned.business);
-  const isClaimed =
-    (attempt.status === "claimed" || attempt.status === "gathering") && attempt.claimedBy === user;
+  const isClaimed = attempt.claimedBy === user && attempt.requestObject !== null;
   if (part !== null && !isClaimed) throw new Problem("not_claimed");
   const signed = { user, signature: returned.signature, callerAddress: browser.address };
   const isValid = isClaimed
@@ -242,10 +242,18 @@ export async function returnOnSameDevice(
     ? await decide(ctx, { attempt, client, user, part })
     : await approveAtOnce(ctx, { loginId, user, client, connection, acr });
   ctx.recent.forget(loginId);
-  if (outcome !== null) return outcome;
-  // The browser may have sent the same once more.
-  if (attempt.status !== "gathering") throw new Problem("login_over");
-  return "waiting";
+  return outcome ?? repeatReturn(ctx, loginId, user);
+}
+
+/** Another call was faster: the browser may have sent the same once more, and goes where the first one led. */
+async function repeatReturn(ctx: LoginContext, loginId: string, user: Address): Promise<Approved> {
+  const { status, channel, claimedBy } = await readAttempt(ctx, loginId);
+  const isOurs =
+    (status === "gathering" || status === "approved") &&
+    channel === "app-link" &&
+    claimedBy === user;
+  if (!isOurs) throw new Problem("login_over");
+  return status === "gathering" ? "waiting" : "approved";
 }
 
 /** Claim and approval in one: the wallet asked nobody before. */
