@@ -12,9 +12,13 @@ before(async () => {
 });
 after(async () => world[Symbol.asyncDispose]());
 
-async function submit(action: string, headers: Record<string, string>): Promise<Response> {
+async function submit(
+  action: string,
+  headers: Record<string, string>,
+  path = "/oauth2/login",
+): Promise<Response> {
   const page = await openPage(world.baseUrl, world.client);
-  const url = `${world.baseUrl}/oauth2/login/${page.loginId}/${action}`;
+  const url = `${world.baseUrl}${path}/${page.loginId}/${action}`;
   return page.jar.fetch(url, { method: "POST", headers });
 }
 
@@ -35,13 +39,20 @@ test("forms of other sites are refused, however they dress", async () => {
     { "sec-fetch-site": "cross-site" },
     { origin: world.baseUrl, "sec-fetch-site": "cross-site" },
   ] as Record<string, string>[]) {
-    for (const action of ["show-code", "restart", "continue", "finish"])
+    for (const action of ["show-code", "restart", "continue", "give-up", "finish"])
       assert.equal(
         (await submit(action, headers)).status,
         403,
         `${action} ${JSON.stringify(headers)}`,
       );
   }
+});
+
+test("forms of other sites are refused however they write the path", async () => {
+  const headers = { origin: "https://evil.example", "sec-fetch-site": "cross-site" };
+  for (const path of ["/oauth2/%6cogin", "/%6fauth2/login", "/oauth2/%6Cog%69n"])
+    for (const action of ["show-code", "restart", "continue", "give-up", "finish", "%66inish"])
+      assert.equal((await submit(action, headers, path)).status, 403, `${path} ${action}`);
 });
 
 /** The document's request as a form that a browser sends from another site. */

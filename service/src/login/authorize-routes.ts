@@ -195,12 +195,11 @@ function refuseForeignOrigin(ctx: LoginContext, request: FastifyRequest): void {
 }
 
 function formRoutes(ctx: LoginContext, scope: Http): void {
-  const schema = { params: LoginParams, hide: true };
-  scope.addHook("preHandler", async (request) => {
-    if (request.method === "POST" && request.url.startsWith("/oauth2/login/"))
-      refuseForeignOrigin(ctx, request);
-  });
-  scope.post("/oauth2/login/:loginId/continue", { schema }, async (request, reply) => {
+  const form = {
+    schema: { params: LoginParams, hide: true },
+    preHandler: async (request: FastifyRequest) => refuseForeignOrigin(ctx, request),
+  };
+  scope.post("/oauth2/login/:loginId/continue", form, async (request, reply) => {
     const { loginId } = request.params;
     const browser = browserOf(ctx, request);
     const { attempt, client } = await getBrowserAttempt(ctx, loginId, browser);
@@ -211,16 +210,16 @@ function formRoutes(ctx: LoginContext, scope: Http): void {
     const released = await finishLogin(ctx, loginId, { browser, channel: "qr" });
     return leave(reply, released.location, released.cookies);
   });
-  scope.post("/oauth2/login/:loginId/show-code", { schema }, async (request, reply) => {
+  scope.post("/oauth2/login/:loginId/show-code", form, async (request, reply) => {
     await showStaticCode(ctx, request.params.loginId, browserOf(ctx, request));
     return leave(reply, `/oauth2/login/${request.params.loginId}`);
   });
-  scope.post("/oauth2/login/:loginId/give-up", { schema }, async (request, reply) => {
+  scope.post("/oauth2/login/:loginId/give-up", form, async (request, reply) => {
     const { loginId } = request.params;
     const location = await giveUpGathering(ctx, loginId, browserOf(ctx, request));
     return leave(reply, location ?? `/oauth2/login/${loginId}`);
   });
-  scope.post("/oauth2/login/:loginId/restart", { schema }, async (request, reply) => {
+  scope.post("/oauth2/login/:loginId/restart", form, async (request, reply) => {
     const { loginId } = request.params;
     const next = await restartLogin(ctx, loginId, browserOf(ctx, request));
     // The page itself says why there is no other one, and has the way back.
