@@ -19,3 +19,16 @@ export function resolveAudience(given: Readonly<Form>, client: Client): readonly
     throw new OAuthProblem("invalid_target", "this audience is not registered for the client");
   return [audience];
 }
+
+/** Whom access tokens of the client may be for: the audiences that it has now, and itself. */
+export function audiencesOf(client: Client): readonly string[] {
+  return [...client.audiences, client.id];
+}
+
+/** What is wrong with a grant for an audience that was taken from the client since; null while it has them all. */
+export function lostAudienceFault(granted: readonly string[], client: Client): OAuthProblem | null {
+  const present = audiencesOf(client);
+  return granted.every((audience) => present.includes(audience))
+    ? null
+    : new OAuthProblem("invalid_target", "this audience is not registered for the client any more");
+}

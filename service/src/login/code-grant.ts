@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { uuidv7 } from "../platform/ids.ts";
 import { OAuthProblem } from "../platform/problems.ts";
+import { audiencesOf, lostAudienceFault } from "./audience.ts";
 import { valueOf } from "./client-authentication.ts";
 import { businessFamilySeconds } from "./business-login.ts";
 import { makeRefreshToken } from "./refresh-token.ts";
@@ -41,6 +42,7 @@ export async function redeemCode(ctx: TokenContext, request: TokenRequest): Prom
   const { row, spent } = await store.redeemCode(ctx.db, {
     ...presented,
     clientId: request.client.id,
+    clientAudiences: audiencesOf(request.client),
     dpopJkt: request.dpopJkt,
     oneTime: request.oneTime,
     familyId,
@@ -128,10 +130,11 @@ const checkReuse: Check = ({ code }) =>
 const checkExpiry: Check = ({ code, request }) =>
   code.expiresAt > request.now ? null : grantFault("the code has expired");
 
-const checkAudience: Check = ({ code, presented }) =>
-  presented.audience.every((audience) => code.audience.includes(audience))
-    ? null
-    : new OAuthProblem("invalid_target", "this audience was not granted with the code");
+const checkAudience: Check = ({ code, request, presented }) => {
+  if (!presented.audience.every((audience) => code.audience.includes(audience)))
+    return new OAuthProblem("invalid_target", "this audience was not granted with the code");
+  return lostAudienceFault(code.audience, request.client);
+};
 
 /** Why a code is refused: the first that does not hold. */
 const checks: readonly Check[] = [

@@ -1,5 +1,6 @@
 import { OAuthProblem } from "../platform/problems.ts";
 import { equalBytes } from "../platform/mac.ts";
+import { audiencesOf, lostAudienceFault } from "./audience.ts";
 import { valueOf } from "./client-authentication.ts";
 import { makeRefreshToken, parseRefreshToken, type RefreshToken } from "./refresh-token.ts";
 import type { SealedCopies } from "./sealed-copies.ts";
@@ -49,6 +50,7 @@ export async function refreshTokens(
     successorSealed: hasGrace ? copies.seal(token, successor) : null,
     scopes: wish.scopes,
     audience: wish.audience,
+    clientAudiences: audiencesOf(request.client),
     dpopJkt: request.dpopJkt,
     mayChangeKey: request.isConfidential,
     oneTime: request.oneTime,
@@ -128,10 +130,11 @@ const checkScope: Check = ({ family, wish }) => {
     : new OAuthProblem("invalid_scope", "scope may be narrowed, never widened");
 };
 
-const checkAudience: Check = ({ family, wish }) =>
-  wish.audience.every((audience) => family.audience.includes(audience))
-    ? null
-    : new OAuthProblem("invalid_target", "this audience was not granted with the login");
+const checkAudience: Check = ({ family, request, wish }) => {
+  if (!wish.audience.every((audience) => family.audience.includes(audience)))
+    return new OAuthProblem("invalid_target", "this audience was not granted with the login");
+  return lostAudienceFault(family.audience, request.client);
+};
 
 /** Why a refresh is refused whatever its token's age: the first that does not hold. */
 const checks: readonly Check[] = [checkClient, checkLife];

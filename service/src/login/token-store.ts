@@ -62,6 +62,8 @@ export interface Redemption {
   readonly codeChallenge: string | null;
   /** What the token request asks for; part of what was granted. */
   readonly audience: readonly string[];
+  /** Whom tokens of the client may be for now; what was granted must be part of it. */
+  readonly clientAudiences: readonly string[];
   readonly dpopJkt: string | null;
   readonly oneTime: readonly OneTimeValue[];
   readonly familyId: string;
@@ -101,6 +103,7 @@ export async function redeemCode(db: Queryable, code: Redemption): Promise<Spend
         and request ->> 'codeChallenge' is not distinct from ${code.codeChallenge}::text
         and (request ->> 'dpopJkt' is null or request ->> 'dpopJkt' = ${code.dpopJkt}::text)
         and request -> 'audience' @> ${JSON.stringify(code.audience)}::jsonb
+        and request -> 'audience' <@ ${JSON.stringify(code.clientAudiences)}::jsonb
         and (select cardinality(kinds) from spent) = ${once.count}
         and (session_id is null or exists (
           select from session where session.id = login.session_id and ended_at is null for share))
@@ -182,6 +185,8 @@ export interface Rotation {
   /** Scopes asked for; null means all. */
   readonly scopes: readonly string[] | null;
   readonly audience: readonly string[];
+  /** As of {@link Redemption}. */
+  readonly clientAudiences: readonly string[];
   readonly dpopJkt: string | null;
   /** Whether the family may move to another DPoP key: its client proves itself otherwise (RFC 9449 section 5). */
   readonly mayChangeKey: boolean;
@@ -210,7 +215,7 @@ export async function rotateRefreshToken(
       where id = ${rotation.familyId} and client_id = ${rotation.clientId} and refresh_sha256 = ${rotation.oldSha256}
         and revoked_at is null and refresh_expires_at > ${now} and expires_at > ${now}
         and (${rotation.scopes}::text[] is null or string_to_array(scope, ' ') @> ${rotation.scopes}::text[])
-        and audience @> ${rotation.audience}::text[]
+        and audience @> ${rotation.audience}::text[] and audience <@ ${rotation.clientAudiences}::text[]
         and (dpop_jkt is null or dpop_jkt = ${rotation.dpopJkt}::text
           or (${rotation.dpopJkt}::text is not null and ${rotation.mayChangeKey}::boolean))
         and (select cardinality(kinds) from spent) = ${once.count}
