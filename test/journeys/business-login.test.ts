@@ -18,6 +18,7 @@ import {
   authorizationUrl,
   finish,
   hooksOf,
+  logIn,
   makePkce,
   openPage,
   statusOf,
@@ -403,6 +404,33 @@ test("no session answers for a business", async () => {
     changed: { scope: businessScope, prompt: undefined },
   });
   assert.notEqual(promptless.qr, "");
+});
+
+test("the age of a login for a business counts from the acting member's approval, not from the last vote", async () => {
+  const changed = { scope: "openid" };
+  const { page: own } = await logIn(world.baseUrl, world.client, world.person("alice"), {
+    changed,
+  });
+  const { jar } = own;
+  const page = await openPage(world.baseUrl, world.client, {
+    jar,
+    changed: { scope: businessScope },
+  });
+  const actingFrom = world.ctx.clock.now();
+  await actAs(world, page, { name: "alice" });
+  const actingUntil = world.ctx.clock.now();
+  await world.advance(600);
+  await world.voteAs("bob", page.loginId);
+  const { auth_time: at, ext } = claimsOf((await takeTokens(world, page)).id_token);
+  assert.ok(Number(at) >= actingFrom && Number(at) <= actingUntil, `auth_time ${String(at)}`);
+  assert.ok((ext as { approved_at: number }).approved_at >= actingUntil + 600);
+  const silently = async (maxAge: string): Promise<URLSearchParams> => {
+    const asked = { ...changed, prompt: "none", max_age: maxAge };
+    const url = authorizationUrl(world.baseUrl, world.client, makePkce(), asked);
+    return new URL((await jar.fetch(url)).headers.get("location") ?? "").searchParams;
+  };
+  assert.equal((await silently("300")).get("error"), "login_required");
+  assert.ok((await silently("900")).has("code"));
 });
 
 test("a family of a business ends after 30 days, however often it is refreshed", async () => {

@@ -71,7 +71,7 @@ export async function beginGathering(tx: Queryable, id: string, now: number): Pr
     select pg_notify('login', id) from begun`);
 }
 
-/** The members have approved; the client's organization knows the acting member from now on. @param done.expiresAtLeast the browser has until then to fetch its code @returns whose client it is, or null for a login that is over */
+/** The members have approved; the client's organization knows the acting member from now on, whose login is as old as its own approval. @param done.expiresAtLeast the browser has until then to fetch its code @returns whose client it is, or null for a login that is over */
 export async function completeGathering(
   tx: Queryable,
   id: string,
@@ -79,7 +79,7 @@ export async function completeGathering(
 ): Promise<{ organizationId: string | null } | null> {
   const [row] = await tx.query<{ organizationId: string | null }>(sql`
     with approved as (
-      update login set status = 'approved', approved_at = ${done.now}, claims = ${JSON.stringify(done.claims)},
+      update login set status = 'approved', approved_at = coalesce(gathering_since, ${done.now}), claims = ${JSON.stringify(done.claims)},
         expires_at = greatest(expires_at, ${done.expiresAtLeast})
       where id = ${id} and status = 'gathering' and expires_at >= ${done.now}
       returning id, client_id, claimed_by, channel, gathering_since),
