@@ -65,7 +65,8 @@ export function readAccessToken(ctx: TokenContext, token: string): AccessTokenCl
   return readOwnJwt(ctx, token, accessTokenTyp) as AccessTokenClaims | null;
 }
 
-const tokenLengthMax = 8192;
+/** More than the longest id token has, business and nonce included. */
+export const ownJwtLengthMax = 8192;
 
 /** The claims of a token of this type that one of our live keys signed, or null. */
 export function readOwnJwt(
@@ -73,7 +74,7 @@ export function readOwnJwt(
   token: string,
   typ: string,
 ): Readonly<Record<string, unknown>> | null {
-  if (token.length > tokenLengthMax || !/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) return null;
+  if (token.length > ownJwtLengthMax || !/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) return null;
   const header = token.slice(0, token.indexOf("."));
   const key: JwtKey | null = ctx.signingKeys.findByHeader(header, typ);
   if (key === null || !isKnownToBeSigned(key, token)) return null;

@@ -1,6 +1,7 @@
 import { Type } from "../platform/schema.ts";
 import type { Form } from "../platform/http-input.ts";
 import { Problem } from "../platform/problems.ts";
+import { ownJwtLengthMax } from "./access-token.ts";
 
 /** What the reference says about a parameter, and how long its value may be. */
 interface Parameter {
@@ -13,6 +14,8 @@ interface Parameter {
 
 const valueLengthMax = 4096;
 const shortValueLengthMax = 512;
+/** With it the longest id token still is a good `id_token_hint`. */
+export const nonceBytesMax = 1024;
 
 function short(description: string): Parameter {
   return { maxLength: shortValueLengthMax, description };
@@ -35,7 +38,10 @@ const authorizationParameters = {
     "Of `openid`, `offline` and `offline_access`, separated by spaces. The last two yield a refresh token.",
   ),
   state: long("Comes back unchanged with the answer."),
-  nonce: long("Comes back in the id token."),
+  nonce: {
+    maxLength: nonceBytesMax,
+    description: `Comes back in the id token, where it takes at most ${nonceBytesMax} bytes.`,
+  },
   code_challenge: short(
     "BASE64URL(SHA-256(code_verifier)), 43 characters (RFC 7636). Required of every client.",
   ),
@@ -58,7 +64,10 @@ const authorizationParameters = {
   acr_values: short(
     "Proximities that will do, separated by spaces: `urn:svc:acr:qr`, `urn:svc:acr:qr-near`, `urn:svc:acr:same-device`. The weakest of them is demanded; unknown ones are ignored.",
   ),
-  id_token_hint: long("An id token of this client: only its user may answer."),
+  id_token_hint: {
+    maxLength: ownJwtLengthMax,
+    description: "An id token of this client: only its user may answer.",
+  },
   login_hint: short(
     "An identity, or the `sub` of one: a session of anybody else does not answer. Anything else is ignored.",
   ),

@@ -7,6 +7,7 @@ import { resolveAudience } from "./audience.ts";
 import {
   isRepeatable,
   lengthMaxOf,
+  nonceBytesMax,
   type ParameterName,
   parameterNames,
 } from "./authorization-parameters.ts";
@@ -74,6 +75,13 @@ const refuseLong: Check = (given) => {
     if ([given[name]].flat().some((value) => (value ?? "").length > most))
       fail("invalid_request", `${name} is longer than ${most} characters`);
   }
+};
+
+/** Counted as the id token spells it: JSON takes up to six bytes for a character. */
+const refuseLongNonce: Check = (given) => {
+  const spelled = JSON.stringify(valueOf(given, "nonce") ?? "").slice(1, -1);
+  if (Buffer.byteLength(spelled) > nonceBytesMax)
+    fail("invalid_request", `nonce takes more than ${nonceBytesMax} bytes`);
 };
 
 const takeState: Check = (given, draft) => {
@@ -195,6 +203,7 @@ const checks: readonly Check[] = [
   takeState,
   refuseRepeated,
   refuseLong,
+  refuseLongNonce,
   refuseUnsupported,
   checkResponseType,
   checkResponseMode,

@@ -21,7 +21,10 @@ export interface IdTokenInput {
   readonly expiresAt: number;
 }
 
-export function signIdToken(ctx: TokenContext, input: IdTokenInput): string {
+export function signIdToken(
+  ctx: Pick<TokenContext, "config" | "signingKeys">,
+  input: IdTokenInput,
+): string {
   const claims = {
     iss: ctx.config.baseUrl,
     sub: input.subject,

@@ -1,4 +1,5 @@
 import { Type } from "../platform/schema.ts";
+import { ownJwtLengthMax } from "./access-token.ts";
 
 const text = (maxLength: number, description: string) =>
   Type.Optional(Type.String({ maxLength, description }));
@@ -57,7 +58,7 @@ export const UserinfoForm = Type.Object({
 
 export const LogoutForm = Type.Object({
   id_token_hint: text(
-    8192,
+    ownJwtLengthMax,
     "An id token of the login to end, expired or not. Without it the person is asked.",
   ),
   client_id: text(200, "The client; that of the hint when both are given."),
