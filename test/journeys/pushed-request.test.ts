@@ -28,15 +28,20 @@ const pkce = makePkce();
 interface Pushing {
   readonly dpop?: string;
   readonly changed?: Record<string, string>;
+  /** More of the form, as sent. */
+  readonly added?: string;
 }
 
-async function tryPush(client: LoginClient, { dpop, changed }: Pushing = {}): Promise<Response> {
+async function tryPush(
+  client: LoginClient,
+  { dpop, changed, added = "" }: Pushing = {},
+): Promise<Response> {
   const { search } = new URL(authorizationUrl(world.baseUrl, client, pkce, changed));
   const basic = Buffer.from(`${client.id}:${client.secret}`).toString("base64");
   return fetch(`${world.baseUrl}/oauth2/par`, {
     method: "POST",
     headers: { authorization: `Basic ${basic}`, ...(dpop === undefined ? {} : { dpop }) },
-    body: new URLSearchParams(search),
+    body: new URLSearchParams(`${search}${added}`),
   });
 }
 
@@ -103,6 +108,16 @@ test("a pushed request that was used opens nothing for anybody else", async () =
     const response = await other.fetch(address);
     assert.equal(response.status, 400);
     assert.match(await response.text(), /used or expired/);
+  }
+});
+
+test("what clients prove themselves by is pushed once, also beside the header", async () => {
+  const twice = ["client_id", "client_secret", "client_assertion", "client_assertion_type"];
+  for (const name of twice) {
+    const response = await tryPush(world.client, { added: `&${name}=a&${name}=b` });
+    const { error, error_description } = (await response.json()) as Record<string, string>;
+    assert.deepEqual([response.status, error], [400, "invalid_request"], name);
+    assert.equal(error_description, `${name} is given more than once`);
   }
 });
 

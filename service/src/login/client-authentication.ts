@@ -4,6 +4,7 @@ import { OAuthProblem } from "../platform/problems.ts";
 import { type PresentedAssertion, checkAssertion, readAssertion } from "./client-assertion.ts";
 import { countFailure, refuseBlocked } from "./failed-secrets.ts";
 import type { TokenContext } from "./token-context.ts";
+import { clientMembers } from "./token-schemas.ts";
 import { type OneTimeValue, spendOnce } from "./used-once-store.ts";
 
 /** A call to an endpoint where clients prove themselves, reduced to what that takes. */
@@ -127,6 +128,7 @@ const readKeyJwt: Reader = ({ form }) => {
 const readers: readonly Reader[] = [readBasic, readPost, readKeyJwt];
 
 function readPresented(call: ClientCall): Presented {
+  refuseRepeated(call.form);
   const found = readers.map((read) => read(call)).filter((presented) => presented !== null);
   const [first, second] = found;
   if (second !== undefined)
@@ -136,6 +138,13 @@ function readPresented(call: ClientCall): Presented {
   if (clientId === undefined)
     throw new OAuthProblem("invalid_client", "the client did not authenticate");
   return { method: "none", clientId };
+}
+
+/** RFC 6749 section 3.2. Not every form that comes here was judged by a schema, and a repeated value would pass for none. */
+function refuseRepeated(form: Form): void {
+  const repeated = Object.keys(clientMembers).find((name) => Array.isArray(form[name]));
+  if (repeated !== undefined)
+    throw new OAuthProblem("invalid_request", `${repeated} is given more than once`);
 }
 
 /** RFC 6749 section 2.3.1: id and secret are form-encoded before they are joined. */
