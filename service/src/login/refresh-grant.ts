@@ -72,6 +72,7 @@ function readWish(ctx: TokenContext, { form }: TokenRequest): Wish {
   const scope = valueOf(form, "scope");
   const scopes =
     scope === undefined ? null : [...new Set(scope.split(" "))].filter((each) => each !== "");
+  if (scopes?.length === 0) throw new OAuthProblem("invalid_scope", "scope names nothing");
   return { token, scopes, audience: askedAudience(form) };
 }
 

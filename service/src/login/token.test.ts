@@ -398,6 +398,16 @@ test("scope may be narrowed for the access token, never widened", async () => {
   );
 });
 
+test("a refresh for a scope of spaces alone is refused and keeps its token", async () => {
+  const { refresh_token: token } = await tokensOf(login, client);
+  for (const scope of [" ", "   "]) {
+    const form = { refresh_token: String(token), scope };
+    refused(await refreshAs(login, client, form), 400, "invalid_scope");
+  }
+  const whole = await refreshAs(login, client, { refresh_token: String(token), scope: "" });
+  assert.equal(whole.body["scope"], "openid offline_access");
+});
+
 test("a refresh token dies after 30 idle days and its family after a year", async () => {
   await using own = await openTestLogin();
   const shop = await addClient(own);
