@@ -6,6 +6,7 @@ import { suspendBusiness } from "../../service/src/kyb/index.ts";
 import { actAs, logInFor, openBusinessPage, takeTokens } from "../business-login.ts";
 import { type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
 import { postToken, statusOf, type Tokens } from "../login-flow.ts";
+import { deleteUser } from "../user-deletion.ts";
 
 let world: KybWorld;
 before(async () => {
@@ -149,4 +150,60 @@ test("a login ends with the acting member's place on the roster", async () => {
   assert.equal((await statusOf(world.baseUrl, page))["failure"], "declined");
   const items = await world.inboxOf("pia");
   assert.ok(items.every(({ id }) => id !== page.loginId));
+});
+
+/** What is left of what the member asked the others. */
+async function leftOf(name: string, loginId: string): Promise<Record<string, unknown>[]> {
+  return world.ctx.db.query({
+    name: "",
+    text: `select 'login' as left from login where id = $1
+      union all select 'open login' from business_login where member = $2
+      union all select 'open vote' from ballot where id = $1 and status = 'open'`,
+    values: [loginId, world.person(name).address],
+  });
+}
+
+test("deleting the acting member ends what it asked the others", async () => {
+  const business = await world.found({ members: ["rea", "sam", "tom"] });
+  const page = await openBusinessPage(world);
+  await actAs(world, page, { name: "rea", business });
+  const item = await world.findVote("sam", page.loginId);
+  const [status, said] = await deleteUser(world, world.person("rea").address);
+  assert.equal(status, 0, said);
+  assert.deepEqual(await leftOf("rea", page.loginId), []);
+  const items = await world.inboxOf("sam");
+  assert.ok(items.every(({ id }) => id !== page.loginId));
+  const late = await world.voteAs("sam", page.loginId, { item });
+  assert.equal(late.body.error?.reason, "ballot_over");
+  const next = await openBusinessPage(world);
+  assert.equal((await actAs(world, next, { name: "rea", business })).response.status, 200);
+});
+
+test("deleting a member that is about to act leaves nothing of what it asks", async () => {
+  const business = await world.found({ members: ["ulf", "vio", "wim"] });
+  const page = await openBusinessPage(world);
+  const { address } = world.person("ulf");
+  const areWaiting = async (count: number): Promise<true | null> => {
+    const [row] = await world.ctx.db.query<{ n: number }>({
+      name: "",
+      text: "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+      values: [],
+    });
+    return (row?.n ?? 0) >= count ? true : null;
+  };
+  const underWay = await world.ctx.db.transaction(async (tx) => {
+    // Of a login that is over: it holds the place until this transaction ends.
+    const text = `insert into business_login (login_id, member, business, requester, expires_at)
+      values ('over', $1, $2, '', 0)`;
+    await tx.query({ name: "", text, values: [address, business.address] });
+    const asked = actAs(world, page, { name: "ulf", business });
+    await world.until("the approval waits", async () => areWaiting(1));
+    const deleted = deleteUser(world, address);
+    await world.until("the deletion waits", async () => areWaiting(2));
+    return [asked, deleted] as const;
+  });
+  const [acting, [status, said]] = await Promise.all(underWay);
+  assert.equal(acting.response.status, 200);
+  assert.equal(status, 0, said);
+  assert.deepEqual(await leftOf("ulf", page.loginId), []);
 });

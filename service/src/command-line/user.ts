@@ -1,6 +1,7 @@
 import { parseAddress } from "@svc/protocol";
 import { forgetAcquaintances } from "../accounts/index.ts";
 import { forgetUser } from "../credentials/index.ts";
+import { cancelBallot } from "../kyb/index.ts";
 import { forgetOrders } from "../kyc/index.ts";
 import { deleteUser } from "../login/index.ts";
 import { deleteBoxesOf, deletePushOf, deleteSessionsOf } from "../wallets/index.ts";
@@ -11,7 +12,7 @@ export const userVerbs: readonly Verb[] = [
     name: "user delete",
     summary: "Delete a user with everything kept about them but the audit trail.",
     notes:
-      "Sessions and tokens end at once, and clients are told by back-channel logout. Credentials are revoked on chain by a running service. Data on its way is not handed over any more; merchants who were given fields are told that they no longer hold. While an order of the user is being settled it is refused; that ends within minutes.",
+      "Sessions and tokens end at once, and clients are told by back-channel logout. A login for a business that waits for other members ends too. Credentials are revoked on chain by a running service. Data on its way is not handed over any more; merchants who were given fields are told that they no longer hold. While an order of the user is being settled it is refused; that ends within minutes.",
     parameters: [{ name: "identity", description: "The user's address." }],
     example: "user delete 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13",
     run: async (shell, input) => {
@@ -20,7 +21,10 @@ export const userVerbs: readonly Verb[] = [
       return shell.withContext(async (ctx) =>
         ctx.db.transaction(async (tx) => {
           // First: whoever redeems a code of the user waits for the session, or has committed what is deleted below.
-          const isKnown = await deleteUser(tx, user, ctx.clock.now());
+          const isKnown = await deleteUser(tx, user, {
+            now: ctx.clock.now(),
+            withdraw: async (loginId) => cancelBallot(ctx, tx, loginId),
+          });
           await deleteSessionsOf(tx, user);
           await deleteBoxesOf(tx, user);
           await deletePushOf(tx, user);

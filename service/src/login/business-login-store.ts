@@ -120,6 +120,17 @@ export async function listOpenLogins(db: Queryable, ids: readonly string[]): Pro
     from business_login join login on login.id = login_id where login_id = any(${[...ids]})`);
 }
 
+/** The member's open login. An approval that is under way holds its claimed login and is waited for, so that what it asks is found. */
+export async function findOpenLogin(tx: Queryable, member: Address): Promise<string | null> {
+  await tx.query(
+    sql`select from login where claimed_by = ${member} and status = 'claimed' for update`,
+  );
+  const [row] = await tx.query<{ id: string }>(
+    sql`select login_id as id from business_login where member = ${member}`,
+  );
+  return row?.id ?? null;
+}
+
 export async function findActingMember(tx: Queryable, loginId: string): Promise<Address | null> {
   const [row] = await tx.query<{ member: Address }>(
     sql`select member from business_login where login_id = ${loginId}`,

@@ -172,6 +172,22 @@ async function fail(
 }
 
 /**
+ * Ends what the user asked other members, in the caller's transaction, which deletes the login.
+ *
+ * @param withdraw ends the question; before the login is touched, as in every vote
+ */
+export async function withdrawOpenLogin(
+  tx: Queryable,
+  user: Address,
+  withdraw: (loginId: string) => Promise<void>,
+): Promise<void> {
+  const loginId = await store.findOpenLogin(tx, user);
+  if (loginId === null) return;
+  await withdraw(loginId);
+  await store.deleteOpenLogin(tx, loginId);
+}
+
+/**
  * Ends the tokens of members who left a business, or of all of its members when it was suspended or moved, in the
  * transaction of that change (decisions section 2, Business login). Tokens are looked after at each use too.
  *

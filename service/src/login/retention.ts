@@ -2,6 +2,7 @@ import type { Address } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import type { Job } from "../platform/jobs.ts";
+import { withdrawOpenLogin } from "./business-login.ts";
 import * as store from "./retention-store.ts";
 import { endSession } from "./session-end.ts";
 
@@ -22,13 +23,25 @@ export function retentionJobs(ctx: Pick<Ctx, "db" | "clock">): readonly Job[] {
   return [{ name: "login-retention", everySeconds: 3600, run: async () => purgeLogins(ctx) }];
 }
 
+/** What the deletion of a user takes. */
+export interface Deletion {
+  readonly now: number;
+  /** Ends the question that a login put to members of a business, which this slice does not know. */
+  readonly withdraw: (loginId: string) => Promise<void>;
+}
+
 /**
  * Deletes a user in the caller's transaction: sessions end as by a logout, so clients are told, and every row goes but
- * the audit trail (decisions section 8, Retention).
+ * the audit trail (decisions section 8, Retention). Members of a business are not asked any more for its login.
  *
  * @returns false for an identity that never logged in
  */
-export async function deleteUser(tx: Queryable, user: Address, now: number): Promise<boolean> {
+export async function deleteUser(
+  tx: Queryable,
+  user: Address,
+  { now, withdraw }: Deletion,
+): Promise<boolean> {
+  await withdrawOpenLogin(tx, user, withdraw);
   // A login that is finished comes before its session; once it has a code, whoever redeems that has the session first.
   await store.lockOpenLogins(tx, user);
   for (const sessionId of await store.listOpenSessions(tx, user)) {
