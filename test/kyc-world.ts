@@ -2,6 +2,7 @@
 // goes over the wire.
 import { setTimeout as delay } from "node:timers/promises";
 import {
+  type Address,
   commitmentOf,
   declineDigest,
   encodeInfos,
@@ -147,21 +148,27 @@ export async function openKycWorld(environment: NodeJS.ProcessEnv = {}): Promise
   };
 }
 
-async function verifyPerson({ ctx, baseUrl }: World): Promise<Person> {
+async function verifyPerson(world: World): Promise<Person> {
   const identity = newIdentity();
+  await verifyAccount(world, identity.address);
+  return { ...identity, held: await collect(world.baseUrl, identity) };
+}
+
+/** Issues the documents to an account and waits for the chain. */
+export async function verifyAccount({ ctx }: World, user: Address): Promise<void> {
   const issuer = await getBuiltInIssuer(ctx, "demo", "live");
   const names = documents.flatMap(({ fields }) => fields);
   for (const { document, fields } of documents)
     await issueCredential(ctx, issuer, {
-      user: identity.address,
+      user,
       document,
       fields: fields.map((field) => ({ field, data: personalValues[field] })),
       expiresAt: ctx.clock.now() + year,
     });
   for (let tries = 0; tries < 600; tries++) {
     const asker = { organizationId: "", environment: "live" } as const;
-    const { unverified } = await findVerified(ctx, asker, { user: identity.address, names });
-    if (unverified.length === 0) return { ...identity, held: await collect(baseUrl, identity) };
+    const { unverified } = await findVerified(ctx, asker, { user, names });
+    if (unverified.length === 0) return;
     await delay(25);
   }
   throw new Error("the fields were not attested in time");

@@ -46,7 +46,11 @@ export async function openTestSettlement(
   environment: NodeJS.ProcessEnv = {},
 ): Promise<TestSettlement> {
   const world = await openTestCredentials(environment);
-  const ctx: KycContext = { ...world.ctx, signRequestObject: () => "e30.e30.e30" };
+  const ctx: KycContext = {
+    ...world.ctx,
+    signRequestObject: () => "e30.e30.e30",
+    mayContractSign: async () => true,
+  };
   const key = randomBytes(32);
   const user = addressOfPrivateKey(key);
   const issuer = await getBuiltInIssuer(ctx, "demo", "live");

@@ -232,7 +232,11 @@ async function openSlices(stack: AsyncDisposableStack, base: Ctx): Promise<Slice
     businesses: createLoginDirectory(() => kyb),
     verifySignature: async ({ loginId, callerAddress, ...claim }) =>
       verifySignature({ ...base, chain: await openingChain }, claim, async () =>
-        mayContractSign(base, { loginId, callerAddress, address: claim.address }),
+        mayContractSign(base, {
+          subject: `login:${loginId}`,
+          callerAddress,
+          address: claim.address,
+        }),
       ),
   });
   stack.use(login.signingKeys);
@@ -246,6 +250,7 @@ async function openSlices(stack: AsyncDisposableStack, base: Ctx): Promise<Slice
   const kyc: KycContext = {
     ...credentials,
     signRequestObject: (claims) => signRequestObject(login, claims),
+    mayContractSign: async (asked) => mayContractSign(base, asked),
   };
   const kyb: KybContext = openKyb(credentials, {
     signRequestObject: (claims) => signRequestObject(login, claims),
@@ -262,7 +267,7 @@ async function openSlices(stack: AsyncDisposableStack, base: Ctx): Promise<Slice
 /** A business acts by its members, never by its own signature (decisions section 3, Signatures). */
 async function mayContractSign(
   ctx: Ctx,
-  { address, ...asked }: { loginId?: string; callerAddress: string; address: Address },
+  { address, ...asked }: { subject?: string; callerAddress: string; address: Address },
 ): Promise<boolean> {
   await limitContractSignatures(ctx, asked);
   return (await findBusiness(ctx.db, address)) === null;

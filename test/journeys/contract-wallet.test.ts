@@ -1,9 +1,18 @@
-// An account that is a contract logs in: its own code says whether it signed.
+// An account that is a contract logs in and decides orders: its own code says whether it signed.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addressOfSubject } from "@svc/protocol";
+import { buyPackage } from "../../service/src/accounts/index.ts";
 import { type Anvil, startAnvil } from "../anvil.ts";
 import { openKybWorld } from "../kyb-world.ts";
+import {
+  approve as approveOrder,
+  decline,
+  openKycWorld,
+  receiverUrl,
+  scanRequest,
+  verifyAccount,
+} from "../kyc-world.ts";
 import { approveByQr, logIn, openPage, statusOf } from "../login-flow.ts";
 import {
   approvalOf,
@@ -105,7 +114,56 @@ test("an address asks contracts 60 times a minute, however many logins it has, a
   assert.deepEqual(await returnFrom("192.0.2.2", 1), [422]);
 });
 
-test("a business logs in by its members and opens no session, never by its own signature", async () => {
+test("an order of an account that is a contract asks it ten times a minute by each link, and leaves the others their share", async () => {
+  await using anvil = await startAnvil();
+  const chain = { CHAIN_RPC_URL: anvil.url, SIGNER_KEY: fundedKey, CONFIRMATIONS: "1" };
+  await using world = await openKycWorld(chain);
+  const { person } = world;
+  await anvil.rpc("anvil_setCode", [person.address, answering("ffffffff")]);
+  const contract = { ...person, privateKey: newIdentity().privateKey };
+  const askFor = async (fields: string[]): Promise<unknown> =>
+    (await world.ask({ fields })).body.data?.["link"];
+  const link = await askFor(["EMAIL"]);
+  const statuses: number[] = [];
+  for (let times = 0; times < 6; times += 1)
+    for (const answer of [decline, approveOrder])
+      statuses.push((await answer(contract, link)).status);
+  assert.deepEqual(statuses, [...Array.from({ length: 10 }, () => 422), 429, 429]);
+  await anvil.rpc("anvil_setCode", [person.address, answering("1626ba7e")]);
+  assert.equal((await decline(contract, await askFor(["IDCARD_DOB"]))).status, 200);
+});
+
+/** Declines an order with a signature that is nobody's. */
+async function declineFrom(address: string, link: unknown): Promise<number> {
+  const { connection, id } = scanRequest(link);
+  const body = { error: "access_denied", id, signature: `0x${"11".repeat(65)}` };
+  return (await post(connection, body, from(address))).status;
+}
+
+test("an address asks contracts 60 times a minute, however many orders it was shown, and leaves others their share", async () => {
+  await using anvil = await startAnvil();
+  await using world = await openKycWorld({
+    CHAIN_RPC_URL: anvil.url,
+    SIGNER_KEY: fundedKey,
+    CONFIRMATIONS: "1",
+    TRUSTED_PROXIES: "127.0.0.0/8,::1",
+  });
+  const links: unknown[] = [];
+  for (let orders = 0; orders < 8; orders += 1) {
+    const { sourceKey } = await world.buy();
+    links.push((await world.ask({ sourceKey })).body.data?.["link"]);
+  }
+  const [other, ...flooded] = links;
+  // Leases of the limit end every ten seconds, with what they had left; the burst begins behind such a moment.
+  await world.advance(10 - (world.ctx.clock.now() % 10));
+  const asked = flooded.flatMap((link) => Array.from({ length: 10 }, () => link));
+  const statuses = await Promise.all(asked.map(async (link) => declineFrom("192.0.2.1", link)));
+  assert.ok(statuses.filter((status) => status === 422).length >= 60);
+  assert.ok(statuses.includes(429));
+  assert.equal(await declineFrom("192.0.2.2", other), 422);
+});
+
+test("a business logs in by its members, opens no session and decides no order, never by its own signature", async () => {
   await using anvil = await startAnvil();
   const environment = { CHAIN_RPC_URL: anvil.url, SIGNER_KEY: fundedKey, CONFIRMATIONS: "1" };
   await using world = await openKybWorld({ environment });
@@ -116,4 +174,13 @@ test("a business logs in by its members and opens no session, never by its own s
   const contract = { ...newIdentity(), address };
   await assert.rejects(approveByQr(world.baseUrl, page, contract), /answered 422.*signature_wrong/);
   await assert.rejects(openWalletSession(world.baseUrl, contract), /answered 422.*signature_wrong/);
+  await verifyAccount(world, address);
+  const { ctx, clientDomainId } = world;
+  const bought = { clientDomainId, name: "Dynamic", fields: null, transfers: 5, priceRappen: 0n };
+  const { sourceKey } = (await buyPackage(ctx, bought, "test")).kycPackage;
+  const expiration = ctx.clock.now() + 600;
+  const order = { user: address, sourceKey, callback: receiverUrl, expiration, fields: ["EMAIL"] };
+  const asked = await world.call("POST", "/api/v2/kyc/qrcode", { body: order });
+  const { link } = asked.body["data"] as { link: string };
+  assert.equal((await decline(contract, link)).status, 422);
 });

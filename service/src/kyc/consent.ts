@@ -1,6 +1,5 @@
 // What the user's wallet does with an order: open it, approve it, decline it (decisions sections 3 and 5).
 import {
-  type Address,
   decodeInfos,
   declineDigest,
   encodeInfos,
@@ -71,12 +70,12 @@ export interface Answered {
 /**
  * Takes the wallet's answer. Only what the order's user signed changes anything.
  *
- * @throws {Problem} request_not_found, request_over, result_refused
+ * @throws {Problem} request_not_found, request_over, result_refused, rate_limited, chain_unavailable
  */
 export async function answerOrder(
   ctx: KycContext,
   token: string,
-  body: unknown,
+  { body, callerAddress }: { body: unknown; callerAddress: string },
 ): Promise<Answered> {
   const opened = await getToken(ctx, token);
   const result = parseResult("request", { type: "callback", body });
@@ -84,8 +83,8 @@ export async function answerOrder(
     throw refused(sayFault(result.fault));
   }
   return "error" in result
-    ? declineOrder(ctx, { token, opened, refusal: result })
-    : approveOrder(ctx, { token, opened, result, data: dataOf(body) });
+    ? declineOrder(ctx, { token, opened, refusal: result, callerAddress })
+    : approveOrder(ctx, { token, opened, result, data: dataOf(body), callerAddress });
 }
 
 /** `data` of the signed `Share`, where the wallet tells it: then also an answer that matches nothing can be verified. */
@@ -99,6 +98,7 @@ interface Approving {
   readonly opened: store.OpenedToken;
   readonly result: RequestResult;
   readonly data: Hex32 | null;
+  readonly callerAddress: string;
 }
 
 async function approveOrder(ctx: KycContext, approving: Approving): Promise<Answered> {
@@ -127,7 +127,8 @@ async function approveOrder(ctx: KycContext, approving: Approving): Promise<Answ
   if (data === null) throw refused("a value is none that was issued to this identity");
   const consent = digestOf(ctx, approving, { infos: sorted, data });
   const { signature } = result;
-  if (!(await verifySignature(ctx, { address: user, digest: consent, signature })))
+  const { callerAddress } = approving;
+  if (!(await isSignedByUser(ctx, opened, { digest: consent, signature, callerAddress })))
     throw new Problem("result_refused", { message: "the signature does not fit this request" });
   if (!isMatching || data !== known) return refuseMismatch(ctx, opened);
   await keepApproval(ctx, approving, {
@@ -214,9 +215,9 @@ async function refuseMismatch(ctx: KycContext, opened: store.OpenedToken): Promi
 
 async function declineOrder(
   ctx: KycContext,
-  given: { token: string; opened: store.OpenedToken; refusal: Refusal },
+  given: { token: string; opened: store.OpenedToken; refusal: Refusal; callerAddress: string },
 ): Promise<Answered> {
-  const { token, opened, refusal } = given;
+  const { token, opened, refusal, callerAddress } = given;
   const { order } = opened;
   refuseOver(ctx, opened);
   const digest = declineDigest({
@@ -226,7 +227,7 @@ async function declineOrder(
   const isOurs =
     refusal.signature !== undefined &&
     refusal.id === order.referenceKey &&
-    (await isSignedBy(ctx, order.user, { digest, signature: refusal.signature }));
+    (await isSignedByUser(ctx, opened, { digest, signature: refusal.signature, callerAddress }));
   if (!isOurs) throw new Problem("result_refused", { message: "a refusal must be signed" });
   await ctx.db.transaction(async (tx) => {
     const moved = await moveOrders(ctx, tx, {
@@ -239,12 +240,17 @@ async function declineOrder(
   return answered(opened, "FAILED");
 }
 
-async function isSignedBy(
+/** Anybody who has the link may send any signature, so a contract is not asked about all of them. */
+async function isSignedByUser(
   ctx: KycContext,
-  address: Address,
-  signed: { digest: Uint8Array; signature: string },
+  { tokenSha256, order }: store.OpenedToken,
+  { callerAddress, ...signed }: { digest: Uint8Array; signature: string; callerAddress: string },
 ): Promise<boolean> {
-  return verifySignature(ctx, { address, ...signed });
+  const address = order.user;
+  const subject = `order:${tokenSha256.toString("hex")}`;
+  return verifySignature(ctx, { address, ...signed }, async () =>
+    ctx.mayContractSign({ address, subject, callerAddress }),
+  );
 }
 
 function answered({ order }: store.OpenedToken, status: Answered["status"]): Answered {

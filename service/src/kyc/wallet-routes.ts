@@ -1,5 +1,6 @@
 import { Type } from "../platform/schema.ts";
 import { resultLengthMax } from "@svc/protocol";
+import { clientAddressOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { answerOrder, openOrder } from "./consent.ts";
@@ -72,7 +73,13 @@ function answerRoute(ctx: KycContext, scope: Http): void {
             },
             { description: "The order is decided." },
           ),
-          ...refusals(...bodyReasons, ...requestReasons, "result_refused"),
+          ...refusals(
+            ...bodyReasons,
+            ...requestReasons,
+            "result_refused",
+            "rate_limited",
+            "chain_unavailable",
+          ),
         },
         tags,
         summary: "The wallet approves or declines a data request",
@@ -80,7 +87,10 @@ function answerRoute(ctx: KycContext, scope: Http): void {
     },
     async (request, reply) => {
       void reply.header("cache-control", "no-store");
-      return answerOrder(ctx, request.params.token, request.body);
+      const { body, headers, ip } = request;
+      const forwarded = headers["x-forwarded-for"];
+      const callerAddress = clientAddressOf(ip, forwarded, ctx.config.trustedProxies);
+      return answerOrder(ctx, request.params.token, { body, callerAddress });
     },
   );
 }

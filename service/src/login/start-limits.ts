@@ -7,18 +7,23 @@ function perMinute(count: number, address: string): Limit {
   return { perSecond: count / 60, burst: count, address };
 }
 
-/** Contracts are asked by all logins together at a bounded rate; one login does not take it from the others. */
+/** Contracts are asked by all callers together at a bounded rate; one login or order does not take it from the others. */
 const contractLimit: Limit = { perSecond: 10 / 60, burst: 10 };
 
-/** Nor does one address, however many logins it starts. */
+/** Nor does one address, however many of them it has. */
 const contractsPerAddressMinute = 60;
 
-/** How often contracts are asked about signatures for one address, and for one login if it is for one. @throws {Problem} rate_limited */
+/**
+ * How often contracts are asked about signatures for one address, and for one subject if there is one.
+ *
+ * @param asked.subject what is signed for, with its kind: `login:<id>`
+ * @throws {Problem} rate_limited
+ */
 export async function limitContractSignatures(
   ctx: Pick<LoginContext, "limits" | "metrics">,
-  { loginId, callerAddress }: { loginId?: string; callerAddress: string },
+  { subject, callerAddress }: { subject?: string; callerAddress: string },
 ): Promise<void> {
-  if (loginId !== undefined) await takeOrRefuse(ctx, `signature:login:${loginId}`, contractLimit);
+  if (subject !== undefined) await takeOrRefuse(ctx, `signature:${subject}`, contractLimit);
   const limit = perMinute(contractsPerAddressMinute, callerAddress);
   await takeOrRefuse(ctx, `signature:address:${limitNetworkOf(callerAddress)}`, limit);
 }
