@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { listEventsOf, pageBytesMax, redeliverEvents } from "./events.ts";
+import { insertClientDomain } from "./test-endpoint-store.ts";
 import {
   hurry,
   openTestWebhooks,
@@ -231,6 +232,47 @@ test("a queue of an endpoint that hangs holds up nobody else", async () => {
   await sender.pump();
   await delivered.promise;
   assert.ok(hanging.received.length <= 8);
+});
+
+test("a client domain whose endpoints hang takes half of what the others leave, and holds up nobody else", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { outbound, db } = webhooks.ctx;
+  const receiver = await webhooks.openReceiver();
+  const hanging = Promise.withResolvers<Awaited<ReturnType<typeof outbound.send>>>();
+  const hung = new Map<string, number>();
+  const send: typeof outbound.send = async (request) => {
+    const { hostname } = new URL(request.url);
+    if (request.url.startsWith(receiver.url)) return outbound.send(request);
+    hung.set(hostname, (hung.get(hostname) ?? 0) + 1);
+    return hanging.promise;
+  };
+  const sender = webhooks.openSender({ outbound: { ...outbound, send } }, { underWayMax: 64 });
+  for (const name of ["one", "two", "three"]) {
+    const clientDomainId = randomUUID();
+    await insertClientDomain(db, clientDomainId);
+    const events = Array.from({ length: 100 }, (_, index) =>
+      webhooks.event({ url: `https://${name}.example/${index}`, clientDomainId }),
+    );
+    await webhooks.enqueue(...events);
+    await sender.pump();
+  }
+  const delivered = Promise.withResolvers<void>();
+  receiver.setAnswer((_request, response) => {
+    response.end();
+    delivered.resolve();
+  });
+  await webhooks.enqueue(webhooks.event({ url: receiver.url }));
+  await sender.pump();
+  await delivered.promise;
+  assert.deepEqual(
+    [...hung],
+    [
+      ["one.example", 32],
+      ["two.example", 16],
+      ["three.example", 8],
+    ],
+  );
+  hanging.resolve({ kind: "failed", reason: "timeout" });
 });
 
 test("a resend begins the schedule anew, with the number of attempts running on", async () => {

@@ -12,11 +12,11 @@ export type { WebhooksContext } from "./attempt.ts";
 /** Under way to one endpoint at a time, of all processes together (decisions section 7). */
 const slots = 8;
 /**
- * Of one process. What hangs stays for 15 s, so one client domain may take half of them: of a thousand receivers of one
- * domain a hundred that hang leave the others enough (`npm run bench -- kyc`).
+ * Of one process. What hangs stays for 15 s, so a client domain gets no more while it has as many as are free: half of
+ * what the others leave. Of a thousand receivers of one domain a hundred that hang leave the others enough
+ * (`npm run bench -- kyc`).
  */
-const underWayMax = 4096;
-const underWayPerDomain = underWayMax / 2;
+const underWayMaxDefault = 4096;
 /** Large bodies that one process holds: up to 14 MiB each. */
 const largeMax = 16;
 const claimMax = 512;
@@ -41,6 +41,7 @@ interface UnderWay {
 /** Makes the deliveries of one process. Any number of processes work side by side. */
 export class Sender implements AsyncDisposable {
   readonly #ctx: WebhooksContext;
+  readonly #underWayMax: number;
   readonly #underWay = new Map<UnderWay, Promise<void>>();
   readonly #slow = new Set<string>();
   readonly #closing = new AbortController();
@@ -53,8 +54,9 @@ export class Sender implements AsyncDisposable {
   #pumping: Promise<void> | null = null;
   #flushing: Promise<void> | null = null;
 
-  constructor(ctx: WebhooksContext) {
+  constructor(ctx: WebhooksContext, { underWayMax = underWayMaxDefault } = {}) {
     this.#ctx = ctx;
+    this.#underWayMax = underWayMax;
   }
 
   /** Begins everything that is due and has room; does not wait for its end. */
@@ -104,7 +106,8 @@ export class Sender implements AsyncDisposable {
     let claimedInRound = 0;
     this.#isHungry = false;
     while (!this.#closing.signal.aborted) {
-      const limit = Math.min(claimMax, underWayMax - this.#underWay.size);
+      // All of it may be one domain's, so a claim leaves half of what is free.
+      const limit = Math.min(claimMax, Math.ceil(this.#free() / 2));
       if (limit <= 0) {
         this.#isHungry = true;
         return;
@@ -153,6 +156,10 @@ export class Sender implements AsyncDisposable {
     return claimed;
   }
 
+  #free(): number {
+    return this.#underWayMax - this.#underWay.size;
+  }
+
   #load(): { fullDomains: string[]; large: number } {
     const domains = new Map<string, number>();
     let large = 0;
@@ -161,7 +168,8 @@ export class Sender implements AsyncDisposable {
       domains.set(domain, (domains.get(domain) ?? 0) + 1);
       if (delivery.is_large) large += 1;
     }
-    const full = [...domains].filter(([, count]) => count >= underWayPerDomain);
+    const free = this.#free();
+    const full = [...domains].filter(([, count]) => count >= free);
     return { fullDomains: full.map(([domain]) => domain), large };
   }
 

@@ -40,7 +40,7 @@ export interface TestWebhooks extends AsyncDisposable {
   /** Begins what is due and waits for its end, so often as attempts make room for others. */
   deliver(): Promise<void>;
   /** Another process. */
-  openSender(changed?: Partial<WebhooksContext>): Sender;
+  openSender(changed?: Partial<WebhooksContext>, bounds?: { underWayMax: number }): Sender;
   openReceiver(answer?: Answer): Promise<Receiver>;
 }
 
@@ -128,8 +128,8 @@ export async function openTestWebhooks(
       await sender.pump();
       await sender.idle();
     },
-    openSender(more = {}) {
-      const another = new Sender({ ...ctx, ...more });
+    openSender(more = {}, bounds) {
+      const another = new Sender({ ...ctx, ...more }, bounds);
       senders.push(another);
       return another;
     },
