@@ -1,7 +1,7 @@
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import { holdWaiting, lockHealth, saveHealth } from "./endpoint-store.ts";
-import { deliveredDataSeconds } from "./event.ts";
+import { deliveredDataSeconds, resendSeconds } from "./event.ts";
 import { type Beat, noteBeat } from "./quarantine.ts";
 import * as store from "./store.ts";
 
@@ -13,8 +13,9 @@ export async function keepEnds(
   ctx: Pick<Ctx, "db" | "clock" | "log">,
   ended: readonly store.Ended[],
 ): Promise<void> {
+  const purge = { deliveredDataSeconds, keptUntil: ctx.clock.now() + resendSeconds };
   if (!ended.some(tellsOfEndpoint)) {
-    await store.finish(ctx.db, ended, deliveredDataSeconds);
+    await store.finish(ctx.db, ended, purge);
     return;
   }
   const quarantined = await ctx.db.transaction(async (tx) => {
@@ -23,7 +24,7 @@ export async function keepEnds(
     const isKept = (each: store.Ended): boolean =>
       tellsOfEndpoint(each) && inactive.has(each.kybEndpointId) && each.deliveredAt === null;
     const kept = ended.map((each) => (isKept(each) ? { ...each, dueAtMs: nowMs } : each));
-    await store.finish(tx, kept, deliveredDataSeconds);
+    await store.finish(tx, kept, purge);
     if (inactive.size > 0) await holdWaiting(tx, [...inactive]);
     return out;
   });

@@ -36,12 +36,14 @@ export type NewEvent = KycEvent | KybEvent;
 
 const day = 86_400;
 
-/** A body without personal data stays for a resend for 30 days after its last attempt, which is made within four. */
+/** A body without personal data stays so long if no attempt is made: longer than a quarantine holds it. */
 const bodySeconds = 35 * day;
+/** After an attempt it stays this long at least for a resend (decisions section 7, Outbox). */
+export const resendSeconds = 30 * day;
 /** A personal body of an order goes this long after it was delivered (decisions section 5, Purge). */
 export const deliveredDataSeconds = day;
 
-/** When the body goes if it is never delivered, Unix seconds. */
+/** When the body goes if nothing is ever sent, Unix seconds. */
 export function purgeTimeOf(event: NewEvent, now: number): number {
   return event.payloadExpiresAt ?? now + bodySeconds;
 }

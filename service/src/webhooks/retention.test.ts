@@ -109,9 +109,29 @@ test("a body without personal data can be sent again for 30 days after its last 
   await purgeBodies(webhooks.ctx);
   assert.equal(await redeliverEvents(webhooks.ctx, event), 1);
   await webhooks.deliver();
-  webhooks.advance(day);
+  webhooks.advance(30 * day - 1);
+  await purgeBodies(webhooks.ctx);
+  assert.equal(await redeliverEvents(webhooks.ctx, event), 1);
+  webhooks.advance(1);
   await purgeBodies(webhooks.ctx);
   await assert.rejects(redeliverEvents(webhooks.ctx, event), { reason: "payload_expired" });
+});
+
+test("an event whose attempts were put off to the last can be sent again for 30 days after that one too", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver(status(503, { "retry-after": String(day) }));
+  const event = webhooks.event({ url: receiver.url });
+  await webhooks.enqueue(event);
+  await webhooks.deliver();
+  for (let attempt = 2; attempt <= 13; attempt += 1) {
+    webhooks.advance(day);
+    await webhooks.deliver();
+  }
+  assert.equal(receiver.received.length, 13);
+  assert.equal((await listed(webhooks, event.streamId)).nextAttemptAt, null);
+  webhooks.advance(30 * day - 1);
+  await purgeBodies(webhooks.ctx);
+  assert.equal(await redeliverEvents(webhooks.ctx, event), 1);
 });
 
 test("attempts are forgotten after 30 days, tombstones after a year", async () => {

@@ -224,11 +224,13 @@ function newestOfEach(ended: readonly Ended[]): Ended[] {
 /**
  * Keeps what came of attempts, any number in one statement. A process that lost its lease changes nothing, since another
  * one makes the attempt again.
+ *
+ * @param purge.keptUntil Unix seconds: bodies without personal data stay until then at least
  */
 export async function finish(
   db: Queryable,
   given: readonly Ended[],
-  deliveredDataSeconds: number,
+  purge: { deliveredDataSeconds: number; keptUntil: number },
 ): Promise<void> {
   const ended = newestOfEach(given);
   const of = <T>(pick: (each: Ended) => T): T[] => ended.map(pick);
@@ -261,7 +263,8 @@ export async function finish(
       update webhook_event e set attempts = e.attempts + 1,
         delivered_at = coalesce(e.delivered_at, (${deliveries}::jsonb ->> e.id)::bigint),
         purge_at = case when e.is_personal and e.channel = 'kyc' and e.purge_at is not null
-          then least(e.purge_at, (${deliveries}::jsonb ->> e.id)::bigint + ${deliveredDataSeconds}::bigint)
+          then least(e.purge_at, (${deliveries}::jsonb ->> e.id)::bigint + ${purge.deliveredDataSeconds}::bigint)
+          when not e.is_personal and e.purge_at is not null then greatest(e.purge_at, ${purge.keptUntil}::bigint)
           else e.purge_at end
       where e.id = any(array(select event_id from made)))
     insert into webhook_attempt (id, number, begun_at_ms, duration_ms, outcome, status, answer_sealed)
