@@ -155,6 +155,14 @@ await test("deliveries and events after a sequence are listed, and events are se
       [cancelled?.event_id, 2, "delivered", 200],
     ],
   );
+  const pages = ["after_seq=1", "after_seq=1&after_attempt=1", "after_seq=1&after_attempt=0"];
+  const lists = await Promise.all(
+    pages.map(async (page) => get(`${signaturesPath}/${id}/deliveries?${page}`)),
+  );
+  assert.deepEqual(
+    lists.map(({ body }) => body["items"]),
+    [attempts.slice(1), attempts.slice(1), attempts],
+  );
   const path = `${signaturesPath}/${id}/redeliver`;
   const one = await world.call("POST", path, { body: { eventId: pending?.event_id } });
   assert.deepEqual([one.status, one.body], [200, { count: 1 }]);

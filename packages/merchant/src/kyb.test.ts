@@ -234,8 +234,8 @@ for (const [kind, id] of streams)
     assert.deepEqual([onItsWay?.seq, onItsWay?.nextAttemptAt], [2, fake.now + 5]);
     assert.equal(onItsWay?.content?.streamId, id);
     assert.deepEqual([purged?.deliveredAt, purged?.content], [fake.now, undefined]);
-    const [failed, refused] = await kyb.deliveries(kind, id, { after: 1 });
-    assert.equal(lastCall().query, "after_seq=1");
+    const [failed, refused] = await kyb.deliveries(kind, id, { after: 2, afterAttempt: 0 });
+    assert.equal(lastCall().query, "after_seq=2&after_attempt=0");
     assert.deepEqual(
       [failed?.outcome, failed?.status, failed?.durationMs],
       ["failed", undefined, undefined],

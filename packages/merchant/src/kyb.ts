@@ -159,11 +159,17 @@ export interface Kyb {
     requestId: string,
     options?: { after?: number; limit?: number },
   ) => Promise<KybEventOnItsWay[]>;
-  /** How each attempt to deliver them went, in order. @param options.after a `seq` */
+  /**
+   * How each attempt to deliver them went, in order. A page may end between two attempts at one event, so go on after the
+   * `seq` and the `attempt` of its last item, until a page is empty.
+   *
+   * @param options.after a `seq`
+   * @param options.afterAttempt an `attempt` at that event; without it none of that event is listed
+   */
   deliveries: (
     kind: RequestKind,
     requestId: string,
-    options?: { after?: number; limit?: number },
+    options?: { after?: number; afterAttempt?: number; limit?: number },
   ) => Promise<DeliveryAttempt[]>;
   /** Sends an event, or all of a request, once more; gives their number. */
   redeliver: (kind: RequestKind, requestId: string, eventId?: string) => Promise<number>;
@@ -312,8 +318,9 @@ function openHooks({ get, post, put }: Wire): Hooks {
       const answer = await get(`/${kind}/${segment(id)}/events`, { after_seq: after, limit });
       return answer.records("items").map((each) => readEventOnItsWay(answerOf(each)));
     },
-    deliveries: async (kind, id, { after, limit } = {}) => {
-      const answer = await get(`/${kind}/${segment(id)}/deliveries`, { after_seq: after, limit });
+    deliveries: async (kind, id, { after, afterAttempt, limit } = {}) => {
+      const page = { after_seq: after, after_attempt: afterAttempt, limit };
+      const answer = await get(`/${kind}/${segment(id)}/deliveries`, page);
       return answer.records("items").map((each) => readDeliveryAttempt(answerOf(each)));
     },
     redeliver: async (kind, id, eventId) => {

@@ -32,6 +32,14 @@ const After = Type.Optional(
   }),
 );
 
+const AfterAttempt = Type.Optional(
+  Type.String({
+    pattern: "^[0-9]{1,9}$",
+    description:
+      "Of the event `after_seq`: the `attempt` that they come after. Default: none of that event is listed.",
+  }),
+);
+
 const listedEvent = Type.Object({
   eventId: Type.String(),
   seq: Type.Integer(),
@@ -113,10 +121,13 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, check }: Stream):
     {
       schema: {
         summary: "Attempts to deliver the events of a request",
+        description:
+          "A page may end between two attempts at one event: go on after the `seq` and the `attempt` of its last item." +
+          " Only an empty page is the end.",
         tags: ["kyb"],
         params: Params,
         querystring: Type.Object(
-          { after_seq: After, limit: Limit },
+          { after_seq: After, after_attempt: AfterAttempt, limit: Limit },
           { additionalProperties: false },
         ),
         response: {
@@ -129,8 +140,10 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, check }: Stream):
       const { id } = request.params;
       await check(callerOf(request), id);
       const { after_seq: after = "0", limit = String(pageDefault) } = request.query;
+      const { after_attempt: attempt } = request.query;
+      const afterAttempt = attempt === undefined ? null : Number(attempt);
       void reply.header("cache-control", "no-store");
-      const page = { after: Number(after), limit: Number(limit) };
+      const page = { after: Number(after), afterAttempt, limit: Number(limit) };
       return { items: await listDeliveriesOf(ctx, id, page) };
     },
   );

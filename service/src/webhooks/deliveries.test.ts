@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
-import { listEventsOf, pageBytesMax, redeliverEvents } from "./events.ts";
+import { listDeliveriesOf, listEventsOf, pageBytesMax, redeliverEvents } from "./events.ts";
 import { insertClientDomain } from "./test-endpoint-store.ts";
 import {
   hurry,
@@ -360,4 +360,29 @@ test("a page of events stays within its bytes, shows one at least, and the next 
     [22, 23],
     [],
   ]);
+});
+
+test("pages of attempts reach each of them once, also where a page ends between two at one event", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { ctx } = webhooks;
+  const { url } = await webhooks.openReceiver(status(500));
+  const streamId = randomUUID();
+  const eventOf = (sequence: number) => webhooks.event({ url, streamId, sequence });
+  await webhooks.enqueue(eventOf(1), eventOf(2));
+  for (let round = 0; round < 5; round += 1) {
+    await webhooks.deliver();
+    webhooks.advance(3600);
+  }
+  const all = await listDeliveriesOf(ctx, streamId, { after: 0, limit: 100 });
+  assert.ok(all.length > 6, `${all.length} attempts`);
+  const seen: typeof all = [];
+  let page: typeof all = [];
+  do {
+    const { seq: after, attempt: afterAttempt } = page.at(-1) ?? { seq: 0, attempt: 0 };
+    page = await listDeliveriesOf(ctx, streamId, { after, afterAttempt, limit: 3 });
+    seen.push(...page);
+  } while (page.length > 0);
+  assert.deepEqual(seen, all);
+  const afterFirst = await listDeliveriesOf(ctx, streamId, { after: 1, limit: 100 });
+  assert.deepEqual(new Set(afterFirst.map(({ seq }) => seq)), new Set([2]));
 });

@@ -89,16 +89,18 @@ export interface AttemptRow {
   readonly status: number | null;
 }
 
-/** Attempts of a stream's events, by sequence and number. */
+/** Attempts of a stream's events, by sequence and number; all of `after` itself are left out where `afterAttempt` is null. */
 export async function listAttempts(
   db: Queryable,
   streamId: string,
-  { after, limit }: { after: number; limit: number },
+  { after, afterAttempt, limit }: { after: number; afterAttempt: number | null; limit: number },
 ): Promise<AttemptRow[]> {
   return db.query<AttemptRow>(sql`
     select e.id as event_id, e.sequence, e.kind, a.number, a.begun_at_ms, a.duration_ms, a.outcome, a.status
     from webhook_event e join webhook_attempt a on a.id > e.id || '.' and a.id < e.id || '/'
-    where e.stream_id = ${streamId} and e.sequence > ${after} order by e.sequence, a.number limit ${limit}`);
+    where e.stream_id = ${streamId} and e.sequence >= ${after}
+      and (e.sequence > ${after} or a.number > ${afterAttempt}::int)
+    order by e.sequence, a.number limit ${limit}`);
 }
 
 interface ResendableRow {

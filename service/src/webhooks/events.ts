@@ -120,13 +120,19 @@ export interface ListedDelivery {
   readonly durationMs?: number;
 }
 
-/** Attempts at the events of a stream, by sequence. @param page.after the sequence that they come after; 0 begins @param page.limit at most 100 */
+/**
+ * Attempts at the events of a stream, by sequence and number. A page may end between two attempts at one event.
+ *
+ * @param page.after the sequence that they come after; 0 begins
+ * @param page.afterAttempt of the event with that sequence: the attempt that they come after; without it none is listed
+ * @param page.limit at most 100
+ */
 export async function listDeliveriesOf(
   ctx: Pick<Ctx, "db">,
   streamId: string,
-  page: { after: number; limit: number },
+  { afterAttempt = null, ...page }: { after: number; afterAttempt?: number | null; limit: number },
 ): Promise<ListedDelivery[]> {
-  const rows = await store.listAttempts(ctx.db, streamId, page);
+  const rows = await store.listAttempts(ctx.db, streamId, { ...page, afterAttempt });
   return rows.map(deliveryOf);
 }
 
