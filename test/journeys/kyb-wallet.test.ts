@@ -161,6 +161,25 @@ await test("members refuse a request, and the merchant hears that alone", async 
   assert.deepEqual([status, reason], ["refused", "declined"]);
 });
 
+await test("a vote of a member who seems lost ends its removal", async () => {
+  const { address: business } = world.business;
+  await run("alice", "business", "remove", "carol", ...forBusiness);
+  const proposed = (await inbox("bob")).find(({ kind }) => kind === "governance");
+  await run("bob", "vote", String(proposed?.["id"]), "--approve");
+  await world.until("the removal is under way", async () => {
+    const found = await listed("carol", business);
+    return found?.["removal"] ?? null;
+  });
+  const id = String((await world.ask()).body["requestId"]);
+  assert.equal((await run("carol", "vote", id, "--approve"))["removal"], "ended");
+  await world.until("the removal has ended", async () => {
+    const found = await listed("carol", business);
+    return found?.["removal"] === null ? true : null;
+  });
+  await run("alice", "vote", id, "--approve");
+  await world.waitFor(id, "released");
+});
+
 await test("members sign a text and a document, by the digests that they compute", async () => {
   const businessWalletAddress = world.business.address;
   const purpose = "The terms of the account";

@@ -5,7 +5,6 @@ import {
   hexOfBytes,
   invitationDigest,
   isRecord,
-  keepDigest,
   parseAddress,
   type Address,
   type BusinessRule,
@@ -13,7 +12,7 @@ import {
   type Hex32,
   type RuleName,
 } from "@svc/protocol";
-import { addressOfBusiness, chainIdOf, readBusiness } from "./business-wallet.ts";
+import { addressOfBusiness, chainIdOf } from "./business-wallet.ts";
 import type { WalletContext } from "./context.ts";
 import { findItem } from "./inbox.ts";
 import { readNamedCharter, type NamedCharter } from "./inbox-item.ts";
@@ -180,32 +179,6 @@ export async function propose(
     throw new WalletRefusal("broker_refused", `${broker} asks for another vote than was proposed`);
   const { status } = await castVoteOn(ctx, found, { vote: "approve" });
   return { proposalId, operation, status };
-}
-
-/**
- * Ends the removal of this identity, else a move of the business by the operator: this member is here.
- *
- * @returns what ended
- * @throws {WalletRefusal} not_found where there is neither, broker_refused
- */
-export async function keepMembership(
-  ctx: WalletContext,
-  business: OwnBusiness,
-): Promise<{ ended: string }> {
-  const { broker, address, move } = business;
-  const { chainId, removal } = await readBusiness(ctx, broker, address);
-  const isOwn = removal?.member === ctx.identity.address;
-  const moving = isRecord(move) ? move["keepNonce"] : null;
-  const nonce = isOwn ? removal.keepNonce : moving;
-  if (typeof nonce !== "number" || !Number.isSafeInteger(nonce) || nonce < 0)
-    throw new WalletRefusal("not_found", "there is no removal of this identity, and no move");
-  const digest = keepDigest({ chainId, business: address, nonce });
-  const signature = await ctx.identity.sign(digest);
-  const path = `/w/businesses/${address}/keep`;
-  const answer = await ctx.sessions.call(broker, { path, body: { signature } });
-  if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
-  const { ended } = membersOf(answer.text);
-  return { ended: typeof ended === "string" ? ended : "removal" };
 }
 
 /** Members by what the others call them, in the order of the roster. */

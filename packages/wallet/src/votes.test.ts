@@ -11,6 +11,7 @@ import {
   governanceHash,
   hashTypedData,
   hexOfBytes,
+  keepDigest,
   personalDigest,
   releaseHash,
   type BusinessCategory,
@@ -281,6 +282,35 @@ await test("the same vote again is the same bytes, and another one is none", asy
   await wallet.vote("01J", { vote: "approve" });
   assert.deepEqual(fake.votes[0], fake.votes[1]);
   await refuses(wallet.vote("01J", { vote: "reject" }), "not_found");
+});
+
+await test("any vote of a member who is being removed ends the removal that the chain shows, and is the same again", async () => {
+  for (const vote of ["approve", "reject"] as const) {
+    const wallet = await fresh();
+    put(dataRequest);
+    fake.removal = { member: alice, endsAt: now + 86_400, keepNonce: 11 };
+    assert.equal((await wallet.vote("01J", { vote })).removal, "ended");
+    assert.equal((await wallet.vote("01J", { vote })).removal, "ended");
+    const digest = keepDigest({ chainId, business, nonce: 11 });
+    const signers = fake.kept.map((signature) => signerOf(digest, String(signature)));
+    assert.deepEqual(signers, [alice, alice]);
+  }
+});
+
+await test("no vote signs an end of the removal of somebody else", async () => {
+  const wallet = await fresh();
+  put(dataRequest);
+  fake.removal = { member: addressOf("bob"), endsAt: now + 86_400, keepNonce: 11 };
+  await wallet.vote("01J", { vote: "approve" });
+  assert.deepEqual(fake.kept, []);
+});
+
+await test("a vote on what cannot be read says that the removal is still open", async () => {
+  const wallet = await fresh();
+  put({ kind: "something_new" });
+  fake.removal = { member: alice, endsAt: now + 86_400, keepNonce: 11 };
+  assert.equal((await wallet.vote("01J", { vote: "reject" })).removal, "open");
+  assert.deepEqual(fake.kept, []);
 });
 
 const invitation = (changed: Record<string, unknown> = {}): Record<string, unknown> => ({

@@ -4,7 +4,9 @@ import {
   encodeCharter,
   invitationDigest,
   isRecord,
+  parseAddress,
   shortAddress,
+  type Address,
   type Hex,
 } from "@svc/protocol";
 import { addressOfBusiness, chainIdOf, readBusiness } from "./business-wallet.ts";
@@ -15,6 +17,7 @@ import type { HistoryEntry } from "./history.ts";
 import { recordHistory } from "./history.ts";
 import type { InboxItem, InvitationItem } from "./inbox-item.ts";
 import { findItem, type FoundItem } from "./inbox.ts";
+import { endRemoval } from "./keep.ts";
 import { questionOf, releasedOptional, type Question } from "./question.ts";
 import { getRecord, listRecordKeys, putRecord, recordKey, type RecordContext } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
@@ -38,12 +41,19 @@ export interface VoteOutcome {
   readonly vote: Decision["vote"];
   /** As the broker says: `open`, `approved` or `refused`. */
   readonly status: string;
+  /**
+   * Where this identity was being removed from the business: whether the vote ended that. `open` where the wallet
+   * cannot read which business it was; `keepMembership` ends it.
+   */
+  readonly removal?: "ended" | "open";
 }
 
 /** A vote as it was sent, kept so that one whose answer was lost can be sent again. */
 interface SentVote {
   readonly broker: string;
   readonly kind: string;
+  /** Null where the item could not be read. */
+  readonly business: Address | null;
   readonly expiresAt: number;
   readonly body: Readonly<Record<string, unknown>>;
 }
@@ -54,6 +64,7 @@ export const chainGraceSeconds = 3600;
 /**
  * Votes on what waits in the inbox. An approval is signed over what this wallet recomputes from what it shows, by a
  * current member in the epoch of the chain, and only where that is what the inbox showed last; a refusal names where it goes. The same vote again is sent again.
+ * Whoever votes is not lost: the vote ends a removal of this identity.
  *
  * @throws {ConcernsRefusal} when a concern is not accepted
  * @throws {WalletRefusal} not_found, invalid_request for what is never approved, expired, chain_refused, broker_refused
@@ -83,9 +94,10 @@ export async function castVoteOn(
       ? await refuse(ctx, found)
       : await approve(ctx, { found, item: readable(item), decision });
   const expiresAt = item?.expiresAt ?? (await ctx.now());
-  const outcome = await send(ctx, id, { broker, kind, expiresAt, body });
+  const vote = { broker, kind, business: item?.business.address ?? null, expiresAt, body };
+  const answer = await send(ctx, id, vote);
   await recordHistory(ctx, await entryOf(ctx, found, decision));
-  return outcome;
+  return outcomeOf(ctx, { id, vote, answer });
 }
 
 /** What the wallet would sign for an item, checked; used where the item has to be a certain one. */
@@ -192,35 +204,52 @@ async function signInvitation(ctx: WalletContext, item: InvitationItem): Promise
   return ctx.identity.sign(invitationDigest({ chainId, factory, salt, charter, deadline }));
 }
 
-async function send(ctx: WalletContext, id: string, vote: SentVote): Promise<VoteOutcome> {
-  const { broker, kind, body } = vote;
+type Answer = Readonly<Record<string, unknown>>;
+
+async function send(ctx: WalletContext, id: string, vote: SentVote): Promise<Answer> {
+  const { broker, body } = vote;
   // Before it is sent: whatever happens then, the same vote can be sent again.
   await keepVote(ctx, id, vote);
   const path = `/w/votes/${encodeURIComponent(id)}`;
   const answer = await ctx.sessions.call(broker, { path, body });
   if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
-  const { status } = membersOf(answer.text);
-  return {
+  return membersOf(answer.text);
+}
+
+/** What came of a vote. A removal ends on the chain by a signature of its own, which the broker asks for. */
+async function outcomeOf(
+  ctx: WalletContext,
+  { id, vote, answer }: { id: string; vote: SentVote; answer: Answer },
+): Promise<VoteOutcome> {
+  const { broker, kind, business: address, body } = vote;
+  const { status, removalOpen } = answer;
+  const outcome: VoteOutcome = {
     id,
     kind,
     vote: body["vote"] === "reject" ? "reject" : "approve",
     status: typeof status === "string" ? status : "open",
   };
+  if (removalOpen !== true) return outcome;
+  if (address === null) return { ...outcome, removal: "open" };
+  await endRemoval(ctx, { address, broker });
+  return { ...outcome, removal: "ended" };
 }
 
 async function sendAgain(ctx: WalletContext, id: string, { vote }: Decision): Promise<VoteOutcome> {
   const sent = await getRecord(ctx, keyOfVote(ctx, id));
-  const { broker, kind, expiresAt, body } = isRecord(sent) ? sent : {};
+  const { broker, kind, business, expiresAt, body } = isRecord(sent) ? sent : {};
   const isSame = isRecord(body) && body["vote"] === vote;
   const isListed = typeof broker === "string" && (await ctx.brokers()).includes(broker);
   if (!isSame || !isListed)
     throw new WalletRefusal("not_found", `nothing of the id ${id} waits for this identity`);
-  return send(ctx, id, {
+  const again = {
     broker,
     kind: String(kind),
+    business: typeof business === "string" ? parseAddress(business) : null,
     expiresAt: typeof expiresAt === "number" ? expiresAt : 0,
     body,
-  });
+  };
+  return outcomeOf(ctx, { id, vote: again, answer: await send(ctx, id, again) });
 }
 
 async function keepVote(ctx: WalletContext, id: string, vote: SentVote): Promise<void> {

@@ -13,7 +13,6 @@ import { listBrokers } from "./brokers.ts";
 import {
   chooseBusiness,
   foundBusiness,
-  keepMembership,
   listBusinesses,
   propose,
   type Founded,
@@ -28,6 +27,7 @@ import { addEmail, confirmEmail, type EmailVerification } from "./email.ts";
 import { listHeld, type HeldCredential } from "./held-credential.ts";
 import { listHistory, recordHistory, type HistoryEntry } from "./history.ts";
 import { listInbox, type InboxEntry } from "./inbox.ts";
+import { keepMembership } from "./keep.ts";
 import { endLogin, listLogins, type Login } from "./logins.ts";
 import { leaveInMailbox, pickUp } from "./mailbox.ts";
 import type { Outcome } from "./outcome.ts";
@@ -102,7 +102,7 @@ export interface Wallet {
   pickUp(link: string): Promise<Readonly<Record<string, unknown>>>;
   /** What waits for this identity's vote as a member of a business, invitations among it. */
   inbox(): Promise<readonly InboxEntry[]>;
-  /** Votes on one of them. @throws {ConcernsRefusal} when a concern of it is not accepted */
+  /** Votes on one of them; that ends a removal of this identity. @throws {ConcernsRefusal} when a concern of it is not accepted */
   vote(id: string, decision: Decision): Promise<VoteOutcome>;
   /** The businesses of this identity. */
   businesses(): Promise<readonly OwnBusiness[]>;

@@ -41,13 +41,15 @@ export function serveBusiness(broker: FakeBroker) {
     epoch: 3,
     nonce: 7,
     removal: null as { member: Address; endsAt: number; keepNonce: number } | null,
+    /** Signatures that ended a removal. */
+    kept: [] as unknown[],
     claims: [] as Record<string, unknown>[],
     founded: [] as Record<string, unknown>[],
     /** Of what is founded. */
     address: (_body: Record<string, unknown>): string => business,
     reset() {
       Object.assign(fake, { items: [], votes: [], claims: [], founded: [], chainId, charter });
-      Object.assign(fake, { epoch: 3, nonce: 7, removal: null });
+      Object.assign(fake, { epoch: 3, nonce: 7, removal: null, kept: [] });
     },
   };
   broker.more = (request, isInSession) => route(fake, request, isInSession);
@@ -65,7 +67,12 @@ function route(fake: FakeBusiness, received: Received, isInSession: boolean): An
   if (id !== undefined) {
     fake.votes.push({ id, body });
     fake.items = fake.items.filter((item) => item["id"] !== id);
-    return { status: 200, body: { id, status: "open" } };
+    const removal = fake.removal === null ? {} : { removalOpen: true };
+    return { status: 200, body: { id, status: "open", ...removal } };
+  }
+  if (path === `/w/businesses/${business}/keep`) {
+    fake.kept.push(body["signature"]);
+    return { status: 200, body: { ended: "removal" } };
   }
   if (path.endsWith("/claim")) {
     fake.claims.push(body);

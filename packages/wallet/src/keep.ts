@@ -1,0 +1,54 @@
+import { isRecord, keepDigest, type Address } from "@svc/protocol";
+import { chainIdOf, readBusiness } from "./business-wallet.ts";
+import type { WalletContext } from "./context.ts";
+import { WalletRefusal } from "./refusal.ts";
+import { refusalOfAnswer } from "./transport.ts";
+
+/** A business, and the broker that keeps it. */
+interface KeptBusiness {
+  readonly address: Address;
+  readonly broker: string;
+}
+
+/**
+ * Ends the removal of this identity, else a move of the business by the operator: this member is here.
+ *
+ * @returns what ended
+ * @throws {WalletRefusal} not_found where there is neither, broker_refused
+ */
+export async function keepMembership(
+  ctx: WalletContext,
+  business: KeptBusiness & { readonly move: unknown },
+): Promise<{ ended: string }> {
+  if (await endRemoval(ctx, business)) return { ended: "removal" };
+  const nonce = isRecord(business.move) ? business.move["keepNonce"] : null;
+  if (typeof nonce !== "number" || !Number.isSafeInteger(nonce) || nonce < 0)
+    throw new WalletRefusal("not_found", "there is no removal of this identity, and no move");
+  await sendKeep(ctx, business, nonce);
+  return { ended: "move" };
+}
+
+/**
+ * Ends the removal of this identity, by the number that the chain gives it.
+ *
+ * @returns false where the chain has none
+ * @throws {WalletRefusal} broker_refused
+ */
+export async function endRemoval(ctx: WalletContext, business: KeptBusiness): Promise<boolean> {
+  const { removal } = await readBusiness(ctx, business.broker, business.address);
+  if (removal?.member !== ctx.identity.address) return false;
+  await sendKeep(ctx, business, removal.keepNonce);
+  return true;
+}
+
+async function sendKeep(
+  ctx: WalletContext,
+  { broker, address }: KeptBusiness,
+  nonce: number,
+): Promise<void> {
+  const chainId = await chainIdOf(ctx, broker);
+  const signature = await ctx.identity.sign(keepDigest({ chainId, business: address, nonce }));
+  const path = `/w/businesses/${address}/keep`;
+  const answer = await ctx.sessions.call(broker, { path, body: { signature } });
+  if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+}
