@@ -12,8 +12,12 @@ export interface CompanyValue {
 }
 
 export interface DataWorld extends KybWorld {
-  /** Issues a record and waits until it counts. @returns the credential's id */
-  issueRecord(business: Address, fields: readonly CompanyValue[]): Promise<string>;
+  /** Issues a record, for 300 days unless given, and waits until it counts. @returns the credential's id */
+  issueRecord(
+    business: Address,
+    fields: readonly CompanyValue[],
+    lifetimeDays?: number,
+  ): Promise<string>;
   /** Asks for data; what is not given is as in {@link someRequest}. */
   ask(changed?: Record<string, unknown>, options?: AskOptions): Promise<Answer>;
   /** Waits until the request has this status. */
@@ -90,10 +94,10 @@ export async function merchantOf(world: KybWorld): Promise<Omit<DataWorld, keyof
   const { ctx } = world;
   const issuer = await createIssuer(ctx, { name: "Register AG", environment: "live" }, "test");
   const { key } = await createIssuerKey(ctx, { issuerId: issuer.id, name: "backend" }, "test");
-  const issueRecord: DataWorld["issueRecord"] = async (business, fields) => {
+  const issueRecord: DataWorld["issueRecord"] = async (business, fields, lifetimeDays = 300) => {
     const issued = await world.call("POST", "/api/v1/issuer/companies", {
       apiKey: key,
-      body: { business, fields, expiresAt: ctx.clock.now() + 300 * 86_400 },
+      body: { business, fields, expiresAt: ctx.clock.now() + lifetimeDays * 86_400 },
     });
     if (issued.status !== 201) throw new Error(`record: ${JSON.stringify(issued.body)}`);
     const id = String(issued.body["id"]);

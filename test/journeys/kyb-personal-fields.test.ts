@@ -35,8 +35,12 @@ async function company(): Promise<Address> {
   return address as Address;
 }
 
-const becomeSoleProprietor = async (business: Address): Promise<string> =>
-  world.issueRecord(business, [{ field: "BUSINESS_COMPANY_TYPE", data: "SOLE_PROPRIETOR" }]);
+const becomeSoleProprietor = async (business: Address, forDays?: number): Promise<string> =>
+  world.issueRecord(
+    business,
+    [{ field: "BUSINESS_COMPANY_TYPE", data: "SOLE_PROPRIETOR" }],
+    forDays,
+  );
 
 const quote = async (business: Address | null, fields: readonly string[]): Promise<Answer> =>
   world.call("POST", `${requestsPath}/quote`, {
@@ -177,4 +181,24 @@ await test("a company that becomes a sole proprietor before the release: its fie
   const record = await world.waitFor(id, "failed");
   assert.equal(record["reason"], "unavailable");
   await checkMoney(ctx);
+});
+
+await test("a sole proprietor's company fields stay a person's when its type has expired", async () => {
+  const [business, late] = [await company(), await company()];
+  await becomeSoleProprietor(business, 30);
+  await becomeSoleProprietor(late, 30);
+  await world.advance(29.5 * 86_400);
+  await grantPii(true);
+  const asked = await world.ask({ ...companyOnly, businessWalletAddress: late });
+  const id = String(asked.body["requestId"]);
+  await world.voteAs("alice", id);
+  await world.advance(86_400 / 2);
+  await grantPii(false);
+  const gated = "403 pii_not_entitled";
+  assert.equal(reasonOf(await quote(business, ["BUSINESS_LEGAL_NAME"])), gated);
+  const terms = { ...companyOnly, businessWalletAddress: business };
+  assert.equal(reasonOf(await world.ask(terms)), gated);
+  assert.equal(reasonOf(await claim(await offer(companyOnly), business)), gated);
+  await world.voteAs("bob", id);
+  assert.equal((await world.waitFor(id, "failed"))["reason"], "unavailable");
 });

@@ -8,6 +8,8 @@ import {
   leafOf,
   verifyMerkleProof,
 } from "@svc/protocol";
+import { sql } from "../platform/db.ts";
+import { migrate } from "../platform/migrate.ts";
 import { listOwnCredentials } from "./collection.ts";
 import { endCompanyRecords, purgeCompanyValues } from "./company-ending.ts";
 import {
@@ -365,8 +367,68 @@ await test("a sole proprietor is known by the type of the company", async () => 
     fields: [{ field: "BUSINESS_COMPANY_TYPE", data: "SOLE_PROPRIETOR" }],
   });
   await world.settle();
-  assert.equal(await isSoleProprietor(ctx, ctx.db, questionOf(company)), false);
-  assert.equal(await isSoleProprietor(ctx, ctx.db, questionOf(person)), true);
+  assert.equal(await isSoleProprietor(ctx.db, questionOf(company)), false);
+  assert.equal(await isSoleProprietor(ctx.db, questionOf(person)), true);
+});
+
+const typeRecord = (type: string, lifetimeSeconds = 50) => ({
+  fields: [{ field: "BUSINESS_COMPANY_TYPE", data: type }],
+  expiresAt: ctx.clock.now() + lifetimeSeconds,
+});
+
+/** Lets records of 50 seconds end, and their values go. */
+async function outlive(): Promise<void> {
+  world.advance(50);
+  await endCompanyRecords(ctx);
+  world.advance(7 * 86_400);
+  await purgeCompanyValues(ctx);
+}
+
+await test("a sole proprietor stays one when its record is over, until another type is attested or the type is revoked", async () => {
+  const [person, grown, never] = [
+    await someBusiness(world),
+    await someBusiness(world),
+    await someBusiness(world),
+  ];
+  for (const business of [person, grown])
+    await issue({ business, ...typeRecord("SOLE_PROPRIETOR") });
+  const { body } = await issue({ business: never, ...typeRecord("SOLE_PROPRIETOR", 86_400 * 30) });
+  await world.settle();
+  await outlive();
+  await issue({ business: grown, ...typeRecord("CORPORATION") });
+  assert.equal(await isSoleProprietor(ctx.db, questionOf(grown)), true, "not attested yet");
+  await world.settle();
+  await outlive();
+  assert.deepEqual(await listOf(person, ["BUSINESS_COMPANY_TYPE"]), []);
+  assert.equal(await isSoleProprietor(ctx.db, questionOf(person)), true);
+  assert.equal(await isSoleProprietor(ctx.db, questionOf(grown)), false);
+  assert.equal(await isSoleProprietor(ctx.db, questionOf(never)), true);
+  await revoke(body["id"]);
+  assert.equal(await isSoleProprietor(ctx.db, questionOf(never)), false);
+});
+
+await test("sole proprietors of older records stay known, and a type that is no longer known counts as one", async () => {
+  const [person, company, forgotten, typeless] = [
+    await someBusiness(world),
+    await someBusiness(world),
+    await someBusiness(world),
+    await someBusiness(world),
+  ];
+  await issue({ business: forgotten, ...typeRecord("CORPORATION") });
+  await issue({ business: typeless, fields: fields.slice(0, 1) });
+  await world.settle();
+  await outlive();
+  await issue({ business: person, ...typeRecord("SOLE_PROPRIETOR") });
+  await issue({ business: company, ...typeRecord("CORPORATION") });
+  await world.settle();
+  await ctx.db.query(sql`alter table company_record drop column is_sole_proprietor`);
+  await ctx.db.query(sql`delete from migration where number = 36`);
+  assert.deepEqual(await migrate(ctx.db), ["0036_sole_proprietors.sql"]);
+  await outlive();
+  const known = [person, company, forgotten, typeless].map(async (business) =>
+    isSoleProprietor(ctx.db, questionOf(business)),
+  );
+  assert.deepEqual(await Promise.all(known), [true, false, true, false]);
 });
 
 await test("four hundred fields fit in one record", async () => {

@@ -62,14 +62,15 @@ export async function findCompanyNames(
   return new Set(await store.listLiveNames(db, question));
 }
 
-/** Whether the business is one person, so that what is known of the company is personal (decisions section 6, Tiers). */
+/**
+ * Whether the business is one person, so that what is known of the company is personal (decisions section 6, Tiers). It
+ * stays that when the record that said so is over, until another type is attested. One statement; nothing is opened.
+ */
 export async function isSoleProprietor(
-  ctx: Pick<Ctx, "seal">,
   db: Queryable,
-  of: Omit<store.CompanyQuestion, "names">,
+  of: Pick<store.CompanyQuestion, "environment" | "business">,
 ): Promise<boolean> {
-  const fields = await listCompanyFields(ctx, db, { ...of, names: ["BUSINESS_COMPANY_TYPE"] });
-  return fields.some(({ value }) => value === "SOLE_PROPRIETOR");
+  return store.isSoleProprietor(db, of);
 }
 
 /** A leaf as a release named it. */

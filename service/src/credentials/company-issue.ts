@@ -7,6 +7,7 @@ import {
   checkCompanyRecord,
   companyDocument,
   type GivenCompanyRecord,
+  soleProprietorOf,
   vouchesFor,
   writeValue,
 } from "./company-record.ts";
@@ -84,7 +85,14 @@ function prepareRecord(
       planted,
       valuesSealed: null,
     },
-    record: { credentialId: id, business, asOf, vouches: vouchesFor(values), fields },
+    record: {
+      credentialId: id,
+      business,
+      asOf,
+      vouches: vouchesFor(values),
+      isSoleProprietor: soleProprietorOf(values),
+      fields,
+    },
   };
 }
 

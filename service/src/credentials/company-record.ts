@@ -106,6 +106,12 @@ export function vouchesFor(values: readonly CompanyValue[]): boolean {
   return values.some(({ name }) => entryOfBusinessField(name).basis === "verified");
 }
 
+/** Whether the business is one person by the type that a record has; null without one. */
+export function soleProprietorOf(values: readonly CompanyValue[]): boolean | null {
+  const type = values.find(({ name }) => name === "BUSINESS_COMPANY_TYPE");
+  return type === undefined ? null : type.data === "SOLE_PROPRIETOR";
+}
+
 /** Writes what is sealed of one field. */
 export function writeValue({ data, pepper }: { data: string; pepper: Hex32 }): Buffer {
   return Buffer.from(JSON.stringify([data, pepper]));

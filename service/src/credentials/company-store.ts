@@ -8,6 +8,8 @@ export interface NewCompanyRecord {
   readonly business: Address;
   readonly asOf: number;
   readonly vouches: boolean;
+  /** Null without a type of the company. */
+  readonly isSoleProprietor: boolean | null;
   readonly fields: readonly NewCompanyField[];
 }
 
@@ -22,8 +24,8 @@ interface NewCompanyField {
 export async function insertRecord(tx: Queryable, made: NewCompanyRecord): Promise<void> {
   const { fields } = made;
   await tx.query(
-    sql`insert into company_record (credential_id, business, as_of, vouches)
-      values (${made.credentialId}, ${made.business}, ${made.asOf}, ${made.vouches})`,
+    sql`insert into company_record (credential_id, business, as_of, vouches, is_sole_proprietor)
+      values (${made.credentialId}, ${made.business}, ${made.asOf}, ${made.vouches}, ${made.isSoleProprietor})`,
   );
   await tx.query(
     sql`insert into company_field (id, credential_id, name, subject, leaf, value_sealed)
@@ -90,6 +92,24 @@ export async function listLiveNames(
         and counts and expires_at > ${now}`,
   );
   return rows.map(({ name }) => name);
+}
+
+/**
+ * Whether the newest type of the company that was attested and not revoked is that of a sole proprietor, over or not;
+ * one that is no longer known counts as that. False without a type.
+ */
+export async function isSoleProprietor(
+  db: Queryable,
+  { environment, business }: Pick<CompanyQuestion, "environment" | "business">,
+): Promise<boolean> {
+  const [row] = await db.query<{ isSole: boolean }>(
+    sql`select coalesce(is_sole_proprietor, true) as "isSole"
+      from company_record join verified_leaf on verified_leaf.credential_id = company_record.credential_id
+      where business = ${business} and environment = ${environment} and field = 'BUSINESS_COMPANY_TYPE'
+        and is_attested and not is_revoked
+      order by company_record.credential_id desc limit 1`,
+  );
+  return row?.isSole === true;
 }
 
 /** A leaf that was attested, with what decides whether it counts. */

@@ -42,7 +42,7 @@ export async function requestData(
   const { clientDomainId, organizationId, environment } = requester;
   const business = await holdBusiness(tx, request.business);
   checkKnown(business, requester);
-  const fields = await priceFields(ctx, tx, { requester, business, asked: request });
+  const fields = await priceFields(tx, { requester, business, asked: request });
   await refuseUnheard(tx, requester);
   if (!isGoodStanding(business)) throw new Problem("business_not_verified");
   const required = fields.filter(({ optional }) => !optional).map(({ name }) => name);
@@ -99,7 +99,7 @@ export async function quoteFields(
   if (given.business === null) return requestedFields(knownFields(asked), false);
   const business = await findBusiness(ctx.db, given.business);
   checkKnown(business, requester);
-  return priceFields(ctx, ctx.db, { requester, business, asked });
+  return priceFields(ctx.db, { requester, business, asked });
 }
 
 /** A business that its wallet makes known, on the caller's side of live and sandbox. @throws {Problem} business_not_found */
@@ -112,13 +112,12 @@ function checkKnown(
 }
 
 async function priceFields(
-  ctx: KybContext,
   db: Queryable,
   given: { requester: Requester; business: Business; asked: AskedFields },
 ): Promise<RequestedField[]> {
   const known = knownFields(given.asked);
   const { address: business, environment } = given.business;
-  const isSole = await isSoleProprietor(ctx, db, { environment, business, now: ctx.clock.now() });
+  const isSole = await isSoleProprietor(db, { environment, business });
   const fields = requestedFields(known, isSole);
   if (fields.some(({ naturalPersonPii }) => naturalPersonPii))
     checkEntitled(given.requester, "kyb:pii");

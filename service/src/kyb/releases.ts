@@ -1,5 +1,5 @@
 import { capture, readRequester } from "../accounts/index.ts";
-import { type CompanyField, listCompanyFields } from "../credentials/index.ts";
+import { type CompanyField, isSoleProprietor, listCompanyFields } from "../credentials/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import { ulid } from "../platform/ids.ts";
 import { Problem } from "../platform/problems.ts";
@@ -75,8 +75,8 @@ async function release(ctx: KybContext, tx: Queryable, request: DataRequest): Pr
     await endDataRequest(ctx, tx, { id, status: "failed", reason: "unavailable" });
     return;
   }
-  const { live, isSoleProprietor } = read;
-  const decision = decideRelease(request, { business, entitlements, live, isSoleProprietor });
+  const { live } = read;
+  const decision = decideRelease(request, { business, entitlements, ...read });
   if (decision.kind === "failed") {
     await endDataRequest(ctx, tx, { id, status: "failed", reason: decision.reason });
     return;
@@ -120,17 +120,15 @@ async function openLive(
   }
 }
 
-/** The agreed fields that count now, and whether they are a person's. One statement. */
+/** The agreed fields that count now, and whether they are a person's. */
 async function readLive(ctx: KybContext, tx: Queryable, request: DataRequest): Promise<LiveFields> {
   const { business, environment } = request;
   const agreed = agreedFields(request).map(({ name }) => name);
-  const names = [...new Set([...agreed, "BUSINESS_COMPANY_TYPE" as const])];
-  const question = { environment, business, names, now: ctx.clock.now() };
-  const found = await listCompanyFields(ctx, tx, question);
-  const isSoleProprietor = found.some(
-    ({ name, value }) => name === "BUSINESS_COMPANY_TYPE" && value === "SOLE_PROPRIETOR",
-  );
-  return { live: found.filter(({ name }) => agreed.includes(name)), isSoleProprietor };
+  const question = { environment, business, names: agreed, now: ctx.clock.now() };
+  return {
+    live: await listCompanyFields(ctx, tx, question),
+    isSoleProprietor: await isSoleProprietor(tx, { environment, business }),
+  };
 }
 
 /** Signs and stores what goes, with its charge. @returns its event */
