@@ -10,6 +10,7 @@ import {
   setEntitlement,
   topUp,
 } from "../../service/src/accounts/index.ts";
+import { purgeBallots } from "../../service/src/kyb/ballots.ts";
 import { openDataWorld, registerEndpoint, requestsPath, someRequest } from "../kyb-data-world.ts";
 import type { Answer } from "../kyb-world.ts";
 
@@ -481,4 +482,17 @@ await test("what was released is gone after 30 days, in the release, the proofs 
   assert.equal(released?.body, undefined);
   const { body: charges } = await get("/api/v1/kyb/billing/charges?limit=1");
   assert.equal((charges["items"] as { requestId: string }[])[0]?.requestId, id, "the charge stays");
+});
+
+await test("a block can be taken back by a request that was voted on long ago", async () => {
+  const apiKey = await otherMerchant(["kyb:data-request", "kyb:pii"]);
+  const requestId = idOf(await world.ask({}, { apiKey }));
+  const path = `/w/businesses/${business.address}/block`;
+  await world.walletCall("alice", "POST", path, { body: { requestId } });
+  await world.call("POST", `${requestsPath}/${requestId}/cancel`, { apiKey, body: {} });
+  await world.advance(31 * 86_400);
+  await purgeBallots(ctx);
+  const body = { requestId, isBlocked: false };
+  assert.equal((await world.walletCall("bob", "POST", path, { body })).status, 200);
+  assert.equal((await world.ask({}, { apiKey })).status, 201);
 });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createApiKey, createDomain } from "../../service/src/accounts/index.ts";
+import { purgeBallots } from "../../service/src/kyb/ballots.ts";
 import { purgeDocuments } from "../../service/src/kyb/signature-requests.ts";
 import type { Answer } from "../kyb-world.ts";
 import { openSignatureWorld, signaturesPath, someText } from "../kyb-signature-world.ts";
@@ -312,4 +313,17 @@ await test("documents go 30 days after the end of their request; the signature s
   const { status, body } = await get(`${signaturesPath}/${String(id)}/signature`);
   assert.equal(status, 200);
   assert.match(String(body["signature"]), /^0x01[0-9a-f]{64}$/);
+});
+
+await test("a block can be taken back by a signature request that was voted on long ago", async () => {
+  const apiKey = await world.otherMerchant();
+  const requestId = await world.begin({}, { apiKey });
+  const path = `/w/businesses/${business.address}/block`;
+  await world.walletCall("alice", "POST", path, { body: { requestId } });
+  await cancel(requestId, apiKey);
+  await world.advance(31 * 86_400);
+  await purgeBallots(ctx);
+  const body = { requestId, isBlocked: false };
+  assert.equal((await world.walletCall("bob", "POST", path, { body })).status, 200);
+  assert.equal((await world.askSignature({}, { apiKey })).status, 201);
 });

@@ -33,14 +33,15 @@ export async function countRequests(
   return row ?? { open: 0, recent: 0, isBlocked: false };
 }
 
-/** The organization that a question to this business is of. */
+/** The organization that a request to this business is of, of either kind and however old. */
 export async function findAsker(
   db: Queryable,
-  ballot: { id: string; business: Address },
+  request: { id: string; business: Address },
 ): Promise<string | null> {
   const [row] = await db.query<{ organization_id: string }>(
-    sql`select organization_id from ballot join client_domain on client_domain.id = ballot.client_domain_id
-      where ballot.id = ${ballot.id} and business = ${ballot.business}`,
+    sql`select organization_id from data_request where id = ${request.id} and business = ${request.business}
+      union all
+      select organization_id from signature_request where id = ${request.id} and business = ${request.business}`,
   );
   return row?.organization_id ?? null;
 }
