@@ -147,6 +147,17 @@ test("data that was invalidated before it came does not stand", () => {
   );
 });
 
+test("data of a later attempt stands when that of an earlier one is invalidated after it came", () => {
+  const late = [invalidatedBody(15, ["EMAIL"]), invalidatedBody(16, ["EMAIL"], { attempt: 2 })].map(
+    eventOf,
+  );
+  const standing = late.map((_, at) => {
+    const state = replay([...story, ...late.slice(0, at + 1)]);
+    return state === null ? null : standingInfos(state).map(({ data }) => data);
+  });
+  assert.deepEqual(standing, [["new@example.com"], []]);
+});
+
 test("an event of another order, person or side is refused", () => {
   const state = replay(story);
   const other = [

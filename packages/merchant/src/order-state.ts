@@ -28,7 +28,7 @@ export interface OrderState {
   history: readonly StatusEntry[];
   /** The newest triple of each field, sorted by field. */
   infos: readonly ReceivedInfo[];
-  /** Fields that were invalidated: the newest `sequence` at which that was told. */
+  /** Fields that were invalidated: the newest attempt of whose triples that was told. */
   invalidations: Readonly<Partial<Record<FieldName, number>>>;
 }
 
@@ -51,9 +51,12 @@ export function applyEvent(state: OrderState | null, event: OrderEvent): OrderSt
   return addInvalidations(known, event);
 }
 
-/** The triples that nobody has called invalid since they came. Ask `valid` before you rely on one. */
+/**
+ * The triples that nobody has called invalid: what ends of an earlier attempt leaves those of a later one. Ask `valid`
+ * before you rely on one.
+ */
 export function standingInfos({ infos, invalidations }: OrderState): ReceivedInfo[] {
-  return infos.filter(({ field, sequence }) => sequence > (invalidations[field] ?? 0));
+  return infos.filter(({ field, attempt }) => attempt > (invalidations[field] ?? 0));
 }
 
 function begin({ referenceKey, user, livemode }: OrderEvent): OrderState {
@@ -99,7 +102,7 @@ function addInfos(state: OrderState, event: DataTransferred): OrderState {
 
 function addInvalidations(state: OrderState, event: DataInvalidated): OrderState {
   const newest = { ...state.invalidations };
-  for (const field of event.fields) newest[field] = Math.max(newest[field] ?? 0, event.sequence);
+  for (const field of event.fields) newest[field] = Math.max(newest[field] ?? 0, event.attempt);
   // Sorted, so that equal states are equal texts.
   const sorted = Object.entries(newest).toSorted(([one], [other]) => (one < other ? -1 : 1));
   return { ...state, invalidations: Object.fromEntries(sorted) };
