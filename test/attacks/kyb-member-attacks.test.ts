@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Address, approvalDigest, type Hex32, signDigest } from "@svc/protocol";
 import type { InboxItem } from "../kyb-world.ts";
+import { openDataWorld } from "../kyb-data-world.ts";
 import { openKybWorld } from "../kyb-world.ts";
 import { openSignatureWorld, type SignatureWorld } from "../kyb-signature-world.ts";
 
@@ -163,4 +164,29 @@ test("an offer is claimed by its token alone, and for a business of one's own", 
   const ids = new Set(both.slice(0, 2).flatMap(({ body }) => body["requestId"] ?? []));
   const isCancelled = both[2]?.status === 200;
   assert.equal(ids.size, isCancelled ? 0 : 1, JSON.stringify(both.map(({ body }) => body)));
+});
+
+test("no number of invitations hides an honest one, or stands before a vote", async () => {
+  await using world = await openDataWorld();
+  for (const spammer of ["s1", "s2", "s3"])
+    for (let number = 0; number < 17; number += 1)
+      await world.askFounding({ members: [spammer, "bob"], name: `Spam ${number}` });
+  const honest = await world.askFounding({ members: ["partner", "bob"], name: "Honest AG" });
+  assert.equal(honest.status, 201);
+  const vote = (await world.ask()).body["requestId"];
+  for (const limit of [1, 7, 52, 53, 100]) {
+    const seen: unknown[] = [];
+    for (let cursor: string | undefined = ""; cursor !== undefined;) {
+      const path = `/w/inbox?limit=${limit}&cursor=${encodeURIComponent(cursor)}`;
+      const { body } = await world.walletCall("bob", "GET", path);
+      const items = body["items"] as InboxItem[];
+      assert.ok(items.length > 0 && items.length <= limit);
+      seen.push(...items.map(({ id }) => id));
+      cursor = body["nextCursor"] as string | undefined;
+    }
+    assert.equal(seen[0], vote);
+    assert.equal(seen.at(-1), honest.body["invitationId"]);
+    assert.equal(new Set(seen).size, 53);
+    assert.equal(seen.length, 53);
+  }
 });

@@ -142,18 +142,18 @@ export async function activate(
   );
 }
 
-/** Invitations that wait for this identity, oldest first. */
+/** Invitations that wait for this identity, oldest first, after the one of this id. */
 export async function listInvitationsTo(
   db: Queryable,
   member: Address,
-  page: { now: number; limit: number },
+  page: { after: string; limit: number; now: number },
 ): Promise<Founding[]> {
   const rows = await db.query<FoundingRow>(
     sql`select address, environment, name, status, creator, invitation_id as "invitationId",
         invitation_deadline as deadline, business.salt, charter
       from business_member join business on address = business
       where member = ${member} and invitation_signature is null and status = 'inviting'
-        and invitation_deadline >= ${page.now}
+        and invitation_deadline >= ${page.now} and invitation_id > ${page.after}
       order by invitation_id limit ${page.limit}`,
   );
   return rows.map(toFounding);

@@ -13,6 +13,8 @@ import { findRemovalByBallot } from "./roster-store.ts";
 
 const tags = ["wallet"];
 const pageMax = 100;
+/** A cursor behind the votes begins with it. */
+const invitationCursor = "invitation:";
 
 const InboxItem = Type.Object(
   {
@@ -40,7 +42,7 @@ export function inboxRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletC
         response: {
           200: Type.Object(
             { items: Type.Array(InboxItem), nextCursor: Type.Optional(Type.String()) },
-            { description: "Invitations first, then open votes, oldest first." },
+            { description: "Open votes first, then invitations, oldest first." },
           ),
           ...refusals("invalid_request", "wallet_session_required"),
         },
@@ -58,21 +60,44 @@ export function inboxRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletC
   voteRoute(ctx, scope, getWalletUser);
 }
 
-async function readInbox(
-  ctx: KybContext,
-  user: Address,
-  page: { limit: number; after: string },
-): Promise<{
-  items: {
+interface InboxPage {
+  readonly items: {
     id: string;
     kind: string;
     business: { address: string; name: string };
     expiresAt: number;
   }[];
-  nextCursor?: string;
-}> {
+  readonly nextCursor?: string;
+}
+
+/** Anybody can invite anybody: invitations come last, so that no number of them stands before a vote. */
+async function readInbox(
+  ctx: KybContext,
+  user: Address,
+  { limit, after }: { limit: number; after: string },
+): Promise<InboxPage> {
+  const isPastVotes = after.startsWith(invitationCursor);
+  const votes = isPastVotes ? { items: [] } : await readVotes(ctx, user, { limit, after });
+  if (votes.nextCursor !== undefined) return votes;
+  const room = limit - votes.items.length;
+  const invitations = await listInvitations(ctx, user, {
+    limit: room + 1,
+    after: isPastVotes ? after.slice(invitationCursor.length) : "",
+  });
+  const shown = invitations.slice(0, room);
+  const hasMore = invitations.length > room;
+  return {
+    items: [...votes.items, ...shown],
+    ...(hasMore ? { nextCursor: `${invitationCursor}${shown.at(-1)?.id ?? ""}` } : {}),
+  };
+}
+
+async function readVotes(
+  ctx: KybContext,
+  user: Address,
+  page: { limit: number; after: string },
+): Promise<InboxPage> {
   const now = ctx.clock.now();
-  const invitations = page.after === "" ? await listInvitations(ctx, user) : [];
   const rows = await store.listInbox(ctx.db, user, { ...page, limit: page.limit + 1, now });
   const shown = rows.slice(0, page.limit);
   const details = await showAll(ctx, shown);
@@ -93,7 +118,7 @@ async function readInbox(
   });
   const last = shown.at(-1)?.ballot.id;
   const hasMore = rows.length > shown.length && last !== undefined;
-  return { items: [...invitations, ...items], ...(hasMore ? { nextCursor: last } : {}) };
+  return { items, ...(hasMore ? { nextCursor: last } : {}) };
 }
 
 /** One question to each kind, however many ballots there are. */

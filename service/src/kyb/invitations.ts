@@ -18,13 +18,18 @@ export interface InboxInvitation {
   readonly expiresAt: number;
 }
 
-/** More are shown once these are answered. */
-const shownMax = 50;
-
-/** Foundings that wait for this identity's signature, with what it recomputes the invitation from. */
-export async function listInvitations(ctx: KybContext, user: Address): Promise<InboxInvitation[]> {
-  const page = { now: ctx.clock.now(), limit: shownMax };
-  const foundings = await store.listInvitationsTo(ctx.db, user, page);
+/**
+ * Foundings that wait for this identity's signature, with what it recomputes the invitation from; oldest first.
+ *
+ * @param page.after an invitation's id; empty at the beginning
+ */
+export async function listInvitations(
+  ctx: KybContext,
+  user: Address,
+  page: { limit: number; after: string },
+): Promise<InboxInvitation[]> {
+  const now = ctx.clock.now();
+  const foundings = await store.listInvitationsTo(ctx.db, user, { ...page, now });
   return Promise.all(
     foundings.map(async ({ invitationId: id, address, name, ...founding }) => {
       const { environment, salt, deadline, creator } = founding;
