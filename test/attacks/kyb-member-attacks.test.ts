@@ -190,3 +190,13 @@ test("no number of invitations hides an honest one, or stands before a vote", as
     assert.equal(seen.length, 53);
   }
 });
+
+test("no number of invitations hides a business from its members", async () => {
+  await using world = await openKybWorld();
+  for (let spammer = 0; spammer < 5; spammer += 1)
+    for (let number = 0; number < 20; number += 1)
+      await world.askFounding({ members: [`s${spammer}`, "bob"], name: `Spam ${number}` });
+  await world.advance(1);
+  const { address } = await world.found({ members: ["bob"], name: "Honest AG" });
+  assert.equal((await world.businessOf("bob", address))["name"], "Honest AG");
+});

@@ -175,7 +175,10 @@ export async function deleteLapsed(db: Queryable, before: number): Promise<void>
   );
 }
 
-/** Businesses of a member, whatever their status but lapsed; oldest first. */
+/**
+ * Businesses of a member, whatever their status but lapsed; oldest first. Those that it is only invited to come last:
+ * anybody can make them.
+ */
 export async function listBusinessesOf(
   db: Queryable,
   member: Address,
@@ -183,7 +186,8 @@ export async function listBusinessesOf(
 ): Promise<Address[]> {
   const rows = await db.query<{ address: Address }>(
     sql`select address from business_member join business on address = business
-      where member = ${member} and status <> 'lapsed' order by created_at, address limit ${limit}`,
+      where member = ${member} and status <> 'lapsed'
+      order by invitation_signature is null and status = 'inviting', created_at, address limit ${limit}`,
   );
   return rows.map(({ address }) => address);
 }
