@@ -234,6 +234,37 @@ test("a queue of an endpoint that hangs holds up nobody else", async () => {
   assert.ok(hanging.received.length <= 8);
 });
 
+test("what an attempt makes room for while claims are under way is claimed right after them", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { db } = webhooks.ctx;
+  const receiver = await webhooks.openReceiver();
+  const both = Promise.withResolvers<void>();
+  receiver.setAnswer((_request, response) => {
+    response.end();
+    if (receiver.received.length === 2) both.resolve();
+  });
+  const kept = Promise.withResolvers<void>();
+  let claims = 0;
+  const query: typeof db.query = async (statement) => {
+    const isClaim = statement.text.includes("update webhook_turn");
+    if (isClaim) claims += 1;
+    const isSecond = isClaim && claims === 2;
+    const rows = await db.query(statement);
+    if (statement.text.includes("webhook_attempt")) setImmediate(kept.resolve);
+    if (isSecond) await kept.promise;
+    return rows as never[];
+  };
+  const sender = webhooks.openSender({ db: { ...db, query } });
+  const streamId = randomUUID();
+  const events = [1, 2].map((sequence) =>
+    webhooks.event({ url: receiver.url, streamId, sequence }),
+  );
+  await webhooks.enqueue(...events);
+  await sender.pump();
+  await both.promise;
+  assert.ok(claims > 2);
+});
+
 test("a client domain whose endpoints hang takes half of what the others leave, and holds up nobody else", async () => {
   await using webhooks = await openTestWebhooks();
   const { outbound, db } = webhooks.ctx;

@@ -49,6 +49,8 @@ export class Sender implements AsyncDisposable {
   #after = store.firstEndpoint;
   /** Something due was left for want of room: it is asked for again when an attempt has ended. */
   #isHungry = false;
+  /** An attempt has ended since the claims under way began, which may not have seen the room. */
+  #hasRoom = false;
   #claimMs = 0;
   #isWoken = false;
   #pumping: Promise<void> | null = null;
@@ -63,9 +65,7 @@ export class Sender implements AsyncDisposable {
   async pump(): Promise<void> {
     this.#isWoken = true;
     if (this.#ended.length > 0) this.#flush();
-    this.#pumping ??= this.#claimWhileWoken().finally(() => {
-      this.#pumping = null;
-    });
+    this.#pumping ??= this.#claimWhileWoken().finally(() => this.#endPump());
     return this.#pumping;
   }
 
@@ -104,7 +104,7 @@ export class Sender implements AsyncDisposable {
   async #claimAll(): Promise<void> {
     let isFullRound = this.#after === store.firstEndpoint;
     let claimedInRound = 0;
-    this.#isHungry = false;
+    [this.#isHungry, this.#hasRoom] = [false, false];
     while (!this.#closing.signal.aborted) {
       // All of it may be one domain's, so a claim leaves half of what is free.
       const limit = Math.min(claimMax, Math.ceil(this.#free() / 2));
@@ -235,7 +235,13 @@ export class Sender implements AsyncDisposable {
         return;
       }
     }
-    if (this.#isHungry && this.#pumping === null) this.#pumpSoon();
+    this.#hasRoom = true;
+    if (this.#pumping === null) this.#endPump();
+  }
+
+  #endPump(): void {
+    this.#pumping = null;
+    if (this.#isHungry && this.#hasRoom && !this.#closing.signal.aborted) this.#pumpSoon();
   }
 
   #pumpSoon(): void {
@@ -244,9 +250,7 @@ export class Sender implements AsyncDisposable {
       .then(async () => this.#claimAll())
       .then(async () => this.#claimWhileWoken())
       .catch((error: unknown) => this.#ctx.log.error({ err: error }, "webhooks are not claimed"))
-      .finally(() => {
-        this.#pumping = null;
-      });
+      .finally(() => this.#endPump());
   }
 
   async #release(left: readonly UnderWay[]): Promise<void> {
