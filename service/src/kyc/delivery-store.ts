@@ -1,27 +1,37 @@
 import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/db.ts";
 
-/** A delivered attempt with fields that no longer hold. */
+/** Fields of an order that no longer hold, as they were delivered in an attempt or before it. */
 export interface InvalidDelivery {
   readonly orderId: string;
   readonly attempt: number;
   readonly fields: readonly string[];
 }
 
-/** For each order the newest attempt that was handed over with one of these leaves, by order. */
+/**
+ * For each order the newest attempt that was handed over with one of these leaves, by order. A field counts as it was
+ * handed over last up to there: what a later attempt replaced is not meant, what it left out is.
+ */
 export async function listDeliveries(
   tx: Queryable,
   leaves: readonly Hex32[],
 ): Promise<InvalidDelivery[]> {
   const given = leaves.map((leaf) => `\\x${leaf.slice(2)}`);
   const rows = await tx.query<{ order_id: string; attempt: number; invalid: string[] }>(
-    sql`select distinct on (order_id) order_id, attempt, array(
-        select field from unnest(fields, leaves) as released (field, leaf)
+    sql`select order_id, attempt, array(
+        select field from (
+          select distinct on (field) field, leaf
+          from kyc_consent as consent cross join unnest(fields, leaves) as released (field, leaf)
+          where consent.order_id = newest.order_id and consent.attempt <= newest.attempt and delivered_at is not null
+          order by field, consent.attempt desc
+        ) as last
         where leaf = any(${given}::bytea[]) order by field
       ) as invalid
-      from kyc_consent
-      where leaves && ${given}::bytea[] and delivered_at is not null
-      order by order_id, attempt desc`,
+      from (
+        select order_id, max(attempt) as attempt from kyc_consent
+        where leaves && ${given}::bytea[] and delivered_at is not null group by order_id
+      ) as newest
+      order by order_id`,
   );
   return rows.map((row) => ({
     orderId: row.order_id,

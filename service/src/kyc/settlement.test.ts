@@ -17,6 +17,7 @@ import { takeQueued } from "../credentials/test-credentials-store.ts";
 import { type Queryable, sql } from "../platform/db.ts";
 import { listEventsOf } from "../webhooks/index.ts";
 import { announceInvalidated, listDelivered } from "./deliveries.ts";
+import { listDeliveries } from "./delivery-store.ts";
 import { beginAttempt, findOrder, listHistory } from "./order-store.ts";
 import { getReceiptOf } from "./receipts.ts";
 import { callOf, treeOfBatch } from "./settlement-batch.ts";
@@ -372,6 +373,30 @@ await test("a delivered field that is revoked is announced to who was given it, 
     assert.deepEqual(data, { referenceKey, attempt: 1, user: other.user, fields: ["EMAIL"] });
   }
   assert.deepEqual(await listEventsOf(other.ctx, pending.id, { after: 0, limit: 10 }), []);
+});
+
+await test("a field ends as it was delivered last, also one that a later attempt left out", async () => {
+  await using other = await openTestSettlement();
+  const { db } = other.ctx;
+  const [order] = (await other.approve(1)) as [TestOrder];
+  const [first, second, third, phone] = ["a1", "a2", "a3", "b2"].map(
+    (byte): Hex32 => `0x${byte.repeat(32)}`,
+  ) as [Hex32, Hex32, Hex32, Hex32];
+  const deliver = async (attempt: number, given: Record<string, Hex32>): Promise<void> => {
+    const leaves = Object.values(given).map((leaf) => Buffer.from(leaf.slice(2), "hex"));
+    await db.query(sql`
+      insert into kyc_consent select (jsonb_populate_record(c, jsonb_build_object('attempt', ${attempt}::integer,
+        'fields', ${Object.keys(given)}::text[], 'leaves', ${leaves}::bytea[], 'delivered_at', 1))).*
+      from kyc_consent as c where order_id = ${order.id} and attempt = 1`);
+  };
+  await deliver(11, { EMAIL: first });
+  await deliver(12, { EMAIL: second, PHONE: phone });
+  await deliver(13, { EMAIL: third });
+  const ended = async (...leaves: Hex32[]): Promise<unknown> =>
+    (await listDeliveries(db, leaves)).map(({ attempt, fields }) => [attempt, fields]);
+  assert.deepEqual(await ended(first), [[11, ["EMAIL"]]]);
+  assert.deepEqual(await ended(first, phone), [[12, ["PHONE"]]]);
+  assert.deepEqual(await ended(first, phone, third), [[13, ["EMAIL", "PHONE"]]]);
 });
 
 await test("an organization holds the leaves that were handed over to it, and no others", async () => {
