@@ -285,3 +285,23 @@ await test("history tells of votes without values, and wrong use is one line", a
   ])
     await refusalOf("bob", ...args);
 });
+
+await test("a member who seems lost and logs in for the business is not removed", async () => {
+  const { address: business } = world.business;
+  await run("alice", "business", "remove", "bob", ...forBusiness);
+  const proposed = (await inbox("carol")).find(({ kind }) => kind === "governance");
+  await run("carol", "vote", String(proposed?.["id"]), "--approve");
+  await world.until("the removal is under way", async () => {
+    const found = await listed("bob", business);
+    return found?.["removal"] ?? null;
+  });
+  const page = await openBusinessPage(world);
+  await wallet.run("bob", "approve", page.qr);
+  const { digits } = await statusOf(world.baseUrl, page);
+  const approved = await run("bob", "approve", page.qr, "--code", String(digits), ...forBusiness);
+  assert.deepEqual(approved["answer"], { status: "waiting" });
+  await world.until("the removal has ended", async () => {
+    const found = await listed("bob", business);
+    return found?.["removal"] === null ? true : null;
+  });
+});

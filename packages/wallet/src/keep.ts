@@ -5,7 +5,7 @@ import { WalletRefusal } from "./refusal.ts";
 import { refusalOfAnswer } from "./transport.ts";
 
 /** A business, and the broker that keeps it. */
-interface KeptBusiness {
+export interface KeptBusiness {
   readonly address: Address;
   readonly broker: string;
 }

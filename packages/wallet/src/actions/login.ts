@@ -19,6 +19,7 @@ import { claimLogin, needsNumber, type BrokerLogin, type ClaimedLogin } from "..
 import type { Concern } from "../concern.ts";
 import type { WalletContext } from "../context.ts";
 import { signDecline } from "../decline.ts";
+import { endRemoval, type KeptBusiness } from "../keep.ts";
 import { chainGraceSeconds } from "../votes.ts";
 import { WalletRefusal } from "../refusal.ts";
 import type {
@@ -105,7 +106,7 @@ async function approveForBusiness(
   if (validUntil > object.exp + chainGraceSeconds)
     throw new WalletRefusal("forged_request", "the approval would last longer than logins do");
   const { address } = await chooseBusiness(ctx, terms.business);
-  const { chainId, charter, epoch } = await readBusiness(ctx, login.broker, address);
+  const { chainId, charter, epoch, removal } = await readBusiness(ctx, login.broker, address);
   const actingMember = ctx.identity.address;
   if (!charter.members.some((each) => each.isVoting && each.address === actingMember))
     throw new WalletRefusal("invalid_request", `this identity has no vote in ${address}`);
@@ -118,6 +119,7 @@ async function approveForBusiness(
     business: address,
     actingMember,
   });
+  if (removal?.member === actingMember) await tellPresence(ctx, { address, broker: login.broker });
   const category = businessCategory.login;
   const approval = { chainId, business: address, category, hash, epoch, validUntil };
   return {
@@ -126,6 +128,15 @@ async function approveForBusiness(
     validUntil,
     approval: await ctx.identity.sign(approvalDigest(approval)),
   };
+}
+
+/** Who approves is not lost. Where the broker does not take that now, the login goes on, and the next vote tells it. */
+async function tellPresence(ctx: WalletContext, business: KeptBusiness): Promise<void> {
+  try {
+    await endRemoval(ctx, business);
+  } catch (error) {
+    if (!(error instanceof WalletRefusal)) throw error;
+  }
 }
 
 async function openUnknown(ctx: WalletContext, link: LoginLink): Promise<OpenRequest> {
