@@ -32,6 +32,24 @@ async function listed(name: string, address: unknown): Promise<Value | null> {
   return items.find((each) => each["address"] === address) ?? null;
 }
 
+/** Alice begins the removal of a member, and another one approves it. */
+async function beginRemoval(lost: string, voter: string): Promise<void> {
+  await run("alice", "business", "remove", lost, ...forBusiness);
+  const proposed = (await inbox(voter)).find(({ kind }) => kind === "governance");
+  await run(voter, "vote", String(proposed?.["id"]), "--approve");
+  await world.until("the removal is under way", async () => {
+    const found = await listed(lost, world.business.address);
+    return found?.["removal"] ?? null;
+  });
+}
+
+async function untilKept(lost: string): Promise<void> {
+  await world.until("the removal has ended", async () => {
+    const found = await listed(lost, world.business.address);
+    return found?.["removal"] === null ? true : null;
+  });
+}
+
 async function refusalOf(name: string, ...args: string[]): Promise<string> {
   const { status, value, line } = await wallet.run(name, ...args);
   assert.deepEqual([status, value, line.split("\n").length], [1, null, 2], line);
@@ -162,20 +180,10 @@ await test("members refuse a request, and the merchant hears that alone", async 
 });
 
 await test("a vote of a member who seems lost ends its removal", async () => {
-  const { address: business } = world.business;
-  await run("alice", "business", "remove", "carol", ...forBusiness);
-  const proposed = (await inbox("bob")).find(({ kind }) => kind === "governance");
-  await run("bob", "vote", String(proposed?.["id"]), "--approve");
-  await world.until("the removal is under way", async () => {
-    const found = await listed("carol", business);
-    return found?.["removal"] ?? null;
-  });
+  await beginRemoval("carol", "bob");
   const id = String((await world.ask()).body["requestId"]);
   assert.equal((await run("carol", "vote", id, "--approve"))["removal"], "ended");
-  await world.until("the removal has ended", async () => {
-    const found = await listed("carol", business);
-    return found?.["removal"] === null ? true : null;
-  });
+  await untilKept("carol");
   await run("alice", "vote", id, "--approve");
   await world.waitFor(id, "released");
 });
@@ -287,21 +295,11 @@ await test("history tells of votes without values, and wrong use is one line", a
 });
 
 await test("a member who seems lost and logs in for the business is not removed", async () => {
-  const { address: business } = world.business;
-  await run("alice", "business", "remove", "bob", ...forBusiness);
-  const proposed = (await inbox("carol")).find(({ kind }) => kind === "governance");
-  await run("carol", "vote", String(proposed?.["id"]), "--approve");
-  await world.until("the removal is under way", async () => {
-    const found = await listed("bob", business);
-    return found?.["removal"] ?? null;
-  });
+  await beginRemoval("bob", "carol");
   const page = await openBusinessPage(world);
   await wallet.run("bob", "approve", page.qr);
   const { digits } = await statusOf(world.baseUrl, page);
   const approved = await run("bob", "approve", page.qr, "--code", String(digits), ...forBusiness);
   assert.deepEqual(approved["answer"], { status: "waiting" });
-  await world.until("the removal has ended", async () => {
-    const found = await listed("bob", business);
-    return found?.["removal"] === null ? true : null;
-  });
+  await untilKept("bob");
 });

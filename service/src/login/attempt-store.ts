@@ -224,12 +224,7 @@ export async function failAttempt(
   id: string,
   failure: AttemptFailure,
 ): Promise<boolean> {
-  const rows = await db.query(sql`
-    with failed as (
-      update login set status = 'failed', failure = ${failure}
-      where id = ${id} and status in ('waiting', 'claimed', 'gathering', 'approved') returning id)
-    select pg_notify('login', id) from failed`);
-  return rows.length === 1;
+  return failAmong(db, ["waiting", "claimed", "gathering", "approved"], { id, failure });
 }
 
 /** The same where the acting member of a business has not approved, so that nobody else was asked. */
@@ -238,10 +233,18 @@ export async function failUnasked(
   id: string,
   failure: AttemptFailure,
 ): Promise<boolean> {
+  return failAmong(db, ["waiting", "claimed"], { id, failure });
+}
+
+async function failAmong(
+  db: Queryable,
+  statuses: readonly string[],
+  { id, failure }: { id: string; failure: AttemptFailure },
+): Promise<boolean> {
   const rows = await db.query(sql`
     with failed as (
       update login set status = 'failed', failure = ${failure}
-      where id = ${id} and status in ('waiting', 'claimed') returning id)
+      where id = ${id} and status = any(${statuses}::text[]) returning id)
     select pg_notify('login', id) from failed`);
   return rows.length === 1;
 }
