@@ -11,7 +11,7 @@ import {
   scan,
   signLogin,
 } from "../raw-wallet.ts";
-import { openWorld } from "../world.ts";
+import { openWorld, type World } from "../world.ts";
 
 test("whoever comes back too late is led to the login's page, which starts again", async () => {
   await using world = await openWorld();
@@ -40,15 +40,21 @@ function claimedReturn(claimed: Claimed): string {
   return `${claimed.connection}?${query.toString()}`;
 }
 
+/** A page, and the address that a wallet on the same device opens for it. */
+async function openReturn(world: World, isClaimed: boolean) {
+  const page = await openPage(world.baseUrl, world.client);
+  const scanned = scan(page.sameDevice);
+  const url = isClaimed
+    ? claimedReturn(await claim(scanned, newIdentity()))
+    : sameDeviceReturn(scanned, newIdentity());
+  return { page, scanned, url };
+}
+
 test("a browser that comes back twice is led on twice, and gets its code once", async () => {
   await using world = await openWorld();
   await using other = await world.startProcess();
   for (const isClaimed of [false, true]) {
-    const page = await openPage(world.baseUrl, world.client);
-    const scanned = scan(page.sameDevice);
-    const url = isClaimed
-      ? claimedReturn(await claim(scanned, newIdentity()))
-      : sameDeviceReturn(scanned, newIdentity());
+    const { page, url } = await openReturn(world, isClaimed);
     const elsewhere = url.replace(world.baseUrl, other.url);
     const urls = [url, elsewhere, url, elsewhere];
     const atOnce = await Promise.all(urls.map(async (each) => page.jar.copy().fetch(each)));
@@ -68,11 +74,7 @@ test("a browser that comes back twice is led on twice, and gets its code once", 
 test("what came back once leads on no other user and no other browser", async () => {
   await using world = await openWorld();
   for (const isClaimed of [false, true]) {
-    const page = await openPage(world.baseUrl, world.client);
-    const scanned = scan(page.sameDevice);
-    const url = isClaimed
-      ? claimedReturn(await claim(scanned, newIdentity()))
-      : sameDeviceReturn(scanned, newIdentity());
+    const { page, scanned, url } = await openReturn(world, isClaimed);
     assert.equal((await page.jar.fetch(url)).status, 303);
     assert.equal((await page.jar.fetch(sameDeviceReturn(scanned, newIdentity()))).status, 409);
     assert.equal((await openJar().fetch(url)).status, 404);
