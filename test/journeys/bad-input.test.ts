@@ -278,6 +278,26 @@ test("a path under another method answers 405 and says which it takes; an unknow
   }
 });
 
+test("HEAD asks for the header lines of what monitors and caches read, and for nothing that a GET would begin", async () => {
+  for (const path of [
+    "/health/alive",
+    "/health/ready",
+    "/openapi.json",
+    "/.well-known/openid-configuration",
+    "/.well-known/oauth-authorization-server",
+    "/.well-known/jwks.json",
+    "/.well-known/wallet-jwks.json",
+  ]) {
+    const url = world.baseUrl + path;
+    const [head, get] = [await ask(url, { method: "HEAD" }), await ask(url)];
+    assert.deepEqual([head.status, await head.text()], [200, ""], path);
+    for (const name of ["content-type", "cache-control", "etag", "access-control-allow-origin"])
+      assert.equal(head.headers.get(name), get.headers.get(name), `${path} ${name}`);
+  }
+  for (const path of ["/oauth2/auth", "/userinfo", "/oauth2/sessions/logout"])
+    assert.equal((await ask(world.baseUrl + path, { method: "HEAD" })).status, 405, path);
+});
+
 test("odd headers are refused or ignored, never a fault", async () => {
   const odd: Record<string, string>[] = [
     { authorization: "Basic" },

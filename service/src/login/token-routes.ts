@@ -190,7 +190,7 @@ function documentRoutes(ctx: TokenContext, http: Http): void {
   for (const [name, read, summary] of documents) {
     http.get(
       `/.well-known/${name}`,
-      { schema: { response: documentAnswers, tags, summary } },
+      { exposeHeadRoute: true, schema: { response: documentAnswers, tags, summary } },
       (request, reply) => sendDocument(read(), request, reply),
     );
   }

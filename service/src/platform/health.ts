@@ -21,10 +21,13 @@ export function addHealthRoutes(ctx: Ctx, http: Http): void {
     tags,
     summary: "The process runs",
   };
-  http.get("/health/alive", { schema: alive }, () => ({ status: "ok" as const }));
+  // Many monitors and balancers ask by HEAD.
+  const exposeHeadRoute = true;
+  http.get("/health/alive", { exposeHeadRoute, schema: alive }, () => ({ status: "ok" as const }));
   http.get(
     "/health/ready",
     {
+      exposeHeadRoute,
       schema: {
         response: { 200: ReadyBody, ...refusals("unavailable") },
         tags,

@@ -10,13 +10,17 @@ export function describeRoutes(http: Http, ctx: Pick<Ctx, "config">): void {
     routes.push(route);
   });
   let document: Promise<string> | undefined;
-  http.get("/openapi.json", { schema: { hide: true } }, async (_request, reply) => {
-    document ??= writeDocument(routes, ctx.config.baseUrl);
-    return reply
-      .type("application/json")
-      .header("cache-control", "public, max-age=300")
-      .send(await document);
-  });
+  http.get(
+    "/openapi.json",
+    { exposeHeadRoute: true, schema: { hide: true } },
+    async (_request, reply) => {
+      document ??= writeDocument(routes, ctx.config.baseUrl);
+      return reply
+        .type("application/json")
+        .header("cache-control", "public, max-age=300")
+        .send(await document);
+    },
+  );
 }
 
 const handler = (): void => undefined;
