@@ -128,6 +128,8 @@ await test("the list pages from the newest on, and filters by status", async () 
   assert.deepEqual(idsOf(await list("status=signed")), []);
   for (const query of ["limit=0", "limit=101", "limit=x", "status=open", "cursor=1", "more=1"])
     assert.deepEqual(reasonOf(await list(query)), [400, "invalid_request"], query);
+  const { body } = await list("status=open");
+  assert.match(JSON.stringify(body), /status must be one of pending_approval, .*signed/);
   for (const id of made.slice(2)) await cancel(id, apiKey);
 });
 

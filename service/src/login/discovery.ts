@@ -46,7 +46,7 @@ function metadataOf(config: Config): Record<string, unknown> {
     prompt_values_supported: ["none", "login", "consent", "select_account"],
     acr_values_supported: acrs,
     claim_types_supported: ["normal"],
-    claims_supported: "iss sub aud exp iat auth_time nonce at_hash sid acr amr".split(" "),
+    claims_supported: "iss sub aud exp iat auth_time nonce at_hash sid acr amr ext".split(" "),
     ui_locales_supported: ["en", "de", "fr", "it", "es"],
     claims_parameter_supported: false,
     request_parameter_supported: false,

@@ -47,7 +47,7 @@ export function logoutRoutes(ctx: TokenContext, scope: Http): void {
     body: LogoutForm,
     response: {
       ...response,
-      ...refusalPages({ 413: "The form is too large.", 415: "The body is no form." }),
+      ...refusalPages({ 413: "The form is too large." }),
     },
     consumes: ["application/x-www-form-urlencoded"],
     tags,

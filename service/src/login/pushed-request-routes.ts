@@ -20,7 +20,6 @@ const failures = oauthRefusals({
   400: [...authorizationFaults, "invalid_dpop_proof"],
   401: ["invalid_client"],
   413: ["invalid_request"],
-  415: ["invalid_request"],
   429: ["temporarily_unavailable"],
 });
 

@@ -142,9 +142,11 @@ function watchGap(feed: LoginFeed, loginId: string): { stop: () => void; isChang
 /** Who follows which login in this process, each with what ends it. */
 function createFollowers() {
   const byLogin = new Map<string, Set<() => void>>();
+  let isClosed = false;
   return {
-    /** Returns what leaves again. */
+    /** Who comes after the end is ended too. Returns what leaves again. */
     admit(loginId: string, end: () => void): () => void {
+      if (isClosed) queueMicrotask(end);
       const known = byLogin.get(loginId) ?? new Set();
       byLogin.set(loginId, known.add(end));
       const [oldest] = known;
@@ -158,6 +160,7 @@ function createFollowers() {
       };
     },
     endAll(): void {
+      isClosed = true;
       for (const known of byLogin.values()) for (const end of known) end();
     },
   };

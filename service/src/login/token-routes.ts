@@ -32,7 +32,6 @@ const noStore = { "cache-control": "no-store", pragma: "no-cache" };
 const bodyFailures = oauthRefusals({
   401: ["invalid_client"],
   413: ["invalid_request"],
-  415: ["invalid_request"],
   429: ["temporarily_unavailable"],
 });
 const failures = { ...oauthRefusals({ 400: ["invalid_request"] }), ...bodyFailures };
@@ -147,7 +146,7 @@ function userinfoRoutes(ctx: TokenContext, scope: Http): void {
   const body = Type.Union([UserinfoForm, Type.Null()]);
   const onForm = {
     ...response,
-    ...oauthRefusals({ 413: ["invalid_request"], 415: ["invalid_request"] }),
+    ...oauthRefusals({ 413: ["invalid_request"] }),
   };
   const schema = { body, response: onForm, consumes, tags, summary };
   scope.post(userinfoPath, { schema }, async (request, reply) =>

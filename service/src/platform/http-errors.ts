@@ -32,7 +32,20 @@ function sayFault(validation: NonNullable<FrameworkError["validation"]>): string
   const member = first?.params?.["missingProperty"] ?? first?.params?.["additionalProperty"];
   const name =
     typeof member === "string" ? [path, member].filter((part) => part !== "").join(".") : path;
-  return `${name === "" ? "the body" : name.slice(0, 100)} ${first?.message ?? "is wrong"}`;
+  const words = wordsOf(validation, first?.instancePath);
+  const fault = words.length > 0 ? `must be one of ${words.join(", ")}` : first?.message;
+  return `${name === "" ? "the body" : name.slice(0, 100)} ${fault ?? "is wrong"}`;
+}
+
+/** Each word of a choice is a fault of its own. */
+function wordsOf(
+  validation: NonNullable<FrameworkError["validation"]>,
+  path: string | undefined,
+): readonly string[] {
+  return validation
+    .filter(({ instancePath }) => instancePath === path)
+    .map(({ params }) => params?.["allowedValue"])
+    .filter((word) => typeof word === "string");
 }
 
 function logFault(ctx: Ctx, error: unknown, request: FastifyRequest): void {
@@ -71,7 +84,7 @@ export async function answerEnvelopeError(ctx: Ctx, failure: Failure): Promise<F
     .send({ success: false, error: body });
 }
 
-/** The OAuth shape of an error. Failures of the framework become `invalid_request` with the same status. */
+/** The OAuth shape of an error. Another content type is 400, as RFC 6749 section 5.2 says of a malformed request. */
 export function oauthProblemOf(error: unknown): OAuthProblem | null {
   const found = problemOf(error);
   if (found === null || found instanceof OAuthProblem) return found;

@@ -10,6 +10,7 @@ import fastify, {
 } from "fastify";
 import type { FastifyBaseLogger } from "fastify";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { answerBrokenRequest } from "./broken-requests.ts";
 import type { Ctx } from "./context.ts";
 import { answerEnvelopeError, answerOAuthError } from "./http-errors.ts";
 import { parseForm, parseJson, parseQuery, queryFaultOf } from "./http-input.ts";
@@ -48,10 +49,13 @@ export function createHttp(ctx: Ctx): Http {
     requestIdHeader: false,
     genReqId: makeRequestId,
     forceCloseConnections: "idle",
-    return503OnClosing: true,
+    // What arrives on an open connection while the process drains is answered: everything that it needs is still there.
+    return503OnClosing: false,
+    clientErrorHandler: (error, socket) => answerBrokenRequest(error, socket, makeRequestId()),
     // Parts of the path and query that a client sent are never logged; the service writes its own line below.
     logger: false,
     frameworkErrors: (error, request, reply) => {
+      void reply.header("x-request-id", request.id);
       void answerEnvelopeError(ctx, { error, request, reply });
     },
     schemaController: { compilersFactory: lazySchemas },

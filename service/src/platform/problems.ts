@@ -2,7 +2,9 @@
 const table = {
   // Envelope (KYC, KYB, wallet and account routes)
   invalid_request: [400, "Invalid Request"],
-  malformed_request: [400, "the body is not valid JSON of the documented shape"],
+  malformed_request: [400, "the request cannot be read"],
+  request_timeout: [408, "the request did not arrive in time"],
+  headers_too_large: [431, "the address and the header lines are too long together"],
   body_too_large: [413, "the body is larger than this route takes"],
   unsupported_media_type: [415, "this route takes another content type"],
   method_not_allowed: [405, "this path takes other methods"],
