@@ -95,12 +95,15 @@ export function companyAfterMove(
   };
 }
 
-/** How a request stands after an event of it: a late or repeated one changes nothing. */
-export function requestAfter<T extends CompanyRequest>(
-  known: T | undefined,
-  event: KybEvent,
-): CompanyRequest | T {
-  if (known?.requestId === event.requestId && known.seq >= event.seq) return known;
+/** Whether an event is late or repeated: it tells nothing of a request of which more is known, or of one before it. */
+export function isLate(known: CompanyRequest | undefined, event: KybEvent): boolean {
+  if (known?.requestId === event.requestId) return known.seq >= event.seq;
+  // Ids of requests sort by the time at which they were made.
+  return known !== undefined && known.requestId > event.requestId;
+}
+
+/** How a request stands by an event of it. */
+export function requestOf(event: KybEvent): CompanyRequest {
   const { requestId, status, reason, seq, timestamp: at } = event;
   return { requestId, status, seq, at, ...(reason !== undefined && { reason }) };
 }

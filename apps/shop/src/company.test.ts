@@ -15,6 +15,7 @@ import {
   kybHeaders,
   newBusiness,
   playBusiness,
+  requestId,
   signatureRequestId,
   transactionHash,
   type FakeBusiness,
@@ -207,6 +208,41 @@ test("events that come late, twice or in any order lead to the same page", async
   const page = await member.page();
   assert.equal(stateOf(page, "registration"), "released");
   assert.match(page, /CHE-123/);
+});
+
+test("an event of an earlier request comes too late for a later one", async () => {
+  const earlier = {
+    data: `${requestId.slice(0, -1)}9`,
+    signature: signatureRequestId.replace("S", "R"),
+  };
+  const member = await logIn();
+  assert.equal(
+    await deliver(kybBody("kyb.data_request.refused", fake, { seq: 2, of: earlier.data })),
+    200,
+  );
+  assert.equal(stateOf(await member.page(), "registration"), "refused");
+  for (const body of [await released(), signed()]) assert.equal(await deliver(body), 200);
+  const attestation = await company.attestation({
+    jti: "01JE9",
+    stream_id: earlier.data,
+    seq: 3,
+    fields: [],
+  });
+  for (const late of [
+    kybBody("kyb.data_request.released", fake, {
+      seq: 3,
+      of: earlier.data,
+      id: "01JE9",
+      attestation,
+    }),
+    kybBody("kyb.signature_request.expired", fake, { seq: 2, of: earlier.signature }),
+  ])
+    assert.equal(await deliver(late), 200);
+  const page = await member.page();
+  assert.equal(stateOf(page, "registration"), "released");
+  assert.match(page, /CHE-123/);
+  assert.equal(stateOf(page, "terms"), "signed");
+  assert.ok(page.includes(transactionHash));
 });
 
 test("a release whose attestation is not genuine, or not for this shop, is not believed", async () => {

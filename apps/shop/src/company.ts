@@ -17,8 +17,9 @@ import {
 
 import {
   companyAfterMove,
+  isLate,
   openCompanies,
-  requestAfter,
+  requestOf,
   type Companies,
   type Company,
 } from "./companies.ts";
@@ -230,13 +231,12 @@ async function takeEvent(
   const signature = await verifySigned(register, event);
   await companies.change(event.business, (known) => {
     const company = { ...known, eventIds: [...known.eventIds, event.eventId] };
-    if (event.event.startsWith("kyb.data_request."))
-      return {
-        ...company,
-        registration: requestAfter(known.registration, event),
-        ...(released !== null && { fields: released.fields }),
-      };
-    return { ...company, terms: { ...requestAfter(known.terms, event), ...signature } };
+    const isData = event.event.startsWith("kyb.data_request.");
+    if (isLate(isData ? known.registration : known.terms, event)) return company;
+    const request = requestOf(event);
+    return isData
+      ? { ...company, registration: request, ...(released !== null && { fields: released.fields }) }
+      : { ...company, terms: { ...request, ...signature } };
   });
 }
 
