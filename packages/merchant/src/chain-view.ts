@@ -222,17 +222,22 @@ function isOf(error: unknown, kind: abstract new (...given: never[]) => Error): 
   return error instanceof BaseError && error.walk((each) => each instanceof kind) !== null;
 }
 
-/** JSON-RPC codes of calls that revert or run out of gas; nodes differ. */
-const callFailures = [3, -32_000, -32_003, -32_015];
+/** The JSON-RPC code of a call that reverted. */
+const reverted = 3;
+/** Under these nodes say that a call failed, too, and as well that they lack the block to make it on: their words tell. */
+const unclearCodes = [-32_000, -32_003, -32_015];
+const failureWords = /revert|out of ?gas|opcode|invalid jump|stack|vm execution/i;
 
 function isCallFailure(error: unknown): boolean {
-  return error instanceof BaseError && error.walk(hasFailureCode) !== null;
+  return error instanceof BaseError && error.walk(saysFailure) !== null;
 }
 
-function hasFailureCode(error: unknown): boolean {
-  return (
-    error instanceof Error && "code" in error && callFailures.some((code) => code === error.code)
-  );
+function saysFailure(error: unknown): boolean {
+  if (!(error instanceof Error) || !("code" in error)) return false;
+  // The node's own words: viem's message repeats the call besides, and its gas.
+  const words = error instanceof BaseError ? error.details : error.message;
+  const isUnclear = unclearCodes.some((code) => code === error.code);
+  return error.code === reverted || (isUnclear && failureWords.test(words));
 }
 
 type Log = Pick<TransactionReceipt["logs"][number], "address" | "topics">;

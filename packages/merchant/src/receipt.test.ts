@@ -394,6 +394,40 @@ test("a node that lies about the event, its block or the registry is caught wher
   }
 });
 
+test("a node that cannot make a call decides nothing; one at which the call fails does", async () => {
+  await using gate = await openGate(anvil);
+  const request = async ({ method, params }: { method: string; params?: unknown }) => {
+    if (method === "eth_call") throw Object.assign(new Error(error.message), error);
+    return anvil.rpc(method, params as unknown[]);
+  };
+  let error: { code: number; message: string };
+  gate.decide((asked) => (asked === "eth_call" ? { error } : "pass"));
+  const unreachable = { code: "chain_unreachable" };
+  const failed = refused("fields[0].registry");
+  const rows: [code: number, message: string, expected: object][] = [
+    [-32_000, "header not found", unreachable],
+    [-32_000, "missing trie node 5f2a (path ) state is not available", unreachable],
+    [-32_000, "insufficient funds for gas * price + value", unreachable],
+    [-32_003, "transaction rejected", unreachable],
+    [-32_005, "limit exceeded", unreachable],
+    [-32_015, "no state available for block", unreachable],
+    [3, "execution reverted", failed],
+    [-32_000, "execution reverted", failed],
+    [-32_000, "invalid opcode: INVALID", failed],
+    [-32_000, "invalid jump destination", failed],
+    [-32_000, "stack underflow (0 <=> 1)", failed],
+    [-32_003, "out of gas", failed],
+    [-32_015, "VM execution error.", failed],
+  ];
+  const { rpcUrl: _, ...own } = anchors() as ReceiptAnchors & { rpcUrl: string };
+  for (const [code, message, expected] of rows) {
+    error = { code, message };
+    await assert.rejects(verify(order.receipt, { rpcUrl: gate.url }), expected, message);
+    const asked = verifyReceipt(order.receipt, { ...own, client: { request } });
+    await assert.rejects(asked, expected, message);
+  }
+});
+
 test("anchors that are no addresses are the caller's mistake", async () => {
   for (const name of ["registry", "settlement", "operator", "user"] as const)
     await assert.rejects(verify(order.receipt, { [name]: "0x12" }), {
