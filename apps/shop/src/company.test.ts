@@ -45,6 +45,7 @@ beforeEach(async () => {
   fake.kyc.clear();
   fake.refusal = undefined;
   fake.areAccessTokensOver = false;
+  fake.tokenRefusal = undefined;
   fake.idToken = { claims: businessClaims };
   company = playBusiness(fake);
   shop = await open();
@@ -156,6 +157,16 @@ test("a member stays one when the hour of the tokens is over, and is a guest onc
   assert.doesNotMatch(await (await member.visit("/")).text(), new RegExp(businessName));
   assert.equal(locationOf(await member.press("/company/register")), "/company");
   assert.equal(company.asked.length, 0);
+});
+
+test("while the broker has too much to do a member stays one, and its tokens stay unspent", async () => {
+  const member = await logIn();
+  const held = [...fake.refreshTokens];
+  fake.tokenRefusal = { status: 429, error: "temporarily_unavailable" };
+  assert.equal((await member.visit("/company")).status, 503);
+  fake.tokenRefusal = undefined;
+  assert.deepEqual([...fake.refreshTokens], held);
+  assert.ok((await member.page()).includes(business));
 });
 
 test("a company registers: it is asked, and its values are shown once they are verified", async () => {

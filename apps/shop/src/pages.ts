@@ -100,12 +100,12 @@ export function timeOf(seconds: number): Html {
 /**
  * What went wrong, in words for the person, with a way on.
  *
- * @param again the button of a company's page that was pressed
+ * @param again where "Try again" posts to
  */
-export function faultPage(error: unknown, again?: string): Page {
-  const table = again === undefined ? faults : { ...faults, ...companyFaults };
+export function faultPage(error: unknown, again: string): Page {
+  const table = again.startsWith("/company/") ? { ...faults, ...companyFaults } : faults;
   const fault = (error instanceof MerchantError ? table[error.code] : undefined) ?? unexpected;
-  return problemPage(again === undefined ? fault : { ...fault, again });
+  return problemPage({ ...fault, again });
 }
 
 interface Fault {
@@ -162,25 +162,21 @@ const faults: Partial<Record<MerchantErrorCode, Fault>> = {
     status: 502,
     title: "We could not ask for this",
     text: "The service refused our request. Nothing was shared; please try again later.",
-    again: "/verify",
   },
   rate_limited: {
     status: 503,
     title: "Too many people at once",
     text: "Please try again in a moment.",
-    again: "/verify",
   },
   chain_unreachable: {
     status: 503,
     title: "The chain does not answer",
     text: "The receipt could not be verified now. Please try again in a moment.",
-    again: "/verify/receipt",
   },
   receipt_refused: {
     status: 502,
     title: "The receipt proves nothing",
     text: "The chain does not confirm what the service told us. We will look into it.",
-    again: "/verify/receipt",
   },
 };
 

@@ -33,7 +33,13 @@ after(async () => {
   await fake[Symbol.asyncDispose]();
 });
 beforeEach(() => {
-  Object.assign(fake, { idToken: {}, callback: {}, refusal: undefined, tokenAnswers: [] });
+  Object.assign(fake, {
+    idToken: {},
+    callback: {},
+    refusal: undefined,
+    tokenAnswers: [],
+    tokenRefusal: undefined,
+  });
   faults.length = 0;
 });
 
@@ -226,6 +232,18 @@ test("Refresh brings new tokens for the same person", async () => {
     "the new refresh token took the place of the old",
   );
   assert.match(await browser.home(), /Hello/);
+});
+
+test("a refresh that comes while the broker has too much to do leaves the login as it is", async () => {
+  const browser = openBrowser();
+  await browser.logIn();
+  fake.tokenRefusal = { status: 429, error: "temporarily_unavailable" };
+  const busy = await browser.press("/refresh");
+  assert.equal(busy.status, 503);
+  assert.match(await busy.text(), /Too many people[\s\S]*action="\/login"/);
+  fake.tokenRefusal = undefined;
+  assert.match(await browser.home(), /Hello/);
+  assert.equal(locationOf(await browser.press("/refresh")), "/");
 });
 
 test("a login that was ended in the wallet ends here at the next refresh", async () => {

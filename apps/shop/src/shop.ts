@@ -131,12 +131,12 @@ async function answer(desk: ShopDesk, visit: Visit): Promise<Reply> {
   return isOurs ? handler(desk, visit) : page(wrongOriginPage());
 }
 
-/** The button after which something went wrong for a company; undefined for a person. */
-function againOf({ cookies }: ShopDesk, { method, url, cookies: jar }: Visit): string | undefined {
-  if (method === "POST" && url.pathname.startsWith("/company/")) return url.pathname;
+/** The button after which something went wrong: of a page that asks for something, else of the login. */
+function againOf({ cookies }: ShopDesk, { method, url, cookies: jar }: Visit): string {
+  if (method === "POST" && /^\/(?:verify|company\/)/.test(url.pathname)) return url.pathname;
   const begun =
     url.pathname === "/callback" ? cookies.recallLogin(jar, url.searchParams.get("state")) : null;
-  return begun?.isForCompany === true ? "/company/login" : undefined;
+  return begun?.isForCompany === true ? "/company/login" : "/login";
 }
 
 /** A page that is there only where the shop asks for fields. */

@@ -1,4 +1,4 @@
-import { isObject } from "./issuer-call.ts";
+import { isObject, readRetryAfter } from "./issuer-call.ts";
 import { MerchantError } from "./merchant-error.ts";
 
 /** A receipt of 200 fields. */
@@ -116,11 +116,11 @@ function refusalOf(status: number, headers: Headers, error: unknown): MerchantEr
   };
   if (status >= 500) return new MerchantError("issuer_unreachable", options);
   if (status === 401) return new MerchantError("apikey_refused", options);
-  if (status === 429) {
-    const seconds = Number(headers.get("retry-after") ?? NaN);
-    const retryAfterSeconds = Number.isSafeInteger(seconds) ? seconds : undefined;
-    return new MerchantError("rate_limited", { ...options, retryAfterSeconds });
-  }
+  if (status === 429)
+    return new MerchantError("rate_limited", {
+      ...options,
+      retryAfterSeconds: readRetryAfter(headers),
+    });
   return new MerchantError("call_refused", options);
 }
 

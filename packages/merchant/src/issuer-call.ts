@@ -13,7 +13,7 @@ export interface IssuerCall {
   headers?: Record<string, string>;
 }
 
-/** What the broker answered: 2xx or 4xx. The body is null where it is no JSON object. */
+/** What the broker answered: 2xx, or 4xx but 429. The body is null where it is no JSON object. */
 export interface IssuerAnswer {
   status: number;
   body: Record<string, unknown> | null;
@@ -22,9 +22,19 @@ export interface IssuerAnswer {
 /**
  * Calls the broker. Redirects are not followed: a request with a secret goes where it was sent, or nowhere.
  *
- * @throws {MerchantError} issuer_unreachable for no answer in 10 s, more than 256 KiB, 3xx and 5xx
+ * @throws {MerchantError} issuer_unreachable for no answer in 10 s, more than 256 KiB, 3xx and 5xx; rate_limited for 429
  */
 export async function callIssuer(send: typeof fetch, call: IssuerCall): Promise<IssuerAnswer> {
+  const { status, headers, body } = await exchange(send, call);
+  if (status === 429)
+    throw new MerchantError("rate_limited", { retryAfterSeconds: readRetryAfter(headers) });
+  return { status, body };
+}
+
+async function exchange(
+  send: typeof fetch,
+  call: IssuerCall,
+): Promise<IssuerAnswer & { headers: Headers }> {
   try {
     const response = await send(call.url, {
       method: call.form === undefined ? "GET" : "POST",
@@ -34,7 +44,8 @@ export async function callIssuer(send: typeof fetch, call: IssuerCall): Promise<
       signal: AbortSignal.timeout(timeoutMs),
     });
     if (response.status >= 500) throw new Error(`the broker answered ${response.status}`);
-    return { status: response.status, body: parseObject(await readText(response)) };
+    const { status, headers } = response;
+    return { status, headers, body: parseObject(await readText(response)) };
   } catch (cause) {
     throw new MerchantError("issuer_unreachable", { cause });
   }
@@ -58,6 +69,12 @@ function parseObject(text: string): Record<string, unknown> | null {
   } catch {
     return null;
   }
+}
+
+/** The seconds of a `Retry-After`; undefined where it is absent or a date. */
+export function readRetryAfter(headers: Headers): number | undefined {
+  const seconds = Number(headers.get("retry-after") ?? NaN);
+  return Number.isSafeInteger(seconds) ? seconds : undefined;
 }
 
 /** True for a JSON object; arrays and null are none. */

@@ -37,6 +37,7 @@ beforeEach(() => {
     refusal: undefined,
     tokenMembers: {},
     tokenAnswers: [],
+    tokenRefusal: undefined,
   });
 });
 
@@ -321,6 +322,34 @@ test("userinfo names the person behind an access token", async () => {
   const { accessToken } = await logIn();
   assert.equal((await merchant.login.userinfo(accessToken)).subject, subject);
   await assert.rejects(merchant.login.userinfo("expired"), { code: "access_token_refused" });
+});
+
+test("only a 401 of userinfo says that the access token is over", async () => {
+  const { accessToken } = await logIn();
+  fake.tokenRefusal = { status: 403, error: "insufficient_scope" };
+  await assert.rejects(merchant.login.userinfo(accessToken), {
+    code: "request_refused",
+    reason: "insufficient_scope",
+  });
+  fake.tokenRefusal = { status: 404 };
+  await assert.rejects(merchant.login.userinfo(accessToken), { code: "response_invalid" });
+});
+
+test("a broker that has too much to do says when to come again, and nothing is over", async () => {
+  const { url, ...pending } = await merchant.login.start();
+  const callbackUrl = await visit(url);
+  const { accessToken, refreshToken = "" } = await logIn();
+  fake.tokenRefusal = { status: 429, error: "temporarily_unavailable" };
+  for (const call of [
+    async () => merchant.login.finish(callbackUrl, pending),
+    async () => merchant.login.refresh(refreshToken, { subject }),
+    async () => merchant.login.userinfo(accessToken),
+    async () => merchant.login.revoke(refreshToken),
+  ])
+    await assert.rejects(call(), { code: "rate_limited", retryAfterSeconds: 7 });
+  fake.tokenRefusal = undefined;
+  await merchant.login.refresh(refreshToken, { subject });
+  await merchant.login.finish(callbackUrl, pending);
 });
 
 test("a revoked refresh token brings nothing", async () => {

@@ -70,7 +70,7 @@ interface LoginContext extends TokenEndpointContext {
   audience: string | undefined;
 }
 
-/** The six verbs of a login. All that reach the broker may throw issuer_unreachable and response_invalid. */
+/** The six verbs of a login. All that reach the broker may throw issuer_unreachable, rate_limited and response_invalid. */
 export interface LoginVerbs {
   /** Prepares a login: send the browser to `url`, keep the rest for `finish`. PKCE is always used (RFC 7636). */
   start: (request?: LoginRequest) => Promise<PendingLogin & { url: string }>;
@@ -90,7 +90,7 @@ export interface LoginVerbs {
    * @throws {MerchantError} grant_refused when the login has ended, subject_changed, client_refused, token_refused
    */
   refresh: (refreshToken: string, options: { subject: string }) => Promise<Login>;
-  /** Asks the broker about the person. @throws {MerchantError} access_token_refused */
+  /** Asks the broker about the person. @throws {MerchantError} access_token_refused, request_refused */
   userinfo: (accessToken: string) => Promise<Userinfo>;
   /**
    * Where to send the browser to end the login at the broker, too (RP-Initiated Logout 1.0). It is always the
@@ -183,8 +183,11 @@ async function refresh(
 async function userinfo(context: LoginContext, accessToken: string): Promise<Userinfo> {
   const { userinfoEndpoint } = await context.issuer.discovery();
   const headers = { authorization: `Bearer ${accessToken}` };
-  const { status, body } = await callIssuer(context.fetch, { url: userinfoEndpoint, headers });
-  if (status !== 200) throw new MerchantError("access_token_refused");
+  const answer = await callIssuer(context.fetch, { url: userinfoEndpoint, headers });
+  const { status, body } = answer;
+  // RFC 6750 section 3.1: any other refusal says nothing of the token's end.
+  if (status === 401) throw new MerchantError("access_token_refused");
+  if (status !== 200) throw refusalOf(answer);
   const subject = body?.["sub"];
   if (body === null || typeof subject !== "string")
     throw new MerchantError("response_invalid", { reason: "sub" });

@@ -95,6 +95,8 @@ export async function openFakeIssuer() {
     refreshTokens: new Set<string>(),
     /** Whether access tokens are over; new ones, too. */
     areAccessTokensOver: false,
+    /** What every call with a token, or for one, gets. */
+    tokenRefusal: undefined as { status: number; error?: string } | undefined,
     /**
      * Endpoints by method and path, each with its answer: of KYC the `data` of a success, else all of it. A refusal comes
      * in the envelope of errors.
@@ -154,6 +156,8 @@ export async function openFakeIssuer() {
   return fake;
 }
 
+const tokenPaths = new Set(["/oauth2/token", "/oauth2/revoke", "/userinfo"]);
+
 async function answer(
   fake: FakeIssuer,
   request: IncomingMessage,
@@ -167,6 +171,11 @@ async function answer(
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
   };
   const to = (location: string) => response.writeHead(303, { location }).end();
+  if (fake.tokenRefusal !== undefined && tokenPaths.has(url.pathname)) {
+    const { status, ...body } = fake.tokenRefusal;
+    if (status === 429) response.setHeader("retry-after", 7);
+    return json(status, body);
+  }
   switch (url.pathname) {
     case "/.well-known/openid-configuration":
       return json(200, { ...discoveryOf(fake.url), ...fake.discovery });
