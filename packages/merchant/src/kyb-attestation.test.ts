@@ -142,6 +142,20 @@ test("a flipped character anywhere is refused", async () => {
   }
 });
 
+test("a key set that is none is the service's fault where it was fetched, else the caller's", async () => {
+  const attestation = await sign();
+  const { keys: _, ...rest } = checks;
+  for (const keys of [null, [], {}, { keys: null }, { keys: [1] }] as never[]) {
+    const given = verifyAttestation(attestation, { ...rest, keys });
+    await assert.rejects(given, { code: "configuration_invalid", reason: "keys" });
+    const fetched = verifyAttestation(attestation, {
+      ...rest,
+      fetch: async () => Response.json(keys),
+    });
+    await assert.rejects(fetched, { code: "response_invalid", reason: "kyb-jwks" });
+  }
+});
+
 test("one that was fetched again is verified without an envelope", async () => {
   const { event: _, ...rest } = checks;
   const attestation = await verifyAttestation(await sign(), rest);

@@ -51,7 +51,8 @@ export interface Attestation {
  * webhook's header is not (service document, Authentication, 6).
  *
  * @param attestation of the event, or of `kyb.release`
- * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; configuration_invalid
+ * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; response_invalid;
+ * configuration_invalid
  */
 export async function verifyAttestation(
   attestation: string,

@@ -42,7 +42,10 @@ export async function verifyClaims(
   if (header.typ !== typ) throw refused("typ");
   if (header.alg !== "RS256") throw refused("alg");
   if (typeof header.kid !== "string") throw refused("kid");
-  const keys = createLocalJWKSet(checks.keys ?? (await fetchKeys(checks)));
+  const keys =
+    checks.keys === undefined
+      ? await fetchKeys(checks)
+      : readKeys(checks.keys, misconfigured("keys"));
   const claims = await verifySignature(attestation, keys, checks.now);
   checkClaims(claims, checks);
   if (checks.event !== undefined) checkPlace(claims, checks.event);
@@ -62,20 +65,26 @@ function headerOf(attestation: string): { typ?: unknown; alg?: unknown; kid?: un
   }
 }
 
-async function fetchKeys({
-  issuer,
-  fetch: send = fetch,
-}: AttestationChecks): Promise<JSONWebKeySet> {
+type Keys = ReturnType<typeof createLocalJWKSet>;
+
+async function fetchKeys({ issuer, fetch: send = fetch }: AttestationChecks): Promise<Keys> {
   const { status, body } = await callIssuer(send, { url: `${issuer}/.well-known/kyb-jwks.json` });
-  if (status !== 200 || body === null || !Array.isArray(body["keys"]))
-    throw new MerchantError("response_invalid", { reason: "kyb-jwks" });
-  return body as unknown as JSONWebKeySet;
+  const fault = new MerchantError("response_invalid", { reason: "kyb-jwks" });
+  return readKeys(status === 200 ? body : null, fault);
+}
+
+function readKeys(set: unknown, fault: MerchantError): Keys {
+  try {
+    return createLocalJWKSet(set as JSONWebKeySet);
+  } catch {
+    throw fault;
+  }
 }
 
 /** The claims of whatever the key signed. Times are checked with the rest, in the documented order. */
 async function verifySignature(
   attestation: string,
-  keys: ReturnType<typeof createLocalJWKSet>,
+  keys: Keys,
   now: number,
 ): Promise<Record<string, unknown>> {
   try {

@@ -68,6 +68,12 @@ test("a time of five minutes either way is taken, and no other", () => {
     assert.equal(refusalOf(headerOf(now + seconds, [secret, 1])), expected, String(seconds));
 });
 
+test("a delivery that lacks a part is a mistake that names it", () => {
+  const header = headerOf(now, [secret, 1]);
+  for (const part of ["headers", "rawBody", "secrets", "now"])
+    assert.equal(refusalOf(header, { [part]: undefined }), `configuration_invalid ${part}`);
+});
+
 test("anything else is refused", () => {
   assert.equal(refusalOf(undefined), "webhook_refused header");
   assert.equal(refusalOf("t=1,s=00"), "webhook_refused header");

@@ -2,9 +2,10 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 
 import { parseSvcKybSignature, textOfBytes } from "@svc/protocol";
 
+import { isObject } from "./issuer-call.ts";
 import { readKybEvent, type AnyKybEvent } from "./kyb-event.ts";
 import { MerchantError } from "./merchant-error.ts";
-import { headerOf, type Delivery } from "./webhook.ts";
+import { areSecrets, headerOf, type Delivery } from "./webhook.ts";
 
 /** How far `t` may be from now, either way. */
 const toleranceSeconds = 300;
@@ -22,14 +23,14 @@ export type KybDelivery = Omit<Delivery, "signingKeys"> & {
  * `verifyWalletChange`.
  *
  * @throws {MerchantError} webhook_refused, its `reason` is header, signature, timestamp, or the member of the body;
- * configuration_invalid for missing secrets or time
+ * configuration_invalid for missing secrets, headers, bytes or time
  */
 export function verifyKybWebhook(delivery: KybDelivery): AnyKybEvent {
   const { rawBody, secrets, now } = delivery;
-  // An empty secret signs as well as any other, for everybody.
-  if (secrets.length === 0 || secrets.includes("")) throw misconfigured("secrets");
+  if (!areSecrets(secrets)) throw misconfigured("secrets");
   if (!Number.isFinite(now)) throw misconfigured("now");
   if (!(rawBody instanceof Uint8Array)) throw misconfigured("rawBody");
+  if (!isObject(delivery.headers)) throw misconfigured("headers");
   const value = headerOf(delivery.headers, "svc-kyb-signature");
   const parsed = value === null ? null : parseSvcKybSignature(value);
   if (parsed === null) throw refused("header");

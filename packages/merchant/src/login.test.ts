@@ -191,6 +191,11 @@ describe("a callback is refused", () => {
     await assert.rejects(finish(), { code: "callback_invalid", reason: "code" });
   });
 
+  test("when it is no URL", async () => {
+    const finished = merchant.login.finish(`//[${callbackUrl.search}`, pending);
+    await assert.rejects(finished, { code: "callback_invalid", reason: "url" });
+  });
+
   test("without a code", async () => {
     callbackUrl.searchParams.delete("code");
     await assert.rejects(finish(), { code: "callback_invalid", reason: "code" });

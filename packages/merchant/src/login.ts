@@ -147,6 +147,8 @@ async function finish(
 ): Promise<Login> {
   // A pending login that lost its nonce must not switch the check off.
   if (!pending.nonce || !pending.state) throw new MerchantError("state_mismatch");
+  if (!URL.canParse(String(callbackUrl), context.redirectUri))
+    throw new MerchantError("callback_invalid", { reason: "url" });
   const url = new URL(callbackUrl, context.redirectUri);
   const code = readCallback(url, { state: pending.state, issuer: context.issuerUrl });
   const response = await requestTokens(context, {

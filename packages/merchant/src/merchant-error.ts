@@ -55,7 +55,7 @@ const messages = {
   configuration_invalid:
     "The SDK was given an option it cannot work with; compare it with the dashboard.",
   callback_invalid:
-    "The callback holds no code, or one parameter twice; pass the request's whole URL and start the login again.",
+    "The callback is no URL, or holds no code or one parameter twice; pass the request's whole URL and start the login again.",
   state_mismatch:
     "This login was started in another browser, or has been finished already; start it again in this one.",
   issuer_mismatch:

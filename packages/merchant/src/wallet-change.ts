@@ -28,7 +28,8 @@ export interface WalletChange {
  *
  * @param attestation of the event
  * @param checks `event` may be absent for an attestation that you kept
- * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; configuration_invalid
+ * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; response_invalid;
+ * configuration_invalid
  */
 export async function verifyWalletChange(
   attestation: string,

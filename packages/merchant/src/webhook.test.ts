@@ -95,6 +95,16 @@ test("during a change of keys both count, and no key at all is a mistake", () =>
   assert.throws(() => deliver(body, { now: NaN }), { reason: "now" });
 });
 
+test("a delivery that lacks a part is a mistake that names it", () => {
+  for (const reason of ["headers", "rawBody", "signingKeys", "now"])
+    assert.throws(() => deliver(body, { [reason]: undefined }), {
+      code: "configuration_invalid",
+      reason,
+    });
+  const signingKeys = [undefined] as never[];
+  assert.throws(() => deliver(body, { signingKeys }), { reason: "signingKeys" });
+});
+
 test("any one changed byte of the body is refused", () => {
   const headers = signedHeaders(body, { t });
   for (const at of Buffer.from(body).keys()) {

@@ -2,6 +2,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 
 import { parseSvcSignature, textOfBytes, type SvcSignature } from "@svc/protocol";
 
+import { isObject } from "./issuer-call.ts";
 import { MerchantError } from "./merchant-error.ts";
 import { readEvent, type OrderEvent, type UnknownEvent } from "./order-event.ts";
 
@@ -28,20 +29,29 @@ export interface Delivery {
  * store `eventId`, or keep the state with `applyEvent`, which does not mind.
  *
  * @throws {MerchantError} webhook_refused, its `reason` is header, signature, timestamp, or the member of the body;
- * configuration_invalid for missing keys or time; infos_invalid
+ * configuration_invalid for missing keys, headers, bytes or time; infos_invalid
  */
 export function verifyWebhook(delivery: Delivery): OrderEvent | UnknownEvent {
   const { rawBody, signingKeys, now } = delivery;
-  // An empty key signs as well as any other, for everybody.
-  if (signingKeys.length === 0 || signingKeys.includes("")) throw misconfigured("signingKeys");
+  if (!areSecrets(signingKeys)) throw misconfigured("signingKeys");
   if (!Number.isFinite(now)) throw misconfigured("now");
   if (!(rawBody instanceof Uint8Array)) throw misconfigured("rawBody");
+  if (!isObject(delivery.headers)) throw misconfigured("headers");
   const { timestamp, signature } = readHeader(delivery.headers);
   // Every key is tried, so that the time taken does not tell which one fits.
   const fits = signingKeys.map((key) => isSignature(signature, { key, timestamp, rawBody }));
   if (!fits.includes(true)) throw refused("signature");
   if (Math.abs(now - timestamp) > toleranceSeconds) throw refused("timestamp");
   return readEvent(textOfBytes(rawBody) ?? "", refused);
+}
+
+/** Whether there are secrets, and each is one: an empty one signs as well as any other, for everybody. */
+export function areSecrets(given: unknown): boolean {
+  return Array.isArray(given) && given.length > 0 && given.every(isSecret);
+}
+
+function isSecret(each: unknown): boolean {
+  return typeof each === "string" && each !== "";
 }
 
 /** The one value of a header by its lower-case name; null where it is absent or repeated. */
