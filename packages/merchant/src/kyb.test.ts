@@ -210,6 +210,13 @@ test("offers are made under a key, read and taken back", async () => {
   assert.equal((await kyb.cancelOffer(offerId)).status, "CANCELLED");
 });
 
+test("a secret is rotated under a key: a lost answer costs none", async () => {
+  await kyb.rotateSecret({}, { idempotencyKey: "rotation-2026-10" });
+  assert.equal(lastCall().idempotencyKey, "rotation-2026-10");
+  await kyb.rotateSecret();
+  assert.equal(lastCall().idempotencyKey, undefined);
+});
+
 test("the endpoint is registered, tested, rotated and taken out of quarantine", async () => {
   const url = "https://shop.example/hooks";
   assert.equal((await kyb.registerEndpoint(url)).secret, endpointSecret);

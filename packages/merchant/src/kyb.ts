@@ -147,8 +147,13 @@ export interface Kyb {
   /** Registers or replaces it; its new secret is in the answer, once. */
   registerEndpoint: (url: string) => Promise<WebhookEndpoint>;
   endpoint: () => Promise<WebhookEndpoint>;
-  /** @param options.immediate ends the old secret at once, not after 24 hours */
-  rotateSecret: (options?: { immediate?: boolean }) => Promise<WebhookEndpoint>;
+  /**
+   * Makes a new secret, which is in the answer. With a key the same call again gives the same secret; without one it makes
+   * another, and at most two live.
+   *
+   * @param options.immediate ends the old secret at once, not after 24 hours
+   */
+  rotateSecret: (options?: { immediate?: boolean }, once?: Once) => Promise<WebhookEndpoint>;
   /** Ends a quarantine: what was held is sent, the oldest first. */
   reactivate: () => Promise<WebhookEndpoint>;
   /** Sends `kyb.endpoint.test`, signed as every event; gives its id. */
@@ -310,8 +315,8 @@ function openHooks({ get, post, put }: Wire): Hooks {
   return {
     registerEndpoint: async (url) => readEndpoint(await put(endpoint, { url })),
     endpoint: async () => readEndpoint(await get(endpoint)),
-    rotateSecret: async (options = {}) =>
-      readEndpoint(await post(`${endpoint}/rotate-secret`, { ...options })),
+    rotateSecret: async (options = {}, once) =>
+      readEndpoint(await post(`${endpoint}/rotate-secret`, { ...options }, once)),
     reactivate: async () => readEndpoint(await post(`${endpoint}/reactivate`)),
     testEndpoint: async () => (await post(`${endpoint}/test`)).text("eventId"),
     events: async (kind, id, { after, limit } = {}) => {
