@@ -9,6 +9,8 @@ async function follow() {
     const response = await fetch(`${path}/changes?version=${order.dataset.version}`);
     if (response.status !== 204) return;
     if (response.headers.get("x-version") !== order.dataset.version) await redraw();
+    // Nothing new: where too many pages wait, the answer came at once.
+    else await pause();
   }
 }
 
@@ -29,9 +31,13 @@ async function redraw() {
 
 const pauseMs = 5000;
 
+function pause() {
+  return new Promise((done) => setTimeout(done, pauseMs));
+}
+
 /** A connection that broke is taken up again. */
 function keepFollowing() {
-  follow().catch(() => setTimeout(keepFollowing, pauseMs));
+  follow().catch(() => pause().then(keepFollowing));
 }
 
 keepFollowing();

@@ -3,12 +3,15 @@ export interface Watches {
   /** How often this one has changed since the shop opened. */
   versionOf: (name: string) => number;
   wake: (name: string) => void;
-  /** Resolves at its next change, or after `timeoutMs`. */
+  /** Resolves at its next change, after `timeoutMs`, or at once where too many wait. */
   next: (name: string, timeoutMs: number) => Promise<void>;
 }
 
-/** Pages that wait at once; more get their answer at once, and ask again. */
+/** Pages that wait at once; more get their answer at once, and ask again after a pause. */
 const waitingMax = 1000;
+
+/** The same for one name: a person who opens the page a thousand times takes no place from others. */
+const waitingOfNameMax = 20;
 
 export function openWatches(): Watches {
   const versions = new Map<string, number>();
@@ -21,10 +24,10 @@ export function openWatches(): Watches {
       for (const go of waiting.get(name) ?? []) go();
     },
     next: async (name, timeoutMs) => {
-      if (count >= waitingMax) return;
+      const own = waiting.get(name) ?? new Set();
+      if (count >= waitingMax || own.size >= waitingOfNameMax) return;
       count += 1;
       const { promise, resolve } = Promise.withResolvers<void>();
-      const own = waiting.get(name) ?? new Set();
       waiting.set(name, own.add(resolve));
       const timer = setTimeout(resolve, timeoutMs).unref();
       try {

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setImmediate as settle } from "node:timers/promises";
+import { runInNewContext } from "node:vm";
+
+import { openWatches } from "./watches.ts";
+
+const minuteMs = 60_000;
+
+test("however many pages one person opens, those of others wait for their own change", async () => {
+  const watches = openWatches();
+  let answered = 0;
+  const pages = Array.from({ length: 1000 }, async () => {
+    await watches.next("one", minuteMs);
+    answered += 1;
+  });
+  let isChanged = false;
+  const other = watches.next("other", minuteMs).then(() => isChanged);
+  await settle();
+  assert.equal(answered, 980, "more than twenty of one person are answered at once");
+  isChanged = true;
+  watches.wake("other");
+  assert.equal(await other, true);
+  watches.wake("one");
+  await Promise.all(pages);
+});
+
+test("a page that learns nothing new pauses before it asks again, and one with news asks at once", async () => {
+  const script = readFileSync(join(import.meta.dirname, "verify.js"), "utf8");
+  const versions = ["1", "2", "2"];
+  const asked: string[] = [];
+  const pauses: { go: () => void; ms: number }[] = [];
+  const order = { dataset: { page: "/verify", version: "1" }, replaceChildren: () => undefined };
+  const standing = { textContent: "" };
+  const elementsOf = (version: string) => ({
+    getElementById: (id: string) =>
+      id === "order" ? { dataset: { version }, childNodes: [] } : standing,
+  });
+  runInNewContext(script, {
+    document: { getElementById: (id: string) => (id === "order" ? order : standing) },
+    DOMParser: class {
+      parseFromString = () => elementsOf("2");
+    },
+    fetch: async (url: string) => {
+      asked.push(url);
+      if (url === "/verify") return { text: async () => "" };
+      const version = versions.shift();
+      // Nobody answers more than these: a page that never pauses would ask for ever.
+      if (version === undefined) return new Promise(() => undefined);
+      return { status: 204, headers: new Headers({ "x-version": version }) };
+    },
+    setTimeout: (go: () => void, ms: number) => pauses.push({ go, ms }),
+  });
+  await settle();
+  assert.deepEqual(asked.splice(0), ["/verify/changes?version=1"]);
+  assert.equal(pauses[0]?.ms, 5000);
+  pauses.shift()?.go();
+  await settle();
+  assert.deepEqual(asked, ["/verify/changes?version=1", "/verify", "/verify/changes?version=2"]);
+  assert.equal(pauses.length, 1);
+});
