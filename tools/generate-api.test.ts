@@ -40,3 +40,17 @@ test("every route that takes something says how it refuses, and every answer say
       assert.notEqual(description, "Default Response", `${method} ${path} ${status}`);
   }
 });
+
+test("every route that answers 401 says how to show who calls, and every one that keeps a key where to put it", () => {
+  const schemes = new Set<string>();
+  for (const { method, path, operation } of routes) {
+    const { security = [], responses, parameters = [] } = operation;
+    const named = security.flatMap((each) => Object.keys(each));
+    assert.equal(named.length, "401" in responses ? 1 : 0, `${method} ${path}`);
+    named.forEach((scheme) => schemes.add(scheme));
+    const isKept = responses["409"]?.description.includes("idempotency_key_conflict") === true;
+    const isNamed = parameters.some(({ name }) => name === "idempotency-key");
+    assert.equal(isNamed, isKept, `${method} ${path}`);
+  }
+  assert.deepEqual([...schemes].toSorted(), ["accessToken", "client", "key", "walletSession"]);
+});

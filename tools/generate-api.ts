@@ -38,6 +38,7 @@ interface Operation {
   readonly summary?: string;
   readonly description?: string;
   readonly tags?: readonly string[];
+  readonly security?: readonly Readonly<Record<string, unknown>>[];
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: { readonly content: Content };
   readonly responses: Readonly<Record<string, Answer>>;
@@ -113,14 +114,22 @@ function writeSection(tag: string, routes: readonly Route[]): string[] {
   return ["", `## ${title}`, "", text, ...written];
 }
 
+/** Who may call, by the scheme of the document, where the head of the section does not say it. */
+const callers: Readonly<Record<string, string>> = {
+  client: "The client authenticates.",
+  accessToken: "With an access token in the `Authorization` header.",
+  walletSession: "With a wallet's session in the `Authorization` header.",
+};
+
 function writeRoute({ method, path, operation }: Route, before: Route | undefined): string[] {
   const { summary = "", description, parameters = [], requestBody, responses } = operation;
   const [[type, body] = ["", undefined]] = Object.entries(requestBody?.content ?? {});
+  const [scheme = ""] = Object.keys(operation.security?.[0] ?? {});
   return [
     "",
     `### ${method} ${path.replaceAll(/\{(\w+)\}/g, "<$1>").replaceAll("<", "\\<")}`,
     "",
-    `${summary}.${description === undefined ? "" : ` ${description}`}`,
+    [`${summary}.`, description, callers[scheme]].filter((text) => text !== undefined).join(" "),
     ...writeParameters(parameters),
     ...(body === undefined ? [] : writeBody(type, body.schema, before)),
     ...writeAnswers(responses),

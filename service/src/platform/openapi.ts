@@ -1,7 +1,9 @@
-import fastify, { type RouteOptions } from "fastify";
+import fastify, { type FastifySchema, type RouteOptions } from "fastify";
 import type { Ctx } from "./context.ts";
 import type { Http } from "./http.ts";
 import { lazySchemas } from "./lazy-schemas.ts";
+import type { OAuthCode, Reason } from "./problems.ts";
+import { Type } from "./schema.ts";
 
 /** Serves `/openapi.json`: every route that is added from now on, from the schemas that check its requests. */
 export function describeRoutes(http: Http, ctx: Pick<Ctx, "config">): void {
@@ -25,6 +27,54 @@ export function describeRoutes(http: Http, ctx: Pick<Ctx, "config">): void {
 
 const handler = (): void => undefined;
 
+/** How a caller shows who it is (service document, Authentication). */
+const securitySchemes = {
+  key: {
+    type: "apiKey",
+    in: "header",
+    name: "Authorization",
+    description: "An API key, below `/api/v1/issuer` an issuer's key; without `Bearer`.",
+  },
+  client: {
+    type: "http",
+    scheme: "basic",
+    description: "Id and secret of a client; other methods send theirs in the form.",
+  },
+  accessToken: { type: "http", scheme: "bearer", description: "Of a login." },
+  walletSession: { type: "http", scheme: "bearer", description: "Of `POST /w/session`." },
+} as const;
+
+/** The refusal by which a route tells that it wants to know who calls. */
+const schemeOfRefusal = {
+  apikey_missing: "key",
+  invalid_client: "client",
+  invalid_token: "accessToken",
+  wallet_session_required: "walletSession",
+} as const satisfies Partial<Record<Reason | OAuthCode, keyof typeof securitySchemes>>;
+
+const idempotencyHeader = Type.Object({
+  "idempotency-key": Type.Optional(
+    Type.String({
+      description:
+        "1 to 255 visible ASCII characters: the same call again gets the same answer, for 24 hours.",
+    }),
+  ),
+});
+
+/** What a route takes from the header lines is told by what it refuses. */
+function withCaller(schema: FastifySchema): FastifySchema {
+  const told = JSON.stringify(schema.response ?? {});
+  const named = Object.entries(schemeOfRefusal).find(([refusal]) =>
+    told.includes(`\`${refusal}\``),
+  );
+  const takesKey = schema.headers === undefined && told.includes("`idempotency_key_conflict`");
+  return {
+    ...schema,
+    ...(named === undefined ? {} : { security: [{ [named[1]]: [] }] }),
+    ...(takesKey ? { headers: idempotencyHeader } : {}),
+  };
+}
+
 /** The generator is loaded when somebody asks: it takes every process memory and time, and most are never asked. */
 async function writeDocument(routes: readonly RouteOptions[], baseUrl: string): Promise<string> {
   const { default: swagger } = await import("@fastify/swagger");
@@ -41,10 +91,11 @@ async function writeDocument(routes: readonly RouteOptions[], baseUrl: string): 
         description: "Hosted identity broker: login, verified fields, business identity.",
       },
       servers: [{ url: baseUrl }],
+      components: { securitySchemes },
     },
   });
   for (const { method, url, schema = {} } of routes)
-    catalogue.route({ method, url, schema, handler });
+    catalogue.route({ method, url, schema: withCaller(schema), handler });
   await catalogue.ready();
   return JSON.stringify(catalogue.swagger());
 }
