@@ -2,6 +2,7 @@
 // service document that need settlement to stand still, or callers from elsewhere.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { createApiKey, createDomain } from "../../service/src/accounts/index.ts";
 import { openGates, type CrashPoint, type Gates } from "../crash-gates.ts";
 import { promisedBy } from "../document-rows.ts";
 import { approve, decline, type KycWorld, openKycWorld, openRequest } from "../kyc-world.ts";
@@ -204,18 +205,43 @@ test("400: every name that is no KYC field is told, of both lists", async () => 
 });
 
 test("404: an order that is not there, on every route that takes one", async () => {
-  const referenceKey = "0".repeat(64);
-  const answers = [
+  for (const refusal of await askEveryRoute("0".repeat(64), world.apiKey))
+    assert.deepEqual(refusal, [404, "order not found"]);
+});
+
+/** What every route that takes an order refuses it with. */
+async function askEveryRoute(referenceKey: string, apiKey: string) {
+  const answers = await Promise.all([
     ...["status", "all-statuses", "events", "receipt"].map(async (path) =>
-      world.call("GET", `${kyc}/${path}?referenceKey=${referenceKey}`),
+      world.call("GET", `${kyc}/${path}?referenceKey=${referenceKey}`, { apiKey }),
     ),
     ...["cancel", "redeliver"].map(async (path) =>
-      world.call("POST", `${kyc}/${path}`, { body: { referenceKey } }),
+      world.call("POST", `${kyc}/${path}`, { apiKey, body: { referenceKey } }),
     ),
-  ];
-  for (const { status, body } of await Promise.all(answers))
-    assert.deepEqual([status, body.error?.message], [404, "order not found"]);
+  ]);
+  return answers.map(({ status, body }) => [status, body.error?.message]);
+}
+
+test("404: an order of another domain of the same organization, on every route that takes one", async () => {
+  const person = await world.verify();
+  const { body } = await world.ask({ user: person.address });
+  assert.equal((await approve(person, body.data?.["link"])).status, 200);
+  const referenceKey = String(body.data?.["referenceKey"]);
+  const other = await keyOfOtherDomain();
+  for (const refusal of await askEveryRoute(referenceKey, other))
+    assert.deepEqual(refusal, [404, "order not found"]);
+  const listed = async (apiKey: string) =>
+    (await world.call("GET", `${kyc}/orders?user=${person.address}`, { apiKey })).body.data;
+  assert.deepEqual(await listed(other), { items: [] });
+  assert.notDeepEqual(await listed(world.apiKey), { items: [] });
 });
+
+async function keyOfOtherDomain(): Promise<string> {
+  const { ctx, organizationId } = world;
+  const given = { organizationId, domain: "localhost:4997", environment: "live" };
+  const { id: clientDomainId } = await createDomain(ctx, given, "test");
+  return (await createApiKey(ctx, { clientDomainId, name: "Other" }, "test")).key;
+}
 
 test("404: a receipt before the first transaction, and an event that never was", async () => {
   const person = await world.verify();

@@ -216,7 +216,11 @@ const rows: readonly Row[] = [
     reasons: ["order_not_found"],
     shownBy: [
       [orders, "401, 403, 404, 405: keys, foreign orders"],
-      [answers, "404: an order that is not there, on every route that takes one"],
+      [
+        answers,
+        "404: an order that is not there, on every route that takes one",
+        "404: an order of another domain of the same organization, on every route that takes one",
+      ],
     ],
   },
   {

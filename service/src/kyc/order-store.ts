@@ -1,5 +1,4 @@
 import type { Address } from "@svc/protocol";
-import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/db.ts";
 import type { FailureReason, Status } from "./order.ts";
 import { type Order, type OrderColumns, toOrder } from "./order-row.ts";
@@ -219,11 +218,13 @@ export async function listHistory(db: Queryable, orderId: string): Promise<Histo
 
 /** Whose orders, and which of them. */
 export interface OrderFilter {
-  readonly organizationId: string;
-  readonly environment: Environment;
+  readonly clientDomainId: string;
   readonly status: Status | null;
   readonly user: Address | null;
 }
+
+/** Sorts after every order. */
+const lastId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
 /** Newest first. @param page.before id of the last order of the page before */
 export async function listOrders(
@@ -232,14 +233,12 @@ export async function listOrders(
   page: { before: string | null; limit: number },
 ): Promise<Order[]> {
   const rows = await db.query<OrderColumns>(
-    sql`select kyc_order.* from kyc_order
-        join client_domain on client_domain.id = kyc_order.client_domain_id
-      where client_domain.organization_id = ${filter.organizationId}
-        and kyc_order.environment = ${filter.environment}
+    sql`select * from kyc_order
+      where client_domain_id = ${filter.clientDomainId}
         and (${filter.status}::text is null or status = ${filter.status})
         and (${filter.user}::text is null or user_address = ${filter.user})
-        and (${page.before}::uuid is null or kyc_order.id < ${page.before}::uuid)
-      order by kyc_order.id desc limit ${page.limit}`,
+        and id < coalesce(${page.before}::uuid, ${lastId}::uuid)
+      order by id desc limit ${page.limit}`,
   );
   return rows.map(toOrder);
 }

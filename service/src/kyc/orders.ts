@@ -222,7 +222,7 @@ export function sha256(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-/** An order of the caller's organization and environment. @throws {Problem} order_not_found */
+/** An order of the caller's client domain. @throws {Problem} order_not_found */
 export async function getOrder(
   ctx: Pick<KycContext, "db">,
   key: ApiKey,
@@ -230,9 +230,7 @@ export async function getOrder(
 ): Promise<Order> {
   const isPossible = /^[0-9a-f]{64}$/.test(referenceKey);
   const order = isPossible ? await store.findOrder(ctx.db, referenceKey) : null;
-  const isOwn =
-    order?.organizationId === key.organizationId && order.environment === key.environment;
-  if (order === null || !isOwn) throw new Problem("order_not_found");
+  if (order?.clientDomainId !== key.clientDomainId) throw new Problem("order_not_found");
   return order;
 }
 

@@ -128,7 +128,7 @@ function listRoute(ctx: KycContext, scope: Http): void {
     "/api/v2/kyc/orders",
     {
       schema: {
-        summary: "Orders of the organization, newest first",
+        summary: "Orders of the client domain, newest first",
         tags: ["kyc"],
         querystring: listQuery,
         response: {
@@ -144,9 +144,9 @@ function listRoute(ctx: KycContext, scope: Http): void {
       },
     },
     async (request) => {
-      const { organizationId, environment } = apiKeyOf(request);
+      const { clientDomainId } = apiKeyOf(request);
       const { limit, before } = readPage(request.query);
-      const filter = { organizationId, environment, ...readFilter(request.query) };
+      const filter = { clientDomainId, ...readFilter(request.query) };
       const rows = await store.listOrders(ctx.db, filter, { before, limit: limit + 1 });
       return answerOf(pageOf(rows, limit, listedOf), "orders have been sent successfully");
     },
