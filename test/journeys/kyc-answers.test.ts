@@ -5,6 +5,7 @@ import { after, before, test } from "node:test";
 import { createApiKey, createDomain } from "../../service/src/accounts/index.ts";
 import { openGates, type CrashPoint, type Gates } from "../crash-gates.ts";
 import { promisedBy } from "../document-rows.ts";
+import { openReceiver } from "../kyb-receiver.ts";
 import { approve, decline, type KycWorld, openKycWorld, openRequest } from "../kyc-world.ts";
 
 const windowSeconds = 600;
@@ -184,6 +185,36 @@ test("200: events are read after a sequence, and sent again one by one or all", 
   const again = async (more: object) =>
     (await world.call("POST", `${kyc}/redeliver`, { body: { referenceKey, ...more } })).status;
   assert.deepEqual([await again({}), await again({ eventId: all[1]?.eventId })], [200, 200]);
+});
+
+test("200: a repeat with another callback brings there what the earlier one did not take", async () => {
+  const person = await world.verify();
+  await using receiver = await openReceiver();
+  const asked = await world.ask({ user: person.address });
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  const events = await world.call("GET", `${kyc}/events?referenceKey=${referenceKey}`);
+  const [event] = (events.body.data?.["items"] ?? []) as { eventId: string; body: string }[];
+  assert.ok(event);
+  const again = await world.ask({ user: person.address, callback: receiver.url });
+  assert.equal(again.body.data?.["alreadySent"], true);
+  const { body } = await receiver.arrivalOf(event.eventId);
+  assert.equal(body, event.body);
+});
+
+test("200: the next attempt with another callback brings there what the earlier one did not take", async () => {
+  const person = await world.verify();
+  await using receiver = await openReceiver();
+  const asked = await world.ask({ user: person.address });
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  assert.equal((await decline(person, asked.body.data?.["link"])).status, 200);
+  assert.equal((await world.ask({ user: person.address, callback: receiver.url })).status, 200);
+  const events = await world.call("GET", `${kyc}/events?referenceKey=${referenceKey}`);
+  const items = (events.body.data?.["items"] ?? []) as { eventId: string; sequence: number }[];
+  assert.deepEqual(
+    items.map(({ sequence }) => sequence),
+    [1, 2, 3],
+  );
+  for (const { eventId } of items) await receiver.arrivalOf(eventId);
 });
 
 test("400: every required member of a request is required", async () => {

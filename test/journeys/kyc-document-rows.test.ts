@@ -47,6 +47,11 @@ const rows: readonly Row[] = [
         "200: an older link stays good until one of them is opened",
         "200: a link outlives every older one, given out in the same second too",
       ],
+      [
+        answers,
+        "200: a repeat with another callback brings there what the earlier one did not take",
+        "200: the next attempt with another callback brings there what the earlier one did not take",
+      ],
       ["test/races/fifty-requests.test.ts", "fifty identical requests make one order"],
     ],
   },

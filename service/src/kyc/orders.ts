@@ -12,7 +12,7 @@ import { type AskedName, findVerified } from "../credentials/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { Problem } from "../platform/problems.ts";
-import { enqueueEvents } from "../webhooks/index.ts";
+import { enqueueEvents, moveEvents } from "../webhooks/index.ts";
 import { statusUpdated } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { isExpirationInRange, isOngoing, onlyStepOf } from "./order.ts";
@@ -162,6 +162,7 @@ async function openAgain(ctx: KycContext, request: Request): Promise<RequestedOr
         expiration: checked.expiration,
       };
       const order = (await store.renewPending(tx, renewal)) ?? refuseVanished();
+      await followCallback(ctx, tx, { from: found, to: order });
       return giveLink(ctx, tx, { request, order, isRepeat: true });
     }
     // Its time is over and nobody has said so yet.
@@ -174,8 +175,20 @@ async function openAgain(ctx: KycContext, request: Request): Promise<RequestedOr
       salt: hexOfBytes(ctx.random.bytes(32)),
     };
     const order = await store.beginAttempt(tx, renewal, now);
+    await followCallback(ctx, tx, { from: found, to: order });
     return begin(ctx, tx, { request, order });
   });
+}
+
+/** Every event of an order goes to its callback, also where it was written for the one before. */
+async function followCallback(
+  ctx: KycContext,
+  tx: Queryable,
+  { from, to }: { from: Order; to: Order },
+): Promise<void> {
+  if (from.callback === to.callback) return;
+  const { id: streamId, clientDomainId, callback: url } = to;
+  await moveEvents(ctx, tx, { streamId, clientDomainId, url });
 }
 
 function refuseVanished(): never {

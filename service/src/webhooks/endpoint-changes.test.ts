@@ -6,7 +6,8 @@ import { test, type TestContext } from "node:test";
 import { sql } from "../platform/db.ts";
 import { createOutbound } from "../platform/outbound.ts";
 import { getEndpoint, reactivateEndpoint } from "./endpoints.ts";
-import { openTestWebhooks, ok, type TestWebhooks } from "./test-webhooks.ts";
+import { listEventsOf, moveEvents, redeliverEvents } from "./events.ts";
+import { openTestWebhooks, ok, type Receiver, status, type TestWebhooks } from "./test-webhooks.ts";
 
 async function isActive({ ctx, clientDomainId }: TestWebhooks): Promise<boolean> {
   return (await getEndpoint(ctx.db, clientDomainId)).active;
@@ -87,4 +88,68 @@ test("a last attempt that ends after the quarantine has begun is held, not given
     new Set(receiver.received.map(({ headers }) => headers["svc-event-id"])),
     new Set([last.id, other.id]),
   );
+});
+
+const idsOf = (receiver: Receiver): string[] =>
+  receiver.received.map(({ headers }) => String(headers["svc-event-id"]));
+
+async function move({ ctx, clientDomainId }: TestWebhooks, streamId: string, url: string) {
+  await ctx.db.transaction(async (tx) => moveEvents(ctx, tx, { streamId, clientDomainId, url }));
+}
+
+test("what the address of a stream did not take goes to the next one at once, in its order", async () => {
+  await using webhooks = await openTestWebhooks();
+  const old = await webhooks.openReceiver(status(500));
+  const next = await webhooks.openReceiver();
+  const [streamId, url] = ["order", old.url];
+  const events = [1, 2, 3].map((sequence) => webhooks.event({ streamId, sequence, url }));
+  const other = webhooks.event({ url });
+  await webhooks.enqueue(...events, other);
+  await webhooks.deliver();
+  await webhooks.deliver();
+  webhooks.advance(5);
+  await webhooks.deliver();
+  const triedAtOld = old.received.length;
+  await move(webhooks, streamId, `${next.url}?order=1`);
+  for (const _ of events) await webhooks.deliver();
+  assert.deepEqual(
+    idsOf(next),
+    events.map(({ id }) => id),
+  );
+  assert.equal(old.received.length, triedAtOld);
+  const listed = await listEventsOf(webhooks.ctx, streamId, { after: 0, limit: 100 });
+  assert.ok(listed.every(({ deliveredAt }) => deliveredAt !== null));
+  const [left] = await listEventsOf(webhooks.ctx, other.streamId, { after: 0, limit: 100 });
+  assert.equal(left?.deliveredAt, null, "of another stream");
+});
+
+test("what is sent again goes to the next address, personal data to the one that was shown", async () => {
+  await using webhooks = await openTestWebhooks();
+  const [old, next] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
+  const [streamId, url] = ["order", old.url];
+  const payloadExpiresAt = webhooks.ctx.clock.now() + 3600;
+  const told = webhooks.event({ streamId, url });
+  const data = webhooks.event({ streamId, url, sequence: 2, isPersonal: true, payloadExpiresAt });
+  await webhooks.enqueue(told, data);
+  for (const _ of [told, data]) await webhooks.deliver();
+  old.received.length = 0;
+  await move(webhooks, streamId, next.url);
+  await redeliverEvents(webhooks.ctx, { streamId });
+  for (const _ of [told, data]) await webhooks.deliver();
+  assert.deepEqual([idsOf(old), idsOf(next)], [[data.id], [told.id]]);
+});
+
+test("an attempt under way at the address that a stream has left is made anew at the next one", async (t) => {
+  await using webhooks = await openUnhurried(t);
+  const held = holdAnswers();
+  const [old, next] = [await webhooks.openReceiver(held.answer), await webhooks.openReceiver()];
+  const event = webhooks.event({ url: old.url });
+  await webhooks.enqueue(event);
+  const delivered = webhooks.deliver();
+  await held.arrived(1);
+  await move(webhooks, event.streamId, next.url);
+  held.open[0]?.writeHead(500).end();
+  await delivered;
+  await webhooks.deliver();
+  assert.deepEqual(idsOf(next), [event.id]);
 });

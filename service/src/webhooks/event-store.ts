@@ -144,3 +144,23 @@ export async function requeueEvents(
       where d.lease is null)
     select pg_notify('webhook_delivery', '')`);
 }
+
+/** Whatever of a stream has a body that is not personal gets the address; deliveries that are left begin anew there. */
+export async function moveEvents(
+  tx: Queryable,
+  to: { streamId: string; url: string; endpointId: string },
+  nowMs: number,
+): Promise<void> {
+  await tx.query(sql`
+    with own as (
+      select id from webhook_event
+      where stream_id = ${to.streamId} and not is_personal and purge_at is not null
+      order by id for no key update),
+    moved as (
+      update webhook_event set url = ${to.url} where id = any(array(select id from own))),
+    woken as (
+      update webhook_delivery set endpoint_id = ${to.endpointId}, step = 0, due_at_ms = ${Math.floor(nowMs)},
+        lease = null
+      where event_id = any(array(select id from own)) returning event_id)
+    select pg_notify('webhook_delivery', '') where exists (select from woken)`);
+}

@@ -185,6 +185,21 @@ export async function redeliverEventsIn(
   return sendable.length;
 }
 
+/**
+ * What an order has announced goes to another address from now on, in the caller's transaction: what waits at
+ * once and in its order, and what is sent again. An attempt under way counts for nothing and is made anew. Personal data
+ * stays with the address that its user was shown.
+ */
+export async function moveEvents(
+  ctx: Pick<Ctx, "clock">,
+  tx: Queryable,
+  to: { streamId: string; clientDomainId: string; url: string },
+): Promise<void> {
+  const { streamId, clientDomainId, url } = to;
+  const endpointId = endpointIdOf({ channel: "kyc", clientDomainId, url });
+  await store.moveEvents(tx, { streamId, url, endpointId }, ctx.clock.nowMs());
+}
+
 /** The body of an event that has one. @throws {SealBroken} */
 export function openBody(
   ctx: Pick<Ctx, "seal">,

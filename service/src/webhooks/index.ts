@@ -3,6 +3,7 @@ export {
   type ListedEvent,
   listDeliveriesOf,
   listEventsOf,
+  moveEvents,
   type NewEvent,
   newEventId,
   redeliverEvents,
