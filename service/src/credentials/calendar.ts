@@ -18,6 +18,14 @@ export function parseDate(text: string): Day | null {
   return exists ? { year, month, day } : null;
 }
 
+/** Whether a text is a time of RFC 3339. */
+export function isTime(text: string): boolean {
+  const form =
+    /^(\d{4}-\d\d-\d\d)T(?:[01]\d|2[0-3])(?::[0-5]\d){2}(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
+  const [, day = ""] = form.exec(text) ?? [];
+  return parseDate(day) !== null;
+}
+
 /** The day of a time in Unix seconds, UTC. */
 export function dayOf(seconds: number): Day {
   const date = new Date(seconds * 1000);

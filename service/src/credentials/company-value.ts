@@ -6,10 +6,10 @@ import {
   isShowable,
   parseAddress,
 } from "@svc/protocol";
-import { parseDate } from "./calendar.ts";
+import { isTime, parseDate } from "./calendar.ts";
 import { isCountryCode } from "./country.ts";
 import { parseEmailAddress } from "./email-address.ts";
-import { faultOfJson, isTime } from "./field-value.ts";
+import { faultOfJson } from "./json-value.ts";
 
 /** Characters of a text; a comment may be longer. */
 const textMax = 1000;
@@ -60,7 +60,7 @@ const checks: Readonly<Record<string, (data: string, about: About) => string | n
   phone: (data) => (/^\+[1-9]\d{6,14}$/.test(data) ? null : "must be a number of E.164"),
   url: (data) => (isUrl(data) ? null : "must be a URL that begins with https:// or http://"),
   address: (data) => (isChecksummed(data) ? null : "must be an address spelled as in EIP-55"),
-  json: faultOfJson,
+  json: (data, { name }) => faultOfJson(data, name),
 };
 
 /** Texts with a form of their own, by how the field's name ends. Whatever the business states itself is free. */

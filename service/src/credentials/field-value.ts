@@ -6,15 +6,14 @@ import {
   isFieldName,
   isShowable,
 } from "@svc/protocol";
-import { parseDate } from "./calendar.ts";
+import { isTime, parseDate } from "./calendar.ts";
 import { isCountryCode } from "./country.ts";
 import { parseEmailAddress } from "./email-address.ts";
+import { faultOfJson } from "./json-value.ts";
 
 /** Characters of a text; a note may be longer. */
 const textMax = 1000;
 const noteMax = 4000;
-/** Characters of a JSON value. */
-const jsonMax = 16_384;
 /** Of the Base64 text (decisions section 1, Field names). */
 const imageMax = 1_048_576;
 const countriesMax = 10;
@@ -47,27 +46,57 @@ const checks: Record<FieldType, (data: string, about: About) => string | null> =
   image: faultOfImage,
   email: (data) => (parseEmailAddress(data) === null ? "must be an e-mail address" : null),
   phone: (data) => (/^\+[1-9]\d{6,14}$/.test(data) ? null : "must be a number of E.164"),
-  json: faultOfJson,
+  json: (data, { field }) => faultOfJson(data, field),
 };
 
 function faultOfText(data: string, { field }: About): string | null {
   if (!isShowable(data)) return "holds control or bidirectional characters";
   if (data !== data.trim()) return "begins or ends with white space";
-  if (field.endsWith("_MRZ"))
-    return isMrz(data) ? null : "must be two or three lines of a machine-readable zone";
-  if (field.startsWith("EXTERNAL_WALLET_"))
-    return /^[0-9A-Za-z:]{14,120}$/.test(data) ? null : "must be an address of its chain";
+  const known = forms.find(({ fields }) => fields.test(field));
+  if (known !== undefined) return known.form.test(data) ? null : `must be ${known.words}`;
   const isNote = field.endsWith("_NOTE") || field.endsWith("_REMARKS");
   if (!isNote && data.includes("\n")) return "must be one line";
   const most = isNote ? noteMax : textMax;
   return data.length <= most ? null : `has more than ${most} characters`;
 }
 
-/** ICAO 9303: TD1 has three lines of 30, TD2 two of 36, TD3 two of 44; driving licences (ISO 18013) one of 30. */
-function isMrz(data: string): boolean {
-  return /^(?:[0-9A-Z<]{30}(?:\n[0-9A-Z<]{30}){2}|[0-9A-Z<]{36}\n[0-9A-Z<]{36}|[0-9A-Z<]{44}\n[0-9A-Z<]{44}|[0-9A-Z<]{30})$/.test(
-    data,
-  );
+const base58 = "[1-9A-HJ-NP-Za-km-z]";
+const evmAddress = "0x[0-9A-Fa-f]{40}";
+
+/** Texts with a form of their own. Checksums are left to whoever had the ownership of a wallet proved. */
+const forms: readonly { fields: RegExp; form: RegExp; words: string }[] = [
+  {
+    fields: /_MRZ$/,
+    // ICAO 9303: TD1 has three lines of 30, TD2 two of 36, TD3 two of 44; driving licences (ISO 18013) one of 30.
+    form: /^(?:[0-9A-Z<]{30}(?:\n[0-9A-Z<]{30}){2}|[0-9A-Z<]{36}\n[0-9A-Z<]{36}|[0-9A-Z<]{44}\n[0-9A-Z<]{44}|[0-9A-Z<]{30})$/,
+    words: "two or three lines of a machine-readable zone",
+  },
+  {
+    fields: /^(?:IDCARD|PASSPORT|RESIDENCE_PERMIT|DRIVER_LICENSE)_NAME_EN$/,
+    // U+02B0 to U+02FF stand for letters that Latin has not, such as ayin and the soft sign.
+    form: /^(?=.*\p{Script=Latin})[\p{Script=Latin}\p{Script=Inherited}\p{Pd}\u02b0-\u02ff0-9 .,'’‘`´·/<]{1,1000}$/u,
+    words: "in Latin letters",
+  },
+  walletForm("BTC", `(?:[13mn2]${base58}{25,34}|${bech32("bc|tb|bcrt")})`),
+  walletForm("LTC", `(?:[LM3mn2Q]${base58}{25,34}|${bech32("ltc|tltc|rltc|ltcmweb|tmweb")})`),
+  walletForm("ETH", evmAddress),
+  walletForm("POL", evmAddress),
+  walletForm("BNB", `(?:${evmAddress}|${bech32("bnb|tbnb")})`),
+  walletForm("SOL", `${base58}{32,44}`),
+];
+
+/** BIP 173: as a whole in one case or the other. */
+function bech32(prefixes: string): string {
+  const lower = `(?:${prefixes})1[02-9ac-hj-np-z]{11,110}`;
+  return `${lower}|${lower.toUpperCase()}`;
+}
+
+function walletForm(chain: string, form: string) {
+  return {
+    fields: new RegExp(`^EXTERNAL_WALLET_${chain}$`),
+    form: new RegExp(`^${form}$`),
+    words: `an address of ${chain}`,
+  };
 }
 
 /** A person's dates lie in the past; only a document ends later. */
@@ -121,36 +150,6 @@ function faultOfImage(data: string, { field }: About): string | null {
     head.startsWith("\x89PNG\r\n\x1a\n") || (head.startsWith("RIFF") && head.endsWith("WEBP"));
   if (field.endsWith("_FACE_IMAGE")) return "must be a JPEG";
   return isOther ? null : "must be a JPEG, PNG or WebP";
-}
-
-/** Whether a text is a time of RFC 3339. */
-export function isTime(data: string): boolean {
-  const form = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
-  return form.test(data) && !Number.isNaN(Date.parse(data));
-}
-
-/** What is wrong with a JSON object or list that people are shown, or null. */
-export function faultOfJson(data: string): string | null {
-  if (data.length > jsonMax) return `has more than ${jsonMax} characters`;
-  let value: unknown;
-  try {
-    value = JSON.parse(data);
-  } catch {
-    return "must be JSON";
-  }
-  if (typeof value !== "object" || value === null) return "must be a JSON object or list";
-  return areTextsShowable(value, 0) ? null : "holds texts that cannot be shown, or nests too deep";
-}
-
-const jsonDepthMax = 8;
-
-function areTextsShowable(value: unknown, depth: number): boolean {
-  if (depth > jsonDepthMax) return false;
-  if (typeof value === "string") return isShowable(value);
-  if (typeof value !== "object" || value === null) return true;
-  return Object.entries(value).every(
-    ([name, each]) => isShowable(name) && areTextsShowable(each, depth + 1),
-  );
 }
 
 /** The documents that a credential can be of: groups of the catalogue. */

@@ -1,0 +1,119 @@
+import { isRecord, isShowable } from "@svc/protocol";
+import { parseDate } from "./calendar.ts";
+import { isCountryCode } from "./country.ts";
+
+/** Characters of a JSON value. */
+const jsonMax = 16_384;
+
+/** What is wrong with a JSON value that people are shown, or null: of the shape that the catalogue gives its field, if any. */
+export function faultOfJson(data: string, field: string): string | null {
+  if (data.length > jsonMax) return `has more than ${jsonMax} characters`;
+  let value: unknown;
+  try {
+    value = JSON.parse(data);
+  } catch {
+    return "must be JSON";
+  }
+  if (typeof value !== "object" || value === null) return "must be a JSON object or list";
+  if (!areTextsShowable(value, 0)) return "holds texts that cannot be shown, or nests too deep";
+  const shape = shapes[field];
+  return shape === undefined || shape.fits(value) ? null : `must be ${shape.words}`;
+}
+
+const jsonDepthMax = 8;
+
+function areTextsShowable(value: unknown, depth: number): boolean {
+  if (depth > jsonDepthMax) return false;
+  if (typeof value === "string") return isShowable(value);
+  if (typeof value !== "object" || value === null) return true;
+  return Object.entries(value).every(
+    ([name, each]) => isShowable(name) && areTextsShowable(each, depth + 1),
+  );
+}
+
+type Fits = (value: unknown) => boolean;
+
+const isText: Fits = (value) => typeof value === "string" && value.trim() !== "";
+const isList: Fits = (value) => Array.isArray(value);
+const isDate: Fits = (value) => typeof value === "string" && parseDate(value) !== null;
+const isCountry: Fits = (value) => typeof value === "string" && isCountryCode(value);
+
+const listOf =
+  (fits: Fits): Fits =>
+  (value) =>
+    Array.isArray(value) && value.every(fits);
+
+/** An object with the first members, and perhaps the others; what the catalogue does not name is the issuer's. */
+const objectOf =
+  (needed: Readonly<Record<string, Fits>>, others: Readonly<Record<string, Fits>> = {}): Fits =>
+  (value) =>
+    isRecord(value) &&
+    Object.entries(needed).every(([name, fits]) => fits(value[name])) &&
+    Object.entries(others).every(([name, fits]) => value[name] === undefined || fits(value[name]));
+
+/** `interestType` of the Beneficial Ownership Data Standard 0.4. */
+const interestTypes: ReadonlySet<unknown> = new Set([
+  "shareholding",
+  "votingRights",
+  "appointmentOfBoard",
+  "otherInfluenceOrControl",
+  "seniorManagingOfficial",
+  "settlor",
+  "trustee",
+  "protector",
+  "beneficiaryOfLegalArrangement",
+  "rightsToSurplusAssetsOnDissolution",
+  "rightsToProfitOrIncome",
+  "rightsGrantedByContract",
+  "conditionalRightsGrantedByContract",
+  "controlViaCompanyRulesOrArticles",
+  "controlByLegalFramework",
+  "boardMember",
+  "boardChair",
+  "unknownInterest",
+  "unpublishedInterest",
+  "enjoymentAndUseOfAssets",
+  "rightToProfitOrIncomeFromAssets",
+  "nominee",
+  "nominator",
+]);
+
+interface Shape {
+  readonly fits: Fits;
+  readonly words: string;
+}
+
+const screening: Shape = {
+  fits: objectOf({}, { provider: isText, lists: isList, checkedAt: isText }),
+  words: "an object with `provider`, `lists` and `checkedAt`",
+};
+
+/** The fields whose shape the catalogue gives; others hold any object or list. */
+const shapes: Readonly<Record<string, Shape | undefined>> = {
+  IDCARD_AML_DETAIL: screening,
+  PASSPORT_AML_DETAIL: screening,
+  RESIDENCE_PERMIT_AML_DETAIL: screening,
+  DRIVER_LICENSE_AML_DETAIL: screening,
+  DRIVER_LICENSE_CATEGORIES: {
+    fits: listOf(
+      objectOf({ category: isText }, { issueDate: isDate, expiryDate: isDate, codes: isList }),
+    ),
+    words: "a list of objects with `category`, `issueDate`, `expiryDate` and `codes`",
+  },
+  TAX_RESIDENCES: {
+    fits: listOf(objectOf({ country: isCountry, tin: isText })),
+    words: "a list of objects with `country`, of ISO 3166-1 alpha-3, and `tin`, a text",
+  },
+  BUSINESS_FORMER_NAMES: {
+    fits: listOf(objectOf({ name: isText }, { until: isText })),
+    words: "a list of objects with `name` and `until`",
+  },
+  BUSINESS_PUBLIC_LISTING: {
+    fits: objectOf({}, { mic: isText, isin: isText, ticker: isText }),
+    words: "an object with `mic`, `isin` and `ticker`",
+  },
+  BUSINESS_UBO_NATURE_OF_CONTROL: {
+    fits: listOf((value) => interestTypes.has(value)),
+    words: "a list of interest types of BODS 0.4",
+  },
+};
