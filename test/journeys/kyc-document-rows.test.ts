@@ -182,6 +182,10 @@ const rows: readonly Row[] = [
     shownBy: [
       [orders, "a name is no KYC field"],
       [answers, "400: every name that is no KYC field is told, of both lists"],
+      [
+        checks,
+        "400 verified, proof and valid: a name outside the catalogue has the reason invalid_fields",
+      ],
     ],
   },
   {

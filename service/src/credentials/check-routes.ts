@@ -15,12 +15,11 @@ import { Problem } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { type AskedName, checkInfos, findProofs, findVerified } from "./checks.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
+import { refuseUnknownNames } from "./unknown-names.ts";
 
 /** Stored values hold images: decisions section 1, Bounds. */
 const validBytesMax = 8 * 1024 * 1024;
 const infosMax = 400;
-/** Longer names are cut where they are quoted. */
-const quotedMax = 64;
 
 const keyReasons = ["apikey_missing", "apikey_invalid", "rate_limited"] as const;
 const names = Type.Array(Type.String());
@@ -81,7 +80,7 @@ function verifiedRoute(ctx: CredentialsContext, scope: Http): void {
             },
             { description: "A list that is empty is omitted." },
           ),
-          ...refusals("invalid_request", ...keyReasons),
+          ...refusals("invalid_request", "invalid_fields", ...keyReasons),
         },
       },
     },
@@ -142,7 +141,7 @@ function validRoute(ctx: CredentialsContext, scope: Http): void {
             },
             { description: "A list that is empty is omitted." },
           ),
-          ...refusals(...bodyReasons, ...keyReasons),
+          ...refusals(...bodyReasons, "invalid_fields", ...keyReasons),
         },
       },
     },
@@ -203,7 +202,7 @@ function proofRoute(ctx: CredentialsContext, scope: Http): void {
             },
             { description: "Newest first; omitted where there is none." },
           ),
-          ...refusals("invalid_request", ...keyReasons),
+          ...refusals("invalid_request", "invalid_fields", ...keyReasons),
         },
       },
     },
@@ -229,7 +228,7 @@ function toWire<Proof extends { readonly proof: readonly Hex32[] }>(
   return { ...proof, proof: [...proof.proof], ...place };
 }
 
-/** @throws {Problem} invalid_request */
+/** @throws {Problem} invalid_request, invalid_fields */
 function readAsked(query: { user?: string | string[]; items?: string | string[] }): {
   user: Address;
   names: AskedName[];
@@ -243,7 +242,7 @@ function readAsked(query: { user?: string | string[]; items?: string | string[] 
     if (isFieldName(name) || isParentName(name)) known.push(name);
     else unknown.push(name);
   }
-  refuseUnknown(unknown);
+  refuseUnknownNames(unknown);
   return { user: readUser(query.user), names: known };
 }
 
@@ -258,7 +257,7 @@ const noPepper: Hex32 = `0x${"0".repeat(64)}`;
 
 function readInfos(given: readonly { field: string; data: string; pepper: string }[]): Info[] {
   const unknown = given.map(({ field }) => field).filter((field) => !isFieldName(field));
-  refuseUnknown(unknown);
+  refuseUnknownNames(unknown);
   return given.map(({ field, data, pepper }, index) => {
     const hex = pepper.startsWith("0x") ? pepper : `0x${pepper}`;
     if (!/^0x(?:[0-9a-fA-F]{2})+$/.test(hex)) throw refused(`infos[${index}].pepper must be hex`);
@@ -269,13 +268,6 @@ function readInfos(given: readonly { field: string; data: string; pepper: string
 function knownField(field: string): FieldName {
   if (!isFieldName(field)) throw new Error("unknown fields were refused before");
   return field;
-}
-
-/** @throws {Problem} invalid_request with the document's words */
-function refuseUnknown(unknown: readonly string[]): void {
-  if (unknown.length === 0) return;
-  const quoted = [...new Set(unknown)].map((name) => name.slice(0, quotedMax)).join(", ");
-  throw new Problem("invalid_request", { message: `user fields (${quoted}) are invalid fields` });
 }
 
 function refused(fault: string): Problem {

@@ -102,6 +102,30 @@ await test("200 verified: a credential counts once its attestation is final", as
   });
 });
 
+await test("400 verified, proof and valid: a name outside the catalogue has the reason invalid_fields", async () => {
+  const user = someUser();
+  const read = async (path: string, field: string) =>
+    world.call({ method: "GET", url: `${path}?user=${user}&items=${field}`, as: live.apiKey });
+  for (const [field, quoted] of [
+    ["SHOE_SIZE", "SHOE_SIZE"],
+    ["", '""'],
+  ] as const)
+    for (const { status, body } of [
+      await read("/api/v1/blockchain/verified", field),
+      await read("/api/v1/blockchain/proof", field),
+      await world.call({
+        method: "POST",
+        url: "/api/v1/blockchain/valid",
+        as: live.apiKey,
+        body: { user, infos: [{ field, data: "1", pepper: "ab" }] },
+      }),
+    ]) {
+      const { reason, message } = body["error"] as Record<string, unknown>;
+      assert.deepEqual([status, reason], [400, "invalid_fields"]);
+      assert.equal(message, `user fields (${quoted}) are invalid fields`);
+    }
+});
+
 await test("400 verified: without items, without user, a name outside the catalogue, a bad identity", async () => {
   const user = someUser();
   const cases: [string, RegExp][] = [

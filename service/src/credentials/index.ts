@@ -61,6 +61,7 @@ export {
 } from "./issuers.ts";
 export { credentialJobs } from "./jobs.ts";
 export type { LeafStatus, MatchedLeaf } from "./leaf.ts";
+export { refuseUnknownNames } from "./unknown-names.ts";
 export { credentialWalletRoutes, type WalletCaller } from "./wallet-routes.ts";
 
 /** What this slice keeps sealed. */

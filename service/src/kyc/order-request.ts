@@ -1,7 +1,7 @@
 // What a merchant asks for, checked once (decisions section 5, checks; service document, KYC).
 import { isFieldName, isParentName, isShowable, parseAddress, type Address } from "@svc/protocol";
 import { liesUnder } from "../accounts/index.ts";
-import type { AskedName } from "../credentials/index.ts";
+import { type AskedName, refuseUnknownNames } from "../credentials/index.ts";
 import { parsePublicUrl, type OutboundProfile } from "../platform/address-policy.ts";
 import { Problem } from "../platform/problems.ts";
 
@@ -33,8 +33,6 @@ export interface CheckedBody {
 
 const namesMax = 40;
 const textMax = 280;
-/** Longer names are cut where they are quoted. */
-const quotedMax = 64;
 
 /** Who asks, and the rules of where it may send. */
 export interface RequestPolicy {
@@ -122,10 +120,7 @@ export function checkNames(
   const required = new Set(fixed ?? fields);
   const optional = new Set(optionalFields).difference(required);
   const unknown = [...required, ...optional].filter((name) => !isAskable(name));
-  if (unknown.length > 0) {
-    const quoted = unknown.map((name) => name.slice(0, quotedMax)).join(", ");
-    throw new Problem("invalid_fields", { message: `user fields (${quoted}) are invalid fields` });
-  }
+  refuseUnknownNames(unknown);
   if (required.size + optional.size > namesMax) throw refused(`at most ${namesMax} fields`);
   if (required.size + optional.size === 0) throw new Problem("no_fields");
   return {

@@ -1,0 +1,18 @@
+import { Problem } from "../platform/problems.ts";
+
+/** Longer names are cut where they are quoted. */
+const quotedMax = 64;
+
+/**
+ * Refuses names outside the catalogue in the document's words, each once; does nothing where there are none.
+ *
+ * @throws {Problem} invalid_fields
+ */
+export function refuseUnknownNames(unknown: readonly string[]): void {
+  if (unknown.length === 0) return;
+  const quoted = Array.from(new Set(unknown), (name) =>
+    name === "" ? '""' : name.slice(0, quotedMax),
+  );
+  const message = `user fields (${quoted.join(", ")}) are invalid fields`;
+  throw new Problem("invalid_fields", { message });
+}
