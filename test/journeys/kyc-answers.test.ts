@@ -342,6 +342,48 @@ test("401, 405, 413, 415: every route, in the envelope", async () => {
   }
 });
 
+test("200: no cache keeps what a key is answered, on every route", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  assert.equal((await approve(person, asked.body.data?.["link"])).status, 200);
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  await world.advance(windowSeconds + 1);
+  await world.reach(referenceKey, "CONFIRMED");
+  const [user, other] = [person.address, await world.verify()];
+  const waiting = await world.ask({ user: other.address });
+  const read = (path: string, query: string) => world.call("GET", `${path}?${query}`);
+  const order = `referenceKey=${referenceKey}`;
+  const infos = person.held.map(({ field, data, pepper }) => ({ field, data, pepper }));
+  const answers = {
+    "GET /api/v1/blockchain/verified": read(
+      "/api/v1/blockchain/verified",
+      `user=${user}&items=EMAIL`,
+    ),
+    "GET /api/v1/blockchain/proof": read("/api/v1/blockchain/proof", `user=${user}&items=EMAIL`),
+    "POST /api/v1/blockchain/valid": world.call("POST", "/api/v1/blockchain/valid", {
+      body: { user, infos },
+    }),
+    "POST /api/v2/kyc/qrcode": world.ask({ user, fields: ["ADDRESS_CITY"] }),
+    "POST /api/v2/kyc/cancel": world.call("POST", `${kyc}/cancel`, {
+      body: { referenceKey: waiting.body.data?.["referenceKey"] },
+    }),
+    "POST /api/v2/kyc/redeliver": world.call("POST", `${kyc}/redeliver`, {
+      body: { referenceKey },
+    }),
+    "GET /api/v2/kyc/orders": read(`${kyc}/orders`, ""),
+    "GET /api/v2/kyc/status": read(`${kyc}/status`, order),
+    "GET /api/v2/kyc/all-statuses": read(`${kyc}/all-statuses`, order),
+    "GET /api/v2/kyc/events": read(`${kyc}/events`, order),
+    "GET /api/v2/kyc/receipt": read(`${kyc}/receipt`, order),
+  };
+  const { routes } = promisedBy("Verified fields", () => true);
+  assert.deepEqual(Object.keys(answers).toSorted(), routes.toSorted());
+  for (const [route, answer] of Object.entries(answers)) {
+    const { status, headers } = await answer;
+    assert.deepEqual([status, headers.get("cache-control")], [200, "no-store"], route);
+  }
+});
+
 test("429: a key reads and creates so often in a second, and is told when to come back", async () => {
   const headers = {
     authorization: world.apiKey,

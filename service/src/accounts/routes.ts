@@ -29,13 +29,14 @@ const burstSeconds = 4;
 /**
  * Guards every route of this scope: an API key in the `Authorization` header, none in the URL, and the rate limit of
  * that key, `read` for GET, HEAD and routes that say `onlyReads`, `create` for the rest. The routes learn who calls by {@link apiKeyOf}. No route
- * behind it ever answers with CORS headers: a key has no place in a browser.
+ * behind it ever answers with CORS headers, since a key has no place in a browser, and no cache keeps what it answers.
  */
 export function requireApiKey(ctx: AccountsContext, scope: Http): void {
   scope.addHook("onRequest", async (request, reply) => {
     refuseKeyInUrl(request.url);
     const key = await ctx.apiKeys.authenticate(request.headers.authorization);
     bearerOf.set(request, key);
+    void reply.header("cache-control", "no-store");
     await limitKey(ctx, key, { request, reply });
   });
 }
@@ -76,9 +77,8 @@ export async function accountRoutes(ctx: AccountsContext, http: Http): Promise<v
           },
         },
       },
-      async (request, reply) => {
+      async (request) => {
         const key = apiKeyOf(request);
-        void reply.header("cache-control", "no-store");
         return {
           clientDomainId: key.clientDomainId,
           organizationId: key.organizationId,

@@ -84,12 +84,11 @@ function verifiedRoute(ctx: CredentialsContext, scope: Http): void {
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const asked = readAsked(request.query);
       const key = apiKeyOf(request);
       ctx.lookups.note(key.id, asked.user);
       const { verified, unverified } = await findVerified(ctx, key, asked);
-      void reply.header("cache-control", "no-store");
       return answerOf(
         {
           ...(verified.length === 0 ? {} : { verifiedItems: verified }),
@@ -145,14 +144,13 @@ function validRoute(ctx: CredentialsContext, scope: Http): void {
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const user = readUser(request.body.user);
       const infos = readInfos(request.body.infos);
       const key = apiKeyOf(request);
       ctx.lookups.note(key.id, user);
       const found = await checkInfos(ctx, key, { user, infos });
       const { valid, invalid, reasons } = found;
-      void reply.header("cache-control", "no-store");
       return answerOf(
         {
           ...(valid.length === 0 ? {} : { valids: valid }),
@@ -206,12 +204,11 @@ function proofRoute(ctx: CredentialsContext, scope: Http): void {
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const key = apiKeyOf(request);
       const asked = readAsked(request.query);
       ctx.lookups.note(key.id, asked.user);
       const proofs = await findProofs(ctx, key, asked);
-      void reply.header("cache-control", "no-store");
       const message = "proofs were successfully read.";
       if (proofs.length === 0) return answerOf({}, message);
       const { chainId, contracts } = ctx.chain;

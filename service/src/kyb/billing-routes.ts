@@ -87,8 +87,7 @@ function accountRoute(ctx: KybContext, scope: Http): void {
         response: { 200: account, ...refusals(...callerReasons) },
       },
     },
-    async (request, reply) => {
-      void reply.header("cache-control", "no-store");
+    async (request) => {
       return readAccount(ctx, callerOf(request));
     },
   );
@@ -117,10 +116,9 @@ function chargesRoute(ctx: KybContext, scope: Http): void {
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const { limit, before } = readPage(request.query);
       const rows = await listCharges(ctx, callerOf(request), { before, limit: limit + 1 });
-      void reply.header("cache-control", "no-store");
       return pageOf(rows, limit, chargeRecordOf);
     },
   );

@@ -83,8 +83,7 @@ function getRoute(ctx: KybContext, scope: Http): void {
         },
       },
     },
-    async (request, reply) => {
-      void reply.header("cache-control", "no-store");
+    async (request) => {
       return getEndpoint(ctx.db, callerOf(request).clientDomainId);
     },
   );

@@ -36,7 +36,6 @@ export async function idempotently<Body extends object>(
   run: (tx: Queryable) => Promise<Answer<Body>>,
 ): Promise<Body> {
   const { request, reply } = call;
-  void reply.header("cache-control", "no-store");
   const key = readKey(request, call.isKeyRequired === true);
   const answer = await ctx.db.transaction(async (tx) => {
     if (key === null) return run(tx);

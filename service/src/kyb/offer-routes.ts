@@ -148,11 +148,10 @@ function readRoutes(ctx: KybContext, scope: Http): void {
         response: { 200: offerRecord, ...refusals(...callerReasons, "offer_not_found") },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const key = callerOf(request);
       const found = await getOffer(ctx, key, request.params.id);
       checkKind(key, found);
-      void reply.header("cache-control", "no-store");
       return recordOf(ctx, found);
     },
   );

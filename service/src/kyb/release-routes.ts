@@ -52,10 +52,9 @@ export function releaseRoutes(ctx: KybContext, scope: Http, path: string): void 
         response: { 200: release, ...refusals(...readReasons) },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const { id } = await getDataRequest(ctx, callerOf(request), request.params.id);
       const { attestation, releasedAt, expiresAt } = await getRelease(ctx, id);
-      void reply.header("cache-control", "no-store");
       return { requestId: id, attestation, releasedAt, expiresAt };
     },
   );
@@ -80,7 +79,7 @@ function proofsRoute(ctx: KybContext, scope: Http, path: string): void {
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const found = await getDataRequest(ctx, callerOf(request), request.params.id);
       const { leaves } = await getRelease(ctx, found.id);
       const { business, environment } = found;
@@ -88,7 +87,6 @@ function proofsRoute(ctx: KybContext, scope: Http, path: string): void {
       const proofs = await proveCompanyLeaves(ctx, asked);
       const { chainId, contracts } = ctx.chain;
       const place = () => ({ chainId, registry: contracts.registry });
-      void reply.header("cache-control", "no-store");
       return {
         requestId: found.id,
         proofs: proofs.map((each) => Object.assign(place(), each, { proof: [...each.proof] })),

@@ -90,12 +90,11 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, check }: Stream): voi
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const { id } = request.params;
       await check(callerOf(request), id);
       const { after_seq: after = "0", limit = String(pageDefault) } = request.query;
       const events = await listEventsOf(ctx, id, { after: Number(after), limit: Number(limit) });
-      void reply.header("cache-control", "no-store");
       return { items: events.map(shownEvent) };
     },
   );
@@ -136,13 +135,12 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, check }: Stream):
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const { id } = request.params;
       await check(callerOf(request), id);
       const { after_seq: after = "0", limit = String(pageDefault) } = request.query;
       const { after_attempt: attempt } = request.query;
       const afterAttempt = attempt === undefined ? null : Number(attempt);
-      void reply.header("cache-control", "no-store");
       const page = { after: Number(after), afterAttempt, limit: Number(limit) };
       return { items: await listDeliveriesOf(ctx, id, page) };
     },

@@ -69,8 +69,7 @@ export async function validRoutes(ctx: KybContext, http: Http): Promise<void> {
           response: { 200: Validity, ...refusals(...bodyReasons, ...callerReasons) },
         },
       },
-      async (request, reply) => {
-        void reply.header("cache-control", "no-store");
+      async (request) => {
         return checkFields(ctx, callerOf(request), request.body);
       },
     );

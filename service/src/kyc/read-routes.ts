@@ -218,12 +218,11 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const { referenceKey, after = "0" } = request.query;
       const order = await getOrder(ctx, apiKeyOf(request), referenceKey);
       const { limit } = readPage(request.query);
       const events = await listEventsOf(ctx, order.id, { after: Number(after), limit });
-      void reply.header("cache-control", "no-store");
       const items = events.map(shownEvent);
       return answerOf({ items }, "events have been sent successfully");
     },

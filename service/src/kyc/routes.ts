@@ -79,9 +79,8 @@ function qrcodeRoute(ctx: KycContext, scope: Http): void {
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const { order, link, isRepeat } = await requestData(ctx, apiKeyOf(request), request.body);
-      void reply.header("cache-control", "no-store");
       return answerOf(
         {
           qrcode: qrPng(link).toString("base64"),
