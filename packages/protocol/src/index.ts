@@ -128,6 +128,7 @@ export type { CheckedReceipt, Receipt, ReceiptField, ReceiptPhase } from "./rece
 export {
   REQUEST_OBJECT_TYP,
   checkRequestObject,
+  isOfferConnection,
   originOfConnection,
   requestObjectAudience,
   requestObjectHash,

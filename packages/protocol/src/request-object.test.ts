@@ -150,6 +150,42 @@ test("the object of an offer names the fields that its link does not", () => {
   assert.deepEqual(checkRequestObject(claims, { link, brokers, now }), claims);
 });
 
+const digest = `0x${"11".repeat(32)}` as const;
+const signLink: Link = {
+  action: "sign",
+  data: digest,
+  connection: "https://id.example/w/f/token",
+  returnType: "callback",
+};
+const offerClaims = { ...rest, action: "sign", id: "01O", purpose: "To open an account." };
+
+test("the object of an offer to sign counts, as taking the offer signs nothing", () => {
+  assert.deepEqual(checkRequestObject(offerClaims, { link: signLink, brokers, now }), offerClaims);
+});
+
+test("no object speaks for what is signed: it names neither bytes, nor document, nor amount", () => {
+  const connection = "https://id.example/w/other";
+  const route = { connection, returnType: "callback" } as const;
+  const links: Link[] = [
+    { ...signLink, connection },
+    { ...signLink, connection: "https://id.example/w/./f/token" },
+    {
+      action: "td",
+      data: { domain: {}, primaryType: "Mail", message: {} },
+      types: { Mail: [] },
+      deadline: now + 600,
+      ...route,
+    },
+    { action: "tx", valueWei: "1", to: from, ...route },
+  ];
+  for (const link of links) {
+    const claims = { ...offerClaims, action: link.action };
+    const read = checkRequestObject(claims, { link, brokers, now });
+    assert.ok("refused" in read, link.action);
+    assert.match(read.refused, /does not name what/);
+  }
+});
+
 const refusals: [string, Link, Record<string, unknown>, RegExp][] = [
   ["an issuer that is no broker", loginLink, { iss: "https://evil.example" }, /^iss/],
   ["an issuer with a slash", loginLink, { iss: "https://id.example/" }, /^iss/],

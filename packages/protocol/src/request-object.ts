@@ -70,8 +70,8 @@ class ObjectRefused extends Error {
 /**
  * Decides whether verified claims speak for the link that was scanned: the issuer is a broker on the
  * wallet's list and the origin of `conn`, the object is for wallets and in force, and it agrees with the
- * link in action, session or id, requester and names. Only then may a name or domain be shown as
- * verified. The signature and `typ` are the caller's to check first. Never throws.
+ * link in action, session or id, requester and names. What `td`, `tx` and `sign` would sign is named by no
+ * object: of them only an offer has one. Only then may a name or domain be shown as verified. The signature and `typ` are the caller's to check first. Never throws.
  *
  * @param context.brokers origins the wallet trusts
  * @param context.now Unix seconds
@@ -95,6 +95,11 @@ export function checkRequestObject(
 /** `object` of a signature: SHA-256 of the compact form, as it was received. */
 export function requestObjectHash(compact: string): Hex32 {
   return hexOfBytes(sha256(bytesOfText(compact)));
+}
+
+/** Whether `conn` is that of an offer to a business at this broker: it is taken, and nothing is signed by that. */
+export function isOfferConnection(connection: string | undefined, broker: string): boolean {
+  return connection?.startsWith(`${broker}/w/f/`) === true;
 }
 
 /** The origin that may be asked for a request object: that of `conn`; null without a web address. */
@@ -219,6 +224,7 @@ function requireAgreement(object: RequestObject, link: Link): void {
       throw new ObjectRefused("sess differs from the link");
     }
   }
+  requireNamed(object, link);
   const asked = askedNames(object);
   if (link.action === "request" || link.action === "access") {
     if (object.from !== link.from) throw new ObjectRefused("from differs from the link");
@@ -229,6 +235,12 @@ function requireAgreement(object: RequestObject, link: Link): void {
   } else if (asked.size > 0) {
     throw new ObjectRefused(`a ${link.action} asks for no fields`);
   }
+}
+
+function requireNamed({ iss }: RequestObject, link: Link): void {
+  const isSigned = link.action === "td" || link.action === "tx" || link.action === "sign";
+  if (!isSigned || (link.action === "sign" && isOfferConnection(link.connection, iss))) return;
+  throw new ObjectRefused(`it does not name what a ${link.action} would sign`);
 }
 
 function askedNames({ required, optional }: RequestObject): ReadonlySet<string> {

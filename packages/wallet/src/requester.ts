@@ -66,10 +66,15 @@ export async function askRequester(ctx: WalletContext, link: Link): Promise<Veri
   return verifyRequestObject(ctx, { compact: answer.text ?? "", link, broker });
 }
 
-/** A route below `conn` at a broker, whose connections are bare paths. @throws {WalletRefusal} invalid_link */
+/**
+ * A route below `conn` at a broker, whose connections are bare paths in their one spelling: by any other the link
+ * would reach a route that the wallet does not take it for.
+ *
+ * @throws {WalletRefusal} invalid_link
+ */
 export function brokerUrl(connection: string, route: "claim" | "open"): string {
-  if (/[?#]/.test(connection))
-    throw new WalletRefusal("invalid_link", "conn: a broker's connection has no query");
+  if (/[?#%]/.test(connection) || new URL(connection).href !== connection)
+    throw new WalletRefusal("invalid_link", "conn: is not spelled as a broker spells it");
   return `${connection}/${route}`;
 }
 

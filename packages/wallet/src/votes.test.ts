@@ -444,3 +444,31 @@ await test("an offer without a business named is taken for the only one", async 
   });
   await refuses(other, "not_found");
 });
+
+await test("an offer's link in another spelling vouches for nothing, and nothing is signed by it", async () => {
+  const wallet = await fresh();
+  const offer = new URLSearchParams(serveOffer("sign", []).split("?")[1]).get("conn") ?? "";
+  const { host } = new URL(offer);
+  for (const conn of [
+    offer.replace("/w/f/", "/w/./f/"),
+    offer.replace("/w/f/", "/w/x/../f/"),
+    offer.replace("/w/f/", "/w/%66/"),
+    offer.replace("http:", "HTTP:"),
+    offer.replace(host, host.toUpperCase()),
+  ]) {
+    const link = `svc:sign?data=0x6869&conn=${encodeURIComponent(conn)}`;
+    await refuses(wallet.describe(link), "invalid_link", /conn/);
+    await refuses(wallet.approve(link, accepting("unknown-requester")), "invalid_link", /conn/);
+  }
+  assert.deepEqual(fake.claims, []);
+});
+
+await test("a broker's object for another address than an offer's vouches for no signature", async () => {
+  const wallet = await fresh();
+  const offer = serveOffer("sign", []);
+  const object = broker.answers.get("/w/f/token/open");
+  assert.ok(object !== undefined);
+  broker.answers.set("/w/other/open", object);
+  const link = offer.replace(encodeURIComponent("/w/f/token"), encodeURIComponent("/w/other"));
+  await refuses(wallet.approve(link), "forged_request", /does not name what/);
+});

@@ -1,5 +1,6 @@
 import {
   isBusinessField,
+  isOfferConnection,
   businessAttribute,
   returnTypeOf,
   type Link,
@@ -35,7 +36,7 @@ type OfferLink = (RequestLink | SignLink) & { readonly connection: string };
 export async function isOffer(ctx: WalletContext, link: Link): Promise<boolean> {
   if (link.action !== "request" && link.action !== "sign") return false;
   const broker = await findBroker(ctx, link);
-  const isAtBroker = broker !== null && link.connection?.startsWith(`${broker}/w/f/`) === true;
+  const isAtBroker = broker !== null && isOfferConnection(link.connection, broker);
   const isReserved = link.action === "request" && link.attributes.includes(businessAttribute);
   if (isAtBroker && (link.action === "sign" || isReserved)) return true;
   if (!isReserved) return false;
