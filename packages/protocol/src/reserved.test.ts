@@ -62,6 +62,18 @@ test("the domain of an EIP-4361 text is read without its scheme", () => {
   assert.equal(siweDomainOf(" ".repeat(100_000)), null);
 });
 
+test("a sign-in text is refused where its domain does not receive the signature", () => {
+  const siwe = bytesOfText("shop.example wants you to sign in with your Ethereum account:\n0x");
+  const link = { action: "sign", data: hexOfBytes(siwe) } as const;
+  const connection = "https://shop.example/cb";
+  for (const returnType of ["callback", "app-link"] as const) {
+    assert.equal(refusalOf({ ...link, connection, returnType }), null);
+    assert.notEqual(refusalOf({ ...link, connection: "app://shop.example/cb", returnType }), null);
+  }
+  for (const returnType of ["qr", "p2p", "nfc"] as const)
+    assert.notEqual(refusalOf({ ...link, connection, returnType }), null, returnType);
+});
+
 test("a link is judged as its content", () => {
   const sign = {
     action: "sign",

@@ -57,23 +57,28 @@ export function refusalOfTypedData(document: TypedDataDocument): { reason: strin
 
 /**
  * Why the bytes of a `sign` may not be signed, or null: they are EIP-4361 text, "sign in with Ethereum",
- * for another domain than the host of `conn` (with its port), or there is no `conn`.
+ * for another domain than the host that receives the signature.
+ *
+ * @param receiver the web address that it is sent to or opened at; undefined where it is shown or handed over
  */
 export function refusalOfMessage(
   message: Uint8Array,
-  connection: string | undefined,
+  receiver: string | undefined,
 ): { reason: string } | null {
   const text = textOfBytes(message);
   const domain = text === null ? null : siweDomainOf(text);
   if (domain === null) return null;
-  if (connection !== undefined && domain !== "" && sameHost(domain, connection)) return null;
+  if (receiver !== undefined && domain !== "" && sameHost(domain, receiver)) return null;
   return { reason: "the text signs in to another domain" };
 }
 
 /** Both refusals by the link that asks. Null for a link that may be shown and signed. */
 export function refusalOf(link: TdLink | SignLink): { reason: string } | null {
   if (link.action === "td") return refusalOfTypedData({ ...link.data, types: link.types });
-  return refusalOfMessage(bytesOfHex(link.data) ?? new Uint8Array(0), link.connection);
+  // By any other type whoever shows the link takes the signature, and `conn` hears nothing of it.
+  const isReceived = link.returnType === "callback" || link.returnType === "app-link";
+  const receiver = isReceived ? link.connection : undefined;
+  return refusalOfMessage(bytesOfHex(link.data) ?? new Uint8Array(0), receiver);
 }
 
 /**
@@ -135,9 +140,11 @@ function withDomain({ types }: TypedDataDocument): TypedDataDocument["types"] {
   return { EIP712Domain: [], ...types };
 }
 
-function sameHost(domain: string, connection: string): boolean {
-  const connected = new URL(connection);
-  const scheme = connected.protocol;
+function sameHost(domain: string, receiver: string): boolean {
+  const received = new URL(receiver);
+  const scheme = received.protocol;
+  // An app may write any host behind a scheme of its own.
+  if (scheme !== "https:" && scheme !== "http:") return false;
   if (!/^[a-z0-9.:[\]-]+$/.test(domain) || !URL.canParse(`${scheme}//${domain}`)) return false;
-  return new URL(`${scheme}//${domain}`).host === connected.host;
+  return new URL(`${scheme}//${domain}`).host === received.host;
 }

@@ -2,6 +2,7 @@ import {
   businessAttribute,
   entryOfField,
   nameOfAttribute,
+  returnTypeOf,
   shortAddress,
   type AccessLink,
   type RequestLink,
@@ -13,7 +14,8 @@ import { listHeld } from "./held-credential.ts";
 import { receiveCredentials } from "./receive.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { Declining, Description, SentRefusal, Terms, Trace } from "./request.ts";
-import { askRequester, requesterOf, type VerifiedObject } from "./requester.ts";
+import { askRequester, findBroker, requesterOf, type VerifiedObject } from "./requester.ts";
+import { destinationOf, sayRoute } from "./return-route.ts";
 import {
   chooseSources,
   nameOfText,
@@ -22,7 +24,6 @@ import {
   type Choice,
   type Source,
 } from "./selection.ts";
-import { hostOf } from "./transport.ts";
 
 /** A request for fields: who asks for what, and what this wallet would answer with. */
 export interface FieldRequest<L extends RequestLink | AccessLink> {
@@ -47,6 +48,8 @@ export async function openFieldRequest<L extends RequestLink | AccessLink>(
 ): Promise<FieldRequest<L>> {
   if (link.attributes.includes(businessAttribute))
     throw new WalletRefusal("unsupported", "this wallet cannot answer for a business yet");
+  if (returnTypeOf(link) !== "callback" && (await findBroker(ctx, link)) !== null)
+    throw new WalletRefusal("unsupported", "a broker takes fields by callback alone");
   const verified = await askRequester(ctx, link);
   const request = verified?.object.id ?? link.id ?? "";
   const asked = verified === null ? askedByLink(link) : askedByObject(verified);
@@ -183,7 +186,8 @@ export function describeCommon(
   const requester = requesterOf(link, verified);
   const concerns: readonly Concern[] = requester.known ? [] : ["unknown-requester"];
   const purpose = verified?.object.purpose;
-  const destination = destinationOf(link, verified);
+  const callback = callbackOf(verified);
+  const destination = callback?.host ?? destinationOf(link);
   return {
     action: link.action,
     identity: ctx.identity.address,
@@ -198,8 +202,8 @@ export function describeCommon(
       required: choices.filter(({ isOptional }) => !isOptional).map(({ name }) => name),
       optional: choices.filter(({ isOptional }) => isOptional).map(({ name }) => name),
       missing: choices.filter(({ source }) => source === null).map(({ name }) => name),
-      destination: destination.host,
-      ...(destination.isOutside ? { outsideDomain: true } : {}),
+      ...(destination === null ? {} : { destination }),
+      ...(callback?.isOutside === true ? { outsideDomain: true } : {}),
     },
   };
 }
@@ -210,11 +214,15 @@ export function sayTerms(
   what: string,
 ): readonly string[] {
   const { purpose, domain = "" } = verified?.object ?? {};
-  const { host, isOutside } = destinationOf(link, verified);
+  const callback = callbackOf(verified);
   const where = domain === "" ? "" : `, which does not belong to ${domain}`;
   return [
     ...(purpose === undefined ? [] : [`The reason given: ${JSON.stringify(purpose)}.`]),
-    isOutside ? `Careful: ${what} to ${host}${where}.` : `${what} to ${host}.`,
+    callback === null
+      ? sayRoute(what, link)
+      : callback.isOutside
+        ? `Careful: ${what} goes to ${callback.host}${where}.`
+        : `${what} goes to ${callback.host}.`,
     `It can be answered until ${sayTime(Math.min(link.deadline, verified?.object.exp ?? link.deadline))}.`,
   ];
 }
@@ -267,14 +275,10 @@ function askedByLink({ attributes }: RequestLink | AccessLink): readonly AskedNa
   return [...names].map((name) => ({ name, isOptional: false }));
 }
 
-/** The data ends where the requester's callback is; for somebody unknown nothing but `conn` is known. */
-function destinationOf(
-  link: RequestLink | AccessLink,
-  verified: VerifiedObject | null,
-): { host: string; isOutside: boolean } {
-  const { callback_host: callbackHost, domain = "" } = verified?.object ?? {};
-  if (callbackHost === undefined) return { host: hostOf(link.connection), isOutside: false };
-  return { host: callbackHost, isOutside: !isWithin(callbackHost, domain) };
+/** The data ends where the requester's callback is; null for somebody unknown, of whom nothing but `conn` is known. */
+function callbackOf(verified: VerifiedObject | null): { host: string; isOutside: boolean } | null {
+  const { callback_host: host, domain = "" } = verified?.object ?? {};
+  return host === undefined ? null : { host, isOutside: !isWithin(host, domain) };
 }
 
 /** Whether a host is the domain or lies below it; ports do not count. */

@@ -88,10 +88,10 @@ export function refusalOfAnswer(url: string, { status, text }: CallAnswer): Wall
   return new WalletRefusal("broker_refused", `${hostOf(url)} refuses: ${said}${named}`);
 }
 
-/** Whom a connection leads to: its host with port, or the scheme of an app. */
+/** Whom a connection leads to: its host with port. An app may write any host behind its own scheme. */
 export function hostOf(url: string): string {
   const { host, protocol } = new URL(url);
-  return host === "" ? protocol : host;
+  return protocol === "https:" || protocol === "http:" ? host : `the app behind ${protocol}`;
 }
 
 async function readText(response: Response, bytesMax: number): Promise<string | null> {

@@ -46,7 +46,7 @@ export const accessAction: ActionHandler<AccessLink> = {
         ...common,
         words: [
           `${sayRequester(requester)} asks you to prove verified fields ${sayIdentity(ctx)}.`,
-          ...sayTerms(opened, "The proof goes"),
+          ...sayTerms(opened, "The proof"),
           ...sayChoices(choices, ({ field }) =>
             isDerivedAnswer(field)
               ? "that the answer is yes"

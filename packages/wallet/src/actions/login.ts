@@ -31,8 +31,8 @@ import type {
   Terms,
 } from "../request.ts";
 import { findBroker, requesterOf, sayRequester } from "../requester.ts";
+import { sayRoute } from "../return-route.ts";
 import { shownText } from "../shown-text.ts";
-import { hostOf } from "../transport.ts";
 
 /** `svc:login` (decisions, section 2, "The QR page"). */
 export const loginAction: ActionHandler<LoginLink> = {
@@ -147,9 +147,7 @@ async function openUnknown(ctx: WalletContext, link: LoginLink): Promise<OpenReq
     identity: ctx.identity.address,
     words: [
       `${sayRequester(requester)} asks you to log in as ${shortAddress(ctx.identity.address)}.`,
-      connection === undefined
-        ? "The answer is shown to you, and sent to nobody."
-        : `Your identity and a signature go to ${hostOf(connection)}.`,
+      sayRoute("The answer, your identity with a signature,", link),
     ].map(shownText),
     requester,
     concerns: connection === undefined ? [] : ["unknown-requester"],

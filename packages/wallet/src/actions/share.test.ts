@@ -463,3 +463,26 @@ await test("from a page the answer to somebody unknown goes through the broker's
   const relayed = broker.received.find(({ path }) => path === "/w/relay")?.body;
   assert.equal(relayed?.["url"], `${stranger.url}/share`);
 });
+
+await test("a broker's request is answered by callback alone, whatever the link says", async () => {
+  fresh();
+  const wallet = await aliceWallet();
+  for (const type of ["qr", "p2p", "app-link"]) {
+    const link = fields.link({ type });
+    for (const work of [wallet.describe(link), wallet.approve(link), wallet.decline(link)])
+      await refuses(work, "unsupported", /callback/);
+  }
+  assert.deepEqual(broker.paths(), []);
+});
+
+await test("a request says where the data really goes", async () => {
+  fresh();
+  const wallet = await aliceWallet();
+  const evil = { conn: "evilapp://bank.example/cb", type: "app-link" };
+  const app = await wallet.describe(foreign(evil));
+  assert.doesNotMatch(app.words.join("\n"), /bank\.example/);
+  assert.equal(app.data["destination"], "the app behind evilapp:");
+  const shown = await wallet.describe(foreign({ type: "qr" }));
+  assert.match(shown.words[1] ?? "", /^What you share is shown to you as a QR code/);
+  assert.equal(shown.data["destination"], undefined);
+});

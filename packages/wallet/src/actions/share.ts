@@ -38,7 +38,7 @@ export const shareAction: ActionHandler<RequestLink> = {
         ...common,
         words: [
           `${sayRequester(requester)} asks you to share verified fields ${sayIdentity(ctx)}.`,
-          ...sayTerms(opened, "What you share goes"),
+          ...sayTerms(opened, "What you share"),
           ...sayChoices(choices, sayValue),
         ].map(shownText),
         returnType: returnTypeOf(link),

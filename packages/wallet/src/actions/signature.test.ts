@@ -210,3 +210,49 @@ await test("a sign-in text for another domain than the one that receives it is r
   assert.ok(outcome.kind === "opened");
   assert.match(outcome.url, /^https:\/\/bank\.example\/x\?signature=0x[0-9a-f]{130}&svcID=0x/);
 });
+
+await test("a sign-in text is not signed for an app of another, nor for whoever shows the link", async () => {
+  const text = bytesOfText("bank.example wants you to sign in with your Ethereum account:\n0x00");
+  const accept = new Set<Concern>(["unknown-requester"]);
+  for (const route of [
+    "conn=evilapp%3A%2F%2Fbank.example%2Fcb&type=app-link",
+    "conn=https%3A%2F%2Fbank.example%2Fcb&type=qr",
+    "conn=https%3A%2F%2Fbank.example%2Fcb&type=p2p",
+  ])
+    await assert.rejects(
+      wallet.approve(signLink(text, `&${route}`), { accept }),
+      (error) => error instanceof WalletRefusal && error.code === "invalid_request",
+      route,
+    );
+});
+
+/** Who asks, and where the answer goes. */
+async function sayEnds(route: string): Promise<string> {
+  const { words } = await wallet.describe(signLink(bytesOfText("hello"), route));
+  return `${words[0]?.split(" asks")[0]}; ${words.at(-1)}`;
+}
+
+await test("what is said of the answer is the way it takes", async () => {
+  const web = "&conn=https%3A%2F%2Fbank.example%2Fcb";
+  const unknown = "Somebody unknown at bank.example";
+  assert.deepEqual(
+    await Promise.all(
+      [
+        "",
+        web,
+        `${web}&type=app-link`,
+        `${web}&type=qr`,
+        `${web}&type=p2p`,
+        "&conn=evilapp%3A%2F%2Fbank.example%2Fcb&type=app-link",
+      ].map(sayEnds),
+    ),
+    [
+      "Whoever gave you this; The signature is shown to you as a QR code, and sent to nobody.",
+      `${unknown}; The signature goes to bank.example.`,
+      `${unknown}; The signature goes to bank.example, within an address that is opened.`,
+      `${unknown}; The signature is shown to you as a QR code, and sent to nobody.`,
+      `${unknown}; The signature is left behind a link by which one reader can pick it up, once.`,
+      "Somebody unknown at the app behind evilapp:; The signature goes to the app behind evilapp:, within an address that is opened.",
+    ],
+  );
+});

@@ -20,9 +20,9 @@ import { isLate, refuseLink } from "../decline.ts";
 import { WalletRefusal } from "../refusal.ts";
 import type { ActionHandler, Declining, OpenRequest, SentRefusal } from "../request.ts";
 import { askRequester, requesterOf, sayRequester } from "../requester.ts";
+import { sayRoute } from "../return-route.ts";
 import { shownText } from "../shown-text.ts";
 import { sayTypedData } from "../typed-data-words.ts";
-import { hostOf } from "../transport.ts";
 
 /** What is signed, and how it is shown. */
 interface Content {
@@ -69,9 +69,7 @@ async function openSignature<L extends TdLink | SignLink>(
         `${sayRequester(requester)} asks you to ${ask} as ${shortAddress(identity.address)}.`,
         ...concerns.map((concern) => `Careful: ${sayConcern(concern)}.`),
         ...words,
-        connection === undefined
-          ? "The signature is shown to you, and sent to nobody."
-          : `The signature goes to ${hostOf(connection)}.`,
+        sayRoute("The signature", link),
       ].map(shownText),
       requester,
       concerns,

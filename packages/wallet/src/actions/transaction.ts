@@ -19,9 +19,9 @@ import { addRecord, getRecord, recordKey } from "../records.ts";
 import { WalletRefusal } from "../refusal.ts";
 import type { ActionHandler, OpenRequest } from "../request.ts";
 import { askRequester, findBroker, requesterOf, sayRequester } from "../requester.ts";
+import { sayRoute } from "../return-route.ts";
 import { shownText } from "../shown-text.ts";
 import { hashedKey, type StorageKey } from "../storage.ts";
-import { hostOf } from "../transport.ts";
 
 /** A transaction on its way: stored before it is sent, so that no second approval of the link pays again. */
 interface SentTransaction {
@@ -138,9 +138,7 @@ async function describe(
         ? "It was signed before: approving sends the same transaction, and pays once."
         : `On chain ${draft?.chainId ?? ""}; the fee is at most ${coins(fee)}.`,
       ...(data === undefined ? [] : [`Data: ${data}`]),
-      connection === undefined
-        ? "Its hash is shown to you, and sent to nobody."
-        : `Its hash goes to ${hostOf(connection)} once the chain has taken it in.`,
+      sayRoute("Once the chain has taken it in, its hash", link),
     ].map(shownText),
     requester,
     concerns,
