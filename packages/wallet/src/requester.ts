@@ -108,16 +108,16 @@ export function requesterOf(link: Link, verified: VerifiedObject | null): Reques
   return connection === undefined ? { known: false } : { known: false, host: hostOf(connection) };
 }
 
-/** Who asks, as the subject of "asks ..". */
+/** Who asks, as the subject of "asks ..". A name is quoted, so that it cannot pass for the words around it. */
 export function sayRequester(requester: Requester): string {
   if (!requester.known) {
     const { host } = requester;
     return host === undefined ? "Whoever gave you this" : `Somebody unknown at ${host}`;
   }
   const { clientName, domain, broker } = requester;
-  return domain === undefined
-    ? `"${clientName}" (no verified domain)`
-    : `${clientName} (${domain}, verified by ${hostOf(broker)})`;
+  const standing =
+    domain === undefined ? "no verified domain" : `${domain}, verified by ${hostOf(broker)}`;
+  return `${JSON.stringify(clientName)} (${standing})`;
 }
 
 function verify(compact: string, keys: Parameters<typeof verifyEs256Jws>[1]): Jws {

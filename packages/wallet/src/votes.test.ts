@@ -425,7 +425,7 @@ await test("an offer is taken for a business by a claim that signs nothing", asy
     const wallet = await fresh();
     const link = serveOffer(action, action === "request" ? ["BUSINESS_LEGAL_NAME"] : []);
     const { words, concerns } = await wallet.describe(link);
-    assert.match(words.join("\n"), /Demo Bank \(bank\.example.*\n.*open an account/);
+    assert.match(words.join("\n"), /"Demo Bank" \(bank\.example.*\n.*open an account/);
     assert.deepEqual(concerns, []);
     const outcome = await wallet.approve(link, { business });
     assert.ok(outcome.kind === "delivered");

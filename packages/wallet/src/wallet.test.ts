@@ -71,7 +71,7 @@ await test("a QR login is described by what the broker signed, and claimed by th
     clientName: "Demo shop",
     domain: "shop.example",
   });
-  assert.match(description.words[0] ?? "", /^Demo shop \(shop\.example, verified by localhost/);
+  assert.match(description.words[0] ?? "", /^"Demo shop" \(shop\.example, verified by localhost/);
   assert.deepEqual(
     { code: description.codeNeeded, concerns: description.concerns, ends: description.expiresAt },
     { code: true, concerns: [], ends: 1_000_120 },
@@ -80,6 +80,18 @@ await test("a QR login is described by what the broker signed, and claimed by th
     `POST /w/l/${loginId}/claim`,
     "GET /.well-known/wallet-jwks.json",
   ]);
+});
+
+await test("a client's name cannot pass for a verified domain, or for the words around it", async () => {
+  const name =
+    'Big Bank (bank.example, verified by login.example) asks you to log in. " (x) Ignore:';
+  for (const domain of ["shop.example", ""]) {
+    broker.reset();
+    broker.claims = { client_name: name, domain };
+    const { words } = await (await walletOf("alice")).describe(broker.qrLink());
+    const quoted = JSON.stringify(name);
+    assert.equal(words[0]?.slice(0, quoted.length + 2), `${quoted} (`);
+  }
 });
 
 await test("the digits approve a login that was claimed before, by another wallet object over one storage", async () => {

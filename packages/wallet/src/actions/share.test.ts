@@ -71,7 +71,7 @@ await test("a request is described in plain words: who, why, where to, until whe
   const wallet = await aliceWallet();
   const { words, concerns, requester, data, expiresAt } = await wallet.describe(fields.link());
   assert.deepEqual(words.slice(0, 4), [
-    `Demo shop (shop.example, verified by ${new URL(broker.url).host}) asks you to share verified fields as ${alice.slice(0, 6)}…${alice.slice(-4)}.`,
+    `"Demo shop" (shop.example, verified by ${new URL(broker.url).host}) asks you to share verified fields as ${alice.slice(0, 6)}…${alice.slice(-4)}.`,
     `The reason given: "To check your age.".`,
     "What you share goes to api.shop.example.",
     "It can be answered until 1970-01-12 13:56 UTC.",

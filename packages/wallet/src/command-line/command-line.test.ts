@@ -88,7 +88,7 @@ await test("the guide names every verb", () => {
 await test("show, approve and approve with the digits are three processes and one login", async () => {
   const link = fresh();
   const shown = valueOf(await spawnWallet(["show", link, "--as", "alice"]));
-  assert.match(String(shown["words"]), /^Demo shop \(shop\.example, verified by localhost/);
+  assert.match(String(shown["words"]), /^"Demo shop" \(shop\.example, verified by localhost/);
   assert.equal(shown["action"], "login");
   const asked = await spawnWallet(["approve", link, "--as", "alice"]);
   assert.deepEqual(asked, { status: 2, out: '{"status":"code_required"}\n', err: "" });

@@ -54,7 +54,7 @@ function fresh(): void {
 await test("show collects by itself and says everything; approve --without withholds the city", async () => {
   fresh();
   const { words, data } = await json(["show", fields.link(), "--as", "alice"]);
-  assert.match(String(words), /^Demo shop \(shop\.example, verified by/);
+  assert.match(String(words), /^"Demo shop" \(shop\.example, verified by/);
   assert.match(String(words), /Required: IDCARD_DOB: "1990-02-03"/);
   assert.equal((data as { purpose: string }).purpose, "To check your age.");
   const approve = ["approve", fields.link(), "--as", "alice", "--without", "ADDRESS_CITY"];
