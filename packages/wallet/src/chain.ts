@@ -5,7 +5,6 @@ import { call, hostOf, membersOf, refusalOfAnswer } from "./transport.ts";
 
 /** What a transaction needs to know of the chain. */
 export interface ChainState {
-  readonly chainId: number;
   readonly balanceWei: bigint;
   /** The sender's next, those that wait included. */
   readonly nonce: number;
@@ -68,8 +67,7 @@ export function openChain(
       return typeof answer === "string" ? answer : "0x";
     },
     async readState(sender) {
-      const [chainId, balanceWei, nonce, price, tip] = await Promise.all([
-        number("eth_chainId", []),
+      const [balanceWei, nonce, price, tip] = await Promise.all([
         number("eth_getBalance", [sender, "latest"]),
         number("eth_getTransactionCount", [sender, "pending"]),
         number("eth_gasPrice", []),
@@ -78,7 +76,6 @@ export function openChain(
       // It still fits after six full blocks, each an eighth dearer than the one before (EIP-1559).
       const maxFeePerGas = price * 2n;
       return {
-        chainId: Number(chainId),
         balanceWei,
         nonce: Number(nonce),
         maxFeePerGas,

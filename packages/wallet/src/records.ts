@@ -1,9 +1,9 @@
-import type { Address } from "@svc/protocol";
+import type { Address, Link } from "@svc/protocol";
 import { openText, sealText, type BoxKey } from "./box.ts";
 import type { Identity } from "./identity.ts";
 import { cipherOfKey } from "./passphrase-cipher.ts";
 import { WalletRefusal } from "./refusal.ts";
-import type { StorageKey, WalletStorage } from "./storage.ts";
+import { hashedKey, type StorageKey, type WalletStorage } from "./storage.ts";
 
 /** What records are kept with. */
 export interface RecordContext {
@@ -21,6 +21,12 @@ const prefixLength = 16;
 /** The key of a record. @param name at most 47 of `a-z 0-9 _ -`; names sort as their records do */
 export function recordKey(folder: RecordFolder, owner: Address, name: string): StorageKey {
   return `${folder}/${owner.slice(2, 2 + prefixLength)}_${name}`;
+}
+
+/** The key of an identity's record about a link. */
+export function linkKey(folder: RecordFolder, owner: Address, link: Link): StorageKey {
+  const [, name = ""] = hashedKey(folder, JSON.stringify(link)).split("/");
+  return recordKey(folder, owner, name);
 }
 
 export async function putRecord(ctx: RecordContext, key: StorageKey, value: object): Promise<void> {

@@ -37,6 +37,16 @@ export interface Terms {
   readonly fields: readonly string[];
   /** The business that is meant, where the person acts for one and said which. */
   readonly business: Address | undefined;
+  /** What was shown as the most that a transaction costs; absent where nothing was. */
+  readonly feeWeiMax?: bigint;
+}
+
+/** What others than the link said of a request: an approval is refused where it was shown otherwise. */
+export interface Said {
+  /** Who asks for what, or on which chain, as one text to compare. */
+  readonly terms: string;
+  /** The most that a transaction costs. */
+  readonly feeWeiMax?: bigint;
 }
 
 /** A request that was read, and asked about where a broker can say who asks. */
@@ -56,6 +66,8 @@ interface Claimed {
 
 interface Opened {
   readonly description: Description;
+  /** Absent where the link itself, or a claim that is kept, says all. */
+  readonly said?: Said;
   /** Whether `without` means something here, and `fields`, and `business`. */
   readonly takes?: { readonly without?: true; readonly fields?: true; readonly business?: true };
   /** What the history keeps of the answer, values apart. */

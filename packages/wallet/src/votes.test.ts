@@ -445,6 +445,15 @@ await test("an offer without a business named is taken for the only one", async 
   await refuses(other, "not_found");
 });
 
+await test("an offer is taken as it was shown", async () => {
+  const wallet = await fresh();
+  const link = serveOffer("request", ["BUSINESS_LEGAL_NAME"]);
+  await wallet.describe(link);
+  serveOffer("request", ["BUSINESS_LEI"]);
+  await refuses(wallet.approve(link), "invalid_request", /not what was shown/);
+  assert.deepEqual(fake.claims, []);
+});
+
 await test("an offer's link in another spelling vouches for nothing, and nothing is signed by it", async () => {
   const wallet = await fresh();
   const offer = new URLSearchParams(serveOffer("sign", []).split("?")[1]).get("conn") ?? "";

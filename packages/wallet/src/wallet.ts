@@ -38,6 +38,7 @@ import { WalletRefusal } from "./refusal.ts";
 import type { Description, OpenRequest, SentRefusal, Terms } from "./request.ts";
 import { requesterOf, sayRequester, type Requester } from "./requester.ts";
 import { openSessions } from "./sessions.ts";
+import { checkSaid, forgetSaid, rememberSaid } from "./shown-links.ts";
 import { call, membersOf, refusalOfAnswer, requireSecure, type CallAnswer } from "./transport.ts";
 import { castVote, type Decision, type VoteOutcome } from "./votes.ts";
 
@@ -70,11 +71,12 @@ export interface Wallet {
   readonly address: Address;
   /**
    * Says what a link asks for. A login at a known broker is claimed by it, once: a later approval or refusal,
-   * from any process over the same storage, goes on with that claim. Nobody else is contacted.
+   * from any process over the same storage, goes on with that claim. Nobody else is contacted. What was described
+   * last is what an approval is of.
    */
   describe(link: string): Promise<Description>;
   /**
-   * Signs and sends what a link asks for.
+   * Signs and sends what a link asks for. Where it was described before and is something else now, it is refused.
    *
    * @throws {ConcernsRefusal} when a concern of the description is not accepted
    */
@@ -140,7 +142,7 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
   };
   return {
     address: ctx.identity.address,
-    describe: async (text) => (await openRequest(ctx, readLink(ctx, text))).description,
+    describe: async (text) => describe(ctx, readLink(ctx, text)),
     approve: async (text, approval = {}) => approve(ctx, text, approval),
     decline: async (text, denial = {}) => decline(ctx, text, denial),
     logins: async () => listLogins(ctx, sessions),
@@ -174,6 +176,13 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
   };
 }
 
+async function describe(ctx: WalletContext, link: Link): Promise<Description> {
+  const { description, said } = await openRequest(ctx, link);
+  const { expiresAt } = description;
+  if (said !== undefined) await rememberSaid(ctx, link, { said, expiresAt });
+  return description;
+}
+
 async function approve(ctx: WalletContext, text: string, approval: Approval): Promise<Outcome> {
   const { code, without = [], fields = [], business } = approval;
   // Before anything is claimed: a slip of the hand must not cost the login.
@@ -191,12 +200,15 @@ async function approve(ctx: WalletContext, text: string, approval: Approval): Pr
     throw new WalletRefusal("invalid_input", "this link leaves no choice of fields");
   if (business !== undefined && request.takes?.business !== true)
     throw new WalletRefusal("invalid_input", "this request is not for a business");
+  // A broker may say something else now than what a person decided by.
+  const shown = request.said === undefined ? {} : await checkSaid(ctx, link, request.said);
   const open = concerns.filter((concern) => approval.accept?.has(concern) !== true);
   if (open.length > 0) throw new ConcernsRefusal(open, sayRequester(requester));
-  const terms = { code: code ?? "", without, fields, business };
+  const terms = { code: code ?? "", without, fields, business, ...shown };
   const { outcome, txHash } = await answerRequest(ctx, link, { request, terms });
   if (!isTaken(outcome)) return outcome;
   await request.settled?.();
+  await forgetSaid(ctx, link);
   await recordHistory(ctx, {
     ...(await entryOf(ctx, link, { requester, outcome: "approved" })),
     ...request.trace?.(terms),

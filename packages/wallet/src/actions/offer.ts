@@ -21,6 +21,7 @@ import {
   sayRequester,
   type VerifiedObject,
 } from "../requester.ts";
+import { saidByObject } from "../shown-links.ts";
 import { shownText } from "../shown-text.ts";
 import { membersOf, refusalOfAnswer } from "../transport.ts";
 
@@ -65,6 +66,7 @@ export async function openOffer(ctx: WalletContext, link: OfferLink): Promise<Op
       expiresAt: exp,
       data: { offer: id, required, optional, ...(purpose === undefined ? {} : { purpose }) },
     },
+    said: saidByObject(verified),
     takes: { business: true },
     claim: async (terms) => claimOffer(ctx, link, terms),
     trace: (terms) => ({

@@ -18,12 +18,17 @@ const alice = addressOf("alice");
 const bob = addressOf("bob");
 const ether = 10n ** 18n;
 
+/** Answers in place of the chain's own, by method. */
+const lies = new Map<string, string>();
 let isDown = false;
 let sendsSeen = 0;
 /** The broker's relay leads to the chain of this test; a broken one swallows what is sent after passing it on. */
 const chainFetch: typeof fetch = async (url, init) => {
   if (url !== `${broker.url}/w/chain`) return fetch(url, init);
-  const isSend = JSON.stringify(init?.body).includes("eth_sendRawTransaction");
+  const body = typeof init?.body === "string" ? init.body : "{}";
+  const lie = lies.get((JSON.parse(body) as { method: string }).method);
+  if (lie !== undefined) return Response.json({ jsonrpc: "2.0", id: 1, result: lie });
+  const isSend = body.includes("eth_sendRawTransaction");
   const answer = await fetch(anvil.url, init);
   if (isSend) sendsSeen += 1;
   if (isDown && isSend) throw new TypeError("the connection broke");
@@ -152,4 +157,32 @@ await test("a transaction that fails on the chain is told as failed, and conn he
     "chain_refused",
     /refuses: .*revert/i,
   );
+});
+
+await test("a transaction is signed for the chain and within the fee that were shown", async () => {
+  await fund(alice, 100n * ether);
+  using _ = { [Symbol.dispose]: () => lies.clear() };
+  const storage = memoryStorage();
+  const wallet = await aliceWallet({ storage });
+  const { data } = await wallet.describe(link());
+  const shownWei = BigInt(String(data["energyLimit"])) * BigInt(String(data["energyPriceWei"]));
+  lies.set("eth_chainId", "0x1");
+  await refuses((await aliceWallet({ storage })).approve(link()), "chain_refused", /another chain/);
+  lies.clear();
+  lies.set("eth_gasPrice", `0x${(10n ** 14n).toString(16)}`);
+  await refuses(wallet.approve(link()), "chain_refused", /more than was shown/);
+  lies.set("eth_gasPrice", `0x${((shownWei * 3n) / 4n / 21_000n).toString(16)}`);
+  const outcome = await wallet.approve(link());
+  assert.ok(outcome.kind === "shown");
+  const { txHash } = JSON.parse(outcome.payload) as { txHash: string };
+  const sent = await anvil.rpc<Record<string, string>>("eth_getTransactionByHash", [txHash]);
+  assert.ok(BigInt(sent["maxFeePerGas"] ?? "") * BigInt(sent["gas"] ?? "") <= shownWei);
+});
+
+await test("a chain that a broker names otherwise than before is signed for by no approval", async () => {
+  using _ = { [Symbol.dispose]: () => lies.clear() };
+  const wallet = await aliceWallet();
+  await wallet.describe(link());
+  lies.set("eth_chainId", "0x1");
+  await refuses(wallet.describe(link()), "chain_refused", /another chain/);
 });

@@ -10,18 +10,19 @@ import {
   type TxLink,
   keccak256,
 } from "@svc/protocol";
-import { openChain, type ChainClient, type ChainState } from "../chain.ts";
+import { chainIdOf } from "../business-wallet.ts";
+import { openChain, type ChainState } from "../chain.ts";
 import { sayConcern, type Concern } from "../concern.ts";
 import type { WalletContext } from "../context.ts";
 import { isLate, refuseLink } from "../decline.ts";
 import { sayIdentity } from "../field-request.ts";
-import { addRecord, getRecord, recordKey } from "../records.ts";
+import { addRecord, getRecord, linkKey } from "../records.ts";
 import { WalletRefusal } from "../refusal.ts";
-import type { ActionHandler, OpenRequest } from "../request.ts";
+import type { ActionHandler, OpenRequest, Said, Terms } from "../request.ts";
 import { askRequester, findBroker, requesterOf, sayRequester } from "../requester.ts";
 import { sayRoute } from "../return-route.ts";
 import { shownText } from "../shown-text.ts";
-import { hashedKey, type StorageKey } from "../storage.ts";
+import type { StorageKey } from "../storage.ts";
 
 /** A transaction on its way: stored before it is sent, so that no second approval of the link pays again. */
 interface SentTransaction {
@@ -41,14 +42,16 @@ interface Draft {
 /** `svc:tx`: send a transaction, and tell its hash once the chain has taken it in. */
 export const transactionAction: ActionHandler<TxLink> = {
   async open(ctx, link) {
-    const chain = openChain(ctx, await getChainBroker(ctx, link));
-    const key = keyOf(ctx, link);
+    const broker = await getChainBroker(ctx, link);
+    const chain = openChain(ctx, broker);
+    const key = linkKey("transaction", ctx.identity.address, link);
     const sent = readSent(await getRecord(ctx, key));
-    const draft = sent === null ? await draftOf(ctx, chain, link) : null;
+    const draft = sent === null ? await draftOf(ctx, broker, link) : null;
     return {
       description: await describe(ctx, link, draft),
-      async answer() {
-        const transaction = sent ?? (await keep(ctx, key, await sign(ctx, link, draft)));
+      ...(draft === null ? {} : { said: saidOf(draft) }),
+      async answer(terms) {
+        const transaction = sent ?? (await keep(ctx, key, await sign(ctx, link, { draft, terms })));
         await chain.send(transaction.raw, transaction.hash);
         const { hash, isReverted } = await chain.waitFor(transaction.hash);
         if (isReverted) {
@@ -79,9 +82,10 @@ async function getChainBroker(ctx: WalletContext, link: TxLink): Promise<string>
   return broker;
 }
 
-async function draftOf(ctx: WalletContext, chain: ChainClient, link: TxLink): Promise<Draft> {
+async function draftOf(ctx: WalletContext, broker: string, link: TxLink): Promise<Draft> {
+  const chain = openChain(ctx, broker);
+  const chainId = await chainIdOf(ctx, broker);
   const state = await chain.readState(ctx.identity.address);
-  const { chainId } = state;
   const nonce = link.nonce === undefined ? state.nonce : nonceOf(link.nonce, state);
   const price = link.energyPriceWei === undefined ? null : BigInt(link.energyPriceWei);
   // `ep` is what a unit shall cost: as limit and as tip it is paid exactly.
@@ -91,13 +95,34 @@ async function draftOf(ctx: WalletContext, chain: ChainClient, link: TxLink): Pr
     link.energyLimit === undefined
       ? await chain.estimateEnergy(callOf(ctx, link))
       : BigInt(link.energyLimit);
-  const total = BigInt(link.valueWei) + gas * maxFeePerGas;
+  const draft = { chainId, nonce, gas, maxFeePerGas, maxPriorityFeePerGas };
+  const total = BigInt(link.valueWei) + feeOf(draft);
   if (state.balanceWei < total)
     throw new WalletRefusal(
       "chain_refused",
       `the account holds ${coins(state.balanceWei)}, and this takes up to ${coins(total)}`,
     );
-  return { chainId, nonce, gas, maxFeePerGas, maxPriorityFeePerGas };
+  return draft;
+}
+
+const feeOf = ({ gas, maxFeePerGas }: Draft): bigint => gas * maxFeePerGas;
+
+function saidOf(draft: Draft): Said {
+  return { terms: `chain ${draft.chainId}`, feeWeiMax: feeOf(draft) };
+}
+
+/** Keeps the fee within what was shown: prices move between that and the approval. @throws {WalletRefusal} chain_refused */
+function boundFee(draft: Draft, { energyPriceWei }: TxLink, { feeWeiMax }: Terms): Draft {
+  if (feeWeiMax === undefined || feeOf(draft) <= feeWeiMax) return draft;
+  const maxFeePerGas = feeWeiMax / draft.gas;
+  // A price of the wallet's own is twice the present one: half of it still pays for the next block.
+  if (energyPriceWei !== undefined || maxFeePerGas * 2n < draft.maxFeePerGas)
+    throw new WalletRefusal(
+      "chain_refused",
+      `the fee is at most ${coins(feeOf(draft))} now, more than was shown: look at the link again`,
+    );
+  const { maxPriorityFeePerGas: tip } = draft;
+  return { ...draft, maxFeePerGas, maxPriorityFeePerGas: tip < maxFeePerGas ? tip : maxFeePerGas };
 }
 
 function nonceOf(text: string, { nonce }: ChainState): number {
@@ -127,7 +152,7 @@ async function describe(
     ...(isForeign ? ["unknown-requester" as const] : []),
     ...concernsOfCall(data),
   ];
-  const fee = draft === null ? null : draft.gas * draft.maxFeePerGas;
+  const fee = draft === null ? null : feeOf(draft);
   return {
     action: link.action,
     identity: ctx.identity.address,
@@ -175,7 +200,7 @@ function concernsOfCall(data: Hex | undefined): readonly Concern[] {
 async function sign(
   { identity }: WalletContext,
   link: TxLink,
-  draft: Draft | null,
+  { draft, terms }: { draft: Draft | null; terms: Terms },
 ): Promise<SentTransaction> {
   if (draft === null) throw new TypeError("a transaction that was sent is not signed again");
   // The library takes a while to load; nothing else needs it.
@@ -183,7 +208,7 @@ async function sign(
   const { to, valueWei, data } = link;
   const transaction = {
     type: "eip1559",
-    ...draft,
+    ...boundFee(draft, link, terms),
     to,
     value: BigInt(valueWei),
     ...(data === undefined ? {} : { data }),
@@ -204,11 +229,6 @@ async function keep(
   const stored = readSent(await addRecord(ctx, key, signed));
   if (stored === null) throw new WalletRefusal("damaged_state", "the kept transaction is none");
   return stored;
-}
-
-function keyOf({ identity }: WalletContext, link: TxLink): StorageKey {
-  const [, name = ""] = hashedKey("transaction", JSON.stringify(link)).split("/");
-  return recordKey("transaction", identity.address, name);
 }
 
 function readSent(value: unknown): SentTransaction | null {

@@ -1,0 +1,57 @@
+// What a person was shown of a link, so that an approval is of that and of nothing that came in its place.
+import { sha256 } from "@noble/hashes/sha2";
+import { bytesOfText, hexOfBytes, isRecord, type Link } from "@svc/protocol";
+import type { WalletContext } from "./context.ts";
+import { getRecord, linkKey, listRecords, putRecord } from "./records.ts";
+import { WalletRefusal } from "./refusal.ts";
+import type { Said } from "./request.ts";
+import type { VerifiedObject } from "./requester.ts";
+
+/** What has no end of its own is forgotten after a day. */
+const keptSeconds = 86_400;
+
+/** What a broker says of a link by its request object; when it signed that says nothing. */
+export function saidByObject(verified: VerifiedObject | null): Said {
+  const { iat: _iat, ...terms } = verified?.object ?? {};
+  return { terms: hexOfBytes(sha256(bytesOfText(JSON.stringify(terms)))) };
+}
+
+/** Remembers what is shown now, in place of what was shown before. */
+export async function rememberSaid(
+  ctx: WalletContext,
+  link: Link,
+  { said, expiresAt }: { said: Said; expiresAt: number | undefined },
+): Promise<void> {
+  const now = await ctx.now();
+  const { terms, feeWeiMax } = said;
+  const fee = feeWeiMax === undefined ? {} : { feeWeiMax: feeWeiMax.toString() };
+  const until = expiresAt ?? now + keptSeconds;
+  await putRecord(ctx, linkKey("shown", ctx.identity.address, link), { terms, ...fee, until });
+  for (const { key, value } of await listRecords(ctx, "shown"))
+    if (isRecord(value) && typeof value["until"] === "number" && value["until"] < now)
+      await ctx.storage.remove(key);
+}
+
+/**
+ * Compares what is said now with what was said when the link was shown, if it was.
+ *
+ * @returns the fee that was shown as the most that is paid
+ * @throws {WalletRefusal} invalid_request where it is something else
+ */
+export async function checkSaid(
+  ctx: WalletContext,
+  link: Link,
+  said: Said,
+): Promise<{ feeWeiMax?: bigint }> {
+  const shown = await getRecord(ctx, linkKey("shown", ctx.identity.address, link));
+  if (!isRecord(shown)) return {};
+  const { terms, feeWeiMax } = shown;
+  if (terms !== said.terms)
+    throw new WalletRefusal("invalid_request", "it is not what was shown: look at the link again");
+  return typeof feeWeiMax === "string" ? { feeWeiMax: BigInt(feeWeiMax) } : {};
+}
+
+/** Forgets what was shown of a link that was answered: what it asks for next is asked anew. */
+export async function forgetSaid(ctx: WalletContext, link: Link): Promise<void> {
+  await ctx.storage.remove(linkKey("shown", ctx.identity.address, link));
+}
