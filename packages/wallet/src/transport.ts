@@ -32,8 +32,8 @@ export async function call(
   { url, method, body, headers, bytesMax = answerBytesMax }: Call,
 ): Promise<CallAnswer> {
   requireSecure(url);
-  try {
-    const response = await send(url, {
+  const response = await orRefuse(url, "cannot be reached", async () =>
+    send(url, {
       method: method ?? (body === undefined ? "GET" : "POST"),
       headers: {
         accept: "application/json, application/jwt",
@@ -45,18 +45,29 @@ export async function call(
       credentials: "omit",
       referrerPolicy: "no-referrer",
       signal: AbortSignal.timeout(timeoutMs),
-    });
-    const { status } = response;
-    // Browsers hide the status of a redirect that is not followed behind 0.
-    if (status < 200 || (status >= 300 && status < 400)) {
-      await response.body?.cancel();
-      throw new WalletRefusal("unreachable", `${hostOf(url)} redirects, which is not followed`);
-    }
-    return { status, text: await readText(response, bytesMax) };
+    }),
+  );
+  // From here on the other side has what was sent, whatever it answers.
+  const { status } = response;
+  // Browsers hide the status of a redirect that is not followed behind 0.
+  if (status < 200 || (status >= 300 && status < 400)) {
+    await response.body?.cancel();
+    throw new WalletRefusal(
+      "unreachable",
+      `${hostOf(url)} was told, and redirects, which is not followed`,
+    );
+  }
+  const unread = "was told, and gives no answer that can be read";
+  const text = await orRefuse(url, unread, async () => readText(response, bytesMax));
+  return { status, text };
+}
+
+async function orRefuse<T>(url: string, fault: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
   } catch (cause) {
-    if (cause instanceof WalletRefusal) throw cause;
     const isLate = cause instanceof Error && cause.name === "TimeoutError";
-    const reason = isLate ? `did not answer within ${timeoutMs / 1000} s` : "cannot be reached";
+    const reason = isLate ? `did not answer within ${timeoutMs / 1000} s` : fault;
     throw new WalletRefusal("unreachable", `${hostOf(url)} ${reason}`, { cause });
   }
 }

@@ -4,6 +4,7 @@ import {
   returnTypeOf,
   type Action,
   type Address,
+  type Delivery,
   type Link,
   type Receipt,
   type ResultOf,
@@ -32,6 +33,7 @@ import { endLogin, listLogins, type Login } from "./logins.ts";
 import { leaveInMailbox, pickUp } from "./mailbox.ts";
 import type { Outcome } from "./outcome.ts";
 import { type PushDevice, readPushKey, subscribePush, unsubscribePush } from "./push.ts";
+import { putRecord } from "./records.ts";
 import { fetchReceipt } from "./receipt.ts";
 import { receiveCredentials, type Collection } from "./receive.ts";
 import { WalletRefusal } from "./refusal.ts";
@@ -90,7 +92,7 @@ export interface Wallet {
   receive(): Promise<Collection>;
   /** The credentials that are held, values included. */
   credentials(): Promise<readonly HeldCredential[]>;
-  /** What was approved and declined, newest first, without values. */
+  /** What was approved, sent and declined, newest first, without values. */
   history(): Promise<readonly HistoryEntry[]>;
   /** The settlement receipt of a request that was approved, by the id that the history has. */
   receipt(id: string): Promise<Receipt>;
@@ -205,28 +207,37 @@ async function approve(ctx: WalletContext, text: string, approval: Approval): Pr
   const open = concerns.filter((concern) => approval.accept?.has(concern) !== true);
   if (open.length > 0) throw new ConcernsRefusal(open, sayRequester(requester));
   const terms = { code: code ?? "", without, fields, business, ...shown };
-  const { outcome, txHash } = await answerRequest(ctx, link, { request, terms });
+  const outcome = await answerRequest(ctx, link, { request, terms });
   if (!isTaken(outcome)) return outcome;
   await request.settled?.();
   await forgetSaid(ctx, link);
-  await recordHistory(ctx, {
-    ...(await entryOf(ctx, link, { requester, outcome: "approved" })),
-    ...request.trace?.(terms),
-    ...(txHash === undefined ? {} : { txHash }),
-  });
   return outcome;
 }
 
-/** Signs and sends what a request takes; one that is only taken is decided elsewhere. */
+/** Signs and sends what a request takes, and keeps that in the history; one that is only taken is decided elsewhere. */
 async function answerRequest(
   ctx: WalletContext,
   link: Link,
   { request, terms }: { request: OpenRequest; terms: Terms },
-): Promise<{ outcome: Outcome; txHash?: string }> {
-  if ("claim" in request) return { outcome: await request.claim(terms) };
+): Promise<Outcome> {
+  const { requester } = request.description;
+  const approved = await entryOf(ctx, link, { requester, outcome: "approved" });
+  if ("claim" in request) {
+    const outcome = await request.claim(terms);
+    if (isTaken(outcome)) await recordHistory(ctx, { ...approved, ...request.trace?.(terms) });
+    return outcome;
+  }
   const result = await request.answer(terms);
-  const outcome = await deliver(ctx, link, result);
-  return { outcome, ...("txHash" in result ? { txHash: result.txHash } : {}) };
+  const txHash = "txHash" in result ? { txHash: result.txHash } : {};
+  const entry = { ...approved, ...request.trace?.(terms), ...txHash };
+  const delivery = deliveryOf(link, result);
+  // Whoever takes the data could keep an entry away that is written after it: by its answer, or by none.
+  const isSent = delivery.type === "callback";
+  const sent = isSent ? await recordHistory(ctx, { ...entry, outcome: "sent" }) : null;
+  const outcome = await deliver(ctx, delivery, result);
+  if (sent === null) await recordHistory(ctx, entry);
+  else if (isTaken(outcome)) await putRecord(ctx, sent, entry);
+  return outcome;
 }
 
 async function decline(
@@ -237,7 +248,7 @@ async function decline(
   const link = readLink(ctx, text);
   const signed = link.identity !== undefined || accept?.has("unknown-requester") === true;
   const refusal = await refuseRequest(ctx, link, { notStarted, signed });
-  const outcome = await deliver(ctx, link, refusal);
+  const outcome = await deliver(ctx, deliveryOf(link, refusal), refusal);
   if (isTaken(outcome)) {
     const requester = requesterOf(link, null);
     const entry = await entryOf(ctx, link, { requester, outcome: "declined" });
@@ -264,22 +275,25 @@ async function entryOf(
   };
 }
 
-async function deliver(
-  ctx: WalletContext,
-  link: Link,
-  result: ResultOf[Action] | SentRefusal,
-): Promise<Outcome> {
+/** The way out, which is checked before anything takes it. @throws {WalletRefusal} unreachable */
+function deliveryOf(link: Link, result: ResultOf[Action] | SentRefusal): Delivery {
   const connection = link.action === "data-transfer" ? undefined : link.connection;
   const returnType = returnTypeOf(link);
-  const delivery = buildResult(result, {
-    returnType,
-    ...(connection === undefined ? {} : { connection }),
-  });
+  const route = { returnType, ...(connection === undefined ? {} : { connection }) };
+  const delivery = buildResult(result, route);
+  if ("url" in delivery && /^http:/i.test(delivery.url)) requireSecure(delivery.url);
+  return delivery;
+}
+
+async function deliver(
+  ctx: WalletContext,
+  delivery: Delivery,
+  result: ResultOf[Action] | SentRefusal,
+): Promise<Outcome> {
   switch (delivery.type) {
     case "callback":
       return post(ctx, delivery.url, delivery.body);
     case "app-link":
-      if (/^http:/i.test(delivery.url)) requireSecure(delivery.url);
       return { kind: "opened", url: delivery.url };
     case "qr":
     case "text":

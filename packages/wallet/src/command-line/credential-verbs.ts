@@ -22,6 +22,8 @@ export const credentialVerbs: readonly Verb[] = [
   {
     name: "history",
     summary: "Lists what was approved and declined, newest first: who, what, when, never values.",
+    notes:
+      "An answer that went out stands there as sent until whoever got it says that it was taken.",
     options: identityOptions,
     example: "history --as alice",
     async run(home, input) {

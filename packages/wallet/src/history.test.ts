@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { openFakeBroker } from "../test/fake-broker.ts";
+import { deadline, from, issue, serveFields } from "../test/fake-fields.ts";
+import { accepting, addressOf, refuses, walletOf } from "../test/test-wallet.ts";
+import type { HistoryEntry } from "./index.ts";
+
+await using broker = await openFakeBroker();
+const fields = serveFields(broker);
+const alice = addressOf("alice");
+await using taker = await openTaker();
+
+/** A merchant that takes the data, and answers as a test says. */
+async function openTaker() {
+  const fake = { url: "", taken: 0, answer: (response: ServerResponse) => void response.end() };
+  const server = createServer((request, response) => {
+    request.resume().on("end", () => {
+      fake.taken += 1;
+      fake.answer(response);
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  fake.url = `http://localhost:${(server.address() as AddressInfo).port}`;
+  return Object.assign(fake, {
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  });
+}
+
+const link = `svc:request?conn=${encodeURIComponent(`${taker.url}/share`)}&from=${from}&dl=${deadline}&attr=email`;
+
+/** What the history holds after an approval that was answered so; the approval may be refused. */
+async function approveAnd(answer: (response: ServerResponse) => void) {
+  fields.issued = [issue(alice, { EMAIL: "alice@example.com" })];
+  Object.assign(taker, { taken: 0, answer });
+  const wallet = await walletOf("alice", [broker.url]);
+  const approving = wallet.approve(link, accepting("unknown-requester"));
+  return { approving, history: async (): Promise<readonly HistoryEntry[]> => wallet.history() };
+}
+
+await test("an answer that was taken is in the history once, as approved", async () => {
+  const { approving, history } = await approveAnd((response) => response.end("{}"));
+  await approving;
+  const entries = (await history()).map(({ outcome, fields: given }) => [outcome, given]);
+  assert.deepEqual(entries, [["approved", ["EMAIL"]]]);
+});
+
+await test("whoever takes the data cannot keep that out of the history", async () => {
+  const answers: [string, (response: ServerResponse) => void, RegExp][] = [
+    [
+      "a redirect",
+      (response) => response.writeHead(302, { location: "/x" }).end(),
+      /was told, and/,
+    ],
+    ["no text", (response) => response.end(Buffer.from([0xff, 0xfe])), /was told, and gives no/],
+    [
+      "half of one",
+      (response) => {
+        response.writeHead(200, { "content-length": "100" });
+        response.write("{", () => response.destroy());
+      },
+      /was told, and gives no/,
+    ],
+    ["nothing", (response) => response.destroy(), /cannot be reached/],
+  ];
+  for (const [what, answer, message] of answers) {
+    const { approving, history } = await approveAnd(answer);
+    await refuses(approving, "unreachable", message);
+    assert.equal(taker.taken, 1, what);
+    const [entry, ...more] = await history();
+    assert.deepEqual([entry?.outcome, entry?.fields, more], ["sent", ["EMAIL"], []], what);
+  }
+  const { approving, history } = await approveAnd((response) => response.writeHead(500).end());
+  const outcome = await approving;
+  assert.ok(outcome.kind === "delivered" && outcome.refusal !== undefined);
+  assert.deepEqual(
+    (await history()).map((entry) => entry.outcome),
+    ["sent"],
+  );
+});
