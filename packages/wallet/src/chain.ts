@@ -27,9 +27,13 @@ export interface ChainClient {
   read(contract: Address, data: Hex): Promise<string>;
   /** @throws {WalletRefusal} chain_refused, unreachable */
   readState(sender: Address): Promise<ChainState>;
+  /** The sender's next numbers: by what blocks hold, and with what waits. @throws {WalletRefusal} chain_refused, unreachable */
+  readNonces(sender: Address): Promise<{ latest: number; pending: number }>;
+  /** Whether the chain has a transaction, in a block or waiting. @throws {WalletRefusal} chain_refused, unreachable */
+  knows(hash: Hex32): Promise<boolean>;
   /** @returns units of energy @throws {WalletRefusal} chain_refused when the transaction would fail */
   estimateEnergy(tx: Readonly<Record<string, string>>): Promise<bigint>;
-  /** Sends it; one that the chain has already is no error. */
+  /** Sends it; one that the chain has already is no error. @throws {WalletRefusal} chain_refused where it does not take it */
   send(raw: Hex, hash: Hex32): Promise<void>;
   /** @throws {WalletRefusal} chain_refused when it takes longer than two minutes */
   waitFor(hash: Hex32): Promise<Inclusion>;
@@ -43,16 +47,7 @@ export function openChain(
   { fetch: send }: Pick<WalletContext, "fetch">,
   broker: string,
 ): ChainClient {
-  const url = `${broker}/w/chain`;
-  const ask = async (method: string, params: readonly unknown[]): Promise<unknown> => {
-    const answer = await call(send, { url, body: { jsonrpc: "2.0", id: 1, method, params } });
-    const { error, result } = membersOf(answer.text);
-    if (answer.status !== 200) throw refusalOfAnswer(url, answer);
-    if (error === undefined) return result;
-    const { message } = isRecord(error) ? error : {};
-    const said = typeof message === "string" ? message.slice(0, 300) : "without saying why";
-    throw new WalletRefusal("chain_refused", `the chain at ${hostOf(url)} refuses: ${said}`);
-  };
+  const ask = askChain(send, broker);
   const number = async (method: string, params: readonly unknown[]): Promise<bigint> =>
     quantityOf(await ask(method, params), method);
   const findInclusion = async (hash: Hex32): Promise<Inclusion | null> => {
@@ -60,6 +55,8 @@ export function openChain(
     if (!isRecord(receipt) || typeof receipt["blockNumber"] !== "string") return null;
     return { hash, isReverted: receipt["status"] !== "0x1" };
   };
+  const knows = async (hash: Hex32): Promise<boolean> =>
+    isRecord(await ask("eth_getTransactionByHash", [hash]));
   return {
     readChainId: async () => Number(await number("eth_chainId", [])),
     async read(to, data) {
@@ -82,15 +79,19 @@ export function openChain(
         maxPriorityFeePerGas: tip < maxFeePerGas ? tip : maxFeePerGas,
       };
     },
+    async readNonces(sender) {
+      const count = async (block: string): Promise<number> =>
+        Number(await number("eth_getTransactionCount", [sender, block]));
+      return { latest: await count("latest"), pending: await count("pending") };
+    },
+    knows,
     estimateEnergy: async (tx) => number("eth_estimateGas", [tx]),
     async send(raw, hash) {
       try {
         await ask("eth_sendRawTransaction", [raw]);
       } catch (error) {
         const isThere =
-          error instanceof WalletRefusal &&
-          error.code === "chain_refused" &&
-          isRecord(await ask("eth_getTransactionByHash", [hash]));
+          error instanceof WalletRefusal && error.code === "chain_refused" && (await knows(hash));
         if (!isThere) throw error;
       }
     },
@@ -105,6 +106,21 @@ export function openChain(
         `the chain has not taken ${hash} in yet; approve the same link again to go on waiting`,
       );
     },
+  };
+}
+
+type Ask = (method: string, params: readonly unknown[]) => Promise<unknown>;
+
+function askChain(send: WalletContext["fetch"], broker: string): Ask {
+  const url = `${broker}/w/chain`;
+  return async (method, params) => {
+    const answer = await call(send, { url, body: { jsonrpc: "2.0", id: 1, method, params } });
+    const { error, result } = membersOf(answer.text);
+    if (answer.status !== 200) throw refusalOfAnswer(url, answer);
+    if (error === undefined) return result;
+    const { message } = isRecord(error) ? error : {};
+    const said = typeof message === "string" ? message.slice(0, 300) : "without saying why";
+    throw new WalletRefusal("chain_refused", `the chain at ${hostOf(url)} refuses: ${said}`);
   };
 }
 

@@ -21,6 +21,8 @@ const ether = 10n ** 18n;
 /** Answers in place of the chain's own, by method. */
 const lies = new Map<string, string>();
 let isDown = false;
+/** What is sent over a broken relay does not reach the chain either. */
+let swallows = false;
 let sendsSeen = 0;
 /** The broker's relay leads to the chain of this test; a broken one swallows what is sent after passing it on. */
 const chainFetch: typeof fetch = async (url, init) => {
@@ -29,6 +31,7 @@ const chainFetch: typeof fetch = async (url, init) => {
   const lie = lies.get((JSON.parse(body) as { method: string }).method);
   if (lie !== undefined) return Response.json({ jsonrpc: "2.0", id: 1, result: lie });
   const isSend = body.includes("eth_sendRawTransaction");
+  if (swallows && isSend) throw new TypeError("the connection broke");
   const answer = await fetch(anvil.url, init);
   if (isSend) sendsSeen += 1;
   if (isDown && isSend) throw new TypeError("the connection broke");
@@ -185,4 +188,63 @@ await test("a chain that a broker names otherwise than before is signed for by n
   await wallet.describe(link());
   lies.set("eth_chainId", "0x1");
   await refuses(wallet.describe(link()), "chain_refused", /another chain/);
+});
+
+const carol = `0x${"cc".repeat(20)}`;
+const transferOf = (valueWei: number, more = ""): string =>
+  `svc:tx?val=${valueWei}&to=${carol}${more}`;
+
+await test("links that were approved at once for one number are each paid once in the end", async () => {
+  await fund(alice, 100n * ether);
+  const storage = memoryStorage();
+  const before = await balanceOf(carol);
+  const wallet = await aliceWallet({ storage });
+  const values = [101, 102, 103];
+  const first = await Promise.allSettled(
+    values.map(async (each) => wallet.approve(transferOf(each))),
+  );
+  for (const [at, { status }] of first.entries())
+    if (status === "rejected") await wallet.approve(transferOf(values[at] ?? 0));
+  assert.equal((await balanceOf(carol)) - before, 306n);
+  assert.deepEqual(await storage.list("transaction"), []);
+});
+
+await test("what the chain refused is forgotten, so that the link can be approved again", async () => {
+  const storage = memoryStorage();
+  const wallet = await aliceWallet({ storage });
+  await refuses(wallet.approve(transferOf(7, "&ep=1&type=qr")), "chain_refused");
+  assert.deepEqual(await storage.list("transaction"), []);
+});
+
+await test("a link whose transaction lost its number to another is signed anew", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(carol);
+  const wallet = await aliceWallet({ storage });
+  swallows = true;
+  await refuses(wallet.approve(transferOf(8)), "unreachable");
+  swallows = false;
+  await (await aliceWallet()).approve(transferOf(9));
+  assert.doesNotMatch((await wallet.describe(transferOf(8))).words.join("\n"), /signed before/);
+  await wallet.approve(transferOf(8));
+  assert.equal((await balanceOf(carol)) - before, 17n);
+});
+
+await test("declining forgets a transaction that never reached the chain, and none that waits there", async () => {
+  const storage = memoryStorage();
+  const wallet = await aliceWallet({ storage });
+  swallows = true;
+  await refuses(wallet.approve(transferOf(10)), "unreachable");
+  assert.equal((await storage.list("transaction")).length, 1);
+  swallows = false;
+  await wallet.decline(transferOf(10));
+  assert.deepEqual(await storage.list("transaction"), []);
+  await anvil.setAutomine(false);
+  isDown = true;
+  await refuses(wallet.approve(transferOf(11)), "unreachable");
+  isDown = false;
+  await wallet.decline(transferOf(11));
+  assert.equal((await storage.list("transaction")).length, 1);
+  await anvil.setAutomine(true);
+  await anvil.mine();
+  assert.equal((await wallet.approve(transferOf(11))).kind, "shown");
 });

@@ -2,33 +2,29 @@ import {
   bytesOfHex,
   checksumAddress,
   hexOfBytes,
-  isHexOf,
-  isRecord,
   returnTypeOf,
   type Hex,
-  type Hex32,
   type TxLink,
   keccak256,
 } from "@svc/protocol";
 import { chainIdOf } from "../business-wallet.ts";
-import { openChain, type ChainState } from "../chain.ts";
+import { openChain, type ChainClient, type ChainState } from "../chain.ts";
 import { sayConcern, type Concern } from "../concern.ts";
 import type { WalletContext } from "../context.ts";
 import { isLate, refuseLink } from "../decline.ts";
 import { sayIdentity } from "../field-request.ts";
-import { addRecord, getRecord, linkKey } from "../records.ts";
 import { WalletRefusal } from "../refusal.ts";
 import type { ActionHandler, OpenRequest, Said, Terms } from "../request.ts";
 import { askRequester, findBroker, requesterOf, sayRequester } from "../requester.ts";
 import { sayRoute } from "../return-route.ts";
 import { shownText } from "../shown-text.ts";
-import type { StorageKey } from "../storage.ts";
-
-/** A transaction on its way: stored before it is sent, so that no second approval of the link pays again. */
-interface SentTransaction {
-  readonly raw: Hex;
-  readonly hash: Hex32;
-}
+import {
+  findSent,
+  forgetIfVoid,
+  forgetSent,
+  keepSent,
+  type SentTransaction,
+} from "./sent-transaction.ts";
 
 /** Everything that is signed. */
 interface Draft {
@@ -44,18 +40,18 @@ export const transactionAction: ActionHandler<TxLink> = {
   async open(ctx, link) {
     const broker = await getChainBroker(ctx, link);
     const chain = openChain(ctx, broker);
-    const key = linkKey("transaction", ctx.identity.address, link);
-    const sent = readSent(await getRecord(ctx, key));
+    const sent = await findSent(ctx, chain, link);
     const draft = sent === null ? await draftOf(ctx, broker, link) : null;
     return {
       description: await describe(ctx, link, draft),
       ...(draft === null ? {} : { said: saidOf(draft) }),
       async answer(terms) {
-        const transaction = sent ?? (await keep(ctx, key, await sign(ctx, link, { draft, terms })));
-        await chain.send(transaction.raw, transaction.hash);
+        const transaction =
+          sent ?? (await keepSent(ctx, link, await sign(ctx, link, { draft, terms })));
+        await send(ctx, link, { chain, transaction });
         const { hash, isReverted } = await chain.waitFor(transaction.hash);
         if (isReverted) {
-          await ctx.storage.remove(key);
+          await forgetSent(ctx, link);
           throw new WalletRefusal(
             "chain_refused",
             `the chain took ${hash} in, and it failed there`,
@@ -64,15 +60,40 @@ export const transactionAction: ActionHandler<TxLink> = {
         return { txHash: hash, svcID: ctx.identity.address };
       },
       // A link that was answered to the end may be approved again: it is another transaction then.
-      settled: async () => ctx.storage.remove(key),
+      settled: async () => forgetSent(ctx, link),
     };
   },
 
   async refuse(ctx, link, declining) {
+    await forgetDeclined(ctx, link);
     const error = (await isLate(ctx, link)) ? "expired" : "access_denied";
     return refuseLink(ctx, link, { error, request: "", declining });
   },
 };
+
+/** What the chain does not take is signed anew by the next approval, where that cannot pay twice. */
+async function send(
+  ctx: WalletContext,
+  link: TxLink,
+  { chain, transaction }: { chain: ChainClient; transaction: SentTransaction },
+): Promise<void> {
+  try {
+    await chain.send(transaction.raw, transaction.hash);
+  } catch (error) {
+    const isRefused = error instanceof WalletRefusal && error.code === "chain_refused";
+    if (isRefused) await forgetIfVoid(ctx, chain, link);
+    throw error;
+  }
+}
+
+/** A refusal needs no chain: where none answers, what was signed is kept. */
+async function forgetDeclined(ctx: WalletContext, link: TxLink): Promise<void> {
+  try {
+    await forgetIfVoid(ctx, openChain(ctx, await getChainBroker(ctx, link)), link);
+  } catch (error) {
+    if (!(error instanceof WalletRefusal)) throw error;
+  }
+}
 
 /** The chain is the one of the broker that asks, else of the first on the list. */
 async function getChainBroker(ctx: WalletContext, link: TxLink): Promise<string> {
@@ -219,22 +240,6 @@ async function sign(
   const parts = { r: `0x${r}`, s: `0x${s}`, yParity: Number.parseInt(v, 16) % 27 } as const;
   const raw = serializeTransaction(transaction, parts);
   return { raw, hash: hexOfBytes(keccak256(bytesOf(raw))) };
-}
-
-async function keep(
-  ctx: WalletContext,
-  key: StorageKey,
-  signed: SentTransaction,
-): Promise<SentTransaction> {
-  const stored = readSent(await addRecord(ctx, key, signed));
-  if (stored === null) throw new WalletRefusal("damaged_state", "the kept transaction is none");
-  return stored;
-}
-
-function readSent(value: unknown): SentTransaction | null {
-  if (!isRecord(value)) return null;
-  const { raw, hash } = value;
-  return typeof raw === "string" && isHexOf(hash, 32) ? { raw: raw as Hex, hash } : null;
 }
 
 function bytesOf(hex: string): Uint8Array {
