@@ -1,5 +1,10 @@
-// Control characters, formats (bidirectional controls, zero-width characters, tags), private use, lone surrogates, line and paragraph separators.
-const unshowable = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu;
+/**
+ * Characters that no screen shows as what they are: controls, formats (bidirectional controls, zero-width characters,
+ * tags), private use, lone surrogates, line and paragraph separators, and what is drawn as nothing (joiners, fillers,
+ * variation selectors, those of emoji among them).
+ */
+export const unshowable =
+  /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /**
  * A text that other people wrote, as one line that shows everything it holds: a character that could

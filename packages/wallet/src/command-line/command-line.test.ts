@@ -269,7 +269,7 @@ await test("wrong use is one line and status 1, and leaves no state behind", asy
 });
 
 await test("what could play tricks in a terminal is escaped in the output", () => {
-  const tricky = { text: "a\u202eb\u001b[31m\u200bc\u{e0041}é" };
+  const tricky = { text: "a\u202eb\u001b[31m\u200bc\u{e0041}\u034f\ufe0f\u{e0101}\u115f\u3164é" };
   const printed = jsonOf(tricky);
   assert.match(printed, /^[ -~é]*$/);
   assert.deepEqual(JSON.parse(printed), tricky);

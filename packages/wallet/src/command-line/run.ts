@@ -1,6 +1,6 @@
 import { ConcernsRefusal } from "../concern.ts";
 import { WalletRefusal } from "../refusal.ts";
-import { shownText } from "../shown-text.ts";
+import { shownText, unshowable } from "../shown-text.ts";
 import { backupVerbs } from "./backup-verbs.ts";
 import { brokerVerbs } from "./broker-verbs.ts";
 import { businessVerbs } from "./business-verbs.ts";
@@ -74,7 +74,7 @@ function sayFault(error: unknown, verb: Verb): string {
 
 /** JSON whose text a terminal shows as it is: what could reorder, hide or control is written `\uXXXX`. */
 export function jsonOf(value: unknown): string {
-  return JSON.stringify(value).replaceAll(/[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/gu, (character) =>
+  return JSON.stringify(value).replaceAll(unshowable, (character) =>
     Array.from(
       { length: character.length },
       (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`,
