@@ -50,7 +50,7 @@ export async function writeBackup(
 
 /**
  * Puts the credentials and the history of a backup back; the identity's secret is the caller's to keep. What is
- * there already stays.
+ * there already stays, unless it cannot be read.
  *
  * @throws {WalletRefusal} invalid_input for a text that is no backup; wrong_passphrase, also for one that was changed
  */

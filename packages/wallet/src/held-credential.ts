@@ -52,7 +52,7 @@ const fieldsMax = 200;
 const siblingsMax = 64;
 const textMax = 200;
 
-/** The credentials that this identity holds. @throws {WalletRefusal} damaged_state */
+/** The credentials that this identity holds, as far as they can be read. */
 export async function listHeld(ctx: RecordContext): Promise<readonly HeldCredential[]> {
   const records = await listRecords(ctx, "credential");
   return records.map(({ value }) => value as HeldCredential);

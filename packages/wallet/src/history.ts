@@ -46,7 +46,7 @@ export async function recordHistory(ctx: RecordContext, entry: HistoryEntry): Pr
   return added;
 }
 
-/** The identity's answers, newest first. @throws {WalletRefusal} damaged_state */
+/** The identity's answers, newest first, as far as they can be read. */
 export async function listHistory(ctx: RecordContext): Promise<readonly HistoryEntry[]> {
   const records = await listRecords(ctx, "history");
   return records

@@ -49,16 +49,26 @@ export async function getRecord(ctx: RecordContext, key: StorageKey): Promise<un
   return box === null ? null : openRecord(ctx, key, box);
 }
 
-/** The identity's records by key, which sorts them. @throws {WalletRefusal} damaged_state */
+/** The identity's records by key, which sorts them. One that cannot be read is left out, and the storage told so. */
 export async function listRecords(
   ctx: RecordContext,
   folder: RecordFolder,
 ): Promise<readonly { key: StorageKey; value: unknown }[]> {
   const keys = await listRecordKeys(ctx, folder);
   const found = await Promise.all(
-    keys.map(async (key) => ({ key, value: await getRecord(ctx, key) })),
+    keys.map(async (key) => ({ key, value: await getReadable(ctx, key) })),
   );
   return found.filter(({ value }) => value !== null);
+}
+
+async function getReadable(ctx: RecordContext, key: StorageKey): Promise<unknown> {
+  try {
+    return await getRecord(ctx, key);
+  } catch (error) {
+    if (!(error instanceof WalletRefusal) || error.code !== "damaged_state") throw error;
+    ctx.storage.tellDamaged?.(key);
+    return null;
+  }
 }
 
 export async function listRecordKeys(

@@ -29,6 +29,8 @@ export interface WalletStorage {
   /** Absent is no error. */
   remove(key: StorageKey): Promise<void>;
   list(folder: StorageFolder): Promise<readonly StorageKey[]>;
+  /** Told of a value that a list leaves out, as it cannot be read. */
+  tellDamaged?(key: StorageKey): void;
 }
 
 /** The key for a value that is found by texts of any form: their hash. */

@@ -9,6 +9,7 @@ import {
   WalletRefusal,
   hasIdentity,
   listIdentities,
+  memoryStorage,
   newMnemonic,
   openIdentity,
   sealIdentity,
@@ -118,4 +119,21 @@ await test("files are for their owner alone, whole, and leave no drafts behind",
   await storage.remove("claim/a");
   assert.deepEqual(readdirSync(join(root, "claim")), ["b.json"]);
   await assert.rejects(storage.put("claim/../../x", "text"), TypeError);
+});
+
+await test("a file that may hold the keys of another identity is never written over", async () => {
+  const kept = memoryStorage();
+  const secret = { kind: "mnemonic", mnemonic: newMnemonic(), index: 0 } as const;
+  const { address } = await openIdentity(secret);
+  const later = { version: 2, name: "kept", address, sealed: "AA" };
+  const cut = `{"version":1,"name":"kept","address":"0x${"ab".repeat(20)}","salt":"A`;
+  for (const text of [JSON.stringify(later), cut]) {
+    await kept.put("identity/kept", text);
+    const sealing = sealIdentity(
+      { ...vault, storage: kept },
+      { name: "kept", secret, passphrase, mends: true },
+    );
+    await refuses(sealing, "invalid_input");
+    assert.equal(await kept.get("identity/kept"), text);
+  }
 });

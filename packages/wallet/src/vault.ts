@@ -46,17 +46,22 @@ export interface VaultContext {
 /**
  * Seals an identity under a name.
  *
+ * @param given.mends write over a file of this name that holds nothing any more, and of no other identity
  * @throws {WalletRefusal} invalid_input for a secret, name or passphrase (at least 8 characters) of the wrong form, and where the name is taken
  */
 export async function sealIdentity(
   { storage, random }: VaultContext,
-  { name, secret, passphrase }: { name: string; secret: IdentitySecret; passphrase: string },
+  given: { name: string; secret: IdentitySecret; passphrase: string; mends?: true },
 ): Promise<VaultEntry> {
+  const { name, secret, passphrase, mends } = given;
   const key = keyOf(name);
   checkNewPassphrase(passphrase);
   const taken = new WalletRefusal("invalid_input", `the vault holds an identity ${name} already`);
-  if ((await storage.get(key)) !== null) throw taken;
+  const present = await storage.get(key);
+  const isMended = present !== null && mends === true;
+  if (present !== null && !isMended) throw taken;
   const { address } = await openIdentity(secret);
+  if (isMended && !isRuinOf(present, address)) throw taken;
   const [salt, nonce] = [random(16), random(12)];
   const cipher = await cipherOfPassphrase(passphrase, salt);
   const content = bytesOfText(JSON.stringify(secret));
@@ -71,18 +76,41 @@ export async function sealIdentity(
     sealed: base64urlOfBytes(new Uint8Array(sealed)),
   };
   const text = JSON.stringify(file);
-  if ((await storage.add(key, text)) !== text) throw taken;
+  if (isMended) await storage.put(key, text);
+  else if ((await storage.add(key, text)) !== text) throw taken;
   return { name, address };
 }
 
-/** The identities of the vault by name; needs no passphrase. */
+/** The identities of the vault by name; needs no passphrase. A file that cannot be read is left out, and the storage told so. */
 export async function listIdentities(storage: WalletStorage): Promise<readonly VaultEntry[]> {
   const keys = await storage.list("identity");
-  const files = await Promise.all(keys.map((key) => readFile(storage, key)));
-  return files
-    .filter((file) => file !== null)
-    .map(({ name, address }) => ({ name, address }))
-    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const entries = await Promise.all(keys.map((key) => readEntry(storage, key)));
+  return entries.filter((entry) => entry !== null).toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** One identity of the vault; null where there is none, or none that can be read, of which the storage is told. */
+export async function findIdentity(
+  storage: WalletStorage,
+  name: string,
+): Promise<VaultEntry | null> {
+  return isIdentityName(name) ? readEntry(storage, keyOf(name)) : null;
+}
+
+async function readEntry(storage: WalletStorage, key: StorageKey): Promise<VaultEntry | null> {
+  try {
+    const file = await readFile(storage, key);
+    return file === null ? null : { name: file.name, address: file.address };
+  } catch (error) {
+    if (!(error instanceof WalletRefusal)) throw error;
+    storage.tellDamaged?.(key);
+    return null;
+  }
+}
+
+/** Cut off or emptied: what is whole JSON may be of a later version, and an address in it says whose it was. */
+function isRuinOf(text: string, owner: Address): boolean {
+  const named = text.match(/0x[0-9a-f]{40}/gi) ?? [];
+  return parseJson(text) === null && named.every((each) => parseAddress(each) === owner);
 }
 
 /** Whether the vault has an identity of this name; false for what cannot be a name. */

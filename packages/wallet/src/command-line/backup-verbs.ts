@@ -4,7 +4,7 @@ import { text as textOf } from "node:stream/consumers";
 import { restoreBackup, writeBackup, type Restored } from "../backup.ts";
 import { newMnemonic } from "../identity.ts";
 import { WalletRefusal } from "../refusal.ts";
-import { listIdentities, sealIdentity } from "../vault.ts";
+import { findIdentity, hasIdentity, sealIdentity } from "../vault.ts";
 import { findPassphrase, findSecret, readPassphrase, type Home } from "./home.ts";
 import { identityOptions } from "./identity-options.ts";
 import { membersOf } from "../transport.ts";
@@ -51,7 +51,8 @@ export const backupVerbs: readonly Verb[] = [
     name: "restore",
     summary:
       "Takes a backup back in: its identity into the vault, its fields and history beside it.",
-    notes: "What is there already stays. The passphrase of the backup becomes that of the vault.",
+    notes:
+      "What is there already stays, unless it cannot be read. The passphrase of the backup becomes that of the vault.",
     parameters: {
       backup: "The text that `backup` printed, a file that holds it, or - for standard input.",
     },
@@ -81,7 +82,7 @@ async function readBackup(given: string): Promise<string> {
   return isRecord(members) && typeof members["backup"] === "string" ? members["backup"] : content;
 }
 
-/** An identity that the vault or the demo world has under this name and address stays as it is. */
+/** An identity that the vault or the demo world has under this name and address stays as it is; a ruined file is written anew. */
 async function keepIdentity(
   home: Home,
   input: Input,
@@ -89,9 +90,9 @@ async function keepIdentity(
 ): Promise<string> {
   const name = input.optional("as") ?? restored.name;
   const { address, secret } = restored;
-  const sealed = (await listIdentities(home.storage)).find((each) => each.name === name);
-  const known = sealed ?? home.demo?.identities.get(name);
+  const isThere = await hasIdentity(home.storage, name);
+  const known = isThere ? await findIdentity(home.storage, name) : home.demo?.identities.get(name);
   if (known?.address === address) return name;
-  await sealIdentity(home, { name, secret, passphrase });
+  await sealIdentity(home, { name, secret, passphrase, mends: true });
   return name;
 }

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { prepareForFewSignatures } from "@svc/protocol";
 import { openIdentity, type IdentitySecret } from "../identity.ts";
 import { WalletRefusal } from "../refusal.ts";
-import type { WalletStorage } from "../storage.ts";
-import { hasIdentity, listIdentities, unsealSecret } from "../vault.ts";
+import type { StorageKey, WalletStorage } from "../storage.ts";
+import { hasIdentity, unsealSecret } from "../vault.ts";
 import { openWallet, type Wallet } from "../wallet.ts";
 import { openClock, readDemoWorld, type DemoWorld } from "./demo-world.ts";
 import type { Environment } from "./environment.ts";
@@ -29,14 +29,26 @@ export interface Choice {
 }
 
 /** Opens `wallet` in the data directory and the demo world beside it, if there is one. */
-export function openHome({ dataDirectory, passphrase }: Environment): Home {
+export function openHome(
+  { dataDirectory, passphrase }: Environment,
+  tell: (line: string) => void,
+): Home {
   const demo = readDemoWorld(dataDirectory);
   return {
-    storage: fileStorage(join(dataDirectory, "wallet")),
+    storage: { ...fileStorage(join(dataDirectory, "wallet")), tellDamaged: tellOnce(tell) },
     demo,
     seededBrokers: demo === null ? [] : [demo.baseUrl],
     passphrase,
     random: (length) => new Uint8Array(randomBytes(length)),
+  };
+}
+
+function tellOnce(tell: (line: string) => void): (key: StorageKey) => void {
+  const told = new Set<StorageKey>();
+  return (key) => {
+    if (!told.has(key))
+      tell(`${key} cannot be read and is left out; restore brings it back from a backup`);
+    told.add(key);
   };
 }
 
@@ -90,7 +102,9 @@ export async function findSecret(
 
 /** Without `--as` a vault of one identity answers for it; a demo world has several. */
 async function onlyName({ storage, demo }: Home): Promise<string> {
-  const [only, second] = await listIdentities(storage);
-  if (only !== undefined && second === undefined && demo === null) return only.name;
+  // A file that cannot be read counts as well: it may be of the identity that was meant.
+  const [only, second] = await storage.list("identity");
+  if (only !== undefined && second === undefined && demo === null)
+    return only.slice("identity/".length);
   throw new WalletRefusal("invalid_input", "which identity? --as <name>; see wallet identity list");
 }

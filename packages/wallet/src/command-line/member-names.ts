@@ -1,6 +1,6 @@
 import { parseAddress, shortAddress, type Address } from "@svc/protocol";
 import type { NamedMember } from "../businesses.ts";
-import { listIdentities } from "../vault.ts";
+import { findIdentity, hasIdentity } from "../vault.ts";
 import type { Home } from "./home.ts";
 import { UsageError } from "./verb.ts";
 
@@ -26,8 +26,9 @@ export async function findPerson(
   const [only, second] = named;
   if (only !== undefined && second === undefined) return only;
   if (second !== undefined) throw new UsageError(`several members are called ${text}`);
-  const sealed = (await listIdentities(home.storage)).find((each) => each.name === text);
-  const found = sealed?.address ?? home.demo?.identities.get(text)?.address;
+  const isSealed = await hasIdentity(home.storage, text);
+  const own = isSealed ? await findIdentity(home.storage, text) : home.demo?.identities.get(text);
+  const found = own?.address;
   if (found === undefined)
     throw new UsageError(`nobody here is called ${text}: write ${text}=0x.. with the address`);
   return { name: text, address: requireAddress(found, text) };

@@ -49,9 +49,10 @@ export async function runCommandLine(args: readonly string[], shell: Shell): Pro
       shell.out(helpOf(verb));
       return 0;
     }
-    const { value, status = 0, line } = await verb.run(openHome(shell.environment), input);
+    const tell = (line: string): void => shell.err(`wallet ${verb.name}: ${shownText(line)}\n`);
+    const { value, status = 0, line } = await verb.run(openHome(shell.environment, tell), input);
     shell.out(`${jsonOf(value)}\n`);
-    if (line !== undefined) shell.err(`wallet ${verb.name}: ${shownText(line)}\n`);
+    if (line !== undefined) tell(line);
     return status;
   } catch (error) {
     shell.err(`wallet ${verb.name}: ${sayFault(error, verb)}\n`);
