@@ -1,4 +1,4 @@
-import { base64urlOfBytes, bytesOfBase64url, isRecord, originOfConnection } from "@svc/protocol";
+import { base64urlOfBytes, bytesOfBase64url, originOfConnection } from "@svc/protocol";
 import { openText, sealText } from "./box.ts";
 import type { WalletContext } from "./context.ts";
 import { cipherOfKey } from "./passphrase-cipher.ts";
@@ -71,8 +71,8 @@ export async function pickUp(
   const { box } = membersOf(answer.text);
   const text =
     typeof box === "string" ? await openText(box, { cipher: await cipherOfKey(key), about }) : null;
-  const value: unknown = text === null ? null : JSON.parse(text);
-  if (!isRecord(value))
+  const value = membersOf(text);
+  if (Object.keys(value).length === 0)
     throw new WalletRefusal("invalid_link", "what was left does not open with this link");
   return value;
 }

@@ -102,7 +102,7 @@ export interface Wallet {
     verificationId: string,
     code: string,
   ): Promise<Collection & { readonly credentialId: string }>;
-  /** Picks up what another wallet left for whoever has the link, once. */
+  /** Picks up what another wallet left for whoever has the link, once, as it lies there: nothing of it is verified. */
   pickUp(link: string): Promise<Readonly<Record<string, unknown>>>;
   /** What waits for this identity's vote as a member of a business, invitations among it. */
   inbox(): Promise<readonly InboxEntry[]>;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   accessDigest,
+  base64urlOfBytes,
   decodeInfos,
   fieldsHash,
   leafOf,
@@ -17,7 +18,9 @@ import {
 import { openFakeBroker, signerOf } from "../../test/fake-broker.ts";
 import { deadline, from, issue, now, serveFields } from "../../test/fake-fields.ts";
 import { accepting, addressOf, refuses, walletOf } from "../../test/test-wallet.ts";
+import { sealText } from "../box.ts";
 import type { Wallet } from "../index.ts";
+import { cipherOfKey } from "../passphrase-cipher.ts";
 
 await using broker = await openFakeBroker();
 const fields = serveFields(broker);
@@ -145,6 +148,20 @@ await test("a pick-up link with another key, broker or shape opens nothing", asy
   assert.ok(page !== "" && id !== "");
   const otherKey = outcome.link.replace(/\.[\w-]{43}\./, `.${"A".repeat(43)}.`);
   await refuses(bob.pickUp(otherKey), "invalid_link", /does not open/);
+});
+
+await test("a box that opens and holds no answer is a refusal", async () => {
+  const bob = await walletOf("bob", [broker.url]);
+  const key = new Uint8Array(32).fill(7);
+  for (const text of ["not JSON", "", "[1]", "null", "{}"]) {
+    const sealing = { cipher: await cipherOfKey(key), about: "svc-mailbox-v1" };
+    const box = await sealText(text, sealing, (length) => new Uint8Array(length));
+    const id = "b".repeat(32);
+    broker.answers.set(`/w/mailbox/${id}/take`, { status: 200, body: { box } });
+    const fragment = `${id}.${base64urlOfBytes(key)}.${encodeURIComponent(broker.url)}`;
+    const picking = bob.pickUp(`https://wallet.example/p#${fragment}`);
+    await refuses(picking, "invalid_link", /does not open/);
+  }
 });
 
 await test("NFC is used where the device has it, and refused in words where not", async () => {

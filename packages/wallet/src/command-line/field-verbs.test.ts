@@ -119,6 +119,7 @@ await test("a hand-over is a link that the other wallet picks up once", async ()
   const { payload } = await json(["approve", "svc:?attr=email&exp=5", "--as", "alice"]);
   const picked = await json(["pick-up", String(payload), "--as", "bob"]);
   assert.match(JSON.stringify(picked["infos"]), /alice@example\.com/);
+  assert.equal(picked["verified"], false);
   assert.equal((await wallet(["pick-up", String(payload), "--as", "bob"])).status, 1);
 });
 

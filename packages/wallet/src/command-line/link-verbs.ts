@@ -91,6 +91,8 @@ export const linkVerbs: readonly Verb[] = [
   {
     name: "pick-up",
     summary: "Picks up what another wallet left for whoever has the link: once, then it is gone.",
+    notes:
+      "Nothing of it is verified: whoever made the link wrote the identity and the values in it.",
     parameters: { link: "The link that the other wallet showed; put it in single quotes." },
     options: identityOptions,
     example: "pick-up 'https://wallet.example/p#..' --as bob",
@@ -98,7 +100,7 @@ export const linkVerbs: readonly Verb[] = [
       const result = await withWallet(home, input, async (wallet) =>
         wallet.pickUp(input.text("link")),
       );
-      return { value: { result, ...infosOf(result) } };
+      return { value: { result, ...infosOf(result), verified: false } };
     },
   },
 ];
