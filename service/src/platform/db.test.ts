@@ -201,6 +201,29 @@ test("a database that vanishes without a word fails who waits for it, in a trans
   assert.deepEqual(await single.query(sql`select 2 as two`), [{ two: 2 }]);
 });
 
+for (const [state, what] of [
+  ["53100", "has no disk left"],
+  ["53300", "has no connection left"],
+  ["25006", "takes no writes"],
+] as const)
+  test(`a database that ${what} is away for now`, async () => {
+    const text = `do $$ begin raise exception using errcode = '${state}'; end $$`;
+    await assert.rejects(db.query({ name: "", text, values: [] }), isOutage);
+  });
+
+test("a connection to a server that takes no writes is not used again", async () => {
+  const name = `"${database.connection.database}"`;
+  const alter = async (what: string): Promise<unknown> =>
+    db.query({ name: "", text: `alter database ${name} ${what}`, values: [] });
+  await alter("set default_transaction_read_only = on");
+  await using single = open(1);
+  const failing = single.transaction(async (tx) => insert(tx, 1, "a"));
+  await assert.rejects(failing, isOutage);
+  await alter("reset default_transaction_read_only");
+  await single.transaction(async (tx) => insert(tx, 2, "b"));
+  assert.deepEqual(await listNotes(), [2]);
+});
+
 test("an idle connection that dies is replaced", async () => {
   await using single = open(1);
   const [row] = await single.query<{ pid: number }>(sql`select pg_backend_pid() as pid`);

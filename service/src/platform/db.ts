@@ -108,14 +108,19 @@ const connectionCodes = new Set(["ECONNREFUSED", "ECONNRESET", "ENOENT", "EPIPE"
 const connectionMessages =
   /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Query read timeout)/;
 
+/** What a server refuses that was the primary before a failover. */
+const readOnlyState = "25006";
+const outageStates = new RegExp(`^(?:08|53|57P|${readOnlyState}$)`);
+
 /**
- * Whether the database is away for now: it cannot be reached, it is starting or stopping, or the connection broke
- * (SQLSTATE classes 08 and 57P). The statement may or may not have run.
+ * Whether the database is away for now: it cannot be reached, it is starting or stopping, the connection broke, it has
+ * no connection or disk left, or takes no writes (SQLSTATE classes 08, 53 and 57P, and 25006). The statement may or
+ * may not have run.
  */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const state = sqlState(error);
-  if (state !== null) return state.startsWith("08") || state.startsWith("57P");
+  if (state !== null) return outageStates.test(state);
   const { code } = error as NodeJS.ErrnoException;
   return (
     (code !== undefined && connectionCodes.has(code)) || connectionMessages.test(error.message)
@@ -135,9 +140,10 @@ async function againAfterDeadlock<T>(attempt: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Whether the driver gave up waiting: nothing on this connection will be answered any more. */
-const isUnanswered = (error: unknown): boolean =>
-  error instanceof Error && error.message === "Query read timeout";
+/** Whether the driver gave up waiting, so nothing on this connection will be answered, or it leads to the wrong server. */
+const isUseless = (error: unknown): boolean =>
+  sqlState(error) === readOnlyState ||
+  (error instanceof Error && error.message === "Query read timeout");
 
 /**
  * Opens the connection pool of one process. Every statement ends after 30 s at the latest, and where the host of the
@@ -195,7 +201,7 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
       await bracket(client, "commit");
       return result;
     } catch (error) {
-      if (isUnanswered(error)) onBroken(error);
+      if (isUseless(error)) onBroken(error);
       else await bracket(client, "rollback").catch(onBroken);
       throw error;
     } finally {
