@@ -62,7 +62,13 @@ import {
   revokeBusinessFamilies,
   signRequestObject,
 } from "./login/index.ts";
-import { auditRetentionSeconds, chainAudit, createAudit, purgeAudit } from "./platform/audit.ts";
+import {
+  auditRetentionSeconds,
+  chainAudit,
+  createAudit,
+  noteRestore,
+  purgeAudit,
+} from "./platform/audit.ts";
 import { isClockMoved, openClock } from "./platform/clock.ts";
 import { type Config, ConfigError, parseConfig } from "./platform/config.ts";
 import type { Ctx } from "./platform/context.ts";
@@ -161,6 +167,7 @@ export async function openContext(
   const log = createLog({ level: config.logLevel });
   const { db } = stack.use(await openDatabase(config, options));
   await migrate(db);
+  await noteRestore(db);
   if (config.profile === "production" && (await isClockMoved(db)))
     throw new ConfigError("the clock of this installation was moved in the profile dev");
   const notifications = stack.use(

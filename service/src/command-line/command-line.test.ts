@@ -381,6 +381,29 @@ await test("an audit trail that was changed behind the service's back is reporte
   assert.equal((JSON.parse(changed.out) as { isIntact: boolean }).isIntact, false);
 });
 
+await test("what verbs write after a restore on another cluster, before a service runs, is no change of the trail", async () => {
+  await using restored = await openTestDatabase();
+  const there = { DATABASE_URL: restored.url };
+  const create = ["organization", "create", "--name"];
+  assert.equal((await call([...create, "Before AG"], there)).status, 0);
+  await using db = openDb({ connectionString: restored.url, connections: 1 });
+  const run = async (statement: string): Promise<unknown> =>
+    db.query({ name: "", text: statement, values: [] });
+  // A dump keeps the transaction ids of the cluster it comes from.
+  await run(`
+    update audit_chain
+    set horizon = (pg_snapshot_xmax(pg_current_snapshot())::text::bigint + 5000)::text::xid8`);
+  assert.equal((await call([...create, "After AG"], there)).status, 0);
+  assert.equal((await call(["audit", "verify"], there)).status, 0);
+  await run(`
+    do $$ begin for n in 1..5000 loop perform pg_current_xact_id(); commit; end loop; end $$`);
+  assert.equal((await call(["audit", "verify"], there)).status, 0);
+  await using ctx = await openContext(
+    parseConfig({ ...environment, ...there, LOG_LEVEL: "silent" }),
+  );
+  assert.equal(await chainAudit(ctx), 2);
+});
+
 await test("serve says when it is ready, and SIGTERM ends it with status 0", async () => {
   const child = spawn(process.execPath, ["--conditions=source", main, "serve"], {
     env: { ...process.env, ...environment, PORT: "0", METRICS_PORT: "0", LOG_LEVEL: "silent" },

@@ -61,10 +61,16 @@ export async function lockChain(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_advisory_xact_lock(${chainLock})`);
 }
 
-/** Whether a run would find something: decided entries, or a horizon of another cluster. */
+/** Begins at 0 again where the horizon is of another cluster, before this one's transactions come to it. */
+export async function dropForeignHorizon(db: Queryable): Promise<void> {
+  await db.query(sql`
+    update audit_chain set horizon = '0' where horizon > pg_snapshot_xmax(pg_current_snapshot())`);
+}
+
+/** Whether a run would find something: decided entries, or a horizon of another cluster or of none. */
 export async function hasUnlinked(db: Queryable): Promise<boolean> {
   const [row] = await db.query<{ is_found: boolean }>(sql`
-    select horizon > pg_snapshot_xmax(pg_current_snapshot()) or exists (
+    select horizon = '0' or horizon > pg_snapshot_xmax(pg_current_snapshot()) or exists (
       select from audit_entry as entry
       where entry.tx >= horizon and entry.tx < pg_snapshot_xmin(pg_current_snapshot())
         and not exists (select from audit_link where entry_id = entry.id)) as is_found

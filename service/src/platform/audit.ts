@@ -41,6 +41,14 @@ export function createAudit(ctx: AuditContext): Audit {
   };
 }
 
+/**
+ * Looks whether the database was restored from a dump of another cluster, whose transaction ids mean nothing here: then
+ * all that is not linked is yet to be. To be called before anything is recorded, else it would pass for inserted.
+ */
+export async function noteRestore(db: Queryable): Promise<void> {
+  await store.dropForeignHorizon(db);
+}
+
 /** How long entries are kept (decisions section 8, "Retention"). */
 export const auditRetentionSeconds = 31_536_000;
 
