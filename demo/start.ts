@@ -6,7 +6,7 @@ import { compose, type Service } from "@svc/service";
 import { ConfigError, parseConfig } from "@svc/service/config";
 import { getBuiltInIssuer } from "@svc/service/credentials";
 import { lockDirectory } from "@svc/service/directory-lock";
-import { stopSignal } from "@svc/service/stop-signal";
+import { watchStopSignal } from "@svc/service/stop-signal";
 import { openShopAccount } from "./seed-shop.ts";
 import { openDemoWorld } from "./seed.ts";
 
@@ -15,7 +15,7 @@ async function start(): Promise<void> {
   // The embedded database runs under a user of its own, which has to pass through here; every secret in it is 0600.
   mkdirSync(config.dataDirectory, { recursive: true, mode: 0o711 });
   using _ = lockDemo(config.dataDirectory);
-  const stopped = stopSignal();
+  const started = watchStopSignal();
   await using service = await compose(config);
   const { port } = new URL(service.baseUrl);
   const shopPort = Number(port) + 1;
@@ -48,6 +48,7 @@ async function start(): Promise<void> {
     },
     onFault: (error) => service.ctx.log.warn({ err: error }, "the shop reports a fault"),
   });
+  const stopped = started();
   print(`shop      ${shop.url}`);
   print(`docs      ${service.baseUrl}/openapi.json`);
   print(`metrics   ${service.metricsUrl}`);

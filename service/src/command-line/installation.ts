@@ -5,7 +5,7 @@ import { advanceClock } from "../platform/clock.ts";
 import { type Config, settings } from "../platform/config.ts";
 import type { Ctx } from "../platform/context.ts";
 import { migrate } from "../platform/migrate.ts";
-import { stopSignal } from "../platform/stop-signal.ts";
+import { watchStopSignal } from "../platform/stop-signal.ts";
 import { BadNews, UsageError, type Verb, wholeNumber } from "./verb.ts";
 
 /** A century: further than any test needs, and far from what a date can hold. */
@@ -18,8 +18,9 @@ export const installationVerbs: readonly Verb[] = [
     notes: "The line `ready <base url>` says that it answers. Log lines are JSON.",
     example: "serve",
     run: async (shell) => {
-      const stopped = stopSignal();
+      const started = watchStopSignal();
       await using service = await compose(shell.config);
+      const stopped = started();
       shell.say(`ready ${service.baseUrl}`);
       await stopped;
     },
