@@ -51,7 +51,14 @@ function split(verb: Verb, args: readonly string[]): { values: Values; positiona
     options[name] = { type: takesValue ? "string" : "boolean", multiple: isRepeated };
   }
   try {
-    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+    const config = { args: [...args], options, allowPositionals: true, tokens: true } as const;
+    const { values, positionals, tokens } = parseArgs(config);
+    const given = new Set<string>();
+    for (const token of tokens) {
+      if (token.kind !== "option" || options[token.name]?.multiple === true) continue;
+      if (given.has(token.name)) throw new UsageError(`--${token.name} is given twice`);
+      given.add(token.name);
+    }
     return { values, positionals };
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : "unreadable options", {

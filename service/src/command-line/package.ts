@@ -1,5 +1,6 @@
 import {
   buyPackage,
+  getOrganization,
   getPackage,
   type KycPackage,
   listPackages,
@@ -52,14 +53,11 @@ const moneyVerbs: readonly Verb[] = [
     options: { organization, environment },
     example: `balance --organization ${exampleOrganization}`,
     run: async (shell, input) =>
-      shell.withContext(async (ctx) =>
-        balanceOf(
-          await readBalance(ctx, {
-            organizationId: input.text("organization"),
-            environment: environmentOf(input.optional("environment")),
-          }),
-        ),
-      ),
+      shell.withContext(async (ctx) => {
+        const side = environmentOf(input.optional("environment"));
+        const { id } = await getOrganization(ctx, input.text("organization"));
+        return balanceOf(await readBalance(ctx, { organizationId: id, environment: side }));
+      }),
   },
 ];
 

@@ -1,6 +1,10 @@
-/** Writes a result for people: a list of records as an aligned table, one record as lines of name and value. */
+/** Writes a result for people: a list of records, or a page of one, as an aligned table, one record as lines of name and value. */
 export function forPeople(value: unknown): string {
   if (Array.isArray(value)) return table(value.map(recordOf));
+  if (isRecord(value) && Array.isArray(value["items"])) {
+    const { items, ...page } = value;
+    return forPeople(items) + lines(page);
+  }
   if (isRecord(value)) return lines(value);
   return `${cell("", value)}\n`;
 }

@@ -66,9 +66,10 @@ function answerWithoutVerb(args: readonly string[], terminal: Terminal): number 
 
 function openShell(verb: Verb, terminal: Terminal): Shell {
   // The log of a verb would stand between its result and whoever reads it; a running service logs as configured.
+  const isAsConfigured = verb.name === "serve" || verb.name === "settings";
   const config: Config = parseConfig({
     ...terminal.environment,
-    ...(verb.name === "serve" ? {} : { LOG_LEVEL: "silent" }),
+    ...(isAsConfigured ? {} : { LOG_LEVEL: "silent" }),
   });
   return {
     config,

@@ -104,6 +104,13 @@ await test("distrust only grows, never reaches into the future, and every act is
     assert.ok(dump.includes(`,${action},`), action);
 });
 
+await test("a distrusted issuer gets no keys any more", async () => {
+  const { id: issuerId } = await createIssuer(ctx, { name: "Gone", environment: "live" }, "test");
+  await distrustIssuer(ctx, { issuerId, from: ctx.clock.now() }, "test");
+  const key = createIssuerKey(ctx, { issuerId, name: "k" }, "test");
+  await assert.rejects(key, refusedWith("invalid_request"));
+});
+
 await test("404: an issuer that does not exist", async () => {
   for (const id of ["0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5", "x"])
     await assert.rejects(getIssuer(ctx, id), refusedWith("issuer_not_found"));

@@ -106,7 +106,7 @@ export async function ensureBuiltInIssuers(ctx: Ctx): Promise<void> {
 /**
  * Makes a key of the issuer API. It is shown this once.
  *
- * @throws {Problem} invalid_request, issuer_not_found, too_many (20 live keys)
+ * @throws {Problem} invalid_request (for a distrusted issuer too), issuer_not_found, too_many (20 live keys)
  */
 export async function createIssuerKey(
   ctx: Ctx,
@@ -115,6 +115,7 @@ export async function createIssuerKey(
 ): Promise<ShownIssuerKey> {
   const issuer = await getIssuer(ctx, given.issuerId);
   if (issuer.kind !== "api") throw refused("a built-in issuer has no keys");
+  if (issuer.distrustedFrom !== null) throw refused("a distrusted issuer may issue no more");
   const made = makeApiKey("issuer", (bound) => ctx.random.below(bound));
   const key = {
     id: made.id,

@@ -30,13 +30,15 @@ export async function listBusinesses(
     cursor?: string | undefined;
   } = {},
 ): Promise<{ items: store.ListedBusiness[]; nextCursor?: string }> {
-  const { status = null, environment, cursor = "" } = of;
+  const { status = null, environment, cursor } = of;
+  const after = cursor === undefined ? "" : parseAddress(cursor);
+  if (after === null) throw refusal("a page begins after the address of a business");
   if (status !== null && !businessStatuses.some((each) => each === status))
     throw refusal(`a status is one of ${businessStatuses.join(", ")}`);
   const rows = await store.listBusinesses(ctx.db, {
     status,
     environment: environment === undefined ? null : parseEnvironment(environment),
-    after: cursor,
+    after,
     limit: pageMax + 1,
   });
   const items = rows.slice(0, pageMax);
