@@ -174,7 +174,7 @@ test("under https the cookies are bound to the host, unreadable to scripts and n
     PROFILE: "production",
     BASE_URL: "https://id.example.com",
     DATABASE_URL: "postgres://nowhere/none",
-    MASTER_KEY: "11".repeat(32),
+    MASTER_KEY: "0123456789abcdef".repeat(4),
     CHAIN_RPC_URL: "http://nowhere",
     SIGNER_KEY: "22".repeat(32),
   });

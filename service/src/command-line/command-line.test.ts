@@ -21,6 +21,7 @@ using cleanup = new DisposableStack();
 cleanup.defer(() => rmSync(directory, { recursive: true, force: true }));
 
 await using database = await openTestDatabase();
+const randomKey = "0123456789abcdef".repeat(4);
 const environment = { DATABASE_URL: database.url, DATA_DIR: directory, PROFILE: "dev" };
 
 interface Transcript {
@@ -283,7 +284,7 @@ await test("the clock moves forward for everyone, in dev alone and never with a 
   const production = await call(["clock", "advance", "1"], {
     PROFILE: "production",
     BASE_URL: "https://id.example.com",
-    MASTER_KEY: "11".repeat(32),
+    MASTER_KEY: randomKey,
     SIGNER_KEY: "22".repeat(32),
     ALLOW_EMBEDDED_CHAIN: "true",
   });
@@ -346,7 +347,7 @@ await test("after a rewrap the old master key is needed no longer", async () => 
 
 await test("production refuses an installation whose clock was moved", async () => {
   await using other = await openTestDatabase();
-  const dev = { DATABASE_URL: other.url, MASTER_KEY: "11".repeat(32) };
+  const dev = { DATABASE_URL: other.url, MASTER_KEY: randomKey };
   const production = {
     ...dev,
     PROFILE: "production",

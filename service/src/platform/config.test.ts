@@ -13,7 +13,7 @@ const parse = (given: NodeJS.ProcessEnv = {}): Config => parseConfig({ ...unset,
 const production = {
   PROFILE: "production",
   BASE_URL: "https://id.example.com",
-  MASTER_KEY: "ab".repeat(32),
+  MASTER_KEY: "0123456789abcdef".repeat(4),
   DATABASE_URL: "postgresql://db.example.com/svc",
   CHAIN_RPC_URL: "https://rpc.example.com/",
   SIGNER_KEY: "cd".repeat(32),
@@ -62,6 +62,10 @@ const wrong: [env: string, value: string, says: RegExp][] = [
   ["MASTER_KEY", "ab", /64 lower-case hex/],
   ["MASTER_KEY", "AB".repeat(32), /64 lower-case hex/],
   ["MASTER_KEY", Array.from({ length: 5 }, () => "ab".repeat(32)).join(), /one to four/],
+  ["PORT", "65527", /at most 65526/],
+  ["DATABASE_URL", "banana", /postgresql:/],
+  ["DATABASE_URL", "mysql://localhost/svc", /postgresql:/],
+  ["DATABASE_URL", "postgresql://localhost:port/svc", /postgresql:/],
   ["DATABASE_CONNECTIONS", "1", /from 2 to 200/],
   ["TRUSTED_PROXIES", "10.0.0.0/33", /CIDR/],
   ["TRUSTED_PROXIES", "10.0.0.1,proxy.example.com", /CIDR/],
@@ -93,13 +97,43 @@ for (const [env, value, says] of wrong) {
   test(`${env}=${value.slice(0, 40)} is refused by name`, () => refuses(env, value, says));
 }
 
+test("a database is reached by host or by socket", () => {
+  for (const url of [
+    "postgres://localhost/svc",
+    "postgresql://svc:p%40ss@db.example.com:5432/svc?sslmode=require",
+    "postgresql:///svc?host=/run/postgresql",
+    "postgresql://svc:secret@/svc?host=/run/postgresql",
+    "postgresql://%2Frun%2Fpostgresql/svc",
+    "postgresql://[::1]/svc",
+  ])
+    assert.equal(parse({ DATABASE_URL: url }).databaseUrl, url);
+});
+
+test("the highest ports are free for those who give the metrics one of their own", () => {
+  assert.equal(parse({ PORT: "65526" }).metricsPort, 65_535);
+  assert.equal(parse({ PORT: "65535", METRICS_PORT: "9090" }).metricsPort, 9090);
+});
+
 test("a refusal never repeats the value", () => {
-  for (const env of ["MASTER_KEY", "BASE_URL", "OPERATORS", "SIGNER_KEY", "CHAIN_RPC_URL"])
+  for (const env of [
+    "MASTER_KEY",
+    "DATABASE_URL",
+    "BASE_URL",
+    "OPERATORS",
+    "SIGNER_KEY",
+    "CHAIN_RPC_URL",
+  ])
     refuses(env, "canary", /^(?!.*canary)/);
 });
 
 const unsafe: [what: string, change: NodeJS.ProcessEnv, says: RegExp][] = [
   ["without a master key", { MASTER_KEY: "" }, /^MASTER_KEY must be set/],
+  ["with a master key of zeros", { MASTER_KEY: "0".repeat(64) }, /^MASTER_KEY must be random/],
+  [
+    "with an old master key of one byte",
+    { MASTER_KEY: `${production.MASTER_KEY},${"ab".repeat(32)}` },
+    /^MASTER_KEY must be random/,
+  ],
   ["on the embedded database", { DATABASE_URL: "" }, /^DATABASE_URL must be set/],
   ["without https", { BASE_URL: "http://id.example.com" }, /^BASE_URL must be https/],
   ["on its default address", { BASE_URL: "" }, /^BASE_URL must be https/],

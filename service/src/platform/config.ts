@@ -14,11 +14,15 @@ import {
   masterKeys,
   networks,
   oneOf,
+  postgresUrl,
   type Setting,
   setting,
   text,
   whole,
 } from "./setting.ts";
+
+const portMax = 65_535;
+const metricsPortOffset = 9;
 
 /** Every setting of the service. The reference page is generated from this table. */
 export const settings = {
@@ -34,9 +38,9 @@ export const settings = {
     env: "PORT",
     unit: "TCP port",
     fallback: "4000",
-    parse: whole(0, 65_535),
+    parse: whole(0, portMax),
     description:
-      "Port of the service. The demo's shop, wallet and console listen on the three ports after it. 0 picks a free one.",
+      "Port of the service, at most 65526 unless `METRICS_PORT` is given. The demo's shop, wallet and console listen on the three ports after it. 0 picks a free one.",
   }),
   host: setting({
     env: "HOST",
@@ -63,9 +67,9 @@ export const settings = {
   }),
   databaseUrl: setting({
     env: "DATABASE_URL",
-    unit: "connection string",
+    unit: "URL",
     fallback: null,
-    parse: text,
+    parse: postgresUrl,
     description: "A PostgreSQL 15 or newer. Unset: the embedded PostgreSQL under `DATA_DIR`.",
     secret: true,
   }),
@@ -91,7 +95,7 @@ export const settings = {
     env: "METRICS_PORT",
     unit: "TCP port",
     fallback: null,
-    parse: whole(0, 65_535),
+    parse: whole(0, portMax),
     description:
       "Port of the Prometheus metrics, on loopback unless `METRICS_HOST` says otherwise. Default: `PORT` + 9; 0 picks a free one.",
   }),
@@ -288,15 +292,22 @@ function derived(
     dataDirectory:
       given.dataDirectory ??
       (process.getuid?.() === 0 ? "/var/lib/svc" : join(process.cwd(), ".data")),
-    metricsPort: given.metricsPort ?? (given.port === 0 ? 0 : given.port + 9),
+    metricsPort: given.metricsPort ?? (given.port === 0 ? 0 : given.port + metricsPortOffset),
     walletOrigin: given.walletOrigin ?? wallet.origin,
     limitLoopback: given.limitLoopback ?? given.profile !== "dev",
   };
 }
 
+/** Whether somebody wrote it by hand: no random key is one byte over and over. */
+const isOneByte = (key: string): boolean => key === key.slice(0, 2).repeat(key.length / 2);
+
 function refuseUnsafe(config: Config): void {
   const fault = faultOfSigner(config) ?? faultOfMail(config);
   if (fault !== null) throw new ConfigError(fault);
+  if (config.metricsPort > portMax)
+    throw new ConfigError(
+      `PORT must be at most ${portMax - metricsPortOffset}, or METRICS_PORT be given`,
+    );
   const url = new URL(config.baseUrl);
   const isLoopback = url.hostname === "localhost" || url.hostname === "127.0.0.1";
   if (config.profile === "dev") {
@@ -310,6 +321,10 @@ function refuseUnsafe(config: Config): void {
     throw new ConfigError("BASE_URL must be https in the profile production");
   if (config.masterKeys === null)
     throw new ConfigError("MASTER_KEY must be set in the profile production");
+  if (config.masterKeys.some(isOneByte))
+    throw new ConfigError(
+      "MASTER_KEY must be random in the profile production, such as of `openssl rand -hex 32`",
+    );
   if (isDevelopmentKey(config.dataDirectory, config.masterKeys))
     throw new ConfigError(
       "MASTER_KEY must not be the development key of DATA_DIR in the profile production; seal with another by `svc key rewrap` first",

@@ -62,6 +62,15 @@ export function httpUrl(value: string): string {
   return url.origin;
 }
 
+/** Where a PostgreSQL is, as its own tools take it: the host may be empty, or a socket's directory in `?host=`. */
+export function postgresUrl(value: string): string {
+  const isAddress =
+    /^postgres(?:ql)?:\/\//.test(value) && URL.canParse(value.replace("@/", "@host/"));
+  if (!isAddress)
+    throw new Error("must be an address such as postgresql://user:password@host/name");
+  return value;
+}
+
 /** Addresses and CIDR blocks, separated by commas. */
 export function networks(value: string): readonly string[] {
   const given = list(value);
