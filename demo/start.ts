@@ -6,6 +6,7 @@ import { compose, type Service } from "@svc/service";
 import { ConfigError, parseConfig } from "@svc/service/config";
 import { getBuiltInIssuer } from "@svc/service/credentials";
 import { lockDirectory } from "@svc/service/directory-lock";
+import { describeStartFault } from "@svc/service/start-fault";
 import { watchStopSignal } from "@svc/service/stop-signal";
 import { openShopAccount } from "./seed-shop.ts";
 import { openDemoWorld } from "./seed.ts";
@@ -86,11 +87,7 @@ try {
   await start();
 } catch (error) {
   // A person reads this: what is wrong, in one line; the trace only for faults that nobody foresaw.
-  const isForeseen =
-    error instanceof ConfigError ||
-    (error instanceof Error && error.name === "EmbeddedPostgresInUse");
-  process.stderr.write(
-    `${isForeseen ? error.message : error instanceof Error ? error.stack : String(error)}\n`,
-  );
+  const trace = error instanceof Error ? error.stack : String(error);
+  process.stderr.write(`${describeStartFault(error) ?? trace}\n`);
   process.exitCode = 1;
 }

@@ -1,5 +1,6 @@
 import { openContext } from "../compose.ts";
 import { type Config, parseConfig } from "../platform/config.ts";
+import { describeStartFault } from "../platform/start-fault.ts";
 import { helpOf, listVerbs } from "./help.ts";
 import { parseInput } from "./input.ts";
 import { forPeople } from "./print.ts";
@@ -35,7 +36,8 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
     return 0;
   } catch (error) {
     if (error instanceof BadNews) print(error.value);
-    const message = error instanceof Error ? error.message : "failed";
+    const message =
+      describeStartFault(error) ?? (error instanceof Error ? error.message : "failed");
     const isUsage = error instanceof UsageError;
     const more = isUsage ? `; see svc ${verb.name} --help` : "";
     terminal.err(`svc ${verb.name}: ${message.replaceAll(/\s*\n\s*/g, " ")}${more}\n`);

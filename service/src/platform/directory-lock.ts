@@ -1,4 +1,4 @@
-import { chmodSync } from "node:fs";
+import { accessSync, chmodSync, constants } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
@@ -17,6 +17,8 @@ const busy = 5;
  * is no stale lock after a crash and no process id to misread in a container.
  */
 export function lockDirectory(directory: string): DirectoryLock | null {
+  // SQLite would only say that it cannot open a file.
+  accessSync(directory, constants.W_OK);
   const file = join(directory, "lock");
   const database = new DatabaseSync(file, { timeout: 0 });
   try {

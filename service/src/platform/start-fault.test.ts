@@ -1,0 +1,16 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { describeStartFault } from "./start-fault.ts";
+
+test("a host that was tried at several addresses is named by the first", () => {
+  const refused = ["::1", "127.0.0.1"].map((address) =>
+    Object.assign(new Error(`connect ECONNREFUSED ${address}:5432`), { code: "ECONNREFUSED" }),
+  );
+  assert.equal(describeStartFault(new AggregateError(refused)), "connect ECONNREFUSED ::1:5432");
+});
+
+test("a fault of ours is not foreseen", () => {
+  assert.equal(describeStartFault(new TypeError("x is not a function")), null);
+  const ours = Object.assign(new Error("unknown column"), { code: "42703" });
+  assert.equal(describeStartFault(ours), null);
+});

@@ -1,0 +1,52 @@
+// What keeps `npm start` from starting is said in one line to whoever can mend it.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { openDemoPlace } from "../demo-world.ts";
+import { root } from "../transcript.ts";
+
+async function refuses(environment: NodeJS.ProcessEnv, says: RegExp): Promise<void> {
+  const start = ["--conditions=source", join(root, "demo/start.ts")];
+  const env = { ...process.env, CHAIN: "off", ...environment };
+  await assert.rejects(promisify(execFile)(process.execPath, start, { env }), (error) => {
+    const { code, stdout, stderr } = error as Record<"code" | "stdout" | "stderr", unknown>;
+    assert.deepEqual({ code, stdout }, { code: 1, stdout: "" });
+    assert.match(String(stderr), /^[^\n]+\n$/);
+    assert.match(String(stderr), says);
+    return true;
+  });
+}
+
+test("a port that is in use", async () => {
+  await using place = await openDemoPlace();
+  const taken = createServer().listen(Number(place.environment.PORT), "localhost");
+  await once(taken, "listening");
+  await refuses(place.environment, /address already in use [^\n]+/);
+  taken.close();
+});
+
+test("a database that does not answer", async () => {
+  await using place = await openDemoPlace();
+  const { PORT } = place.environment;
+  const nowhere = { DATABASE_URL: `postgresql://localhost:${PORT}/svc` };
+  await refuses({ ...place.environment, ...nowhere }, /ECONNREFUSED/);
+});
+
+test("a database of another name", async () => {
+  await using place = await openDemoPlace();
+  const url = new URL(place.environment["DATABASE_URL"] ?? "");
+  url.pathname = "/nowhere";
+  await refuses({ ...place.environment, DATABASE_URL: url.href }, /"nowhere" does not exist/);
+});
+
+test("a directory that is a file", async () => {
+  await using place = await openDemoPlace();
+  const file = join(place.environment.DATA_DIR, "file");
+  writeFileSync(file, "");
+  await refuses({ ...place.environment, DATA_DIR: file }, /file already exists[^\n]+file/);
+});
