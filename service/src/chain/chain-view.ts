@@ -70,6 +70,11 @@ export async function readFees(chain: Readable): Promise<Fees> {
   return feesAt(head.baseFee, priorityFee);
 }
 
+/** What the account has now, in wei. */
+export async function readBalance(chain: Pick<Chain, "node">, account: Address): Promise<bigint> {
+  return readQuantity(chain, "eth_getBalance", [account, "latest"]);
+}
+
 /** How many nonces the account has used up to that block. */
 export async function countNonces(
   chain: Readable,
@@ -135,7 +140,7 @@ async function findReceipt(chain: Readable, hash: Hex32): Promise<Receipt | null
 }
 
 async function readQuantity(
-  chain: Readable,
+  chain: Pick<Chain, "node">,
   method: string,
   params: readonly unknown[],
 ): Promise<bigint> {

@@ -1,7 +1,8 @@
 import type { Address } from "@svc/protocol";
-import { createPublicClient, custom, defineChain, type PublicClient } from "viem";
+import { createPublicClient, custom, defineChain, formatEther, type PublicClient } from "viem";
 import type { Ctx } from "../platform/context.ts";
 import { type ChainTotals, openChainMetrics } from "./chain-metrics.ts";
+import { readBalance } from "./chain-view.ts";
 import type { Chain } from "./context.ts";
 import { planContracts } from "./contract-plan.ts";
 import { type Deployment, ensureContracts } from "./deployment.ts";
@@ -27,10 +28,7 @@ export async function openChain(ctx: Ctx): Promise<Chain> {
   const isEmbedded = chainRpcUrl === null;
   const [node, signer] = await openBoth(ctx, stack);
   const identity = await store.keepIdentity(ctx.db, node.chainId);
-  if (identity.chainId !== node.chainId)
-    throw new Error(
-      `this installation settles on chain ${identity.chainId}, but the node is of chain ${node.chainId}`,
-    );
+  refuseOther(node, identity);
   await store.addSigner(ctx.db, signer.address);
   const operator = signer.address;
   const deployments = planContracts({ salt: ctx.config.contractSalt, operator, identity });
@@ -59,6 +57,46 @@ export async function openChain(ctx: Ctx): Promise<Chain> {
     await opened.disposeAsync();
     throw error;
   }
+}
+
+/** What merchants compare receipts with, and what the operator's account has left. */
+export interface ChainReport {
+  readonly chainId: number;
+  readonly registry: Address;
+  readonly settlement: Address;
+  readonly liveFactory: Address;
+  readonly sandboxFactory: Address;
+  readonly operator: Address;
+  /** Decimal. */
+  readonly balanceCoins: string;
+}
+
+/** Looks at the chain without changing anything there: before the first start the contracts are where they will be. */
+export async function describeChain(ctx: Ctx): Promise<ChainReport> {
+  await using stack = new AsyncDisposableStack();
+  const [node, signer] = await openBoth(ctx, stack);
+  const unknown = { registry: null, settlement: null, live: null, sandbox: null };
+  const identity = (await store.findIdentity(ctx.db)) ?? { chainId: node.chainId, ...unknown };
+  refuseOther(node, identity);
+  const operator = signer.address;
+  const { contractSalt: salt } = ctx.config;
+  const { live, sandbox, ...own } = addressesOf(planContracts({ salt, operator, identity }));
+  const balance = await readBalance({ node }, operator);
+  return {
+    chainId: node.chainId,
+    ...own,
+    liveFactory: live,
+    sandboxFactory: sandbox,
+    operator,
+    balanceCoins: formatEther(balance),
+  };
+}
+
+function refuseOther(node: ChainNode, { chainId }: store.ChainIdentity): void {
+  if (chainId !== node.chainId)
+    throw new Error(
+      `this installation settles on chain ${chainId}, but the node is of chain ${node.chainId}`,
+    );
 }
 
 /** Another process takes the embedded chain over within a second or two. */

@@ -2,6 +2,7 @@ import type { Address } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 import { recoverAddress } from "../platform/secp256k1.ts";
+import type { ChainReport } from "./chain.ts";
 import type { Chain, ChainContext } from "./context.ts";
 
 export type { Chain, ChainContext } from "./context.ts";
@@ -29,6 +30,13 @@ export async function openChain(ctx: Ctx): Promise<Chain> {
   // The client library takes a while to load; verbs of the command line do without.
   const { openChain: open } = await import("./chain.ts");
   return open(ctx);
+}
+
+/** What `svc chain show` tells. @throws with `CHAIN=off`, when it is another chain, or where the node cannot be had */
+export async function describeChain(ctx: Ctx): Promise<ChainReport> {
+  if (ctx.config.chain === "off") throw new Error("there is no chain (CHAIN=off)");
+  const { describeChain: describe } = await import("./chain.ts");
+  return describe(ctx);
 }
 
 /** Decisions section 3, Signatures: of an externally owned account, else ERC-1271, else ERC-6492. */

@@ -15,6 +15,14 @@ export interface ChainIdentity {
   readonly sandbox: Address | null;
 }
 
+/** Null before the first start. */
+export async function findIdentity(db: Queryable): Promise<ChainIdentity | null> {
+  const [row] = await db.query<ChainIdentity>(sql`
+    select chain_id as "chainId", registry, settlement, live_factory as live, sandbox_factory as sandbox
+    from chain_identity`);
+  return row ?? null;
+}
+
 /** The identity that was remembered first. */
 export async function keepIdentity(db: Queryable, chainId: number): Promise<ChainIdentity> {
   const [row] = await db.query<ChainIdentity>(sql`

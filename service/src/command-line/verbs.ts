@@ -1,6 +1,7 @@
 import { apiKeyVerbs } from "./api-key.ts";
 import { businessVerbs } from "./business.ts";
 import { businessRecordVerbs } from "./business-record.ts";
+import { chainVerbs } from "./chain.ts";
 import { clientVerbs } from "./client.ts";
 import { domainVerbs } from "./domain.ts";
 import { installationVerbs } from "./installation.ts";
@@ -16,6 +17,7 @@ import type { Verb } from "./verb.ts";
 /** Every verb, in the order of the help. */
 export const verbs: readonly Verb[] = [
   ...installationVerbs,
+  ...chainVerbs,
   ...organizationVerbs,
   ...domainVerbs,
   ...clientVerbs,

@@ -1,0 +1,53 @@
+// What an operator publishes, and looks at before the first start: the chain by command line.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { addressOfPrivateKey } from "@svc/protocol";
+import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { startAnvil } from "../anvil.ts";
+import { fundedKey, openInstallation } from "../settling.ts";
+
+async function show(environment: NodeJS.ProcessEnv) {
+  const written = { out: "", err: "" };
+  const status = await runCommandLine(["chain", "show", "--json"], {
+    out: (part) => (written.out += part),
+    err: (part) => (written.err += part),
+    environment,
+  });
+  return { status, ...written };
+}
+
+test("the chain, its contracts and the operator's account are shown, the same before the first start as after", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  const operator = addressOfPrivateKey(Buffer.from(fundedKey, "hex"));
+  await anvil.rpc("anvil_setBalance", [operator, "0x14d1120d7b160000"]);
+  const before = await show(installation.environment);
+  assert.deepEqual([before.status, before.err], [0, ""]);
+  const { balanceCoins, ...anchors } = JSON.parse(before.out) as Record<string, unknown>;
+  assert.equal(balanceCoins, "1.5");
+  await using process = await installation.openProcess();
+  const { registry, settlement, factories } = process.chain.contracts;
+  assert.deepEqual(anchors, {
+    chainId: anvil.chainId,
+    registry,
+    settlement,
+    liveFactory: factories.live,
+    sandboxFactory: factories.sandbox,
+    operator,
+  });
+  const { balanceCoins: rest, ...after } = JSON.parse(
+    (await show(installation.environment)).out,
+  ) as Record<string, unknown>;
+  assert.deepEqual(after, anchors);
+  assert.ok(Number(rest) < 1.5);
+});
+
+test("a node of another chain than at the first start is refused", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using _ = await installation.openProcess();
+  await using other = await startAnvil({ chainId: 4711 });
+  const { status, err } = await show({ ...installation.environment, CHAIN_RPC_URL: other.url });
+  assert.equal(status, 1);
+  assert.match(err, /settles on chain 31999, but the node is of chain 4711\n$/);
+});
