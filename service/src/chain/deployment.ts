@@ -1,5 +1,6 @@
 import type { Address, Hex, Hex32 } from "@svc/protocol";
-import { concat, getCreate2Address, keccak256 } from "viem/utils";
+import { concat, formatEther, getCreate2Address, keccak256 } from "viem/utils";
+import { readBalance } from "./chain-view.ts";
 import type { ChainContext } from "./context.ts";
 import { workOutbox } from "./outbox.ts";
 import * as store from "./store.ts";
@@ -63,13 +64,19 @@ async function waitFor(ctx: ChainContext, missing: readonly Deployment[]): Promi
     const stillMissing = await listMissing(ctx, missing);
     if (stillMissing.length === 0) return;
     for (const each of stillMissing) await refuseOver(ctx, each);
-    if (tries === 0 && !ctx.chain.isEmbedded)
-      ctx.log.info({ contracts: names }, "waiting until the contracts are mined");
+    if (tries === 0 && !ctx.chain.isEmbedded) await tellWaiting(ctx, names);
     await new Promise((resolve) => {
       setTimeout(resolve, ctx.chain.isEmbedded ? lookMs.embedded : lookMs.remote);
     });
   }
   throw new Error(`the contracts were not mined in time: ${names}`);
+}
+
+/** At the first start nobody may have given the operator's account any coin. */
+async function tellWaiting(ctx: ChainContext, contracts: string): Promise<void> {
+  const { operator } = ctx.chain;
+  const balanceCoins = formatEther(await readBalance(ctx.chain, operator));
+  ctx.log.info({ contracts, operator, balanceCoins }, "waiting until the contracts are mined");
 }
 
 /** It was mined once and cannot be again: the chain is not what it was, or refused it. */

@@ -91,9 +91,11 @@ async function gasLimitOf(ctx: ChainContext, due: store.DueTransaction): Promise
     return roomy > gasMax ? gasMax : roomy;
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
-    if (isOutOfFunds(error)) ctx.chain.metrics.raise("out_of_funds", { kind: due.kind });
+    const { metrics, operator } = ctx.chain;
+    const { message } = error;
+    if (isOutOfFunds(error)) metrics.raise("out_of_funds", { operator, kind: due.kind, message });
     else if (due.refusals >= refusalsMax) return gasOfRefused;
-    else ctx.chain.metrics.raise("would_revert", { kind: due.kind, message: error.message });
+    else metrics.raise("would_revert", { kind: due.kind, message });
     const until = ctx.clock.now() + refusalPauseSeconds(due.refusals);
     await store.putOff(ctx.db, [due.id], { until, refused: !isOutOfFunds(error) });
     return null;
@@ -257,7 +259,7 @@ export async function handOver(ctx: ChainContext, raws: readonly Hex[]): Promise
     if (!(error instanceof RpcError)) throw error;
     const isFee = /underpriced|fee too low|less than block base fee/i.test(error.message);
     const alarm = isOutOfFunds(error) ? "out_of_funds" : isFee ? "fee_too_low" : "node_refused";
-    ctx.chain.metrics.raise(alarm, { message: error.message });
+    ctx.chain.metrics.raise(alarm, { operator: ctx.chain.operator, message: error.message });
   }
 }
 

@@ -1,0 +1,96 @@
+// A start waits for a chain to mine the contracts, because the operator's account holds no coin.
+import assert from "node:assert/strict";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { addressOfPrivateKey } from "@svc/protocol";
+import { startAnvil } from "../anvil.ts";
+import { root } from "../transcript.ts";
+import { freePort } from "../world.ts";
+
+/** An account that holds no coin, so nothing of it is ever mined. */
+const poorKey = "5e".repeat(32);
+
+async function untilAbsent(path: string): Promise<void> {
+  const deadline = Date.now() + 20_000;
+  while (existsSync(path)) {
+    assert.ok(Date.now() < deadline, `${path} is still there`);
+    await delay(20);
+  }
+}
+
+/** Starts the program on an empty directory, and comes back when it waits. */
+async function startWaiting(program: readonly string[]): Promise<
+  AsyncDisposable & {
+    child: ChildProcessByStdio<null, Readable, null>;
+    lines: string[];
+    pidFile: string;
+  }
+> {
+  await using stack = new AsyncDisposableStack();
+  const anvil = stack.use(await startAnvil());
+  const directory = await mkdtemp(join(tmpdir(), "svc-stop-"));
+  const pidFile = join(directory, "postgres", "data", "postmaster.pid");
+  stack.defer(async () => rm(directory, { recursive: true, force: true }));
+  stack.defer(async () => untilAbsent(pidFile));
+  // As root the embedded database runs as another user, who has to pass through here.
+  await chmod(directory, 0o711);
+  const child = spawn(process.execPath, ["--conditions=source", ...program], {
+    cwd: root,
+    env: {
+      ...process.env,
+      PORT: String(await freePort()),
+      METRICS_PORT: "0",
+      DATABASE_URL: "",
+      DATA_DIR: directory,
+      CHAIN_RPC_URL: anvil.url,
+      SIGNER_KEY: poorKey,
+      LOG_LEVEL: "info",
+    },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const lines: string[] = [];
+  for await (const line of createInterface({ input: child.stdout })) {
+    lines.push(line);
+    if (line.includes("waiting until the contracts are mined")) break;
+  }
+  const opened = stack.move();
+  return { child, lines, pidFile, [Symbol.asyncDispose]: async () => opened.disposeAsync() };
+}
+
+for (const { name, program, signal } of [
+  { name: "svc serve", program: ["service/src/main.ts", "serve"], signal: "SIGTERM" },
+  { name: "npm start", program: ["demo/start.ts"], signal: "SIGINT" },
+] as const)
+  test(`${signal} ends ${name} while it waits for the contracts, and its database with it`, async () => {
+    await using waiting = await startWaiting(program);
+    const { child, pidFile } = waiting;
+    assert.ok(existsSync(pidFile));
+    const before = Date.now();
+    const exited = once(child, "exit");
+    child.kill(signal);
+    assert.deepEqual(await exited, [0, null]);
+    await untilAbsent(pidFile);
+    assert.ok(Date.now() - before < 20_000);
+  });
+
+test("a start that waits for the contracts names the account that needs coin, and what it has", async () => {
+  await using waiting = await startWaiting(["service/src/main.ts", "serve"]);
+  const { child, lines } = waiting;
+  const exited = once(child, "exit");
+  child.kill("SIGKILL");
+  await exited;
+  const operator = addressOfPrivateKey(Buffer.from(poorKey, "hex"));
+  const told = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  const alarm = told.find((line) => line["alarm"] === "out_of_funds");
+  assert.equal(alarm?.["operator"], operator);
+  const { operator: named, balanceCoins } = told.at(-1) ?? {};
+  assert.deepEqual({ named, balanceCoins }, { named: operator, balanceCoins: "0" });
+});
