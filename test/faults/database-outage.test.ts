@@ -8,6 +8,7 @@ import {
   type EmbeddedPostgres,
   startEmbeddedPostgres,
 } from "../../service/src/platform/embedded-postgres.ts";
+import { sql } from "../../service/src/platform/db.ts";
 import { approveByQr, finish, openPage, redeem, statusOf } from "../login-flow.ts";
 import { newIdentity } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
@@ -31,17 +32,46 @@ after(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
+/** Stops every process of the server, which then takes calls and answers none. @returns makes them go on */
+async function hangDatabase(): Promise<() => void> {
+  const postmaster = await postmasterPid();
+  const backends = await world.ctx.db.transaction(async (tx) => {
+    // First, so that no other backend comes after the list is made.
+    process.kill(postmaster, "SIGSTOP");
+    return tx.query<{ pid: number }>(
+      sql`select pid from pg_stat_activity where backend_type = 'client backend'`,
+    );
+  });
+  for (const { pid } of backends) process.kill(pid, "SIGSTOP");
+  return () =>
+    [postmaster, ...backends.map(({ pid }) => pid)].forEach((pid) => process.kill(pid, "SIGCONT"));
+}
+
+async function postmasterPid(): Promise<number> {
+  const [data] = await world.ctx.db.query<{ path: string }>(
+    sql`select current_setting('data_directory') as path`,
+  );
+  return Number(readFileSync(join(data?.path ?? "", "postmaster.pid"), "utf8").split("\n")[0]);
+}
+
 /** kill -9 of the whole server, as a power cut would; the shell that watches over it then ends by itself. */
 async function crashDatabase(): Promise<void> {
-  const [data] = await world.ctx.db.query<{ path: string }>({
-    name: "",
-    text: "select current_setting('data_directory') as path",
-    values: [],
-  });
-  const pid = Number(readFileSync(join(data?.path ?? "", "postmaster.pid"), "utf8").split("\n")[0]);
+  const pid = await postmasterPid();
   process.kill(pid, "SIGKILL");
   await server.close();
 }
+
+test("while the database hangs the process says within seconds that it is not ready", async () => {
+  const goOn = await hangDatabase();
+  const hungAt = Date.now();
+  try {
+    assert.equal((await fetch(`${world.baseUrl}/health/ready`)).status, 503);
+    assert.ok(Date.now() - hungAt < 8_000);
+  } finally {
+    goOn();
+  }
+  assert.equal((await fetch(`${world.baseUrl}/health/ready`)).status, 200);
+});
 
 test("while the database is away every route says 503, and afterwards the login goes on", async () => {
   const page = await openPage(world.baseUrl, world.client);

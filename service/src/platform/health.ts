@@ -13,6 +13,20 @@ const ReadyBody = Type.Object(
   { description: "It can answer." },
 );
 
+/** A balancer gives up after a few seconds, and a statement only after half a minute. */
+const databaseWithinMs = 3_000;
+
+/** @throws also when the database hangs */
+async function readSkewMs({ db }: Ctx): Promise<number> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error("the database hangs")), databaseWithinMs);
+  try {
+    return await Promise.race([clockSkewMs(db), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** `alive`: the process runs. `ready`: it can answer now; carries the service's time, which in `dev` can be moved. */
 export function addHealthRoutes(ctx: Ctx, http: Http): void {
   const tags = ["operations"];
@@ -37,7 +51,7 @@ export function addHealthRoutes(ctx: Ctx, http: Http): void {
     async (_request, reply) => {
       let skewMs: number;
       try {
-        skewMs = (await clockSkewMs(ctx.db)) + (ctx.clock.leadMs?.() ?? 0);
+        skewMs = (await readSkewMs(ctx)) + (ctx.clock.leadMs?.() ?? 0);
       } catch {
         throw new Problem("unavailable", { message: "the database cannot be reached" });
       }
