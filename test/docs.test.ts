@@ -1,5 +1,6 @@
 // The documentation tells the truth: links lead somewhere, names exist, and transcripts print what they say.
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { after, before, test } from "node:test";
@@ -7,7 +8,7 @@ import { businessFieldNames, fieldNames, parentNames } from "@svc/protocol";
 import { verbs } from "../service/src/command-line/index.ts";
 import { documents } from "../service/src/credentials/field-value.ts";
 import { failureReasons } from "../service/src/kyc/order.ts";
-import { settings } from "../service/src/platform/config.ts";
+import { parseConfig, settings } from "../service/src/platform/config.ts";
 import { verbs as walletVerbs } from "../packages/wallet/src/command-line/run.ts";
 import { askBusiness, type DemoWorld, openDemoWorld, visit, type Visitor } from "./demo-world.ts";
 import { missingTests } from "./quoted-tests.ts";
@@ -117,6 +118,20 @@ test("every transcript is on a page whose transcripts run", () => {
     "docs/guides/operate.md",
     "docs/guides/wallet.md",
   ]);
+});
+
+test("the exports of the operator's guide are all that production needs", () => {
+  const [block = ""] =
+    /^export PROFILE=production$[\s\S]*?^```$/m.exec(read("docs/guides/operate.md")) ?? [];
+  const exported = [...block.matchAll(/^export (\w+)=(<64 hex digits>|\S+)/gm)].map(
+    ([, name = "", value = ""]) => [
+      name,
+      value.startsWith("<") ? randomBytes(32).toString("hex") : value,
+    ],
+  );
+  const unset = Object.values(settings).map(({ env }) => [env, ""]);
+  const config = parseConfig(Object.fromEntries([...unset, ...exported]) as NodeJS.ProcessEnv);
+  assert.equal(config.profile, "production");
 });
 
 /** As GitHub makes anchors of headings. */
