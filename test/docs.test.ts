@@ -134,6 +134,31 @@ test("the exports of the operator's guide are all that production needs", () => 
   assert.equal(config.profile, "production");
 });
 
+/** What a verb of the operator prints. */
+const svc = async (args: string): Promise<Record<string, unknown>> =>
+  JSON.parse(await run(`npm run -s svc -- ${args} --json`, demo.environment)) as Record<
+    string,
+    unknown
+  >;
+
+test("a new organization gets its package as the guide to verified fields says", async () => {
+  const { id: organization } = await svc('organization create --name "New AG"');
+  const own = `--organization ${String(organization)}`;
+  const { id: domain } = await svc(
+    `domain create ${own} --domain localhost:4997 --environment live`,
+  );
+  const [block = ""] = /^```sh\n[\s\S]*?^```$/m.exec(read("docs/guides/kyc.md")) ?? [];
+  const calls = [...block.matchAll(/^npm run svc -- (.+)$/gm)].map(([, call = ""]) =>
+    call
+      .replaceAll("<organization>", String(organization))
+      .replaceAll("<client domain>", String(domain)),
+  );
+  const answers: Record<string, unknown>[] = [];
+  for (const call of calls) answers.push(await svc(call));
+  const [, key, kycPackage] = answers;
+  assert.ok(key?.["key"] !== undefined && kycPackage?.["signingKey"] !== undefined);
+});
+
 /** As GitHub makes anchors of headings. */
 function anchorsOf(page: string): Set<string> {
   const headings = [...page.matchAll(/^#+ (.+)$/gm)].map(([, text = ""]) => text);
