@@ -47,7 +47,8 @@ export const settings = {
     unit: "address",
     fallback: "localhost",
     parse: text,
-    description: "Address the service binds to. `localhost` means both loopback addresses.",
+    description:
+      "Address the service binds to. `localhost` means each address that the system has for it: 127.0.0.1, and ::1 where that is one of them.",
   }),
   baseUrl: setting({
     env: "BASE_URL",
@@ -104,7 +105,8 @@ export const settings = {
     unit: "address",
     fallback: "localhost",
     parse: text,
-    description: "Address the metrics bind to.",
+    description:
+      "Address the metrics bind to; of `localhost` the first address that the system has for it.",
   }),
   walletOrigin: setting({
     env: "WALLET_ORIGIN",
