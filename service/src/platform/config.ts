@@ -300,9 +300,6 @@ function derived(
   };
 }
 
-/** Whether somebody wrote it by hand: no random key is one byte over and over. */
-const isOneByte = (key: string): boolean => key === key.slice(0, 2).repeat(key.length / 2);
-
 function refuseUnsafe(config: Config): void {
   const fault = faultOfSigner(config) ?? faultOfMail(config);
   if (fault !== null) throw new ConfigError(fault);
@@ -323,7 +320,7 @@ function refuseUnsafe(config: Config): void {
     throw new ConfigError("BASE_URL must be https in the profile production");
   if (config.masterKeys === null)
     throw new ConfigError("MASTER_KEY must be set in the profile production");
-  if (config.masterKeys.some(isOneByte))
+  if (config.masterKeys.some((key) => /^0+$/.test(key)))
     throw new ConfigError(
       "MASTER_KEY must be random in the profile production, such as of `openssl rand -hex 32`",
     );
