@@ -1,6 +1,7 @@
 // What a browser session may answer in the wallet's place, and what it never may.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { type Address, checksumAddress } from "@svc/protocol";
 import { parseConfig } from "../../service/src/platform/config.ts";
 import {
   attemptCookies,
@@ -75,6 +76,25 @@ test("a session answers for exactly what was approved in it, and for nothing els
   assert.equal(await faultOf(jar, { max_age: "99" }), "login_required");
   assert.equal(await faultOf(jar, { max_age: "200" }), null);
 });
+
+test("a hint names an identity in every spelling of one, with and without the prefix of a subject", async () => {
+  const jar = openJar();
+  const identity = newIdentity();
+  await logIn(world.baseUrl, world.client, identity, { jar });
+  for (const login_hint of spellingsOf(identity.address))
+    assert.equal(await faultOf(jar, { login_hint }), null, login_hint);
+  for (const login_hint of spellingsOf(newIdentity().address))
+    assert.equal(await faultOf(jar, { login_hint }), "login_required", login_hint);
+});
+
+function spellingsOf(address: Address): string[] {
+  const digits = address.slice(2);
+  const upper = digits.toUpperCase();
+  return [address, digits, `0x${upper}`, upper, checksumAddress(address)].flatMap((text) => [
+    text,
+    `svcid:${text}`,
+  ]);
+}
 
 test("prompt, a hint for another identity and an unmet acr always lead to the page", async () => {
   const jar = openJar();

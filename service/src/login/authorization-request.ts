@@ -1,4 +1,4 @@
-import { addressOfSubject } from "@svc/protocol";
+import { parseAddress } from "@svc/protocol";
 import type { Client } from "../accounts/index.ts";
 import type { Form } from "../platform/http-input.ts";
 import { type OAuthCode, OAuthProblem } from "../platform/problems.ts";
@@ -179,7 +179,7 @@ const checkHints: Check = (given, draft, { userOfIdToken }) => {
     if (user === null) fail("invalid_request", "id_token_hint is not an id token of this client");
     draft.expectedUser = user;
   }
-  const hinted = addressOfSubject(valueOf(given, "login_hint") ?? "");
+  const hinted = parseAddress((valueOf(given, "login_hint") ?? "").replace(/^svcid:/, ""));
   if (hinted !== null) draft.hintedUser = hinted;
 };
 
