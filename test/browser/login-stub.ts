@@ -111,7 +111,7 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
     else if (pathname === "/callback")
       response.writeHead(200, { "content-type": "text/html" }).end("<title>shop</title>");
     else if (pathname === "/oauth2/auth" || request.method === "POST")
-      response.writeHead(200, pageHeaders({ formTargets: [url] })).end(renderLoginPage(stub.view));
+      response.writeHead(200, pageHeaders({ leadsTo: url })).end(renderLoginPage(stub.view));
     else response.writeHead(404).end();
   }
 

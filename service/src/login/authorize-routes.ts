@@ -150,7 +150,7 @@ function show(
   const view = viewOf(ctx, { attempt, client }, request.headers["accept-language"]);
   return reply
     .headers({
-      ...pageHeaders({ formTargets: [attempt.request.redirectUri] }),
+      ...pageHeaders({ leadsTo: attempt.request.redirectUri }),
       "set-cookie": [...cookies],
     })
     .send(renderLoginPage(view));
@@ -380,7 +380,7 @@ function showError(
   });
   return reply
     .code(status)
-    .headers({ ...found?.options.headers, ...pageHeaders({ formTargets: [] }) })
+    .headers({ ...found?.options.headers, ...pageHeaders() })
     .send(page);
 }
 

@@ -73,7 +73,7 @@ function show(ctx: TokenContext, outcome: LogoutOutcome, call: Call): FastifyRep
   if (outcome.kind === "ask") return ask(outcome, call);
   if (outcome.kind === "again") return leave(reply, `${logoutPath}?${outcome.query}`);
   const locale = localeOf(call);
-  const headers = pageHeaders({ formTargets: [] });
+  const headers = pageHeaders();
   if (outcome.kind === "stayed") return reply.headers(headers).send(renderStayedPage({ locale }));
   if (outcome.cookieEnded) void reply.header("set-cookie", endedSessionCookie(ctx.config));
   if (outcome.location !== null) return leave(reply, outcome.location);
@@ -90,8 +90,7 @@ function ask(outcome: Extract<LogoutOutcome, { kind: "ask" }>, call: Call): Fast
     clientName: client?.name ?? null,
     identity: address === null ? null : shortAddress(address),
   });
-  const target = hidden["post_logout_redirect_uri"];
-  const headers = pageHeaders({ formTargets: target === undefined ? [] : [target] });
+  const headers = pageHeaders({ leadsTo: hidden["post_logout_redirect_uri"] });
   return call.reply.headers(headers).send(page);
 }
 
@@ -120,8 +119,5 @@ function showError(ctx: TokenContext, error: unknown, call: Call): FastifyReply 
     message: problem?.message ?? "something failed here",
     requestId: request.id,
   });
-  return reply
-    .code(status)
-    .headers(pageHeaders({ formTargets: [] }))
-    .send(page);
+  return reply.code(status).headers(pageHeaders()).send(page);
 }

@@ -1,12 +1,19 @@
 /**
  * Headers of every page: no script, style or frame that is not ours, no copy in a cache, no address handed on.
- * A redirect after a form counts as its target in Chromium, so the page of a client names the client's redirect URI.
  *
- * @param options.formTargets redirect URIs or origins that a form of this page may end at
+ * A form may lead to the client, whose own redirects from there Chromium counts as the form's targets too. Where they
+ * lead nobody knows here, so a page of a client allows `https:` and the scheme of the client's address; any other page
+ * keeps its forms here.
+ *
+ * @param options.leadsTo the client's address that a form of this page ends at
  * @see https://www.w3.org/TR/CSP3/#directive-form-action
  */
-export function pageHeaders(options: { formTargets: readonly string[] }): Record<string, string> {
-  const targets = new Set(options.formTargets.map(sourceOf));
+export function pageHeaders(
+  options: { leadsTo?: string | undefined } = {},
+): Record<string, string> {
+  const { leadsTo } = options;
+  const beyond = leadsTo === undefined ? [] : ["https:", new URL(leadsTo).protocol];
+  const targets = new Set(["'self'", ...beyond]);
   return {
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": [
@@ -15,7 +22,7 @@ export function pageHeaders(options: { formTargets: readonly string[] }): Record
       "style-src 'self'",
       "img-src 'self' data:",
       "connect-src 'self'",
-      `form-action ${["'self'", ...targets].join(" ")}`,
+      `form-action ${[...targets].join(" ")}`,
       "frame-ancestors 'none'",
       "base-uri 'none'",
     ].join("; "),
@@ -27,15 +34,4 @@ export function pageHeaders(options: { formTargets: readonly string[] }): Record
     "cross-origin-opener-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
   };
-}
-
-/**
- * The origin of a web address. An app's own scheme (RFC 8252 section 7.1) has no origin, and neither an IPv6 literal nor a
- * host name with other characters than a domain's has a place in the policy's grammar: these are named by their scheme.
- */
-function sourceOf(target: string): string {
-  const url = new URL(target);
-  return /^[A-Za-z0-9+.-]+:\/\/[A-Za-z0-9.-]+(?::\d+)?$/.test(url.origin)
-    ? url.origin
-    : url.protocol;
 }
