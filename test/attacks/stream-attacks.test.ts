@@ -59,6 +59,18 @@ async function openStream(page: OpenPage): Promise<Socket> {
   return socket;
 }
 
+test("an idle stream says within 15 s that it lives, by an event that the page's script sees", async (t) => {
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  await using own = await openWorld();
+  const page = await openPage(own.baseUrl, own.client);
+  const stream = await page.jar.fetch(`${own.baseUrl}/oauth2/login/${page.loginId}/events`);
+  const chunks = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
+  assert.match((await chunks?.read())?.value ?? "", /"waiting"/);
+  t.mock.timers.tick(15_000);
+  assert.equal((await chunks?.read())?.value, "event: alive\ndata\n\n");
+  await chunks?.cancel();
+});
+
 test("the ninth stream of a login ends its first, and the others go on", async () => {
   const page = await openPage(world.baseUrl, world.client);
   const first = await openStream(page);

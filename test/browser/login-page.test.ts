@@ -61,8 +61,9 @@ test("the page draws each step's code by itself, and a camera can read it", asyn
   }
   assert.equal(await page.locator("[data-qr]").count(), 1);
   assert.match(await page.locator("[data-left]").innerText(), /Time left: [01]:\d\d/);
+  // A minute without a word, which the stub does not say by itself, leads to the long poll.
   assert.deepEqual(
-    stub.calls.filter((call) => call.includes("/status") || call.includes("POST")),
+    stub.calls.filter((call) => call.endsWith("/status") || call.includes("POST")),
     [],
   );
 });
@@ -184,13 +185,52 @@ test("a service that never says so keeps nobody waiting on a code that is over",
 
 test("where streams fail the page asks by long poll, and sees claim and approval", async () => {
   await using stub = await openLoginStub();
-  stub.hasStream = false;
+  stub.stream = "refused";
   await using page = await openPage(stub);
   stub.tell(claimed);
   await page.locator("[data-code]").waitFor();
   assert.ok(stub.calls.some((call) => call.endsWith("/status?after=waiting")));
   stub.tell({ kind: "approved" });
   await page.waitForURL(`${stub.url}/callback?code=1`);
+});
+
+test("where a proxy holds the stream back the page asks by long poll within seconds", async () => {
+  for (const [stream, silenceMs] of [
+    ["held", 3000],
+    ["held after headers", 3000],
+    ["held after a word", 20_000],
+  ] as const) {
+    await using stub = await openLoginStub();
+    stub.stream = stream;
+    const asked = Promise.withResolvers<void>();
+    await using page = await openPage(stub, { clockMs: Date.now() });
+    page.on("request", (request) => {
+      if (request.url().endsWith("/status?after=waiting")) asked.resolve();
+    });
+    await page.clock.runFor(silenceMs);
+    await asked.promise;
+    stub.tell(claimed);
+    await page.locator("[data-code]").waitFor();
+  }
+});
+
+test("a stream that says it lives is never given up", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openPage(stub, { clockMs: Date.now() });
+  const session = await page.context().newCDPSession(page);
+  await session.send("Network.enable");
+  for (let rounds = 0; rounds < 4; rounds += 1) {
+    const heard = new Promise((resolve) =>
+      session.once("Network.eventSourceMessageReceived", resolve),
+    );
+    stub.keepAlive();
+    await heard;
+    await page.clock.runFor(15_000);
+  }
+  assert.deepEqual(
+    stub.calls.filter((call) => call.includes("/status")),
+    [],
+  );
 });
 
 test("a page out of view holds no connection, and catches up when it is seen again", async () => {

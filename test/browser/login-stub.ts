@@ -27,11 +27,13 @@ export interface LoginStub extends AsyncDisposable {
   readonly calls: readonly string[];
   /** The view that the next request is shown. */
   view: LoginView;
-  /** Whether the status stream works. */
-  hasStream: boolean;
+  /** The status stream as it reaches the page: `held` by a proxy from the start, or after the headers or the first word. */
+  stream: "open" | "refused" | "held" | "held after headers" | "held after a word";
   /** Answers of the next requests to finish; the last one stays. */
   finishes: readonly (number | string)[];
   tell(told: Told): void;
+  /** What the service sends on an idle stream. */
+  keepAlive(): void;
   /** Resolves when no page holds a stream or a poll. */
   idle(): Promise<void>;
 }
@@ -67,6 +69,7 @@ export function waitingView(base: string, changes: Partial<LoginView> = {}): Log
 export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<LoginStub> {
   const calls: string[] = [];
   const waiting = new Set<(told: Told) => void>();
+  const streams = new Set<ServerResponse>();
   const left = new EventEmitter();
   const leave = (send: (told: Told) => void): void => {
     waiting.delete(send);
@@ -83,11 +86,14 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
     url,
     calls,
     view: waitingView(url, changes),
-    hasStream: true,
+    stream: "open",
     finishes: [`${url}/callback?code=1`],
     tell(next) {
       told = next;
       for (const tellOne of waiting) tellOne(next);
+    },
+    keepAlive() {
+      for (const response of streams) response.write("event: alive\ndata\n\n");
     },
     async idle() {
       while (waiting.size > 0) await once(left, "left");
@@ -116,10 +122,14 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
   }
 
   function stream(response: ServerResponse): void {
-    if (!stub.hasStream) return void response.writeHead(503).end();
+    if (stub.stream === "refused") return void response.writeHead(503).end();
+    if (stub.stream === "held") return;
     const send = (next: Told): void => void response.write(`data: ${JSON.stringify(next)}\n\n`);
-    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
+    if (stub.stream === "held after headers") return;
     send(told);
+    if (stub.stream === "held after a word") return;
+    streams.add(response);
     waiting.add(send);
     response.on("close", () => leave(send));
   }

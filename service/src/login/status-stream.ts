@@ -6,8 +6,10 @@ import { type LoginState, getBrowserAttempt, stateOf } from "./browser.ts";
 import type { LoginContext } from "./login-context.ts";
 import type { LoginFeed } from "./login-feed.ts";
 
-/** Proxies close silent connections after 30 s or more. */
+/** Proxies close silent connections after 30 s or more; the page gives a stream up after 20 s of silence. */
 const keepAliveMs = 15_000;
+/** An event, because scripts see no comments; one without data is none. */
+const keepAlive = "event: alive\ndata\n\n";
 const longPollMs = 25_000;
 
 /** The open status streams of this process. A waiting page costs one socket and its share of one timer. */
@@ -40,7 +42,7 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
     for (const stream of streams) {
       // A page whose login ran out asks once more by itself and is told so.
       if (stream.expiresAt <= now) stream.end();
-      else tell(stream.response, ":\n\n");
+      else tell(stream.response, keepAlive);
     }
   }, keepAliveMs);
   timer.unref();

@@ -22,6 +22,9 @@ const quietZone = 4;
 /** The service answers a long poll after 25 s. */
 const answerTimeoutMs = 40_000;
 const retryMsMax = 10_000;
+/** A stream says the state at once, and then every 15 s that it lives. One that a proxy holds back fails in silence. */
+const firstWordMs = 3000;
+const silenceMsMax = 20_000;
 /** After the end by our clock, the service may need a moment until its own says so. */
 const endChecksMax = 5;
 const endCheckMs = 2000;
@@ -40,6 +43,7 @@ let shownStep = -1;
 /** @type {EventSource | null} */
 let stream = null;
 let streamFaults = 0;
+let silence = 0;
 /** The poll whose answers count; a poll that nobody needs any more ends with its next answer. */
 let polling = { isOver: true };
 
@@ -143,21 +147,34 @@ function follow() {
     return;
   }
   stream = new EventSource(`${path}/events`);
+  expectWord(firstWordMs);
+  stream.addEventListener("alive", () => expectWord(silenceMsMax));
   stream.addEventListener("message", (event) => {
     streamFaults = 0;
     showOffline(false);
+    expectWord(silenceMsMax);
     apply(JSON.parse(event.data));
   });
   stream.addEventListener("error", () => {
     streamFaults++;
-    if (streamFaults < 2 && stream?.readyState !== EventSource.CLOSED) return;
-    streamFaults = 2;
-    unfollow();
-    follow();
+    if (streamFaults >= 2 || stream?.readyState === EventSource.CLOSED) pollInstead();
   });
 }
 
+/** @param {number} withinMs */
+function expectWord(withinMs) {
+  clearTimeout(silence);
+  silence = setTimeout(pollInstead, withinMs);
+}
+
+function pollInstead() {
+  streamFaults = 2;
+  unfollow();
+  follow();
+}
+
 function unfollow() {
+  clearTimeout(silence);
   stream?.close();
   stream = null;
   polling.isOver = true;
