@@ -1,4 +1,4 @@
-// What a client does around a login, in a real browser: redirects of its own behind the callback.
+// What a client does around a login, in a real browser: redirects of its own behind the callback, and a popup.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -39,6 +39,8 @@ async function openSite(): Promise<Site> {
   const server = createServer((request, response) => {
     if (request.url?.startsWith("/callback") === true)
       response.writeHead(303, { location: home }).end();
+    else if (request.url?.startsWith("/popup") === true)
+      response.writeHead(200, { "content-type": "text/html" }).end(popupPage);
     else response.writeHead(200, { "content-type": "text/html" }).end("<title>Home</title>");
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -50,6 +52,12 @@ async function openSite(): Promise<Site> {
     [Symbol.asyncDispose]: async () => server[Symbol.asyncDispose](),
   };
 }
+
+/** What libraries for a login in a popup do at the callback: tell the opener, and close. */
+const popupPage = `<!doctype html><script>
+  opener.postMessage(new URLSearchParams(location.search).has("code"), location.origin);
+  close();
+</script>`;
 
 async function openLogin(options: { javaScriptEnabled: boolean }): Promise<Page> {
   const page = await browser.newPage(options);
@@ -85,5 +93,26 @@ test("whoever is asked and logs out is sent on to another origin by the client's
   await page.goto(`${world.baseUrl}/oauth2/sessions/logout?${address.toString()}`);
   await page.locator("button[value=logout]").click();
   await page.waitForURL(site.home);
+  await page.close();
+});
+
+test("a login in a popup is open until its callback has told the page that opened it", async () => {
+  const redirectUri = `${site.origin}/popup`;
+  const address = authorizationUrl(
+    world.baseUrl,
+    await world.addClient({ redirectUris: [redirectUri] }),
+    makePkce(),
+  );
+  const page = await browser.newPage();
+  await page.goto(site.origin);
+  await page.evaluate(`told = new Promise((resolve) => addEventListener("message", resolve)); null`);
+  const [popup] = await Promise.all([
+    page.waitForEvent("popup"),
+    page.evaluate(`popup = open(${JSON.stringify(address)}, "login", "width=500"); null`),
+  ]);
+  await popup.locator("[data-qr]").waitFor();
+  assert.equal(await page.evaluate("popup.closed"), false);
+  await approveOnPage(popup, newIdentity());
+  assert.equal(await page.evaluate("told.then(({ data }) => data)"), true);
   await page.close();
 });

@@ -3,7 +3,8 @@
  *
  * A form may lead to the client, whose own redirects from there Chromium counts as the form's targets too. Where they
  * lead nobody knows here, so a page of a client allows `https:` and the scheme of the client's address; any other page
- * keeps its forms here.
+ * keeps its forms here. A page of a client may be a popup whose opener waits for it to close or to say how it went, so
+ * it does not part from its opener, which can send it elsewhere but not look into it.
  *
  * @param options.leadsTo the client's address that a form of this page ends at
  * @see https://www.w3.org/TR/CSP3/#directive-form-action
@@ -31,7 +32,7 @@ export function pageHeaders(
     // Nothing is told to other origins. Under no-referrer browsers would blank the Origin of our own forms, which is checked.
     "referrer-policy": "same-origin",
     "cache-control": "no-store",
-    "cross-origin-opener-policy": "same-origin",
+    ...(leadsTo === undefined ? { "cross-origin-opener-policy": "same-origin" } : {}),
     "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
   };
 }

@@ -363,11 +363,12 @@ test("the language is the first that the request asks for and the pages have", (
     assert.equal(pickLocale(uiLocales, acceptLanguage), locale, `${uiLocales} ${acceptLanguage}`);
 });
 
+const policyOf = (leadsTo?: string): string | undefined =>
+  pageHeaders({ leadsTo })["content-security-policy"];
+const policyWith = (formAction: string): string =>
+  `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action ${formAction}; frame-ancestors 'none'; base-uri 'none'`;
+
 test("the policy allows this origin alone, and forms to go on to the client and wherever it redirects", () => {
-  const policyOf = (leadsTo?: string): string | undefined =>
-    pageHeaders({ leadsTo })["content-security-policy"];
-  const policyWith = (formAction: string): string =>
-    `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action ${formAction}; frame-ancestors 'none'; base-uri 'none'`;
   assert.equal(policyOf(), policyWith("'self'"));
   assert.equal(policyOf("https://books.example.com/callback?a=1;b"), policyWith("'self' https:"));
   assert.equal(policyOf("com.example.app:/cb"), policyWith("'self' https: com.example.app:"));
@@ -376,6 +377,12 @@ test("the policy allows this origin alone, and forms to go on to the client and 
   assert.equal(headers["x-frame-options"], "DENY");
   assert.equal(headers["referrer-policy"], "same-origin");
   assert.equal(headers["cache-control"], "no-store");
+});
+
+test("a page of a client stays with the page that opened it, any other parts from it", () => {
+  const ofClient = pageHeaders({ leadsTo: "https://books.example.com/callback" });
+  assert.equal(ofClient["cross-origin-opener-policy"], undefined);
+  assert.equal(pageHeaders()["cross-origin-opener-policy"], "same-origin");
 });
 
 test("page and files together take at most 25 kB, in every language and for the longest login", () => {
