@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { openJar } from "../cookie-jar.ts";
-import { authorizationUrl, logIn, makePkce, openPage, redeem } from "../login-flow.ts";
+import { approveByQr, authorizationUrl, logIn, makePkce, openPage, redeem } from "../login-flow.ts";
 import { newIdentity } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -28,6 +28,19 @@ test("the page's own forms work although its policy makes browsers send Origin: 
     const response = await submit(action, headers);
     assert.equal(response.status, 303, `${action}: ${await response.text()}`);
   }
+});
+
+test("a form that is sent twice releases one code, and leads to a page with the way back", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  await approveByQr(world.baseUrl, page, newIdentity());
+  const address = `${world.baseUrl}/oauth2/login/${page.loginId}`;
+  const send = async (): Promise<string> =>
+    (await page.jar.fetch(`${address}/continue`, { method: "POST" })).headers.get("location") ?? "";
+  assert.ok(new URL(await send()).searchParams.has("code"));
+  assert.equal(await send(), new URL(address).pathname);
+  const shown = await page.jar.fetch(address);
+  assert.equal(shown.status, 200);
+  assert.match(await shown.text(), /<p class="back">\s*<a[^>]*>Back to/);
 });
 
 test("forms of other sites are refused, however they dress", async () => {

@@ -105,7 +105,9 @@ test("a login in a popup is open until its callback has told the page that opene
   );
   const page = await browser.newPage();
   await page.goto(site.origin);
-  await page.evaluate(`told = new Promise((resolve) => addEventListener("message", resolve)); null`);
+  await page.evaluate(
+    `told = new Promise((resolve) => addEventListener("message", resolve)); null`,
+  );
   const [popup] = await Promise.all([
     page.waitForEvent("popup"),
     page.evaluate(`popup = open(${JSON.stringify(address)}, "login", "width=500"); null`),

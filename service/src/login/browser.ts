@@ -142,7 +142,8 @@ export async function finishLogin(
   ctx.metrics.logins.inc({ outcome: "finished" });
   return {
     location: codeLocation(request, ctx.config.baseUrl, code.text),
-    cookies: [sessionCookie(ctx.config, session.secret), endedAttemptCookie(ctx.config, loginId)],
+    // The attempt's cookie stays until it runs out: a form that was sent twice still finds its page, which leads on.
+    cookies: [sessionCookie(ctx.config, session.secret)],
   };
 }
 
