@@ -71,6 +71,14 @@ test("an idle stream says within 15 s that it lives, by an event that the page's
   await chunks?.cancel();
 });
 
+test("what the service says of a login when it is asked brings its time along", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  await world.advance(3);
+  const asked = await page.jar.fetch(`${world.baseUrl}/oauth2/login/${page.loginId}/status`);
+  const nowMs = Number(asked.headers.get("svc-now-ms"));
+  assert.ok(Math.abs(nowMs - world.ctx.clock.nowMs()) < 2000, `${nowMs}`);
+});
+
 test("the ninth stream of a login ends its first, and the others go on", async () => {
   const page = await openPage(world.baseUrl, world.client);
   const first = await openStream(page);

@@ -174,13 +174,54 @@ test("when its time is up the page asks once more and says so by itself", async 
   assert.equal(await page.locator("[data-qr]").count(), 0);
 });
 
-test("a service that never says so keeps nobody waiting on a code that is over", async () => {
+test("a service that does not answer keeps nobody waiting on a code that is over", async () => {
   await using stub = await openLoginStub();
   await using page = await openPage(stub, { clockMs: Date.now() });
-  for (const ms of [121_000, 2000, 2000, 2000, 2000])
-    await Promise.all([page.waitForResponse(/\/status$/), page.clock.runFor(ms)]);
-  await page.clock.runFor(2000);
+  await page.route(/\/status$/, (route) => route.abort());
+  await page.clock.runFor(121_000);
   await page.getByRole("heading", { name: "The time is up" }).waitFor();
+});
+
+test("a login that the service calls open goes on, whatever the page's clock says", async () => {
+  for (const told of [{ kind: "waiting" }, claimed] as const) {
+    await using stub = await openLoginStub();
+    await using page = await openPage(stub, { clockMs: Date.now() });
+    stub.tell(told);
+    await Promise.all([page.waitForResponse(/\/status$/), page.clock.runFor(121_000)]);
+    for (let rounds = 0; rounds < 10; rounds += 1) await page.clock.runFor(2000);
+    assert.equal(await page.locator("[data-code], [data-qr]").count(), 1);
+  }
+});
+
+/** How many steps the page's code is ahead of this machine's clock. */
+const stepsAhead = async (page: Page): Promise<number> =>
+  stepOf(await codeOf(page)) - Math.floor(Date.now() / 4000);
+
+test("a clock that is set while the page is open changes neither its code nor its end", async () => {
+  for (const setMs of [3_600_000, -3_600_000]) {
+    await using stub = await openLoginStub();
+    const clockMs = Date.now();
+    await using page = await openPage(stub, { clockMs });
+    await page.clock.setSystemTime(clockMs + setMs);
+    await Promise.all([page.waitForResponse(/\/status$/), page.clock.runFor(1000)]);
+    await page.clock.runFor(8000);
+    const ahead = await stepsAhead(page);
+    assert.ok(ahead >= 1 && ahead <= 3, `${ahead} steps in 8 s`);
+    assert.match(await page.locator("[data-left]").innerText(), /Time left: 1:[45]\d/);
+  }
+});
+
+test("a page that slept with its machine shows the code of the service's time again", async () => {
+  await using stub = await openLoginStub();
+  const clockMs = Date.now();
+  await using page = await openPage(stub, { clockMs });
+  // While a machine sleeps, the clock of its pages may stand still.
+  stub.aheadMs = 60_000;
+  await page.clock.setSystemTime(clockMs + 60_000);
+  for (let seconds = 0; (await stepsAhead(page)) < 14; seconds += 1) {
+    assert.ok(seconds < 20, "the page goes on with the codes of its own time");
+    await page.clock.runFor(1000);
+  }
 });
 
 test("where streams fail the page asks by long poll, and sees claim and approval", async () => {

@@ -29,6 +29,8 @@ export interface LoginStub extends AsyncDisposable {
   view: LoginView;
   /** The status stream as it reaches the page: `held` by a proxy from the start, or after the headers or the first word. */
   stream: "open" | "refused" | "held" | "held after headers" | "held after a word";
+  /** What its clock is ahead of this machine's. */
+  aheadMs: number;
   /** Answers of the next requests to finish; the last one stays. */
   finishes: readonly (number | string)[];
   tell(told: Told): void;
@@ -87,6 +89,7 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
     calls,
     view: waitingView(url, changes),
     stream: "open",
+    aheadMs: 0,
     finishes: [`${url}/callback?code=1`],
     tell(next) {
       told = next;
@@ -137,7 +140,10 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
   function status(response: ServerResponse, after: string | null): void {
     const send = (next: Told): void => {
       waiting.delete(send);
-      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(next));
+      const nowMs = String(Date.now() + stub.aheadMs);
+      response
+        .writeHead(200, { "content-type": "application/json", "svc-now-ms": nowMs })
+        .end(JSON.stringify(next));
     };
     if (told.kind !== after) send(told);
     else waiting.add(send);

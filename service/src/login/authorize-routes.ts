@@ -261,7 +261,8 @@ function statusRoutes(ctx: LoginContext, scope: Http, streams: StatusStreams): v
         after: request.query.after ?? "",
         browser: browserOf(ctx, request),
       });
-      return reply.header("cache-control", "no-store").send(state);
+      const nowMs = String(ctx.clock.nowMs());
+      return reply.headers({ "cache-control": "no-store", "svc-now-ms": nowMs }).send(state);
     },
   );
 }

@@ -25,9 +25,8 @@ const retryMsMax = 10_000;
 /** A stream says the state at once, and then every 15 s that it lives. One that a proxy holds back fails in silence. */
 const firstWordMs = 3000;
 const silenceMsMax = 20_000;
-/** After the end by our clock, the service may need a moment until its own says so. */
-const endChecksMax = 5;
-const endCheckMs = 2000;
+/** A wall clock that goes so far from ours was set, or ours stood still while the machine slept. */
+const clocksApartMsMax = 1000;
 const order = ["waiting", "claimed", "gathering", "approved", "finished", "failed"];
 
 const root = find(document, "[data-login]");
@@ -35,7 +34,10 @@ const root = find(document, "[data-login]");
 const page = JSON.parse(root.dataset["login"] ?? "");
 const macs = (root.dataset["macs"] ?? "").split(" ");
 const path = `/oauth2/login/${page.loginId}`;
-const clockOffsetMs = page.nowMs - arrivedMs();
+/** What the service's clock is ahead of the time since this page began, which nobody sets. */
+let serverAheadMs = page.nowMs - arrivedMs();
+let wallAheadMs = Date.now() - performance.now();
+let isAsking = false;
 
 /** @type {Kind} */
 let kind = page.kind;
@@ -64,28 +66,43 @@ addEventListener("pageshow", (event) => {
 function arrivedMs() {
   const [navigation] = performance.getEntriesByType("navigation");
   const isTimed = navigation instanceof PerformanceNavigationTiming && navigation.responseStart > 0;
-  return isTimed ? performance.timeOrigin + navigation.responseStart : Date.now();
+  return isTimed ? navigation.responseStart : performance.now();
 }
 
 function serverNowMs() {
-  return Date.now() + clockOffsetMs;
+  return performance.now() + serverAheadMs;
+}
+
+function leftMs() {
+  return page.expiresAt * 1000 - serverNowMs();
 }
 
 /** Once a second while the login is open: the time left, and the next code when its step comes. */
 function tick() {
   if (isEnded()) return;
-  const leftMs = page.expiresAt * 1000 - serverNowMs();
-  showTimeLeft(leftMs);
+  void compareClocks();
+  showTimeLeft();
   if (kind === "waiting" && !page.isStatic) drawStep(Math.floor(serverNowMs() / stepMs));
-  if (leftMs <= 0) void expire();
+  if (leftMs() <= 0) void expire();
   else setTimeout(tick, 1000 - (serverNowMs() % 1000));
 }
 
-/** @param {number} leftMs */
-function showTimeLeft(leftMs) {
+/** Only the service can tell whether this machine slept or its clock was set, and its answer brings the time along. */
+async function compareClocks() {
+  const aheadMs = Date.now() - performance.now();
+  if (isAsking || Math.abs(aheadMs - wallAheadMs) <= clocksApartMsMax) return;
+  isAsking = true;
+  const status = await ask("").catch(() => null);
+  isAsking = false;
+  if (status === null) return;
+  wallAheadMs = aheadMs;
+  apply(status);
+}
+
+function showTimeLeft() {
   const element = root.querySelector("[data-left]");
   if (!(element instanceof HTMLElement)) return;
-  const seconds = Math.max(0, Math.ceil(leftMs / 1000));
+  const seconds = Math.max(0, Math.ceil(leftMs() / 1000));
   find(element, "[data-time]").textContent =
     `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
   element.hidden = false;
@@ -126,15 +143,11 @@ function pathOf(matrix) {
   return drawn;
 }
 
-/** The time is up by our clock; the service is asked first, because it may have been approved in the last moment. */
+/** The time is up by our clock; what the service says counts, because it may have been approved in the last moment. */
 async function expire() {
-  for (let check = 0; check < endChecksMax && !isEnded(); check++) {
-    const status = await ask("").catch(() => null);
-    if (status === null) break;
-    apply(status);
-    if (!isEnded()) await pause(endCheckMs);
-  }
-  if (!isEnded()) apply({ kind: "failed", failure: "expired" });
+  const status = await ask("").catch(() => null);
+  apply(status ?? { kind: "failed", failure: "expired" });
+  setTimeout(tick, 1000);
 }
 
 // What happens to the login.
@@ -221,6 +234,8 @@ async function ask(query) {
   if (response.status === 404 || response.status === 403)
     return { kind: "failed", failure: "over" };
   if (!response.ok) throw new Error(`status ${response.status}`);
+  const nowMs = Number(response.headers.get("svc-now-ms"));
+  if (nowMs > 0) serverAheadMs = nowMs - performance.now();
   return response.json();
 }
 
@@ -303,7 +318,7 @@ function show(panel) {
   const hadFocus = place.contains(document.activeElement);
   showOffline(false);
   place.replaceChildren(panel);
-  showTimeLeft(page.expiresAt * 1000 - serverNowMs());
+  showTimeLeft();
   const said = "h2, .number, .identity, h2 ~ p:not(.hint, .back, .left)";
   const spoken = [...place.querySelectorAll(said)];
   find(document, "[data-status]").textContent = [...new Set(spoken)]
