@@ -159,14 +159,15 @@ test("axe finds nothing on error pages", async () => {
   const { baseUrl, client } = opened.world;
   await using person = await openPerson();
   const page = await person.newPage();
-  const failures: Record<string, string> = {
-    "unknown client": authorizationUrl(baseUrl, { ...client, id: "nobody" }, makePkce()),
-    "foreign login": `${baseUrl}/oauth2/login/${"A".repeat(22)}`,
-    "foreign logout address": `${baseUrl}/oauth2/sessions/logout?client_id=${client.id}&post_logout_redirect_uri=https%3A%2F%2Fevil.example`,
-  };
-  for (const [failure, url] of Object.entries(failures)) {
+  const unknownClient = authorizationUrl(baseUrl, { ...client, id: "nobody" }, makePkce());
+  const foreignAddress = `${baseUrl}/oauth2/sessions/logout?client_id=${client.id}&post_logout_redirect_uri=https%3A%2F%2Fevil.example`;
+  for (const [failure, url, title] of [
+    ["unknown client", unknownClient, "This login cannot go on"],
+    ["foreign login", `${baseUrl}/oauth2/login/${"A".repeat(22)}`, "This login cannot go on"],
+    ["foreign logout address", foreignAddress, "This logout cannot go on"],
+  ] as const) {
     await page.goto(url);
-    await heading(page, "This login cannot go on");
+    await heading(page, title);
     await page.getByText("Details for the site’s developers").click();
     await assertSound(page, failure);
   }

@@ -12,19 +12,23 @@ export interface ErrorView {
   readonly requestId: string;
   readonly retryUrl?: string;
   readonly retryAfterSeconds?: number;
+  /** Of a logout that failed: where the person can log out by itself. */
+  readonly logoutUrl?: string;
 }
 
 /** Says what a person can do first, and what the site's developers need to know after it. */
 export function renderErrorPage(view: ErrorView): string {
-  const { locale, retryAfterSeconds, retryUrl } = view;
+  const { locale, retryAfterSeconds, retryUrl, logoutUrl } = view;
+  const hint = logoutUrl === undefined ? "errorHint" : "logoutFailedHint";
   return renderNotice({
     locale,
-    title: say(locale, titleOf(view.status)),
+    title: say(locale, titleOf(view)),
     body: markup`<p>
-        ${retryUrl === undefined ? say(locale, "errorHint") : null}
+        ${retryUrl === undefined ? say(locale, hint) : null}
         ${retryAfterSeconds === undefined ? null : say(locale, "errorWait", { seconds: String(retryAfterSeconds) })}
       </p>
       ${retryUrl === undefined ? null : markup`<p><a class="button" href="${href(retryUrl)}">${say(locale, "tryAgain")}</a></p>`}
+      ${logoutUrl === undefined ? null : markup`<p><a class="button" href="${href(logoutUrl)}">${say(locale, "logOut")}</a></p>`}
       <details>
         <summary>${say(locale, "errorDetails")}</summary>
         <dl>
@@ -39,7 +43,8 @@ export function renderErrorPage(view: ErrorView): string {
   });
 }
 
-function titleOf(status: number): TextKey {
+function titleOf({ status, logoutUrl }: ErrorView): TextKey {
   if (status === 429) return "errorTooMany";
-  return status >= 500 ? "errorHere" : "errorTitle";
+  if (status >= 500) return "errorHere";
+  return logoutUrl === undefined ? "errorTitle" : "logoutFailedTitle";
 }

@@ -118,6 +118,7 @@ function showError(ctx: TokenContext, error: unknown, call: Call): FastifyReply 
     code: problem?.code ?? "server_error",
     message: problem?.message ?? "something failed here",
     requestId: request.id,
+    logoutUrl: logoutPath,
   });
   return reply.code(status).headers(pageHeaders()).send(page);
 }

@@ -195,6 +195,21 @@ test("it sends nobody to an address that is not registered", async () => {
   assert.equal(await isLive(tokens), true);
 });
 
+test("a logout that fails says that the login may go on, and leads to one that asks", async () => {
+  const { tokens, cookie } = await logIn();
+  const form = { client_id: client.id, post_logout_redirect_uri: "https://evil.example/" };
+  const failed = await visit(form, cookie);
+  assert.equal(failed.status, 400);
+  assert.match(failed.text, /This logout cannot go on[^]*You may still be logged in here/);
+  const [, link = ""] = /<a class="button" href="([^"]*)"/.exec(failed.text) ?? [];
+  const asked = await get(login, link, { cookie });
+  await post(login, link, {
+    form: { decision: "logout", ...hiddenOf(asked.text) },
+    headers: { cookie },
+  });
+  assert.equal(await isLive(tokens), false);
+});
+
 test("every client of the session that wants to know is told once, by a signed logout token", async () => {
   await deliverLogouts(login.ctx, open);
   sent.length = 0;

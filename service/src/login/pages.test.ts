@@ -106,6 +106,7 @@ function everyPage(): string[] {
       retryAfterSeconds: 7,
     }),
     renderErrorPage({ ...error, locale, status: 500 }),
+    renderErrorPage({ ...error, locale, logoutUrl: logout.action }),
     renderLogoutPage({ ...logout, locale }),
     renderLogoutPage({ ...logout, locale, clientName: null, identity: null }),
     renderLoggedOutPage({ locale }),
