@@ -43,6 +43,18 @@ test("a form that is sent twice releases one code, and leads to a page with the 
   assert.match(await shown.text(), /<p class="back">\s*<a[^>]*>Back to/);
 });
 
+test("an error page speaks the language that the request asks for, by GET or POST", async () => {
+  const client = { ...world.client, id: "nobody" };
+  const url = new URL(authorizationUrl(world.baseUrl, client, makePkce(), { ui_locales: "de" }));
+  for (const failed of [
+    await fetch(url),
+    await fetch(url.origin + url.pathname, { method: "POST", body: url.searchParams }),
+  ]) {
+    assert.equal(failed.status, 400);
+    assert.match(await failed.text(), /<html lang="de">/);
+  }
+});
+
 test("forms of other sites are refused, however they dress", async () => {
   for (const headers of [
     { origin: "https://evil.example" },

@@ -7,7 +7,7 @@ import type { Form } from "../platform/http-input.ts";
 import { OAuthProblem, Problem } from "../platform/problems.ts";
 import { htmlPage, refusalPages } from "../platform/refusals.ts";
 import { authorizationMembers, takeAnyForm } from "./authorization-parameters.ts";
-import { authorizationFaults } from "./authorization-request.ts";
+import { authorizationFaults, valueOf } from "./authorization-request.ts";
 import { authorize, type AuthorizeOutcome, type BrowserCall } from "./authorize.ts";
 import {
   finishLogin,
@@ -368,9 +368,10 @@ function showError(
   const status = found?.status ?? 500;
   const code = found instanceof Problem ? found.reason : (oauth?.code ?? "server_error");
   const retryAfterSeconds = found instanceof Problem ? found.options.retryAfterSeconds : undefined;
+  const form = (request.body ?? request.query ?? {}) as Form;
   if (retryAfterSeconds !== undefined) void reply.header("retry-after", String(retryAfterSeconds));
   const page = renderErrorPage({
-    locale: pickLocale(undefined, request.headers["accept-language"]),
+    locale: pickLocale(valueOf(form, "ui_locales"), request.headers["accept-language"]),
     status,
     code,
     message: found?.message ?? "something failed here",

@@ -36,7 +36,7 @@ export function logoutRoutes(ctx: TokenContext, scope: Http): void {
   };
   scope.removeContentTypeParser("application/json");
   scope.setErrorHandler((error, request, reply) => {
-    const form = (request.query ?? {}) as Form;
+    const form = (request.body ?? request.query ?? {}) as Form;
     return showError(ctx, error, { request, reply, form });
   });
   const onQuery = { querystring: LogoutForm, response, tags, summary: "Log the browser out" };
