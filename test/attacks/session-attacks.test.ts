@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Address, checksumAddress } from "@svc/protocol";
 import { parseConfig } from "../../service/src/platform/config.ts";
+import { authorizationFaults } from "../../service/src/login/authorization-request.ts";
 import {
   attemptCookies,
   endedSessionCookie,
@@ -187,6 +188,8 @@ test("every refusal of a request goes back with its state and the issuer", async
   ];
   for (const [changed, fault] of cases)
     assert.equal(await faultOf(openJar(), changed), fault, JSON.stringify(changed));
+  const found = new Set<string>(cases.map(([, fault]) => fault));
+  assert.deepEqual(found, new Set(authorizationFaults), "the reference names these and no others");
 });
 
 test("under https the cookies are bound to the host, unreadable to scripts and never sent in clear", () => {

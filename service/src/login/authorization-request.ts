@@ -92,11 +92,6 @@ const takeState: Check = (given, draft) => {
 const refuseUnsupported: Check = (given) => {
   if (valueOf(given, "request") !== undefined)
     fail("request_not_supported", "request objects are not supported; push the request instead");
-  if (valueOf(given, "request_uri") !== undefined)
-    fail(
-      "request_uri_not_supported",
-      "request_uri is only taken from the pushed authorization request endpoint",
-    );
   if (valueOf(given, "registration") !== undefined)
     fail("registration_not_supported", "registration is not supported");
 };
@@ -225,7 +220,6 @@ export const authorizationFaults = [
   "invalid_scope",
   "invalid_target",
   "request_not_supported",
-  "request_uri_not_supported",
   "registration_not_supported",
 ] as const satisfies readonly OAuthCode[];
 
