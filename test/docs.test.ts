@@ -8,6 +8,7 @@ import { businessFieldNames, fieldNames, parentNames } from "@svc/protocol";
 import { verbs } from "../service/src/command-line/index.ts";
 import { documents } from "../service/src/credentials/field-value.ts";
 import { failureReasons } from "../service/src/kyc/order.ts";
+import { userScopes } from "../service/src/login/scope.ts";
 import { parseConfig, settings } from "../service/src/platform/config.ts";
 import { verbs as walletVerbs } from "../packages/wallet/src/command-line/run.ts";
 import { askBusiness, type DemoWorld, openDemoWorld, visit, type Visitor } from "./demo-world.ts";
@@ -232,6 +233,18 @@ test("every test that the pages quote is there", () => {
     missing.map(({ path, file, title }) => `${path}: ${file} "${title}"`),
     [],
   );
+});
+
+test("where the pages list the scopes, they name each that the service grants", () => {
+  const lists: [page: string, list: RegExp][] = [
+    ["docs/guides/migrate-from-hydra.md", /^\| scopes .* any that .*$/m],
+    ["docs/reference/api.md", /^\| `scope` .*$/m],
+  ];
+  for (const [page, list] of lists) {
+    const [line = ""] = list.exec(read(page)) ?? [];
+    for (const scope of userScopes) assert.ok(line.includes(`\`${scope}\``), `${page}: ${scope}`);
+    assert.doesNotMatch(line, /not there yet/, page);
+  }
 });
 
 test("every setting that the pages name exists", () => {

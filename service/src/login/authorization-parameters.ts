@@ -35,7 +35,7 @@ const authorizationParameters = {
   response_type: short("`code`."),
   response_mode: short("`query`, which is also the default."),
   scope: short(
-    "Of `openid`, `offline` and `offline_access`, separated by spaces. The last two yield a refresh token.",
+    "Of `openid`, `offline`, `offline_access` and `business`, separated by spaces. `offline` and `offline_access` yield a refresh token, `business` logs in for a business.",
   ),
   state: long("Comes back unchanged with the answer."),
   nonce: {
