@@ -89,6 +89,21 @@ test("userinfo is open to the origins of the token's client", async () => {
   assert.deepEqual([junk.status, junk.headers[allowed]], [401, undefined]);
 });
 
+test("a preflight for a published document is answered for every origin, whatever headers a script adds", async () => {
+  for (const name of [
+    "openid-configuration",
+    "oauth-authorization-server",
+    "jwks.json",
+    "wallet-jwks.json",
+  ]) {
+    const answer = await preflight(`/.well-known/${name}`, "https://anybody.example");
+    assert.deepEqual([answer["status"], answer[allowed]], [204, "*"]);
+    assert.equal(answer["access-control-allow-headers"], "*");
+    assert.equal(answer["access-control-allow-methods"], "GET");
+    assert.equal(answer["access-control-allow-credentials"], undefined);
+  }
+});
+
 test("introspection is never open to scripts", async () => {
   const confidential = await addClient(login);
   assert.notEqual((await preflight("/oauth2/introspect", shop))["status"], 204);

@@ -6,7 +6,12 @@ import { type Http, useOAuthErrors } from "../platform/http.ts";
 import type { Form } from "../platform/http-input.ts";
 import { oauthRefusals } from "../platform/refusals.ts";
 import type { ClientCall } from "./client-authentication.ts";
-import { allowAllOrigins, allowClientOrigins, createRegisteredOrigins } from "./cors.ts";
+import {
+  allowAllOrigins,
+  allowAllPreflights,
+  allowClientOrigins,
+  createRegisteredOrigins,
+} from "./cors.ts";
 import { discoveryDocument, introspectionPath, revocationPath } from "./discovery.ts";
 import { introspect } from "./introspection.ts";
 import { logoutRoutes } from "./logout-routes.ts";
@@ -192,6 +197,7 @@ function documentRoutes(ctx: TokenContext, http: Http): void {
       { exposeHeadRoute: true, schema: { response: documentAnswers, tags, summary } },
       (request, reply) => sendDocument(read(), request, reply),
     );
+    allowAllPreflights(http, `/.well-known/${name}`);
   }
 }
 
