@@ -44,6 +44,18 @@ async function approveAtOnce(id: string): Promise<Answer[]> {
   );
 }
 
+await test("100 quotes at once are all answered, however few connections a process has to the database", async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 2 * crowd }, async (_, index) =>
+      world.call("POST", `${requestsPath}/quote`, {
+        body: { ...oneFranc, businessWalletAddress: businesses[index % crowd] },
+        baseUrl: placeOf(index),
+      }),
+    ),
+  );
+  assert.deepEqual(count(answers), { "200": 2 * crowd });
+});
+
 await test("50 creates for 50 businesses with funds for 10: exactly 10 succeed, and exactly 10 are charged", async () => {
   const answers = await Promise.all(
     businesses.map(async (businessWalletAddress, index) =>

@@ -123,8 +123,8 @@ function quoteRoute(ctx: KybContext, scope: Http): void {
       const asked = readAskedFields(requester, request.body);
       const { businessWalletAddress: text } = request.body;
       const business = text === undefined ? null : readBusinessAddress(text);
-      return idempotently(ctx, { request, reply }, async () => {
-        const lines = linesOf(await quoteFields(ctx, { requester, business, asked }));
+      return idempotently(ctx, { request, reply }, async (tx) => {
+        const lines = linesOf(await quoteFields(tx, { requester, business, asked }));
         return { status: 200, body: { currency, totalCents: totalOf(lines), lines } };
       });
     },

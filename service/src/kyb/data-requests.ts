@@ -92,14 +92,14 @@ export async function requestData(
  * @throws {Problem} business_not_found, unknown_field, pii_not_entitled
  */
 export async function quoteFields(
-  ctx: KybContext,
+  db: Queryable,
   given: { requester: Requester; business: Address | null; asked: AskedFields },
 ): Promise<RequestedField[]> {
   const { requester, asked } = given;
   if (given.business === null) return requestedFields(knownFields(asked), false);
-  const business = await findBusiness(ctx.db, given.business);
+  const business = await findBusiness(db, given.business);
   checkKnown(business, requester);
-  return priceFields(ctx.db, { requester, business, asked });
+  return priceFields(db, { requester, business, asked });
 }
 
 /** A business that its wallet makes known, on the caller's side of live and sandbox. @throws {Problem} business_not_found */
