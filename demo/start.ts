@@ -16,7 +16,7 @@ async function start(): Promise<void> {
   // The embedded database runs under a user of its own, which has to pass through here; every secret in it is 0600.
   mkdirSync(config.dataDirectory, { recursive: true, mode: 0o711 });
   using _ = lockDemo(config.dataDirectory);
-  const started = watchStopSignal();
+  const started = watchStopSignal(config);
   await using service = await compose(config);
   const { port } = new URL(service.baseUrl);
   const shopPort = Number(port) + 1;

@@ -45,6 +45,8 @@ export interface ServerProcess extends AsyncDisposable {
   readonly pid: number;
   /** kill -9. */
   kill(): Promise<void>;
+  /** SIGTERM. @returns the exit status; null where it did not end by itself */
+  stop(): Promise<number | null>;
 }
 
 export const callbackUri = "http://localhost:4999/callback";
@@ -196,6 +198,11 @@ export async function startServer(
     async kill() {
       child.kill("SIGKILL");
       await exited;
+    },
+    async stop() {
+      child.kill("SIGTERM");
+      await exited;
+      return child.exitCode;
     },
     async [Symbol.asyncDispose]() {
       if (child.exitCode === null && child.signalCode === null) child.kill("SIGTERM");

@@ -74,6 +74,7 @@ import { type Config, ConfigError, parseConfig } from "./platform/config.ts";
 import type { Ctx } from "./platform/context.ts";
 import { type Db, openDb } from "./platform/db.ts";
 import { readOrMakeDevelopmentKey } from "./platform/development-key.ts";
+import { drain } from "./platform/drain.ts";
 import {
   type EmbeddedPostgres,
   findEmbeddedPostgres,
@@ -83,7 +84,8 @@ import { addHealthRoutes } from "./platform/health.ts";
 import { createHttp, type Http } from "./platform/http.ts";
 import { openInstallationKeys } from "./platform/installation-keys.ts";
 import { type Job, startJobs } from "./platform/jobs.ts";
-import { createLog, type Log } from "./platform/log.ts";
+import { listen } from "./platform/listener.ts";
+import { createLog } from "./platform/log.ts";
 import {
   createMetrics,
   type Metrics,
@@ -114,7 +116,7 @@ export interface Service extends AsyncDisposable {
   readonly ctx: KycContext;
   /** Reads the shared clock now instead of at its next notification. */
   refreshClock(): Promise<void>;
-  /** Drains: no new requests, streams end, requests under way get `DRAIN_SECONDS`. */
+  /** Drains: no new connections, streams end, what is under way gets `DRAIN_SECONDS`. */
   close(): Promise<void>;
 }
 
@@ -318,10 +320,8 @@ export async function compose(config: Config): Promise<Service> {
   const { login, credentials, kyc, kyb } = slices;
   const http = createHttp(base);
   await addRoutes(base, slices, http);
-  await http.listen({ host: config.host, port: config.port });
-  stack.defer(async () => closeWithin(http.close(), config.drainSeconds, base.log));
   const exposed = stack.use(await exposeMetrics(base));
-  const webhooks = stack.use(openWebhooks(base));
+  const webhooks = openWebhooks(base);
   const jobs = [
     ...loginJobs(login),
     ...platformJobs(base),
@@ -335,7 +335,9 @@ export async function compose(config: Config): Promise<Service> {
       ...kybFinalHandlers(kyb),
     }),
   ];
-  stack.use(startJobs(base, jobs));
+  const listener = await listen(http, config);
+  const works = [startJobs(base, jobs), webhooks];
+  stack.defer(async () => drain(base, { listener, works }));
   const opened = stack.move();
   const close = async (): Promise<void> => opened.disposeAsync();
   return {
@@ -411,15 +413,4 @@ function platformJobs(ctx: Ctx): Job[] {
     { name: "push", everySeconds: 2, run: async () => sendHints(ctx) },
     { name: "push-retention", everySeconds: 3600, run: async () => purgeHints(ctx) },
   ];
-}
-
-/** Waits for requests under way, but not for ever: what is left then is cut off with the process. */
-async function closeWithin(closing: Promise<unknown>, seconds: number, log: Log): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<"late">();
-  const timer = setTimeout(() => resolve("late"), seconds * 1000);
-  const outcome = await Promise.race([closing, promise]);
-  clearTimeout(timer);
-  if (outcome === "late") {
-    log.warn({ drainSeconds: seconds }, "requests were cut off at the end of the drain");
-  }
 }

@@ -18,7 +18,7 @@ export const installationVerbs: readonly Verb[] = [
     notes: "The line `ready <base url>` says that it answers. Log lines are JSON.",
     example: "serve",
     run: async (shell) => {
-      const started = watchStopSignal();
+      const started = watchStopSignal(shell.config);
       await using service = await compose(shell.config);
       const stopped = started();
       shell.say(`ready ${service.baseUrl}`);

@@ -242,7 +242,7 @@ export const settings = {
     unit: "seconds",
     fallback: "15",
     parse: whole(0, 300),
-    description: "How long a stopping process waits for requests under way.",
+    description: "How long a stopping process waits for what is under way.",
   }),
   operators: setting({
     env: "OPERATORS",

@@ -35,6 +35,11 @@ export function addHealthRoutes(ctx: Ctx, http: Http): void {
     tags,
     summary: "The process runs",
   };
+  let isDraining = false;
+  http.addHook("preClose", (done) => {
+    isDraining = true;
+    done();
+  });
   // Many monitors and balancers ask by HEAD.
   const exposeHeadRoute = true;
   http.get("/health/alive", { exposeHeadRoute, schema: alive }, () => ({ status: "ok" as const }));
@@ -45,10 +50,12 @@ export function addHealthRoutes(ctx: Ctx, http: Http): void {
       schema: {
         response: { 200: ReadyBody, ...refusals("unavailable") },
         tags,
-        summary: "The process can answer; 503 while the database is away or the clocks disagree",
+        summary:
+          "The process can answer; 503 while it drains, the database is away or the clocks disagree",
       },
     },
     async (_request, reply) => {
+      if (isDraining) throw new Problem("unavailable", { message: "the process is about to end" });
       let skewMs: number;
       try {
         skewMs = (await readSkewMs(ctx)) + (ctx.clock.leadMs?.() ?? 0);

@@ -81,10 +81,10 @@ export class Sender implements AsyncDisposable {
   /** Lets attempts under way end for as long as the process drains, and gives back the rest. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
-    await this.#pumping?.catch(() => undefined);
     const drained = new AbortController();
-    const ends = Promise.all(this.#underWay.values());
     const late = pause(this.#ctx.config.drainSeconds * 1000, undefined, drained);
+    await this.#pumping?.catch(() => undefined);
+    const ends = Promise.all(this.#underWay.values());
     await Promise.race([ends, late]);
     drained.abort();
     late.catch(() => undefined);

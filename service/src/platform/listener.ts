@@ -1,0 +1,67 @@
+import { lookup } from "node:dns/promises";
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import type { Http } from "./http.ts";
+
+/** How long a connection stays open at most that has nothing to wait for any more. */
+const sweepMs = 100;
+
+/** Where a process is reached; closing takes no new connection, and waits for the requests under way. */
+export interface Listener extends AsyncDisposable {
+  /** Cuts the connections that are still open. */
+  cut(): void;
+}
+
+/** Listens at every address of `localhost`, or at the one that is given. */
+export async function listen(
+  http: Http,
+  given: { readonly host: string; readonly port: number },
+): Promise<Listener> {
+  const [host = given.host, ...others] = await listAddresses(given.host);
+  await http.listen({ host, port: given.port });
+  const { port } = http.server.address() as AddressInfo;
+  const beside = await Promise.all(
+    others.map(async (address) => listenBeside(http, { host: address, port })),
+  );
+  const doors = beside.filter((door) => door !== null);
+  return {
+    cut: () => http.server.closeAllConnections(),
+    async [Symbol.asyncDispose]() {
+      // A connection whose request began before was promised to be kept.
+      const sweeping = setInterval(() => http.server.closeIdleConnections(), sweepMs);
+      await Promise.all([http.close(), ...doors.map(closeDoor)]);
+      clearInterval(sweeping);
+    },
+  };
+}
+
+async function listAddresses(host: string): Promise<string[]> {
+  if (host !== "localhost") return [host];
+  const found = await lookup(host, { all: true });
+  return [...new Set(found.map(({ address }) => address))];
+}
+
+/**
+ * Takes connections for the one HTTP server, so that its limits, its end and its cut hold for all of them: left to
+ * Fastify, the second address has a server of its own that goes on until the first has answered everything.
+ *
+ * @returns null where the machine has no such address
+ */
+async function listenBeside(
+  http: Http,
+  at: { readonly host: string; readonly port: number },
+): Promise<Server | null> {
+  // As an HTTP server opens its own.
+  const options = { allowHalfOpen: true, noDelay: true };
+  const door = createServer(options, (socket) => void http.server.emit("connection", socket));
+  door.listen(at);
+  return once(door, "listening").then(
+    () => door,
+    () => null,
+  );
+}
+
+async function closeDoor(door: Server): Promise<void> {
+  door.close();
+  await once(door, "close");
+}
