@@ -249,7 +249,29 @@ test("a failed statement carries its SQLSTATE", async () => {
   assert.equal(sqlState(new Error("other")), null);
 });
 
-test("every statement ends after 30 s at the latest", async () => {
-  const rows = await db.query(sql`select current_setting('statement_timeout') as timeout`);
-  assert.deepEqual(rows, [{ timeout: "30s" }]);
+test("every statement ends after 30 s at the latest, of which it waits 5 s for a lock", async () => {
+  const rows = await db.query(sql`
+    select current_setting('statement_timeout') as all, current_setting('lock_timeout') as lock`);
+  assert.deepEqual(rows, [{ all: "30s", lock: "5s" }]);
+});
+
+test("what took too long is an outage, and the transaction is over", async () => {
+  await insert(db, 1, "a");
+  const change = sql`update note set text = 'b' where id = 1`;
+  await db.transaction(async (tx) => {
+    await tx.query(change);
+    await assert.rejects(
+      db.transaction(async (other) => {
+        await other.query(sql`set local lock_timeout = 1`);
+        await other.query(change);
+      }),
+      isOutage,
+    );
+  });
+  const slow = db.transaction(async (tx) => {
+    await tx.query(sql`set local statement_timeout = 1`);
+    await tx.query(sql`select pg_sleep(30)`);
+  });
+  await assert.rejects(slow, isOutage);
+  assert.deepEqual(await listNotes(), [1]);
 });

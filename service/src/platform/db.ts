@@ -110,12 +110,17 @@ const connectionMessages =
 
 /** What a server refuses that was the primary before a failover. */
 const readOnlyState = "25006";
-const outageStates = new RegExp(`^(?:08|53|57P|${readOnlyState}$)`);
 
 /**
- * Whether the database is away for now: it cannot be reached, it is starting or stopping, the connection broke, it has
- * no connection or disk left, or takes no writes (SQLSTATE classes 08, 53 and 57P, and 25006). The statement may or
- * may not have run.
+ * Classes of SQLSTATE, and single ones: no connection (08), no connection or disk left (53), starting or stopping (57P),
+ * no writes (25006). A statement that took too long (57014) or waited too long for a lock (55P03), a transaction that
+ * stood still for too long (25P03): these say what others do, or the machines, and nothing of the statement.
+ */
+const outageStates = new RegExp(`^(?:08|53|57P|${readOnlyState}$|57014$|55P03$|25P03$)`);
+
+/**
+ * Whether the database is away for now: it cannot be reached, has no room, takes no writes, or is too busy to answer in
+ * time. The statement may or may not have run.
  */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
@@ -145,9 +150,24 @@ const isUseless = (error: unknown): boolean =>
   sqlState(error) === readOnlyState ||
   (error instanceof Error && error.message === "Query read timeout");
 
+const sessionSettings = [
+  // Every statement is prepared by name and finds its rows by an index, so it is planned once a connection. Left to
+  // choose, PostgreSQL plans each call of a statement with joins and lists anew, which costs more than running it.
+  "plan_cache_mode=force_generic_plan",
+  // Longer than what is asked of others inside a transaction takes, such as a signature of a remote signer.
+  "idle_in_transaction_session_timeout=15s",
+  "lock_timeout=5s",
+  // A process whose host vanished lets go of what it held. Unix sockets ignore these.
+  "tcp_keepalives_idle=15",
+  "tcp_keepalives_interval=5",
+  "tcp_keepalives_count=3",
+  "tcp_user_timeout=30s",
+];
+
 /**
  * Opens the connection pool of one process. Every statement ends after 30 s at the latest, and where the host of the
- * database vanished without a word, 5 s later.
+ * database vanished without a word, 5 s later. It waits 5 s for a lock, and a transaction in which nothing happens for
+ * 15 s is over: a process that stands still keeps nobody else waiting.
  */
 export function openDb(connection: PoolConfig & { connections: number }): Db {
   const { connections, ...rest } = connection;
@@ -156,9 +176,7 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
     ...rest,
     max: connections,
     types,
-    // Every statement is prepared by name and finds its rows by an index, so it is planned once a connection. Left to
-    // choose, PostgreSQL plans each call of a statement with joins and lists anew, which costs more than running it.
-    options: "-c plan_cache_mode=force_generic_plan",
+    options: sessionSettings.map((setting) => `-c ${setting}`).join(" "),
     statement_timeout: 30_000,
     connectionTimeoutMillis: 10_000,
   };

@@ -4,7 +4,9 @@ import type { Migration } from "./migrate.ts";
 /** Any fixed number will do; it only has to differ from the other advisory locks of the service. */
 const migrationLock = 7_355_001;
 
+/** Waits for as long as another process migrates. */
 export async function lockMigrations(tx: Queryable): Promise<void> {
+  await tx.query(sql`set local lock_timeout = 0`);
   await tx.query(sql`select pg_advisory_xact_lock(${migrationLock})`);
 }
 

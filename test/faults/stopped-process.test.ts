@@ -1,0 +1,32 @@
+// A process that stands still, as on a machine that swaps, is moved or was lost, keeps nobody waiting for long.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { sql } from "../../service/src/platform/db.ts";
+import { openKycWorld } from "../kyc-world.ts";
+
+const stoppedName = "stopped";
+
+test("a process that stops inside a transaction keeps others from what it holds for 15 s, and they are told to come again", async () => {
+  await using world = await openKycWorld();
+  await using other = await world.startProcess({ PGAPPNAME: stoppedName });
+  const { db } = world.ctx;
+  const holding = sql`
+    select from pg_stat_activity where application_name = ${stoppedName} and wait_event_type = 'Lock'
+      and query like '%update kyc_package%'`;
+  const { asked } = await db.transaction(async (tx) => {
+    await tx.query(sql`select from kyc_package where id = ${world.dynamic.id} for no key update`);
+    const answer = world.ask({}, { baseUrl: other.url });
+    while ((await db.query(holding)).length === 0);
+    // It gets the package, and does nothing more.
+    process.kill(other.pid, "SIGSTOP");
+    return { asked: answer };
+  });
+  const answers = [await world.ask({ fields: ["EMAIL"] })];
+  while (answers.at(-1)?.status === 503) answers.push(await world.ask({ fields: ["EMAIL"] }));
+  assert.deepEqual([...new Set(answers.map(({ status }) => status))], [503, 200]);
+  assert.equal(answers[0]?.body.error?.reason, "unavailable");
+  process.kill(other.pid, "SIGCONT");
+  const { status, body } = await asked;
+  assert.deepEqual([status, body.error?.reason], [503, "unavailable"]);
+  assert.equal((await world.ask({}, { baseUrl: other.url })).status, 200, "and goes on as before");
+});
