@@ -69,7 +69,7 @@ import {
   noteRestore,
   purgeAudit,
 } from "./platform/audit.ts";
-import { isClockMoved, openClock } from "./platform/clock.ts";
+import { isClockMoved, isClockRight, openClock, watchClock } from "./platform/clock.ts";
 import { type Config, ConfigError, parseConfig } from "./platform/config.ts";
 import type { Ctx } from "./platform/context.ts";
 import { type Db, openDb } from "./platform/db.ts";
@@ -336,7 +336,7 @@ export async function compose(config: Config): Promise<Service> {
     }),
   ];
   const listener = await listen(http, config);
-  const works = [startJobs(base, jobs), webhooks];
+  const works = [startJobs({ ...base, mayRun: watchOwnClock(base) }, jobs), webhooks];
   stack.defer(async () => drain(base, { listener, works }));
   const opened = stack.move();
   const close = async (): Promise<void> => opened.disposeAsync();
@@ -352,6 +352,18 @@ export async function compose(config: Config): Promise<Service> {
 
 async function exposeMetrics({ config, metrics }: Ctx): Promise<MetricsServer> {
   return serveMetrics(metrics, { host: config.metricsHost, port: config.metricsPort });
+}
+
+/** Jobs compare deadlines that others set, so they wait while this machine's clock is wrong. */
+function watchOwnClock({ db, clock, log }: Ctx): () => Promise<boolean> {
+  return watchClock(
+    async () => isClockRight(db, clock),
+    (isRight) => {
+      if (isRight) log.warn("jobs go on: this machine's clock is right again");
+      else
+        log.error("jobs wait: this machine's clock differs from the database's by more than 2 s");
+    },
+  );
 }
 
 /** Deliveries of this process; closing lets those under way end. */

@@ -119,6 +119,9 @@ export async function readBacklog(
   return { hasDue: row?.has_due ?? false, hasSent: row?.has_sent ?? false };
 }
 
+/** An observation that lies further ahead was made by a clock that was wrong, and counts for nothing. */
+const aheadMsMax = 10_000;
+
 /** True for the one process that may look after sent transactions in this interval. */
 export async function claimObservation(
   db: Queryable,
@@ -127,7 +130,8 @@ export async function claimObservation(
 ): Promise<boolean> {
   const rows = await db.query(sql`
     update chain_signer set observed_at_ms = ${Math.floor(nowMs)}
-    where address = ${signer} and observed_at_ms <= ${Math.floor(nowMs - intervalMs)} returning address`);
+    where address = ${signer} and (observed_at_ms <= ${Math.floor(nowMs - intervalMs)}
+      or observed_at_ms > ${Math.floor(nowMs + aheadMsMax)}) returning address`);
   return rows.length > 0;
 }
 

@@ -5,6 +5,7 @@ import {
   type KeyObject,
 } from "node:crypto";
 import { promisify } from "node:util";
+import { isClockRight } from "../platform/clock.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Place } from "../platform/seal.ts";
 import { accessTokenTyp, headerSegment, idTokenTyp } from "./jwt.ts";
@@ -101,6 +102,8 @@ export async function openSigningKeys(ctx: KeyContext): Promise<SigningKeys> {
  */
 export async function ensureKeys(ctx: KeyContext): Promise<void> {
   const known = await store.listKeys(ctx.db);
+  // A process that only believes that their time is over would end keys that all others sign with.
+  if (known.length > 0 && !(await isClockRight(ctx.db, ctx.clock))) return;
   const now = ctx.clock.now();
   const lifetimeSeconds = ctx.config.keyLifetimeSeconds;
   await Promise.all(

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once, EventEmitter } from "node:events";
 import { after, test } from "node:test";
-import { advanceClock, clockSkewMs, openClock, skewLimitMs } from "./clock.ts";
+import { advanceClock, clockSkewMs, openClock, skewLimitMs, watchClock } from "./clock.ts";
 import { openDb } from "./db.ts";
 import { openNotifications, type Notifications } from "./notifications.ts";
 import { openTestDatabase } from "./test-database.ts";
@@ -120,4 +120,27 @@ test("the distance of the machine's clock from the database's is reported", asyn
   const fast = await clockSkewMs(one, () => Date.now() + 60_000);
   assert.ok(fast > 58_000 && fast < 62_000);
   assert.ok((await clockSkewMs(one, () => Date.now() - 60_000)) < -skewLimitMs);
+});
+
+test("whether the clock is right is measured every 5 s, and at once when it was set", async () => {
+  const machine = openMachine();
+  const told: boolean[] = [];
+  let [measured, answer] = [0, true];
+  const measure = async (): Promise<boolean> => {
+    measured += 1;
+    return answer;
+  };
+  const isRight = watchClock(measure, (each) => told.push(each), machine);
+  assert.equal(await isRight(), true);
+  machine.pass(4_900);
+  assert.equal(await isRight(), true);
+  assert.equal(measured, 1);
+  answer = false;
+  machine.set(3_600_000);
+  assert.equal(await isRight(), false);
+  answer = true;
+  assert.equal(await isRight(), false, "until it is measured again");
+  machine.pass(5_000);
+  assert.equal(await isRight(), true);
+  assert.deepEqual([measured, told], [3, [false, true]]);
 });

@@ -98,3 +98,47 @@ export async function clockSkewMs(
 }
 
 export const skewLimitMs = 2000;
+
+/** Whether what this process takes for the time is within {@link skewLimitMs} of the database's clock, as measured now. */
+export async function isClockRight(db: Queryable, clock: Clock): Promise<boolean> {
+  const skewMs = (await clockSkewMs(db)) + (clock.leadMs?.() ?? 0);
+  return Math.abs(skewMs) <= skewLimitMs;
+}
+
+/** A measurement holds for so long, unless the clock was set since. */
+const measuredForMs = 5000;
+const setByMsMin = 500;
+
+/**
+ * Tells whether the clock is right, for those who ask all the time. @param told what changed, at the first wrong
+ * answer and at the next right one
+ */
+export function watchClock(
+  measure: () => Promise<boolean>,
+  told: (isRight: boolean) => void,
+  machine: Machine = thisMachine,
+): () => Promise<boolean> {
+  let last: { atMs: number; aheadMs: number; isRight: Promise<boolean> } | null = null;
+  let wasRight = true;
+  const measureNow = async (): Promise<boolean> => {
+    const isRight = await measure();
+    if (isRight !== wasRight) told(isRight);
+    wasRight = isRight;
+    return isRight;
+  };
+  return async () => {
+    const atMs = machine.elapsedMs();
+    const aheadMs = machine.nowMs() - atMs;
+    const isKnown =
+      last !== null &&
+      atMs - last.atMs < measuredForMs &&
+      Math.abs(aheadMs - last.aheadMs) < setByMsMin;
+    if (last !== null && isKnown) return last.isRight;
+    const isRight = measureNow();
+    last = { atMs, aheadMs, isRight };
+    isRight.catch(() => {
+      last = null;
+    });
+    return isRight;
+  };
+}

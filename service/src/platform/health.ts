@@ -1,5 +1,5 @@
 import { Type } from "./schema.ts";
-import { clockSkewMs, skewLimitMs } from "./clock.ts";
+import { isClockRight } from "./clock.ts";
 import type { Ctx } from "./context.ts";
 import type { Http } from "./http.ts";
 import { Problem } from "./problems.ts";
@@ -17,11 +17,11 @@ const ReadyBody = Type.Object(
 const databaseWithinMs = 3_000;
 
 /** @throws also when the database hangs */
-async function readSkewMs({ db }: Ctx): Promise<number> {
+async function isClockRightInTime({ db, clock }: Ctx): Promise<boolean> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error("the database hangs")), databaseWithinMs);
   try {
-    return await Promise.race([clockSkewMs(db), late]);
+    return await Promise.race([isClockRight(db, clock), late]);
   } finally {
     clearTimeout(timer);
   }
@@ -56,13 +56,13 @@ export function addHealthRoutes(ctx: Ctx, http: Http): void {
     },
     async (_request, reply) => {
       if (isDraining) throw new Problem("unavailable", { message: "the process is about to end" });
-      let skewMs: number;
+      let isRight: boolean;
       try {
-        skewMs = (await readSkewMs(ctx)) + (ctx.clock.leadMs?.() ?? 0);
+        isRight = await isClockRightInTime(ctx);
       } catch {
         throw new Problem("unavailable", { message: "the database cannot be reached" });
       }
-      if (Math.abs(skewMs) > skewLimitMs)
+      if (!isRight)
         throw new Problem("unavailable", {
           message: "this machine's clock differs from the database's by more than 2 s",
         });

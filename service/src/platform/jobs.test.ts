@@ -97,3 +97,23 @@ test("jobs of one period begin apart from each other, after half of it at least"
   assert.ok(Math.min(...gaps) >= 10, `gaps in ms: ${gaps.join(" ")}`);
   assert.ok(running);
 });
+
+test("a run that may not be is left out, and comes with the next turn", async () => {
+  const notifications = openBell();
+  const done = Promise.withResolvers<void>();
+  const answers = [false, true];
+  let runs = 0;
+  const run = async (): Promise<void> => {
+    runs += 1;
+    done.resolve();
+  };
+  const mayRun = async (): Promise<boolean> => answers.shift() === true;
+  const job: Job = { name: "test", everySeconds: hour, wakeOn: "bell", run };
+  await using jobs = startJobs({ log, notifications, mayRun }, [job]);
+  notifications.ring();
+  await new Promise(setImmediate);
+  assert.equal(runs, 0);
+  notifications.ring();
+  await done.promise;
+  assert.ok(jobs);
+});

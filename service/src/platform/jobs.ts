@@ -11,11 +11,13 @@ export interface Job {
   run(closing: AbortSignal): Promise<void>;
 }
 
+type JobContext = Pick<Ctx, "log" | "notifications"> & {
+  /** Asked before each run; where it says no, that run is left out. */
+  readonly mayRun?: () => Promise<boolean>;
+};
+
 /** Starts each job's own loop; closing waits for the runs under way. A run that fails is logged and tried again. */
-export function startJobs(
-  ctx: Pick<Ctx, "log" | "notifications">,
-  jobs: readonly Job[],
-): AsyncDisposable {
+export function startJobs(ctx: JobContext, jobs: readonly Job[]): AsyncDisposable {
   const loops = jobs.map((job, at) => startLoop(ctx, job, firstPauseMs(job, at)));
   return {
     async [Symbol.asyncDispose]() {
@@ -37,14 +39,14 @@ interface Loop {
   close(): Promise<void>;
 }
 
-function startLoop(ctx: Pick<Ctx, "log" | "notifications">, job: Job, firstMs: number): Loop {
+function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
   let [isWoken, isRunning] = [false, false];
   const closing = new AbortController();
   let running = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
   const work = async (): Promise<void> => {
     try {
-      await job.run(closing.signal);
+      if (ctx.mayRun === undefined || (await ctx.mayRun())) await job.run(closing.signal);
     } catch (error) {
       ctx.log.error({ err: error, job: job.name }, "a job failed");
       // What failed when it was woken would fail at once again: it takes its pause.

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { sql } from "../platform/db.ts";
 import { createLog } from "../platform/log.ts";
 import { createOutbound } from "../platform/outbound.ts";
 import { listEventsOf } from "./events.ts";
@@ -192,4 +193,21 @@ test("the backlog and the age of its oldest event are measured", async () => {
   await webhooks.deliver();
   await measure?.run(AbortSignal.any([]));
   assert.match(await webhooks.ctx.metrics.registry.metrics(), /^webhook_backlog 0$/m);
+});
+
+test("a pace that was set by a clock far ahead keeps nobody waiting", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  const [first, second] = [1, 2].map(() => webhooks.event({ url: receiver.url }));
+  assert.ok(first && second);
+  await webhooks.enqueue(first);
+  await webhooks.deliver();
+  const { db, clock } = webhooks.ctx;
+  const aheadMs = clock.nowMs() + 3_600_000;
+  await db.query(sql`update webhook_endpoint set next_at_ms = ${aheadMs}`);
+  await webhooks.enqueue(second);
+  await webhooks.deliver();
+  assert.equal(receiver.received.length, 2);
+  const rows = await db.query(sql`select from webhook_endpoint where next_at_ms >= ${aheadMs}`);
+  assert.equal(rows.length, 0);
 });

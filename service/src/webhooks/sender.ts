@@ -30,8 +30,6 @@ const finishMax = 512;
 const hungryMsMin = 20;
 /** Endpoints remembered for hanging; those get one delivery at a time until they answer. */
 const slowMax = 1024;
-/** The pace of an endpoint plans no further ahead. */
-const waitMsMax = 10_000;
 
 interface UnderWay {
   readonly delivery: store.Delivery;
@@ -199,7 +197,7 @@ export class Sender implements AsyncDisposable {
   }
 
   async #make({ delivery, lease }: UnderWay, target: Target | null): Promise<void> {
-    const waitMs = Math.min(waitMsMax, delivery.start_at_ms - this.#ctx.clock.nowMs());
+    const waitMs = Math.min(store.paceMsMax, delivery.start_at_ms - this.#ctx.clock.nowMs());
     if (waitMs > 0) await pause(waitMs, undefined, { signal: this.#closing.signal });
     const { ended, outcome } = await makeAttempt(this.#ctx, delivery, { target, lease });
     if (outcome !== null) this.#noteSpeed(delivery.endpoint_id, outcome);
