@@ -88,6 +88,8 @@ interface FoundOptions {
   readonly name?: string;
   readonly environment?: "live" | "sandbox";
   readonly isVerified?: boolean;
+  /** Of another process. */
+  readonly baseUrl?: string;
   /** Of the body. */
   readonly changed?: Record<string, unknown>;
 }
@@ -222,7 +224,9 @@ export function actorsOf(world: World, apiKey: string): Actors {
       names.map((name) => ({ name, ...person(name) })),
       given,
     );
-    return walletCall(names[0] ?? "", "POST", "/w/businesses", { body });
+    const { baseUrl } = given;
+    const place = baseUrl === undefined ? {} : { baseUrl };
+    return walletCall(names[0] ?? "", "POST", "/w/businesses", { body, ...place });
   };
   const businessOf: KybWorld["businessOf"] = async (name, address) => {
     const wanted = address ?? firstBusiness;

@@ -75,8 +75,9 @@ export async function insertMembers(
   );
 }
 
-/** Foundings by this identity that still wait for somebody. */
+/** Foundings by this identity that still wait for somebody, each counted after the one before it is there. */
 export async function countOpenFoundings(tx: Queryable, creator: Address): Promise<number> {
+  await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${creator}, 9))`);
   const [row] = await tx.query<{ total: number }>(
     sql`select count(*)::int as total from business where creator = ${creator} and status = 'inviting'`,
   );

@@ -45,11 +45,12 @@ export async function insertProposal(
   );
 }
 
-/** Proposals that are open or on their way to the chain. */
+/** Proposals that are open or on their way to the chain. Those of one business are counted and made one after the other. */
 export async function countPending(
   tx: Queryable,
   of: { business: Address; proposer: Address },
 ): Promise<{ all: number; own: number }> {
+  await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${of.business}, 8))`);
   const [row] = await tx.query<{ all: number; own: number }>(
     sql`select count(*)::int as "all", (count(*) filter (where proposer = ${of.proposer}))::int as own
       from business_proposal where business = ${of.business} and status in ('open', 'relaying')`,

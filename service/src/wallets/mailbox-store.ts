@@ -9,13 +9,14 @@ export interface NewBox {
   readonly expiresAt: number;
 }
 
-/** False when the user has `most` boxes already that nobody took; those racing each other may all count themselves in. */
+/** False when the user has `most` boxes already that nobody took. Those of one user are counted and made one after the other. */
 export async function insertBox(
-  db: Queryable,
+  tx: Queryable,
   { idSha256, user, box, createdAt, expiresAt }: NewBox,
   most: number,
 ): Promise<boolean> {
-  const rows = await db.query(sql`
+  await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${user}, 10))`);
+  const rows = await tx.query(sql`
     insert into mailbox (id_sha256, user_address, box, expires_at)
     select ${idSha256}, ${user}, ${box}, ${expiresAt}
     where (select count(*) from mailbox where user_address = ${user} and expires_at > ${createdAt}) < ${most}

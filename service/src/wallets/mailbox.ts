@@ -38,7 +38,8 @@ export async function leaveBox(
     });
   const id = randomId(ctx.random, 24);
   const made = { idSha256: sha256(id), user, box, createdAt: now, expiresAt };
-  if (!(await store.insertBox(ctx.db, made, boxesPerUserMax))) throw new Problem("too_many");
+  const isKept = await ctx.db.transaction(async (tx) => store.insertBox(tx, made, boxesPerUserMax));
+  if (!isKept) throw new Problem("too_many");
   return { id, expiresAt, pickUpUrl: `${ctx.config.walletOrigin}/p` };
 }
 
