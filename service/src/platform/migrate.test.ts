@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { openDb, sql } from "./db.ts";
 import { listMigrations, migrate } from "./migrate.ts";
+import { lockMigrations } from "./migration-store.ts";
 import { openTestDatabase } from "./test-database.ts";
 
 test("migrations are numbered from 1 without a gap", () => {
@@ -38,6 +39,31 @@ test("processes that start together on an empty database migrate it once", async
   assert.deepEqual(
     await dbs[0]?.query(sql`select name from migration order by number`),
     names.map((name) => ({ name })),
+  );
+});
+
+test("a migration takes the time that it takes, and whoever waits for it waits for as long", async () => {
+  await using database = await openTestDatabase({ migrated: false });
+  await using holder = openDb({ ...database.connection, connections: 2 });
+  await using db = openDb({ ...database.connection, connections: 1, query_timeout: 100 });
+  await holder.query(sql`create function refuse() returns event_trigger language plpgsql as $$ begin
+    assert current_setting('statement_timeout') = '0', 'a statement is bounded';
+  end $$`);
+  await holder.query(
+    sql`create event trigger bounded on ddl_command_start execute function refuse()`,
+  );
+  const longWait = sql`
+    select from pg_locks join pg_stat_activity using (pid) where datname = current_database()
+      and locktype = 'advisory' and not granted and clock_timestamp() - query_start > interval '200 ms'`;
+  const { waiting } = await holder.transaction(async (tx) => {
+    await lockMigrations(tx);
+    const migrating = migrate(db).catch((error: unknown) => error);
+    while ((await holder.query(longWait)).length === 0);
+    return { waiting: migrating };
+  });
+  assert.deepEqual(
+    await waiting,
+    listMigrations().map(({ name }) => name),
   );
 });
 

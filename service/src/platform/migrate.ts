@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Db } from "./db.ts";
+import { type Db, openDb } from "./db.ts";
 import * as store from "./migration-store.ts";
 
 const directory = join(import.meta.dirname, "../../migrations");
@@ -31,12 +31,14 @@ export function listMigrations(): Migration[] {
 
 /**
  * Brings the database to this version of the code and returns the names that ran. Processes that start together take
- * turns on an advisory lock, so each migration runs once; each runs in one transaction together with its record.
+ * turns on an advisory lock, so each migration runs once; all that are pending run in one transaction together with
+ * their records, over a connection of its own that no time-out of the service holds for.
  *
  * @throws Error when the database is ahead of the code, or an applied file was changed since
  */
 export async function migrate(db: Db): Promise<string[]> {
-  return db.transaction(async (tx) => {
+  await using own = openDb({ ...db.connectionString, connections: 1, query_timeout: 0 });
+  return await own.transaction(async (tx) => {
     await store.lockMigrations(tx);
     await store.createMigrationTable(tx);
     const applied = await store.listApplied(tx);

@@ -4,10 +4,15 @@ import type { Migration } from "./migrate.ts";
 /** Any fixed number will do; it only has to differ from the other advisory locks of the service. */
 const migrationLock = 7_355_001;
 
-/** Waits for as long as another process migrates. */
+/**
+ * Waits for as long as another process migrates. From here on a statement of this transaction takes the time that it
+ * takes; where it waits for a table, everybody who comes after waits for it, so that stays bounded.
+ */
 export async function lockMigrations(tx: Queryable): Promise<void> {
+  await tx.query(sql`set local statement_timeout = 0`);
   await tx.query(sql`set local lock_timeout = 0`);
   await tx.query(sql`select pg_advisory_xact_lock(${migrationLock})`);
+  await tx.query(sql`set local lock_timeout = '30s'`);
 }
 
 export async function createMigrationTable(tx: Queryable): Promise<void> {
