@@ -115,6 +115,30 @@ test("a statement that waits in a circle with a transaction runs again, and take
   assert.deepEqual(rows, [{ text: "abc" }, { text: "ab" }]);
 });
 
+const findAll = async (on: Queryable): Promise<unknown> =>
+  on.query(sql`select * from changing order by id`);
+
+test("a table may get another column while every connection works with it", async () => {
+  await using busy = open(4);
+  await db.query(sql`create table changing (id int primary key)`);
+  await db.query(sql`insert into changing values (1)`);
+  const arrived = Promise.withResolvers<void>();
+  let count = 0;
+  const findTogether = async (tx: Queryable): Promise<void> => {
+    await findAll(tx);
+    count += 1;
+    if (count === 4) arrived.resolve();
+    await arrived.promise;
+  };
+  await Promise.all(Array.from({ length: 4 }, async () => busy.transaction(findTogether)));
+  await db.query(sql`alter table changing add column text text default 'new'`);
+  const found = [{ id: 1, text: "new" }];
+  assert.deepEqual(await busy.transaction(findAll), found);
+  assert.deepEqual(await busy.transaction(findAll), found);
+  await db.query(sql`alter table changing drop column text`);
+  assert.deepEqual(await findAll(busy), [{ id: 1 }]);
+});
+
 test("a transaction that hides a failed statement is not reported as committed", async () => {
   const hiding = db.transaction(async (tx) => {
     await insert(tx, 1, "a");

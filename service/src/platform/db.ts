@@ -21,11 +21,14 @@ export interface Queryable {
   query<Row extends object>(statement: Statement): Promise<Row[]>;
 }
 
-/** A statement of its own is a transaction: one that PostgreSQL chose to end a deadlock runs again, three times at most. */
+/**
+ * A statement of its own is a transaction: one that PostgreSQL chose to end a deadlock runs again, three times at most.
+ * So does one whose table got other columns meanwhile, by a migration of the version that comes next.
+ */
 export interface Db extends Queryable, AsyncDisposable {
   /**
    * Runs `work` in one transaction (read committed); rolls back, and throws, when it throws or hid a failed statement.
-   * It runs again after a deadlock too, so `work` changes nothing but the database.
+   * It runs again for the same reasons, so `work` changes nothing but the database.
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>;
   /** Statements sent so far, transaction brackets included; tests count calls per operation with it. */
@@ -135,18 +138,30 @@ export function isOutage(error: unknown): boolean {
 const deadlockState = "40P01";
 const deadlockTriesMax = 3;
 
-async function againAfterDeadlock<T>(attempt: () => Promise<T>): Promise<T> {
+/**
+ * Whether a statement found that its table had got other columns since this connection prepared it: it did not run, and
+ * never will here. PostgreSQL translates its messages, so this goes by the place in it.
+ */
+const isOutdated = (error: unknown): boolean =>
+  error instanceof DatabaseError &&
+  error.code === "0A000" &&
+  error.routine === "RevalidateCachedQuery";
+
+/** Where each try takes a connection away, there are `connections` that may have to go before all are new. */
+async function runAgain<T>(connections: number, attempt: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await attempt();
     } catch (error) {
-      if (sqlState(error) !== deadlockState || tries === deadlockTriesMax) throw error;
+      const isDeadlock = sqlState(error) === deadlockState && tries < deadlockTriesMax;
+      if (!isDeadlock && !(isOutdated(error) && tries <= connections)) throw error;
     }
   }
 }
 
-/** Whether the driver gave up waiting, so nothing on this connection will be answered, or it leads to the wrong server. */
+/** Whether a connection is of no use any more: it leads to the wrong server, or nothing on it will be answered. */
 const isUseless = (error: unknown): boolean =>
+  isOutdated(error) ||
   sqlState(error) === readOnlyState ||
   (error instanceof Error && error.message === "Query read timeout");
 
@@ -229,8 +244,8 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
   };
   const close = async (): Promise<void> => pool.end();
   return {
-    query: async (statement) => againAfterDeadlock(async () => run(pool, statement)),
-    transaction: async (work) => againAfterDeadlock(async () => tryTransaction(work)),
+    query: async (statement) => runAgain(connections, async () => run(pool, statement)),
+    transaction: async (work) => runAgain(connections, async () => tryTransaction(work)),
     get callsTotal() {
       return callsTotal;
     },
