@@ -60,3 +60,33 @@ void test("a call that fails tells each of its own, and the next one goes on", a
   calls[1]?.end();
   assert.equal(await kept, "answer 2");
 });
+
+void test("a call that takes longer than 250 ms keeps nobody else waiting, and three are under way at most", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { calls, ask } = manual(10);
+  const asked = [1, 2].map(async (question) => ask(question));
+  t.mock.timers.tick(249);
+  assert.equal(calls.length, 1);
+  t.mock.timers.tick(1);
+  assert.deepEqual(calls[1]?.questions, [2]);
+  for (const question of [3, 4]) asked.push(ask(question));
+  assert.equal(calls.length, 2, "the second is waited for as the first was");
+  calls[1].end();
+  assert.equal(await asked[1], "answer 2");
+  await setImmediate();
+  assert.deepEqual(calls[2]?.questions, [3, 4]);
+  asked.push(ask(5));
+  t.mock.timers.tick(250);
+  assert.deepEqual(calls[3]?.questions, [5]);
+  asked.push(ask(6));
+  t.mock.timers.tick(250);
+  assert.equal(calls.length, 4);
+  calls[0]?.end();
+  await setImmediate();
+  assert.deepEqual(calls[4]?.questions, [6]);
+  for (const call of calls) call.end();
+  assert.deepEqual(
+    await Promise.all(asked),
+    [1, 2, 3, 4, 5, 6].map((each) => `answer ${each}`),
+  );
+});

@@ -3,6 +3,11 @@ import { Problem } from "./problems.ts";
 /** Questions that wait; whoever comes then is told to try again rather than to wait for a database that is stuck. */
 const waitingMax = 10_000;
 
+/** A call that takes longer, as over a connection that hangs, keeps nobody else waiting. */
+const patienceMs = 250;
+/** Calls under way at once, so that a database that hangs as a whole does not take all connections here. */
+const underWayMax = 3;
+
 interface Waiter<Question, Answer> {
   readonly question: Question;
   resolve(answer: Answer): void;
@@ -11,7 +16,8 @@ interface Waiter<Question, Answer> {
 
 /**
  * Answers questions that come while others are under way by one call for all of them. The first of an idle moment goes
- * at once, so nobody waits for company; under load a call serves many, and costs each a share of it.
+ * at once, so nobody waits for company; under load a call serves many, and costs each a share of it. A call that takes
+ * more than 250 ms is no longer waited for.
  *
  * @param options.answerAll answers in the order of the questions; when it throws, each of them is told
  * @param options.most questions of one call
@@ -22,24 +28,37 @@ export function createBatcher<Question, Answer>(options: {
   answerAll(questions: readonly Question[]): Promise<readonly Answer[]>;
 }): (question: Question) => Promise<Answer> {
   const waiting: Waiter<Question, Answer>[] = [];
-  let isUnderWay = false;
-  const serve = async (): Promise<void> => {
-    isUnderWay = true;
-    while (waiting.length > 0) {
-      const batch = waiting.splice(0, options.most);
-      await answer(batch, async (questions) => options.answerAll(questions)).catch(
-        (error: unknown) => {
-          for (const waiter of batch) waiter.reject(error);
-        },
-      );
-    }
-    isUnderWay = false;
+  let underWay = 0;
+  let isWaitedFor = false;
+  const serve = (): void => {
+    if (waiting.length === 0 || isWaitedFor || underWay === underWayMax) return;
+    const batch = waiting.splice(0, options.most);
+    underWay += 1;
+    isWaitedFor = true;
+    let isSlow = false;
+    const goOn = (): void => {
+      if (!isSlow) isWaitedFor = false;
+      serve();
+    };
+    const timer = setTimeout(() => {
+      goOn();
+      isSlow = true;
+    }, patienceMs);
+    void answer(batch, async (questions) => options.answerAll(questions))
+      .catch((error: unknown) => {
+        for (const waiter of batch) waiter.reject(error);
+      })
+      .finally(() => {
+        clearTimeout(timer);
+        underWay -= 1;
+        goOn();
+      });
   };
   return async (question) => {
     if (waiting.length >= waitingMax) throw new Problem("unavailable");
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     waiting.push({ question, resolve, reject });
-    if (!isUnderWay) void serve();
+    serve();
     return promise;
   };
 }
