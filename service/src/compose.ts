@@ -401,8 +401,12 @@ function openBeside<T extends AsyncDisposable>(
   return opening;
 }
 
-function platformJobs(ctx: Ctx): Job[] {
+function platformJobs(ctx: OpenContext): Job[] {
   return [
+    // Only there can the time be moved, and only a notification tells of it at once.
+    ...(ctx.config.profile === "dev"
+      ? [{ name: "clock", everySeconds: 5, run: async () => ctx.refreshClock() }]
+      : []),
     { name: "audit-chain", everySeconds: 0.5, run: async () => void (await chainAudit(ctx)) },
     {
       name: "audit-retention",

@@ -62,6 +62,35 @@ test("an advance reaches every process with one notification", async () => {
   assert.equal(late.now(), 1_700_086_402);
 });
 
+test("of two readings of the offset at once the newer one holds, and one that fails spoils none after it", async () => {
+  await using notifications = await openNotifications(one, { onFault });
+  const gates: PromiseWithResolvers<void>[] = [];
+  const answers: (number | Error)[] = [0];
+  const query = async (): Promise<never[]> => {
+    const answer = answers.shift() ?? 0;
+    await gates.shift()?.promise;
+    if (answer instanceof Error) throw answer;
+    return [{ offset_seconds: answer }] as never[];
+  };
+  const machine = { nowMs: () => 0, elapsedMs: () => 0 };
+  await using clock = await openClock({ ...one, query }, notifications, machine);
+  const older = Promise.withResolvers<void>();
+  gates.push(older, Promise.withResolvers());
+  gates[1]?.resolve();
+  answers.push(1, 2);
+  const both = [clock.refresh(), clock.refresh()];
+  await new Promise(setImmediate);
+  older.resolve();
+  await Promise.all(both);
+  assert.equal(clock.now(), 2);
+  answers.push(new Error("the database is away"), 3);
+  const failing = clock.refresh();
+  const next = clock.refresh();
+  await assert.rejects(failing, /away/);
+  await next;
+  assert.equal(clock.now(), 3);
+});
+
 /** A machine whose clock somebody sets, beside a time that nobody can. */
 function openMachine() {
   let nowMs = 1_700_000_000_000;

@@ -15,7 +15,7 @@ export interface Clock {
 }
 
 export interface SharedClock extends Clock, AsyncDisposable {
-  /** Reads the offset again; done by itself on every notification. */
+  /** Reads the offset again; done by itself on every notification, which may be lost. */
   refresh(): Promise<void>;
   leadMs(): number;
 }
@@ -61,8 +61,14 @@ export async function openClock(
   machine: Machine = thisMachine,
 ): Promise<SharedClock> {
   let offsetMs = 0;
-  const refresh = async (): Promise<void> => {
+  const read = async (): Promise<void> => {
     offsetMs = (await store.readOffsetSeconds(db)) * 1000;
+  };
+  let reading: Promise<void> = Promise.resolve();
+  // One after the other: of two at once the one that read first might end last.
+  const refresh = async (): Promise<void> => {
+    reading = reading.then(read, read);
+    return reading;
   };
   const unsubscribe = await notifications.subscribe(channel, refresh);
   await refresh();
