@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, test } from "node:test";
 import { openDb, sql } from "./db.ts";
 import { openNotifications, type Notifications } from "./notifications.ts";
@@ -137,4 +139,36 @@ test("closing while the connection is lost leaves no connection behind", async (
     select count(*) as count from pg_stat_activity
     where datname = current_database() and query like 'listen %'`);
   assert.equal(row?.count, 0);
+});
+
+test("a connection whose other end vanished without a word is given up, and its gap is announced", async () => {
+  const { host, port } = database.connection;
+  let isLost = false;
+  const proxy = createServer((near) => {
+    const far = connect(`${host}/.s.PGSQL.${port}`);
+    const isOfLost = (): boolean => isLost && near === first;
+    first ??= near;
+    far.on("data", (chunk: Buffer) => isOfLost() || near.write(chunk));
+    near.on("data", (chunk) => isOfLost() || far.write(chunk));
+    for (const side of [near, far])
+      side
+        .on("error", () => undefined)
+        .on("close", () => [near, far].map((each) => each.destroy()));
+  });
+  let first: Socket | undefined;
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => void proxy.close());
+  const { port: own } = proxy.address() as AddressInfo;
+  const there = { ...database.connection, host: "127.0.0.1", port: own, connections: 1 };
+  const far = stack.use(openDb(there));
+  const options = { onFault: () => undefined, askEveryMs: 300 };
+  const notifications = stack.use(await openNotifications(far, options));
+  const inbox = openInbox();
+  await notifications.subscribe("login", inbox.handler);
+  isLost = true;
+  assert.equal(await inbox.next(), "", "what was told meanwhile is lost");
+  await notify("login", "id 1");
+  assert.equal(await inbox.next(), "id 1");
 });

@@ -20,12 +20,16 @@ export interface Notifications extends AsyncDisposable {
 
 const reconnectMs = 1000;
 const connectWithinMs = 10_000;
+/** A connection whose other end vanished says nothing, as one does on which nothing happens: so it is asked. */
+const askEveryMsDefault = 30_000;
 
 type Handlers = Map<string, Set<NotificationHandler>>;
 
 export interface NotificationOptions {
   /** Told of handler failures and lost connections. */
   onFault: (error: unknown) => void;
+  /** How often the connection has to answer, and within what time; 30 s but in tests. */
+  askEveryMs?: number;
 }
 
 function dispatch(
@@ -38,17 +42,44 @@ function dispatch(
   }
 }
 
-function clientOf(db: Db, handlers: Handlers, { onFault }: NotificationOptions): Client {
+function clientOf(
+  db: Db,
+  handlers: Handlers,
+  { onFault, askEveryMs = askEveryMsDefault }: NotificationOptions,
+): Client {
   const client = new Client({
     ...db.connectionString,
     keepAlive: true,
     connectionTimeoutMillis: connectWithinMs,
+    query_timeout: askEveryMs,
   });
   client.on("error", onFault);
   client.on("notification", ({ channel, payload = "" }) =>
     dispatch(handlers, { channel, payload }, onFault),
   );
   return client;
+}
+
+/** One statement at a time: a client does not take a second one while the first is under way. */
+function inTurn(listenTo: (channel: string) => Promise<void>): typeof listenTo {
+  let last: Promise<void> = Promise.resolve();
+  return async (channel) => {
+    last = last.then(async () => listenTo(channel));
+    return last;
+  };
+}
+
+/** Listens again, which changes nothing, to see whether it is answered. */
+function keepAsking(
+  handlers: Handlers,
+  listenTo: (channel: string) => Promise<void>,
+  { askEveryMs = askEveryMsDefault }: NotificationOptions,
+): NodeJS.Timeout {
+  const ask = (): void => {
+    const [channel] = handlers.keys();
+    if (channel !== undefined) void listenTo(channel);
+  };
+  return setInterval(ask, askEveryMs).unref();
 }
 
 /** Opens the listening connection; throws when the database cannot be reached the first time. */
@@ -60,7 +91,6 @@ export async function openNotifications(
   let client: Client | null = null;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
-  let listening: Promise<void> = Promise.resolve();
 
   const connect = async (): Promise<void> => {
     const next = clientOf(db, handlers, options);
@@ -89,7 +119,7 @@ export async function openNotifications(
       dispatch(handlers, { channel, payload: "" }, options.onFault);
   };
   /** Whatever keeps this connection from listening, the next one listens to every channel. */
-  const listenNow = async (channel: string): Promise<void> => {
+  const listenInTurn = inTurn(async (channel) => {
     const current = client;
     if (current === null) return;
     try {
@@ -99,10 +129,12 @@ export async function openNotifications(
       options.onFault(error);
       current.end().catch(options.onFault);
     }
-  };
+  });
+  const asking = keepAsking(handlers, listenInTurn, options);
   const close = async (): Promise<void> => {
     isClosed = true;
     clearTimeout(timer);
+    clearInterval(asking);
     await client?.end();
   };
 
@@ -116,9 +148,7 @@ export async function openNotifications(
     async subscribe(channel, handler) {
       const known = handlers.get(channel) ?? new Set();
       handlers.set(channel, known.add(handler));
-      // One statement at a time: a client does not take a second one while the first is under way.
-      listening = listening.then(async () => listenNow(channel));
-      await listening;
+      await listenInTurn(channel);
       return () => handlers.get(channel)?.delete(handler);
     },
     close,
