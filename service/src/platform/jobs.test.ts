@@ -98,6 +98,24 @@ test("jobs of one period begin apart from each other, after half of it at least"
   assert.ok(running);
 });
 
+test("a job of a long period has its first run within 10 minutes, and the next after its period", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  let runs = 0;
+  const run = async (): Promise<void> => {
+    runs += 1;
+  };
+  const job: Job = { name: "test", everySeconds: 24 * hour, run };
+  await using running = startJobs({ log, notifications: openBell() }, [job]);
+  t.mock.timers.tick(600_000);
+  assert.equal(runs, 1);
+  await new Promise(setImmediate);
+  t.mock.timers.tick(24 * hour * 1000 - 1);
+  assert.equal(runs, 1);
+  t.mock.timers.tick(1);
+  assert.equal(runs, 2);
+  assert.ok(running);
+});
+
 test("a run that may not be is left out, and comes with the next turn", async () => {
   const notifications = openBell();
   const done = Promise.withResolvers<void>();

@@ -3,7 +3,10 @@ import type { Ctx } from "./context.ts";
 /** Work that every process does again and again; it takes its own locks, so several at once do no harm. */
 export interface Job {
   readonly name: string;
-  /** Pause between the end of one run and the start of the next; the first run comes after half of it to all of it. */
+  /**
+   * Pause between the end of one run and the start of the next; the first run comes after half of it to all of it, and
+   * within 10 minutes: a process that is replaced every day does what is done once a day too.
+   */
   readonly everySeconds: number;
   /** A channel whose notifications end the pause at once; one that comes during a run makes another follow it. */
   readonly wakeOn?: string;
@@ -29,8 +32,10 @@ export function startJobs(ctx: JobContext, jobs: readonly Job[]): AsyncDisposabl
 /** Spreads jobs of one period over its second half, so that they share a few connections instead of taking one each. */
 function firstPauseMs({ everySeconds }: Job, at: number): number {
   const spread = (at * goldenRatio) % 1;
-  return everySeconds * 1000 * (1 - spread / 2);
+  return Math.min(everySeconds, firstSecondsMax) * 1000 * (1 - spread / 2);
 }
+
+const firstSecondsMax = 600;
 
 /** Its multiples, taken modulo 1, lie apart from each other however many there are. */
 const goldenRatio = (1 + Math.sqrt(5)) / 2;
