@@ -133,7 +133,7 @@ test("an approval sent again is confirmed, also when the browser has its code al
   assert.equal((await approve(claimed, wrong)).status >= 400, true);
   const forged = { ...approvalOf(claimed, right), claimSecret: "A".repeat(43) };
   assert.equal((await post(claimed.connection, forged)).status, 403);
-  assert.equal((await submit(page.jar, page.loginId, "finish")).status, 404, "its cookie is gone");
+  assert.equal((await submit(page.jar, page.loginId, "finish")).status, 409, "the code comes once");
 });
 
 test("the button of the same device works on a page that was switched to a code that stays", async () => {
