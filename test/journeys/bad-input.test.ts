@@ -287,6 +287,7 @@ test("HEAD asks for the header lines of what monitors and caches read, and for n
     "/.well-known/oauth-authorization-server",
     "/.well-known/jwks.json",
     "/.well-known/wallet-jwks.json",
+    "/.well-known/kyb-jwks.json",
   ]) {
     const url = world.baseUrl + path;
     const [head, get] = [await ask(url, { method: "HEAD" }), await ask(url)];

@@ -5,6 +5,7 @@ import {
 } from "node:crypto";
 import { promisify } from "node:util";
 import type { Ctx } from "../platform/context.ts";
+import type { PublishedDocument } from "../platform/published-document.ts";
 import type { Place } from "../platform/seal.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 import {
@@ -21,7 +22,7 @@ export interface AttestationKeys {
   /** Signs claims as a JWT with the key of this moment, off the main thread: a signature takes milliseconds. */
   sign(claims: object): Promise<string>;
   /** What is published at this moment. */
-  keySet(): Promise<{ readonly body: string; readonly etag: string }>;
+  keySet(): Promise<PublishedDocument>;
   /** Makes successors and forgets what nobody can need; for a job. Does nothing before the first use. */
   rotate(): Promise<void>;
 }

@@ -90,26 +90,6 @@ function allow(reply: FastifyReply, origin: string): void {
   });
 }
 
-/** Opens published documents to every script. */
-export function allowAllOrigins(reply: FastifyReply): void {
-  void reply.header("access-control-allow-origin", "*");
-}
-
-/** Answers the preflight of a published document: whatever header a script or its tracing adds is harmless there. */
-export function allowAllPreflights(http: Http, path: string): void {
-  http.options(path, { schema: { hide: true } }, async (_request, reply) => {
-    allowAllOrigins(reply);
-    return reply
-      .code(204)
-      .headers({
-        "access-control-allow-methods": "GET",
-        "access-control-allow-headers": "*",
-        "access-control-max-age": String(preflightSeconds),
-      })
-      .send();
-  });
-}
-
 /** The client that a call names. Not proved: it decides who may read the answer, not what the answer is. */
 function clientIdOf(request: FastifyRequest): string | undefined {
   const form =

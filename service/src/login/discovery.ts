@@ -1,9 +1,10 @@
 import type { Config } from "../platform/config.ts";
+import type { PublishedDocument } from "../platform/published-document.ts";
 import { acrs } from "./acr.ts";
 import { foreignAlgorithms } from "./foreign-jwt.ts";
 import { logoutPath } from "./logout.ts";
 import { userScopes } from "./scope.ts";
-import { etagOf, type KeySetDocument } from "./signing-key.ts";
+import { etagOf } from "./signing-key.ts";
 import { grantTypes } from "./token.ts";
 import { tokenPath } from "./token-request.ts";
 import { userinfoPath } from "./userinfo.ts";
@@ -57,7 +58,7 @@ function metadataOf(config: Config): Record<string, unknown> {
 }
 
 /** The one document behind both discovery addresses, serialised once per process. */
-export function discoveryDocument(config: Config): KeySetDocument {
+export function discoveryDocument(config: Config): PublishedDocument {
   const body = JSON.stringify(metadataOf(config));
   return { body, etag: etagOf(body) };
 }

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { PublishedDocument } from "../platform/published-document.ts";
 import type { JwtKey } from "./jwt.ts";
 
 /** What a key signs. Wallet keys are never published together with login keys (decisions section 3). */
@@ -66,12 +67,6 @@ export function planKeys(
   return { start: null, make: [slot, following] };
 }
 
-/** A key set as it goes over the wire. */
-export interface KeySetDocument {
-  readonly body: string;
-  readonly etag: string;
-}
-
 /**
  * The keys of a set that a verifier may need: those that sign, those that will, and those whose last tokens live on.
  *
@@ -91,7 +86,7 @@ export function publishedOf(
   });
 }
 
-export function keySetDocument(keys: readonly SigningKey[]): KeySetDocument {
+export function keySetDocument(keys: readonly SigningKey[]): PublishedDocument {
   const body = JSON.stringify({
     keys: keys.map((key) => ({
       ...key.publicJwk,

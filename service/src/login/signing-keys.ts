@@ -7,6 +7,7 @@ import {
 import { promisify } from "node:util";
 import { isClockRight } from "../platform/clock.ts";
 import type { Ctx } from "../platform/context.ts";
+import type { PublishedDocument } from "../platform/published-document.ts";
 import type { Place } from "../platform/seal.ts";
 import { accessTokenTyp, headerSegment, idTokenTyp } from "./jwt.ts";
 import {
@@ -15,7 +16,6 @@ import {
   keyPurposes,
   keySetDocument,
   type KeyPurpose,
-  type KeySetDocument,
   type KeySetName,
   keySetOf,
   planKeys,
@@ -33,7 +33,7 @@ export interface SigningKeys extends AsyncDisposable {
   /** Of any key that was not revoked. */
   publicKey(kid: string): KeyObject | null;
   /** What is published of a set at this moment. */
-  keySet(set: KeySetName): KeySetDocument;
+  keySet(set: KeySetName): PublishedDocument;
   /** Reads the keys again; done by itself on every notification. */
   refresh(): Promise<void>;
 }
@@ -57,7 +57,7 @@ interface Snapshot {
   readonly validFrom: number;
   readonly validUntil: number;
   readonly current: ReadonlyMap<KeyPurpose, SigningKey>;
-  readonly sets: Readonly<Record<KeySetName, KeySetDocument>>;
+  readonly sets: Readonly<Record<KeySetName, PublishedDocument>>;
 }
 
 /** Opens the keys, making those that are missing. @throws {SealBroken} when the configured master keys do not open them */

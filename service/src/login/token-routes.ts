@@ -4,20 +4,15 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { clientAddressOf } from "../platform/client-address.ts";
 import { type Http, useOAuthErrors } from "../platform/http.ts";
 import type { Form } from "../platform/http-input.ts";
+import { publish, type PublishedDocument } from "../platform/published-document.ts";
 import { oauthRefusals } from "../platform/refusals.ts";
 import type { ClientCall } from "./client-authentication.ts";
-import {
-  allowAllOrigins,
-  allowAllPreflights,
-  allowClientOrigins,
-  createRegisteredOrigins,
-} from "./cors.ts";
+import { allowClientOrigins, createRegisteredOrigins } from "./cors.ts";
 import { discoveryDocument, introspectionPath, revocationPath } from "./discovery.ts";
 import { introspect } from "./introspection.ts";
 import { logoutRoutes } from "./logout-routes.ts";
 import { revoke } from "./revocation.ts";
 import type { SealedCopies } from "./sealed-copies.ts";
-import type { KeySetDocument } from "./signing-key.ts";
 import type { TokenContext } from "./token-context.ts";
 import { answerTokenCall } from "./token.ts";
 import { tokenPath } from "./token-request.ts";
@@ -59,8 +54,6 @@ const userinfoFailures = oauthRefusals({
   401: ["invalid_token", "invalid_dpop_proof"],
   403: ["insufficient_scope"],
 });
-/** Keys are published long before they sign, so a copy of this age is never too old. */
-const documentSeconds = 300;
 
 /** Adds everything but the authorization endpoint: tokens, what is said about them, discovery, logout. */
 export async function tokenRoutes(
@@ -171,17 +164,9 @@ async function userinfoOf(
   });
 }
 
-const documentAnswers = {
-  200: {
-    description: "The document.",
-    content: { "application/json": { schema: Type.Object({}) } },
-  },
-  304: Type.Null({ description: "It is still the one of `If-None-Match`." }),
-};
-
 function documentRoutes(ctx: TokenContext, http: Http): void {
   const discovery = discoveryDocument(ctx.config);
-  const documents: readonly [path: string, read: () => KeySetDocument, summary: string][] = [
+  const documents: readonly [path: string, read: () => PublishedDocument, summary: string][] = [
     ["openid-configuration", () => discovery, "OpenID Connect Discovery"],
     ["oauth-authorization-server", () => discovery, "Authorization server metadata (RFC 8414)"],
     ["jwks.json", () => ctx.signingKeys.keySet("login"), "Keys of id and access tokens"],
@@ -191,27 +176,6 @@ function documentRoutes(ctx: TokenContext, http: Http): void {
       "Keys of request objects for wallets",
     ],
   ];
-  for (const [name, read, summary] of documents) {
-    http.get(
-      `/.well-known/${name}`,
-      { exposeHeadRoute: true, schema: { response: documentAnswers, tags, summary } },
-      (request, reply) => sendDocument(read(), request, reply),
-    );
-    allowAllPreflights(http, `/.well-known/${name}`);
-  }
-}
-
-function sendDocument(
-  document: KeySetDocument,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): FastifyReply {
-  allowAllOrigins(reply);
-  void reply.headers({
-    etag: document.etag,
-    "cache-control": `public, max-age=${documentSeconds}`,
-  });
-  if (request.headers["if-none-match"]?.includes(document.etag) === true)
-    return reply.code(304).send();
-  return reply.type("application/json").send(document.body);
+  for (const [name, read, summary] of documents)
+    publish(http, { name, read, tag: "login", summary });
 }

@@ -105,6 +105,8 @@ test("a database is reached by host or by socket", () => {
     "postgresql://svc:secret@/svc?host=/run/postgresql",
     "postgresql://%2Frun%2Fpostgresql/svc",
     "postgresql://[::1]/svc",
+    "socket:/run/postgresql?db=svc",
+    "/run/postgresql svc",
   ])
     assert.equal(parse({ DATABASE_URL: url }).databaseUrl, url);
 });

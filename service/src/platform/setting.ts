@@ -62,11 +62,15 @@ export function httpUrl(value: string): string {
   return url.origin;
 }
 
-/** Where a PostgreSQL is, as its own tools take it: the host may be empty, or a socket's directory in `?host=`. */
+/**
+ * Where a PostgreSQL is, as its own tools take it: the host may be empty, or a socket's directory in `?host=`; or as the
+ * driver takes a socket, `socket:/directory?db=name` and `/directory name`.
+ */
 export function postgresUrl(value: string): string {
   const isAddress =
-    /^postgres(?:ql)?:\/\//.test(value) && URL.canParse(value.replace("@/", "@host/"));
-  if (!isAddress)
+    /^postgres(?:ql)?:\/\//i.test(value) && URL.canParse(value.replace("@/", "@host/"));
+  const isSocket = /^(?:socket:)?\//.test(value);
+  if (!isAddress && !isSocket)
     throw new Error("must be an address such as postgresql://user:password@host/name");
   return value;
 }

@@ -1,0 +1,68 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Http } from "./http.ts";
+import { Type } from "./schema.ts";
+
+/** Keys are published long before they sign, so a copy of this age is never too old. */
+const cacheSeconds = 300;
+const preflightSeconds = 600;
+
+/** A document as it is sent, with what names this version of it. */
+export interface PublishedDocument {
+  readonly body: string;
+  readonly etag: string;
+}
+
+/** A document below `/.well-known/`, and how the reference describes it. */
+export interface Publication {
+  readonly name: string;
+  readonly read: () => PublishedDocument | Promise<PublishedDocument>;
+  readonly tag: string;
+  readonly summary: string;
+  readonly description?: string;
+}
+
+const response = {
+  200: {
+    description: "The document.",
+    content: { "application/json": { schema: Type.Object({}) } },
+  },
+  304: Type.Null({ description: "It is still the one of `If-None-Match`." }),
+};
+
+/** Publishes a document for everybody: programs, caches, and scripts of every origin. */
+export function publish(http: Http, { name, read, tag, ...about }: Publication): void {
+  const path = `/.well-known/${name}`;
+  const schema = { response, tags: [tag], ...about };
+  http.get(path, { exposeHeadRoute: true, schema }, (request, reply) => {
+    const document = read();
+    return document instanceof Promise
+      ? document.then((each) => send(each, request, reply))
+      : send(document, request, reply);
+  });
+  // Whatever header a script or its tracing adds is harmless here.
+  http.options(path, { schema: { hide: true } }, (_request, reply) =>
+    reply
+      .code(204)
+      .headers({
+        "access-control-allow-origin": "*",
+        "access-control-allow-methods": "GET",
+        "access-control-allow-headers": "*",
+        "access-control-max-age": String(preflightSeconds),
+      })
+      .send(),
+  );
+}
+
+function send(
+  { body, etag }: PublishedDocument,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  void reply.headers({
+    etag,
+    "cache-control": `public, max-age=${cacheSeconds}`,
+    "access-control-allow-origin": "*",
+  });
+  if (request.headers["if-none-match"]?.includes(etag) === true) return reply.code(304).send();
+  return reply.type("application/json").send(body);
+}
