@@ -73,8 +73,8 @@ function parseObject(text: string): Record<string, unknown> | null {
 
 /** The seconds of a `Retry-After`; undefined where it is absent or a date. */
 export function readRetryAfter(headers: Headers): number | undefined {
-  const seconds = Number(headers.get("retry-after") ?? NaN);
-  return Number.isSafeInteger(seconds) ? seconds : undefined;
+  const text = headers.get("retry-after") ?? "";
+  return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
 }
 
 /** True for a JSON object; arrays and null are none. */

@@ -51,7 +51,7 @@ export interface Attestation {
  * webhook's header is not (service document, Authentication, 6).
  *
  * @param attestation of the event, or of `kyb.release`
- * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; response_invalid;
+ * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; rate_limited; response_invalid;
  * configuration_invalid
  */
 export async function verifyAttestation(

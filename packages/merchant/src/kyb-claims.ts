@@ -29,7 +29,7 @@ export interface AttestationChecks {
  * Verifies what every attestation has, in this order: `typ`, `alg`, the signature by `kid`, `iss`, `aud`, `exp` and
  * `iat`, and that the envelope names the same event of the same stream (decisions, section 6, Attestation).
  *
- * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; response_invalid;
+ * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; rate_limited; response_invalid;
  * configuration_invalid
  */
 export async function verifyClaims(

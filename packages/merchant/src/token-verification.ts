@@ -53,7 +53,7 @@ export interface Tokens {
   /**
    * Verifies an id token in full (OpenID Connect Core 1.0 section 3.1.3.7).
    *
-   * @throws {MerchantError} token_refused, its `reason` names the check; issuer_unreachable
+   * @throws {MerchantError} token_refused, its `reason` names the check; issuer_unreachable; rate_limited
    */
   idToken: (jwt: string, checks: IdTokenChecks) => Promise<IdToken>;
   /**
@@ -61,7 +61,7 @@ export interface Tokens {
    * token for another audience is refused. So are tokens without a person and tokens bound to a key (RFC 9449).
    *
    * @param checks `audience` is the API's own name; `now` in Unix seconds
-   * @throws {MerchantError} token_refused, its `reason` names the check; configuration_invalid; issuer_unreachable
+   * @throws {MerchantError} token_refused, its `reason` names the check; configuration_invalid; issuer_unreachable; rate_limited
    */
   accessToken: (jwt: string, checks: { audience: string; now: number }) => Promise<AccessToken>;
   /**
@@ -69,7 +69,7 @@ export interface Tokens {
    * ends nothing new, so `jti` must be present and need not be remembered.
    *
    * @param checks `now` in Unix seconds
-   * @throws {MerchantError} token_refused, its `reason` names the check; issuer_unreachable
+   * @throws {MerchantError} token_refused, its `reason` names the check; issuer_unreachable; rate_limited
    */
   logoutToken: (jwt: string, checks: { now: number }) => Promise<LogoutToken>;
 }

@@ -28,7 +28,7 @@ export interface WalletChange {
  *
  * @param attestation of the event
  * @param checks `event` may be absent for an attestation that you kept
- * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; response_invalid;
+ * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; rate_limited; response_invalid;
  * configuration_invalid
  */
 export async function verifyWalletChange(
