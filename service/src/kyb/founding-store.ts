@@ -167,13 +167,15 @@ export async function lapseFoundings(db: Queryable, now: number): Promise<void> 
   );
 }
 
-/** Forgets foundings that came to nothing, with the names in them. */
-export async function deleteLapsed(db: Queryable, before: number): Promise<void> {
-  await db.query(
-    sql`with old as (select address from business where status = 'lapsed' and invitation_deadline < ${before}),
+/** Forgets foundings that came to nothing, with the names in them. @returns how many went */
+export async function deleteLapsed(db: Queryable, before: number, limit: number): Promise<number> {
+  const rows = await db.query(
+    sql`with old as (
+        select address from business where status = 'lapsed' and invitation_deadline < ${before} limit ${limit}),
       gone as (delete from business_member using old where business = old.address)
-      delete from business using old where business.address = old.address`,
+      delete from business using old where business.address = old.address returning business.address`,
   );
+  return rows.length;
 }
 
 /**

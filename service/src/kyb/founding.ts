@@ -28,6 +28,8 @@ const deadlineMax = 30 * 86_400;
 /** Invitations of one founder that wait; each of them stands in others' inboxes. */
 const openMax = 20;
 const lapsedRetentionSeconds = 30 * 86_400;
+/** Each of them is looked for in every table that refers to businesses. */
+const lapsedBatch = 500;
 
 /** A business as its founder asks for it. */
 export interface FoundingRequest {
@@ -171,5 +173,6 @@ export async function lapseFoundings(ctx: Pick<KybContext, "db" | "clock">): Pro
 }
 
 export async function forgetLapsed(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
-  await store.deleteLapsed(ctx.db, ctx.clock.now() - lapsedRetentionSeconds);
+  const before = ctx.clock.now() - lapsedRetentionSeconds;
+  while ((await store.deleteLapsed(ctx.db, before, lapsedBatch)) === lapsedBatch);
 }
