@@ -17,6 +17,7 @@ const memberRoutes = "journeys/kyb-member-routes.test.ts";
 const standing = "journeys/kyb-standing.test.ts";
 const governance = "journeys/kyb-governance.test.ts";
 const founding = "journeys/kyb-founding.test.ts";
+const businessList = "journeys/kyb-business-list.test.ts";
 const login = "journeys/business-login.test.ts";
 const sdk = "journeys/kyb-sdk.test.ts";
 const push = "journeys/kyb-push.test.ts";
@@ -255,6 +256,10 @@ const memberRows: readonly Row[] = [
       ],
       [founding, "the same founding again changes nothing, and nobody else takes its place"],
       [founding, "live and sandbox are two wallets, and a key of the one does not see the other"],
+      [
+        businessList,
+        "a member of 230 businesses reads all of them, 100 on a page; those it is invited to come last",
+      ],
       [factoryContract, "test_nobodyCanSquatOnAnAddress", "test_thereIsNothingToInitialise"],
       [
         memberRoutes,

@@ -83,17 +83,28 @@ export interface Proposed {
 }
 
 const foundingSeconds = 7 * 86_400;
+/** A broker that never ends its list is not read for ever. */
+const pagesMax = 50;
 
-interface Listed {
+interface ListedPage {
   readonly businesses: readonly OwnBusiness[];
   readonly factories: unknown;
+  /** Of the next page; null after the last one. */
+  readonly cursor: string | null;
 }
 
 /** The businesses of this identity, at every broker on the list. @throws {WalletRefusal} */
 export async function listBusinesses(ctx: WalletContext): Promise<readonly OwnBusiness[]> {
-  const lists = [];
-  for (const broker of await ctx.brokers()) lists.push(await readList(ctx, broker));
-  return lists.flatMap(({ businesses }) => businesses);
+  const businesses: OwnBusiness[] = [];
+  for (const broker of await ctx.brokers()) {
+    let cursor: string | null = "";
+    for (let page = 0; cursor !== null && page < pagesMax; page += 1) {
+      const listed: ListedPage = await readPage(ctx, broker, cursor);
+      businesses.push(...listed.businesses);
+      cursor = listed.cursor;
+    }
+  }
+  return businesses;
 }
 
 /**
@@ -127,7 +138,7 @@ export async function foundBusiness(ctx: WalletContext, plan: FoundingPlan): Pro
   const { name, environment, members } = plan;
   const rules = rulesOf(plan);
   const charter = encodeCharter({ rules, members });
-  const factory = factoryOf((await readList(ctx, broker)).factories, environment);
+  const factory = factoryOf((await readPage(ctx, broker, "")).factories, environment);
   const chainId = await chainIdOf(ctx, broker);
   const salt = hexOfBytes(ctx.random(32));
   const deadline = (await ctx.now()) + foundingSeconds;
@@ -225,13 +236,19 @@ function rulesOf({ rules, members }: FoundingPlan): Record<RuleName, BusinessRul
 const hasVote = (charter: NamedCharter, { identity }: WalletContext): boolean =>
   charter.members.some(({ address, isVoting }) => isVoting && address === identity.address);
 
-async function readList(ctx: WalletContext, broker: string): Promise<Listed> {
-  const path = "/w/businesses";
+/** @param cursor empty begins */
+async function readPage(ctx: WalletContext, broker: string, cursor: string): Promise<ListedPage> {
+  const query = cursor === "" ? "" : `?cursor=${encodeURIComponent(cursor)}`;
+  const path = `/w/businesses${query}`;
   const answer = await ctx.sessions.call(broker, { path, bytesMax: 2 * 1024 * 1024 });
   if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
-  const { items, factories } = membersOf(answer.text);
+  const { items, factories, nextCursor } = membersOf(answer.text);
   const values: readonly unknown[] = Array.isArray(items) ? items : [];
-  return { businesses: values.flatMap((value) => businessOf(value, broker)), factories };
+  return {
+    businesses: values.flatMap((value) => businessOf(value, broker)),
+    factories,
+    cursor: typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : null,
+  };
 }
 
 function businessOf(value: unknown, broker: string): readonly OwnBusiness[] {

@@ -3,24 +3,15 @@ import { type Address, isHexOf, parseAddress } from "@svc/protocol";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
-import { findBusiness } from "./business-store.ts";
 import { MembersBody, refusal, RulesBody } from "./charter-request.ts";
 import { foundBusiness } from "./founding.ts";
-import { findFounding, listBusinessesOf } from "./founding-store.ts";
 import { limitGas } from "./gas-limits.ts";
-import { type ProposalRequest, propose, showProposal } from "./governance.ts";
-import { listProposalsOf } from "./governance-store.ts";
+import { type ProposalRequest, propose } from "./governance.ts";
 import type { KybContext, WalletCaller } from "./kyb-context.ts";
-import { listMembers } from "./members.ts";
 import { keepMember } from "./removal.ts";
-import { listRemovals } from "./roster-store.ts";
-import { shownCharter } from "./shown-charter.ts";
-import { listMoves } from "./standing-store.ts";
+import { showBusinesses } from "./shown-business.ts";
 
 const tags = ["wallet"];
-/** Of one member. */
-const businessesMax = 100;
-const proposalsShownMax = 20;
 
 const BusinessParams = Type.Object({ address: Type.String({ maxLength: 100 }) });
 const Signature = Type.String({ minLength: 1, maxLength: 200, description: "65 bytes in hex." });
@@ -100,6 +91,9 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
     "/w/businesses",
     {
       schema: {
+        querystring: Type.Object({
+          cursor: Type.Optional(Type.String({ maxLength: 100 })),
+        }),
         response: {
           200: Type.Object(
             {
@@ -109,15 +103,19 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
                   { additionalProperties: true },
                 ),
               ),
+              nextCursor: Type.Optional(Type.String()),
               chainId: Type.Integer(),
               factories: Type.Object(
                 { live: Type.String(), sandbox: Type.String() },
                 { description: "By environment: what an invitation names." },
               ),
             },
-            { description: "With members, rules, and what is under way; oldest first." },
+            {
+              description:
+                "With members, rules, and what is under way; oldest first, 100 on a page.",
+            },
           ),
-          ...refusals("wallet_session_required"),
+          ...refusals("invalid_request", "wallet_session_required"),
         },
         tags,
         summary: "Businesses of this identity",
@@ -126,64 +124,12 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
     async (request, reply) => {
       const member = await getWalletUser(request.headers.authorization);
       void reply.header("cache-control", "no-store");
-      const addresses = await listBusinessesOf(ctx.db, member, businessesMax);
+      const page = await showBusinesses(ctx, member, request.query.cursor);
       const { chainId, contracts } = ctx.chain;
       const { live, sandbox } = contracts.factories;
-      const items = await Promise.all(addresses.map(async (each) => show(ctx, each, member)));
-      return { items, chainId, factories: { live, sandbox } };
+      return { ...page, chainId, factories: { live, sandbox } };
     },
   );
-}
-
-type ShownBusiness = { address: string; name: string; status: string } & Record<string, unknown>;
-
-async function show(ctx: KybContext, address: Address, member: Address): Promise<ShownBusiness> {
-  const [business, founding, members, removals, moves, proposals] = await Promise.all([
-    findBusiness(ctx.db, address),
-    findFounding(ctx.db, address),
-    listMembers(ctx, ctx.db, address),
-    listRemovals(ctx.db, [address]),
-    listMoves(ctx.db, [address]),
-    listProposalsOf(ctx.db, address, proposalsShownMax),
-  ]);
-  if (business === null || founding === null)
-    throw new Error(`${member} is a member of no business`);
-  const { name, status, environment, charter, epoch, nonce } = business;
-  const self = members.find((each) => each.address === member);
-  return {
-    address,
-    name,
-    status,
-    environment,
-    verified: business.verifiedAt !== null,
-    role: {
-      isCreator: self?.isCreator ?? false,
-      votingRights: self?.isVoting ?? false,
-    },
-    ...shownCharter(charter, members),
-    chainId: ctx.chain.chainId,
-    epoch,
-    nonce,
-    ...(status === "inviting"
-      ? { invitation: { id: founding.invitationId, deadline: founding.deadline } }
-      : {}),
-    ...(business.registeredAt === null ? {} : { registeredAt: business.registeredAt }),
-    ...(business.successor === null ? {} : { successor: business.successor }),
-    removal:
-      removals.map(({ member: whom, endsAt, keepNonce, answeredAt }) => ({
-        member: whom,
-        endsAt,
-        keepNonce,
-        hasAnswered: answeredAt !== null,
-      }))[0] ?? null,
-    move:
-      moves.map(({ successor, endsAt, keepNonce }) => ({ successor, endsAt, keepNonce }))[0] ??
-      null,
-    proposals: proposals.map((proposal) => {
-      const { id, status: state, createdAt } = proposal;
-      return Object.assign({ id, status: state, createdAt }, showProposal(ctx, proposal));
-    }),
-  };
 }
 
 const operationOf = <T extends string>(name: T, description: string) =>

@@ -42,7 +42,19 @@ export async function findBusiness(db: Queryable, address: Address): Promise<Bus
   return row === undefined ? null : toBusiness(row);
 }
 
-/** The same, and it stays as it is until the transaction ends; others may hold it so as well. */
+/** Those of these addresses that there are. */
+export async function listBusinessesAt(
+  db: Queryable,
+  addresses: readonly Address[],
+): Promise<Business[]> {
+  const rows = await db.query<BusinessRow>(
+    sql`select address, environment, name, status, creator, charter, epoch, nonce, verified_at, registered_at, successor
+      from business where address = any(${[...addresses]}::text[])`,
+  );
+  return rows.map(toBusiness);
+}
+
+/** The same as {@link findBusiness}, and it stays as it is until the transaction ends; others may hold it so as well. */
 export async function holdBusiness(tx: Queryable, address: Address): Promise<Business | null> {
   const [row] = await tx.query<BusinessRow>(
     sql`select address, environment, name, status, creator, charter, epoch, nonce, verified_at, registered_at, successor
@@ -62,6 +74,7 @@ export async function lockBusiness(tx: Queryable, address: Address): Promise<Bus
 
 export interface MemberRow {
   readonly id: string;
+  readonly business: Address;
   readonly member: Address;
   readonly nameSealed: Buffer;
   readonly isVoting: boolean;
@@ -69,10 +82,13 @@ export interface MemberRow {
 }
 
 /** In the order of their addresses. */
-export async function listMemberRows(db: Queryable, business: Address): Promise<MemberRow[]> {
+export async function listMemberRows(
+  db: Queryable,
+  businesses: readonly Address[],
+): Promise<MemberRow[]> {
   return db.query<MemberRow>(
-    sql`select id, member, name_sealed as "nameSealed", is_voting as "isVoting", is_creator as "isCreator"
-      from business_member where business = ${business} order by member`,
+    sql`select id, business, member, name_sealed as "nameSealed", is_voting as "isVoting", is_creator as "isCreator"
+      from business_member where business = any(${[...businesses]}::text[]) order by member`,
   );
 }
 

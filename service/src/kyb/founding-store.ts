@@ -178,6 +178,23 @@ export async function deleteLapsed(db: Queryable, before: number, limit: number)
   return rows.length;
 }
 
+/** Where a business stands among those of a member. */
+export interface Place {
+  readonly isInvited: boolean;
+  readonly createdAt: number;
+  readonly address: string;
+}
+
+/** Before all others. */
+export const firstPlace: Place = { isInvited: false, createdAt: -1, address: "" };
+
+/** A business of a member, with its invitation. */
+export interface PlacedBusiness extends Place {
+  readonly address: Address;
+  readonly invitationId: string;
+  readonly deadline: number;
+}
+
 /**
  * Businesses of a member, whatever their status but lapsed; oldest first. Those that it is only invited to come last:
  * anybody can make them.
@@ -185,12 +202,16 @@ export async function deleteLapsed(db: Queryable, before: number, limit: number)
 export async function listBusinessesOf(
   db: Queryable,
   member: Address,
-  limit: number,
-): Promise<Address[]> {
-  const rows = await db.query<{ address: Address }>(
-    sql`select address from business_member join business on address = business
+  page: { after: Place; limit: number },
+): Promise<PlacedBusiness[]> {
+  const { after } = page;
+  return db.query<PlacedBusiness>(
+    sql`select address, created_at as "createdAt", invitation_id as "invitationId", invitation_deadline as deadline,
+        invitation_signature is null and status = 'inviting' as "isInvited"
+      from business_member join business on address = business
       where member = ${member} and status <> 'lapsed'
-      order by invitation_signature is null and status = 'inviting', created_at, address limit ${limit}`,
+        and (invitation_signature is null and status = 'inviting', created_at, address)
+          > (${after.isInvited}::boolean, ${after.createdAt}::bigint, ${after.address}::text)
+      order by invitation_signature is null and status = 'inviting', created_at, address limit ${page.limit}`,
   );
-  return rows.map(({ address }) => address);
 }

@@ -104,16 +104,18 @@ export async function forgetVotes(tx: Queryable, ballotId: string): Promise<void
   await tx.query(sql`delete from ballot_vote where ballot_id = ${ballotId}`);
 }
 
-/** Proposals of a business that are open, or ended a short time ago; newest first. */
+/** Proposals of businesses that are open, or ended a short time ago; newest first. @param limit of each business */
 export async function listProposalsOf(
   db: Queryable,
-  business: Address,
+  businesses: readonly Address[],
   limit: number,
 ): Promise<Proposal[]> {
   const rows = await db.query<ProposalRow>(
     sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
         created_at as "createdAt"
-      from business_proposal where business = ${business} order by id desc limit ${limit}`,
+      from unnest(${[...businesses]}::text[]) as asked (address) cross join lateral (
+        select * from business_proposal where business = asked.address order by id desc limit ${limit}) as proposal
+      order by id desc`,
   );
   return rows.map(toProposal);
 }

@@ -21,13 +21,25 @@ export async function listMembers(
   db: Queryable,
   business: Address,
 ): Promise<BusinessMember[]> {
-  const rows = await store.listMemberRows(db, business);
-  return rows.map((row) => ({
-    address: row.member,
-    name: openMemberName(ctx, row),
-    isVoting: row.isVoting,
-    isCreator: row.isCreator,
-  }));
+  return (await listMembersOf(ctx, db, [business])).get(business) ?? [];
+}
+
+/** The same for several businesses, by their addresses. */
+export async function listMembersOf(
+  ctx: Pick<Ctx, "seal">,
+  db: Queryable,
+  businesses: readonly Address[],
+): Promise<Map<Address, BusinessMember[]>> {
+  const rows = await store.listMemberRows(db, businesses);
+  const rosters = new Map<Address, BusinessMember[]>(businesses.map((each) => [each, []]));
+  for (const row of rows)
+    rosters.get(row.business)?.push({
+      address: row.member,
+      name: openMemberName(ctx, row),
+      isVoting: row.isVoting,
+      isCreator: row.isCreator,
+    });
+  return rosters;
 }
 
 /** What the others call a member. */

@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { serveBusiness } from "../test/fake-business.ts";
+import { openFakeBroker } from "../test/fake-broker.ts";
+import { addressOf, walletOf } from "../test/test-wallet.ts";
+
+await using broker = await openFakeBroker();
+serveBusiness(broker);
+
+const path = "/w/businesses";
+const itemOf = (digits: string): object => ({
+  address: `0x${digits.repeat(20)}`,
+  name: `Alpine ${digits}`,
+  status: "active",
+  rules: { signature_requests: "MAJORITY", data_requests: "MAJORITY", governance: "MAJORITY" },
+  members: [{ address: addressOf("alice"), name: "", votingRights: true }],
+});
+
+await test("all businesses of an identity are listed, however many pages they fill", async () => {
+  broker.reset();
+  const wallet = await walletOf("alice", [broker.url]);
+  broker.answers.set(path, { status: 200, body: { items: [itemOf("a1")], nextCursor: "0.1.0x" } });
+  broker.answers.set(`${path}?cursor=0.1.0x`, { status: 200, body: { items: [itemOf("a2")] } });
+  const listed = await wallet.businesses();
+  assert.deepEqual(
+    listed.map(({ name }) => name),
+    ["Alpine a1", "Alpine a2"],
+  );
+});
+
+await test("a list of businesses without end is not read for ever", async () => {
+  broker.reset();
+  const wallet = await walletOf("alice", [broker.url]);
+  const endless = { status: 200, body: { items: [itemOf("a1")], nextCursor: "c" } };
+  for (const each of [path, `${path}?cursor=c`]) broker.answers.set(each, endless);
+  await wallet.businesses();
+  assert.ok(broker.paths().filter((each) => each.includes("cursor=c")).length < 60);
+});

@@ -1,0 +1,152 @@
+import type { Address } from "@svc/protocol";
+import type { Queryable } from "../platform/db.ts";
+import { Problem } from "../platform/problems.ts";
+import type { Business, BusinessMember } from "./business.ts";
+import { listBusinessesAt } from "./business-store.ts";
+import { firstPlace, listBusinessesOf, type Place, type PlacedBusiness } from "./founding-store.ts";
+import { showProposal } from "./governance.ts";
+import { listProposalsOf, type Proposal } from "./governance-store.ts";
+import type { KybContext } from "./kyb-context.ts";
+import { listMembersOf } from "./members.ts";
+import { listRemovals, type Removal } from "./roster-store.ts";
+import { shownCharter } from "./shown-charter.ts";
+import { listMoves, type Move } from "./standing-store.ts";
+
+/** Of one page. */
+const businessesMax = 100;
+const proposalsShownMax = 20;
+
+/** A business as its members see it. */
+export type ShownBusiness = { address: string; name: string; status: string } & Record<
+  string,
+  unknown
+>;
+
+/**
+ * A page of the businesses of a member, with members, rules, and what is under way.
+ *
+ * @param cursor the `nextCursor` of the page before; undefined begins
+ * @throws {Problem} invalid_request for a cursor that is none of ours
+ */
+export async function showBusinesses(
+  ctx: Pick<KybContext, "seal" | "chain"> & { readonly db: Queryable },
+  member: Address,
+  cursor: string | undefined,
+): Promise<{ items: ShownBusiness[]; nextCursor?: string }> {
+  const after = cursor === undefined ? firstPlace : placeOf(cursor);
+  const rows = await listBusinessesOf(ctx.db, member, { after, limit: businessesMax + 1 });
+  const places = rows.slice(0, businessesMax);
+  const parts = await readParts(
+    ctx,
+    places.map(({ address }) => address),
+  );
+  const items = places.map((place) => show(ctx, partsOf(parts, place), member));
+  const last = places.at(-1);
+  return rows.length > businessesMax && last !== undefined
+    ? { items, nextCursor: cursorOf(last) }
+    : { items };
+}
+
+const cursorPattern = /^(?<invited>[01])\.(?<createdAt>[0-9]{1,12})\.(?<address>0x[0-9a-f]{40})$/;
+
+function placeOf(cursor: string): Place {
+  const { invited, createdAt, address } = cursorPattern.exec(cursor)?.groups ?? {};
+  if (address === undefined)
+    throw new Problem("invalid_request", { message: "Invalid Request: cursor is not one of ours" });
+  return { isInvited: invited === "1", createdAt: Number(createdAt), address };
+}
+
+const cursorOf = ({ isInvited, createdAt, address }: Place): string =>
+  `${isInvited ? 1 : 0}.${createdAt}.${address}`;
+
+/** Read at once for all businesses of a page, each kind in one statement. */
+async function readParts(
+  { db, seal }: Pick<KybContext, "seal"> & { readonly db: Queryable },
+  addresses: readonly Address[],
+) {
+  const [businesses, members, removals, moves, proposals] = await Promise.all([
+    listBusinessesAt(db, addresses),
+    listMembersOf({ seal }, db, addresses),
+    listRemovals(db, addresses),
+    listMoves(db, addresses),
+    listProposalsOf(db, addresses, proposalsShownMax),
+  ]);
+  return {
+    businesses: new Map(businesses.map((each) => [each.address, each])),
+    members,
+    removals: new Map(removals.map((each) => [each.business, each])),
+    moves: new Map(moves.map((each) => [each.business, each])),
+    proposals: Map.groupBy(proposals, ({ business }) => business),
+  };
+}
+
+interface Parts {
+  readonly place: PlacedBusiness;
+  readonly business: Business;
+  readonly members: readonly BusinessMember[];
+  readonly removal: Removal | undefined;
+  readonly move: Move | undefined;
+  readonly proposals: readonly Proposal[];
+}
+
+function partsOf(parts: Awaited<ReturnType<typeof readParts>>, place: PlacedBusiness): Parts {
+  const { address } = place;
+  const business = parts.businesses.get(address);
+  if (business === undefined) throw new Error(`${address} is no business any more`);
+  return {
+    place,
+    business,
+    members: parts.members.get(address) ?? [],
+    removal: parts.removals.get(address),
+    move: parts.moves.get(address),
+    proposals: parts.proposals.get(address) ?? [],
+  };
+}
+
+function show(
+  ctx: Pick<KybContext, "seal" | "chain">,
+  { place, business, members, removal, move, proposals }: Parts,
+  member: Address,
+): ShownBusiness {
+  const { address, name, status, environment, charter, epoch, nonce } = business;
+  const self = members.find((each) => each.address === member);
+  return {
+    address,
+    name,
+    status,
+    environment,
+    verified: business.verifiedAt !== null,
+    role: {
+      isCreator: self?.isCreator ?? false,
+      votingRights: self?.isVoting ?? false,
+    },
+    ...shownCharter(charter, members),
+    chainId: ctx.chain.chainId,
+    epoch,
+    nonce,
+    ...(status === "inviting"
+      ? { invitation: { id: place.invitationId, deadline: place.deadline } }
+      : {}),
+    ...(business.registeredAt === null ? {} : { registeredAt: business.registeredAt }),
+    ...(business.successor === null ? {} : { successor: business.successor }),
+    removal: removal === undefined ? null : shownRemoval(removal),
+    move: move === undefined ? null : shownMove(move),
+    proposals: proposals.map((proposal) => {
+      const { id, status: state, createdAt } = proposal;
+      return Object.assign({ id, status: state, createdAt }, showProposal(ctx, proposal));
+    }),
+  };
+}
+
+const shownRemoval = ({ member, endsAt, keepNonce, answeredAt }: Removal): object => ({
+  member,
+  endsAt,
+  keepNonce,
+  hasAnswered: answeredAt !== null,
+});
+
+const shownMove = ({ successor, endsAt, keepNonce }: Move): object => ({
+  successor,
+  endsAt,
+  keepNonce,
+});

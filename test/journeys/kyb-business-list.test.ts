@@ -1,0 +1,119 @@
+// The businesses of one identity, as its wallet reads them.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import type { Address } from "@svc/protocol";
+import { insertMembers } from "../../service/src/kyb/founding-store.ts";
+import { insertProposal } from "../../service/src/kyb/governance-store.ts";
+import { sealMemberName } from "../../service/src/kyb/members.ts";
+import { showBusinesses } from "../../service/src/kyb/shown-business.ts";
+import { type Queryable, type Statement, sql } from "../../service/src/platform/db.ts";
+import { type KybWorld, openKybWorld } from "../kyb-world.ts";
+
+let world: KybWorld;
+before(async () => {
+  world = await openKybWorld({ members: ["mira"] });
+});
+after(async () => world[Symbol.asyncDispose]());
+
+const addressOf = (at: number): Address => `0x${at.toString(16).padStart(40, "0")}`;
+
+/** Businesses like the one of the world, in which the person is a member; those from `invited` on it is invited to. */
+async function joinMany(name: string, given: { count: number; invited: number }): Promise<void> {
+  const { db, seal } = world.ctx;
+  for (let at = 1; at <= given.count; at += 1) {
+    const isInvited = at >= given.invited;
+    const address = addressOf(at);
+    await db.query(sql`
+      insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
+        charter, created_at)
+      select ${address}, environment, ${`Muster ${at}`}, ${isInvited ? "inviting" : "active"}, creator,
+        ${`many ${at}`}, ${world.ctx.clock.now() + 3600}, salt, charter, ${1000 - Math.floor(at / 7)}
+      from business where address = ${world.business.address}`);
+    const id = randomUUID();
+    const member = {
+      id,
+      member: world.person(name).address,
+      nameSealed: sealMemberName({ seal }, id, `${name} in ${at}`),
+      isVoting: true,
+      isCreator: false,
+      signature: isInvited ? null : (`0x${"00".repeat(65)}` as const),
+    };
+    await insertMembers(db, address, { members: [member], now: 0 });
+  }
+}
+
+async function readPage(name: string, cursor: string | null) {
+  const query = cursor === null ? "" : `?cursor=${encodeURIComponent(cursor)}`;
+  const { status, body } = await world.walletCall(name, "GET", `/w/businesses${query}`);
+  assert.equal(status, 200);
+  return body as unknown as {
+    items: { address: Address; name: string; status: string }[];
+    nextCursor?: string;
+  };
+}
+
+test("a member of 230 businesses reads all of them, 100 on a page; those it is invited to come last", async () => {
+  await joinMany("mira", { count: 229, invited: 200 });
+  const pages = [await readPage("mira", null)];
+  for (let last = pages.at(-1); last?.nextCursor !== undefined; last = pages.at(-1))
+    pages.push(await readPage("mira", last.nextCursor));
+  assert.deepEqual(
+    pages.map(({ items }) => items.length),
+    [100, 100, 30],
+  );
+  const items = pages.flatMap((page) => page.items);
+  assert.equal(new Set(items.map(({ address }) => address)).size, 230);
+  assert.ok(items.slice(0, 200).every(({ status }) => status === "active"));
+  assert.ok(items.slice(200).every(({ status }) => status === "inviting"));
+});
+
+test("400: a cursor of the list of businesses that is none of ours is refused", async () => {
+  for (const cursor of ["x", "2.0.0x", `0.0.${addressOf(1)} `]) {
+    const path = `/w/businesses?cursor=${encodeURIComponent(cursor)}`;
+    const { status, body } = await world.walletCall("mira", "GET", path);
+    assert.deepEqual([status, body.error?.reason], [400, "invalid_request"], cursor);
+  }
+});
+
+test("a page of businesses costs six statements, and each is shown with its own members and newest proposals", async () => {
+  const { ctx } = world;
+  const member = world.person("mira").address;
+  const [first, second] = (await readPage("mira", null)).items;
+  assert.ok(first && second);
+  for (let at = 0; at < 25; at += 1)
+    for (const { address: business } of [first, second])
+      await insertProposal(ctx.db, {
+        id: `${String(at).padStart(2, "0")} of ${business}`,
+        business,
+        operation: "withdraw",
+        arguments: `0x${"00".repeat(32)}`,
+        namesSealed: null,
+        member: null,
+        proposer: member,
+        nonce: 0,
+        createdAt: 0,
+      });
+  const statements: string[] = [];
+  const db: Queryable = {
+    query: async <Row extends object>(statement: Statement) => {
+      statements.push(statement.text);
+      return ctx.db.query<Row>(statement);
+    },
+  };
+  const { items } = await showBusinesses({ ...ctx, db }, member, undefined);
+  assert.equal(statements.length, 6);
+  for (const { address } of [first, second]) {
+    const shown = items.find((each) => each.address === address);
+    const proposals = shown?.["proposals"] as { id: string }[];
+    assert.deepEqual(
+      proposals.map(({ id }) => id),
+      Array.from({ length: 20 }, (_, at) => `${String(24 - at).padStart(2, "0")} of ${address}`),
+    );
+    const members = shown?.["members"] as { name: string }[];
+    assert.deepEqual(
+      members.map(({ name }) => name),
+      [`mira in ${Number(address)}`],
+    );
+  }
+});
