@@ -10,3 +10,8 @@ create index business_login_business on business_login (business);
 create index business_move_successor on business_move (successor);
 -- It lists the proposals of a business as well.
 create index business_proposal_of on business_proposal (business, id);
+
+-- What is held goes out again in parts, the oldest events first.
+create index webhook_delivery_held_order on webhook_delivery (endpoint_id, event_id) where is_held;
+drop index webhook_delivery_held;
+create index kyb_endpoint_inactive on kyb_endpoint (id) where not is_active;

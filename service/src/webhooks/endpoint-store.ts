@@ -22,6 +22,9 @@ function endpointOf([row]: readonly EndpointRow[]): StoredEndpoint | null {
   return { url, secretVersion, active, createdAt };
 }
 
+/** Where {@link wakeSettling} is heard. */
+export const settleChannel = "webhook_held";
+
 /** Registers or replaces, with the next version for a secret. Whoever leaves a quarantine resumes slowly. */
 export async function saveEndpoint(
   tx: Queryable,
@@ -101,16 +104,50 @@ async function insertSecret(tx: Queryable, id: string, row: SecretRow): Promise<
 }
 
 /**
- * Makes everything that waits for an endpoint due, the oldest event first, each with a schedule of its own. In a statement
+ * Makes what is held for an active endpoint due, the oldest events first, each with a schedule of its own. In a statement
  * after the one that made the endpoint active: it then sees whatever was held until that.
+ *
+ * @returns how many, at most the limit
  */
-export async function releaseHeld(tx: Queryable, id: string, nowMs: number): Promise<void> {
-  await tx.query(sql`
-    with released as (
+export async function releaseHeld(
+  tx: Queryable,
+  id: string,
+  { nowMs, limit }: { nowMs: number; limit: number },
+): Promise<number> {
+  const [row] = await tx.query<{ count: number }>(sql`
+    with endpoint as materialized (select id from kyb_endpoint where id = ${id} and is_active for no key update),
+    batch as materialized (
+      select event_id from webhook_delivery
+      where endpoint_id = ${id} and is_held and lease is null and exists (select from endpoint)
+      order by event_id limit ${limit} for update skip locked),
+    released as (
       update webhook_delivery d set is_held = false, step = 0, due_at_ms = least(e.created_at * 1000, ${Math.floor(nowMs)}::bigint)
       from webhook_event e
-      where d.endpoint_id = ${id} and d.is_held and d.lease is null and e.id = d.event_id)
-    select pg_notify('webhook_delivery', '')`);
+      where d.event_id = any(array(select event_id from batch)) and e.id = d.event_id
+      returning d.event_id)
+    select count(*) as count, pg_notify('webhook_delivery', '') from released`);
+  return row?.count ?? 0;
+}
+
+/** Has deliveries held, or made due, soon after the transaction commits. */
+export async function wakeSettling(tx: Queryable): Promise<void> {
+  await tx.query(sql`select pg_notify(${settleChannel}, '')`);
+}
+
+/** Endpoints in quarantine for which something waits that is not held, and others for which something is held. */
+export async function listUnsettled(db: Queryable): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(sql`
+    with recursive holding as (
+      (select endpoint_id as id from webhook_delivery where is_held order by endpoint_id limit 1)
+      union all
+      select following.endpoint_id from holding cross join lateral (
+        select endpoint_id from webhook_delivery where is_held and endpoint_id > holding.id
+        order by endpoint_id limit 1) as following)
+    select k.id from holding join kyb_endpoint k on k.id = holding.id where k.is_active
+    union all
+    select k.id from kyb_endpoint k where not k.is_active and exists (
+      select from webhook_delivery d where d.endpoint_id = k.id and d.lease is null and not d.is_held)`);
+  return rows.map(({ id }) => id);
 }
 
 /** Where events go now, and what signs them. */
@@ -152,23 +189,28 @@ export async function listTargets(db: Queryable, ids: readonly string[]): Promis
 const absentMs = 600_000;
 
 /**
- * Gives back deliveries whose endpoint is not active, and holds everything else that waits for it. Its row is locked, so
- * that nothing is held that was just released.
+ * Gives back deliveries whose endpoint is not active, and holds other things that wait for it. Its row is locked, so that
+ * nothing is held that was just released.
+ *
+ * @param most of the others
  */
 export async function holdDeliveries(
   db: Queryable,
   given: readonly { eventId: string; endpointId: string; lease: string }[],
-  nowMs: number,
+  { nowMs, most }: { nowMs: number; most: number },
 ): Promise<void> {
   const atMs = Math.floor(nowMs);
   const endpointIds = [...new Set(given.map(({ endpointId }) => endpointId))];
   await db.query(sql`
     with endpoint as materialized (
-      select id, is_active from kyb_endpoint where id = any(${endpointIds}::uuid[]) order by id for share),
+      select id, is_active from kyb_endpoint where id = any(${endpointIds}::uuid[]) order by id for no key update),
     quarantined as (select id from endpoint where not is_active),
+    batch as materialized (
+      select event_id from webhook_delivery
+      where endpoint_id = any(array(select id from quarantined)) and lease is null and not is_held
+      limit ${most} for update skip locked),
     parked as (
-      update webhook_delivery d set is_held = true
-      where d.endpoint_id = any(array(select id from quarantined)) and d.lease is null and not d.is_held)
+      update webhook_delivery set is_held = true where event_id = any(array(select event_id from batch)))
     update webhook_delivery d set lease = null, is_held = d.endpoint_id = any(array(select id from quarantined)),
       due_at_ms = case when d.endpoint_id = any(array(select id from endpoint)) then ${atMs}::bigint
         else ${atMs + absentMs}::bigint end
@@ -177,11 +219,20 @@ export async function holdDeliveries(
     where d.event_id = g.event_id and d.lease = g.lease`);
 }
 
-/** Holds everything that waits for these endpoints; what is under way is held when it comes back. */
-export async function holdWaiting(tx: Queryable, ids: readonly string[]): Promise<void> {
-  await tx.query(sql`
-    update webhook_delivery set is_held = true
-    where endpoint_id = any(${ids}::uuid[]) and lease is null and not is_held`);
+/**
+ * Holds what waits for an endpoint in quarantine, what was due first before the rest; what is under way is held when it
+ * comes back. @returns how many, at most the limit
+ */
+export async function holdWaiting(db: Queryable, id: string, limit: number): Promise<number> {
+  const rows = await db.query(sql`
+    with endpoint as materialized (select id from kyb_endpoint where id = ${id} and not is_active for no key update),
+    batch as materialized (
+      select event_id from webhook_delivery
+      where endpoint_id = ${id} and lease is null and not is_held and exists (select from endpoint)
+      order by due_at_ms, event_id limit ${limit} for update skip locked)
+    update webhook_delivery set is_held = true where event_id = any(array(select event_id from batch))
+    returning event_id`);
+  return rows.length;
 }
 
 interface HealthRow {

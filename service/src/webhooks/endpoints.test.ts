@@ -6,6 +6,7 @@ import { sql } from "../platform/db.ts";
 import { getEndpoint, reactivateEndpoint, rotateSecret } from "./endpoints.ts";
 import { keepEnds } from "./ends.ts";
 import { listDeliveriesOf, listEventsOf, redeliverEvents } from "./events.ts";
+import { settleHeld } from "./held.ts";
 import * as store from "./store.ts";
 import { openTestWebhooks, ok, status, type TestWebhooks } from "./test-webhooks.ts";
 
@@ -249,10 +250,58 @@ test("ten thousand held events are handed out in order, none lost, though proces
       webhooks.ctx,
       claimed.map((each) => deliveredOf(webhooks, each, { lease, url: receiver.url })),
     );
+    await settleHeld(webhooks.ctx);
     webhooks.advance(2);
   }
   assert.deepEqual(seen, held);
 });
+
+test("a quarantine and its end mark 5,000 deliveries at a time, and nothing goes out meanwhile", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { db } = webhooks.ctx;
+  const receiver = await webhooks.openReceiver(status(410));
+  await webhooks.register(receiver.url);
+  const waiting = Array.from({ length: 12_000 }, () => webhooks.kybEvent());
+  for (let at = 0; at < waiting.length; at += 1000)
+    await webhooks.enqueue(...waiting.slice(at, at + 1000));
+  await countMarked(webhooks);
+  const leaseId = randomUUID();
+  const [gone] = await claimOf(webhooks, leaseId);
+  assert.ok(gone);
+  const ended = deliveredOf(webhooks, gone, { lease: leaseId, url: receiver.url });
+  const refusal = { outcome: "refused", status: 410, deliveredAt: null } as const;
+  await keepEnds(webhooks.ctx, [{ ...ended, ...refusal }]);
+  assert.equal(await isActive(webhooks), false);
+  await webhooks.deliver();
+  await settleHeld(webhooks.ctx);
+  await store.endLeases(db, webhooks.ctx.clock.nowMs() + 60_000);
+  await settleHeld(webhooks.ctx);
+  assert.deepEqual(await readHeld(webhooks), { held: 12_000, most: 5000 });
+  await reactivate(webhooks);
+  assert.deepEqual(await readHeld(webhooks), { held: 7000, most: 5000 });
+  await settleHeld(webhooks.ctx);
+  assert.deepEqual(await readHeld(webhooks), { held: 0, most: 5000 });
+  assert.equal(receiver.received.length, 0);
+});
+
+/** Counts rows that one statement holds or makes due. */
+async function countMarked({ ctx: { db } }: TestWebhooks): Promise<void> {
+  await db.query(sql`create table marked (count int)`);
+  await db.query(sql`
+    create function count_marked() returns trigger language plpgsql as $$ begin
+      insert into marked select count(*) from before join after using (event_id) where before.is_held <> after.is_held;
+      return null;
+    end $$`);
+  await db.query(sql`
+    create trigger marking after update on webhook_delivery referencing old table as before new table as after
+    for each statement execute function count_marked()`);
+}
+
+async function readHeld({ ctx: { db } }: TestWebhooks): Promise<object> {
+  const [row] = await db.query<object>(sql`
+    select (select count(*) from webhook_delivery where is_held) as held, (select max(count) from marked) as most`);
+  return row ?? {};
+}
 
 async function claimOf({ ctx }: TestWebhooks, lease: string): Promise<readonly store.Delivery[]> {
   const nowMs = Math.floor(ctx.clock.nowMs());

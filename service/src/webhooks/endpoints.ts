@@ -5,6 +5,7 @@ import { Problem } from "../platform/problems.ts";
 import { endpointIdOf } from "./endpoint.ts";
 import { makeSecret, overlapSeconds } from "./endpoint-secret.ts";
 import * as store from "./endpoint-store.ts";
+import { releaseOldest } from "./held.ts";
 
 /** Where a client domain gets its KYB events. */
 export interface Endpoint {
@@ -52,7 +53,7 @@ export async function registerEndpoint(
   });
   const { secret, row } = makeSecret(ctx, endpoint.secretVersion);
   await store.replaceSecrets(tx, id, row);
-  await store.releaseHeld(tx, id, ctx.clock.nowMs());
+  await releaseOldest(ctx, tx, id);
   return { ...endpoint, secret };
 }
 
@@ -91,7 +92,7 @@ export async function reactivateEndpoint(
     if (await hasEndpoint(tx, clientDomainId)) throw new Problem("endpoint_not_quarantined");
     throw new Problem("no_webhook_endpoint");
   }
-  await store.releaseHeld(tx, id, ctx.clock.nowMs());
+  await releaseOldest(ctx, tx, id);
   return endpoint;
 }
 

@@ -1,13 +1,13 @@
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
-import { holdWaiting, lockHealth, saveHealth } from "./endpoint-store.ts";
+import { lockHealth, saveHealth, wakeSettling } from "./endpoint-store.ts";
 import { deliveredDataSeconds, resendSeconds } from "./event.ts";
 import { type Beat, noteBeat } from "./quarantine.ts";
 import * as store from "./store.ts";
 
 /**
- * Keeps how attempts ended. What they tell of KYB endpoints is kept with them: an endpoint that goes into quarantine has
- * all its events held in the same transaction, also those whose last attempt this was.
+ * Keeps how attempts ended. What they tell of KYB endpoints is kept with them: of an endpoint that goes into
+ * quarantine all events are held soon after, also those whose last attempt this was; none goes out meanwhile.
  */
 export async function keepEnds(
   ctx: Pick<Ctx, "db" | "clock" | "log">,
@@ -25,7 +25,7 @@ export async function keepEnds(
       tellsOfEndpoint(each) && inactive.has(each.kybEndpointId) && each.deliveredAt === null;
     const kept = ended.map((each) => (isKept(each) ? { ...each, dueAtMs: nowMs } : each));
     await store.finish(tx, kept, purge);
-    if (inactive.size > 0) await holdWaiting(tx, [...inactive]);
+    if (out.size > 0) await wakeSettling(tx);
     return out;
   });
   for (const endpointId of quarantined)

@@ -1,4 +1,6 @@
 import type { Job } from "../platform/jobs.ts";
+import { settleChannel } from "./endpoint-store.ts";
+import { settleHeld } from "./held.ts";
 import { forgetOld, purgeBodies } from "./retention.ts";
 import type { Sender, WebhooksContext } from "./sender.ts";
 import * as store from "./store.ts";
@@ -17,6 +19,12 @@ export function webhookJobs(ctx: WebhooksContext, sender: Sender): Job[] {
       name: "webhook-leases",
       everySeconds: 5,
       run: async () => store.endLeases(ctx.db, Math.floor(ctx.clock.nowMs())),
+    },
+    {
+      name: "webhook-held",
+      everySeconds: 5,
+      wakeOn: settleChannel,
+      run: async () => settleHeld(ctx),
     },
     { name: "webhook-purge", everySeconds: 60, run: async () => purgeBodies(ctx) },
     { name: "webhook-retention", everySeconds: 3600, run: async () => forgetOld(ctx) },

@@ -28,6 +28,8 @@ const gatherMs = 5;
 const finishMax = 512;
 /** Where there is more to do than room, claims leave the database as much time as they take, and this at least. */
 const hungryMsMin = 20;
+/** What waits for endpoints in quarantine is held so many at a time. */
+const heldMax = 5000;
 /** Endpoints remembered for hanging; those get one delivery at a time until they answer. */
 const slowMax = 1024;
 
@@ -177,7 +179,8 @@ export class Sender implements AsyncDisposable {
       endpointId: delivery.endpoint_id,
       lease,
     }));
-    await holdDeliveries(this.#ctx.db, given, this.#ctx.clock.nowMs());
+    const nowMs = this.#ctx.clock.nowMs();
+    await holdDeliveries(this.#ctx.db, given, { nowMs, most: heldMax });
   }
 
   #begin(work: UnderWay, target: Target | null): void {

@@ -1,0 +1,32 @@
+import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
+import * as store from "./endpoint-store.ts";
+
+/** Deliveries of one statement: it holds its locks for a fifth of a second. */
+const batch = 5000;
+
+/**
+ * Makes what is held for an endpoint due again, in the transaction that makes it active: the oldest at once, so that they
+ * stand before whatever is new, and the others soon after.
+ */
+export async function releaseOldest(
+  ctx: Pick<Ctx, "clock">,
+  tx: Queryable,
+  endpointId: string,
+): Promise<void> {
+  await store.releaseHeld(tx, endpointId, { nowMs: ctx.clock.nowMs(), limit: batch });
+  await store.wakeSettling(tx);
+}
+
+/**
+ * Holds all that waits for endpoints in quarantine, and makes due what is still held for others. Any number of processes
+ * do so side by side: one statement at a time has an endpoint, in turn with whoever keeps ends of its attempts.
+ */
+export async function settleHeld(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
+  for (const id of await store.listUnsettled(ctx.db)) {
+    while ((await store.holdWaiting(ctx.db, id, batch)) === batch);
+    const release = async (): Promise<number> =>
+      store.releaseHeld(ctx.db, id, { nowMs: ctx.clock.nowMs(), limit: batch });
+    while ((await release()) === batch);
+  }
+}
