@@ -24,9 +24,8 @@ export async function revokeCompanyRecord(
   id: string,
 ): Promise<void> {
   await ctx.db.transaction(async (tx) => {
-    const page = { id, business: null, before: null, limit: 1 };
-    const [found] = await company.listRecords(tx, issuer.id, page);
-    if (found === undefined) throw new Problem("credential_not_found");
+    const found = await company.findRecord(tx, issuer.id, id);
+    if (found === null) throw new Problem("credential_not_found");
     // Whoever changes what vouches for a business holds it first: two at once never wait for each other in a circle.
     await ctx.holdCompany(tx, found);
     const now = ctx.clock.now();

@@ -164,7 +164,7 @@ function listRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): vo
       if (cursor !== undefined && before === null)
         throw refused("cursor must be the nextCursor of a page");
       const limit = Number(limitText);
-      const page = { id: null, business, before, limit: limit + 1 };
+      const page = { business, before, limit: limit + 1 };
       const found = await company.listRecords(ctx.db, issuer.id, page);
       const rows = found.slice(0, limit);
       const last = rows.at(-1);
@@ -231,9 +231,8 @@ function readId(text: string): string {
 }
 
 async function readRecord(ctx: CredentialsContext, issuer: Issuer, id: string) {
-  const page = { id, business: null, before: null, limit: 1 };
-  const rows = await company.listRecords(ctx.db, issuer.id, page);
-  const [record] = await toRecords(ctx, issuer, rows);
+  const found = await company.findRecord(ctx.db, issuer.id, id);
+  const [record] = await toRecords(ctx, issuer, found === null ? [] : [found]);
   if (record === undefined) throw new Problem("credential_not_found");
   return record;
 }

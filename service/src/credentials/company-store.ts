@@ -1,6 +1,7 @@
 import type { Address, BusinessFieldName, Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/db.ts";
+import { lastUuid } from "../platform/ids.ts";
 import type { EndedReason } from "./credential.ts";
 
 export interface NewCompanyRecord {
@@ -148,21 +149,44 @@ export interface CompanyRecordRow {
   readonly endedReason: EndedReason | null;
 }
 
-/** Of one issuer, newest first. */
-export async function listRecords(
+/** A record of one issuer. */
+export async function findRecord(
   db: Queryable,
   issuerId: string,
-  page: { id: string | null; business: Address | null; before: string | null; limit: number },
-): Promise<CompanyRecordRow[]> {
-  return db.query<CompanyRecordRow>(
+  id: string,
+): Promise<CompanyRecordRow | null> {
+  const [row] = await db.query<CompanyRecordRow>(
     sql`select id, issuer_id as "issuerId", environment, business, '0x' || encode(root, 'hex') as root,
         as_of as "asOf", created_at as "createdAt", expires_at as "expiresAt", attested_at as "attestedAt",
         ended_reason as "endedReason"
       from company_record join credential on credential.id = credential_id
-      where issuer_id = ${issuerId} and (${page.id}::uuid is null or id = ${page.id})
-        and (${page.business}::text is null or business = ${page.business})
-        and (${page.before}::uuid is null or id < ${page.before})
-      order by id desc limit ${page.limit}`,
+      where credential_id = ${id} and issuer_id = ${issuerId}`,
+  );
+  return row ?? null;
+}
+
+/** Of one issuer, newest first. */
+export async function listRecords(
+  db: Queryable,
+  issuerId: string,
+  page: { business: Address | null; before: string | null; limit: number },
+): Promise<CompanyRecordRow[]> {
+  const { business, before, limit } = { ...page, before: page.before ?? lastUuid };
+  // Two statements: one for both would be planned once, and walk everything that the issuer ever issued.
+  return db.query<CompanyRecordRow>(
+    business === null
+      ? sql`select id, issuer_id as "issuerId", environment, business, '0x' || encode(root, 'hex') as root,
+            as_of as "asOf", created_at as "createdAt", expires_at as "expiresAt", attested_at as "attestedAt",
+            ended_reason as "endedReason"
+          from company_record join credential on credential.id = credential_id
+          where issuer_id = ${issuerId} and id < ${before}
+          order by id desc limit ${limit}`
+      : sql`select id, issuer_id as "issuerId", environment, business, '0x' || encode(root, 'hex') as root,
+            as_of as "asOf", created_at as "createdAt", expires_at as "expiresAt", attested_at as "attestedAt",
+            ended_reason as "endedReason"
+          from company_record join credential on credential.id = credential_id
+          where business = ${business} and issuer_id = ${issuerId} and credential_id < ${before}
+          order by credential_id desc limit ${limit}`,
   );
 }
 

@@ -1,6 +1,7 @@
 import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/db.ts";
+import { lastUuid } from "../platform/ids.ts";
 import type { CredentialTree, EndedReason } from "./credential.ts";
 
 /** A credential without its values. */
@@ -107,14 +108,20 @@ export async function listIssued(
   issuerId: string,
   page: { user: Address | null; before: string | null; limit: number },
 ): Promise<CredentialRow[]> {
+  const { user, before, limit } = { ...page, before: page.before ?? lastUuid };
+  // Two statements: one for both would be planned once, and walk everything that the issuer ever issued.
   const rows = await db.query<CredentialColumns>(
-    sql`select id, issuer_id, environment, user_address, document, '0x' || encode(root, 'hex') as root, created_at,
-        expires_at, collected_at, attested_at, ended_reason
-      from credential
-      where issuer_id = ${issuerId} and document <> 'COMPANY'
-        and (${page.user}::text is null or user_address = ${page.user})
-        and (${page.before}::uuid is null or id < ${page.before})
-      order by id desc limit ${page.limit}`,
+    user === null
+      ? sql`select id, issuer_id, environment, user_address, document, '0x' || encode(root, 'hex') as root, created_at,
+            expires_at, collected_at, attested_at, ended_reason
+          from credential
+          where issuer_id = ${issuerId} and document <> 'COMPANY' and id < ${before}
+          order by id desc limit ${limit}`
+      : sql`select id, issuer_id, environment, user_address, document, '0x' || encode(root, 'hex') as root, created_at,
+            expires_at, collected_at, attested_at, ended_reason
+          from credential
+          where user_address = ${user} and issuer_id = ${issuerId} and document <> 'COMPANY' and id < ${before}
+          order by id desc limit ${limit}`,
   );
   return rows.map(toCredential);
 }

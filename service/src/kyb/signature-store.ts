@@ -1,6 +1,7 @@
 import { type Address, type Hex32, hexOfBytes } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/db.ts";
+import { lastUlid } from "../platform/ids.ts";
 import type { SignatureReason, SignatureRequest, SignatureStatus } from "./signature-request.ts";
 
 interface RequestRow {
@@ -74,14 +75,20 @@ export async function listRequests(
   clientDomainId: string,
   page: { status: string | null; before: string | null; limit: number },
 ): Promise<SignatureRequest[]> {
+  const { status, before, limit } = { ...page, before: page.before ?? lastUlid };
+  // Two statements: one for both would be planned once, and walk every request of the client domain.
   const rows = await db.query<RequestRow>(
-    sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
-        reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at
-      from signature_request
-      where client_domain_id = ${clientDomainId}
-        and (${page.before}::text is null or id < ${page.before})
-        and (${page.status}::text is null or status = ${page.status})
-      order by id desc limit ${page.limit}`,
+    status === null
+      ? sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
+            reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at
+          from signature_request
+          where client_domain_id = ${clientDomainId} and id < ${before}
+          order by id desc limit ${limit}`
+      : sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
+            reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at
+          from signature_request
+          where client_domain_id = ${clientDomainId} and status = ${status} and id < ${before}
+          order by id desc limit ${limit}`,
   );
   return rows.map(toRequest);
 }

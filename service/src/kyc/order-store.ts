@@ -1,5 +1,6 @@
 import type { Address } from "@svc/protocol";
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql, type Statement } from "../platform/db.ts";
+import { lastUuid } from "../platform/ids.ts";
 import type { FailureReason, Status } from "./order.ts";
 import { type Order, type OrderColumns, toOrder } from "./order-row.ts";
 
@@ -223,9 +224,6 @@ export interface OrderFilter {
   readonly user: Address | null;
 }
 
-/** Sorts after every order. */
-const lastId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
-
 /** Newest first. @param page.before id of the last order of the page before */
 export async function listOrders(
   db: Queryable,
@@ -233,14 +231,27 @@ export async function listOrders(
   page: { before: string | null; limit: number },
 ): Promise<Order[]> {
   const rows = await db.query<OrderColumns>(
-    sql`select * from kyc_order
-      where client_domain_id = ${filter.clientDomainId}
-        and (${filter.status}::text is null or status = ${filter.status})
-        and (${filter.user}::text is null or user_address = ${filter.user})
-        and id < coalesce(${page.before}::uuid, ${lastId}::uuid)
-      order by id desc limit ${page.limit}`,
+    filteredOrders(filter, { before: page.before ?? lastUuid, limit: page.limit }),
   );
   return rows.map(toOrder);
+}
+
+/** A statement for each filter: one that holds for all of them would be planned once, and walk every order. */
+function filteredOrders(
+  { clientDomainId, status, user }: OrderFilter,
+  { before, limit }: { before: string; limit: number },
+): Statement {
+  if (user !== null)
+    return sql`select * from kyc_order
+      where user_address = ${user} and client_domain_id = ${clientDomainId}
+        and (${status}::text is null or status = ${status}) and id < ${before}
+      order by id desc limit ${limit}`;
+  if (status !== null)
+    return sql`select * from kyc_order
+      where client_domain_id = ${clientDomainId} and status = ${status} and id < ${before}
+      order by id desc limit ${limit}`;
+  return sql`select * from kyc_order where client_domain_id = ${clientDomainId} and id < ${before}
+    order by id desc limit ${limit}`;
 }
 
 /** Orders of a person, newest first: what the wallet shows as history. */

@@ -23,6 +23,12 @@ export function uuidv7(clock: Clock, random: Random): string {
   ].join("-");
 }
 
+/** Sorts after every UUID: where the first page of a list begins that is read newest first. */
+export const lastUuid = "ffffffff-ffff-ffff-ffff-ffffffffffff";
+
+/** As {@link lastUuid}, after every ULID. */
+export const lastUlid = "Z";
+
 /** Crockford's base 32: no I, L, O, U. */
 const ulidAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const ulidLength = 26;

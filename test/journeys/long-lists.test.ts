@@ -1,0 +1,82 @@
+// Lists and purges of tables that grow for years: what they read, however long the table is.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { listRecords } from "../../service/src/credentials/company-store.ts";
+import { listIssued } from "../../service/src/credentials/credential-store.ts";
+import { listRequests as listDataRequests } from "../../service/src/kyb/data-request-store.ts";
+import { listRequests as listSignatureRequests } from "../../service/src/kyb/signature-store.ts";
+import { listOrders } from "../../service/src/kyc/order-store.ts";
+import type { Queryable } from "../../service/src/platform/db.ts";
+import { plansOf } from "../query-plan.ts";
+import { openWorld, type World } from "../world.ts";
+
+const id = "01890000-0000-7000-8000-000000000000";
+const address = `0x${"11".repeat(20)}` as const;
+let world: World;
+before(async () => {
+  world = await openWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+const run = async (text: string): Promise<unknown> =>
+  world.ctx.db.query({ name: "", text, values: [] });
+
+const orders = { clientDomainId: id, status: null, user: null };
+const page = { before: null, limit: 21 };
+const lists: [name: string, column: string, ask: (db: Queryable) => Promise<unknown>][] = [
+  ["orders of a client domain", "client_domain_id", async (db) => listOrders(db, orders, page)],
+  [
+    "orders in a status",
+    "status",
+    async (db) => listOrders(db, { ...orders, status: "PENDING" }, page),
+  ],
+  [
+    "orders to a person",
+    "user_address",
+    async (db) => listOrders(db, { ...orders, user: address }, page),
+  ],
+  [
+    "credentials of an issuer",
+    "issuer_id",
+    async (db) => listIssued(db, id, { ...page, user: null }),
+  ],
+  [
+    "credentials of an issuer to a person",
+    "user_address",
+    async (db) => listIssued(db, id, { ...page, user: address }),
+  ],
+  [
+    "records of an issuer on a business",
+    "business",
+    async (db) => listRecords(db, id, { ...page, business: address }),
+  ],
+  ...[listDataRequests, listSignatureRequests].flatMap((list, at): typeof lists => [
+    [`requests ${at}`, "client_domain_id", async (db) => list(db, id, { ...page, status: null })],
+    [
+      `requests ${at} in a status`,
+      "status",
+      async (db) => list(db, id, { ...page, status: "refused" }),
+    ],
+  ]),
+];
+
+/** One issuer and many people: what PostgreSQL knows of the table says which index leads to few rows. */
+async function addCredentials(): Promise<void> {
+  await run(`insert into issuer (id, kind, name, address, environment, created_at)
+    values ('${id}', 'api', 'An issuer', '${address}', 'live', 0)`);
+  await run(`insert into credential (id, issuer_id, environment, user_address, document, root, tree, created_at, expires_at)
+    select gen_random_uuid(), '${id}', 'live', '0x' || left(encode(sha256(n::text::bytea), 'hex'), 40), 'CONTACT',
+      sha256(n::text::bytea), '', 0, 1
+    from generate_series(1, 2000) as n`);
+  await run("analyze credential");
+}
+
+test("a list reads only what it is filtered by, from the place where its page begins", async () => {
+  await addCredentials();
+  for (const [name, column, ask] of lists) {
+    const [plan] = await plansOf(world.ctx.db, ask);
+    assert.match(plan?.indexed ?? "", new RegExp(`\\b${column} = \\$`), name);
+    if (column !== "user_address")
+      assert.match(plan?.indexed ?? "", /id < \$/, `${name}: where its page begins`);
+  }
+});

@@ -1,0 +1,59 @@
+// How PostgreSQL finds the rows of a statement whose plan knows no values, as the service's never do.
+import type { Db, Queryable, Statement } from "../service/src/platform/db.ts";
+
+interface PlanNode {
+  readonly "Node Type": string;
+  readonly "Relation Name"?: string;
+  readonly "Index Cond"?: string;
+  readonly Filter?: string;
+  readonly Plans?: readonly PlanNode[];
+}
+
+export interface QueryPlan {
+  /** Conditions by which an index leads to rows. */
+  readonly indexed: string;
+  /** Conditions that rows are read for to be looked at, and thrown away again. */
+  readonly filtered: string;
+  /** Tables that are read from one end to the other. */
+  readonly scanned: readonly string[];
+}
+
+/** How the statements of `ask` find their rows, on tables too long to be read as a whole. */
+export async function plansOf(
+  db: Db,
+  ask: (db: Queryable) => Promise<unknown>,
+): Promise<QueryPlan[]> {
+  const asked: Statement[] = [];
+  const record = async (statement: Statement): Promise<never[]> => {
+    asked.push(statement);
+    return [];
+  };
+  await ask({ query: record });
+  return db.transaction(async (tx) => {
+    await tx.query({ name: "", text: "set local enable_seqscan = off", values: [] });
+    const plans: QueryPlan[] = [];
+    for (const statement of asked) plans.push(await planOf(tx, statement));
+    return plans;
+  });
+}
+
+async function planOf(tx: Queryable, { text }: Statement): Promise<QueryPlan> {
+  const explain = `explain (generic_plan, format json) ${text}`;
+  const [row] = await tx.query<{ "QUERY PLAN": readonly { Plan: PlanNode }[] }>({
+    name: "",
+    text: explain,
+    values: [],
+  });
+  const nodes = row?.["QUERY PLAN"].flatMap(({ Plan }) => nodesOf(Plan)) ?? [];
+  return {
+    indexed: nodes.map((node) => node["Index Cond"] ?? "").join(" "),
+    filtered: nodes.map((node) => node.Filter ?? "").join(" "),
+    scanned: nodes
+      .filter((node) => node["Node Type"] === "Seq Scan")
+      .map((node) => node["Relation Name"] ?? ""),
+  };
+}
+
+function nodesOf(node: PlanNode): PlanNode[] {
+  return [node, ...(node.Plans ?? []).flatMap(nodesOf)];
+}
