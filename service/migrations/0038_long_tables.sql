@@ -3,3 +3,9 @@ create index data_request_status on data_request (client_domain_id, status, id);
 create index signature_request_status on signature_request (client_domain_id, status, id);
 create index company_record_business on company_record (business, credential_id);
 drop index company_record_business_idx;
+
+-- Logouts that are over go by their time, and those of a user who was deleted as soon as they are over.
+alter table logout_delivery add column is_user_deleted boolean not null default false;
+update logout_delivery set is_user_deleted = true where not exists (select from svc_user where address = user_address);
+create index logout_delivery_ended on logout_delivery (ended_at) where ended_at is not null;
+create index logout_delivery_deleted on logout_delivery (id) where is_user_deleted and ended_at is not null;

@@ -6,7 +6,8 @@ import { listIssued } from "../../service/src/credentials/credential-store.ts";
 import { listRequests as listDataRequests } from "../../service/src/kyb/data-request-store.ts";
 import { listRequests as listSignatureRequests } from "../../service/src/kyb/signature-store.ts";
 import { listOrders } from "../../service/src/kyc/order-store.ts";
-import type { Queryable } from "../../service/src/platform/db.ts";
+import { purgeDeliveries } from "../../service/src/login/back-channel-store.ts";
+import { type Queryable, sql } from "../../service/src/platform/db.ts";
 import { plansOf } from "../query-plan.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -79,4 +80,19 @@ test("a list reads only what it is filtered by, from the place where its page be
     if (column !== "user_address")
       assert.match(plan?.indexed ?? "", /id < \$/, `${name}: where its page begins`);
   }
+});
+
+test("logouts that are over are removed in batches, and none that is kept is looked at", async () => {
+  const { db } = world.ctx;
+  const [plan] = await plansOf(db, async (asked) => purgeDeliveries(asked, 0, 2));
+  assert.deepEqual([plan?.scanned, plan?.filtered.trim()], [[], ""]);
+  await run(`insert into logout_delivery (id, client_id, user_address, due_at, created_at, ended_at, is_user_deleted)
+    select gen_random_uuid(), '${world.client.id}', '${address}', 1e11, 0, ended_at, ended_at is not distinct from 1000
+    from unnest(array[1, 2, 3, 1000, 1001, null]) as ended_at`);
+  const removed: number[] = [];
+  do removed.push(await purgeDeliveries(db, 1000, 2));
+  while (removed.at(-1) !== 0);
+  assert.deepEqual(removed, [3, 1, 0]);
+  const left = await db.query(sql`select ended_at from logout_delivery order by ended_at`);
+  assert.deepEqual(left, [{ ended_at: 1001 }, { ended_at: null }]);
 });

@@ -129,12 +129,12 @@ test("a deleted user leaves nothing but the audit trail, and every token ends", 
   );
   const logouts = "select count(*)::int as n from logout_delivery where user_address = $1";
   assert.equal(await rowsOf(logouts, [identity.address]), 1, "one is still to be told");
-  await purgeDeliveries(world.ctx.db, 0);
+  await purgeDeliveries(world.ctx.db, 0, 100);
   assert.equal(await rowsOf(logouts, [identity.address]), 1);
   await rowsOf("update logout_delivery set ended_at = due_at where user_address = $1 returning 1", [
     identity.address,
   ]);
-  await purgeDeliveries(world.ctx.db, 0);
+  await purgeDeliveries(world.ctx.db, 0, 100);
   assert.equal(await rowsOf(logouts, [identity.address]), 0);
   assert.equal(
     await rowsOf("select count(*)::int as n from audit_entry where subject = $1", [

@@ -64,9 +64,21 @@ export async function postponeDelivery(
     where id = ${delivery.id} and attempts = ${delivery.attempts} and ended_at is null`);
 }
 
-/** Removes deliveries that ended before a moment, and all that ended of users who were deleted. */
-export async function purgeDeliveries(db: Queryable, before: number): Promise<void> {
-  await db.query(sql`
-    delete from logout_delivery where ended_at < ${before} or (ended_at is not null
-      and not exists (select from svc_user where address = user_address))`);
+/**
+ * Removes deliveries that ended before a moment, and all that ended of users who were deleted.
+ *
+ * @returns how many went; fewer than `limit` means that none is left
+ */
+export async function purgeDeliveries(
+  db: Queryable,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const rows = await db.query(sql`
+    delete from logout_delivery where id in (
+      (select id from logout_delivery where ended_at < ${before} limit ${limit})
+      union all
+      (select id from logout_delivery where is_user_deleted and ended_at is not null limit ${limit}))
+    returning id`);
+  return rows.length;
 }

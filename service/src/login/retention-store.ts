@@ -53,6 +53,8 @@ export async function deleteUser(tx: Queryable, user: string): Promise<boolean> 
     update login set request = request - 'hintedUser' where request ->> 'hintedUser' = ${user}`);
   await tx.query(sql`
     delete from logout_delivery where user_address = ${user} and ended_at is not null`);
+  await tx.query(sql`
+    update logout_delivery set is_user_deleted = true where user_address = ${user}`);
   await tx.query(sql`delete from token_family where user_address = ${user}`);
   await tx.query(sql`delete from session where user_address = ${user}`);
   const rows = await tx.query(sql`delete from svc_user where address = ${user} returning address`);

@@ -34,7 +34,7 @@ export function tokenJobs(ctx: TokenContext, copies: SealedCopies): readonly Job
     {
       name: "logout-records",
       everySeconds: 3_600,
-      run: async () => purgeDeliveries(ctx.db, ctx.clock.now() - logoutRetentionSeconds),
+      run: async () => purgeLogouts(ctx),
     },
   ];
 }
@@ -43,6 +43,11 @@ export function tokenJobs(ctx: TokenContext, copies: SealedCopies): readonly Job
 async function followKeys(ctx: TokenContext): Promise<void> {
   await ensureKeys(ctx);
   await ctx.signingKeys.refresh();
+}
+
+async function purgeLogouts(ctx: TokenContext): Promise<void> {
+  const before = ctx.clock.now() - logoutRetentionSeconds;
+  while ((await purgeDeliveries(ctx.db, before, purgeBatch)) >= purgeBatch);
 }
 
 async function purgeAll(ctx: TokenContext): Promise<void> {
