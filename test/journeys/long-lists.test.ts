@@ -7,7 +7,10 @@ import { listRequests as listDataRequests } from "../../service/src/kyb/data-req
 import { listRequests as listSignatureRequests } from "../../service/src/kyb/signature-store.ts";
 import { listOrders } from "../../service/src/kyc/order-store.ts";
 import { purgeDeliveries } from "../../service/src/login/back-channel-store.ts";
-import { type Queryable, sql } from "../../service/src/platform/db.ts";
+import { purgeFamilies } from "../../service/src/login/family-purge-store.ts";
+import { purgeSessions } from "../../service/src/login/retention-store.ts";
+import { type Queryable, sql, type Statement } from "../../service/src/platform/db.ts";
+import { firstUuid } from "../../service/src/platform/ids.ts";
 import { plansOf } from "../query-plan.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -95,4 +98,57 @@ test("logouts that are over are removed in batches, and none that is kept is loo
   assert.deepEqual(removed, [3, 1, 0]);
   const left = await db.query(sql`select ended_at from logout_delivery order by ended_at`);
   assert.deepEqual(left, [{ ended_at: 1001 }, { ended_at: null }]);
+});
+
+/** Numbered from 1, so that their order is known. */
+const uuidOf = (number: number): string =>
+  `00000000-0000-7000-8000-${String(number).padStart(12, "0")}`;
+
+/** Goes through a table page by page, and looks what each page left. */
+async function purgeByPages(
+  purge: (db: Queryable, behind: string) => Promise<string | null>,
+  left: Statement,
+): Promise<number[]> {
+  const { db } = world.ctx;
+  const [plan] = await plansOf(db, async (asked) => purge(asked, firstUuid));
+  assert.deepEqual(plan?.scanned, []);
+  assert.match(plan?.indexed ?? "", /id > \$/);
+  const counts: number[] = [];
+  for (let last: string | null = firstUuid; last !== null; last = await purge(db, last))
+    counts.push((await db.query(left)).length);
+  return counts;
+}
+
+test("old sessions are removed page by page, each page alone, but for those with live tokens", async () => {
+  await run(`insert into session (id, secret_sha256, user_address, authenticated_at, acr, created_at, used_at, ended_at, approvals)
+    select id, sha256(id::text::bytea), '${address}', 0, '', 0, used_at, ended_at, '[]'
+    from (values ('${uuidOf(1)}'::uuid, 5, null), ('${uuidOf(2)}', 20, null), ('${uuidOf(3)}', 20, 5),
+      ('${uuidOf(4)}', 5, null), ('${uuidOf(5)}', 5, 5)) as made (id, used_at, ended_at)`);
+  await run(`insert into token_family (id, client_id, session_id, scope, audience, created_at, expires_at, revoked_at)
+    values ('${uuidOf(1)}', 'a', '${uuidOf(4)}', '', '{}', 0, 200, null),
+      ('${uuidOf(2)}', 'a', '${uuidOf(5)}', '', '{}', 0, 200, 90)`);
+  const purge = { now: 100, before: 10, limit: 2 };
+  const left = sql`select id from session order by id`;
+  const counts = await purgeByPages(
+    async (db, behind) => purgeSessions(db, { ...purge, after: behind }),
+    left,
+  );
+  assert.deepEqual(counts, [5, 4, 3, 2]);
+  assert.deepEqual(await world.ctx.db.query(left), [{ id: uuidOf(2) }, { id: uuidOf(4) }]);
+});
+
+test("families without a good token are removed page by page, each page alone", async () => {
+  await run(`delete from token_family`);
+  await run(`insert into token_family (id, client_id, scope, audience, created_at, expires_at, revoked_at, refresh_expires_at)
+    select id, 'a', '', '{}', 0, expires_at, revoked_at, refresh_expires_at
+    from (values ('${uuidOf(1)}'::uuid, 100, null, null), ('${uuidOf(2)}', 200, null, 90), ('${uuidOf(3)}', 200, 49, null),
+      ('${uuidOf(4)}', 200, 50, null), ('${uuidOf(5)}', 200, null, 59)) as made (id, expires_at, revoked_at, refresh_expires_at)`);
+  const purge = { now: 100, revokedBefore: 50, idleBefore: 60, limit: 2 };
+  const left = sql`select id from token_family order by id`;
+  const counts = await purgeByPages(
+    async (db, behind) => purgeFamilies(db, { ...purge, after: behind }),
+    left,
+  );
+  assert.deepEqual(counts, [5, 4, 3, 2]);
+  assert.deepEqual(await world.ctx.db.query(left), [{ id: uuidOf(2) }, { id: uuidOf(4) }]);
 });

@@ -50,6 +50,22 @@ test("logins go 30 days after they began, and browser sessions 30 days after the
   assert.equal(await rowsOf("select count(*)::int as n from session"), 0);
 });
 
+test("a session that is used at the moment of the purge stays", async () => {
+  const identity = newIdentity();
+  await logIn(world.baseUrl, world.client, identity);
+  await world.advance(31 * day);
+  const { purge } = await world.ctx.db.transaction(async (tx) => {
+    const text = "update session set used_at = $1 where user_address = $2";
+    await tx.query({ name: "", text, values: [world.ctx.clock.now(), identity.address] });
+    const purging = purgeLogins(world.ctx);
+    while ((await countWaiting()) < 1);
+    return { purge: purging };
+  });
+  await purge;
+  const text = "select count(*)::int as n from session where user_address = $1";
+  assert.equal(await rowsOf(text, [identity.address]), 1);
+});
+
 /** Logouts that a client was told of, and is to be told of tomorrow. */
 async function addLogouts(user: string): Promise<void> {
   const now = world.ctx.clock.now();

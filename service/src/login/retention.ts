@@ -1,6 +1,7 @@
 import type { Address } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
+import { firstUuid } from "../platform/ids.ts";
 import type { Job } from "../platform/jobs.ts";
 import { withdrawOpenLogin } from "./business-login.ts";
 import * as store from "./retention-store.ts";
@@ -15,8 +16,9 @@ export async function purgeLogins(ctx: Pick<Ctx, "db" | "clock">): Promise<void>
   const now = ctx.clock.now();
   const before = now - retentionSeconds;
   while ((await store.purgeAttempts(ctx.db, before, purgeBatch)) === purgeBatch);
-  const purge = { now, before, limit: purgeBatch };
-  while ((await store.purgeSessions(ctx.db, purge)) === purgeBatch);
+  let after: string | null = firstUuid;
+  while (after !== null)
+    after = await store.purgeSessions(ctx.db, { now, before, after, limit: purgeBatch });
 }
 
 export function retentionJobs(ctx: Pick<Ctx, "db" | "clock">): readonly Job[] {

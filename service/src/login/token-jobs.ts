@@ -1,3 +1,4 @@
+import { firstUuid } from "../platform/ids.ts";
 import type { Job } from "../platform/jobs.ts";
 import { deliverLogouts } from "./back-channel.ts";
 import { purgeDeliveries } from "./back-channel-store.ts";
@@ -58,5 +59,6 @@ async function purgeAll(ctx: TokenContext): Promise<void> {
     idleBefore: now - ctx.config.accessTokenLifetimeSeconds,
     limit: purgeBatch,
   };
-  while ((await purgeFamilies(ctx.db, purge)) === purgeBatch);
+  let after: string | null = firstUuid;
+  while (after !== null) after = await purgeFamilies(ctx.db, { ...purge, after });
 }

@@ -26,6 +26,9 @@ export function uuidv7(clock: Clock, random: Random): string {
 /** Sorts after every UUID: where the first page of a list begins that is read newest first. */
 export const lastUuid = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
+/** Sorts before every UUID: where a purge begins that reads a table page by page. */
+export const firstUuid = "00000000-0000-0000-0000-000000000000";
+
 /** As {@link lastUuid}, after every ULID. */
 export const lastUlid = "Z";
 
