@@ -9,3 +9,12 @@ alter table logout_delivery add column is_user_deleted boolean not null default 
 update logout_delivery set is_user_deleted = true where not exists (select from svc_user where address = user_address);
 create index logout_delivery_ended on logout_delivery (ended_at) where ended_at is not null;
 create index logout_delivery_deleted on logout_delivery (id) where is_user_deleted and ended_at is not null;
+
+-- When a record is to be looked at: at once where it is new or the trust in its issuer was taken back, else at its end.
+alter table company_record add column due_at bigint not null default 0;
+update company_record set due_at = expires_at
+from credential join issuer on issuer.id = issuer_id
+where credential.id = credential_id and company_record.ended_at is null and credential.ended_at is null
+  and distrusted_from is null;
+create index company_record_due on company_record (due_at) where ended_at is null;
+drop index company_record_open;

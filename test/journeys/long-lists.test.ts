@@ -1,7 +1,7 @@
 // Lists and purges of tables that grow for years: what they read, however long the table is.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { listRecords } from "../../service/src/credentials/company-store.ts";
+import { listRecords, listRecordsDue } from "../../service/src/credentials/company-store.ts";
 import { listIssued } from "../../service/src/credentials/credential-store.ts";
 import { listRequests as listDataRequests } from "../../service/src/kyb/data-request-store.ts";
 import { listRequests as listSignatureRequests } from "../../service/src/kyb/signature-store.ts";
@@ -83,6 +83,14 @@ test("a list reads only what it is filtered by, from the place where its page be
     if (column !== "user_address")
       assert.match(plan?.indexed ?? "", /id < \$/, `${name}: where its page begins`);
   }
+});
+
+test("records of businesses are looked at only when they are due", async () => {
+  const [plan] = await plansOf(world.ctx.db, async (db) =>
+    listRecordsDue(db, { now: 0, limit: 200 }),
+  );
+  assert.match(plan?.indexed ?? "", /due_at <= \$/);
+  assert.deepEqual([plan?.scanned, plan?.filtered.trim()], [[], ""]);
 });
 
 test("logouts that are over are removed in batches, and none that is kept is looked at", async () => {

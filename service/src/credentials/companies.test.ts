@@ -20,6 +20,7 @@ import {
   proveCompanyLeaves,
 } from "./company-fields.ts";
 import { sampleCompanyFields } from "./company-sample.ts";
+import { listRecordsDue } from "./company-store.ts";
 import { forgetUser, purgeCredentials } from "./ending.ts";
 import { createIssuer, createIssuerKey, distrustIssuer } from "./issuers.ts";
 import { inAYear, openTestCredentials, someBusiness, someUser } from "./test-credentials.ts";
@@ -405,6 +406,35 @@ await test("a sole proprietor stays one when its record is over, until another t
   assert.equal(await isSoleProprietor(ctx.db, questionOf(never)), true);
   await revoke(body["id"]);
   assert.equal(await isSoleProprietor(ctx.db, questionOf(never)), false);
+});
+
+await test("a record that stands is looked at once, and again at its end or when its issuer is distrusted", async () => {
+  const { id: issuerId } = await createIssuer(
+    ctx,
+    { name: "Another", environment: "live" },
+    "test",
+  );
+  const made = await createIssuerKey(ctx, { issuerId, name: "x" }, "test");
+  const { body: own } = await issue({
+    business: await someBusiness(world),
+    ...typeRecord("CORPORATION"),
+  });
+  const { body: foreign } = await issue({ business: await someBusiness(world) }, {}, made.key);
+  const dueOf = async () => {
+    const due = await listRecordsDue(ctx.db, { now: ctx.clock.now(), limit: 1000 });
+    return due.map(({ id, isOver }) => [id, isOver]);
+  };
+  assert.equal((await dueOf()).filter(([, isOver]) => isOver === false).length, 2);
+  await endCompanyRecords(ctx);
+  assert.deepEqual(await dueOf(), []);
+  await world.settle();
+  await distrustIssuer(ctx, { issuerId, from: ctx.clock.now() }, "test");
+  assert.deepEqual(await dueOf(), [[foreign["id"], true]]);
+  await endCompanyRecords(ctx);
+  assert.deepEqual(await dueOf(), []);
+  world.advance(50);
+  assert.deepEqual(await dueOf(), [[own["id"], true]]);
+  await endCompanyRecords(ctx);
 });
 
 await test("sole proprietors of older records stay known, and a type that is no longer known counts as one", async () => {

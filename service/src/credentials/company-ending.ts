@@ -42,7 +42,10 @@ export async function endCompanyRecords(ctx: CompanyEndingContext): Promise<void
   let count = 0;
   do {
     const given = { now: ctx.clock.now(), limit: batchMax };
-    const over = await company.listRecordsOver(ctx.db, given);
+    const due = await company.listRecordsDue(ctx.db, given);
+    const { over = [], standing = [] } = Object.groupBy(due, ({ isOver }) =>
+      isOver ? "over" : "standing",
+    );
     for (const [record, ...more] of Map.groupBy(over, ({ business }) => business).values()) {
       if (record === undefined) continue;
       await ctx.db.transaction(async (tx) => {
@@ -50,7 +53,11 @@ export async function endCompanyRecords(ctx: CompanyEndingContext): Promise<void
         await noteOver(ctx, tx, [record, ...more]);
       });
     }
-    count = over.length;
+    if (standing.length > 0) {
+      const ids = standing.map(({ id }) => id);
+      await company.putBackStanding(ctx.db, ids, given.now);
+    }
+    count = due.length;
   } while (count === batchMax);
 }
 

@@ -197,18 +197,50 @@ export interface OverRecord {
   readonly environment: Environment;
 }
 
-/** Records whose end was not noted: by their time, or with the trust in their issuer. Oldest first. */
-export async function listRecordsOver(
+/** A record to look at: new, at its end, or of an issuer that was distrusted since. */
+export interface DueRecord extends OverRecord {
+  readonly isOver: boolean;
+}
+
+export async function listRecordsDue(
   db: Queryable,
   { now, limit }: { now: number; limit: number },
-): Promise<OverRecord[]> {
-  return db.query<OverRecord>(
-    sql`select credential_id as id, business, credential.environment
+): Promise<DueRecord[]> {
+  return db.query<DueRecord>(
+    sql`select credential_id as id, business, credential.environment,
+        (credential.ended_at is not null or expires_at <= ${now}
+          or coalesce(attested_at, ${now}) >= distrusted_from) is true as "isOver"
       from company_record join credential on credential.id = credential_id join issuer on issuer.id = issuer_id
-      where company_record.ended_at is null
-        and (credential.ended_at is not null or expires_at <= ${now}
-          or coalesce(attested_at, ${now}) >= distrusted_from)
-      order by credential_id limit ${limit}`,
+      where company_record.ended_at is null and due_at <= ${now}
+      order by due_at limit ${limit}`,
+  );
+}
+
+/** Those of the records that stand are left alone until they expire. A distrust that is under way is waited for. */
+export async function putBackStanding(
+  db: Queryable,
+  ids: readonly string[],
+  now: number,
+): Promise<void> {
+  await db.query(
+    sql`with standing as (
+        select credential_id as id,
+          least(expires_at, case when attested_at is null then distrusted_from end) as due_at
+        from company_record join credential on credential.id = credential_id join issuer on issuer.id = issuer_id
+        where credential_id = any(${ids}::uuid[]) and credential.ended_at is null and expires_at > ${now}
+          and (coalesce(attested_at, ${now}) >= distrusted_from) is not true
+        for share of issuer
+      )
+      update company_record set due_at = standing.due_at from standing where credential_id = standing.id`,
+  );
+}
+
+/** Has the records of these issuers looked at again, in the transaction that takes back the trust in them. */
+export async function makeRecordsDue(tx: Queryable, issuerIds: readonly string[]): Promise<void> {
+  await tx.query(
+    sql`update company_record set due_at = 0 from credential
+      where credential.id = credential_id and issuer_id = any(${issuerIds}::uuid[])
+        and company_record.ended_at is null`,
   );
 }
 

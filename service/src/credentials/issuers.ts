@@ -10,6 +10,7 @@ import type { Ctx } from "../platform/context.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { Problem } from "../platform/problems.ts";
 import { type BuiltInKind, builtInIssuers, type Issuer } from "./issuer.ts";
+import { makeRecordsDue } from "./company-store.ts";
 import * as store from "./issuer-store.ts";
 
 /** A key at the one moment it can be shown. */
@@ -96,7 +97,9 @@ export async function ensureBuiltInIssuers(ctx: Ctx): Promise<void> {
   }
   if (profile !== "production") return;
   await ctx.db.transaction(async (tx) => {
-    for (const id of await store.distrustDemoIssuers(tx)) {
+    const distrusted = await store.distrustDemoIssuers(tx);
+    if (distrusted.length > 0) await makeRecordsDue(tx, distrusted);
+    for (const id of distrusted) {
       const details = { from: 1 };
       await ctx.audit.record(tx, { actor, action: "issuer.distrust", subject: id, details });
     }
@@ -170,6 +173,7 @@ export async function distrustIssuer(
     throw refused("from must be a time in Unix seconds, not in the future");
   return ctx.db.transaction(async (tx) => {
     const distrustedFrom = await store.distrustIssuer(tx, issuer.id, from);
+    await makeRecordsDue(tx, [issuer.id]);
     const details = { from, distrustedFrom };
     await ctx.audit.record(tx, { actor, action: "issuer.distrust", subject: issuer.id, details });
     return { ...issuer, distrustedFrom };
