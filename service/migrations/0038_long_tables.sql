@@ -18,3 +18,10 @@ where credential.id = credential_id and company_record.ended_at is null and cred
   and distrusted_from is null;
 create index company_record_due on company_record (due_at) where ended_at is null;
 drop index company_record_open;
+
+-- Everything of a user is found when the user is deleted, also what has ended.
+create index token_family_of_user on token_family (user_address);
+drop index token_family_user_address_idx;
+create index session_of_user on session (user_address);
+drop index session_user_address_idx;
+create index logout_delivery_of_user on logout_delivery (user_address);

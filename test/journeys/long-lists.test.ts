@@ -8,6 +8,7 @@ import { listRequests as listSignatureRequests } from "../../service/src/kyb/sig
 import { listOrders } from "../../service/src/kyc/order-store.ts";
 import { purgeDeliveries } from "../../service/src/login/back-channel-store.ts";
 import { purgeFamilies } from "../../service/src/login/family-purge-store.ts";
+import { deleteUser } from "../../service/src/login/index.ts";
 import { purgeSessions } from "../../service/src/login/retention-store.ts";
 import { type Queryable, sql, type Statement } from "../../service/src/platform/db.ts";
 import { firstUuid } from "../../service/src/platform/ids.ts";
@@ -106,6 +107,15 @@ test("logouts that are over are removed in batches, and none that is kept is loo
   assert.deepEqual(removed, [3, 1, 0]);
   const left = await db.query(sql`select ended_at from logout_delivery order by ended_at`);
   assert.deepEqual(left, [{ ended_at: 1001 }, { ended_at: null }]);
+});
+
+test("of the long tables the deletion of a user reads none but that of logins, and that one once", async () => {
+  const deletion = { now: 0, withdraw: async () => undefined };
+  const plans = await plansOf(world.ctx.db, async (db) => deleteUser(db, address, deletion));
+  assert.deepEqual(
+    plans.flatMap(({ scanned }) => scanned),
+    ["login"],
+  );
 });
 
 /** Numbered from 1, so that their order is known. */

@@ -120,10 +120,20 @@ export async function listOpenLogins(db: Queryable, ids: readonly string[]): Pro
     from business_login join login on login.id = login_id where login_id = any(${[...ids]})`);
 }
 
-/** The member's open login. An approval that is under way holds its claimed login and is waited for, so that what it asks is found. */
-export async function findOpenLogin(tx: Queryable, member: Address): Promise<string | null> {
+/**
+ * The member's open login. An approval that is under way holds its claimed login and is waited for, so that what it asks
+ * is found.
+ *
+ * @param opened when a login began that is still open: its index knows no more of it
+ */
+export async function findOpenLogin(
+  tx: Queryable,
+  member: Address,
+  opened: { since: number; until: number },
+): Promise<string | null> {
   await tx.query(
-    sql`select from login where claimed_by = ${member} and status = 'claimed' for update`,
+    sql`select from login where claimed_by = ${member} and status = 'claimed'
+      and created_at between ${opened.since} and ${opened.until} for update`,
   );
   const [row] = await tx.query<{ id: string }>(
     sql`select login_id as id from business_login where member = ${member}`,

@@ -174,14 +174,19 @@ async function fail(
 /**
  * Ends what the user asked other members, in the caller's transaction, which deletes the login.
  *
- * @param withdraw ends the question; before the login is touched, as in every vote
+ * @param given.opened when a login began that is still open
+ * @param given.withdraw ends the question; before the login is touched, as in every vote
  */
 export async function withdrawOpenLogin(
   tx: Queryable,
   user: Address,
-  withdraw: (loginId: string) => Promise<void>,
+  given: {
+    opened: { since: number; until: number };
+    withdraw: (loginId: string) => Promise<void>;
+  },
 ): Promise<void> {
-  const loginId = await store.findOpenLogin(tx, user);
+  const { opened, withdraw } = given;
+  const loginId = await store.findOpenLogin(tx, user, opened);
   if (loginId === null) return;
   await withdraw(loginId);
   await store.deleteOpenLogin(tx, loginId);

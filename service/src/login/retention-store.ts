@@ -35,10 +35,19 @@ export async function purgeSessions(
   return last?.id ?? null;
 }
 
-/** Holds the user's logins that a browser may still finish, for this transaction alone. */
-export async function lockOpenLogins(tx: Queryable, user: string): Promise<void> {
+/**
+ * Holds the user's logins that a browser may still finish, for this transaction alone.
+ *
+ * @param opened when a login began that is still open: its index knows no more of it
+ */
+export async function lockOpenLogins(
+  tx: Queryable,
+  user: string,
+  opened: { since: number; until: number },
+): Promise<void> {
   await tx.query(sql`
-    select from login where claimed_by = ${user} and status in ('claimed', 'gathering', 'approved') order by id for update`);
+    select from login where claimed_by = ${user} and status in ('claimed', 'gathering', 'approved')
+      and created_at between ${opened.since} and ${opened.until} order by id for update`);
 }
 
 export async function listOpenSessions(db: Queryable, user: string): Promise<string[]> {
@@ -52,11 +61,16 @@ export async function listOpenSessions(db: Queryable, user: string): Promise<str
  * takes afterwards. False when unknown.
  */
 export async function deleteUser(tx: Queryable, user: string): Promise<boolean> {
+  // The table is read once: an index would make every login write it. A hint binds nobody: such logins are anybody's.
   await tx.query(sql`
-    delete from login where claimed_by = ${user} or request ->> 'expectedUser' = ${user}`);
-  // A hint binds nobody: these logins are anybody's.
-  await tx.query(sql`
-    update login set request = request - 'hintedUser' where request ->> 'hintedUser' = ${user}`);
+    with named as materialized (
+      select id, (claimed_by = ${user} or request ->> 'expectedUser' = ${user}) is true as is_own from login
+      where claimed_by = ${user} or request ->> 'expectedUser' = ${user} or request ->> 'hintedUser' = ${user}),
+    deleted as (
+      delete from login where id = any(array(select id from named where is_own))
+        and (claimed_by = ${user} or request ->> 'expectedUser' = ${user}))
+    update login set request = request - 'hintedUser'
+    where id = any(array(select id from named where not is_own))`);
   await tx.query(sql`
     delete from logout_delivery where user_address = ${user} and ended_at is not null`);
   await tx.query(sql`

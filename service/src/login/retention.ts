@@ -10,6 +10,8 @@ import { endSession } from "./session-end.ts";
 /** Attempts and sessions are kept 30 days (decisions section 8, Retention). */
 const retentionSeconds = 30 * 86_400;
 const purgeBatch = 5000;
+/** Longer than any login stays open, and than clocks differ. */
+const openSecondsMax = 3600;
 
 /** Removes what is past its retention. */
 export async function purgeLogins(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
@@ -43,9 +45,10 @@ export async function deleteUser(
   user: Address,
   { now, withdraw }: Deletion,
 ): Promise<boolean> {
-  await withdrawOpenLogin(tx, user, withdraw);
+  const opened = { since: now - openSecondsMax, until: now + openSecondsMax };
+  await withdrawOpenLogin(tx, user, { opened, withdraw });
   // A login that is finished comes before its session; once it has a code, whoever redeems that has the session first.
-  await store.lockOpenLogins(tx, user);
+  await store.lockOpenLogins(tx, user, opened);
   for (const sessionId of await store.listOpenSessions(tx, user)) {
     await endSession(tx, sessionId, now);
   }
