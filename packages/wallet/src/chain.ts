@@ -27,8 +27,10 @@ export interface ChainClient {
   read(contract: Address, data: Hex): Promise<string>;
   /** @throws {WalletRefusal} chain_refused, unreachable */
   readState(sender: Address): Promise<ChainState>;
-  /** The sender's next numbers: by what blocks hold, and with what waits. @throws {WalletRefusal} chain_refused, unreachable */
-  readNonces(sender: Address): Promise<{ latest: number; pending: number }>;
+  /** How many of the sender's numbers are used for good; 0 where the chain tells of no final block. @throws {WalletRefusal} unreachable */
+  countFinal(sender: Address): Promise<number>;
+  /** Null while no block has it. @throws {WalletRefusal} chain_refused, unreachable */
+  findInclusion(hash: Hex32): Promise<Inclusion | null>;
   /** Whether the chain has a transaction, in a block or waiting. @throws {WalletRefusal} chain_refused, unreachable */
   knows(hash: Hex32): Promise<boolean>;
   /** @returns units of energy @throws {WalletRefusal} chain_refused when the transaction would fail */
@@ -79,11 +81,15 @@ export function openChain(
         maxPriorityFeePerGas: tip < maxFeePerGas ? tip : maxFeePerGas,
       };
     },
-    async readNonces(sender) {
-      const count = async (block: string): Promise<number> =>
-        Number(await number("eth_getTransactionCount", [sender, block]));
-      return { latest: await count("latest"), pending: await count("pending") };
+    async countFinal(sender) {
+      try {
+        return Number(await number("eth_getTransactionCount", [sender, "finalized"]));
+      } catch (error) {
+        if (error instanceof WalletRefusal && error.code === "chain_refused") return 0;
+        throw error;
+      }
     },
+    findInclusion,
     knows,
     estimateEnergy: async (tx) => number("eth_estimateGas", [tx]),
     async send(raw, hash) {

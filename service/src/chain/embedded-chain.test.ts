@@ -80,6 +80,19 @@ test("a lost chain comes back with the same block hashes, and goes on", async ()
   await settled(node, 4n);
 });
 
+test("what is newest is final", async () => {
+  await using database = await openTestDatabase();
+  await using ctx = await openProcess(database.url);
+  await using node = await openEmbeddedChain(ctx);
+  const sign = await openPurse(ctx);
+  await node.submit([await sign(0), await sign(1)]);
+  await settled(node, 2n);
+  for (const block of ["finalized", "safe"])
+    assert.equal(await node.request("eth_getBalance", [receiver, block]), "0x2");
+  const final = await node.request("eth_getBlockByNumber", ["finalized", false]);
+  assert.deepEqual(final, await headOf(node));
+});
+
 test("one process has the chain, the others use it, and one takes over when it goes", async () => {
   await using database = await openTestDatabase();
   await using first = await openProcess(database.url);

@@ -10,16 +10,14 @@ export interface SentTransaction {
   readonly hash: Hex32;
 }
 
-/** The transaction of a link that is on its way; one whose number the account gave to another never arrives. */
+/** The transaction that was signed for a link; one that can never pay any more is forgotten. */
 export async function findSent(
   ctx: WalletContext,
   chain: ChainClient,
   link: TxLink,
 ): Promise<SentTransaction | null> {
   const sent = await readSent(ctx, link);
-  if (sent === null) return null;
-  const { isPast } = await standingOf(ctx, chain, sent);
-  if (!isPast || (await chain.knows(sent.hash))) return sent;
+  if (sent === null || !(await isVoid(ctx, chain, sent))) return sent;
   await forgetSent(ctx, link);
   return null;
 }
@@ -40,30 +38,19 @@ export async function forgetSent(ctx: WalletContext, link: TxLink): Promise<void
 }
 
 /**
- * Forgets a transaction that the chain does not have and that cannot be paid beside a new one: its number is taken by
- * another, or is the next one's as well, of which the chain takes one.
+ * Whether it failed for good, or lost its number for good to another. Nodes behind one address differ in what they
+ * have by now: only what is final says that none of them has it, or will.
  */
-export async function forgetIfVoid(
-  ctx: WalletContext,
-  chain: ChainClient,
-  link: TxLink,
-): Promise<void> {
-  const sent = await readSent(ctx, link);
-  if (sent === null) return;
-  const { isPast, isNext } = await standingOf(ctx, chain, sent);
-  if ((isPast || isNext) && !(await chain.knows(sent.hash))) await forgetSent(ctx, link);
-}
-
-/** Read before the chain is asked for the hash: what it has by then counts as known. */
-async function standingOf(
+async function isVoid(
   { identity }: WalletContext,
   chain: ChainClient,
-  { raw }: SentTransaction,
-): Promise<{ isPast: boolean; isNext: boolean }> {
+  { raw, hash }: SentTransaction,
+): Promise<boolean> {
   const { parseTransaction } = await import("viem/utils");
   const { nonce = 0 } = parseTransaction(raw);
-  const { latest, pending } = await chain.readNonces(identity.address);
-  return { isPast: latest > nonce, isNext: pending === nonce };
+  if ((await chain.countFinal(identity.address)) <= nonce) return false;
+  const inclusion = await chain.findInclusion(hash);
+  return inclusion === null ? !(await chain.knows(hash)) : inclusion.isReverted;
 }
 
 async function readSent(ctx: WalletContext, link: TxLink): Promise<SentTransaction | null> {

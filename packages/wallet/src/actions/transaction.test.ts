@@ -18,8 +18,10 @@ const alice = addressOf("alice");
 const bob = addressOf("bob");
 const ether = 10n ** 18n;
 
+/** More than lie between the newest block and the final one. */
+const blocksToFinal = 80;
 /** Answers in place of the chain's own, by method. */
-const lies = new Map<string, string>();
+const lies = new Map<string, string | null>();
 let isDown = false;
 /** What is sent over a broken relay does not reach the chain either. */
 let swallows = false;
@@ -104,6 +106,24 @@ await test("an approval that broke off after sending goes on with the same trans
   const outcome = await wallet.approve(link());
   assert.equal(outcome.kind, "shown");
   assert.equal(await balanceOf(bob), before + (3n * ether) / 2n);
+});
+
+await test("a link pays once whatever a node that lags behind says of its transaction", async () => {
+  using _ = { [Symbol.dispose]: () => lies.clear() };
+  for (const declines of [false, true]) {
+    const storage = memoryStorage();
+    const before = await balanceOf(bob);
+    const wallet = await aliceWallet({ storage });
+    isDown = true;
+    await refuses(wallet.approve(link()), "unreachable");
+    isDown = false;
+    lies.set("eth_getTransactionByHash", null);
+    if (declines) await wallet.decline(link());
+    await refuses(wallet.approve(link()), "chain_refused", /approve the same link again later/);
+    lies.clear();
+    await wallet.approve(link());
+    assert.equal(await balanceOf(bob), before + (3n * ether) / 2n);
+  }
 });
 
 await test("two approvals at once over one storage pay once", async () => {
@@ -204,19 +224,27 @@ await test("links that were approved at once for one number are each paid once i
     values.map(async (each) => wallet.approve(transferOf(each))),
   );
   for (const [at, { status }] of first.entries())
-    if (status === "rejected") await wallet.approve(transferOf(values[at] ?? 0));
+    if (status === "rejected") {
+      await anvil.mine(blocksToFinal);
+      await wallet.approve(transferOf(values[at] ?? 0));
+    }
   assert.equal((await balanceOf(carol)) - before, 306n);
   assert.deepEqual(await storage.list("transaction"), []);
 });
 
-await test("what the chain refused is forgotten, so that the link can be approved again", async () => {
+await test("what the chain refused stays signed, and the same is sent again", async () => {
   const storage = memoryStorage();
   const wallet = await aliceWallet({ storage });
-  await refuses(wallet.approve(transferOf(7, "&ep=1&type=qr")), "chain_refused");
-  assert.deepEqual(await storage.list("transaction"), []);
+  const cheap = transferOf(7, "&ep=1&type=qr");
+  await refuses(wallet.approve(cheap), "chain_refused", /approve the same link again later/);
+  const [key] = await storage.list("transaction");
+  assert.ok(key !== undefined);
+  const kept = await storage.get(key);
+  await refuses(wallet.approve(cheap), "chain_refused", /approve the same link again later/);
+  assert.equal(await storage.get(key), kept);
 });
 
-await test("a link whose transaction lost its number to another is signed anew", async () => {
+await test("a link whose transaction lost its number to another is signed anew once that is final", async () => {
   const storage = memoryStorage();
   const before = await balanceOf(carol);
   const wallet = await aliceWallet({ storage });
@@ -224,27 +252,36 @@ await test("a link whose transaction lost its number to another is signed anew",
   await refuses(wallet.approve(transferOf(8)), "unreachable");
   swallows = false;
   await (await aliceWallet()).approve(transferOf(9));
+  await refuses(wallet.approve(transferOf(8)), "chain_refused", /again later/);
+  await anvil.mine(blocksToFinal);
   assert.doesNotMatch((await wallet.describe(transferOf(8))).words.join("\n"), /signed before/);
   await wallet.approve(transferOf(8));
   assert.equal((await balanceOf(carol)) - before, 17n);
 });
 
-await test("declining forgets a transaction that never reached the chain, and none that waits there", async () => {
+await test("a link whose transaction failed is signed anew once that is final", async () => {
   const storage = memoryStorage();
   const wallet = await aliceWallet({ storage });
-  swallows = true;
-  await refuses(wallet.approve(transferOf(10)), "unreachable");
-  assert.equal((await storage.list("transaction")).length, 1);
-  swallows = false;
-  await wallet.decline(transferOf(10));
-  assert.deepEqual(await storage.list("transaction"), []);
+  const failing = `svc:tx?val=0&to=0x${"bb".repeat(20)}&el=100000`;
+  const isSigned = async (): Promise<boolean> =>
+    /signed before/.test((await wallet.describe(failing)).words.join("\n"));
+  await refuses(wallet.approve(failing), "chain_refused", /failed there/);
+  assert.equal(await isSigned(), true);
+  await anvil.mine(blocksToFinal);
+  assert.equal(await isSigned(), false);
+});
+
+await test("declining a link forgets nothing that was signed for it", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(carol);
+  const wallet = await aliceWallet({ storage });
   await anvil.setAutomine(false);
   isDown = true;
   await refuses(wallet.approve(transferOf(11)), "unreachable");
   isDown = false;
   await wallet.decline(transferOf(11));
-  assert.equal((await storage.list("transaction")).length, 1);
   await anvil.setAutomine(true);
   await anvil.mine();
   assert.equal((await wallet.approve(transferOf(11))).kind, "shown");
+  assert.equal((await balanceOf(carol)) - before, 11n);
 });

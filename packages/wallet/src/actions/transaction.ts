@@ -18,13 +18,7 @@ import type { ActionHandler, OpenRequest, Said, Terms } from "../request.ts";
 import { askRequester, findBroker, requesterOf, sayRequester } from "../requester.ts";
 import { sayRoute } from "../return-route.ts";
 import { shownText } from "../shown-text.ts";
-import {
-  findSent,
-  forgetIfVoid,
-  forgetSent,
-  keepSent,
-  type SentTransaction,
-} from "./sent-transaction.ts";
+import { findSent, forgetSent, keepSent, type SentTransaction } from "./sent-transaction.ts";
 
 /** Everything that is signed. */
 interface Draft {
@@ -48,15 +42,13 @@ export const transactionAction: ActionHandler<TxLink> = {
       async answer(terms) {
         const transaction =
           sent ?? (await keepSent(ctx, link, await sign(ctx, link, { draft, terms })));
-        await send(ctx, link, { chain, transaction });
+        await send(chain, transaction);
         const { hash, isReverted } = await chain.waitFor(transaction.hash);
-        if (isReverted) {
-          await forgetSent(ctx, link);
+        if (isReverted)
           throw new WalletRefusal(
             "chain_refused",
-            `the chain took ${hash} in, and it failed there`,
+            `the chain took ${hash} in, and it failed there; once that is final, the same link is signed anew`,
           );
-        }
         return { txHash: hash, svcID: ctx.identity.address };
       },
       // A link that was answered to the end may be approved again: it is another transaction then.
@@ -65,33 +57,22 @@ export const transactionAction: ActionHandler<TxLink> = {
   },
 
   async refuse(ctx, link, declining) {
-    await forgetDeclined(ctx, link);
     const error = (await isLate(ctx, link)) ? "expired" : "access_denied";
     return refuseLink(ctx, link, { error, request: "", declining });
   },
 };
 
-/** What the chain does not take is signed anew by the next approval, where that cannot pay twice. */
-async function send(
-  ctx: WalletContext,
-  link: TxLink,
-  { chain, transaction }: { chain: ChainClient; transaction: SentTransaction },
-): Promise<void> {
+/** What one node refuses another may have: it is kept as it is, and what to do is said. */
+async function send(chain: ChainClient, { raw, hash }: SentTransaction): Promise<void> {
   try {
-    await chain.send(transaction.raw, transaction.hash);
-  } catch (error) {
-    const isRefused = error instanceof WalletRefusal && error.code === "chain_refused";
-    if (isRefused) await forgetIfVoid(ctx, chain, link);
-    throw error;
-  }
-}
-
-/** A refusal needs no chain: where none answers, what was signed is kept. */
-async function forgetDeclined(ctx: WalletContext, link: TxLink): Promise<void> {
-  try {
-    await forgetIfVoid(ctx, openChain(ctx, await getChainBroker(ctx, link)), link);
-  } catch (error) {
-    if (!(error instanceof WalletRefusal)) throw error;
+    await chain.send(raw, hash);
+  } catch (cause) {
+    if (!(cause instanceof WalletRefusal) || cause.code !== "chain_refused") throw cause;
+    throw new WalletRefusal(
+      "chain_refused",
+      `${cause.message}; it stays signed, so that it is paid once at most: approve the same link again later`,
+      { cause },
+    );
   }
 }
 
