@@ -1,9 +1,10 @@
 import { base64urlOfBytes, bytesOfBase64url, isRecord } from "@svc/protocol";
 import { openText, sealText } from "./box.ts";
-import { listHeld, keepCredential, type HeldCredential } from "./held-credential.ts";
+import { keepCredential, listHeld, type HeldCredential } from "./held-credential.ts";
 import { listHistory, recordHistory, type HistoryEntry } from "./history.ts";
 import { openIdentity, type IdentitySecret } from "./identity.ts";
 import { checkNewPassphrase, cipherOfPassphrase } from "./passphrase-cipher.ts";
+import { readRecords, type RecordContext, type RecordFolder } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { parseSecret, type VaultContext, type VaultEntry } from "./vault.ts";
 
@@ -28,7 +29,8 @@ const prefix = "svc-wallet-backup-v1";
  * p 1) of the passphrase, AES-256-GCM. Services keep no values that were collected: without a backup they are gone
  * with the device.
  *
- * @throws {WalletRefusal} invalid_input for a passphrase of fewer than 8 characters
+ * @throws {WalletRefusal} invalid_input for a passphrase of fewer than 8 characters; damaged_state where a record that
+ *   belongs into it cannot be read, which an earlier backup may still hold
  */
 export async function writeBackup(
   { storage, random }: VaultContext,
@@ -39,13 +41,26 @@ export async function writeBackup(
   const content: Content = {
     name,
     secret,
-    credentials: await listHeld(records),
-    history: await listHistory(records),
+    credentials: (await readWhole(records, "credential")) as readonly HeldCredential[],
+    history: (await readWhole(records, "history")) as readonly HistoryEntry[],
   };
   const salt = random(16);
   const cipher = await cipherOfPassphrase(passphrase, salt);
   const box = await sealText(JSON.stringify(content), { cipher, about: prefix }, random);
   return `${prefix}.${base64urlOfBytes(salt)}.${box}`;
+}
+
+async function readWhole(ctx: RecordContext, folder: RecordFolder): Promise<readonly unknown[]> {
+  try {
+    return (await readRecords(ctx, folder)).map(({ value }) => value);
+  } catch (cause) {
+    if (!(cause instanceof WalletRefusal)) throw cause;
+    throw new WalletRefusal(
+      cause.code,
+      `${cause.message}, and the backup would be without it: restore an earlier one first, or remove what is ruined`,
+      { cause },
+    );
+  }
 }
 
 /**

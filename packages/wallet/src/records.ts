@@ -49,7 +49,19 @@ export async function getRecord(ctx: RecordContext, key: StorageKey): Promise<un
   return box === null ? null : openRecord(ctx, key, box);
 }
 
-/** The identity's records by key, which sorts them. One that cannot be read is left out, and the storage told so. */
+/** The identity's records by key, which sorts them. @throws {WalletRefusal} damaged_state where one cannot be read */
+export async function readRecords(
+  ctx: RecordContext,
+  folder: RecordFolder,
+): Promise<readonly { key: StorageKey; value: unknown }[]> {
+  const keys = await listRecordKeys(ctx, folder);
+  const found = await Promise.all(
+    keys.map(async (key) => ({ key, value: await getRecord(ctx, key) })),
+  );
+  return found.filter(({ value }) => value !== null);
+}
+
+/** As `readRecords`, but one that cannot be read is left out, and the storage told so. */
 export async function listRecords(
   ctx: RecordContext,
   folder: RecordFolder,

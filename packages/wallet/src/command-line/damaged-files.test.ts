@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -54,6 +54,21 @@ await test("a damaged credential is left out and told of, and a backup mends it"
   assert.equal(restored["credentials"], 2);
   const after = valueOf(await wallet("receive", "--as", "alice"));
   assert.equal((after["items"] as unknown[]).length, 2);
+});
+
+await test("no backup is written that a damaged record is missing from", async () => {
+  for (const folder of ["credential", "history"]) {
+    valueOf(await wallet("approve", "svc:sign?data=0x6869&type=qr", "--as", "alice"));
+    const path = join(directory, "wallet", folder);
+    const [name = ""] = readdirSync(path);
+    const text = readFileSync(join(path, name), "utf8");
+    writeFileSync(join(path, name), "");
+    const file = join(directory, "refused.backup");
+    const { status, out, err } = await wallet("backup", "--as", "alice", ...opened, "--file", file);
+    assert.deepEqual([status, out, existsSync(file)], [1, "", false]);
+    assert.match(err, /^wallet backup: refused \(damaged_state\): the wallet cannot read \w+\/\w+/);
+    writeFileSync(join(path, name), text);
+  }
 });
 
 await test("a damaged identity hides no other, and a backup mends it", async () => {
