@@ -1,10 +1,15 @@
 import { base64urlOfBytes, bytesOfBase64url, isRecord } from "@svc/protocol";
 import { openText, sealText } from "./box.ts";
 import { keepCredential, listHeld, type HeldCredential } from "./held-credential.ts";
-import { listHistory, recordHistory, type HistoryEntry } from "./history.ts";
+import { restoreHistory, savedEntryOf, type SavedEntry } from "./history.ts";
 import { openIdentity, type IdentitySecret } from "./identity.ts";
 import { checkNewPassphrase, cipherOfPassphrase } from "./passphrase-cipher.ts";
-import { readRecords, type RecordContext, type RecordFolder } from "./records.ts";
+import {
+  readRecords,
+  type RecordContext,
+  type RecordFolder,
+  type StoredRecord,
+} from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { parseSecret, type VaultContext, type VaultEntry } from "./vault.ts";
 
@@ -13,7 +18,7 @@ interface Content {
   readonly name: string;
   readonly secret: IdentitySecret;
   readonly credentials: readonly HeldCredential[];
-  readonly history: readonly HistoryEntry[];
+  readonly history: readonly SavedEntry[];
 }
 
 /** What came back out of a backup. */
@@ -41,8 +46,10 @@ export async function writeBackup(
   const content: Content = {
     name,
     secret,
-    credentials: (await readWhole(records, "credential")) as readonly HeldCredential[],
-    history: (await readWhole(records, "history")) as readonly HistoryEntry[],
+    credentials: (await readWhole(records, "credential")).map(
+      ({ value }) => value as HeldCredential,
+    ),
+    history: (await readWhole(records, "history")).map(savedEntryOf),
   };
   const salt = random(16);
   const cipher = await cipherOfPassphrase(passphrase, salt);
@@ -50,9 +57,12 @@ export async function writeBackup(
   return `${prefix}.${base64urlOfBytes(salt)}.${box}`;
 }
 
-async function readWhole(ctx: RecordContext, folder: RecordFolder): Promise<readonly unknown[]> {
+async function readWhole(
+  ctx: RecordContext,
+  folder: RecordFolder,
+): Promise<readonly StoredRecord[]> {
   try {
-    return (await readRecords(ctx, folder)).map(({ value }) => value);
+    return await readRecords(ctx, folder);
   } catch (cause) {
     if (!(cause instanceof WalletRefusal)) throw cause;
     throw new WalletRefusal(
@@ -65,7 +75,7 @@ async function readWhole(ctx: RecordContext, folder: RecordFolder): Promise<read
 
 /**
  * Puts the credentials and the history of a backup back; the identity's secret is the caller's to keep. What is
- * there already stays, unless it cannot be read.
+ * there already stays, unless it cannot be read; entries of the history that cannot be read go, also without another.
  *
  * @throws {WalletRefusal} invalid_input for a text that is no backup; wrong_passphrase, also for one that was changed
  */
@@ -79,9 +89,7 @@ export async function restoreBackup(
   const known = new Set((await listHeld(records)).map(({ broker, id }) => `${broker} ${id}`));
   for (const held of credentials)
     if (!known.has(`${held.broker} ${held.id}`)) await keepCredential(records, held);
-  const written = new Set((await listHistory(records)).map((entry) => JSON.stringify(entry)));
-  for (const entry of history)
-    if (!written.has(JSON.stringify(entry))) await recordHistory(records, entry);
+  await restoreHistory(records, history);
   return { name, address: identity.address, secret, credentials: credentials.length };
 }
 

@@ -1,10 +1,12 @@
 import { hexOfBytes, isRecord, type Action, type Address } from "@svc/protocol";
 import {
   addRecord,
+  listMended,
   listRecordKeys,
   listRecords,
   recordKey,
   type RecordContext,
+  type StoredRecord,
 } from "./records.ts";
 import type { StorageKey } from "./storage.ts";
 
@@ -32,6 +34,9 @@ export interface HistoryEntry {
   readonly txHash?: string;
 }
 
+/** An entry as a backup holds it, with the name of its record; earlier versions wrote none. */
+export type SavedEntry = HistoryEntry & { readonly name?: string };
+
 const entriesMax = 1000;
 
 /** Adds an entry; of more than 1,000 the oldest go. @returns where it stands, to be replaced by what is known later */
@@ -40,10 +45,38 @@ export async function recordHistory(ctx: RecordContext, entry: HistoryEntry): Pr
   const name = `${String(entry.at).padStart(12, "0")}_${hexOfBytes(ctx.random(8)).slice(2)}`;
   const added = recordKey("history", ctx.identity.address, name);
   await addRecord(ctx, added, entry);
+  await dropOldest(ctx);
+  return added;
+}
+
+export function savedEntryOf({ key, value }: StoredRecord): SavedEntry {
+  return { ...(value as HistoryEntry), name: key.slice(key.indexOf("_") + 1) };
+}
+
+/** Puts entries back. What is there stays, and may know more by now; what cannot be read goes. */
+export async function restoreHistory(
+  ctx: RecordContext,
+  saved: readonly SavedEntry[],
+): Promise<void> {
+  const present = await listMended(ctx, "history");
+  const known = new Set(present.map(({ value }) => answerOf(value as HistoryEntry)));
+  for (const { name, ...entry } of saved) {
+    if (known.has(answerOf(entry))) continue;
+    if (name === undefined) await recordHistory(ctx, entry);
+    else await addRecord(ctx, recordKey("history", ctx.identity.address, name), entry);
+  }
+  await dropOldest(ctx);
+}
+
+/** What is the same in an entry before and after somebody said that the answer was taken. */
+function answerOf(entry: HistoryEntry): string {
+  return JSON.stringify({ ...entry, outcome: entry.outcome === "declined" ? "declined" : "given" });
+}
+
+async function dropOldest(ctx: RecordContext): Promise<void> {
   const keys = await listRecordKeys(ctx, "history");
   for (const key of keys.slice(0, Math.max(0, keys.length - entriesMax)))
     await ctx.storage.remove(key);
-  return added;
 }
 
 /** The identity's answers, newest first, as far as they can be read. */

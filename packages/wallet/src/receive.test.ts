@@ -1,9 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { bytesOfBase64url } from "@svc/protocol";
 import { openFakeBroker } from "../test/fake-broker.ts";
 import { issue, now, serveFields, type Issued } from "../test/fake-fields.ts";
 import { addressOf, refuses, walletOf } from "../test/test-wallet.ts";
+import { openText, sealText } from "./box.ts";
+import type { SavedEntry } from "./history.ts";
 import { memoryStorage, openIdentity, restoreBackup, writeBackup } from "./index.ts";
+import { cipherOfPassphrase } from "./passphrase-cipher.ts";
+import { putRecord } from "./records.ts";
 import { privateKeys } from "../test/fake-broker.ts";
 
 await using broker = await openFakeBroker();
@@ -117,6 +122,53 @@ await test("a backup brings identity, fields and history to another device", asy
   assert.equal(fields.status, "INITIATING");
   await restoreBackup({ storage: other, random }, { text, passphrase });
   assert.equal((await there.history()).length, 2);
+});
+
+/** A wallet with one answer that was sent, and the backup of that time. */
+async function sentAndBackedUp() {
+  fresh();
+  fields.issued = [card(), issue(alice, { EMAIL: "alice@example.com" })];
+  const storage = memoryStorage();
+  const wallet = await walletOf("alice", [broker.url], { storage });
+  await wallet.approve(fields.link());
+  const [key] = await storage.list("history");
+  assert.ok(key !== undefined);
+  const [approved] = await wallet.history();
+  assert.ok(approved !== undefined);
+  const records = { identity: await openIdentity(secret), storage, random };
+  await putRecord(records, key, { ...approved, outcome: "sent" });
+  const text = await writeBackup({ storage, random }, { name: "alice", secret, passphrase });
+  await putRecord(records, key, approved);
+  return { storage, wallet, key, text };
+}
+
+await test("an entry that was backed up as sent does not come back beside what became of it", async () => {
+  const { storage, wallet, text } = await sentAndBackedUp();
+  const [version = "", salt = "", box = ""] = text.split(".");
+  const cipher = await cipherOfPassphrase(passphrase, bytesOfBase64url(salt) ?? new Uint8Array());
+  const key = { cipher, about: version };
+  const content = JSON.parse((await openText(box, key)) ?? "") as { history: SavedEntry[] };
+  const history = content.history.map(({ name: _name, ...entry }) => entry);
+  const earlier = await sealText(JSON.stringify({ ...content, history }), key, random);
+  for (const each of [text, `${version}.${salt}.${earlier}`]) {
+    await restoreBackup({ storage, random }, { text: each, passphrase });
+    const outcomes = (await wallet.history()).map(({ outcome }) => outcome);
+    assert.deepEqual(outcomes, ["approved"]);
+    const other = memoryStorage();
+    await restoreBackup({ storage: other, random }, { text: each, passphrase });
+    const there = await walletOf("alice", [broker.url], { storage: other });
+    assert.deepEqual(await there.history(), history);
+  }
+});
+
+await test("a backup mends the history, and what it does not hold of it is given up", async () => {
+  const { storage, wallet, key, text } = await sentAndBackedUp();
+  await wallet.approve("svc:sign?data=0x6869&type=qr");
+  for (const each of await storage.list("history")) await storage.put(each, "");
+  await restoreBackup({ storage, random }, { text, passphrase });
+  assert.deepEqual(await storage.list("history"), [key]);
+  const outcomes = (await wallet.history()).map(({ outcome }) => outcome);
+  assert.deepEqual(outcomes, ["sent"]);
 });
 
 await test("a backup opens with its passphrase alone, and not once a character was changed", async () => {

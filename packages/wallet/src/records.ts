@@ -15,6 +15,12 @@ export interface RecordContext {
 /** Kinds of records: personal data, so they lie sealed with a key that only their identity can make. */
 export type RecordFolder = "credential" | "history" | "shown" | "transaction" | "vote";
 
+/** A record with the key that it lies under. */
+export interface StoredRecord {
+  readonly key: StorageKey;
+  readonly value: unknown;
+}
+
 /** 64 bits keep the records of identities apart; what opens a record is the key. */
 const prefixLength = 16;
 
@@ -53,7 +59,7 @@ export async function getRecord(ctx: RecordContext, key: StorageKey): Promise<un
 export async function readRecords(
   ctx: RecordContext,
   folder: RecordFolder,
-): Promise<readonly { key: StorageKey; value: unknown }[]> {
+): Promise<readonly StoredRecord[]> {
   const keys = await listRecordKeys(ctx, folder);
   const found = await Promise.all(
     keys.map(async (key) => ({ key, value: await getRecord(ctx, key) })),
@@ -65,22 +71,37 @@ export async function readRecords(
 export async function listRecords(
   ctx: RecordContext,
   folder: RecordFolder,
-): Promise<readonly { key: StorageKey; value: unknown }[]> {
-  const keys = await listRecordKeys(ctx, folder);
-  const found = await Promise.all(
-    keys.map(async (key) => ({ key, value: await getReadable(ctx, key) })),
-  );
-  return found.filter(({ value }) => value !== null);
+): Promise<readonly StoredRecord[]> {
+  return listReadable(ctx, folder, (key) => ctx.storage.tellDamaged?.(key));
 }
 
-async function getReadable(ctx: RecordContext, key: StorageKey): Promise<unknown> {
-  try {
-    return await getRecord(ctx, key);
-  } catch (error) {
-    if (!(error instanceof WalletRefusal) || error.code !== "damaged_state") throw error;
-    ctx.storage.tellDamaged?.(key);
-    return null;
-  }
+/** As `readRecords`, but one that cannot be read is removed without a word. */
+export async function listMended(
+  ctx: RecordContext,
+  folder: RecordFolder,
+): Promise<readonly StoredRecord[]> {
+  return listReadable(ctx, folder, async (key) => ctx.storage.remove(key));
+}
+
+async function listReadable(
+  ctx: RecordContext,
+  folder: RecordFolder,
+  onDamaged: (key: StorageKey) => unknown,
+): Promise<readonly StoredRecord[]> {
+  const getReadable = async (key: StorageKey): Promise<unknown> => {
+    try {
+      return await getRecord(ctx, key);
+    } catch (error) {
+      if (!(error instanceof WalletRefusal) || error.code !== "damaged_state") throw error;
+      await onDamaged(key);
+      return null;
+    }
+  };
+  const keys = await listRecordKeys(ctx, folder);
+  const found = await Promise.all(
+    keys.map(async (key) => ({ key, value: await getReadable(key) })),
+  );
+  return found.filter(({ value }) => value !== null);
 }
 
 export async function listRecordKeys(

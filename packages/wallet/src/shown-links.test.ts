@@ -56,3 +56,17 @@ await test("what was shown is forgotten once it has ended", async () => {
   await later.describe(foreign);
   assert.equal((await storage.list("shown")).length, 1);
 });
+
+await test("a damaged record of what was shown is removed without a word when another link is shown", async () => {
+  fresh();
+  const told: string[] = [];
+  const storage = { ...memoryStorage(), tellDamaged: (key: string) => void told.push(key) };
+  const wallet = await aliceWallet({ storage });
+  await wallet.describe(fields.link());
+  const [key] = await storage.list("shown");
+  assert.ok(key !== undefined);
+  await storage.put(key, "");
+  await wallet.describe(foreign);
+  assert.equal(await storage.get(key), null);
+  assert.deepEqual(told, []);
+});

@@ -2,7 +2,7 @@
 import { sha256 } from "@noble/hashes/sha2";
 import { bytesOfText, hexOfBytes, isRecord, type Link } from "@svc/protocol";
 import type { WalletContext } from "./context.ts";
-import { getRecord, linkKey, listRecords, putRecord } from "./records.ts";
+import { getRecord, linkKey, listMended, putRecord } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { Said } from "./request.ts";
 import type { VerifiedObject } from "./requester.ts";
@@ -27,7 +27,7 @@ export async function rememberSaid(
   const fee = feeWeiMax === undefined ? {} : { feeWeiMax: feeWeiMax.toString() };
   const until = expiresAt ?? now + keptSeconds;
   await putRecord(ctx, linkKey("shown", ctx.identity.address, link), { terms, ...fee, until });
-  for (const { key, value } of await listRecords(ctx, "shown"))
+  for (const { key, value } of await listMended(ctx, "shown"))
     if (isRecord(value) && typeof value["until"] === "number" && value["until"] < now)
       await ctx.storage.remove(key);
 }
