@@ -85,3 +85,12 @@ await test("whoever takes the data cannot keep that out of the history", async (
     ["sent"],
   );
 });
+
+await test("an app that asks is named by its scheme, and is no host", async () => {
+  const wallet = await walletOf("alice", [broker.url]);
+  const conn = "evilapp%3A%2F%2Fbank.example%2Fcb";
+  const toApp = `svc:sign?data=0x6869&conn=${conn}&type=app-link`;
+  assert.deepEqual((await wallet.describe(toApp)).requester, { known: false, scheme: "evilapp:" });
+  await wallet.approve(toApp, accepting("unknown-requester"));
+  assert.equal((await wallet.history())[0]?.requester, undefined);
+});

@@ -18,7 +18,7 @@ export interface HistoryEntry {
   readonly action: Action | "vote";
   /** `sent`: the answer was on its way, and nobody has said that it was taken. */
   readonly outcome: "approved" | "declined" | "sent";
-  /** Who asked: a verified domain, else a host; absent where the answer was only shown. */
+  /** Who asked: a verified domain, else a host; absent where the answer was only shown, or given to an app. */
   readonly requester?: string;
   /** Whether a broker vouched for that. */
   readonly isVerified: boolean;

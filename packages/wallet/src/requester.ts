@@ -15,7 +15,7 @@ import {
 import { getBrokerKeys } from "./broker-keys.ts";
 import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
-import { call, hostOf, membersOf, refusalOfAnswer } from "./transport.ts";
+import { call, findHost, hostOf, membersOf, refusalOfAnswer, sayApp } from "./transport.ts";
 
 /** Who asks, as far as the wallet can tell. Only what a broker on its list signed counts as known. */
 export type Requester =
@@ -29,8 +29,10 @@ export type Requester =
     }
   | {
       readonly known: false;
-      /** Where the answer would go; absent where it is only shown. */
+      /** Where the answer would go; absent where it is only shown, or given to an app. */
       readonly host?: string;
+      /** Of that app, as `myapp:`. */
+      readonly scheme?: string;
     };
 
 /** A request object that is genuine and belongs to the link. */
@@ -105,14 +107,19 @@ export function requesterOf(link: Link, verified: VerifiedObject | null): Reques
     return { known: true, broker: iss, clientName, ...(domain === "" ? {} : { domain }) };
   }
   const connection = link.action === "data-transfer" ? undefined : link.connection;
-  return connection === undefined ? { known: false } : { known: false, host: hostOf(connection) };
+  if (connection === undefined) return { known: false };
+  const host = findHost(connection);
+  return host === null
+    ? { known: false, scheme: new URL(connection).protocol }
+    : { known: false, host };
 }
 
 /** Who asks, as the subject of "asks ..". A name is quoted, so that it cannot pass for the words around it. */
 export function sayRequester(requester: Requester): string {
   if (!requester.known) {
-    const { host } = requester;
-    return host === undefined ? "Whoever gave you this" : `Somebody unknown at ${host}`;
+    const { host, scheme } = requester;
+    const place = scheme === undefined ? host : sayApp(scheme);
+    return place === undefined ? "Whoever gave you this" : `Somebody unknown at ${place}`;
   }
   const { clientName, domain, broker } = requester;
   const standing =

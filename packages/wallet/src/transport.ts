@@ -99,11 +99,18 @@ export function refusalOfAnswer(url: string, { status, text }: CallAnswer): Wall
   return new WalletRefusal("broker_refused", `${hostOf(url)} refuses: ${said}${named}`);
 }
 
-/** Whom a connection leads to: its host with port. An app may write any host behind its own scheme. */
+/** Whom a connection leads to, in words: its host with port, or the app behind its scheme. */
 export function hostOf(url: string): string {
-  const { host, protocol } = new URL(url);
-  return protocol === "https:" || protocol === "http:" ? host : `the app behind ${protocol}`;
+  return findHost(url) ?? sayApp(new URL(url).protocol);
 }
+
+/** The host with port; null behind the scheme of an app, which may write any host there. */
+export function findHost(url: string): string | null {
+  const { host, protocol } = new URL(url);
+  return protocol === "https:" || protocol === "http:" ? host : null;
+}
+
+export const sayApp = (scheme: string): string => `the app behind ${scheme}`;
 
 async function readText(response: Response, bytesMax: number): Promise<string | null> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
