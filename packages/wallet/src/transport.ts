@@ -32,9 +32,10 @@ export async function call(
   { url, method, body, headers, bytesMax = answerBytesMax }: Call,
 ): Promise<CallAnswer> {
   requireSecure(url);
+  const verb = method ?? (body === undefined ? "GET" : "POST");
   const response = await orRefuse(url, "cannot be reached", async () =>
     send(url, {
-      method: method ?? (body === undefined ? "GET" : "POST"),
+      method: verb,
       headers: {
         accept: "application/json, application/jwt",
         ...(body === undefined ? {} : { "content-type": "application/json" }),
@@ -48,16 +49,17 @@ export async function call(
     }),
   );
   // From here on the other side has what was sent, whatever it answers.
+  const told = verb === "GET" ? "" : "was told, and ";
   const { status } = response;
   // Browsers hide the status of a redirect that is not followed behind 0.
   if (status < 200 || (status >= 300 && status < 400)) {
     await response.body?.cancel();
     throw new WalletRefusal(
       "unreachable",
-      `${hostOf(url)} was told, and redirects, which is not followed`,
+      `${hostOf(url)} ${told}redirects, which is not followed`,
     );
   }
-  const unread = "was told, and gives no answer that can be read";
+  const unread = `${told}gives no answer that can be read`;
   const text = await orRefuse(url, unread, async () => readText(response, bytesMax));
   return { status, text };
 }
