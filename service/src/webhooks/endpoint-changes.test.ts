@@ -153,3 +153,30 @@ test("an attempt under way at the address that a stream has left is made anew at
   await webhooks.deliver();
   assert.deepEqual(idsOf(next), [event.id]);
 });
+
+test("an event that is claimed while its stream moves goes to the next address alone", async () => {
+  await using webhooks = await openTestWebhooks();
+  const [old, next] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
+  const event = webhooks.event({ url: old.url });
+  await webhooks.enqueue(event);
+  const { ctx, clientDomainId } = webhooks;
+  const { streamId } = event;
+  const delivered = await ctx.db.transaction(async (tx) => {
+    await moveEvents(ctx, tx, { streamId, clientDomainId, url: next.url });
+    const delivering = webhooks.deliver();
+    await claimWaits(webhooks);
+    return { delivering };
+  });
+  await delivered.delivering;
+  await webhooks.deliver();
+  assert.deepEqual([idsOf(old), idsOf(next)], [[], [event.id]]);
+});
+
+/** Until a claim stands before a row that another transaction holds. */
+async function claimWaits({ ctx }: TestWebhooks): Promise<void> {
+  const statement = sql`
+    select from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock' and query like '%webhook_turn%'`;
+  while ((await ctx.db.query(statement)).length === 0)
+    await new Promise((resolve) => void setImmediate(resolve));
+}

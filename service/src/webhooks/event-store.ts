@@ -145,7 +145,10 @@ export async function requeueEvents(
     select pg_notify('webhook_delivery', '')`);
 }
 
-/** Whatever of a stream has a body that is not personal gets the address; deliveries that are left begin anew there. */
+/**
+ * Whatever of a stream has a body that is not personal gets the address; deliveries that are left begin anew there. They
+ * are written anew: a claim that has read the earlier address and waits for them finds them gone.
+ */
 export async function moveEvents(
   tx: Queryable,
   to: { streamId: string; url: string; endpointId: string },
@@ -158,9 +161,13 @@ export async function moveEvents(
       order by id for no key update),
     moved as (
       update webhook_event set url = ${to.url} where id = any(array(select id from own))),
-    woken as (
-      update webhook_delivery set endpoint_id = ${to.endpointId}, step = 0, due_at_ms = ${Math.floor(nowMs)},
-        lease = null
-      where event_id = any(array(select id from own)) returning event_id)
-    select pg_notify('webhook_delivery', '') where exists (select from woken)`);
+    left_behind as (
+      delete from webhook_delivery where event_id = any(array(select id from own))
+      returning event_id, client_domain_id, stream_id, sequence, is_large),
+    queued as (
+      insert into webhook_delivery (event_id, endpoint_id, client_domain_id, stream_id, sequence, is_large, due_at_ms)
+      select event_id, ${to.endpointId}::uuid, client_domain_id, stream_id, sequence, is_large,
+        ${Math.floor(nowMs)}::bigint
+      from left_behind returning event_id)
+    select pg_notify('webhook_delivery', '') where exists (select from queued)`);
 }
