@@ -46,11 +46,35 @@ test("every route that answers 401 says how to show who calls, and every one tha
   for (const { method, path, operation } of routes) {
     const { security = [], responses, parameters = [] } = operation;
     const named = security.flatMap((each) => Object.keys(each));
-    assert.equal(named.length, "401" in responses ? 1 : 0, `${method} ${path}`);
+    // Ends a session where there is one, and refuses nobody.
+    const isAsked = "401" in responses || (method === "DELETE" && path === "/w/session");
+    assert.equal(named.length, isAsked ? 1 : 0, `${method} ${path}`);
     named.forEach((scheme) => schemes.add(scheme));
     const isKept = responses["409"]?.description.includes("idempotency_key_conflict") === true;
     const isNamed = parameters.some(({ name }) => name === "idempotency-key");
     assert.equal(isNamed, isKept, `${method} ${path}`);
   }
   assert.deepEqual([...schemes].toSorted(), ["accessToken", "client", "key", "walletSession"]);
+});
+
+test("a call that is refused without a key says that the key is required", () => {
+  const required = routes.filter(({ operation }) =>
+    operation.parameters?.some((each) => each.name === "idempotency-key" && each.required === true),
+  );
+  assert.deepEqual(
+    required.map(({ path }) => path).toSorted(),
+    ["data-requests/offers", "signature-requests", "signature-requests/offers"].map(
+      (path) => `/api/v1/kyb/${path}`,
+    ),
+  );
+});
+
+test("where a browser-only client may call, authentication is one of two ways", () => {
+  const ways = JSON.stringify([{ client: [] }, {}]);
+  const open = routes.filter(({ operation }) => JSON.stringify(operation.security) === ways);
+  assert.deepEqual(open.map(({ path }) => path).toSorted(), [
+    "/oauth2/par",
+    "/oauth2/revoke",
+    "/oauth2/token",
+  ]);
 });

@@ -117,6 +117,7 @@ function writeSection(tag: string, routes: readonly Route[]): string[] {
 /** Who may call, by the scheme of the document, where the head of the section does not say it. */
 const callers: Readonly<Record<string, string>> = {
   client: "The client authenticates.",
+  "client or none": "The client authenticates; a browser-only one names itself.",
   accessToken: "With an access token in the `Authorization` header.",
   walletSession: "With a wallet's session in the `Authorization` header.",
 };
@@ -124,7 +125,8 @@ const callers: Readonly<Record<string, string>> = {
 function writeRoute({ method, path, operation }: Route, before: Route | undefined): string[] {
   const { summary = "", description, parameters = [], requestBody, responses } = operation;
   const [[type, body] = ["", undefined]] = Object.entries(requestBody?.content ?? {});
-  const [scheme = ""] = Object.keys(operation.security?.[0] ?? {});
+  const { security = [] } = operation;
+  const scheme = security.map((each) => Object.keys(each)[0] ?? "none").join(" or ");
   return [
     "",
     `### ${method} ${path.replaceAll(/\{(\w+)\}/g, "<$1>").replaceAll("<", "\\<")}`,

@@ -7,7 +7,7 @@ import { authenticateClientOnce } from "./client-authentication.ts";
 import type { LoginContext } from "./login-context.ts";
 import { pushPath, pushRequest } from "./pushed-request.ts";
 import { limitPushes } from "./start-limits.ts";
-import { clientMembers } from "./token-schemas.ts";
+import { anyClient, clientMembers } from "./token-schemas.ts";
 import { clientCallOf, dpopOf } from "./token-routes.ts";
 
 const PushedForm = Type.Object({ ...clientMembers, ...authorizationMembers });
@@ -33,6 +33,7 @@ export async function pushedRequestRoutes(ctx: LoginContext, http: Http): Promis
       response: { 201: PushedBody, ...failures },
       consumes: ["application/x-www-form-urlencoded"],
       tags: ["login"],
+      security: anyClient,
       summary: "Push an authorization request (RFC 9126)",
     };
     const options = { schema, validatorCompiler: takeAnyForm };

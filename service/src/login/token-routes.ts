@@ -17,6 +17,7 @@ import type { TokenContext } from "./token-context.ts";
 import { answerTokenCall } from "./token.ts";
 import { tokenPath } from "./token-request.ts";
 import {
+  anyClient,
   IntrospectionBody,
   TokenBody,
   TokenForm,
@@ -102,6 +103,7 @@ function tokenRoute(ctx: TokenContext, scope: Http, copies: SealedCopies): void 
     response: { 200: TokenBody, ...tokenFailures },
     consumes,
     tags,
+    security: anyClient,
     summary,
   };
   scope.post(tokenPath, { schema }, async (request, reply) => {
@@ -127,7 +129,14 @@ function revocationRoute(ctx: TokenContext, scope: Http): void {
     200: Type.Null({ description: "The token is revoked, or was never one of this client's." }),
     ...failures,
   };
-  const schema = { body: TokenNameForm, response, consumes, tags, summary };
+  const schema = {
+    body: TokenNameForm,
+    response,
+    consumes,
+    tags,
+    security: anyClient,
+    summary,
+  };
   scope.post(revocationPath, { schema }, async (request, reply) => {
     await revoke(ctx, clientCallOf(ctx, request));
     return (reply as FastifyReply).headers(noStore).code(200).send();

@@ -26,6 +26,9 @@ export const clientMembers = {
   ),
 };
 
+/** `security` of a route for every client: one that is browser-only names itself and proves nothing. */
+export const anyClient: Record<string, string[]>[] = [{ client: [] }, {}];
+
 /** Unknown members are ignored (RFC 6749 section 3.2); a repeated one is a list, which no schema here takes. */
 export const TokenForm = Type.Object({
   ...clientMembers,

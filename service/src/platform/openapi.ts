@@ -52,27 +52,32 @@ const schemeOfRefusal = {
   wallet_session_required: "walletSession",
 } as const satisfies Partial<Record<Reason | OAuthCode, keyof typeof securitySchemes>>;
 
-const idempotencyHeader = Type.Object({
-  "idempotency-key": Type.Optional(
-    Type.String({
-      description:
-        "1 to 255 visible ASCII characters: the same call again gets the same answer, for 24 hours.",
-    }),
-  ),
+const idempotencyKey = Type.String({
+  description:
+    "1 to 255 visible ASCII characters: the same call again gets the same answer, for 24 hours.",
 });
 
-/** What a route takes from the header lines is told by what it refuses. */
+/** What a route takes from the header lines is told by what it refuses, unless its schema says it. */
 function withCaller(schema: FastifySchema): FastifySchema {
-  const told = JSON.stringify(schema.response ?? {});
-  const named = Object.entries(schemeOfRefusal).find(([refusal]) =>
-    told.includes(`\`${refusal}\``),
-  );
-  const takesKey = schema.headers === undefined && told.includes("`idempotency_key_conflict`");
+  const refuses = refusedBy(schema);
+  const named = Object.entries(schemeOfRefusal).find(([refusal]) => refuses(refusal));
+  const key = refuses("idempotency_key_required") ? idempotencyKey : Type.Optional(idempotencyKey);
   return {
-    ...schema,
     ...(named === undefined ? {} : { security: [{ [named[1]]: [] }] }),
-    ...(takesKey ? { headers: idempotencyHeader } : {}),
+    ...(refuses("idempotency_key_conflict")
+      ? { headers: Type.Object({ "idempotency-key": key }) }
+      : {}),
+    ...schema,
   };
+}
+
+/** Whether a refusal of the route names this reason; what it tells of its other answers does not count. */
+function refusedBy({ response }: FastifySchema): (reason: string) => boolean {
+  const answers = Object.entries((response ?? {}) as Record<string, { description?: string }>);
+  const told = answers
+    .filter(([status]) => /^[45]/.test(status))
+    .map(([, { description = "" }]) => description);
+  return (reason) => told.some((text) => text.includes(`\`${reason}\``));
 }
 
 /** The generator is loaded when somebody asks: it takes every process memory and time, and most are never asked. */

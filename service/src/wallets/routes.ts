@@ -177,6 +177,7 @@ function sessionRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
           ...refusals(...bodyReasons),
         },
         tags,
+        security: [{ walletSession: [] }],
         summary: "End the wallet session",
       },
     },
