@@ -74,7 +74,7 @@ const forms: readonly { fields: RegExp; form: RegExp; words: string }[] = [
   {
     fields: /^(?:IDCARD|PASSPORT|RESIDENCE_PERMIT|DRIVER_LICENSE)_NAME_EN$/,
     // U+02B0 to U+02FF stand for letters that Latin has not, such as ayin and the soft sign.
-    form: /^(?=.*\p{Script=Latin})[\p{Script=Latin}\p{Script=Inherited}\p{Pd}\u02b0-\u02ff0-9 .,'’‘`´·/<]{1,1000}$/u,
+    form: /^(?=.*\p{Script=Latin})[\p{Script=Latin}\p{Script=Inherited}\p{Pd}\u02b0-\u02ff0-9 \u00a0.,'’‘`´·/<()"“”„«»]{1,1000}$/u,
     words: "in Latin letters",
   },
   walletForm("BTC", `(?:[13mn2]${base58}{25,34}|${bech32("bc|tb|bcrt")})`),
@@ -85,9 +85,9 @@ const forms: readonly { fields: RegExp; form: RegExp; words: string }[] = [
   walletForm("SOL", `${base58}{32,44}`),
 ];
 
-/** BIP 173: as a whole in one case or the other. */
+/** BIP 173: as a whole in one case or the other. Addresses of MWEB hold two keys, and have 113 characters after the 1. */
 function bech32(prefixes: string): string {
-  const lower = `(?:${prefixes})1[02-9ac-hj-np-z]{11,110}`;
+  const lower = `(?:${prefixes})1[02-9ac-hj-np-z]{11,113}`;
   return `${lower}|${lower.toUpperCase()}`;
 }
 

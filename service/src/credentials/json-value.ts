@@ -34,6 +34,7 @@ function areTextsShowable(value: unknown, depth: number): boolean {
 type Fits = (value: unknown) => boolean;
 
 const isText: Fits = (value) => typeof value === "string" && value.trim() !== "";
+const isString: Fits = (value) => typeof value === "string";
 const isList: Fits = (value) => Array.isArray(value);
 const isDate: Fits = (value) => typeof value === "string" && parseDate(value) !== null;
 const isCountry: Fits = (value) => typeof value === "string" && isCountryCode(value);
@@ -43,13 +44,15 @@ const listOf =
   (value) =>
     Array.isArray(value) && value.every(fits);
 
-/** An object with the first members, and perhaps the others; what the catalogue does not name is the issuer's. */
+/** An object with the first members, and perhaps the others, null as good as absent; what the catalogue does not name is the issuer's. */
 const objectOf =
   (needed: Readonly<Record<string, Fits>>, others: Readonly<Record<string, Fits>> = {}): Fits =>
   (value) =>
     isRecord(value) &&
     Object.entries(needed).every(([name, fits]) => fits(value[name])) &&
-    Object.entries(others).every(([name, fits]) => value[name] === undefined || fits(value[name]));
+    Object.entries(others).every(([name, fits]) => isAbsent(value[name]) || fits(value[name]));
+
+const isAbsent: Fits = (value) => value === undefined || value === null;
 
 /** `interestType` of the Beneficial Ownership Data Standard 0.4. */
 const interestTypes: ReadonlySet<unknown> = new Set([
@@ -85,7 +88,7 @@ interface Shape {
 
 const screening: Shape = {
   fits: objectOf({}, { provider: isText, lists: isList, checkedAt: isText }),
-  words: "an object with `provider`, `lists` and `checkedAt`",
+  words: "an object; `provider` and `checkedAt` are texts, `lists` a list, where it has them",
 };
 
 /** The fields whose shape the catalogue gives; others hold any object or list. */
@@ -98,19 +101,20 @@ const shapes: Readonly<Record<string, Shape | undefined>> = {
     fits: listOf(
       objectOf({ category: isText }, { issueDate: isDate, expiryDate: isDate, codes: isList }),
     ),
-    words: "a list of objects with `category`, `issueDate`, `expiryDate` and `codes`",
+    words: "a list of objects with `category`, and perhaps `issueDate`, `expiryDate` and `codes`",
   },
   TAX_RESIDENCES: {
-    fits: listOf(objectOf({ country: isCountry, tin: isText })),
-    words: "a list of objects with `country`, of ISO 3166-1 alpha-3, and `tin`, a text",
+    // Not every state gives every person a number.
+    fits: listOf(objectOf({ country: isCountry }, { tin: isString })),
+    words: "a list of objects with `country`, of ISO 3166-1 alpha-3, and perhaps `tin`, a text",
   },
   BUSINESS_FORMER_NAMES: {
     fits: listOf(objectOf({ name: isText }, { until: isText })),
-    words: "a list of objects with `name` and `until`",
+    words: "a list of objects with `name`, and perhaps `until`",
   },
   BUSINESS_PUBLIC_LISTING: {
     fits: objectOf({}, { mic: isText, isin: isText, ticker: isText }),
-    words: "an object with `mic`, `isin` and `ticker`",
+    words: "an object; `mic`, `isin` and `ticker` are texts, where it has them",
   },
   BUSINESS_UBO_NATURE_OF_CONTROL: {
     fits: listOf((value) => interestTypes.has(value)),
