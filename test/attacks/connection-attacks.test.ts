@@ -1,7 +1,9 @@
 // What a hostile caller would do to connections, and to answers meant for other origins.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, test, type TestContext } from "node:test";
 import { createHttp } from "../../service/src/platform/http.ts";
+import { createLog } from "../../service/src/platform/log.ts";
+import { createMetrics } from "../../service/src/platform/metrics.ts";
 import { logIn } from "../login-flow.ts";
 import { openRawConnection } from "../raw-connection.ts";
 import { newIdentity } from "../raw-wallet.ts";
@@ -43,9 +45,15 @@ test("what is no HTTP request is answered in the envelope, with a request id, an
     [`GET /oauth2/auth?state=${"a".repeat(20_000)} HTTP/1.1\r\n`, 431, "headers_too_large"],
     [`GET / HTTP/1.1\r\nCookie: ${"a".repeat(20_000)}\r\n`, 431, "headers_too_large"],
     ["GET / HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n", 400, "malformed_request"],
+    ["GET / HTTP/1.1\r\nConnection: close\r\n\r\n", 400, "malformed_request"],
     ["GRAB / HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "malformed_request"],
     [
       "POST /oauth2/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n",
+      400,
+      "malformed_request",
+    ],
+    [
+      "POST /w/session HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nx",
       400,
       "malformed_request",
     ],
@@ -61,8 +69,65 @@ test("what is no HTTP request is answered in the envelope, with a request id, an
     assert.ok(head.startsWith(`HTTP/1.1 ${status} `), head);
     assert.deepEqual([success, error.code, error.reason], [false, status, reason], bytes);
     assert.match(error.requestId, /^req_[0-9a-f]{32}$/);
-    assert.ok(head.includes(`\r\nX-Request-Id: ${error.requestId}`), head);
+    assert.ok(head.toLowerCase().includes(`\r\nx-request-id: ${error.requestId}`), head);
   }
+});
+
+/** A server of its own, whose routes answer when the test says so. */
+async function openServer(t: TestContext) {
+  const lines: string[] = [];
+  const log = createLog({ level: "info", destination: { write: (line) => lines.push(line) } });
+  const metrics = createMetrics();
+  const http = createHttp({ ...world.ctx, log, metrics });
+  const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+  http.get("/wait", async () => answered.then(() => ({})));
+  http.get("/stream", (_request, reply) => {
+    reply.hijack();
+    reply.raw.writeHead(200).write("begun");
+  });
+  const baseUrl = await http.listen({ host: "127.0.0.1", port: 0 });
+  t.after(async () => {
+    answer();
+    http.server.closeAllConnections();
+    await http.close();
+  });
+  return { baseUrl, lines, metrics };
+}
+
+test("the id of a request that was broken stands in the log, and the request in the metrics", async (t) => {
+  const { baseUrl, lines, metrics } = await openServer(t);
+  const connection = await openRawConnection(baseUrl);
+  connection.send("GRAB /secret HTTP/1.1\r\n\r\n");
+  const answer = await connection.all;
+  const [id = ""] = /req_[0-9a-f]{32}/.exec(answer) ?? [];
+  const told = lines.filter((line) => line.includes(id));
+  assert.equal(told.length, 1);
+  assert.ok(!told.some((line) => line.includes("secret")));
+  assert.match(await metrics.registry.metrics(), /_count\{[^}]*status="400"\} 1/);
+});
+
+test("nothing is put into an answer that is begun, nor ahead of one that is due", async (t) => {
+  const { baseUrl } = await openServer(t);
+  const begun = await openRawConnection(baseUrl);
+  begun.send("GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await begun.first;
+  begun.send("GRAB\r\n\r\n");
+  assert.ok(!(await begun.all).includes("malformed_request"));
+  const due = await openRawConnection(baseUrl);
+  due.send("GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\nGRAB\r\n\r\n");
+  assert.equal(await due.all, "");
+  const over = await openRawConnection(baseUrl);
+  over.send("GET /none HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await over.first;
+  over.send("GRAB\r\n\r\n");
+  assert.match(await over.all, /route_not_found[^]*malformed_request/);
+});
+
+test("an expectation that nobody knows is ignored", async () => {
+  const connection = await openRawConnection(world.baseUrl);
+  const head = ["Host: localhost", "Expect: a-miracle", "Connection: close"].join("\r\n");
+  connection.send(`GET /health/alive HTTP/1.1\r\n${head}\r\n\r\n`);
+  assert.match(await connection.all, /^HTTP\/1\.1 200 /);
 });
 
 test("a path that cannot be decoded is told so, with its request id in the header too", async () => {

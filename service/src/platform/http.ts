@@ -9,8 +9,8 @@ import fastify, {
   type RawServerDefault,
 } from "fastify";
 import type { FastifyBaseLogger } from "fastify";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { answerBrokenRequest } from "./broken-requests.ts";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { answerBrokenRequest, noteAnswers } from "./broken-requests.ts";
 import type { Ctx } from "./context.ts";
 import { answerEnvelopeError, answerOAuthError } from "./http-errors.ts";
 import { parseForm, parseJson, parseQuery, queryFaultOf } from "./http-input.ts";
@@ -51,7 +51,10 @@ export function createHttp(ctx: Ctx): Http {
     forceCloseConnections: "idle",
     // What arrives on an open connection while the process drains is answered: everything that it needs is still there.
     return503OnClosing: false,
-    clientErrorHandler: (error, socket) => answerBrokenRequest(error, socket, makeRequestId()),
+    clientErrorHandler: (error, socket) =>
+      answerBrokenRequest(ctx, { error, socket, requestId: makeRequestId() }),
+    // Node's own refusal has no body.
+    http: { requireHostHeader: false },
     // Parts of the path and query that a client sent are never logged; the service writes its own line below.
     logger: false,
     frameworkErrors: (error, request, reply) => {
@@ -82,7 +85,7 @@ export function createHttp(ctx: Ctx): Http {
   );
   http.addHook("onRequest", (request, reply, done) => {
     void reply.header("x-request-id", request.id).header("x-content-type-options", "nosniff");
-    done(queryFaultOf(request.query) ?? undefined);
+    done(hostFaultOf(request) ?? queryFaultOf(request.query) ?? undefined);
   });
   http.addHook("onResponse", (request, reply, done) => {
     report(ctx, request, reply);
@@ -92,7 +95,23 @@ export function createHttp(ctx: Ctx): Http {
   refuseFormsInApi(http);
   answerUnknownRoutes(http);
   describeRoutes(http, ctx);
+  noteAnswers(http.server);
+  ignoreExpectations(http.server);
   return http;
+}
+
+/** RFC 9112 section 3.2: HTTP/1.1 has a `Host`. */
+function hostFaultOf({ raw, headers }: FastifyRequest): Problem | null {
+  return raw.httpVersion === "1.1" && headers.host === undefined
+    ? new Problem("malformed_request")
+    : null;
+}
+
+/** RFC 9110 section 10.1.1: what is expected beside 100-continue may be ignored; Node refuses it without a body. */
+function ignoreExpectations(server: Server): void {
+  server.on("checkExpectation", (request, response) => {
+    server.emit("request", request, response);
+  });
 }
 
 const requestIdBytes = 16;
