@@ -275,18 +275,22 @@ test("a stream that says it lives is never given up", async () => {
 });
 
 test("a page out of view holds no connection, and catches up when it is seen again", async () => {
-  await using stub = await openLoginStub();
-  await using page = await openPage(stub);
-  await page.locator("[data-left]").waitFor();
-  const setHidden = async (isHidden: boolean): Promise<void> =>
-    page.evaluate(`Object.defineProperty(document, "hidden", { configurable: true, value: ${isHidden} });
+  for (const stream of ["open", "refused"] as const) {
+    await using stub = await openLoginStub();
+    stub.stream = stream;
+    await using page = await openPage(stub);
+    await page.locator("[data-left]").waitFor();
+    await stub.busy();
+    const setHidden = async (isHidden: boolean): Promise<void> =>
+      page.evaluate(`Object.defineProperty(document, "hidden", { configurable: true, value: ${isHidden} });
       document.dispatchEvent(new Event("visibilitychange"));`);
-  await setHidden(true);
-  await stub.idle();
-  stub.tell(claimed);
-  assert.equal(await page.locator("[data-code]").count(), 0);
-  await setHidden(false);
-  await page.locator("[data-code]").waitFor();
+    await setHidden(true);
+    await stub.idle();
+    stub.tell(claimed);
+    assert.equal(await page.locator("[data-code]").count(), 0);
+    await setHidden(false);
+    await page.locator("[data-code]").waitFor();
+  }
 });
 
 test("without JavaScript one button shows a code that stays", async () => {

@@ -36,6 +36,8 @@ export interface LoginStub extends AsyncDisposable {
   tell(told: Told): void;
   /** What the service sends on an idle stream. */
   keepAlive(): void;
+  /** Resolves when a page holds a stream or a poll. */
+  busy(): Promise<void>;
   /** Resolves when no page holds a stream or a poll. */
   idle(): Promise<void>;
 }
@@ -72,10 +74,14 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
   const calls: string[] = [];
   const waiting = new Set<(told: Told) => void>();
   const streams = new Set<ServerResponse>();
-  const left = new EventEmitter();
+  const moves = new EventEmitter();
+  const enter = (send: (told: Told) => void): void => {
+    waiting.add(send);
+    moves.emit("entered");
+  };
   const leave = (send: (told: Told) => void): void => {
     waiting.delete(send);
-    left.emit("left");
+    moves.emit("left");
   };
   let told: Told = { kind: "waiting" };
   const server = createServer((request, response) => {
@@ -98,8 +104,11 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
     keepAlive() {
       for (const response of streams) response.write("event: alive\ndata\n\n");
     },
+    async busy() {
+      if (waiting.size === 0) await once(moves, "entered");
+    },
     async idle() {
-      while (waiting.size > 0) await once(left, "left");
+      while (waiting.size > 0) await once(moves, "left");
     },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
@@ -133,7 +142,7 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
     send(told);
     if (stub.stream === "held after a word") return;
     streams.add(response);
-    waiting.add(send);
+    enter(send);
     response.on("close", () => leave(send));
   }
 
@@ -146,7 +155,7 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
         .end(JSON.stringify(next));
     };
     if (told.kind !== after) send(told);
-    else waiting.add(send);
+    else enter(send);
     response.on("close", () => leave(send));
   }
 

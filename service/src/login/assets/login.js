@@ -46,8 +46,8 @@ let shownStep = -1;
 let stream = null;
 let streamFaults = 0;
 let silence = 0;
-/** The poll whose answers count; a poll that nobody needs any more ends with its next answer. */
-let polling = { isOver: true };
+/** Of the poll whose answers count: one that nobody needs any more would keep a connection for as long as it waits. */
+let polling = new AbortController();
 
 if (kind === "approved") void finish();
 else {
@@ -190,7 +190,7 @@ function unfollow() {
   clearTimeout(silence);
   stream?.close();
   stream = null;
-  polling.isOver = true;
+  polling.abort();
 }
 
 /** The page is in view again, perhaps after a visit to the wallet. */
@@ -203,16 +203,17 @@ function wake() {
 }
 
 async function poll() {
-  polling.isOver = true;
-  const round = (polling = { isOver: false });
+  polling.abort();
+  const round = (polling = new AbortController());
   let retryMs = 500;
-  while (!round.isOver && !isEnded()) {
+  while (!round.signal.aborted && !isEnded()) {
     try {
-      const status = await ask(`?after=${kind}`);
+      const status = await ask(`?after=${kind}`, round.signal);
       retryMs = 500;
       showOffline(false);
-      if (!round.isOver) apply(status);
+      apply(status);
     } catch {
+      if (round.signal.aborted) return;
       showOffline(true);
       await pause(retryMs);
       retryMs = Math.min(2 * retryMs, retryMsMax);
@@ -222,13 +223,18 @@ async function poll() {
 
 /**
  * @param {string} query empty for an answer at once
+ * @param {AbortSignal} [isOver] when nobody waits for the answer any more
  * @returns {Promise<Status>}
  */
-async function ask(query) {
+async function ask(query, isOver) {
+  const asking = new AbortController();
+  const end = () => asking.abort();
+  setTimeout(end, answerTimeoutMs);
+  isOver?.addEventListener("abort", end);
   const response = await fetch(`${path}/status${query}`, {
     headers: { accept: "application/json" },
     cache: "no-store",
-    signal: AbortSignal.timeout(answerTimeoutMs),
+    signal: asking.signal,
   });
   // The service has forgotten this login, or this browser is not the one that began it.
   if (response.status === 404 || response.status === 403)
