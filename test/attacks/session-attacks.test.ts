@@ -12,6 +12,7 @@ import {
 import { purgeLogins } from "../../service/src/login/retention.ts";
 import { type Jar, openJar } from "../cookie-jar.ts";
 import {
+  approveByQr,
   authorizationUrl,
   type LoginClient,
   logIn,
@@ -19,6 +20,7 @@ import {
   makePkce,
   postToken,
   redeem,
+  statusOf,
   type Tokens,
 } from "../login-flow.ts";
 import { newIdentity, sameDeviceReturn, scan } from "../raw-wallet.ts";
@@ -216,6 +218,27 @@ test("under https the cookies are bound to the host, unreadable to scripts and n
       assert.ok(attributes.has(attribute), line);
     assert.ok(!/domain/i.test(line));
   }
+});
+
+test("logins that are finished displace none that waits in another tab", async () => {
+  const waiting = await openPage(world.baseUrl, world.client);
+  const { jar } = waiting;
+  for (let done = 0; done < 8; done += 1) {
+    await world.advance(1);
+    await logIn(world.baseUrl, world.client, newIdentity(), { jar, changed: { prompt: "login" } });
+  }
+  const { kind } = await statusOf(world.baseUrl, waiting);
+  assert.equal(kind, "waiting");
+});
+
+test("the cookie of a finished login runs out within a minute", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  await approveByQr(world.baseUrl, page, newIdentity());
+  const { headers } = await page.jar.fetch(`${world.baseUrl}/oauth2/login/${page.loginId}/finish`, {
+    method: "POST",
+  });
+  const line = headers.getSetCookie().find((each) => each.includes(page.loginId)) ?? "";
+  assert.match(line, /^svc_login_[^=]+=0\.[^;]{43}; Path=\/; Max-Age=60; HttpOnly; SameSite=Lax$/);
 });
 
 test("where only the same device will do, the page offers no code that every wallet would be refused on", async () => {

@@ -116,6 +116,20 @@ export function attemptCookies(
   ];
 }
 
+/** A button that was pressed twice comes within seconds. */
+const finishedSeconds = 60;
+
+/** The cookie of a login that is finished: it soon runs out, and gives way before that of any other. */
+export function finishedAttemptCookie(
+  config: Config,
+  header: string | undefined,
+  loginId: string,
+): string {
+  const name = `${attemptCookiePrefix(config)}${loginId}`;
+  const [, secret = ""] = parseCookies(header).get(name)?.split(".") ?? [];
+  return setCookie(config, name, { value: `0.${secret}`, maxAgeSeconds: finishedSeconds });
+}
+
 export function endedAttemptCookie(config: Config, loginId: string): string {
   return setCookie(config, `${attemptCookiePrefix(config)}${loginId}`, {
     value: "",

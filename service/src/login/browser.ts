@@ -25,6 +25,7 @@ import { type BrowserCall, newAttempt, newSession } from "./authorize.ts";
 import {
   attemptSecretHash,
   endedAttemptCookie,
+  finishedAttemptCookie,
   secretHash,
   sessionCookie,
   sessionSecretHash,
@@ -142,8 +143,11 @@ export async function finishLogin(
   ctx.metrics.logins.inc({ outcome: "finished" });
   return {
     location: codeLocation(request, ctx.config.baseUrl, code.text),
-    // The attempt's cookie stays until it runs out: a form that was sent twice still finds its page, which leads on.
-    cookies: [sessionCookie(ctx.config, session.secret)],
+    // The attempt's cookie stays a little: a form that was sent twice still finds its page, which leads on.
+    cookies: [
+      sessionCookie(ctx.config, session.secret),
+      finishedAttemptCookie(ctx.config, browser.cookieHeader, loginId),
+    ],
   };
 }
 
