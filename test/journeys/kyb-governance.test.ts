@@ -95,6 +95,28 @@ test("members and rules change when the members decided and the chain has it", a
   assert.equal(refused.status, 404);
 });
 
+test("a new member is called what the members approved, not what one of them proposed beside it", async () => {
+  const business = await world.found({ members: ["anna", "bela", "cleo"] });
+  const { address } = business;
+  const called = (name: string): Record<string, unknown> => ({
+    operation: "changeCharter",
+    members: [
+      ...rosterOf(["anna", "bela", "cleo"]),
+      { address: world.person("dora").address, name, votingRights: true },
+    ],
+  });
+  const options = { business: address };
+  const id = await world.govern("anna", called("Dora"), { ...options, voters: ["anna"] });
+  await world.govern("cleo", called("Dr. Dora, CEO"), { ...options, voters: [] });
+  assert.equal((await world.voteAs("bela", id)).body["status"], "approved");
+  await reachEpoch(business, 1);
+  const { members } = await world.businessOf("anna", address);
+  const dora = (members as { name: string; address: string }[]).find(
+    (member) => member.address === world.person("dora").address,
+  );
+  assert.equal(dora?.name, "Dora");
+});
+
 test("a change of the roster voids open votes, and they are collected anew", async () => {
   const business = await world.found({ members: ["erin", "frank", "grace"] });
   const { address } = business;

@@ -67,7 +67,10 @@ export async function listProposals(db: Queryable, ids: readonly string[]): Prom
   return rows.map(toProposal);
 }
 
-/** The newest change to this charter: it says what its members are called. */
+/**
+ * The last change to this charter that members approved: it says what its members are called. The same change may be
+ * proposed beside it, by one member alone and with other names.
+ */
 export async function findCharterChange(
   db: Queryable,
   of: { business: Address; arguments: Hex },
@@ -76,7 +79,8 @@ export async function findCharterChange(
     sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
         created_at as "createdAt"
       from business_proposal where business = ${of.business} and operation = 'changeCharter'
-        and arguments = ${bytesOf(of.arguments)} order by id desc limit 1`,
+        and arguments = ${bytesOf(of.arguments)} and status in ('relaying', 'executed')
+      order by nonce desc, id desc limit 1`,
   );
   return row === undefined ? null : toProposal(row);
 }
