@@ -285,6 +285,23 @@ test("what somebody else has the contract do is found and followed", async () =>
   await assert.rejects(world.businessOf("ray", address), /member of no business/);
 });
 
+test("a removal under way ends when the business moves", async () => {
+  const business = await world.found({ members: ["zoe", "yan", "xia"] });
+  const successor = await world.found({ members: ["zoe"] });
+  const { address } = business;
+  const options = { business: address, voters: ["zoe", "yan"] };
+  const member = world.person("xia").address;
+  await world.govern("zoe", { operation: "startRemoval", member }, options);
+  await world.until("the removal is shown", async () =>
+    (await world.businessOf("zoe", address))["removal"] === null ? null : true,
+  );
+  await world.govern("zoe", { operation: "moveTo", successor: successor.address }, options);
+  await world.until("the business has moved", async () =>
+    (await rowOf(business)).status === "moved" ? true : null,
+  );
+  assert.equal((await world.businessOf("xia", address))["removal"], null);
+});
+
 test("members move their business to another wallet, and nothing goes on in the old one", async () => {
   const { ctx } = world;
   const business = await world.found({ members: ["yusuf"] });

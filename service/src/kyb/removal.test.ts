@@ -71,3 +71,24 @@ await test("a removal that the chain reverts is sent again after a pause that gr
   await announce(`${first}:3`, "reverted");
   assert.equal((await run()).at(-1), `${business}:7:1`, "another epoch begins anew");
 });
+
+await test("a removal that the chain reverts twelve times is left until the members or rules change", async () => {
+  await ctx.db.query(sql`update business set epoch = 2 where address = ${business}`);
+  const sent = await run();
+  for (let number = 1; number <= 12; number += 1) {
+    const last = (await run(86_400)).at(-1) ?? "";
+    assert.equal(last, number === 1 ? `${business}:7:2` : `${business}:7:2:${number}`);
+    await announce(last, "reverted");
+  }
+  assert.equal((await run(30 * 86_400)).length, sent.length + 11);
+  await ctx.db.query(sql`update business set epoch = 3 where address = ${business}`);
+  assert.equal((await run()).at(-1), `${business}:7:3`);
+});
+
+await test("nobody is removed from a wallet that its business left", async () => {
+  const sent = await run();
+  await ctx.db.query(
+    sql`update business set epoch = 4, status = 'moved' where address = ${business}`,
+  );
+  assert.deepEqual(await run(), sent);
+});

@@ -22,6 +22,8 @@ const dueBatch = 20;
 const lateSeconds = 120;
 /** A transaction that was reverted is followed by another one after so long, times the number of those that were. */
 const retrySeconds = 600;
+/** Transactions of one epoch: the last goes eleven hours after the first, and what still stands in the way will stay. */
+const triesMax = 12;
 
 /**
  * A member stays: its signature over the number of its removal, or of a move of the business, is its own word that it
@@ -111,6 +113,7 @@ export function removalFinalHandlers(ctx: Pick<KybContext, "clock">): FinalHandl
       for (const { subjectId, status } of done)
         if (status === "reverted") {
           const sent = removalOf(subjectId);
+          if (sent.failures + 1 >= triesMax) continue;
           const pause = retrySeconds * (sent.failures + 1);
           await store.putOffRemoval(tx, sent, ctx.clock.now() + pause);
         }

@@ -192,7 +192,7 @@ export async function takeDueRemovals(
       from business
       where business.address = business_removal.business and business_removal.business in (
         select r.business from business_removal r join business b on b.address = r.business
-        where r.ends_at <= ${due.before} and r.answered_at is null
+        where r.ends_at <= ${due.before} and r.answered_at is null and b.status in ('active', 'suspended')
           and (r.finishing_epoch is null or r.finishing_epoch < b.epoch or r.finish_due_at <= ${due.now})
         limit ${due.limit} for update of r skip locked)
       returning business_removal.business, keep_nonce as "keepNonce", business.epoch, finish_failures as failures`,

@@ -66,6 +66,7 @@ async function mirror(
   if (charter === null) throw new Error(`the wallet ${address} holds no charter`);
   const isOpen = before.status === "active" || before.status === "suspended";
   const hasMoved = state.successor !== null && isOpen;
+  const status = hasMoved ? "moved" : before.status;
   const { epoch, nonce, successor } = state;
   await store.saveMirror(tx, {
     address,
@@ -73,11 +74,12 @@ async function mirror(
     epoch,
     nonce,
     successor: successor ?? before.successor,
-    status: hasMoved ? "moved" : before.status,
+    status,
     block: state.block,
     claim,
   });
-  if (state.removal === null) await store.deleteRemoval(tx, address);
+  // Nobody is removed from a wallet that the business left.
+  if (state.removal === null || status === "moved") await store.deleteRemoval(tx, address);
   else await store.saveRemoval(tx, { business: address, ...state.removal });
   if (epoch !== before.epoch) {
     const removed = await replaceRoster(ctx, tx, { before, charter });

@@ -11,7 +11,7 @@ import { findBusiness, lockBusiness } from "./business-store.ts";
 import { refusal } from "./charter-request.ts";
 import type { KybContext } from "./kyb-context.ts";
 import { listMembers } from "./members.ts";
-import { listRemovals } from "./roster-store.ts";
+import { deleteRemoval, listRemovals } from "./roster-store.ts";
 import * as store from "./standing-store.ts";
 import { announceMoved } from "./wallet-moves.ts";
 
@@ -185,6 +185,7 @@ async function finishMove(ctx: KybContext, tx: Queryable, address: Address): Pro
   const canMove = business.status === "active" || business.status === "suspended";
   if (!canMove || next?.status !== "active") return;
   await store.setMoved(tx, address, successor);
+  await deleteRemoval(tx, address);
   await stopBusiness(ctx, tx, { business: address, reason: "business_wallet_rotated" });
   const entry = { actor: "system", action: "business.moved", subject: address };
   await ctx.audit.record(tx, { ...entry, details: { successor } });
