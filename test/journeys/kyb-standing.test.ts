@@ -247,3 +247,23 @@ test("whoever knows a business that moved is told where, with an attestation, an
   const told = receiver.received.filter(({ body }) => body.includes(stranger.address));
   assert.equal(told.length, 0);
 });
+
+test("whoever knows a business by its first wallet is told of the second and the third", async () => {
+  const first = await world.found({ members: ["kim"] });
+  const second = await world.found({ members: ["kim"], name: "Muster Zwei AG" });
+  const third = await world.found({ members: ["kim"], name: "Muster Drei AG" });
+  await logInFor(world, { business: first, voters: ["kim"] });
+  for (const [from, to] of [
+    [first, second],
+    [second, third],
+  ] as const) {
+    const request = { operation: "moveTo", successor: to.address };
+    await world.govern("kim", request, { business: from.address });
+    const { data } = await movedEvent(from.address);
+    const moved = data as Record<string, unknown>;
+    assert.equal(moved["new_business_wallet_address"], to.address);
+  }
+  const { body } = await lookUp("members", third.address);
+  const [kim] = body["members"] as Record<string, unknown>[];
+  assert.equal(kim?.["name"], undefined, "the business never logged in with the third");
+});

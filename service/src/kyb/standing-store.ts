@@ -130,15 +130,23 @@ export async function setMoved(tx: Queryable, address: Address, successor: Addre
   );
 }
 
-/** The client domains of one environment, of organizations that the business logged in to, released to or signed for. */
+/**
+ * The client domains of one environment, of organizations that the business logged in to, released to or signed for, in
+ * this wallet or in one that went on in it.
+ */
 export async function listAcquaintedDomains(
   db: Queryable,
   of: { business: Address; environment: Environment },
 ): Promise<string[]> {
   const rows = await db.query<{ id: string }>(
-    sql`select client_domain.id from business_acquaintance
+    sql`with recursive wallet as (
+        select ${of.business}::text as address
+        union select business.address from business join wallet on business.successor = wallet.address
+          where business.status = 'moved' and business.environment = ${of.environment})
+      select distinct client_domain.id from wallet
+        join business_acquaintance on business_acquaintance.business = wallet.address
         join client_domain using (organization_id)
-      where business = ${of.business} and environment = ${of.environment} order by client_domain.id`,
+      where environment = ${of.environment} order by client_domain.id`,
   );
   return rows.map(({ id }) => id);
 }

@@ -13,8 +13,9 @@ const event = "kyb.business.wallet_address_changed";
 
 /**
  * Tells every organization that the business logged in to, released to or signed for, at each of its client domains of
- * the same environment with an endpoint, in the transaction of the move. Each gets a stream and an attestation of its
- * own: whoever is told goes by the attestation, for the address is what future votes are checked against.
+ * the same environment with an endpoint, in the transaction of the move. Whoever knows it by a wallet that it left before
+ * is told of every further one. Each gets a stream and an attestation of its own: whoever is told goes by the attestation,
+ * for the address is what future votes are checked against.
  */
 export async function announceMoved(
   ctx: KybContext,
