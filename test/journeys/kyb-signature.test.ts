@@ -374,6 +374,21 @@ await test("a cancelled request takes no vote, and cannot be cancelled again", a
   assert.equal(event?.event, "kyb.signature_request.cancelled");
 });
 
+await test("no vote signs for a business that nobody vouches for, though its requests have not ended yet", async () => {
+  const unverified = await world.found({ members: ["nora"], name: "Ohne Akte AG" });
+  const { address } = unverified;
+  const id = await asked(unverified);
+  const item = await world.findVote("nora", id);
+  const members = rosterOf(world, ["nora", "oona"]);
+  const path = `/w/businesses/${address}/proposals`;
+  const body = { operation: "changeCharter", members };
+  const proposed = await world.walletCall("nora", "POST", path, { body });
+  await ctx.db.query(sql`update business set verified_at = null where address = ${address}`);
+  assert.deepEqual(reasonOf(await world.voteAs("nora", id, { item })), [409, "ballot_over"]);
+  const decided = await world.voteAs("nora", String(proposed.body["proposalId"]));
+  assert.equal(decided.body["status"], "approved", "its members go on deciding about themselves");
+});
+
 await test("a request fails when its business is suspended, loses its record, or moves, and says which", async () => {
   const suspended = await world.found({ members: ["paul"], name: "Gesperrt AG" });
   const unverified = await world.found({ members: ["paul"], name: "Fraglich AG" });

@@ -13,6 +13,7 @@ import {
   type Vote,
 } from "./ballot.ts";
 import * as store from "./ballot-store.ts";
+import { type Business, isGoodStanding } from "./business.ts";
 import { findBusiness, holdBusiness } from "./business-store.ts";
 import type { KybContext } from "./kyb-context.ts";
 import { noteAnswered } from "./roster-store.ts";
@@ -107,7 +108,7 @@ export async function castVoteIn(
   if (ballot.status !== "open" || ballot.expiresAt < ctx.clock.now())
     throw new Problem("ballot_over");
   const business = await findBusiness(tx, ballot.business);
-  if (business?.status !== "active") throw new Problem("ballot_over");
+  if (business === null || !isOpenTo(business, ballot.kind)) throw new Problem("ballot_over");
   const hash =
     vote.kind === "approve" ? await checkApproval(ctx, tx, { ballot, member, vote }) : null;
   if (vote.kind === "reject") checkRefusal(ctx, { ballot, member, signature: vote.signature });
@@ -124,6 +125,13 @@ export async function castVoteIn(
   // Whoever votes is not lost (decisions section 6, Lost member).
   await noteAnswered(tx, { business: ballot.business, member, now: ctx.clock.now() });
   return decide(ctx, tx, { ballot: { ...ballot, hash: hash ?? ballot.hash }, votes });
+}
+
+/** Its members decide about themselves while nobody vouches for it; requests of others end (see `stopBusiness`). */
+function isOpenTo(business: Business, kind: BallotKind): boolean {
+  return kind === "data_request" || kind === "signature_request"
+    ? isGoodStanding(business)
+    : business.status === "active";
 }
 
 /** @returns what is approved */
