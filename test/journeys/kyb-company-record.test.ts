@@ -226,8 +226,9 @@ await test("nowhere in the database, and nowhere on chain, stands a value in the
   assert.ok(!all.includes(Buffer.from("Canary").toString("hex")));
 });
 
-const validOf = async (claims: readonly object[], of: string = business) =>
+const validOf = async (claims: readonly object[], of: string = business, headers = {}) =>
   world.call("POST", "/api/v1/kyb/valid", {
+    headers,
     body: { businessWalletAddress: of, fields: claims },
   });
 const claimsOf = async () =>
@@ -240,6 +241,16 @@ await test("whoever the business released nothing to learns nothing of its leave
   assert.equal(status, 200);
   assert.deepEqual(body, { valid: [], invalid: unknown });
   assert.equal(headers.get("cache-control"), "no-store");
+});
+
+await test("a check takes an Idempotency-Key like any other call", async () => {
+  const first = await validOf(released, business, { "idempotency-key": "valid-1" });
+  const again = await validOf(released, business, { "idempotency-key": "valid-1" });
+  assert.deepEqual([first.status, again.status, again.body], [200, 200, first.body]);
+  const other = await validOf(released.slice(1), business, { "idempotency-key": "valid-1" });
+  assert.deepEqual([other.status, other.body.error?.reason], [409, "idempotency_key_conflict"]);
+  const wrong = await validOf(released, business, { "idempotency-key": "a b" });
+  assert.deepEqual([wrong.status, wrong.body.error?.reason], [400, "invalid_request"]);
 });
 
 await test("after a release its leaves are valid, others are unknown", async () => {

@@ -1,12 +1,14 @@
 import { type Static, Type } from "../platform/schema.ts";
-import { type Hex32, isBusinessField, parseAddress } from "@svc/protocol";
+import { type Address, type Hex32, isBusinessField, parseAddress } from "@svc/protocol";
 import type { ApiKey } from "../accounts/index.ts";
 import { type CompanyClaim, matchCompanyLeaves } from "../credentials/index.ts";
+import type { Queryable } from "../platform/db.ts";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { callerOf, callerReasons, requireEntitlement } from "./caller.ts";
 import { hasReleased } from "./charge-store.ts";
+import { idempotently } from "./idempotency.ts";
 import type { KybContext } from "./kyb-context.ts";
 
 /** As many as a record has fields, twice over: some hold what several releases brought. */
@@ -66,31 +68,46 @@ export async function validRoutes(ctx: KybContext, http: Http): Promise<void> {
           description: "No value is sent: the leaf stands for it.",
           tags: ["kyb"],
           body: ValidBody,
-          response: { 200: Validity, ...refusals(...bodyReasons, ...callerReasons) },
+          response: {
+            200: Validity,
+            ...refusals(...bodyReasons, ...callerReasons, "idempotency_key_conflict"),
+          },
         },
       },
-      async (request) => {
-        return checkFields(ctx, callerOf(request), request.body);
+      async (request, reply) => {
+        const asked = readClaims(request.body);
+        const caller = callerOf(request);
+        return idempotently(ctx, { request, reply }, async (tx) => {
+          ctx.lookups.note(caller.id, asked.business);
+          return { status: 200, body: await checkClaims(ctx, tx, { caller, ...asked }) };
+        });
       },
     );
   });
 }
 
-/** Of a business that never released to the caller nothing is known, after the same calls. */
-async function checkFields(
-  ctx: KybContext,
-  { organizationId, environment, id }: ApiKey,
-  body: Static<typeof ValidBody>,
-): Promise<Static<typeof Validity>> {
+interface Asked {
+  readonly business: Address;
+  readonly claims: readonly CompanyClaim[];
+}
+
+function readClaims(body: Static<typeof ValidBody>): Asked {
   const business = parseAddress(body.businessWalletAddress);
   if (business === null)
     throw refused("businessWalletAddress must be an address of 20 bytes in hex");
-  const claims = body.fields.map(readClaim);
-  const [isKnown, statuses] = await Promise.all([
-    hasReleased(ctx.db, { organizationId, business }),
-    matchCompanyLeaves(ctx.db, { environment, business, claims, now: ctx.clock.now() }),
-  ]);
-  ctx.lookups.note(id, business);
+  return { business, claims: body.fields.map(readClaim) };
+}
+
+/** Of a business that never released to the caller nothing is known, after the same calls. */
+async function checkClaims(
+  ctx: KybContext,
+  tx: Queryable,
+  { caller, business, claims }: Asked & { caller: ApiKey },
+): Promise<Static<typeof Validity>> {
+  const { organizationId, environment } = caller;
+  const isKnown = await hasReleased(tx, { organizationId, business });
+  const now = ctx.clock.now();
+  const statuses = await matchCompanyLeaves(tx, { environment, business, claims, now });
   const validity: Static<typeof Validity> = { valid: [], invalid: [] };
   for (const [index, { name, subject }] of claims.entries()) {
     const status = isKnown ? (statuses[index] ?? "UNKNOWN") : "UNKNOWN";
