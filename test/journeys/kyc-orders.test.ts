@@ -302,6 +302,7 @@ test("400: every member is checked before anything is looked up", async () => {
     { fields: [5] },
     { reference: "x".repeat(281) },
     { purpose: "" },
+    { purpose: " \n " },
     { purpose: "x".repeat(281) },
     { purpose: "a\u202eb" },
     { returnUrl: "https://elsewhere.example/" },

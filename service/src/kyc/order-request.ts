@@ -69,9 +69,9 @@ function checkText(name: string, text: string | undefined): string | null {
   return text;
 }
 
-/** Wallets refuse a request object with an empty one, so nobody could open the order. */
+/** Wallets refuse a request object with an empty one, so nobody could open the order; blanks tell nobody anything. */
 function checkPurpose(text: string | undefined): string | null {
-  if (text === "") throw refused(`purpose has 1 to ${textMax} characters`);
+  if (text?.trim() === "") throw refused(`purpose has 1 to ${textMax} characters`);
   return checkText("purpose", text);
 }
 
