@@ -6,6 +6,7 @@ import { decodeJwt } from "jose";
 import { createApiKey, createDomain } from "../../service/src/accounts/index.ts";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { logInFor } from "../business-login.ts";
+import { sql } from "../../service/src/platform/db.ts";
 import { openReceiver, type Receiver } from "../kyb-receiver.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 
@@ -196,6 +197,39 @@ test("a move by the operator waits 30 days, and any member cancels it", async ()
   assert.deepEqual([over.status, over.body.error?.reason], [409, "nothing_to_end"]);
   await world.advance(31 * day);
   assert.equal((await lookUp("status", address)).body["status"], "active");
+});
+
+test("a move by the operator waits while its successor is suspended, and is cancelled on record where it cannot be", async () => {
+  const foundings = ["waits", "next", "impossible", "gone", "home"].map(async (name) =>
+    world.found({ members: ["jan"], name }),
+  );
+  const [waits, next, impossible, gone, home] = (await Promise.all(foundings)).map(
+    ({ address }) => address,
+  ) as [Address, Address, Address, Address, Address];
+  await svc("business", "move", waits, "--to", next);
+  await svc("business", "move", impossible, "--to", gone);
+  await svc("business", "suspend", next);
+  await world.govern("jan", { operation: "moveTo", successor: home }, { business: gone });
+  const reachMoved = async (address: Address) =>
+    world.until(`${address} has moved`, async () =>
+      (await lookUp("status", address)).body["status"] === "moved" ? true : null,
+    );
+  await reachMoved(gone);
+  await world.advance(31 * day);
+  const cancelled = await world.until("the impossible one is cancelled", async () => {
+    const [entry] = await world.ctx.db.query<{ actor: string; details: object }>(
+      sql`select actor, details from audit_entry
+        where subject = ${impossible} and action = 'business.move.cancel'`,
+    );
+    return entry ?? null;
+  });
+  assert.deepEqual(cancelled, {
+    actor: "system",
+    details: { successor: gone, reason: "successor_moved" },
+  });
+  assert.equal((await world.businessOf("jan", impossible))["status"], "active");
+  await svc("business", "reinstate", next);
+  await reachMoved(waits);
 });
 
 /** The event that tells of the move of this business. */

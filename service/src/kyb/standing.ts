@@ -168,7 +168,10 @@ export async function stopBusinesses(ctx: KybContext): Promise<void> {
     });
 }
 
-/** Does the moves whose notice is over. */
+/**
+ * Does the moves whose notice is over. One whose successor is suspended waits until that ends; one that can never be done
+ * is cancelled.
+ */
 export async function finishMoves(ctx: KybContext): Promise<void> {
   for (const address of await store.listDueMoves(ctx.db, ctx.clock.now()))
     await ctx.db.transaction(async (tx) => finishMove(ctx, tx, address));
@@ -179,11 +182,17 @@ async function finishMove(ctx: KybContext, tx: Queryable, address: Address): Pro
   const [move] = await store.listMoves(tx, [address]);
   // A member may have cancelled it meanwhile.
   if (business === null || move === undefined) return;
-  await store.cancelMove(tx, address);
   const { successor } = move;
   const next = await findBusiness(tx, successor);
-  const canMove = business.status === "active" || business.status === "suspended";
-  if (!canMove || next?.status !== "active") return;
+  if (next?.status === "suspended") return;
+  const hasLeft = business.status === "moved";
+  await store.cancelMove(tx, address);
+  if (hasLeft || next?.status !== "active") {
+    const details = { successor, reason: hasLeft ? "business_moved" : "successor_moved" };
+    const action = "business.move.cancel";
+    await ctx.audit.record(tx, { actor: "system", action, subject: address, details });
+    return;
+  }
   await store.setMoved(tx, address, successor);
   await deleteRemoval(tx, address);
   await stopBusiness(ctx, tx, { business: address, reason: "business_wallet_rotated" });
