@@ -21,6 +21,7 @@ import {
   listCompanyFields,
   proveCompanyLeaves,
 } from "../../service/src/credentials/index.ts";
+import { setBusinessVerified } from "../../service/src/kyb/index.ts";
 import { dumpDatabase } from "../../service/src/credentials/test-credentials-store.ts";
 import { sql } from "../../service/src/platform/db.ts";
 import { openKybWorld } from "../kyb-world.ts";
@@ -315,4 +316,43 @@ await test("a revoked record is gone at once, its business verified no longer; t
   await world.until("the chain follows", async () =>
     (await isLive(issuer.address, root)) ? null : true,
   );
+});
+
+const stands = async (address: Address): Promise<unknown> =>
+  (await world.call("GET", `/api/v1/kyb/status/${address}`)).body["verified"];
+const issueFor = async (address: Address, field: string, data: string): Promise<string> => {
+  const expiresAt = ctx.clock.now() + 86_400;
+  const body = { business: address, fields: [{ field, data }], expiresAt };
+  const { status, body: issued } = await world.call("POST", companies, { apiKey: key, body });
+  assert.equal(status, 201);
+  return String(issued["id"]);
+};
+const revoke = async (credentialId: string): Promise<void> => {
+  const path = `${companies}/${credentialId}/revoke`;
+  assert.ok((await world.call("POST", path, { apiKey: key })).status < 300);
+};
+
+await test("the operator's word for a business outlives the records of issuers, and so does its withdrawal", async () => {
+  const { address } = await world.found({ members: ["alice"], isVerified: false });
+  const say = async (verified: boolean) =>
+    setBusinessVerified(ctx, { address, isVerified: verified }, "test");
+  const first = await issueFor(address, "BUSINESS_LEGAL_NAME", "Muster AG");
+  await say(true);
+  await revoke(first);
+  assert.equal(await stands(address), true);
+  await say(false);
+  const second = await issueFor(address, "BUSINESS_WEBSITE", "https://muster.example/");
+  assert.equal(await stands(address), false);
+  await say(true);
+  await revoke(second);
+  assert.equal(await stands(address), true);
+});
+
+await test("the end of a record that never vouched for a business takes nothing from it", async () => {
+  const { address } = await world.found({ members: ["bob"] });
+  // As of businesses that were vouched for before the operator's word was kept.
+  await ctx.db.query(sql`update business set operator_word = null where address = ${address}`);
+  const declared = await issueFor(address, "BUSINESS_DECLARED_LEGAL_NAME", "Muster AG");
+  await revoke(declared);
+  assert.equal(await stands(address), true);
 });

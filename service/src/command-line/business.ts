@@ -46,7 +46,7 @@ export const businessVerbs: readonly Verb[] = [
     name: "business verify",
     summary: "Vouch for the record of a business, so that it may log in, release and sign.",
     notes:
-      "With --withdraw no longer: its logins end, and what is asked of it fails as business_not_verified.",
+      "With --withdraw no longer: its logins end, and what is asked of it fails as business_not_verified. Either word goes before the records of issuers.",
     parameters: business,
     options: { withdraw: { description: "Take the word back." } },
     example: `business verify ${exampleBusiness}`,

@@ -69,7 +69,7 @@ async function noteOver(
 ): Promise<void> {
   const now = ctx.clock.now();
   const ids = over.map(({ id }) => id);
-  await company.noteRecordsOver(tx, ids, now);
+  if (!(await company.noteRecordsOver(tx, ids, now))) return;
   const { business, environment } = over[0];
   const isVouchedFor = await company.isVouchedFor(tx, { business, environment, now });
   if (!isVouchedFor) await ctx.onCompanyRecord(tx, { business, environment, isVouchedFor });

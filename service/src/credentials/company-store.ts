@@ -244,16 +244,17 @@ export async function makeRecordsDue(tx: Queryable, issuerIds: readonly string[]
   );
 }
 
-/** Notes the end of records, of whatever kind it is. */
+/** Notes the end of records, of whatever kind it is. @returns whether one of them vouched for its business */
 export async function noteRecordsOver(
   tx: Queryable,
   ids: readonly string[],
   now: number,
-): Promise<void> {
-  await tx.query(
+): Promise<boolean> {
+  const rows = await tx.query<{ vouches: boolean }>(
     sql`update company_record set ended_at = ${now}
-      where credential_id = any(${ids}::uuid[]) and ended_at is null`,
+      where credential_id = any(${ids}::uuid[]) and ended_at is null returning vouches`,
   );
+  return rows.some(({ vouches }) => vouches);
 }
 
 /** Whether a record that stands vouches for the business; one on its way to the chain does. */

@@ -18,13 +18,15 @@ export async function holdCompany(
 
 /**
  * Marks a held business verified, or no longer: then nothing may be asked of it from this transaction on, and a running
- * service ends what was asked of it and what it holds elsewhere.
+ * service ends what was asked of it and what it holds elsewhere. What the operator said of it goes before.
  */
 export async function noteCompanyRecord(
   { clock }: Pick<Ctx, "clock">,
   tx: Queryable,
   { business, isVouchedFor }: RecordedCompany & { readonly isVouchedFor: boolean },
 ): Promise<void> {
+  const word = await store.findOperatorWord(tx, business);
+  if (word !== null && word !== isVouchedFor) return;
   const isChanged = await store.setVerified(tx, business, isVouchedFor ? clock.now() : null);
   if (isChanged && !isVouchedFor) await store.requestStop(tx, business, "business_not_verified");
 }

@@ -45,6 +45,27 @@ export async function setVerified(
   return rows.length === 1;
 }
 
+/** What the operator says of its record. @returns whether that is news */
+export async function setOperatorWord(
+  tx: Queryable,
+  address: Address,
+  isVerified: boolean,
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`update business set operator_word = ${isVerified}
+      where address = ${address} and operator_word is distinct from ${isVerified} returning 1 as changed`,
+  );
+  return rows.length === 1;
+}
+
+/** Null where the operator said nothing. */
+export async function findOperatorWord(tx: Queryable, address: Address): Promise<boolean | null> {
+  const [row] = await tx.query<{ word: boolean | null }>(
+    sql`select operator_word as word from business where address = ${address}`,
+  );
+  return row?.word ?? null;
+}
+
 export async function setStatus(
   tx: Queryable,
   address: Address,

@@ -65,6 +65,7 @@ export async function showBusiness(
 
 /**
  * Vouches for the record of a business, or no longer does: then nothing may be asked of it, and what was asked ends.
+ * Either way no record of an issuer changes that, until the operator says otherwise.
  *
  * @throws {Problem} business_not_found
  */
@@ -76,8 +77,10 @@ export async function setBusinessVerified(
   return change(ctx, given.address, async (tx, { address }) => {
     const { isVerified } = given;
     const verifiedAt = isVerified ? ctx.clock.now() : null;
-    if (!(await store.setVerified(tx, address, verifiedAt))) return;
-    if (!isVerified) await store.requestStop(tx, address, "business_not_verified");
+    const isNewWord = await store.setOperatorWord(tx, address, isVerified);
+    const isChanged = await store.setVerified(tx, address, verifiedAt);
+    if (!isNewWord && !isChanged) return;
+    if (isChanged && !isVerified) await store.requestStop(tx, address, "business_not_verified");
     const action = isVerified ? "business.verify" : "business.unverify";
     await ctx.audit.record(tx, { actor, action, subject: address });
   });
