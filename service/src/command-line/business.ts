@@ -44,7 +44,7 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business verify",
-    summary: "Vouch for the record of a business, so that it may log in, release and sign.",
+    summary: "Vouch for the record of a business, so that it may release and sign.",
     notes:
       "With --withdraw no longer: its logins end, and what is asked of it fails as business_not_verified. Either word goes before the records of issuers.",
     parameters: business,
