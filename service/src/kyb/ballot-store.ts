@@ -210,7 +210,8 @@ export async function listInbox(
         left join client_domain on client_domain.id = ballot.client_domain_id
         left join organization on organization.id = client_domain.organization_id
       where business_member.member = ${member} and ${member} = any(ballot.voters)
-        and business.status = 'active' and ballot.expires_at >= ${page.now} and ballot.id > ${page.after}
+        and (business.status = 'active' or (business.status = 'moved' and ballot.kind = 'governance'))
+        and ballot.expires_at >= ${page.now} and ballot.id > ${page.after}
         and not exists (select 1 from ballot_vote
           where ballot_id = ballot.id and ballot_vote.epoch = ballot.epoch and ballot_vote.member = ${member})
       order by ballot.id limit ${page.limit}`,

@@ -57,7 +57,7 @@ export async function openBallot(
   given: NewBallot,
 ): Promise<Ballot> {
   const business = await holdBusiness(tx, given.business);
-  if (business?.status !== "active") throw new Problem("business_not_found");
+  if (business === null || !isOpenTo(business, given.kind)) throw new Problem("business_not_found");
   const { id, kind, category, hash, clientDomainId, expiresAt, rule, without } = given;
   const ballot = {
     id,
@@ -127,11 +127,13 @@ export async function castVoteIn(
   return decide(ctx, tx, { ballot: { ...ballot, hash: hash ?? ballot.hash }, votes });
 }
 
-/** Its members decide about themselves while nobody vouches for it; requests of others end (see `stopBusiness`). */
+/**
+ * Its members decide about themselves while nobody vouches for it, and take back what they signed when it has moved: the
+ * move ended every other vote. Requests of others end with either (see `stopBusiness`).
+ */
 function isOpenTo(business: Business, kind: BallotKind): boolean {
-  return kind === "data_request" || kind === "signature_request"
-    ? isGoodStanding(business)
-    : business.status === "active";
+  if (kind === "data_request" || kind === "signature_request") return isGoodStanding(business);
+  return business.status === "active" || (kind === "governance" && business.status === "moved");
 }
 
 /** @returns what is approved */

@@ -73,11 +73,11 @@ export async function propose(
 ): Promise<{ id: string; expiresAt: number; nonce: number; needed: number }> {
   const { request } = given;
   const seen = await findBusiness(ctx.db, given.business);
-  checkMember(seen, proposer);
+  checkMember(seen, proposer, request);
   await checkOnChain(ctx, seen, request);
   return ctx.db.transaction(async (tx) => {
     const business = await holdBusiness(tx, given.business);
-    checkMember(business, proposer);
+    checkMember(business, proposer, request);
     const pending = await store.countPending(tx, { business: business.address, proposer });
     if (pending.all >= pendingMax.all || pending.own >= pendingMax.own)
       throw new Problem("too_many");
@@ -115,10 +115,20 @@ export async function propose(
   });
 }
 
-/** @throws {Problem} business_not_found also where the identity is no member: whose businesses there are is not told */
-function checkMember(business: Business | null, member: Address): asserts business is Business {
+/**
+ * Members take back what they signed with a wallet that they left as well, as its contract does.
+ *
+ * @throws {Problem} business_not_found also where the identity is no member: whose businesses there are is not told
+ */
+function checkMember(
+  business: Business | null,
+  member: Address,
+  { operation }: ProposalRequest,
+): asserts business is Business {
   const found = business?.charter.members.find(({ address }) => address === member);
-  if (business?.status !== "active" || found === undefined) throw new Problem("business_not_found");
+  const isOpen =
+    business?.status === "active" || (business?.status === "moved" && operation === "withdraw");
+  if (!isOpen || found === undefined) throw new Problem("business_not_found");
   if (!found.isVoting) throw new Problem("not_a_member");
 }
 

@@ -21,7 +21,9 @@ const standing = {
   businessName: Type.String({ description: "What its members call it." }),
   domain: Type.Optional(Type.String({ description: "Of its website, where one was attested." })),
   status: Type.Union([Type.Literal("active"), Type.Literal("suspended"), Type.Literal("moved")]),
-  verified: Type.Boolean({ description: "Whether it may release and sign; logins say the same of it." }),
+  verified: Type.Boolean({
+    description: "Whether it may release and sign; logins say the same of it.",
+  }),
   registeredAt: Type.Integer({ description: "When its wallet was deployed, Unix seconds." }),
 };
 

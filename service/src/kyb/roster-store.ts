@@ -46,7 +46,7 @@ export async function claimLooks(
 export async function requestOpenLooks(db: Queryable): Promise<void> {
   await db.query(
     sql`update business set look_due_at = 0
-      where look_due_at is null and status in ('active', 'suspended') and address in (
+      where look_due_at is null and status in ('active', 'suspended', 'moved') and address in (
         select business from business_removal
         union select business from ballot where status = 'open'
         union select business from business_proposal where status in ('open', 'relaying'))`,
@@ -222,7 +222,7 @@ export async function saveWatched(
   await db.query(
     sql`with marked as (
         update business set look_due_at = 0
-        where address = any(${[...watched.addresses]}::text[]) and status in ('active', 'suspended')
+        where address = any(${[...watched.addresses]}::text[]) and status in ('active', 'suspended', 'moved')
         returning 1 as found),
       noted as (
         insert into business_watch (block) values (${watched.block})
