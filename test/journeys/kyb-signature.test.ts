@@ -374,54 +374,6 @@ await test("a cancelled request takes no vote, and cannot be cancelled again", a
   assert.equal(event?.event, "kyb.signature_request.cancelled");
 });
 
-await test("no vote signs for a business that nobody vouches for, though its requests have not ended yet", async () => {
-  const unverified = await world.found({ members: ["nora"], name: "Ohne Akte AG" });
-  const { address } = unverified;
-  const id = await asked(unverified);
-  const item = await world.findVote("nora", id);
-  const members = rosterOf(world, ["nora", "oona"]);
-  const path = `/w/businesses/${address}/proposals`;
-  const body = { operation: "changeCharter", members };
-  const proposed = await world.walletCall("nora", "POST", path, { body });
-  await ctx.db.query(sql`update business set verified_at = null where address = ${address}`);
-  assert.deepEqual(reasonOf(await world.voteAs("nora", id, { item })), [409, "ballot_over"]);
-  const decided = await world.voteAs("nora", String(proposed.body["proposalId"]));
-  assert.equal(decided.body["status"], "approved", "its members go on deciding about themselves");
-});
-
-await test("what a business signed is withdrawn after it moved, and nothing else is decided there", async () => {
-  const old = await world.found({ members: ["uwe"], name: "Alt AG" });
-  const next = await world.found({ members: ["uwe"], name: "Neu AG" });
-  const { address } = old;
-  const messages = ["Signed before the move", "And this as well"];
-  for (const message of messages)
-    await world.sign({ businessWalletAddress: address, message }, ["uwe"]);
-  const move = { operation: "moveTo", successor: next.address };
-  await world.govern("uwe", move, { business: address });
-  await world.until("it has moved", async () =>
-    (await world.businessOf("uwe", address))["status"] === "moved" ? true : null,
-  );
-  let nonce = 1;
-  for (const message of messages) {
-    assert.ok(await accepts(address, message));
-    const withdrawal = { operation: "withdraw", hash: hashMessage(message) };
-    await world.govern("uwe", withdrawal, { business: address });
-    await world.until("it is withdrawn", async () =>
-      (await accepts(address, message)) ? null : true,
-    );
-    nonce += 1;
-    await world.until("and followed", async () => {
-      const rows = await ctx.db.query(
-        sql`select 1 as found from business where address = ${address} and nonce = ${nonce}`,
-      );
-      return rows.length === 1 ? true : null;
-    });
-  }
-  const path = `/w/businesses/${address}/proposals`;
-  const refused = await world.walletCall("uwe", "POST", path, { body: move });
-  assert.deepEqual(reasonOf(refused), [404, "business_not_found"]);
-});
-
 await test("a request fails when its business is suspended, loses its record, or moves, and says which", async () => {
   const suspended = await world.found({ members: ["paul"], name: "Gesperrt AG" });
   const unverified = await world.found({ members: ["paul"], name: "Fraglich AG" });
