@@ -4,7 +4,7 @@ import { settlement } from "@svc/contracts";
 import type { Hex32 } from "@svc/protocol";
 import { encodeEventTopics, TransactionReceiptNotFoundError } from "viem";
 import type { ChainContext, FinalTransaction } from "../chain/index.ts";
-import { chainAudit } from "../platform/audit.ts";
+import { chainAll } from "../../../test/linked-audit.ts";
 import { sql } from "../platform/db.ts";
 import { verifyAnchors } from "./anchors.ts";
 import { settleOrders } from "./settlement.ts";
@@ -35,7 +35,7 @@ async function settleSome(world: Awaited<ReturnType<typeof openTestSettlement>>)
   const mined: (FinalTransaction & { root: Hex32 })[] = [];
   for (let round = 0; round < 3; round += 1) {
     await ctx.audit.record(ctx.db, { actor: "system", action: "test.run", subject: `${round}` });
-    await chainAudit(ctx);
+    await chainAll(ctx);
     await world.approve(2);
     world.world.advance(ctx.config.settlementWindowSeconds);
     await settleOrders(ctx);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Audit, chainAudit, createAudit, purgeAudit } from "./audit.ts";
+import { chainAll } from "../../../test/linked-audit.ts";
 import type { AuditContext } from "./audit-chain.ts";
 import { type Db, openDb, type Queryable, sql } from "./db.ts";
 import { openInstallationKeys } from "./installation-keys.ts";
@@ -47,22 +48,9 @@ async function countOf(statement: ReturnType<typeof sql>): Promise<number> {
   return row?.count ?? 0;
 }
 
-const countTail = async (): Promise<number> =>
-  countOf(sql`select count(*) from audit_entry where id not in (select entry_id from audit_link)`);
-
-/** Transactions of other tests on the same server hold the horizon back for a moment. */
-async function chainAll(): Promise<void> {
-  for (let tries = 0; tries < 500; tries += 1) {
-    await chainAudit(ctx);
-    if ((await countTail()) === 0) return;
-    await delay(20);
-  }
-  assert.fail("entries were not linked within 10 s");
-}
-
 async function makeChain(length: number): Promise<void> {
   for (let index = 1; index <= length; index += 1) await record(one, `subject ${index}`);
-  await chainAll();
+  await chainAll(ctx);
 }
 
 async function faultsOf(): Promise<[string, number | null, number | null][]> {
@@ -100,7 +88,7 @@ test("an entry of a transaction that was rolled back is never linked", async () 
   });
   await assert.rejects(undone, /undo/);
   await record(one, "after");
-  await chainAll();
+  await chainAll(ctx);
   assert.deepEqual(
     await one.query(sql`select position, entry_id from audit_link order by position`),
     [
@@ -126,7 +114,7 @@ test("an entry that commits after higher ids is linked once it does", async () =
   assert.deepEqual([waiting.isIntact, waiting.unsealed.count], [true, 1]);
   release();
   await slow;
-  await chainAll();
+  await chainAll(ctx);
   assert.deepEqual(await one.query(sql`select entry_id from audit_link order by position`), [
     { entry_id: 1 },
     { entry_id: 2 },
@@ -158,7 +146,7 @@ test("entries of 20 transactions that commit in any order are each linked once b
   await Promise.all(writers);
   writing.abort();
   await Promise.all(chaining);
-  await chainAll();
+  await chainAll(ctx);
   const entries = await countOf(sql`select count(*) from audit_entry`);
   const report = await audit.verify();
   assert.deepEqual([report.checked, report.head.position, report.faults], [entries, entries, []]);
@@ -168,7 +156,7 @@ test("more entries than one transaction links are all linked", async () => {
   await one.query(sql`
     insert into audit_entry (at, actor, action, subject)
     select ${now}, 'system', 'test.run', n::text from generate_series(1, 2500) as n`);
-  await chainAll();
+  await chainAll(ctx);
   const report = await audit.verify();
   assert.deepEqual([report.checked, report.faults], [2500, []]);
 });
@@ -251,7 +239,7 @@ test("newest entries that were cut off are reported", async () => {
     from audit_link where position = 3`);
   assert.deepEqual(await faultsOf(), [["head_wrong", 3, null]]);
   await record(one, "next");
-  await assert.rejects(chainAll(), /forged/);
+  await assert.rejects(chainAll(ctx), /forged/);
   await assert.rejects(audit.head(one), /forged/);
 });
 
@@ -275,7 +263,7 @@ test("an entry put into the middle is reported, linked or not", async () => {
     values (5, ${now - 20 * 86_400}, 'system', 'made.up', 'x', '1')`);
   assert.deepEqual(await faultsOf(), [["entry_inserted", null, 5]]);
   await one.query(sql`update audit_entry set tx = pg_current_xact_id() where id = 5`);
-  await chainAll();
+  await chainAll(ctx);
   assert.deepEqual(await faultsOf(), [["entry_inserted", 5, 5]]);
 });
 
@@ -298,9 +286,9 @@ test("a database that was restored from a dump goes on with its chain", async ()
     values (${now}, 'system', 'test.run', 'unlinked in the dump', '2000000000')`);
   await one.query(sql`update audit_chain set horizon = '1999999999'`);
   await record(one, "new");
-  await chainAll();
+  await chainAll(ctx);
   await record(one, "newer");
-  await chainAll();
+  await chainAll(ctx);
   const report = await audit.verify();
   assert.deepEqual([report.checked, report.faults, report.unsealed.count], [6, [], 0]);
 });
@@ -336,7 +324,7 @@ test("a long chain is removed in batches", async () => {
   await one.query(sql`
     insert into audit_entry (at, actor, action, subject)
     select ${now}, 'system', 'test.run', n::text from generate_series(1, 2100) as n`);
-  await chainAll();
+  await chainAll(ctx);
   assert.equal(await purgeAudit(ctx, { before: now + 1 }), 2100);
   assert.deepEqual(await faultsOf(), []);
 });
