@@ -1,35 +1,24 @@
 // The database dies under the service and comes back: callers are told to try again, and nothing acknowledged is lost.
 import assert from "node:assert/strict";
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import {
-  type EmbeddedPostgres,
-  startEmbeddedPostgres,
-} from "../../service/src/platform/embedded-postgres.ts";
 import { sql } from "../../service/src/platform/db.ts";
 import { approveByQr, finish, openPage, redeem, statusOf } from "../login-flow.ts";
+import { type OwnPostgres, openOwnPostgres } from "../own-postgres.ts";
 import { newIdentity } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "svc-outage-"));
-chmodSync(directory, 0o711);
-const place = { directory: join(directory, "postgres"), log: () => undefined };
-
-let server: EmbeddedPostgres;
+let server: OwnPostgres;
 let world: World;
 
 before(async () => {
-  server = await startEmbeddedPostgres(place);
-  const { host, port, user, password, database } = server.connection;
-  const url = `postgresql://${user}:${password}@localhost/${database}?host=${encodeURIComponent(host)}&port=${port}`;
-  world = await openWorld({ DATABASE_URL: url });
+  server = await openOwnPostgres();
+  world = await openWorld({ DATABASE_URL: server.url });
 });
 after(async () => {
   await world[Symbol.asyncDispose]();
-  await server.close();
-  rmSync(directory, { recursive: true, force: true });
+  await server[Symbol.asyncDispose]();
 });
 
 /** Stops every process of the server, which then takes calls and answers none. @returns makes them go on */
@@ -58,7 +47,7 @@ async function postmasterPid(): Promise<number> {
 async function crashDatabase(): Promise<void> {
   const pid = await postmasterPid();
   process.kill(pid, "SIGKILL");
-  await server.close();
+  await server.stop();
 }
 
 test("while the database hangs the process says within seconds that it is not ready", async () => {
@@ -90,7 +79,7 @@ test("while the database is away every route says 503, and afterwards the login 
   assert.equal(token.status, 503);
   assert.equal(((await token.json()) as { error: string }).error, "temporarily_unavailable");
 
-  server = await startEmbeddedPostgres(place);
+  await server.start();
   assert.equal((await statusOf(world.baseUrl, page))["kind"], "approved");
   const code = (await finish(world.baseUrl, page)).searchParams.get("code") ?? "";
   assert.equal(

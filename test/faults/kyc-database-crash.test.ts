@@ -1,34 +1,24 @@
 // The database is killed under two processes full of orders and started again, as after a power cut: what was
 // acknowledged is there, everything ends, and nothing is doubled. The processes stay up all the time.
 import assert from "node:assert/strict";
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { startEmbeddedPostgres } from "../../service/src/platform/embedded-postgres.ts";
 import { sql } from "../../service/src/platform/db.ts";
 import { openKillableOrders } from "../killable-orders.ts";
 import { checkOrders } from "../order-invariants.ts";
 import { untilOver } from "../order-traffic.ts";
+import { openOwnPostgres } from "../own-postgres.ts";
 
 const crashesTotal = 3;
 const betweenMs = 1500;
 
 test(`${crashesTotal} crashes of the database under load lose and double nothing`, async (t) => {
-  const directory = mkdtempSync(join(tmpdir(), "svc-crash-"));
-  chmodSync(directory, 0o711);
-  const place = { directory: join(directory, "postgres"), log: () => undefined };
-  let database = await startEmbeddedPostgres(place);
   await using stack = new AsyncDisposableStack();
-  stack.defer(async () => {
-    await database.close();
-    rmSync(directory, { recursive: true, force: true });
-  });
-  const { host, port, user, password, database: name } = database.connection;
-  const url = `postgresql://${user}:${password}@localhost/${name}?host=${encodeURIComponent(host)}&port=${port}`;
+  const database = stack.use(await openOwnPostgres());
   const world = stack.use(
-    await openKillableOrders({ persons: 1, packages: 12 }, { DATABASE_URL: url }),
+    await openKillableOrders({ persons: 1, packages: 12 }, { DATABASE_URL: database.url }),
   );
   const { ctx, traffic, asked } = world;
   const processes = [await world.startMain(), await world.startOther()];
@@ -50,8 +40,8 @@ test(`${crashesTotal} crashes of the database under load lose and double nothing
     // kill -9 of the server, as a power cut would; the shell that watches over it then ends by itself.
     const lines = readFileSync(join(data?.path ?? "", "postmaster.pid"), "utf8").split("\n");
     process.kill(Number(lines[0]), "SIGKILL");
-    await database.close();
-    database = await startEmbeddedPostgres(place);
+    await database.stop();
+    await database.start();
   }
   await delay(betweenMs);
   ending.abort();

@@ -1,35 +1,15 @@
 // A process that stands still, as on a machine that swaps, is moved or was lost, keeps nobody waiting for long.
 import assert from "node:assert/strict";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { test } from "node:test";
 import { sql } from "../../service/src/platform/db.ts";
-import { startEmbeddedPostgres } from "../../service/src/platform/embedded-postgres.ts";
 import { openKycWorld } from "../kyc-world.ts";
+import { openOwnPostgres } from "../own-postgres.ts";
 
 const stoppedName = "stopped";
 
-/** What stands still holds back what waits for older transactions, in every database of its server. */
-async function openOwnServer(): Promise<AsyncDisposable & { url: string }> {
-  const directory = mkdtempSync(join(tmpdir(), "svc-stopped-"));
-  chmodSync(directory, 0o711);
-  const server = await startEmbeddedPostgres({
-    directory: join(directory, "postgres"),
-    log: () => undefined,
-  });
-  const { host, port, user, password, database } = server.connection;
-  return {
-    url: `postgresql://${user}:${password}@localhost/${database}?host=${encodeURIComponent(host)}&port=${port}`,
-    async [Symbol.asyncDispose]() {
-      await server.close();
-      rmSync(directory, { recursive: true, force: true });
-    },
-  };
-}
-
 test("a process that stops inside a transaction keeps others from what it holds for 15 s, and they are told to come again", async () => {
-  await using server = await openOwnServer();
+  // What it holds back would be held back for every test on the same server.
+  await using server = await openOwnPostgres();
   await using world = await openKycWorld({ DATABASE_URL: server.url });
   await using other = await world.startProcess({ PGAPPNAME: stoppedName });
   const { db } = world.ctx;

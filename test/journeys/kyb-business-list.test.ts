@@ -117,3 +117,28 @@ test("a page of businesses costs six statements, and each is shown with its own 
     );
   }
 });
+
+test("a founding that is forgotten while a page is read is left out of it", async () => {
+  const { ctx } = world;
+  const member = world.person("mira").address;
+  const { items } = await showBusinesses(ctx, member, undefined);
+  const forgotten = items.findLast(({ address }) => address !== world.business.address);
+  assert.ok(forgotten);
+  let isListed = false;
+  const db: Queryable = {
+    async query<Row extends object>(statement: Statement) {
+      const rows = await ctx.db.query<Row>(statement);
+      if (!isListed) {
+        await ctx.db.query(sql`delete from business_member where business = ${forgotten.address}`);
+        await ctx.db.query(sql`delete from business where address = ${forgotten.address}`);
+      }
+      isListed = true;
+      return rows;
+    },
+  };
+  const { items: left } = await showBusinesses({ ...ctx, db }, member, undefined);
+  assert.deepEqual(
+    left.map(({ address }) => address),
+    items.map(({ address }) => address).filter((address) => address !== forgotten.address),
+  );
+});

@@ -40,7 +40,10 @@ export async function showBusinesses(
     ctx,
     places.map(({ address }) => address),
   );
-  const items = places.map((place) => show(ctx, partsOf(parts, place), member));
+  const items = places
+    .map((place) => partsOf(parts, place))
+    .filter((each) => each !== null)
+    .map((each) => show(ctx, each, member));
   const last = places.at(-1);
   return rows.length > businessesMax && last !== undefined
     ? { items, nextCursor: cursorOf(last) }
@@ -89,10 +92,14 @@ interface Parts {
   readonly proposals: readonly Proposal[];
 }
 
-function partsOf(parts: Awaited<ReturnType<typeof readParts>>, place: PlacedBusiness): Parts {
+/** Null for a founding that was forgotten meanwhile. */
+function partsOf(
+  parts: Awaited<ReturnType<typeof readParts>>,
+  place: PlacedBusiness,
+): Parts | null {
   const { address } = place;
   const business = parts.businesses.get(address);
-  if (business === undefined) throw new Error(`${address} is no business any more`);
+  if (business === undefined) return null;
   return {
     place,
     business,

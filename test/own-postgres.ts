@@ -1,0 +1,33 @@
+// A PostgreSQL server of a test's own: to be killed, or to hold what waits for older transactions in every database.
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startEmbeddedPostgres } from "../service/src/platform/embedded-postgres.ts";
+
+export interface OwnPostgres extends AsyncDisposable {
+  readonly url: string;
+  /** Stops what is left of it. */
+  stop(): Promise<void>;
+  /** Starts it again, on its data. */
+  start(): Promise<void>;
+}
+
+export async function openOwnPostgres(): Promise<OwnPostgres> {
+  const directory = mkdtempSync(join(tmpdir(), "svc-own-"));
+  // As root it runs as another user, who has to pass here.
+  chmodSync(directory, 0o711);
+  const place = { directory: join(directory, "postgres"), log: () => undefined };
+  let server = await startEmbeddedPostgres(place);
+  const { host, port, user, password, database } = server.connection;
+  return {
+    url: `postgresql://${user}:${password}@localhost/${database}?host=${encodeURIComponent(host)}&port=${port}`,
+    stop: async () => server.close(),
+    async start() {
+      server = await startEmbeddedPostgres(place);
+    },
+    async [Symbol.asyncDispose]() {
+      await server.close();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
