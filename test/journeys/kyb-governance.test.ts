@@ -63,9 +63,26 @@ const reachEpoch = async (business: TestBusiness, epoch: number) =>
 const reachProposal = async (name: string, business: TestBusiness, id: string, status: string) =>
   world.until(`${id} is ${status}`, async () => {
     const { proposals } = await world.businessOf(name, business.address);
-    const found = (proposals as { id: string; status: string }[]).find((each) => each.id === id);
-    return found?.status === status ? found : null;
+    const found = (proposals as Record<string, unknown>[]).find((each) => each["id"] === id);
+    return found?.["status"] === status ? found : null;
   });
+
+/** Members approve several acts before the service can learn what became of the first. @returns the proposals' ids */
+async function approveAtOnce(
+  { address }: TestBusiness,
+  requests: readonly Record<string, unknown>[],
+  voters: readonly [string, ...string[]],
+): Promise<string[]> {
+  const ids: string[] = [];
+  for (const request of requests)
+    ids.push(await world.govern(voters[0], request, { business: address, voters: [] }));
+  await world.ctx.db.transaction(async (tx) => {
+    await tx.query(sql`select from business where address = ${address} for share`);
+    for (const id of ids)
+      for (const name of voters) assert.equal((await world.voteAs(name, id)).status, 200);
+  });
+  return ids;
+}
 
 test("members and rules change when the members decided and the chain has it", async () => {
   const { business } = world;
@@ -145,6 +162,58 @@ test("a change of the roster voids open votes, and they are collected anew", asy
   assert.equal((await world.voteAs("erin", other)).body["status"], "approved");
   const row = await reachEpoch(business, 2);
   assert.equal(row.charter.members.length, 2);
+});
+
+test("of two acts that members approved at once the second is collected anew, by those who are members then", async () => {
+  const business = await world.found({ members: ["aron", "berta", "carl"] });
+  const change = { operation: "changeCharter", members: rosterOf(["aron", "carl"]) };
+  const other = { operation: "changeCharter", members: rosterOf(["aron", "carl", "doris"]) };
+  const [first = "", second = ""] = await approveAtOnce(
+    business,
+    [change, other],
+    ["aron", "berta"],
+  );
+  await reachEpoch(business, 1);
+  await reachProposal("aron", business, first, "executed");
+  const reopened = await reachProposal("aron", business, second, "open");
+  assert.equal(reopened["nonce"], 1);
+  const item = await world.findVote("aron", second);
+  const late = await world.voteAs("berta", second, { item });
+  assert.deepEqual([late.status, late.body.error?.reason], [404, "ballot_not_found"]);
+  assert.equal((await world.voteAs("aron", second, { item })).body["status"], "open");
+  assert.equal((await world.voteAs("carl", second)).body["status"], "approved");
+  const row = await reachEpoch(business, 2);
+  assert.equal(row.charter.members.length, 3);
+  await reachProposal("doris", business, second, "executed");
+});
+
+test("of acts that members approved at once those fail that the first one did, or left nothing to do for", async () => {
+  const business = await world.found({ members: ["egon", "flora", "gabi"] });
+  const change = { operation: "changeCharter", members: rosterOf(["egon", "gabi"]) };
+  const removal = { operation: "startRemoval", member: world.person("flora").address };
+  const acts = [change, change, removal];
+  const ids = await approveAtOnce(business, acts, ["egon", "gabi"]);
+  await reachEpoch(business, 1);
+  for (const [at, status] of ["executed", "failed", "failed"].entries())
+    await reachProposal("gabi", business, ids[at] ?? "", status);
+  assert.deepEqual(await world.inboxOf("egon"), []);
+});
+
+test("an act that the wallet refuses, and none came before, fails", async () => {
+  const business = await world.found({ members: ["hugo"] });
+  const { address } = business;
+  const id = await world.govern(
+    "hugo",
+    { operation: "changeCharter", members: rosterOf(["hugo", "ilse"]) },
+    { business: address, voters: [] },
+  );
+  const hash: Hex = `0x${"31".repeat(32)}`;
+  await world.ctx.db.query(
+    sql`update ballot set hash = decode(${hash.slice(2)}, 'hex') where id = ${id}`,
+  );
+  const voted = await world.voteAs("hugo", id, { changed: { hash } });
+  assert.equal(voted.body["status"], "approved");
+  await reachProposal("hugo", business, id, "failed");
 });
 
 test("a removed member's vote never counts", async () => {

@@ -36,10 +36,10 @@ async function voteAtOnce(id: string, names: readonly string[]): Promise<string[
 }
 
 /** How its transactions ended. The business may be known to have changed before they are marked final. */
-const transactionsOf = async (subjectId: string): Promise<string[]> =>
+const transactionsOf = async (proposalId: string): Promise<string[]> =>
   until("every transaction is final", async () => {
     const rows = await world.ctx.db.query<{ status: string; isFinal: boolean }>(sql`
-      select status, finished_at is not null as "isFinal" from chain_transaction where subject_id = ${subjectId}`);
+      select status, finished_at is not null as "isFinal" from chain_transaction where subject_id like ${`${proposalId}.%`}`);
     return rows.every(({ isFinal }) => isFinal) ? rows.map(({ status }) => status) : null;
   });
 

@@ -98,9 +98,32 @@ export async function setProposalStatus(
   );
 }
 
+/** The chain refused the transaction, in this block: what follows is said by whoever looks at the wallet next. */
+export async function noteRefusedProposal(tx: Queryable, id: string, block: number): Promise<void> {
+  await tx.query(
+    sql`update business_proposal set refused_block = ${block} where id = ${id} and status = 'relaying'`,
+  );
+}
+
+/** What members of a business approved and the chain refused. @param of.block as of which the wallet is known */
+export async function listRefusedProposals(
+  tx: Queryable,
+  of: { business: Address; block: number },
+): Promise<Proposal[]> {
+  const rows = await tx.query<ProposalRow>(
+    sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
+        created_at as "createdAt"
+      from business_proposal
+      where business = ${of.business} and status = 'relaying' and refused_block <= ${of.block} order by id`,
+  );
+  return rows.map(toProposal);
+}
+
 /** The collecting begins anew, for the wallet's next act. */
-export async function setProposalNonce(tx: Queryable, id: string, nonce: number): Promise<void> {
-  await tx.query(sql`update business_proposal set nonce = ${nonce} where id = ${id}`);
+export async function restartProposal(tx: Queryable, id: string, nonce: number): Promise<void> {
+  await tx.query(
+    sql`update business_proposal set nonce = ${nonce}, status = 'open', refused_block = null where id = ${id}`,
+  );
 }
 
 /** Votes that count for an act that can no longer be: it has another number now. */

@@ -17,7 +17,13 @@ import type { Queryable } from "../platform/db.ts";
 import { Problem } from "../platform/problems.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 import { type Ballot, type BallotRules, electorateOf } from "./ballot.ts";
-import { endBallot, lockOpenBallots, restartBallot } from "./ballot-store.ts";
+import {
+  endBallot,
+  lockBallot,
+  lockOpenBallots,
+  reopenBallot,
+  restartBallot,
+} from "./ballot-store.ts";
 import { joinApprovals, openBallot } from "./ballots.ts";
 import type { Business } from "./business.ts";
 import { findBusiness, holdBusiness } from "./business-store.ts";
@@ -235,8 +241,10 @@ export const governanceRules: BallotRules = {
     const signatures = joinApprovals(approvals);
     const relayed = { validUntil: ballot.validUntil, signatures };
     const data = calls.govern(proposal.operation, proposal.arguments, relayed);
-    const { id, business: to } = proposal;
-    await enqueueTransaction(ctx, tx, { kind: governKind, subjectId: id, to, data });
+    const { id, business: to, nonce } = proposal;
+    // A subject has one transaction for ever, and what is collected anew needs another.
+    const subjectId = `${id}.${nonce}`;
+    await enqueueTransaction(ctx, tx, { kind: governKind, subjectId, to, data });
     await store.setProposalStatus(tx, [id], { status: "relaying", now: ctx.clock.now() });
   },
   onEnded: async (ctx, tx, { ballot, outcome: status }) =>
@@ -259,6 +267,30 @@ export async function restartProposals(
     if (ballot.kind === "governance") await restart(ctx, tx, { business, ballot });
 }
 
+/**
+ * Says what becomes of acts that members approved and the chain refused. Where another act came first, their approvals
+ * named a number that it took: the members are asked again. Else it cannot be done.
+ *
+ * @param business as the chain has it in `block`
+ */
+export async function mendProposals(
+  ctx: KybContext,
+  tx: Queryable,
+  { business, block }: { business: Business; block: number },
+): Promise<void> {
+  const { address, nonce } = business;
+  for (const proposal of await store.listRefusedProposals(tx, { business: address, block })) {
+    const { id } = proposal;
+    const ballot = await lockBallot(tx, id);
+    if (ballot === null || proposal.nonce === nonce) {
+      await store.setProposalStatus(tx, [id], { status: "failed", now: ctx.clock.now() });
+      continue;
+    }
+    await reopenBallot(tx, id);
+    await restart(ctx, tx, { business, ballot });
+  }
+}
+
 /** The act has another number now, and may be decided by others. */
 async function restart(
   ctx: KybContext,
@@ -274,16 +306,30 @@ async function restart(
     rule: ruleOf(proposal, charter),
     without: member ?? undefined,
   });
-  const isMoot = member !== null && charter.members.every(({ address }) => address !== member);
-  if (isMoot || electorate.voters.length === 0) {
+  if (electorate.voters.length === 0 || (await isMoot(tx, business, proposal))) {
     await endBallot(tx, { id, status: "cancelled", now: ctx.clock.now() });
     await store.setProposalStatus(tx, [id], { status: "failed", now: ctx.clock.now() });
     return;
   }
   await store.forgetVotes(tx, id);
-  await store.setProposalNonce(tx, id, nonce);
+  await store.restartProposal(tx, id, nonce);
   const hash = governanceHash({ ...actOf(proposal), nonce });
   await restartBallot(tx, { id, epoch, ...electorate, hash });
+}
+
+/** Whether the wallet has done it already, or would refuse it as it is now. */
+async function isMoot(
+  tx: Queryable,
+  { address, charter, status }: Business,
+  { operation, arguments: args, member }: store.Proposal,
+): Promise<boolean> {
+  if (operation === "withdraw") return false;
+  if (status === "moved") return true;
+  if (operation === "changeCharter")
+    return args === governanceActs.changeCharter(encodeCharter(charter)).arguments;
+  if (operation === "moveTo") return false;
+  const isMember = charter.members.some((each) => each.address === member);
+  return !isMember || (await listRemovals(tx, [address])).length > 0;
 }
 
 function ruleOf(proposal: store.Proposal, charter: Charter): BusinessRule {
@@ -343,11 +389,13 @@ export function governanceFinalHandlers(ctx: KybContext): FinalHandlers {
   return {
     [governKind]: async (tx, done) => {
       const now = ctx.clock.now();
-      for (const { subjectId: id, status, hash } of done) {
+      for (const { subjectId, status, hash, blockNumber } of done) {
+        const [id = ""] = subjectId.split(".");
         const [proposal] = await store.listProposals(tx, [id]);
         if (proposal === undefined) continue;
         const outcome = status === "succeeded" ? "executed" : "failed";
-        await store.setProposalStatus(tx, [id], { status: outcome, now });
+        if (outcome === "failed") await store.noteRefusedProposal(tx, id, blockNumber);
+        else await store.setProposalStatus(tx, [id], { status: outcome, now });
         await requestLook(tx, proposal.business);
         const details = { operation: operations[proposal.operation], proposal: id, hash };
         const subject = proposal.business;

@@ -13,7 +13,7 @@ import { restartBallots } from "./ballots.ts";
 import type { Business } from "./business.ts";
 import { findBusiness, lockBusiness } from "./business-store.ts";
 import { insertMembers } from "./founding-store.ts";
-import { namesOf, restartProposals } from "./governance.ts";
+import { mendProposals, namesOf, restartProposals } from "./governance.ts";
 import { findCharterChange } from "./governance-store.ts";
 import type { KybContext } from "./kyb-context.ts";
 import { sealMemberName } from "./members.ts";
@@ -94,6 +94,8 @@ async function mirror(
   }
   if (hasMoved)
     await stopBusiness(ctx, tx, { business: address, reason: "business_wallet_rotated" });
+  const after = await findBusiness(tx, address);
+  if (after !== null) await mendProposals(ctx, tx, { business: after, block: state.block });
 }
 
 /** @returns who is no longer on the roster */
