@@ -15,10 +15,11 @@ import {
   stringToHex,
 } from "viem";
 import { openApiKeys } from "../../service/src/accounts/index.ts";
-import { chainJobs } from "../../service/src/chain/index.ts";
+import { chainJobs, enqueueTransaction } from "../../service/src/chain/index.ts";
 import { sendToRegistry } from "../../service/src/credentials/batches.ts";
 import { listOwnCredentials } from "../../service/src/credentials/collection.ts";
 import {
+  createIssuer,
   credentialFinalHandlers,
   distrustIssuer,
   getBuiltInIssuer,
@@ -26,6 +27,8 @@ import {
   openCredentials,
   revokeCredential,
 } from "../../service/src/credentials/index.ts";
+import { loadRegistryCalls } from "../../service/src/credentials/registry-calls.ts";
+import { sql } from "../../service/src/platform/db.ts";
 import { startAnvil } from "../anvil.ts";
 import { openInstallation } from "../settling.ts";
 
@@ -171,4 +174,33 @@ await test("a revocation and a distrust hold on chain too", async () => {
   });
   assert.ok(attestedAt > 0);
   assert.equal(distrustedFrom, 1);
+});
+
+await test("a distrust that the chain has already, or one from earlier on, is not sent", async () => {
+  const known = await createIssuer(ctx, { name: "Known", environment: "live" }, "test");
+  await work();
+  const from = ctx.clock.now() - 60;
+  const calls = await loadRegistryCalls();
+  await ctx.db.transaction(async (tx) =>
+    enqueueTransaction(ctx, tx, {
+      kind: "test.distrust",
+      subjectId: known.id,
+      to: registry.address,
+      data: calls.distrust(known.address, from),
+    }),
+  );
+  await work();
+  const sentOf = async (issuerId: string) =>
+    ctx.db.query(sql`select subject_id from chain_transaction
+      where kind = 'registry.distrust' and subject_id like ${`${issuerId}:%`}`);
+  for (const time of [from + 30, from]) {
+    await distrustIssuer(ctx, { issuerId: known.id, from: time }, "test");
+    await work();
+    installation.advance(3600);
+    await work();
+    assert.deepEqual(await sentOf(known.id), []);
+  }
+  await distrustIssuer(ctx, { issuerId: known.id, from: from - 30 }, "test");
+  await work();
+  assert.equal((await sentOf(known.id)).length, 1);
 });

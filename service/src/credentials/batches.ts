@@ -29,6 +29,7 @@ export async function sendToRegistry(ctx: ChainContext): Promise<void> {
   const now = ctx.clock.now();
   if (!(await store.hasWaitingRoots(ctx.db, now))) return;
   const calls = await loadRegistryCalls();
+  await noteKnownDistrust(ctx, calls);
   await ctx.db.transaction(async (tx) => {
     await sendIssuers(ctx, tx, calls);
     await sendRoots(ctx, tx, {
@@ -42,6 +43,14 @@ export async function sendToRegistry(ctx: ChainContext): Promise<void> {
       encode: (issuer, roots) => calls.revoke(issuer, roots),
     });
   });
+}
+
+/** The registry takes a distrust that reaches further back and no other: what it has already it would refuse for ever. */
+async function noteKnownDistrust(ctx: ChainContext, calls: RegistryCalls): Promise<void> {
+  for (const { id, address } of await issuers.listDistrustDue(ctx.db, ctx.clock.now())) {
+    const from = await calls.distrustedFrom(ctx, address);
+    if (from !== null) await issuers.noteDistrustKnown(ctx.db, { id, from });
+  }
 }
 
 async function sendIssuers(ctx: ChainContext, tx: Queryable, calls: RegistryCalls): Promise<void> {

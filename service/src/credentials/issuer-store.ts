@@ -116,6 +116,28 @@ export async function lockIssuersDue(tx: Queryable, now: number): Promise<Issuer
   );
 }
 
+/** Distrust that the chain is to be told of. */
+export async function listDistrustDue(
+  db: Queryable,
+  now: number,
+): Promise<Pick<Issuer, "id" | "address">[]> {
+  return db.query(
+    sql`select id, address from issuer
+      where distrusted_from is distinct from distrust_sent_from and distrust_due_at <= ${now}
+      order by created_at, id limit 100`,
+  );
+}
+
+/** The chain has the distrust, whoever told it: from `from` on, which may be earlier than what is said here. */
+export async function noteDistrustKnown(
+  db: Queryable,
+  { id, from }: { id: string; from: number },
+): Promise<void> {
+  await db.query(
+    sql`update issuer set distrust_sent_from = distrusted_from where id = ${id} and distrusted_from >= ${from}`,
+  );
+}
+
 export async function noteIssuerSent(tx: Queryable, sent: IssuerDue, now: number): Promise<void> {
   await tx.query(
     sql`update issuer set role_requested_at = case when ${sent.needsRole} then ${now} else role_requested_at end,

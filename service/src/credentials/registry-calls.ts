@@ -1,4 +1,5 @@
 import type { Address, Hex, Hex32 } from "@svc/protocol";
+import type { ChainContext } from "../chain/index.ts";
 
 /** The calls of `CredentialRegistry` that this slice makes, encoded (Solidity ABI). */
 export interface RegistryCalls {
@@ -7,6 +8,8 @@ export interface RegistryCalls {
   distrust(issuer: Address, from: number): Hex;
   /** Lets `operator` write in the name of the issuer. */
   grantRole(issuer: Address, operator: Address): Hex;
+  /** From when on the issuer counts for nothing, Unix seconds, as is final; null for one that is trusted. */
+  distrustedFrom(ctx: ChainContext, issuer: Address): Promise<number | null>;
 }
 
 /** Loaded when first needed: verbs of the command line do without the library. */
@@ -17,6 +20,7 @@ export async function loadRegistryCalls(): Promise<RegistryCalls> {
     "function revoke(address issuer, bytes32[] roots)",
     "function distrust(address issuer, uint48 from)",
     "function grantRole(bytes32 role, address account)",
+    "function statusOf(address issuer, bytes32 root) view returns (uint48 attestedAt, uint48 revokedAt, uint48 distrustedFrom)",
   ]);
   return {
     attest: (issuer, roots) =>
@@ -32,5 +36,17 @@ export async function loadRegistryCalls(): Promise<RegistryCalls> {
         functionName: "grantRole",
         args: [padHex(issuer, { size: 32 }), operator],
       }),
+    distrustedFrom: async ({ chain }, issuer) => {
+      const { reader, confirmations } = chain;
+      const head = await reader.getBlockNumber({ cacheTime: 0 });
+      // A chain that is final at once may keep no state but the newest.
+      const place = confirmations === 1 ? {} : { blockNumber: head - BigInt(confirmations - 1) };
+      // Of no root in particular.
+      const args = [issuer, padHex("0x", { size: 32 })] as const;
+      const address = chain.contracts.registry;
+      const call = { abi, address, functionName: "statusOf", args, ...place } as const;
+      const [, , from] = await reader.readContract(call);
+      return from === 0 ? null : from;
+    },
   };
 }

@@ -169,6 +169,9 @@ const testChain = {
     factories: { live: `0x${"a3".repeat(20)}`, sandbox: `0x${"a4".repeat(20)}` },
   },
   operator: `0x${"a3".repeat(20)}`,
+  confirmations: 1,
+  // The registry knows of nothing.
+  reader: { getBlockNumber: async () => 1n, readContract: async () => [0, 0, 0] },
 } as unknown as Chain;
 
 async function openHttp(ctx: CredentialsContext): Promise<Http> {
