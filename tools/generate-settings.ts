@@ -43,6 +43,8 @@ function writeErrorsReference(): string {
     "",
     "A refused call answers this envelope. Branch on `reason`, which never changes; `message` is for people and may say",
     "more than here. Quote `requestId` when you ask about a call; it is also in the header `X-Request-Id`.",
+    'A 401 has `WWW-Authenticate`: `ApiKey realm="svc"` where the route takes a key, which stands in `Authorization` as it is, and',
+    '`Bearer realm="svc"` where it takes a wallet session.',
     "",
     "```json",
     JSON.stringify(

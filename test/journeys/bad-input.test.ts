@@ -278,6 +278,27 @@ test("a path under another method answers 405 and says which it takes; an unknow
   }
 });
 
+test("whoever sends neither key nor session is told by a challenge what to send", async () => {
+  const refused = { key: 0, session: 0 };
+  for (const { method, path } of await listRoutes()) {
+    const isWallet = path.startsWith("/w/");
+    if (!isWallet && !path.startsWith("/api/")) continue;
+    const body = method === "GET" || method === "HEAD" ? {} : { body: "{}" };
+    const headers = { "content-type": "application/json" };
+    const answer = await ask(fill(path, "x"), { method, headers, ...body });
+    await answer.arrayBuffer();
+    const challenge = answer.headers.get("www-authenticate");
+    if (answer.status !== 401) {
+      assert.equal(challenge, null, `${method} ${path}`);
+      continue;
+    }
+    const expected = isWallet ? 'Bearer realm="svc"' : 'ApiKey realm="svc"';
+    assert.equal(challenge, expected, `${method} ${path}`);
+    refused[isWallet ? "session" : "key"] += 1;
+  }
+  assert.ok(refused.key >= 30 && refused.session >= 5, JSON.stringify(refused));
+});
+
 test("HEAD asks for the header lines of what monitors and caches read, and for nothing that a GET would begin", async () => {
   for (const path of [
     "/health/alive",

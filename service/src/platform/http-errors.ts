@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Ctx } from "./context.ts";
 import { isOutage, isUnstorable } from "./db.ts";
-import { OAuthProblem, Problem } from "./problems.ts";
+import { challengeOf, OAuthProblem, Problem } from "./problems.ts";
 
 interface FrameworkError {
   code?: string;
@@ -70,6 +70,8 @@ export async function answerEnvelopeError(ctx: Ctx, failure: Failure): Promise<F
   const problem = found ?? new Problem("internal");
   const { retryAfterSeconds, details, headers = {} } = problem.options;
   if (retryAfterSeconds !== undefined) void reply.header("retry-after", String(retryAfterSeconds));
+  const challenge = challengeOf(problem.reason);
+  if (challenge !== null) void reply.header("www-authenticate", challenge);
   const body = {
     code: problem.status,
     reason: problem.reason,
@@ -117,14 +119,14 @@ export async function answerOAuthError(
   const problem =
     found ?? new OAuthProblem("server_error", `something failed here; quote ${request.id}`);
   if (problem.options.challenge !== undefined)
-    void reply.header("www-authenticate", challengeOf(problem));
+    void reply.header("www-authenticate", oauthChallengeOf(problem));
   return reply
     .code(problem.status)
     .headers({ "cache-control": "no-store", pragma: "no-cache", ...problem.options.headers })
     .send({ error: problem.code, error_description: problem.message });
 }
 
-function challengeOf(problem: OAuthProblem): string {
+function oauthChallengeOf(problem: OAuthProblem): string {
   const scheme = problem.options.challenge ?? "Bearer";
   if (scheme === "Basic") return 'Basic realm="svc", charset="UTF-8"';
   const extra = scheme === "DPoP" ? ', algs="ES256 RS256"' : "";

@@ -33,7 +33,8 @@ const securitySchemes = {
     type: "apiKey",
     in: "header",
     name: "Authorization",
-    description: "An API key, below `/api/v1/issuer` an issuer's key; without `Bearer`.",
+    description:
+      'An API key, below `/api/v1/issuer` an issuer\'s key; without `Bearer`. A 401 has the challenge `ApiKey realm="svc"`.',
   },
   client: {
     type: "http",

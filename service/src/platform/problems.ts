@@ -212,6 +212,23 @@ export class OAuthProblem extends Error {
   }
 }
 
+type Unauthenticated = {
+  [each in Reason]: (typeof table)[each][0] extends 401 ? each : never;
+}[Reason];
+
+/** A key is sent as it is, which no registered scheme names; `Bearer` would have callers write that before it. */
+const keyChallenge = 'ApiKey realm="svc"';
+const challenges: { readonly [each in Reason]?: string } = {
+  apikey_missing: keyChallenge,
+  apikey_invalid: keyChallenge,
+  wallet_session_required: 'Bearer realm="svc"',
+} satisfies Record<Unauthenticated, string>;
+
+/** The `WWW-Authenticate` of a 401 (RFC 9110 section 11.6.1); null for a reason with another status. */
+export function challengeOf(reason: Reason): string | null {
+  return challenges[reason] ?? null;
+}
+
 /** The HTTP status that a reason always has. */
 export function statusOf(reason: Reason): number {
   return table[reason][0];
