@@ -69,6 +69,20 @@ test("a call that is refused without a key says that the key is required", () =>
   );
 });
 
+test("a lookup that is refused without a user or a field says that both are required, and the user given once", () => {
+  for (const path of ["/api/v1/blockchain/verified", "/api/v1/blockchain/proof"]) {
+    const { operation } = routes.find((route) => route.path === path) ?? assert.fail(path);
+    const told = (operation.parameters ?? []).map(({ name, required, schema }) => {
+      const takesOne = schema.type === "string";
+      return [name, required, takesOne];
+    });
+    assert.deepEqual(told, [
+      ["user", true, true],
+      ["items", true, false],
+    ]);
+  }
+});
+
 test("where a browser-only client may call, authentication is one of two ways", () => {
   const ways = JSON.stringify([{ client: [] }, {}]);
   const open = routes.filter(({ operation }) => JSON.stringify(operation.security) === ways);

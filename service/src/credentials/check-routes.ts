@@ -46,16 +46,10 @@ export async function checkRoutes(ctx: CredentialsContext, http: Http): Promise<
 }
 
 const askedQuery = Type.Object({
-  user: Type.Optional(
-    Type.Union([Type.String(), Type.Array(Type.String())], {
-      description: "The user identity, with or without `0x`.",
-    }),
-  ),
-  items: Type.Optional(
-    Type.Union([Type.String(), Type.Array(Type.String())], {
-      description: "A field or parent name, repeated once per field.",
-    }),
-  ),
+  user: Type.String({ description: "The user identity, with or without `0x`." }),
+  items: Type.Union([Type.String(), Type.Array(Type.String())], {
+    description: "A field or parent name, repeated once per field.",
+  }),
 });
 
 function verifiedRoute(ctx: CredentialsContext, scope: Http): void {
@@ -226,16 +220,13 @@ function toWire<Proof extends { readonly proof: readonly Hex32[] }>(
 }
 
 /** @throws {Problem} invalid_request, invalid_fields */
-function readAsked(query: { user?: string | string[]; items?: string | string[] }): {
+function readAsked(query: { user: string; items: string | string[] }): {
   user: Address;
   names: AskedName[];
 } {
-  if (typeof query.user !== "string") throw refused("user must be given once");
-  const asked = query.items === undefined ? [] : [query.items].flat();
-  if (asked.length === 0) throw refused("items must name at least one field");
   const known: AskedName[] = [];
   const unknown: string[] = [];
-  for (const name of asked) {
+  for (const name of [query.items].flat()) {
     if (isFieldName(name) || isParentName(name)) known.push(name);
     else unknown.push(name);
   }
