@@ -42,10 +42,13 @@ export async function claimLooks(
   );
 }
 
-/** Has everything looked at of which something is open: others may have called the contracts themselves. */
-export async function requestOpenLooks(db: Queryable): Promise<void> {
+/**
+ * Has everything looked at of which something is open: others may have called the contracts themselves. A look that
+ * {@link requestLook} asks for goes before all of these.
+ */
+export async function requestOpenLooks(db: Queryable, now: number): Promise<void> {
   await db.query(
-    sql`update business set look_due_at = 0
+    sql`update business set look_due_at = ${now}
       where look_due_at is null and status in ('active', 'suspended', 'moved') and address in (
         select business from business_removal
         union select business from ballot where status = 'open'

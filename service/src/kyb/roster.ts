@@ -40,8 +40,8 @@ export async function followChain(ctx: KybContext): Promise<void> {
 }
 
 /** Has everything looked at of which something is open: anybody may call the contracts themselves. */
-export async function lookAtOpen(ctx: Pick<KybContext, "db">): Promise<void> {
-  await store.requestOpenLooks(ctx.db);
+export async function lookAtOpen({ db, clock }: Pick<KybContext, "db" | "clock">): Promise<void> {
+  await store.requestOpenLooks(db, clock.now());
 }
 
 async function follow(ctx: KybContext, { address, claim }: store.ClaimedLook): Promise<void> {
