@@ -12,6 +12,7 @@ import { deleteUser } from "../../service/src/login/index.ts";
 import { purgeSessions } from "../../service/src/login/retention-store.ts";
 import { type Queryable, sql, type Statement } from "../../service/src/platform/db.ts";
 import { firstUuid } from "../../service/src/platform/ids.ts";
+import { moveEvents } from "../../service/src/webhooks/index.ts";
 import { plansOf } from "../query-plan.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -84,6 +85,15 @@ test("a list reads only what it is filtered by, from the place where its page be
     if (column !== "user_address")
       assert.match(plan?.indexed ?? "", /id < \$/, `${name}: where its page begins`);
   }
+});
+
+test("what waits of an order is found among all that waits, and what it announced before is not looked at", async () => {
+  const url = "https://shop.example/hook";
+  const [plan] = await plansOf(world.ctx.db, async (tx) =>
+    moveEvents(world.ctx, tx, { streamId: id, clientDomainId: id, url }),
+  );
+  const columns = plan?.indexed.match(/\((\w+) = /g);
+  assert.deepEqual([plan?.scanned, columns], [[], ["(stream_id = ", "(id = ", "(id = "]]);
 });
 
 test("records of businesses are looked at only when they are due", async () => {

@@ -6,7 +6,7 @@ import {
   type ListedEvent,
   listDeliveriesOf,
   listEventsOf,
-  redeliverEventsIn,
+  redeliverEvents,
 } from "../webhooks/index.ts";
 import { callerOf, callerReasons } from "./caller.ts";
 import { idempotently } from "./idempotency.ts";
@@ -182,7 +182,7 @@ function redeliverRoute(ctx: KybContext, scope: Http, { path, check }: Stream): 
       const eventId = request.body?.eventId;
       return idempotently(ctx, { request, reply }, async (tx) => {
         const of = { streamId: id, ...(eventId === undefined ? {} : { eventId }) };
-        return { status: 200, body: { count: await redeliverEventsIn(ctx, tx, of) } };
+        return { status: 200, body: { count: await redeliverEvents(ctx, tx, of) } };
       });
     },
   );

@@ -12,7 +12,7 @@ import { type AskedName, findVerified } from "../credentials/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { Problem } from "../platform/problems.ts";
-import { enqueueEvents, moveEvents } from "../webhooks/index.ts";
+import { enqueueEvents, moveEvents, redeliverEvents } from "../webhooks/index.ts";
 import { statusUpdated } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { isExpirationInRange, isOngoing, onlyStepOf } from "./order.ts";
@@ -180,7 +180,7 @@ async function openAgain(ctx: KycContext, request: Request): Promise<RequestedOr
   });
 }
 
-/** Every event of an order goes to its callback, also where it was written for the one before. */
+/** What waits goes to the order's callback, also where it was written for the one before. */
 async function followCallback(
   ctx: KycContext,
   tx: Queryable,
@@ -263,6 +263,26 @@ export async function cancelOrder(
     });
     if (order === undefined) throw new Problem("order_not_cancellable");
     return order;
+  });
+}
+
+/**
+ * Sends events of an order again, to the callback that it has now.
+ *
+ * @param of.eventId without it every event that still has a body
+ * @returns how many are on their way
+ * @throws {Problem} order_not_found, event_not_found, payload_expired
+ */
+export async function redeliverOrder(
+  ctx: Pick<KycContext, "db" | "clock">,
+  key: ApiKey,
+  of: { referenceKey: string; eventId?: string },
+): Promise<number> {
+  const { referenceKey, ...which } = of;
+  const { id: streamId } = await getOrder(ctx, key, referenceKey);
+  return ctx.db.transaction(async (tx) => {
+    const { callback: url } = (await store.lockOrder(tx, referenceKey)) ?? refuseVanished();
+    return redeliverEvents(ctx, tx, { ...which, streamId, url });
   });
 }
 

@@ -4,13 +4,13 @@ import { apiKeyOf } from "../accounts/index.ts";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
-import { type ListedEvent, listEventsOf, redeliverEvents } from "../webhooks/index.ts";
+import { type ListedEvent, listEventsOf } from "../webhooks/index.ts";
 import { statusOf } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { statuses } from "./order.ts";
 import type { Order } from "./order-row.ts";
 import * as store from "./order-store.ts";
-import { getOrder } from "./orders.ts";
+import { getOrder, redeliverOrder } from "./orders.ts";
 import { receiptRoute } from "./receipt-routes.ts";
 import { answerOf, envelope, keyReasons, orderStatus } from "./answers.ts";
 
@@ -269,12 +269,7 @@ function redeliverRoute(ctx: KycContext, scope: Http): void {
       },
     },
     async (request) => {
-      const { referenceKey, eventId } = request.body;
-      const order = await getOrder(ctx, apiKeyOf(request), referenceKey);
-      const count = await redeliverEvents(ctx, {
-        streamId: order.id,
-        ...(eventId === undefined ? {} : { eventId }),
-      });
+      const count = await redeliverOrder(ctx, apiKeyOf(request), request.body);
       return answerOf({ count }, "events are being sent again");
     },
   );

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
-import { listDeliveriesOf, listEventsOf, pageBytesMax, redeliverEvents } from "./events.ts";
+import { listDeliveriesOf, listEventsOf, pageBytesMax } from "./events.ts";
 import { insertClientDomain } from "./test-endpoint-store.ts";
 import {
   hurry,
@@ -313,12 +313,9 @@ test("a resend begins the schedule anew, with the number of attempts running on"
   const second = webhooks.event({ url: receiver.url, streamId: first.streamId, sequence: 2 });
   await webhooks.enqueue(first, second);
   await webhooks.deliver();
-  assert.equal(
-    await redeliverEvents(webhooks.ctx, { streamId: first.streamId, eventId: second.id }),
-    1,
-  );
+  assert.equal(await webhooks.redeliver({ streamId: first.streamId, eventId: second.id }), 1);
   await webhooks.deliver();
-  assert.equal(await redeliverEvents(webhooks.ctx, { streamId: first.streamId }), 2);
+  assert.equal(await webhooks.redeliver({ streamId: first.streamId }), 2);
   await webhooks.deliver();
   assert.deepEqual(
     receiver.received.map((each) => [idOf(each), each.headers["svc-delivery-attempt"]]),
@@ -331,7 +328,7 @@ test("a resend begins the schedule anew, with the number of attempts running on"
     ],
   );
   const unknown = { streamId: first.streamId, eventId: "evt_unknown" };
-  await assert.rejects(redeliverEvents(webhooks.ctx, unknown), { reason: "event_not_found" });
+  await assert.rejects(webhooks.redeliver(unknown), { reason: "event_not_found" });
 });
 
 test("after its last attempt an event is kept for a resend", async () => {
@@ -352,7 +349,7 @@ test("after its last attempt an event is kept for a resend", async () => {
   assert.equal(listed.deliveredAt, null);
   webhooks.advance(30 * 86_400);
   receiver.setAnswer(ok);
-  await redeliverEvents(webhooks.ctx, { streamId: event.streamId });
+  await webhooks.redeliver({ streamId: event.streamId });
   await webhooks.deliver();
   assert.equal(receiver.received.at(-1)?.headers["svc-delivery-attempt"], "14");
 });

@@ -6,7 +6,7 @@ import { test, type TestContext } from "node:test";
 import { sql } from "../platform/db.ts";
 import { createOutbound } from "../platform/outbound.ts";
 import { getEndpoint, reactivateEndpoint } from "./endpoints.ts";
-import { listEventsOf, moveEvents, redeliverEvents } from "./events.ts";
+import { listEventsOf, moveEvents } from "./events.ts";
 import { openTestWebhooks, ok, type Receiver, status, type TestWebhooks } from "./test-webhooks.ts";
 
 async function isActive({ ctx, clientDomainId }: TestWebhooks): Promise<boolean> {
@@ -123,6 +123,27 @@ test("what the address of a stream did not take goes to the next one at once, in
   assert.equal(left?.deliveredAt, null, "of another stream");
 });
 
+test("an event that was delivered keeps its address when its stream moves", async () => {
+  await using webhooks = await openTestWebhooks();
+  const [old, next] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
+  const [streamId, url] = ["order", old.url];
+  const delivered = webhooks.event({ streamId, url });
+  const waiting = webhooks.event({ streamId, url, sequence: 2 });
+  await webhooks.enqueue(delivered);
+  await webhooks.deliver();
+  await webhooks.enqueue(waiting);
+  const { db } = webhooks.ctx;
+  const read = async () =>
+    db.query<{ url: string; version: string }>(
+      sql`select url, xmin::text as version from webhook_event order by sequence`,
+    );
+  const [before] = await read();
+  await move(webhooks, streamId, next.url);
+  const [first, second] = await read();
+  assert.deepEqual(first, before);
+  assert.equal(second?.url, next.url);
+});
+
 test("what is sent again goes to the next address, personal data to the one that was shown", async () => {
   await using webhooks = await openTestWebhooks();
   const [old, next] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
@@ -134,7 +155,7 @@ test("what is sent again goes to the next address, personal data to the one that
   for (const _ of [told, data]) await webhooks.deliver();
   old.received.length = 0;
   await move(webhooks, streamId, next.url);
-  await redeliverEvents(webhooks.ctx, { streamId });
+  await webhooks.redeliver({ streamId, url: next.url });
   for (const _ of [told, data]) await webhooks.deliver();
   assert.deepEqual([idsOf(old), idsOf(next)], [[data.id], [told.id]]);
 });

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { sql } from "../platform/db.ts";
 import { getEndpoint, reactivateEndpoint, rotateSecret } from "./endpoints.ts";
 import { keepEnds } from "./ends.ts";
-import { listDeliveriesOf, listEventsOf, redeliverEvents } from "./events.ts";
+import { listDeliveriesOf, listEventsOf } from "./events.ts";
 import { settleHeld } from "./held.ts";
 import * as store from "./store.ts";
 import { openTestWebhooks, ok, status, type TestWebhooks } from "./test-webhooks.ts";
@@ -78,7 +78,7 @@ test("what is held shows no next attempt, and a resend leaves it held", async ()
   const { streamId } = event;
   await webhooks.enqueue(event);
   await webhooks.deliver();
-  assert.equal(await redeliverEvents(webhooks.ctx, { streamId }), 1);
+  assert.equal(await webhooks.redeliver({ streamId }), 1);
   await webhooks.deliver();
   const page = { after: 0, limit: 10 };
   const [listed] = await listEventsOf(webhooks.ctx, streamId, page);

@@ -109,6 +109,7 @@ interface ResendableRow {
   readonly client_domain_id: string;
   /** Null for KYB. */
   readonly url: string | null;
+  readonly is_personal: boolean;
   readonly is_sendable: boolean;
 }
 
@@ -118,36 +119,40 @@ export async function listResendable(
   of: { streamId: string; eventId: string | null; now: number },
 ): Promise<ResendableRow[]> {
   return tx.query<ResendableRow>(sql`
-    select id, channel, client_domain_id, url, coalesce(purge_at > ${of.now}, false) as is_sendable
+    select id, channel, client_domain_id, url, is_personal, coalesce(purge_at > ${of.now}, false) as is_sendable
     from webhook_event
     where stream_id = ${of.streamId} and (${of.eventId}::text is null or id = ${of.eventId})
     order by id for no key update`);
 }
 
-/** Makes them due now, from the first step of the schedule, unless they are being sent. */
+/** Makes them due now at their addresses, from the first step of the schedule, unless they are being sent. */
 export async function requeueEvents(
   tx: Queryable,
-  rows: readonly { id: string; endpointId: string }[],
+  rows: readonly { id: string; url: string | null; endpointId: string }[],
   nowMs: number,
 ): Promise<void> {
   const dueAtMs = Math.floor(nowMs);
   await tx.query(sql`
-    with queued as (
+    with given as (
+      select * from unnest(${rows.map((row) => row.id)}::text[], ${rows.map((row) => row.url)}::text[],
+        ${rows.map((row) => row.endpointId)}::uuid[]) as g (id, url, endpoint_id)),
+    moved as (
+      update webhook_event e set url = g.url from given g where e.id = g.id and e.url <> g.url),
+    queued as (
       insert into webhook_delivery as d
         (event_id, endpoint_id, client_domain_id, stream_id, sequence, is_large, due_at_ms)
       select e.id, g.endpoint_id, e.client_domain_id, e.stream_id, e.sequence,
         octet_length(coalesce(e.body, '')) + octet_length(coalesce(e.body_sealed, '')) > ${largeBytes}, ${dueAtMs}::bigint
-      from unnest(${rows.map((row) => row.id)}::text[], ${rows.map((row) => row.endpointId)}::uuid[])
-        as g (id, endpoint_id)
-      join webhook_event e on e.id = g.id order by e.sequence
+      from given g join webhook_event e on e.id = g.id order by e.sequence
       on conflict (event_id) do update set due_at_ms = excluded.due_at_ms, step = 0
       where d.lease is null)
     select pg_notify('webhook_delivery', '')`);
 }
 
 /**
- * Whatever of a stream has a body that is not personal gets the address; deliveries that are left begin anew there. They
- * are written anew: a claim that has read the earlier address and waits for them finds them gone.
+ * Deliveries of a stream that are left begin anew at the address, but for those with personal data, and their events get
+ * it. They are deleted first, as whoever ends an attempt does, and written anew: a claim that has read the earlier address
+ * and waits for them finds them gone.
  */
 export async function moveEvents(
   tx: Queryable,
@@ -155,15 +160,13 @@ export async function moveEvents(
   nowMs: number,
 ): Promise<void> {
   await tx.query(sql`
-    with own as (
-      select id from webhook_event
-      where stream_id = ${to.streamId} and not is_personal and purge_at is not null
-      order by id for no key update),
-    moved as (
-      update webhook_event set url = ${to.url} where id = any(array(select id from own))),
-    left_behind as (
-      delete from webhook_delivery where event_id = any(array(select id from own))
+    with left_behind as (
+      delete from webhook_delivery d
+      where stream_id = ${to.streamId}
+        and (select not is_personal from webhook_event where id = d.event_id)
       returning event_id, client_domain_id, stream_id, sequence, is_large),
+    moved as (
+      update webhook_event set url = ${to.url} where id = any(array(select event_id from left_behind))),
     queued as (
       insert into webhook_delivery (event_id, endpoint_id, client_domain_id, stream_id, sequence, is_large, due_at_ms)
       select event_id, ${to.endpointId}::uuid, client_domain_id, stream_id, sequence, is_large,

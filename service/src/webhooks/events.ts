@@ -145,50 +145,43 @@ function deliveryOf(row: store.AttemptRow): ListedDelivery {
   return { ...begun, outcome, status, durationMs: row.duration_ms };
 }
 
-/** Which events: without `eventId` all of the stream that still have a body. */
+/** Which events, and where to. */
 interface Resend {
   readonly streamId: string;
+  /** Without it all of the stream that still have a body. */
   readonly eventId?: string;
+  /** Of a KYC stream: where its events go now, but for personal data, which stays where its user was shown that it goes. */
+  readonly url?: string;
 }
 
 /**
- * Sends events of a stream again, in their order: a new run of the schedule for each. One that is being sent just now is
- * left alone and counts, and so is one that is held.
+ * Sends events of a stream again in the caller's transaction, in their order: a new run of the schedule for each. One that
+ * is being sent just now is left alone and counts, and so is one that is held.
  *
  * @returns how many are on their way
  * @throws {Problem} event_not_found; payload_expired for one whose body was purged, or when no event has one
  */
-export async function redeliverEvents(ctx: Pick<Ctx, "db" | "clock">, of: Resend): Promise<number> {
-  return ctx.db.transaction(async (tx) => redeliverEventsIn(ctx, tx, of));
-}
-
-/** The same as {@link redeliverEvents}, in the caller's transaction. */
-export async function redeliverEventsIn(
+export async function redeliverEvents(
   ctx: Pick<Ctx, "clock">,
   tx: Queryable,
-  { streamId, eventId = null }: { streamId: string; eventId?: string | null },
+  { streamId, eventId, url: urlNow }: Resend,
 ): Promise<number> {
-  const given = { streamId, eventId, now: ctx.clock.now() };
+  const given = { streamId, eventId: eventId ?? null, now: ctx.clock.now() };
   const found = await store.listResendable(tx, given);
   if (found.length === 0) throw new Problem("event_not_found");
   const sendable = found.filter((each) => each.is_sendable);
   if (sendable.length === 0) throw new Problem("payload_expired");
-  const rows = sendable.map((row) => ({
-    id: row.id,
-    endpointId: endpointIdOf({
-      channel: row.channel,
-      clientDomainId: row.client_domain_id,
-      url: row.url,
-    }),
-  }));
+  const rows = sendable.map(({ id, channel, client_domain_id: clientDomainId, ...row }) => {
+    const url = row.is_personal ? row.url : (urlNow ?? row.url);
+    return { id, url, endpointId: endpointIdOf({ channel, clientDomainId, url }) };
+  });
   await store.requeueEvents(tx, rows, ctx.clock.nowMs());
   return sendable.length;
 }
 
 /**
- * What an order has announced goes to another address from now on, in the caller's transaction: what waits at
- * once and in its order, and what is sent again. An attempt under way counts for nothing and is made anew. Personal data
- * stays with the address that its user was shown.
+ * What waits of an order goes to another address, in the caller's transaction: at once and in its order. An attempt under
+ * way counts for nothing and is made anew. Personal data stays with the address that its user was shown.
  */
 export async function moveEvents(
   ctx: Pick<Ctx, "clock">,

@@ -7,7 +7,6 @@ export {
   type NewEvent,
   newEventId,
   redeliverEvents,
-  redeliverEventsIn,
   webhookSealedColumns,
 } from "./events.ts";
 export {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "../platform/db.ts";
-import { listEventsOf, redeliverEvents } from "./events.ts";
+import { listEventsOf } from "./events.ts";
 import { forgetOld, purgeBodies } from "./retention.ts";
 import { ok, openTestWebhooks, status, type TestWebhooks } from "./test-webhooks.ts";
 
@@ -52,11 +52,11 @@ test("a delivered body goes 24 hours after the 2xx, with the answers; the event 
   await webhooks.deliver();
   webhooks.advance(day - 1);
   await purgeBodies(webhooks.ctx);
-  assert.equal(await redeliverEvents(webhooks.ctx, event), 1);
+  assert.equal(await webhooks.redeliver(event), 1);
   await webhooks.deliver();
   // A resend prolongs nothing.
   webhooks.advance(1);
-  await assert.rejects(redeliverEvents(webhooks.ctx, event), { reason: "payload_expired" });
+  await assert.rejects(webhooks.redeliver(event), { reason: "payload_expired" });
   assert.equal((await listed(webhooks, event.streamId)).body, null);
   await purgeBodies(webhooks.ctx);
   assert.deepEqual(
@@ -72,7 +72,7 @@ test("a delivered body goes 24 hours after the 2xx, with the answers; the event 
   const tombstone = await listed(webhooks, event.streamId);
   assert.equal(tombstone.body, null);
   assert.equal(tombstone.attempts, 2);
-  await assert.rejects(redeliverEvents(webhooks.ctx, event), { reason: "payload_expired" });
+  await assert.rejects(webhooks.redeliver(event), { reason: "payload_expired" });
 });
 
 test("what nobody takes goes when its time is over, and is not sent after that, purged or not", async () => {
@@ -107,14 +107,14 @@ test("a body without personal data can be sent again for 30 days after its last 
   await webhooks.deliver();
   webhooks.advance(34 * day);
   await purgeBodies(webhooks.ctx);
-  assert.equal(await redeliverEvents(webhooks.ctx, event), 1);
+  assert.equal(await webhooks.redeliver(event), 1);
   await webhooks.deliver();
   webhooks.advance(30 * day - 1);
   await purgeBodies(webhooks.ctx);
-  assert.equal(await redeliverEvents(webhooks.ctx, event), 1);
+  assert.equal(await webhooks.redeliver(event), 1);
   webhooks.advance(1);
   await purgeBodies(webhooks.ctx);
-  await assert.rejects(redeliverEvents(webhooks.ctx, event), { reason: "payload_expired" });
+  await assert.rejects(webhooks.redeliver(event), { reason: "payload_expired" });
 });
 
 test("an event whose attempts were put off to the last can be sent again for 30 days after that one too", async () => {
@@ -131,7 +131,7 @@ test("an event whose attempts were put off to the last can be sent again for 30 
   assert.equal((await listed(webhooks, event.streamId)).nextAttemptAt, null);
   webhooks.advance(30 * day - 1);
   await purgeBodies(webhooks.ctx);
-  assert.equal(await redeliverEvents(webhooks.ctx, event), 1);
+  assert.equal(await webhooks.redeliver(event), 1);
 });
 
 test("attempts are forgotten after 30 days, tombstones after a year", async () => {

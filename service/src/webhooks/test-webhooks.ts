@@ -19,6 +19,7 @@ import {
   type KycEvent,
   newEventId,
   type NewEvent,
+  redeliverEvents,
 } from "./events.ts";
 import { Sender, type WebhooksContext } from "./sender.ts";
 import { insertClientDomain } from "./test-endpoint-store.ts";
@@ -37,6 +38,7 @@ export interface TestWebhooks extends AsyncDisposable {
   /** Registers or replaces the KYB endpoint of the client domain. */
   register(url: string): Promise<EndpointWithSecret>;
   enqueue(...events: NewEvent[]): Promise<void>;
+  redeliver(of: Parameters<typeof redeliverEvents>[2]): Promise<number>;
   /** Begins what is due and waits for its end, so often as attempts make room for others. */
   deliver(): Promise<void>;
   /** Another process. */
@@ -114,6 +116,7 @@ export async function openTestWebhooks(
     ctx,
     clientDomainId,
     enqueue,
+    redeliver: async (of) => ctx.db.transaction(async (tx) => redeliverEvents(ctx, tx, of)),
     advance(seconds) {
       nowMs += seconds * 1000;
     },
