@@ -37,12 +37,14 @@ test("no id of an unusual spelling is a fault of ours", async () => {
     `/api/v1/kyb/status/${id}`,
     `/api/v1/kyb/members/${id}`,
     `/api/v1/kyb/billing/charges?cursor=${id}`,
+    `/api/v1/kyb/events?cursor=${id}`,
   ]);
   const posts = hostileIds.flatMap((id) => [
     `/api/v1/kyb/data-requests/${id}/cancel`,
     `/api/v1/kyb/data-requests/${id}/redeliver`,
     `/api/v1/kyb/signature-requests/${id}/cancel`,
     `/api/v1/kyb/offers/${id}/cancel`,
+    `/api/v1/kyb/events/${id}/redeliver`,
     `/w/f/${id}/open`,
   ]);
   for (const path of gets) {

@@ -6,6 +6,7 @@ import { requestRows } from "../kyb-request-rows.ts";
 import { isOfMembers } from "../kyb-routes.ts";
 
 const endpoint = "journeys/kyb-endpoint.test.ts";
+const events = "journeys/kyb-events.test.ts";
 const quarantine = "webhooks/quarantine.test.ts";
 const endpoints = "webhooks/endpoints.test.ts";
 const matrix = "journeys/kyb-route-matrix.test.ts";
@@ -73,6 +74,23 @@ const endpointRows: readonly Row[] = [
     name: "201 POST test: `kyb.endpoint.test` arrives signed",
     routes: [`POST ${api}/webhook-endpoint/test`],
     shownBy: [[endpoint, "a test event arrives signed, and its stream has no gap"]],
+  },
+  {
+    name: "200 GET events of a client domain, newest first, by type and status; POST redeliver of one",
+    routes: [`GET ${api}/events`, `POST ${api}/events/<id>/redeliver`],
+    shownBy: [
+      [
+        events,
+        "a move that the endpoint took by no attempt is listed, and comes when it is sent again",
+      ],
+      [events, "events of every kind are listed newest first and page by page"],
+      [events, "a page ends where its bodies are 8 MiB together, and the next goes on there"],
+      [events, "what was purged is listed without its body, and cannot be sent again"],
+      [
+        events,
+        "an event is there for its own client domain alone, and one of a request for whoever may make such",
+      ],
+    ],
   },
   {
     name: "400: a URL that is not plain https on a public host, without userinfo and fragment",

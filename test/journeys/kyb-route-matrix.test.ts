@@ -72,8 +72,13 @@ async function make(path: string, body: object): Promise<string> {
 
 /** An object of each kind, of the world's client domain. */
 async function openObjects(): Promise<Record<string, string>> {
+  const requestId = await make(requestsPath, { businessWalletAddress, ...someRequest });
+  const { body } = await world.call("GET", `${requestsPath}/${requestId}/events`);
+  const [event] = body["items"] as { eventId: string }[];
+  assert.ok(event);
   return {
-    [requestsPath]: await make(requestsPath, { businessWalletAddress, ...someRequest }),
+    [requestsPath]: requestId,
+    "/api/v1/kyb/events": event.eventId,
     [signaturesPath]: await make(signaturesPath, { businessWalletAddress, ...someText }),
     "/api/v1/kyb/offers": await make(`${signaturesPath}/offers`, someText),
     data: await make(`${requestsPath}/offers`, someRequest),
@@ -281,6 +286,11 @@ function toldBy({ body }: Answer): Record<string, unknown> {
 /** Whether its own key finds it not to be there yet. */
 const isOver = ({ name }: Route): boolean => /\/(?:release|proofs|signature)$/.test(name);
 
+function unknownOf(path: string): string {
+  if (path.includes("/kyb/events/")) return "event_not_found";
+  return path.includes("/kyb/offers/") ? "offer_not_found" : "request_not_found";
+}
+
 await test("objects are those of one client domain: for every other key they are not there", async () => {
   const foreign = await newMerchant();
   const sibling = await newMerchant({
@@ -301,7 +311,7 @@ await test("objects are those of one client domain: for every other key they are
     );
     for (const route of ofObjects) {
       const answer = await callWith(route, apiKey);
-      const reason = route.path.includes("/offers/") ? "offer_not_found" : "request_not_found";
+      const reason = unknownOf(route.path);
       assert.deepEqual(reasonOf(answer), [404, reason], route.name);
       assert.ok(messageOf(answer).startsWith(`${reason}: `), route.name);
       const unknown = await callWith(

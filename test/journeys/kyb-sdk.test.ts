@@ -196,6 +196,18 @@ test("what was missed is listed after a sequence, with its attempts, and sent ag
   assert.equal(second?.body, first?.body);
 });
 
+test("whatever the client domain is told is listed, and one event is sent again", async () => {
+  const { items } = await kyb.allEvents({ type: "kyb.endpoint.test", status: "delivered" });
+  const [tested] = items;
+  assert.ok(tested?.content?.event === "unknown");
+  assert.equal(tested.streamId, tested.content.streamId);
+  assert.equal((await kyb.allEvents({ limit: 1 })).items[0]?.streamId, requestId);
+  const count = receiver.received.length;
+  assert.equal(await kyb.redeliverEvent(tested.eventId), 1);
+  await world.until("it comes again", async () => (receiver.received.length > count ? true : null));
+  assert.equal(await refusalOf(kyb.redeliverEvent("01J")), "event_not_found");
+});
+
 test("a business signs, and a node of the chain says so", async () => {
   const { address: business } = world.business;
   const asked = await kyb.requestSignature({ business, ...text }, { idempotencyKey: "terms-1" });

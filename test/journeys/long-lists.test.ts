@@ -12,6 +12,7 @@ import { deleteUser } from "../../service/src/login/index.ts";
 import { purgeSessions } from "../../service/src/login/retention-store.ts";
 import { type Queryable, sql, type Statement } from "../../service/src/platform/db.ts";
 import { firstUuid } from "../../service/src/platform/ids.ts";
+import { listKybEvents } from "../../service/src/webhooks/event-store.ts";
 import { moveEvents } from "../../service/src/webhooks/index.ts";
 import { plansOf } from "../query-plan.ts";
 import { openWorld, type World } from "../world.ts";
@@ -55,6 +56,16 @@ const lists: [name: string, column: string, ask: (db: Queryable) => Promise<unkn
     "records of an issuer on a business",
     "business",
     async (db) => listRecords(db, id, { ...page, business: address }),
+  ],
+  [
+    "events of a client domain",
+    "client_domain_id",
+    async (db) =>
+      listKybEvents(
+        db,
+        { clientDomainId: id, kinds: ["kyb.endpoint.test"], isDelivered: null },
+        { before: null, limit: 21, bytesMax: 1 },
+      ),
   ],
   ...[listDataRequests, listSignatureRequests].flatMap((list, at): typeof lists => [
     [`requests ${at}`, "client_domain_id", async (db) => list(db, id, { ...page, status: null })],

@@ -260,6 +260,23 @@ for (const [kind, id] of streams)
     });
   });
 
+test("all events of the client domain are listed, a move too, and one of them is sent again", async () => {
+  const type = "kyb.business.wallet_address_changed";
+  const { items, nextCursor: next } = await kyb.allEvents({
+    type,
+    status: "undelivered",
+    limit: 1,
+  });
+  assert.equal(lastCall().query, `type=${type}&status=undelivered&limit=1`);
+  const [moved] = items;
+  assert.ok(moved?.content?.event === type);
+  assert.equal(moved.content.business, business);
+  assert.deepEqual([moved.streamId, moved.nextAttemptAt], [moved.content.streamId, undefined]);
+  assert.equal(next, nextCursor);
+  assert.deepEqual(await kyb.allEvents({ cursor: nextCursor }), { items: [] });
+  assert.equal(await kyb.redeliverEvent(moved.eventId), 1);
+});
+
 test("an id from outside becomes no other path", async () => {
   await assert.rejects(kyb.dataRequest("../billing/account"), {
     code: "call_refused",

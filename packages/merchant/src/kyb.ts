@@ -91,6 +91,23 @@ export interface KybEventOnItsWay {
   content?: AnyKybEvent;
 }
 
+/** An event of whatever your client domain is told. */
+export interface PlacedKybEvent extends KybEventOnItsWay {
+  /** The request, or what else it tells of. */
+  streamId: string;
+}
+
+/** Which events a list holds. */
+export interface EventFilter {
+  /** Its `event`, such as `kyb.business.wallet_address_changed`. */
+  type?: string;
+  /** An undelivered one is on its way, held in a quarantine, or given up: then it has no `nextAttemptAt`. */
+  status?: "delivered" | "undelivered";
+  /** At most 100. */
+  limit?: number;
+  cursor?: string;
+}
+
 /** The KYB endpoints, one method each. All may throw what `callPlain` throws; reasons are those of the table of errors. */
 export interface Kyb {
   status: (wallet: string) => Promise<BusinessStatus>;
@@ -178,6 +195,10 @@ export interface Kyb {
   ) => Promise<DeliveryAttempt[]>;
   /** Sends an event, or all of a request, once more; gives their number. */
   redeliver: (kind: RequestKind, requestId: string, eventId?: string) => Promise<number>;
+  /** All events of your client domain, newest first, also those of no request: a page may be shorter than its limit. */
+  allEvents: (filter?: EventFilter) => Promise<Page<PlacedKybEvent>>;
+  /** Sends any of them once more; gives their number, which is one. */
+  redeliverEvent: (eventId: string) => Promise<number>;
 }
 
 const base = "/api/v1/kyb";
@@ -308,6 +329,8 @@ type Hooks = Pick<
   | "events"
   | "deliveries"
   | "redeliver"
+  | "allEvents"
+  | "redeliverEvent"
 >;
 
 function openHooks({ get, post, put }: Wire): Hooks {
@@ -332,6 +355,8 @@ function openHooks({ get, post, put }: Wire): Hooks {
       const body = eventId === undefined ? {} : { eventId };
       return (await post(`/${kind}/${segment(id)}/redeliver`, body)).count("count");
     },
+    allEvents: async (filter = {}) => readPage(await get("/events", { ...filter }), readPlaced),
+    redeliverEvent: async (id) => (await post(`/events/${segment(id)}/redeliver`)).count("count"),
   };
 }
 
@@ -355,6 +380,10 @@ function readProof(entry: Record<string, unknown>): CompanyProof {
 
 function invalid(reason: string): MerchantError {
   return new MerchantError("response_invalid", { reason });
+}
+
+function readPlaced(item: Members): PlacedKybEvent {
+  return { ...readEventOnItsWay(item), streamId: item.text("streamId") };
 }
 
 function readEventOnItsWay(item: Members): KybEventOnItsWay {

@@ -76,6 +76,7 @@ export function playBusiness(issuer: FakeIssuer): FakeBusiness {
     requestId,
     signatureRequestId,
     bodyOf: (event, of) => kybBody(event, issuer, of),
+    movedBody: movedBodyOf(issuer, "unread"),
   });
   issuer.kyc.set("PUT /api/v1/kyb/webhook-endpoint", ({ body }) => {
     fake.endpoints.push(body["url"]);

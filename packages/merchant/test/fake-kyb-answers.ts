@@ -19,6 +19,8 @@ export interface Told {
   signatureRequestId: string;
   /** The body of an event. */
   bodyOf: (event: string, of: { seq: number; of: string }) => string;
+  /** That of a move. */
+  movedBody: string;
 }
 
 /** Teaches a fake issuer to answer every KYB call, besides what changes anything. */
@@ -211,7 +213,7 @@ function answerOffers({ kyc, now }: FakeIssuer, { business, requestId }: Told): 
 }
 
 function answerStreams({ kyc, now, url }: FakeIssuer, told: Told): void {
-  const { requestId, signatureRequestId, bodyOf } = told;
+  const { requestId, signatureRequestId, bodyOf, movedBody } = told;
   const endpoint = {
     url: `${url}/hooks`,
     secretVersion: 2,
@@ -223,6 +225,13 @@ function answerStreams({ kyc, now, url }: FakeIssuer, told: Told): void {
   kyc.set(`POST ${path}/rotate-secret`, () => ({ ...endpoint, secret: "cd".repeat(32) }));
   kyc.set(`POST ${path}/reactivate`, () => ({ ...endpoint, active: true }));
   kyc.set(`POST ${path}/test`, () => ({ eventId: "01JE0000000000000000000000" }));
+  const eventId = "01JE0000000000000000000001";
+  kyc.set(`GET ${base}/events`, ({ query }) => {
+    const { event, stream_id: streamId } = JSON.parse(movedBody) as Record<string, unknown>;
+    const moved = { eventId, seq: 1, event, streamId, createdAt: now, attempts: 13 };
+    return pageAfter(query, { ...moved, body: movedBody });
+  });
+  kyc.set(`POST ${base}/events/${eventId}/redeliver`, () => ({ count: 1 }));
   for (const [kind, id] of [
     ["data-requests", requestId],
     ["signature-requests", signatureRequestId],

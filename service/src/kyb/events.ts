@@ -5,11 +5,23 @@ import { enqueueEvents } from "../webhooks/index.ts";
 import type { KybContext } from "./kyb-context.ts";
 
 /** Every kind of event that a KYB endpoint gets (decisions section 6, Webhook events). */
-type KybEventKind =
-  | `kyb.data_request.${"pending_approval" | "released" | "refused" | "cancelled" | "failed"}`
-  | `kyb.signature_request.${"pending_approval" | "signed" | "refused" | "expired" | "cancelled" | "failed"}`
-  | "kyb.business.wallet_address_changed"
-  | "kyb.endpoint.test";
+export const kybEventKinds = [
+  "kyb.data_request.pending_approval",
+  "kyb.data_request.released",
+  "kyb.data_request.refused",
+  "kyb.data_request.cancelled",
+  "kyb.data_request.failed",
+  "kyb.signature_request.pending_approval",
+  "kyb.signature_request.signed",
+  "kyb.signature_request.refused",
+  "kyb.signature_request.expired",
+  "kyb.signature_request.cancelled",
+  "kyb.signature_request.failed",
+  "kyb.business.wallet_address_changed",
+  "kyb.endpoint.test",
+] as const;
+
+export type KybEventKind = (typeof kybEventKinds)[number];
 
 /** One change to tell the merchant of. */
 export interface KybAnnouncement {

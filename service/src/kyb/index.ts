@@ -12,6 +12,7 @@ import { requireEntitlement } from "./caller.ts";
 import { dataRequestBallots } from "./data-request-ballots.ts";
 import { dataRequestRoutes } from "./data-request-routes.ts";
 import { endpointRoutes } from "./endpoint-routes.ts";
+import { eventRoutes } from "./event-routes.ts";
 import { foundingFinalHandlers } from "./founding.ts";
 import { governanceFinalHandlers, governanceRules, proposalSealedColumns } from "./governance.ts";
 import { idempotencySealedColumns } from "./idempotency.ts";
@@ -103,6 +104,7 @@ export async function kybRoutes(ctx: KybContext, http: Http): Promise<void> {
   attestationRoutes(ctx, http);
   await billingRoutes(ctx, http);
   await endpointRoutes(ctx, http);
+  await eventRoutes(ctx, http);
   await dataRequestRoutes(ctx, http);
   await signatureRoutes(ctx, http);
   await offerRoutes(ctx, http);

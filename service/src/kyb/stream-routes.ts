@@ -40,7 +40,8 @@ const AfterAttempt = Type.Optional(
   }),
 );
 
-const listedEvent = Type.Object({
+/** The members of an event as merchants see it in a list. */
+export const listedEvent = {
   eventId: Type.String(),
   seq: Type.Integer(),
   event: Type.String(),
@@ -49,7 +50,7 @@ const listedEvent = Type.Object({
   deliveredAt: Type.Optional(Type.Integer()),
   nextAttemptAt: Type.Optional(Type.Integer()),
   body: Type.Optional(Type.String({ description: "The bytes as delivered; gone once purged." })),
-});
+};
 
 const listedDelivery = Type.Object({
   eventId: Type.String(),
@@ -85,7 +86,10 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, check }: Stream): voi
           { additionalProperties: false },
         ),
         response: {
-          200: Type.Object({ items: Type.Array(listedEvent) }, { description: "By sequence." }),
+          200: Type.Object(
+            { items: Type.Array(Type.Object(listedEvent)) },
+            { description: "By sequence." },
+          ),
           ...refusals("invalid_request", ...callerReasons, "request_not_found"),
         },
       },
@@ -100,7 +104,8 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, check }: Stream): voi
   );
 }
 
-function shownEvent(event: ListedEvent) {
+/** As {@link listedEvent} says. */
+export function shownEvent(event: ListedEvent) {
   const { id, sequence, kind, createdAt, attempts, deliveredAt, nextAttemptAt, body } = event;
   return {
     eventId: id,
@@ -147,6 +152,12 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, check }: Stream):
   );
 }
 
+/** What a resend answers. */
+export const redelivered = Type.Object(
+  { count: Type.Integer() },
+  { description: "They are on their way." },
+);
+
 const RedeliverBody = Type.Optional(
   Type.Object(
     { eventId: Type.Optional(Type.String({ maxLength: 100, description: "Default: all." })) },
@@ -164,7 +175,7 @@ function redeliverRoute(ctx: KybContext, scope: Http, { path, check }: Stream): 
         params: Params,
         body: RedeliverBody,
         response: {
-          200: Type.Object({ count: Type.Integer() }, { description: "They are on their way." }),
+          200: redelivered,
           ...refusals(
             ...bodyReasons,
             ...callerReasons,

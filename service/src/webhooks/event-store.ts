@@ -1,4 +1,5 @@
 import { type Queryable, sql } from "../platform/db.ts";
+import { lastUlid } from "../platform/ids.ts";
 import { type Channel, type KycEvent, largeBytes } from "./event.ts";
 
 export interface EventRow extends Omit<
@@ -46,7 +47,7 @@ export async function insertEvents(
     select pg_notify('webhook_delivery', '')`);
 }
 
-interface ListedRow {
+export interface ListedRow {
   readonly id: string;
   readonly sequence: number;
   readonly kind: string;
@@ -76,6 +77,65 @@ export async function listEvents(
       case when d.is_held then null else d.due_at_ms end as due_at_ms
     from page join webhook_event e on e.id = page.id left join webhook_delivery d on d.event_id = e.id
     where page.place = 1 or page.bytes_so_far <= ${bytesMax} order by e.sequence`);
+}
+
+/** An event of a list over many streams. */
+export interface PlacedRow extends ListedRow {
+  readonly stream_id: string;
+  /** How many there are from the place where the page begins, counted to its limit. */
+  readonly found: number;
+}
+
+/** Which events of a client domain's KYB endpoint. */
+export interface EventFilter {
+  readonly clientDomainId: string;
+  readonly kinds: readonly string[];
+  /** Null for both. */
+  readonly isDelivered: boolean | null;
+}
+
+/**
+ * Newest first, as many as stay together within the bytes; the first in any case. Each kind is read from where the page
+ * begins, and no further than its limit, however long ago its last event was.
+ */
+export async function listKybEvents(
+  db: Queryable,
+  { clientDomainId, kinds, isDelivered }: EventFilter,
+  page: { before: string | null; limit: number; bytesMax: number },
+): Promise<PlacedRow[]> {
+  const { before, limit, bytesMax } = { ...page, before: page.before ?? lastUlid };
+  const standings = isDelivered === null ? [true, false] : [isDelivered];
+  return db.query<PlacedRow>(sql`
+    with next as (
+      select id, bytes
+      from unnest(${[...kinds]}::text[]) as wanted (kind)
+        cross join unnest(${standings}::boolean[]) as standing (is_delivered)
+        cross join lateral (
+          select id, octet_length(coalesce(body, '')) + octet_length(coalesce(body_sealed, '')) as bytes
+          from webhook_event
+          where channel = 'kyb' and client_domain_id = ${clientDomainId} and kind = wanted.kind
+            and (delivered_at is not null) = standing.is_delivered and id < ${before}
+          order by id desc limit ${limit}) as newest
+      order by id desc limit ${limit}),
+    page as (
+      select id, sum(bytes) over (order by id desc) as bytes_so_far, row_number() over (order by id desc) as place,
+        count(*) over () as found
+      from next)
+    select e.id, e.stream_id, e.sequence, e.kind, e.created_at, e.delivered_at, e.attempts, e.purge_at, e.body,
+      e.body_sealed, case when d.is_held then null else d.due_at_ms end as due_at_ms, page.found
+    from page join webhook_event e on e.id = page.id left join webhook_delivery d on d.event_id = e.id
+    where page.place = 1 or page.bytes_so_far <= ${bytesMax} order by e.id desc`);
+}
+
+/** The stream and kind of an event of a client domain's KYB endpoint. */
+export async function findKybEvent(
+  db: Queryable,
+  of: { id: string; clientDomainId: string },
+): Promise<{ streamId: string; kind: string } | null> {
+  const [row] = await db.query<{ streamId: string; kind: string }>(sql`
+    select stream_id as "streamId", kind from webhook_event
+    where id = ${of.id} and channel = 'kyb' and client_domain_id = ${of.clientDomainId}`);
+  return row ?? null;
 }
 
 export interface AttemptRow {

@@ -92,7 +92,11 @@ export async function listEventsOf(
 ): Promise<ListedEvent[]> {
   const now = ctx.clock.now();
   const rows = await store.listEvents(ctx.db, streamId, { ...page, bytesMax: pageBytesMax });
-  return rows.map((row) => ({
+  return rows.map((row) => listedOf(ctx, row, now));
+}
+
+function listedOf(ctx: Pick<Ctx, "seal">, row: store.ListedRow, now: number): ListedEvent {
+  return {
     id: row.id,
     sequence: row.sequence,
     kind: row.kind,
@@ -101,7 +105,32 @@ export async function listEventsOf(
     attempts: row.attempts,
     nextAttemptAt: row.due_at_ms === null ? null : Math.floor(row.due_at_ms / 1000),
     body: isOver(row, now) ? null : openBody(ctx, row),
-  }));
+  };
+}
+
+/** An event in a list over many streams. */
+export interface PlacedEvent extends ListedEvent {
+  readonly streamId: string;
+}
+
+/**
+ * Events for the KYB endpoint of a client domain, of whatever they tell, newest first: no more than fit into
+ * {@link pageBytesMax}, and one at least.
+ *
+ * @param page.before the id that they come before; null begins
+ * @returns `hasMore` where older ones are left
+ */
+export async function listKybEvents(
+  ctx: Pick<Ctx, "db" | "clock" | "seal">,
+  filter: store.EventFilter,
+  { before, limit }: { before: string | null; limit: number },
+): Promise<{ events: PlacedEvent[]; hasMore: boolean }> {
+  const now = ctx.clock.now();
+  const page = { before, limit: limit + 1, bytesMax: pageBytesMax };
+  const rows = await store.listKybEvents(ctx.db, filter, page);
+  const shown = rows.slice(0, limit);
+  const events = shown.map((row) => ({ ...listedOf(ctx, row, now), streamId: row.stream_id }));
+  return { events, hasMore: shown.length < (rows[0]?.found ?? 0) };
 }
 
 /** One attempt at an event, as its owner sees it. */

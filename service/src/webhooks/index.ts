@@ -1,5 +1,6 @@
 export {
   enqueueEvents,
+  listKybEvents,
   type ListedEvent,
   listDeliveriesOf,
   listEventsOf,
@@ -9,6 +10,7 @@ export {
   redeliverEvents,
   webhookSealedColumns,
 } from "./events.ts";
+export { findKybEvent } from "./event-store.ts";
 export {
   getEndpoint,
   hasEndpoint,
