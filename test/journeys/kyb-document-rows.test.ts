@@ -382,6 +382,10 @@ const memberRows: readonly Row[] = [
         standing,
         "whoever knows a business that moved is told where, with an attestation, and finds it moved",
       ],
+      [
+        standing,
+        "a lookup of a business that moved names its successor to whoever is told of the move, and to nobody else",
+      ],
       [sdk, "a business that moves is followed by its attestation alone"],
     ],
   },

@@ -257,7 +257,8 @@ test("a business that moves is followed by its attestation alone", async () => {
   assert.deepEqual([change.business, change.newBusiness], [address, next.address]);
   const asFor = { ...checks(), clientDomainId: "0190c0de-0000-7000-8000-000000000000" };
   assert.equal(await refusalOf(verifyWalletChange(event.attestation, asFor)), "aud");
-  assert.equal((await kyb.status(address)).status, "moved");
+  const { status, successor } = await kyb.status(address);
+  assert.deepEqual([status, successor], ["moved", next.address]);
 });
 
 test("no method of the SDK was left out", () => {

@@ -3,7 +3,11 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Address, signDigest } from "@svc/protocol";
 import { decodeJwt } from "jose";
-import { createApiKey, createDomain } from "../../service/src/accounts/index.ts";
+import {
+  createApiKey,
+  createDomain,
+  createOrganization,
+} from "../../service/src/accounts/index.ts";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { logInFor } from "../business-login.ts";
 import { sql } from "../../service/src/platform/db.ts";
@@ -280,6 +284,37 @@ test("whoever knows a business that moved is told where, with an attestation, an
   }
   const told = receiver.received.filter(({ body }) => body.includes(stranger.address));
   assert.equal(told.length, 0);
+});
+
+test("a lookup of a business that moved names its successor to whoever is told of the move, and to nobody else", async () => {
+  const first = await world.found({ members: ["lou"] });
+  const second = await world.found({ members: ["lou"], name: "Muster Zwei AG" });
+  const third = await world.found({ members: ["lou"], name: "Muster Drei AG" });
+  await logInFor(world, { business: first, voters: ["lou"] });
+  const standing = await lookUp("status", first.address);
+  assert.ok(!("successor" in standing.body), "it did not move");
+  for (const [from, to] of [
+    [first, second],
+    [second, third],
+  ] as const) {
+    const request = { operation: "moveTo", successor: to.address };
+    await world.govern("lou", request, { business: from.address });
+    for (const kind of ["status", "verify"] as const) {
+      const moved = await world.until("it has moved", async () => {
+        const { body } = await lookUp(kind, from.address);
+        return body["status"] === "moved" ? body : null;
+      });
+      assert.equal(moved["successor"], to.address);
+    }
+  }
+  const stranger = await createOrganization(world.ctx, { name: "Stranger" }, "test");
+  const domain = { organizationId: stranger.id, domain: "localhost", environment: "live" } as const;
+  const { id: clientDomainId } = await createDomain(world.ctx, domain, "test");
+  const { key } = await createApiKey(world.ctx, { clientDomainId, name: "Backend" }, "test");
+  for (const { address } of [first, second]) {
+    const { body } = await lookUp("status", address, key);
+    assert.deepEqual([body["status"], "successor" in body], ["moved", false]);
+  }
 });
 
 test("whoever knows a business by its first wallet is told of the second and the third", async () => {

@@ -15,6 +15,8 @@ export interface BusinessStatus {
   verified: boolean;
   /** Unix seconds, as every time here. */
   registeredAt: number;
+  /** Where it goes on, if it moved and you are told of that. Only `verifyWalletChange` proves it. */
+  successor?: Address;
 }
 
 /** How it decides: by the current rule of each category. */
@@ -197,6 +199,7 @@ export function readBusinessStatus(body: Members): BusinessStatus {
     status: body.text("status"),
     verified: body.flag("verified"),
     registeredAt: body.count("registeredAt"),
+    ...(body.has("successor") && { successor: body.address("successor") }),
   };
 }
 

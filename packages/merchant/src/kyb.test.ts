@@ -95,6 +95,16 @@ test("a business without an attested website has no domain", async () => {
   }
 });
 
+test("a business that moved names its successor, as an address", async () => {
+  const standing = { ...(await kyb.status(business)), status: "moved" };
+  const route = `GET ${base}/status/${business}`;
+  const successor = `0x${"5e".repeat(20)}`;
+  fake.kyc.set(route, () => ({ ...standing, successor }));
+  assert.deepEqual(await kyb.status(business), { ...standing, successor });
+  fake.kyc.set(route, () => ({ ...standing, successor: "next" }));
+  await assert.rejects(kyb.status(business), { code: "response_invalid", reason: "successor" });
+});
+
 test("prices, the balance and a quote are in the units that they name", async () => {
   const { field: name, ...price } = someLine;
   assert.deepEqual(await kyb.pricing(), {

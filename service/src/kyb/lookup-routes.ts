@@ -10,6 +10,7 @@ import { findBusiness, isBusinessAcquainted } from "./business-store.ts";
 import { callerOf, callerReasons } from "./caller.ts";
 import type { KybContext } from "./kyb-context.ts";
 import { listMembers } from "./members.ts";
+import { isAcquaintedAlong } from "./standing-store.ts";
 
 const tags = ["kyb"];
 const WalletParams = Type.Object({
@@ -25,6 +26,11 @@ const standing = {
     description: "Whether it may release and sign; logins say the same of it.",
   }),
   registeredAt: Type.Integer({ description: "When its wallet was deployed, Unix seconds." }),
+  successor: Type.Optional(
+    Type.String({
+      description: "The wallet that it moved to; only for organizations that are told of the move.",
+    }),
+  ),
 };
 
 const Rule = Type.Object({
@@ -60,7 +66,8 @@ export function lookupRoutes(ctx: KybContext, scope: Http): void {
         summary: "The standing of a business",
       },
     },
-    async (request) => standingOf(ctx, await getKnown(ctx, request, request.params.wallet)),
+    async (request) =>
+      standingOf(ctx, request, await getKnown(ctx, request, request.params.wallet)),
   );
   scope.get(
     "/api/v1/kyb/verify/:wallet",
@@ -82,7 +89,7 @@ export function lookupRoutes(ctx: KybContext, scope: Http): void {
       const business = await getKnown(ctx, request, request.params.wallet);
       const { members, rules } = business.charter;
       return {
-        ...(await standingOf(ctx, business)),
+        ...(await standingOf(ctx, request, business)),
         memberCount: members.length,
         governanceRules: [
           { category: "signature_requests" as const, approvalMode: rules.signature_requests },
@@ -167,11 +174,19 @@ interface Standing {
   status: KnownBusiness["status"];
   verified: boolean;
   registeredAt: number;
+  successor?: string;
 }
 
-async function standingOf(ctx: KybContext, business: KnownBusiness): Promise<Standing> {
-  const { address, name, status, verifiedAt, registeredAt } = business;
+async function standingOf(
+  ctx: KybContext,
+  request: FastifyRequest,
+  business: KnownBusiness,
+): Promise<Standing> {
+  const { address, name, status, verifiedAt, registeredAt, successor } = business;
   const domain = await findBusinessDomain(ctx, ctx.db, business);
+  const { organizationId } = callerOf(request);
+  const isTold =
+    successor !== null && (await isAcquaintedAlong(ctx.db, { business: address, organizationId }));
   return {
     walletAddress: address,
     businessName: name,
@@ -179,5 +194,6 @@ async function standingOf(ctx: KybContext, business: KnownBusiness): Promise<Sta
     status,
     verified: status === "active" && verifiedAt !== null,
     registeredAt: registeredAt ?? 0,
+    ...(isTold ? { successor } : {}),
   };
 }

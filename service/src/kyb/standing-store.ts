@@ -154,6 +154,25 @@ export async function setMoved(tx: Queryable, address: Address, successor: Addre
 }
 
 /**
+ * Whether an organization is one that {@link listAcquaintedDomains} finds domains of: the business logged in to it,
+ * released to or signed for it, in this wallet or in one that went on in it.
+ */
+export async function isAcquaintedAlong(
+  db: Queryable,
+  of: { business: Address; organizationId: string },
+): Promise<boolean> {
+  const rows = await db.query(
+    sql`with recursive wallet as (
+        select ${of.business}::text as address
+        union select business.address from business join wallet on business.successor = wallet.address
+          where business.status = 'moved')
+      select from wallet join business_acquaintance on business_acquaintance.business = wallet.address
+      where organization_id = ${of.organizationId} limit 1`,
+  );
+  return rows.length === 1;
+}
+
+/**
  * The client domains of one environment, of organizations that the business logged in to, released to or signed for, in
  * this wallet or in one that went on in it.
  */
