@@ -5,13 +5,17 @@ import { listRecords, listRecordsDue } from "../../service/src/credentials/compa
 import { listIssued } from "../../service/src/credentials/credential-store.ts";
 import { listRequests as listDataRequests } from "../../service/src/kyb/data-request-store.ts";
 import { listRequests as listSignatureRequests } from "../../service/src/kyb/signature-store.ts";
-import { listOrders } from "../../service/src/kyc/order-store.ts";
+import { deleteTokens, listOrders } from "../../service/src/kyc/order-store.ts";
 import { purgeDeliveries } from "../../service/src/login/back-channel-store.ts";
 import { purgeFamilies } from "../../service/src/login/family-purge-store.ts";
 import { deleteUser } from "../../service/src/login/index.ts";
 import { purgeSessions } from "../../service/src/login/retention-store.ts";
+import { deleteUsedOnce } from "../../service/src/login/used-once-store.ts";
 import { type Queryable, sql, type Statement } from "../../service/src/platform/db.ts";
 import { firstUuid } from "../../service/src/platform/ids.ts";
+import { purgeWalletSessions } from "../../service/src/wallets/index.ts";
+import { deleteBoxes } from "../../service/src/wallets/mailbox-store.ts";
+import { deleteWalletSessions } from "../../service/src/wallets/store.ts";
 import { listKybEvents } from "../../service/src/webhooks/event-store.ts";
 import { moveEvents } from "../../service/src/webhooks/index.ts";
 import { plansOf } from "../query-plan.ts";
@@ -128,6 +132,76 @@ test("logouts that are over are removed in batches, and none that is kept is loo
   assert.deepEqual(removed, [3, 1, 0]);
   const left = await db.query(sql`select ended_at from logout_delivery order by ended_at`);
   assert.deepEqual(left, [{ ended_at: 1001 }, { ended_at: null }]);
+});
+
+const expiring: [
+  table: string,
+  purge: (db: Queryable, limit: number) => Promise<number>,
+  insert: string,
+][] = [
+  [
+    "used_once",
+    async (db, limit) => deleteUsedOnce(db, 10, limit),
+    "(kind, value_sha256, expires_at) select 'dpop', key, at",
+  ],
+  [
+    "wallet_session",
+    async (db, limit) => deleteWalletSessions(db, 10, limit),
+    `(token_sha256, user_address, challenge_sha256, created_at, expires_at) select key, '${address}', key, 0, at`,
+  ],
+  [
+    "mailbox",
+    async (db, limit) => deleteBoxes(db, 10, limit),
+    `(id_sha256, user_address, box, expires_at) select key, '${address}', 'box', at`,
+  ],
+  [
+    "kyc_token",
+    async (db, limit) => deleteTokens(db, 10, limit),
+    `(token_sha256, order_id, attempt, expiration, callback, requester, offered, created_at)
+      select key, id, 1, at, '', '', '{}', 0`,
+  ],
+];
+const keysAt = (times: string): string => `from (
+    select sha256(n::text::bytea) as key, at, '${id}'::uuid as id from ${times} with ordinality as given (at, n)) as made`;
+
+for (const [table, purge, insert] of expiring)
+  test(`what is over of ${table} is removed in batches, and none that is kept is looked at`, async () => {
+    const { db } = world.ctx;
+    const [plan] = await plansOf(db, async (asked) => purge(asked, 2));
+    assert.deepEqual([plan?.scanned, plan?.filtered.trim()], [[], ""]);
+    const removed = await db.transaction(async (tx) => {
+      // Links need no order here.
+      await tx.query({
+        name: "",
+        text: "set local session_replication_role = replica",
+        values: [],
+      });
+      const text = `insert into ${table} ${insert} ${keysAt("unnest(array[1, 2, 3, 4, 5, 1000])")}`;
+      await tx.query({ name: "", text, values: [] });
+      const counts = [
+        await purge(tx, 2),
+        await purge(tx, 2),
+        await purge(tx, 2),
+        await purge(tx, 2),
+      ];
+      const left = await tx.query({ name: "", text: `select 1 from ${table}`, values: [] });
+      await tx.query({ name: "", text: `delete from ${table}`, values: [] });
+      return [...counts, left.length];
+    });
+    assert.deepEqual(removed, [2, 2, 1, 0, 1]);
+  });
+
+test("a purge takes all that is over, however many batches that is", async () => {
+  const { ctx } = world;
+  const [, , insert] = expiring.find(([table]) => table === "wallet_session") ?? [];
+  assert.ok(insert !== undefined);
+  await run(`insert into wallet_session ${insert} ${keysAt("generate_series(1, 10001)")}`);
+  const callsBefore = ctx.db.callsTotal;
+  await purgeWalletSessions(ctx);
+  const rows = await ctx.db.query(sql`select from wallet_session`);
+  assert.equal(rows.length, 0);
+  // Other jobs run beside it.
+  assert.ok(ctx.db.callsTotal - callsBefore >= 4);
 });
 
 test("of the long tables the deletion of a user reads none but that of logins, and that one once", async () => {

@@ -181,9 +181,18 @@ export async function hasExpired(db: Queryable, now: number): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Links that nobody can use any more. */
-export async function deleteTokens(db: Queryable, expiredBefore: number): Promise<void> {
-  await db.query(sql`delete from kyc_token where expiration < ${expiredBefore}`);
+/** Links that nobody can use any more. @returns how many went */
+export async function deleteTokens(
+  db: Queryable,
+  expiredBefore: number,
+  limit: number,
+): Promise<number> {
+  const rows = await db.query(sql`
+    delete from kyc_token where token_sha256 = any(array(
+      select token_sha256 from kyc_token where expiration < ${expiredBefore} order by expiration limit ${limit}
+      for update skip locked))
+    returning 1 as gone`);
+  return rows.length;
 }
 
 /** One entry of an order's history. */

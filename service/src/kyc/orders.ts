@@ -12,6 +12,7 @@ import { type AskedName, findVerified } from "../credentials/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { Problem } from "../platform/problems.ts";
+import { purgeInBatches } from "../platform/purge.ts";
 import { enqueueEvents, moveEvents, redeliverEvents } from "../webhooks/index.ts";
 import { statusUpdated } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
@@ -307,5 +308,6 @@ export async function expireOrders(ctx: KycContext): Promise<void> {
 const tokenKeptSeconds = 86_400;
 
 export async function purgeTokens(ctx: Pick<KycContext, "db" | "clock">): Promise<void> {
-  await store.deleteTokens(ctx.db, ctx.clock.now() - tokenKeptSeconds);
+  const before = ctx.clock.now() - tokenKeptSeconds;
+  await purgeInBatches(async (limit) => store.deleteTokens(ctx.db, before, limit));
 }

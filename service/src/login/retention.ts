@@ -3,6 +3,7 @@ import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import { firstUuid } from "../platform/ids.ts";
 import type { Job } from "../platform/jobs.ts";
+import { purgeInBatches } from "../platform/purge.ts";
 import { withdrawOpenLogin } from "./business-login.ts";
 import * as store from "./retention-store.ts";
 import { endSession } from "./session-end.ts";
@@ -17,7 +18,7 @@ const openSecondsMax = 3600;
 export async function purgeLogins(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
   const now = ctx.clock.now();
   const before = now - retentionSeconds;
-  while ((await store.purgeAttempts(ctx.db, before, purgeBatch)) === purgeBatch);
+  await purgeInBatches(async (limit) => store.purgeAttempts(ctx.db, before, limit));
   let after: string | null = firstUuid;
   while (after !== null)
     after = await store.purgeSessions(ctx.db, { now, before, after, limit: purgeBatch });

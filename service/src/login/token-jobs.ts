@@ -1,12 +1,13 @@
 import { firstUuid } from "../platform/ids.ts";
 import type { Job } from "../platform/jobs.ts";
+import { purgeInBatches } from "../platform/purge.ts";
 import { deliverLogouts } from "./back-channel.ts";
 import { purgeDeliveries } from "./back-channel-store.ts";
 import { purgeFamilies } from "./family-purge-store.ts";
 import type { SealedCopies } from "./sealed-copies.ts";
 import { ensureKeys } from "./signing-keys.ts";
 import type { TokenContext } from "./token-context.ts";
-import { purgeUsedOnce } from "./used-once-store.ts";
+import { deleteUsedOnce } from "./used-once-store.ts";
 
 const purgeBatch = 5_000;
 /** Revoked families stay for a day, for whoever looks into a reuse. */
@@ -28,7 +29,7 @@ export function tokenJobs(ctx: TokenContext, copies: SealedCopies): readonly Job
     {
       name: "used-once",
       everySeconds: 60,
-      run: async () => purgeUsedOnce(ctx.db, ctx.clock.now()),
+      run: async () => purgeUsedOnce(ctx),
     },
     { name: "sealed-copies-of-all", everySeconds: 600, run: async () => copies.sweepAll() },
     { name: "token-families", everySeconds: 3_600, run: async () => purgeAll(ctx) },
@@ -48,7 +49,12 @@ async function followKeys(ctx: TokenContext): Promise<void> {
 
 async function purgeLogouts(ctx: TokenContext): Promise<void> {
   const before = ctx.clock.now() - logoutRetentionSeconds;
-  while ((await purgeDeliveries(ctx.db, before, purgeBatch)) >= purgeBatch);
+  await purgeInBatches(async (limit) => purgeDeliveries(ctx.db, before, limit));
+}
+
+async function purgeUsedOnce(ctx: TokenContext): Promise<void> {
+  const now = ctx.clock.now();
+  await purgeInBatches(async (limit) => deleteUsedOnce(ctx.db, now, limit));
 }
 
 async function purgeAll(ctx: TokenContext): Promise<void> {

@@ -37,6 +37,12 @@ export async function spendOnce(
   return row?.spent ?? [];
 }
 
-export async function purgeUsedOnce(db: Queryable, now: number): Promise<void> {
-  await db.query(sql`delete from used_once where expires_at < ${now}`);
+/** Forgets values that could not be accepted anyway. @returns how many went */
+export async function deleteUsedOnce(db: Queryable, now: number, limit: number): Promise<number> {
+  const rows = await db.query(sql`
+    delete from used_once where ctid = any(array(
+      select ctid from used_once where expires_at < ${now} order by expires_at limit ${limit}
+      for update skip locked))
+    returning 1 as gone`);
+  return rows.length;
 }

@@ -35,8 +35,18 @@ export async function takeBox(
   return row?.box ?? null;
 }
 
-export async function deleteBoxes(db: Queryable, expiredBefore: number): Promise<void> {
-  await db.query(sql`delete from mailbox where expires_at <= ${expiredBefore}`);
+/** @returns how many went */
+export async function deleteBoxes(
+  db: Queryable,
+  expiredBefore: number,
+  limit: number,
+): Promise<number> {
+  const rows = await db.query(sql`
+    delete from mailbox where id_sha256 = any(array(
+      select id_sha256 from mailbox where expires_at <= ${expiredBefore} order by expires_at limit ${limit}
+      for update skip locked))
+    returning 1 as gone`);
+  return rows.length;
 }
 
 export async function deleteBoxesOf(tx: Queryable, user: Address): Promise<void> {

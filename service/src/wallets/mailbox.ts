@@ -3,6 +3,7 @@ import type { Address } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import { randomId } from "../platform/ids.ts";
 import { Problem } from "../platform/problems.ts";
+import { purgeInBatches } from "../platform/purge.ts";
 import * as store from "./mailbox-store.ts";
 
 /** `exp` of a data transfer is at most 60 minutes; a wallet's clock may be ahead. */
@@ -52,7 +53,8 @@ export async function takeBox(ctx: Ctx, id: string): Promise<{ box: string }> {
 
 /** Forgets boxes whose time is over. */
 export async function purgeMailbox(ctx: Ctx): Promise<void> {
-  await store.deleteBoxes(ctx.db, ctx.clock.now());
+  const now = ctx.clock.now();
+  await purgeInBatches(async (limit) => store.deleteBoxes(ctx.db, now, limit));
 }
 
 function sha256(text: string): Buffer {

@@ -42,8 +42,18 @@ export async function endWalletSession(
   );
 }
 
-export async function deleteWalletSessions(db: Queryable, expiredBefore: number): Promise<void> {
-  await db.query(sql`delete from wallet_session where expires_at <= ${expiredBefore}`);
+/** @returns how many went */
+export async function deleteWalletSessions(
+  db: Queryable,
+  expiredBefore: number,
+  limit: number,
+): Promise<number> {
+  const rows = await db.query(sql`
+    delete from wallet_session where token_sha256 = any(array(
+      select token_sha256 from wallet_session where expires_at <= ${expiredBefore} order by expires_at limit ${limit}
+      for update skip locked))
+    returning 1 as gone`);
+  return rows.length;
 }
 
 export async function deleteSessionsOf(tx: Queryable, user: Address): Promise<void> {

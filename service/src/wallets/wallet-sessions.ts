@@ -3,6 +3,7 @@ import { type Address, parseAddress, sessionDigest } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import { equalBytes, mac } from "../platform/mac.ts";
 import { Problem } from "../platform/problems.ts";
+import { purgeInBatches } from "../platform/purge.ts";
 import * as store from "./store.ts";
 
 /** A person answers at once; a machine certainly does. */
@@ -107,7 +108,8 @@ export async function closeWalletSession(
 
 /** Forgets sessions that are over, not before their challenge is: one that was signed once must not open another. */
 export async function purgeWalletSessions(ctx: Ctx): Promise<void> {
-  await store.deleteWalletSessions(ctx.db, ctx.clock.now() - challengeLifetimeSeconds);
+  const before = ctx.clock.now() - challengeLifetimeSeconds;
+  await purgeInBatches(async (limit) => store.deleteWalletSessions(ctx.db, before, limit));
 }
 
 function sha256(text: string): Buffer {
