@@ -66,7 +66,7 @@ export async function openInstallation(
     async openProcess(more = {}) {
       await using stack = new AsyncDisposableStack();
       const base = stack.use(await openContext(parseConfig({ ...environment, ...more })));
-      const chain = stack.use(await openChain({ ...base, clock }));
+      const chain = stack.use(await openChain({ ...base, clock }, { mayBeAway: true }));
       const ctx: ChainContext = { ...base, clock, chain };
       const done: FinalTransaction[] = [];
       const opened = stack.move();

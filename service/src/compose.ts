@@ -232,7 +232,7 @@ interface Slices {
 }
 
 async function openSlices(stack: AsyncDisposableStack, base: Ctx): Promise<Slices> {
-  const openingChain = openBeside(stack, openChain(base));
+  const openingChain = openBeside(stack, openChain(base, { mayBeAway: true }));
   const clients = stack.use(await openClients(base));
   const apiKeys = stack.use(await openApiKeys(base));
   const login = await openLogin({

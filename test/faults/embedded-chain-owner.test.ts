@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { keccak256 } from "viem";
-import { openChain } from "../../service/src/chain/chain.ts";
+import { openChain } from "../../service/src/chain/index.ts";
 import { openEmbeddedChain } from "../../service/src/chain/embedded-chain.ts";
 import { openLockSession } from "../../service/src/chain/embedded-lock-store.ts";
 import { tellPath } from "../../service/src/chain/embedded-store.ts";

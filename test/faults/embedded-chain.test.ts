@@ -163,7 +163,7 @@ test("a journaled transaction is mined: nobody spends coin twice while a block i
   const poor = addressOfPrivateKey(key);
   await node.submit([sign(0, { to: poor, value: 10n })]);
   await until("the coin", async () => ((await balanceOf(node, poor)) === 10n ? true : null));
-  const spend = signerOf(key, node.chainId);
+  const spend = signerOf(key, await node.readChainId());
   await node.submit([spend(0, { value: 8n })]);
   await assert.rejects(node.submit([spend(1, { value: 3n })]), /insufficient funds/);
   await untilReceived(node, 8n);
@@ -184,7 +184,7 @@ test("a transaction written in other bytes than its own is nobody's, and uses up
   const { ctx, node } = chain;
   const own = (await openPurse(ctx))(0);
   // The nonce 0 as a byte instead of an empty string: the signature recovers to the same account.
-  const at = own.indexOf(node.chainId.toString(16)) + 8;
+  const at = own.indexOf((await node.readChainId()).toString(16)) + 8;
   assert.equal(own.slice(at, at + 2), "80");
   const rewritten: Hex = `0x${own.slice(2, at)}00${own.slice(at + 2)}`;
   await assert.rejects(node.submit([rewritten]), /encoded wrongly/);

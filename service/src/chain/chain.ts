@@ -7,9 +7,9 @@ import type { Chain } from "./context.ts";
 import { planContracts } from "./contract-plan.ts";
 import { type Deployment, ensureContracts } from "./deployment.ts";
 import { openEmbeddedChain } from "./embedded-chain.ts";
-import { type ChainNode, NodeAway } from "./node.ts";
+import { examineFirst } from "./examined-node.ts";
+import { type ChainNode, NodeAway, WrongChain } from "./node.ts";
 import { openSigner } from "./operator.ts";
-import type { Signer } from "./signer.ts";
 import * as store from "./store.ts";
 
 /** Blocks come with each transaction here, and every few seconds elsewhere. */
@@ -19,44 +19,80 @@ const pollMs = { embedded: 100, remote: 3_000 };
  * Opens the chain: starts the embedded one or reaches the configured node, opens the signer, and makes sure that the
  * contracts are there.
  *
+ * @param options.mayBeAway lets the configured node be away where an earlier start had it: whoever asks it finds it away
+ *   until it answers as the chain that it was
  * @throws when it is another chain than at the first start, other code stands at a contract's address, or the node,
  *   the signer or the deployer cannot be had
  */
-export async function openChain(ctx: Ctx): Promise<Chain> {
+export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean }): Promise<Chain> {
   await using stack = new AsyncDisposableStack();
-  const { chainRpcUrl, confirmations } = ctx.config;
-  const isEmbedded = chainRpcUrl === null;
-  const [node, signer] = await openBoth(ctx, stack);
-  const identity = await store.keepIdentity(ctx.db, node.chainId);
-  refuseOther(node, identity);
+  const signer = stack.use(await openSigner(ctx));
+  const node = stack.use(await openNode(ctx));
+  const identity =
+    (await store.findIdentity(ctx.db)) ??
+    (await store.keepIdentity(ctx.db, await node.readChainId()));
   await store.addSigner(ctx.db, signer.address);
-  const operator = signer.address;
-  const deployments = planContracts({ salt: ctx.config.contractSalt, operator, identity });
-  const { registry, settlement, live, sandbox } = addressesOf(deployments);
+  const { contractSalt: salt } = ctx.config;
+  const deployments = planContracts({ salt, operator: signer.address, identity });
+  const contracts = addressesOf(deployments);
   const opened = stack.move();
-  const chain: Chain = {
-    chainId: node.chainId,
-    contracts: { registry, settlement, factories: { live, sandbox } },
-    operator,
-    node,
-    reader: openReader(node, isEmbedded),
-    isEmbedded,
-    confirmations,
-    signer,
-    metrics: openChainMetrics(ctx, async () => readTotals(ctx, operator)),
-    [Symbol.asyncDispose]: async () => opened.disposeAsync(),
+  const close = async (): Promise<void> => opened.disposeAsync();
+  const chain = chainOver(ctx, { node, signer, contracts, chainId: identity.chainId, close });
+  const examine = async (): Promise<void> => {
+    refuseOther(await node.readChainId(), identity);
+    await ensureContracts({ ...ctx, chain }, Object.values(deployments));
   };
+  const isNew = Object.values(identity).includes(null);
   try {
-    await againWhenOwnerGoes(isEmbedded, async () =>
-      ensureContracts({ ...ctx, chain }, Object.values(deployments)),
-    );
-    const isNew = Object.values(identity).includes(null);
-    if (isNew) await store.keepContracts(ctx.db, { registry, settlement, live, sandbox });
+    await againWhenOwnerGoes(chain.isEmbedded, examine);
+    if (isNew) await store.keepContracts(ctx.db, contracts);
     return chain;
   } catch (error) {
-    await opened.disposeAsync();
+    if (mayBeAway && !isNew && !chain.isEmbedded && error instanceof NodeAway) {
+      chain.metrics.raise("node_unreachable", { err: error });
+      return examinedLater(chain, examine);
+    }
+    await close();
     throw error;
   }
+}
+
+function chainOver(
+  ctx: Ctx,
+  given: Pick<Chain, "node" | "signer" | "chainId"> & {
+    readonly contracts: Readonly<Record<store.ContractName, Address>>;
+    readonly close: () => Promise<void>;
+  },
+): Chain {
+  const { node, signer, chainId, close } = given;
+  const { registry, settlement, live, sandbox } = given.contracts;
+  const isEmbedded = ctx.config.chainRpcUrl === null;
+  return {
+    chainId,
+    contracts: { registry, settlement, factories: { live, sandbox } },
+    operator: signer.address,
+    node,
+    reader: openReader({ node, chainId, isEmbedded }),
+    isEmbedded,
+    confirmations: ctx.config.confirmations,
+    signer,
+    metrics: openChainMetrics(ctx, async () => readTotals(ctx, signer.address)),
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** What a start would refuse keeps the node away, and is told for as long as it does. */
+function examinedLater(chain: Chain, examine: () => Promise<void>): Chain {
+  const node = examineFirst(chain.node, async () => {
+    try {
+      await examine();
+    } catch (error) {
+      if (!(error instanceof WrongChain)) throw error;
+      chain.metrics.raise("other_chain", { err: error });
+      throw new NodeAway(error.message, { cause: error });
+    }
+  });
+  return { ...chain, node, reader: openReader({ ...chain, node }) };
 }
 
 /** What merchants compare receipts with, and what the operator's account has left. */
@@ -74,16 +110,18 @@ export interface ChainReport {
 /** Looks at the chain without changing anything there: before the first start the contracts are where they will be. */
 export async function describeChain(ctx: Ctx): Promise<ChainReport> {
   await using stack = new AsyncDisposableStack();
-  const [node, signer] = await openBoth(ctx, stack);
+  const signer = stack.use(await openSigner(ctx));
+  const node = stack.use(await openNode(ctx));
+  const chainId = await node.readChainId();
   const unknown = { registry: null, settlement: null, live: null, sandbox: null };
-  const identity = (await store.findIdentity(ctx.db)) ?? { chainId: node.chainId, ...unknown };
-  refuseOther(node, identity);
+  const identity = (await store.findIdentity(ctx.db)) ?? { chainId, ...unknown };
+  refuseOther(chainId, identity);
   const operator = signer.address;
   const { contractSalt: salt } = ctx.config;
   const { live, sandbox, ...own } = addressesOf(planContracts({ salt, operator, identity }));
   const balance = await readBalance({ node }, operator);
   return {
-    chainId: node.chainId,
+    chainId,
     ...own,
     liveFactory: live,
     sandboxFactory: sandbox,
@@ -92,10 +130,10 @@ export async function describeChain(ctx: Ctx): Promise<ChainReport> {
   };
 }
 
-function refuseOther(node: ChainNode, { chainId }: store.ChainIdentity): void {
-  if (chainId !== node.chainId)
-    throw new Error(
-      `this installation settles on chain ${chainId}, but the node is of chain ${node.chainId}`,
+function refuseOther(found: number, { chainId }: store.ChainIdentity): void {
+  if (chainId !== found)
+    throw new WrongChain(
+      `this installation settles on chain ${chainId}, but the node is of chain ${found}`,
     );
 }
 
@@ -116,24 +154,12 @@ async function againWhenOwnerGoes(isEmbedded: boolean, work: () => Promise<void>
   }
 }
 
-/** Both at once; when one fails, the other is closed. */
-async function openBoth(ctx: Ctx, stack: AsyncDisposableStack): Promise<[ChainNode, Signer]> {
-  const { chainRpcUrl } = ctx.config;
-  const [node, signer] = await Promise.allSettled([
-    chainRpcUrl === null ? openEmbeddedChain(ctx) : openRemote(chainRpcUrl),
-    openSigner(ctx),
-  ]);
-  if (node.status === "fulfilled") stack.use(node.value);
-  if (signer.status === "fulfilled") stack.use(signer.value);
-  if (node.status === "rejected") throw node.reason;
-  if (signer.status === "rejected") throw signer.reason;
-  return [node.value, signer.value];
-}
-
 /** The HTTP client takes a tenth of a start to load; the embedded chain does without. */
-async function openRemote(url: string): Promise<ChainNode> {
+async function openNode(ctx: Ctx): Promise<ChainNode> {
+  const { chainRpcUrl } = ctx.config;
+  if (chainRpcUrl === null) return openEmbeddedChain(ctx);
   const { openRemoteNode } = await import("./remote-node.ts");
-  return openRemoteNode(url);
+  return openRemoteNode(chainRpcUrl);
 }
 
 function addressesOf(
@@ -155,9 +181,13 @@ async function readTotals(ctx: Ctx, operator: Address): Promise<ChainTotals> {
 }
 
 /** The one place that makes a client of the chain. */
-function openReader(node: ChainNode, isEmbedded: boolean): PublicClient {
+function openReader({
+  node,
+  chainId,
+  isEmbedded,
+}: Pick<Chain, "node" | "chainId" | "isEmbedded">): PublicClient {
   const chain = defineChain({
-    id: node.chainId,
+    id: chainId,
     name: "settlement",
     nativeCurrency: { name: "coin", symbol: "coin", decimals: 18 },
     rpcUrls: { default: { http: [] } },

@@ -2,6 +2,7 @@ import type { Address, Hex, Hex32 } from "@svc/protocol";
 import { concat, formatEther, getCreate2Address, keccak256 } from "viem/utils";
 import { readBalance } from "./chain-view.ts";
 import type { ChainContext } from "./context.ts";
+import { WrongChain } from "./node.ts";
 import { workOutbox } from "./outbox.ts";
 import * as store from "./store.ts";
 import { ownKinds } from "./transaction.ts";
@@ -46,7 +47,7 @@ export async function ensureContracts(
   if (missing.length === 0) return;
   const deployerCode = await codeAt(ctx, deployer);
   if (deployerCode === "0x")
-    throw new Error(`chain ${ctx.chain.chainId} has no CREATE2 deployer at ${deployer}`);
+    throw new WrongChain(`chain ${ctx.chain.chainId} has no CREATE2 deployer at ${deployer}`);
   await ctx.db.transaction(async (tx) => {
     for (const { address, salt, initCode } of missing) {
       const data = concat([salt, initCode]);
@@ -83,7 +84,8 @@ async function tellWaiting(ctx: ChainContext, contracts: string): Promise<void> 
 async function refuseOver(ctx: ChainContext, { name, address }: Deployment): Promise<void> {
   const status = await store.findStatus(ctx.db, ownKinds.deploy, address);
   const isOver = status === "succeeded" || status === "reverted";
-  if (isOver) throw new Error(`the deployment of ${name} ${status}, but nothing is at ${address}`);
+  if (isOver)
+    throw new WrongChain(`the deployment of ${name} ${status}, but nothing is at ${address}`);
 }
 
 /** Those without any code. @throws for one with other code */
@@ -96,7 +98,7 @@ async function listMissing(
     const code = codes[at] ?? "0x";
     if (code === "0x") return true;
     if (keccak256(withoutImmutables(code, immutablesAt)) !== codeHash)
-      throw new Error(`other code than this version's ${name} stands at ${address}`);
+      throw new WrongChain(`other code than this version's ${name} stands at ${address}`);
     return false;
   });
 }

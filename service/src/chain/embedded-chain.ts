@@ -70,7 +70,6 @@ interface Ownership {
 }
 
 class EmbeddedChain implements ChainNode {
-  readonly chainId: number;
   readonly #ctx: Ctx;
   readonly #identity: store.EmbeddedIdentity;
   #owned: Ownership | null = null;
@@ -90,7 +89,6 @@ class EmbeddedChain implements ChainNode {
   constructor(ctx: Ctx, identity: store.EmbeddedIdentity) {
     this.#ctx = ctx;
     this.#identity = identity;
-    this.chainId = identity.chainId;
     this.#offsetMs = ctx.clock.nowMs() - Date.now();
   }
 
@@ -113,6 +111,10 @@ class EmbeddedChain implements ChainNode {
       if (Date.now() > deadline) throw new NodeAway("the embedded chain did not open in time");
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
+  }
+
+  async readChainId(): Promise<number> {
+    return this.#identity.chainId;
   }
 
   async request(method: string, params: readonly unknown[] = []): Promise<unknown> {
@@ -154,7 +156,7 @@ class EmbeddedChain implements ChainNode {
   }
 
   async #admit(raw: string): Promise<void> {
-    const transaction = await readTransaction(raw, this.chainId);
+    const transaction = await readTransaction(raw, this.#identity.chainId);
     const { db, clock } = this.#ctx;
     const known = await store.readSigner(db, transaction.signer, transaction.hash);
     if (known.isKnown) return;

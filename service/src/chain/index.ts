@@ -22,14 +22,19 @@ export const chainSealedColumns: readonly SealedColumn[] = [
  * Opens the chain: starts the embedded one or reaches the configured node, opens the signer, and makes sure that the
  * contracts are there. With `CHAIN=off` there is none, and every use of it throws.
  *
+ * @param options.mayBeAway lets the configured node be away where an earlier start had it: whoever asks it finds it away
+ *   until it answers as the chain that it was
  * @throws when it is another chain than at the first start, other code stands at a contract's address, or the node,
  *   the signer or the deployer of contracts cannot be had
  */
-export async function openChain(ctx: Ctx): Promise<Chain> {
+export async function openChain(
+  ctx: Ctx,
+  options: { mayBeAway: boolean } = { mayBeAway: false },
+): Promise<Chain> {
   if (ctx.config.chain === "off") return absentChain;
   // The client library takes a while to load; verbs of the command line do without.
   const { openChain: open } = await import("./chain.ts");
-  return open(ctx);
+  return open(ctx, options);
 }
 
 /** What `svc chain show` tells. @throws with `CHAIN=off`, when it is another chain, or where the node cannot be had */

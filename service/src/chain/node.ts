@@ -2,7 +2,8 @@ import type { Hex } from "@svc/protocol";
 
 /** A chain as this process reaches it: the embedded one, or a node behind `CHAIN_RPC_URL`. */
 export interface ChainNode extends AsyncDisposable {
-  readonly chainId: number;
+  /** Which chain it answers for now. @throws {NodeAway} when it does not tell */
+  readChainId(): Promise<number>;
   /**
    * One JSON-RPC call.
    *
@@ -28,6 +29,14 @@ export class RpcError extends Error {
     this.name = "RpcError";
     this.code = code;
     this.data = data;
+  }
+}
+
+/** The node answers, and not as the chain that this installation settles on. */
+export class WrongChain extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "WrongChain";
   }
 }
 

@@ -1,4 +1,4 @@
-import { type ChainNode, RpcError } from "./node.ts";
+import { type ChainNode, NodeAway, RpcError } from "./node.ts";
 import { openRpc } from "./rpc.ts";
 
 /** For one exchange; a node that is slower than this is no help, and the outbox asks again. */
@@ -6,34 +6,27 @@ const timeoutMs = 10_000;
 /** What public nodes take in one batch. */
 const batchMax = 50;
 
-/**
- * Reaches a chain by JSON-RPC over HTTP (`CHAIN_RPC_URL`).
- *
- * @throws when the node does not answer in 10 s, or does not tell its chain
- */
-export async function openRemoteNode(url: string): Promise<ChainNode> {
+/** A chain by JSON-RPC over HTTP (`CHAIN_RPC_URL`). Nothing is asked of it before somebody asks. */
+export function openRemoteNode(url: string): ChainNode {
   const rpc = openRpc(url, { timeoutMs, batchMax, name: "the chain's node" });
-  try {
-    const chainId = Number(await rpc.request("eth_chainId", []));
-    if (!Number.isSafeInteger(chainId) || chainId < 1)
-      throw new Error("the chain's node tells no chain id");
-    return {
-      chainId,
-      request: async (method, params = []) => rpc.request(method, params),
-      async submit(rawTransactions) {
-        const results = await Promise.allSettled(
-          rawTransactions.map(async (raw) => rpc.request("eth_sendRawTransaction", [raw])),
-        );
-        const faults = results.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
-        const fault: unknown = faults.find((each) => !isKnownAlready(each));
-        if (fault !== undefined) throw fault instanceof Error ? fault : new Error("refused");
-      },
-      [Symbol.asyncDispose]: async () => rpc.close(),
-    };
-  } catch (error) {
-    await rpc.close();
-    throw error;
-  }
+  return {
+    async readChainId() {
+      const chainId = Number(await rpc.request("eth_chainId", []));
+      if (!Number.isSafeInteger(chainId) || chainId < 1)
+        throw new NodeAway("the chain's node tells no chain id");
+      return chainId;
+    },
+    request: async (method, params = []) => rpc.request(method, params),
+    async submit(rawTransactions) {
+      const results = await Promise.allSettled(
+        rawTransactions.map(async (raw) => rpc.request("eth_sendRawTransaction", [raw])),
+      );
+      const faults = results.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
+      const fault: unknown = faults.find((each) => !isKnownAlready(each));
+      if (fault !== undefined) throw fault instanceof Error ? fault : new Error("refused");
+    },
+    [Symbol.asyncDispose]: async () => rpc.close(),
+  };
 }
 
 /** The node has these bytes, or has mined them; in the second case another transaction may hold the nonce, which shows later. */

@@ -102,8 +102,8 @@ test("bytes that the node has already are handed over without complaint, others 
       ),
     );
   }
-  await using node = await openRemoteNode(server.url);
-  assert.equal(node.chainId, 7);
+  await using node = openRemoteNode(server.url);
+  assert.equal(await node.readChainId(), 7);
   for (const known of ["already known", "ALREADY_EXISTS: already known", "nonce too low"]) {
     message = known;
     await node.submit(["0x01"]);

@@ -75,7 +75,7 @@ async function prepare(ctx: ChainContext, due: readonly store.DueTransaction[]):
 /** A node that was pointed at another chain would take our transactions there. The embedded one cannot be. */
 async function refuseOtherChain({ chain }: ChainContext): Promise<void> {
   if (chain.isEmbedded) return;
-  const chainId = Number(await chain.node.request("eth_chainId"));
+  const chainId = await chain.node.readChainId();
   if (chainId === chain.chainId) return;
   chain.metrics.raise("other_chain", { expected: chain.chainId, found: chainId });
   throw new NodeAway(`the chain's node answers for chain ${chainId}, not ${chain.chainId}`);

@@ -1,0 +1,33 @@
+import type { ChainNode } from "./node.ts";
+
+/**
+ * A node that could not be asked when this process started: nothing is asked of it and nothing is handed to it before an
+ * examination succeeds, which every call tries again.
+ *
+ * @param examine what a start would have looked at; it throws while the node is away or another chain's
+ */
+export function examineFirst(node: ChainNode, examine: () => Promise<void>): ChainNode {
+  let examination: Promise<void> | null = null;
+  const pass = async (): Promise<void> => {
+    examination ??= examine().catch((error: unknown) => {
+      examination = null;
+      throw error;
+    });
+    return examination;
+  };
+  return {
+    async readChainId() {
+      await pass();
+      return node.readChainId();
+    },
+    async request(method, params) {
+      await pass();
+      return node.request(method, params);
+    },
+    async submit(rawTransactions) {
+      await pass();
+      return node.submit(rawTransactions);
+    },
+    [Symbol.asyncDispose]: async () => node[Symbol.asyncDispose](),
+  };
+}
