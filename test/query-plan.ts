@@ -4,12 +4,15 @@ import type { Db, Queryable, Statement } from "../service/src/platform/db.ts";
 interface PlanNode {
   readonly "Node Type": string;
   readonly "Relation Name"?: string;
+  readonly "Index Name"?: string;
   readonly "Index Cond"?: string;
   readonly Filter?: string;
   readonly Plans?: readonly PlanNode[];
 }
 
 export interface QueryPlan {
+  /** Indexes that are read. */
+  readonly indexes: readonly string[];
   /** Conditions by which an index leads to rows. */
   readonly indexed: string;
   /** Conditions that rows are read for to be looked at, and thrown away again. */
@@ -46,6 +49,7 @@ async function planOf(tx: Queryable, { text }: Statement): Promise<QueryPlan> {
   });
   const nodes = row?.["QUERY PLAN"].flatMap(({ Plan }) => nodesOf(Plan)) ?? [];
   return {
+    indexes: nodes.flatMap((node) => node["Index Name"] ?? []),
     indexed: nodes.map((node) => node["Index Cond"] ?? "").join(" "),
     filtered: nodes.map((node) => node.Filter ?? "").join(" "),
     scanned: nodes

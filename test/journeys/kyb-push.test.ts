@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createECDH, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { hexOfBytes } from "@svc/protocol";
@@ -14,6 +14,9 @@ import {
   type PushDevice,
   WalletRefusal,
 } from "@svc/wallet";
+import { lockBallot, restartBallot } from "../../service/src/kyb/ballot-store.ts";
+import { forgetVotes } from "../../service/src/kyb/governance-store.ts";
+import { sql } from "../../service/src/platform/db.ts";
 import { openKybWorld } from "../kyb-world.ts";
 
 await using world = await openKybWorld();
@@ -29,7 +32,7 @@ const wallet = openWallet({
 });
 
 /** The push service of a browser: it counts what comes for each device. */
-async function openPushService(): Promise<{ server: Server; told: string[]; base: string }> {
+async function openPushService() {
   const told: string[] = [];
   const server = createServer((request, response) => {
     told.push(request.url ?? "");
@@ -37,14 +40,18 @@ async function openPushService(): Promise<{ server: Server; told: string[]; base
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  return { server, told, base: `http://localhost:${(server.address() as AddressInfo).port}` };
+  return {
+    told,
+    base: `http://localhost:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
 }
 
-const service = await openPushService();
-test.after(() => {
-  service.server.closeAllConnections();
-  service.server.close();
-});
+await using service = await openPushService();
 
 function newDevice(path: string) {
   const ecdh = createECDH("prime256v1");
@@ -89,6 +96,30 @@ await test("a device hears of a vote once, until its wallet has it told no more"
   await propose("signature_requests");
   await world.until("one is told", async () => (service.told.length >= 1 ? true : null));
   assert.deepEqual(service.told, ["/laptop"]);
+  await wallet.unsubscribePush(baseUrl);
+});
+
+await test("a member who had voted hears of a vote that begins anew, be it in the same epoch", async () => {
+  const { ctx } = world;
+  const id = await propose("data_requests");
+  const { address: member } = world.person("carol");
+  await ctx.db.query(sql`
+    insert into ballot_vote (ballot_id, epoch, member, approval, created_at)
+    select id, epoch, ${member}, ${randomBytes(65)}, 0 from ballot where id = ${id}`);
+  await wallet.subscribePush(baseUrl, newDevice("/tablet"));
+  await world.until("the device is looked at", async () => {
+    const rows = await ctx.db.query(sql`select from push_subscription where is_new`);
+    return rows.length === 0 ? true : null;
+  });
+  service.told.splice(0);
+  await ctx.db.transaction(async (tx) => {
+    await forgetVotes(tx, id);
+    const ballot = await lockBallot(tx, id);
+    assert.ok(ballot !== null);
+    await restartBallot(tx, ballot);
+  });
+  await world.until("it is told", async () => (service.told.length >= 1 ? true : null));
+  assert.deepEqual(service.told, ["/tablet"]);
   await wallet.unsubscribePush(baseUrl);
 });
 

@@ -18,6 +18,7 @@ import { deleteBoxes } from "../../service/src/wallets/mailbox-store.ts";
 import { deleteWalletSessions } from "../../service/src/wallets/store.ts";
 import { listKybEvents } from "../../service/src/webhooks/event-store.ts";
 import { moveEvents } from "../../service/src/webhooks/index.ts";
+import { markLooked, takeDueHints } from "../../service/src/wallets/push-store.ts";
 import { plansOf } from "../query-plan.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -117,6 +118,34 @@ test("records of businesses are looked at only when they are due", async () => {
   );
   assert.match(plan?.indexed ?? "", /due_at <= \$/);
   assert.deepEqual([plan?.scanned, plan?.filtered.trim()], [[], ""]);
+});
+
+/** Businesses with a vote that is open, and half of them with an invitation. */
+async function addVotes(): Promise<void> {
+  await run(`insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt, charter, created_at)
+    select '0x' || left(encode(sha256(n::text::bytea), 'hex'), 40), 'live', 'A business',
+      case when n % 2 = 0 then 'active' else 'inviting' end, '${address}', n::text, 1e10 + n, sha256(''), '', 0
+    from generate_series(1, 2000) as n`);
+  await run(`insert into business_member (id, business, member, name_sealed, is_voting, is_creator, joined_at)
+    select gen_random_uuid(), address, '${address}', '', true, true, 0 from business`);
+  await run(`insert into ballot (id, kind, business, category, epoch, voters, needed, valid_until, expires_at, status, created_at)
+    select address, 'governance', address, 3, 0, array['${address}'], 1, invitation_deadline, invitation_deadline, 'open', 0
+    from business`);
+  await run("analyze business, business_member, ballot");
+}
+
+test("hints look at the votes, invitations and devices that nobody has looked at, and at no other", async () => {
+  await addVotes();
+  const [marked, taken] = await plansOf(world.ctx.db, async (db) => {
+    await markLooked(db, 20);
+    await takeDueHints(db, { now: 0, businesses: [address] });
+  });
+  for (const index of ["ballot_unhinted", "business_unhinted", "push_subscription_new"])
+    assert.ok(marked?.indexes.includes(index), index);
+  assert.deepEqual(marked?.scanned, []);
+  assert.deepEqual(taken?.scanned, []);
+  assert.match(taken?.indexed ?? "", /\bbusiness = looked\.address/);
+  assert.doesNotMatch(taken?.indexed ?? "", /expires_at|invitation_deadline|ends_at/);
 });
 
 test("logouts that are over are removed in batches, and none that is kept is looked at", async () => {

@@ -110,7 +110,7 @@ export async function reopenBallot(tx: Queryable, id: string): Promise<void> {
   );
 }
 
-/** Begins to collect anew: votes of the epoch before no longer count. @param next.hash null where the first approval fixes it */
+/** Begins to collect anew, and to tell devices: votes of the epoch before no longer count. @param next.hash null where the first approval fixes it */
 export async function restartBallot(
   tx: Queryable,
   next: {
@@ -123,7 +123,7 @@ export async function restartBallot(
 ): Promise<void> {
   await tx.query(
     sql`update ballot set epoch = ${next.epoch}, voters = ${[...next.voters]}, needed = ${next.needed},
-        hash = ${bytesOf(next.hash)}
+        hash = ${bytesOf(next.hash)}, hinted_epoch = null
       where id = ${next.id}`,
   );
 }

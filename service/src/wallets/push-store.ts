@@ -55,22 +55,66 @@ export interface DueHint {
   readonly endsAt: number;
 }
 
+/** A business of which something may have to be told. */
+export interface HintSource {
+  /** Null where a new device is of nobody's business. */
+  readonly business: Address | null;
+  /** Whether a vote, an invitation or a device was looked at for the first time; else members are removed or moved. */
+  readonly isNew: boolean;
+}
+
 /**
- * Takes what members with devices were not told yet: noted as sent in the same statement, so of several processes one
- * takes each, and none twice. @param most members and subjects in one go
+ * Marks votes, invitations and devices that nobody has looked at as looked at; those that somebody changes just now are
+ * left for later. Of the transaction that takes the hints: what is marked is told, or marked by nobody.
+ *
+ * @param most of each
+ */
+export async function markLooked(tx: Queryable, most: number): Promise<HintSource[]> {
+  return tx.query<HintSource>(sql`
+    with votes as (
+      select id, business from ballot where status = 'open' and hinted_epoch is distinct from epoch
+      order by id limit ${most} for no key update skip locked),
+    invitations as (
+      select address from business where status = 'inviting' and not is_invitation_hinted
+      order by address limit ${most} for no key update skip locked),
+    devices as (
+      select id, user_address from push_subscription where is_new
+      order by id limit ${most} for no key update skip locked),
+    marked_votes as (
+      update ballot set hinted_epoch = epoch where id = any(array(select id from votes))),
+    marked_invitations as (
+      update business set is_invitation_hinted = true
+      where address = any(array(select address from invitations))),
+    marked_devices as (
+      update push_subscription set is_new = false where id = any(array(select id from devices)))
+    select business, true as "isNew" from votes
+    union select address, true from invitations
+    union select m.business, true
+      from devices left join lateral (
+        select business from business_member where member = user_address offset 0) as m on true
+    union select business, false from business_removal where answered_at is null
+    union select business, false from business_move`);
+}
+
+/**
+ * Takes what members of these businesses with devices were not told yet: noted as sent in the same statement, so of
+ * several processes one takes each, and none twice. `offset 0` keeps PostgreSQL from reading all that is open.
  */
 export async function takeDueHints(
-  db: Queryable,
-  { now, most }: { now: number; most: number },
+  tx: Queryable,
+  { now, businesses }: { now: number; businesses: readonly Address[] },
 ): Promise<DueHint[]> {
-  return db.query<DueHint>(sql`
+  return tx.query<DueHint>(sql`
     with due as (
-      select n.subject, n.member, n.ends_at from push_notice n
-      where n.ends_at > ${now}
-        and n.member in (select user_address from push_subscription)
-        and not exists (
-          select 1 from push_sent s where s.subject = n.subject and s.member = n.member)
-      limit ${most}),
+      select subject, member, ends_at
+      from unnest(${[...businesses]}::text[]) as looked (address) cross join lateral (
+        select n.subject, n.member, n.ends_at from push_notice n
+        where n.business = looked.address and n.ends_at > ${now}
+          and exists (select 1 from push_subscription p where p.user_address = n.member)
+          and not exists (
+            select 1 from push_sent s where s.subject = n.subject and s.member = n.member)
+        offset 0) as told
+      order by subject, member),
     taken as (
       insert into push_sent (subject, member, created_at)
       select subject, member, ${now} from due

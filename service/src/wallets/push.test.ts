@@ -6,6 +6,7 @@ import {
   type ECDH,
   hkdfSync,
   randomBytes,
+  randomUUID,
 } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -20,6 +21,7 @@ import { sql } from "../platform/db.ts";
 import { createHttp } from "../platform/http.ts";
 import { recoverAddress } from "../platform/secp256k1.ts";
 import { openTestDatabase } from "../platform/test-database.ts";
+import { markLooked } from "./push-store.ts";
 import { deletePushOf, purgeHints, sendHints, walletRoutes } from "./index.ts";
 
 const settings = { MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" };
@@ -40,6 +42,7 @@ const business = `0x${"b5".repeat(20)}`;
 await ctx.db.query(sql`
   insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt, charter, created_at)
   values (${business}, 'live', 'Secret Plans AG', 'active', ${person}, 'i', 0, ${randomBytes(32)}, ${randomBytes(24)}, 0)`);
+await addMember(business);
 
 async function ask(method: "GET" | "POST" | "DELETE", url: string, body?: unknown, token?: string) {
   const answer = await http.inject({
@@ -75,6 +78,12 @@ async function openSession(): Promise<string> {
 const token = await openSession();
 const subscribe = async (body: unknown): Promise<number> =>
   (await ask("POST", "/w/push", body, token)).status;
+
+async function addMember(of: string): Promise<void> {
+  await ctx.db.query(sql`
+    insert into business_member (id, business, member, name_sealed, is_voting, is_creator, joined_at)
+    values (${randomUUID()}, ${of}, ${person}, '', true, false, 0)`);
+}
 
 /** Puts a question to the person's business. */
 async function openVote(id: string): Promise<void> {
@@ -217,6 +226,33 @@ await test("a device that left is told nothing, and has no earlier votes to hear
   assert.equal(receiver.hints.splice(0).length, 1);
 });
 
+const countUnlooked = async (): Promise<number | undefined> => {
+  const [row] = await ctx.db.query<{ count: number }>(sql`
+    select count(*)::int from ballot where status = 'open' and hinted_epoch is distinct from epoch`);
+  return row?.count;
+};
+
+await test("of many votes that open at once each is looked at once, and a device is told while there are any", async () => {
+  for (let at = 10; at < 60; at += 1) await openVote(`V${at}`);
+  assert.equal(await countUnlooked(), 50);
+  await sendHints(ctx);
+  assert.equal(await countUnlooked(), 0);
+  assert.ok(receiver.hints.splice(0).length > 0);
+  const subjects = await ctx.db.query(sql`select from push_sent where subject like 'ballot:V%'`);
+  assert.equal(subjects.length, 50);
+});
+
+await test("a process that dies while it looks keeps no hint from a member", async () => {
+  await openVote("61VOTE");
+  const dying = ctx.db.transaction(async (tx) => {
+    assert.deepEqual(await markLooked(tx, 20), [{ business, isNew: true }]);
+    await tx.query(sql`select pg_terminate_backend(pg_backend_pid())`);
+  });
+  await assert.rejects(dying);
+  await sendHints(ctx);
+  assert.equal(receiver.hints.splice(0).length, 1);
+});
+
 await test("what cannot be a device is refused, and nobody subscribes without a session", async () => {
   const { endpoint, keys } = newDevice("/x").subscription;
   const wrongs = [
@@ -262,6 +298,32 @@ await test("what was sent is remembered for as long as the vote is open", async 
     rows.map(({ subject }) => subject),
     ["ballot:07VOTE:1"],
   );
+});
+
+await test("an invitation is told of once, also to a device that comes later", async () => {
+  const invite = async (address: string): Promise<void> => {
+    const deadline = ctx.clock.now() + 600;
+    await ctx.db.query(sql`
+      insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt, charter, created_at)
+      values (${address}, 'live', 'New AG', 'inviting', ${address}, ${address}, ${deadline}, ${randomBytes(32)}, ${randomBytes(24)}, 0)`);
+    await addMember(address);
+  };
+  await ask("DELETE", "/w/push", {}, token);
+  await subscribe(newDevice("/early").subscription);
+  await sendHints(ctx);
+  receiver.hints.splice(0);
+  await invite(`0x${"c1".repeat(20)}`);
+  await sendHints(ctx);
+  await sendHints(ctx);
+  assert.equal(receiver.hints.splice(0).length, 1);
+  await ask("DELETE", "/w/push", {}, token);
+  await invite(`0x${"c2".repeat(20)}`);
+  await sendHints(ctx);
+  assert.deepEqual(receiver.hints, []);
+  await subscribe(newDevice("/later").subscription);
+  await sendHints(ctx);
+  await sendHints(ctx);
+  assert.equal(receiver.hints.splice(0).length, 1);
 });
 
 await test("of an identity that is deleted no device stays, and nothing of what it was told", async () => {

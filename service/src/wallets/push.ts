@@ -23,7 +23,8 @@ export interface GivenSubscription {
 
 /** A person's devices; more push the oldest out. */
 const subscriptionsMax = 10;
-const hintsPerRound = 100;
+/** Of votes, invitations and devices each; a vote has at most 50 members with 10 devices. */
+const looksPerRound = 20;
 /** Anybody can name an address that takes a hint and never answers: these must not be all that is under way. */
 const inFlightMax = 256;
 const timeoutMs = 10_000;
@@ -79,15 +80,28 @@ export async function unsubscribePush(
  */
 export async function sendHints(ctx: Ctx): Promise<void> {
   for (;;) {
-    const now = ctx.clock.now();
-    const due = await store.takeDueHints(ctx.db, { now, most: hintsPerRound });
+    const { due, isLast } = await takeHints(ctx);
     const waiting = due.values();
     const workers = Array.from({ length: Math.min(inFlightMax, due.length) }, async () => {
       for (const each of waiting) await tryHint(ctx, each);
     });
     await Promise.all(workers);
-    if (due.length === 0) return;
+    if (isLast) return;
   }
+}
+
+/** What is due of a few that nobody has looked at, and of those that are looked at each time. */
+async function takeHints({
+  db,
+  clock,
+}: Ctx): Promise<{ due: readonly store.DueHint[]; isLast: boolean }> {
+  return db.transaction(async (tx) => {
+    const looked = await store.markLooked(tx, looksPerRound);
+    const businesses = looked.flatMap(({ business }) => (business === null ? [] : [business]));
+    const isLast = looked.every(({ isNew }) => !isNew);
+    if (businesses.length === 0) return { due: [], isLast };
+    return { due: await store.takeDueHints(tx, { now: clock.now(), businesses }), isLast };
+  });
 }
 
 /** Forgets which hints went out 30 days ago. */
