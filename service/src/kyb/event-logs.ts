@@ -27,7 +27,7 @@ interface LogPart {
  * Reads events. A part that the node refuses is asked again by half, down to one block, and the parts after it are no
  * longer: nodes bound blocks or results, each in its own words. One that breaks over a part, or whose answer is longer
  * than we read, gets a sixteenth, since each try may last as long as a call may. The embedded chain answers for all
- * blocks at once.
+ * blocks at once. The range ends early at what the node has: one that lags knows of no events in later blocks.
  *
  * @yields what the node serves at once
  * @throws {RpcError} when the node refuses one block; {@link NodeAway} when it does not answer for one
@@ -42,16 +42,22 @@ export async function* readLogs(
   while (next <= last) {
     const until = Math.min(last, next + size - 1);
     const range = { ...filter, fromBlock: quantity(next), toBlock: quantity(until) };
-    let logs;
+    let answer;
     try {
-      logs = listOf(await node.request("eth_getLogs", [range]));
+      // In one turn, so that one node answers both.
+      answer = await Promise.all([
+        node.request("eth_blockNumber"),
+        node.request("eth_getLogs", [range]),
+      ]);
     } catch (error) {
       const divisor = divisorFor(error);
       if (divisor === null || until === next) throw error;
       size = Math.ceil((until - next + 1) / divisor);
       continue;
     }
-    yield { logs, until };
+    const head = heightOf(answer[0]);
+    if (head >= next) yield { logs: listOf(answer[1]), until: Math.min(until, head) };
+    if (head < until) return;
     next = until + 1;
   }
 }
@@ -62,6 +68,12 @@ function divisorFor(error: unknown): number | null {
 }
 
 const quantity = (block: number): string => `0x${block.toString(16)}`;
+
+function heightOf(head: unknown): number {
+  const height = typeof head === "string" ? Number(head) : NaN;
+  if (!Number.isSafeInteger(height)) throw new Error("the chain's node answered with no height");
+  return height;
+}
 
 function listOf(logs: unknown): Record<string, unknown>[] {
   if (!Array.isArray(logs)) throw new Error("the chain's node answered with no list of events");

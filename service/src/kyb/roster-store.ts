@@ -64,7 +64,10 @@ export async function findChainBlock(tx: Queryable, business: Address): Promise<
   return row?.block ?? 0;
 }
 
-/** What the chain says, as the row keeps it. The look is done unless somebody asked for another meanwhile. */
+/**
+ * What the chain says, as the row keeps it. The look is done unless somebody asked for another meanwhile, or events were
+ * read further: then it was perhaps for one of those, and the node that was looked at does not have it yet.
+ */
 export async function saveMirror(
   tx: Queryable,
   mirror: {
@@ -81,7 +84,8 @@ export async function saveMirror(
   await tx.query(
     sql`update business set charter = ${bytesOf(mirror.charter)}, epoch = ${mirror.epoch}, nonce = ${mirror.nonce},
         successor = ${mirror.successor}, status = ${mirror.status}, chain_block = ${mirror.block},
-        look_due_at = case when look_due_at = ${mirror.claim} then null else look_due_at end
+        look_due_at = case when look_due_at = ${mirror.claim}
+          and not exists (select from business_watch where block > ${mirror.block}) then null else look_due_at end
       where address = ${mirror.address}`,
   );
 }

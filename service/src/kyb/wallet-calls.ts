@@ -147,14 +147,18 @@ async function readWallet(
     const block = head - BigInt(confirmations - 1);
     // A chain that is final at once may keep no state but the newest; that is read again when a block came between.
     const place = confirmations === 1 ? wallet : { ...wallet, blockNumber: block };
-    const [charter, epoch, nonce, removal, successor] = await Promise.all([
+    // In one turn, so that one node answers all: it may have fewer blocks than the one that was asked before.
+    const [charter, epoch, nonce, removal, successor, seen] = await Promise.all([
       reader.readContract({ ...place, functionName: "charter" }),
       reader.readContract({ ...place, functionName: "epoch" }),
       reader.readContract({ ...place, functionName: "nonce" }),
       reader.readContract({ ...place, functionName: "removal" }),
       reader.readContract({ ...place, functionName: "successor" }),
+      reader.getBlockNumber({ cacheTime: 0 }),
     ]);
-    const isOne = confirmations > 1 || (await reader.getBlockNumber({ cacheTime: 0 })) === head;
+    const isOne =
+      confirmations > 1 ||
+      (seen === head && (await reader.getBlockNumber({ cacheTime: 0 })) === head);
     if (!isOne) continue;
     const [member, endsAt, keepNonce] = removal;
     return {
