@@ -68,8 +68,8 @@ export async function listProposals(db: Queryable, ids: readonly string[]): Prom
 }
 
 /**
- * The last change to this charter that members approved: it says what its members are called. The same change may be
- * proposed beside it, by one member alone and with other names.
+ * The last change to this charter that members approved: it says what its members are called, whoever handed their
+ * approvals to the chain. The same change may be proposed beside it, by one member alone and with other names.
  */
 export async function findCharterChange(
   db: Queryable,
@@ -79,7 +79,8 @@ export async function findCharterChange(
     sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
         created_at as "createdAt"
       from business_proposal where business = ${of.business} and operation = 'changeCharter'
-        and arguments = ${bytesOf(of.arguments)} and status in ('relaying', 'executed')
+        and arguments = ${bytesOf(of.arguments)}
+        and exists (select from ballot where ballot.id = business_proposal.id and ballot.status = 'approved')
       order by nonce desc, id desc limit 1`,
   );
   return row === undefined ? null : toProposal(row);
