@@ -16,6 +16,7 @@ import {
   type FakeBusiness,
   kybBody,
   kybHeaders,
+  newBusiness,
   playBusiness,
   signatureRequestId,
   transactionHash,
@@ -188,6 +189,15 @@ for (const [name, options] of [
     await check("done");
     await page.goto(shop.url);
     await check("home");
+    await deliver(await company.movedBody());
+    const inNewWallet = { ...businessClaims.ext.business, id: newBusiness };
+    issuer.idToken = { claims: { ext: { ...businessClaims.ext, business: inNewWallet } } };
+    await page.context().clearCookies();
+    await page.goto(shop.url);
+    await logIn(page);
+    await check("moved");
+    await press(page, "This is our company");
+    await page.getByRole("cell", { name: "Bob Beispiel" }).waitFor();
   });
 
 /** Kept where `SCREENSHOTS` says, for people to look at. */

@@ -26,6 +26,8 @@ export interface Company {
   fields?: ReleasedField[];
   /** "Sign our terms". */
   terms?: CompanyRequest & { signature?: string; transactionHash?: string };
+  /** The wallet in which it goes on, as the service signed. Nobody asked the company of that wallet. */
+  movedTo?: string;
   /** Of the events that were taken in: a repeated one is not even looked at. */
   eventIds: string[];
 }
@@ -33,6 +35,8 @@ export interface Company {
 /** What companies told the shop and signed. This one keeps a file for each; yours does so in its database. */
 export interface Companies {
   find: (id: string) => Company | null;
+  /** Those that released something and say that they go on in this wallet, perhaps by way of others. */
+  movedHere: (id: string) => Company[];
   /** Whether this event was taken in before. */
   knows: (event: Pick<KybEvent, "business" | "eventId">) => boolean;
   /** Changes what is known of a company; once it resolves, the change survives a power cut. */
@@ -62,6 +66,7 @@ export async function openCompanies(directory: string): Promise<Companies> {
 
   return {
     find: (id) => companies.get(id) ?? null,
+    movedHere: (id) => findMoved([...companies.values()], id),
     knows: (event) => companies.get(event.business)?.eventIds.includes(event.eventId) === true,
     change,
     watches,
@@ -81,15 +86,21 @@ async function readCompanies(directory: string): Promise<Map<string, Company>> {
   return companies;
 }
 
-/** What is known of a company in its new wallet: all that was finished in the old one. What was open ended with it. */
-export function companyAfterMove(
-  known: Company,
-  { registration, fields, terms }: Company,
-): Company {
+function findMoved(companies: Company[], id: string): Company[] {
+  const wallets = new Set([id]);
+  // What is added on the way comes in its turn.
+  for (const wallet of wallets)
+    for (const company of companies) if (company.movedTo === wallet) wallets.add(company.id);
+  return companies.filter(
+    (company) => company.id !== id && wallets.has(company.id) && company.fields !== undefined,
+  );
+}
+
+/** A company that goes on in another wallet: with what it released. It signed for the old wallet alone. */
+export function companyAfterMove(known: Company, { registration, fields }: Company): Company {
   return {
     ...(registration?.status === "released" && { registration }),
     ...(fields !== undefined && { fields }),
-    ...(terms?.status === "signed" && { terms }),
     // Whatever the new wallet did itself counts before it.
     ...known,
   };

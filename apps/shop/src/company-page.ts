@@ -24,10 +24,11 @@ export function guestPage(): Page {
 export function companyPage(view: {
   business: Business;
   company: Company | null;
+  moved: Company[];
   terms: string;
   version: number;
 }): Page {
-  const { business, company, terms, version } = view;
+  const { business, company, moved, terms, version } = view;
   const content = html`
     <h1>${business.name}</h1>
     <p>
@@ -39,7 +40,8 @@ export function companyPage(view: {
       ><p><a href="/company">Show the present state</a></p></noscript
     >
     <div id="order" data-version="${String(version)}" data-page="/company">
-      ${registrationSection(company)} ${termsSection(company, terms)}
+      ${company?.fields === undefined ? moved.map(moveSection) : ""} ${registrationSection(company)}
+      ${termsSection(company, terms)}
     </div>
     <p><a href="/">Back to the shop</a></p>
     <script src="/verify.js" defer></script>
@@ -71,6 +73,18 @@ function sayRequest({ status }: CompanyRequest): string {
 
 const isOpen = (request: CompanyRequest | undefined): boolean =>
   request?.status === "pending_approval";
+
+/** Anybody may name this wallet when it moves, so only whoever acts for it can tell. */
+function moveSection({ id, fields = [] }: Company): Html {
+  const name = fields.find((field) => field.name === "BUSINESS_LEGAL_NAME")?.value ?? "A company";
+  return html`<section data-moved="${id}">
+    <h2>Did your company move?</h2>
+    <p>${name} says that it moved from <code>${id}</code> to your wallet.</p>
+    <div class="actions">
+      ${button(`/company/continue?from=${id}`, "This is our company", "quiet")}
+    </div>
+  </section>`;
+}
 
 function registrationSection(company: Company | null): Html {
   const request = company?.registration;

@@ -306,17 +306,13 @@ test("a company signs the terms, and the shop believes the chain alone", async (
   assert.equal(company.asked.length, 1, "nor is one that was signed");
 });
 
-const asNewWallet = {
-  ext: {
-    ...businessClaims.ext,
-    business: { ...businessClaims.ext.business, id: newBusiness },
-  },
-};
+const actingFor = (id: string) => ({
+  ext: { ...businessClaims.ext, business: { ...businessClaims.ext.business, id } },
+});
 
-test("what is known of a company goes along to its new wallet, once the service signed for the move", async () => {
-  const member = await logIn();
-  await member.press("/company/terms");
+test("a company goes on in its new wallet with what it released, once that wallet's own company says so", async () => {
   await deliver(await released());
+  await deliver(signed());
   const body = await company.movedBody();
   const forged = JSON.parse(body) as { data: object };
   const elsewhere = { ...forged.data, new_business_wallet_address: `0x${"9".repeat(40)}` };
@@ -327,18 +323,53 @@ test("what is known of a company goes along to its new wallet, once the service 
   ])
     assert.equal(await deliver(refused), 400);
   assert.deepEqual(new Set(codes()), new Set(["attestation_refused"]));
-  fake.idToken = { claims: asNewWallet };
-  assert.doesNotMatch(await (await logIn()).page(), /CHE-123/);
+  fake.idToken = { claims: actingFor(newBusiness) };
+  const member = await logIn();
+  const press = async () => member.press(`/company/continue?from=${business}`);
+  await press();
+  assert.doesNotMatch(await member.page(), /CHE-123|data-moved/);
   for (let times = 0; times < 2; times += 1) assert.equal(await deliver(body), 200);
-  const page = await (await logIn()).page();
+  const asked = await member.page();
+  assert.ok(asked.includes(`data-moved="${business}"`));
+  assert.equal(stateOf(asked, "registration"), "none");
+  assert.doesNotMatch(asked, /CHE-123/);
+  assert.equal(locationOf(await press()), "/company");
+  const page = await member.page();
   assert.equal(stateOf(page, "registration"), "released");
   assert.match(page, /CHE-123/);
-  assert.equal(stateOf(page, "terms"), "none", "what was open ended with the old wallet");
+  assert.doesNotMatch(page, /data-moved/);
+  assert.equal(stateOf(page, "terms"), "none", "what was signed is the old wallet's alone");
 });
 
-test("a move of a company that the shop never met changes nothing", async () => {
-  assert.equal(await deliver(await company.movedBody()), 200);
-  assert.deepEqual(await readdir(join(directory, "companies")), []);
+test("a company that another one names when it moves keeps its own page, and nobody else is asked", async () => {
+  await deliver(await released());
+  await deliver(await company.movedBody());
+  fake.idToken = { claims: actingFor(`0x${"9".repeat(40)}`) };
+  const other = await logIn();
+  await other.press(`/company/continue?from=${business}`);
+  assert.doesNotMatch(await other.page(), /CHE-123|data-moved/);
+  fake.idToken = { claims: actingFor(newBusiness) };
+  const named = await logIn();
+  await named.press("/company/register");
+  assert.equal(stateOf(await named.page(), "registration"), "pending_approval");
+  assert.doesNotMatch(await named.page(), /CHE-123/);
+});
+
+test("moves lead on in whatever order they are told, and also through wallets that the shop never met", async () => {
+  const last = `0x${"3".repeat(40)}`;
+  const data = {
+    business_wallet_address: newBusiness,
+    new_business_wallet_address: last,
+    changed_at: fake.now - 1,
+  };
+  const onward = JSON.parse(await company.movedBody({ sub: newBusiness, ...data })) as object;
+  assert.equal(await deliver(JSON.stringify({ ...onward, data })), 200);
+  await deliver(await company.movedBody());
+  await deliver(await released());
+  fake.idToken = { claims: actingFor(last) };
+  const member = await logIn();
+  await member.press(`/company/continue?from=${business}`);
+  assert.match(await member.page(), /CHE-123/);
 });
 
 test("while the chain is away the service is told to come again", async () => {
@@ -390,8 +421,8 @@ test("a page that waits is answered at the next change of its own company", asyn
 
 test("no other site can press a button here, and a shop without companies has no such pages", async () => {
   const member = await logIn();
-  for (const action of ["/company/login", "/company/register", "/company/terms"])
-    assert.equal((await member.press(action, "https://evil.example")).status, 403);
+  for (const name of ["login", "register", "terms", "continue"])
+    assert.equal((await member.press(`/company/${name}`, "https://evil.example")).status, 403);
   assert.deepEqual(company.asked, []);
   const plain = await open({ takesCompanies: false });
   assert.equal((await fetch(`${plain.url}/company`)).status, 404);

@@ -107,7 +107,8 @@ export async function showCompany(desk: CompanyDesk, visit: Visit): Promise<Repl
   if (business === undefined) return page(guestPage());
   const company = companies.find(business.id);
   const version = companies.watches.versionOf(business.id);
-  return { ...page(companyPage({ business, company, terms, version })), isLive: true };
+  const moved = companies.movedHere(business.id);
+  return { ...page(companyPage({ business, company, moved, terms, version })), isLive: true };
 }
 
 /** A page waits this long for a change before it asks again. */
@@ -158,6 +159,18 @@ export async function askForSignature(desk: CompanyDesk, visit: Visit): Promise<
     { idempotencyKey: `terms-1-${id}-${known?.requestId ?? "first"}` },
   );
   await noteRequest(companies, id, { terms: begun(request) });
+  return redirect("/company");
+}
+
+/** "This is our company": what it released in the wallet that it left goes on here. */
+export async function continueCompany(desk: CompanyDesk, visit: Visit): Promise<Reply> {
+  const { companies } = desk.register;
+  const id = await actingFor(desk, visit);
+  const from = visit.url.searchParams.get("from");
+  const moved = id === null ? [] : companies.movedHere(id);
+  const former = moved.find((company) => company.id === from);
+  if (id !== null && former !== undefined)
+    await companies.change(id, (known) => companyAfterMove(known, former));
   return redirect("/company");
 }
 
@@ -240,7 +253,7 @@ async function takeEvent(
   });
 }
 
-/** A company goes on in another wallet: what the shop knows of it goes along, once the service signed for it. */
+/** A company says that it goes on in another wallet. The shop notes it, and believes it once those of that wallet say so. */
 async function takeMove(
   { companies, issuer, options }: CompanyRegister,
   event: WalletChangedEvent,
@@ -248,13 +261,10 @@ async function takeMove(
 ): Promise<void> {
   const checks = { issuer, now, ...options, event };
   const { business, newBusiness } = await verifyWalletChange(event.attestation, checks);
-  const moved = companies.find(business);
-  if (moved === null) return;
-  await companies.change(newBusiness, (known) => companyAfterMove(known, moved));
-  // Last: whatever was cut off before is done again when the event comes again.
   await companies.change(business, (known) => ({
     ...known,
     eventIds: [...known.eventIds, event.eventId],
+    movedTo: newBusiness,
   }));
 }
 

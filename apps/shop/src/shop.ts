@@ -114,6 +114,7 @@ const routes: Record<string, Handler> = {
   "POST /company/login": forCompanies(company.startCompanyLogin),
   "POST /company/register": forCompanies(company.registerCompany),
   "POST /company/terms": forCompanies(company.askForSignature),
+  "POST /company/continue": forCompanies(company.continueCompany),
   "POST /webhooks/kyb": forCompanies(company.takeKybWebhook),
   "GET /verify.js": () => file("verify.js", "text/javascript"),
   "GET /shop.css": () => file("shop.css", "text/css"),

@@ -48,7 +48,7 @@ export interface WalletChangedEvent extends KybEventBase {
   event: typeof walletChanged;
   /** Whom you know until now. */
   business: Address;
-  /** Nothing here is verified: follow it once `verifyWalletChange` took the attestation. */
+  /** Nothing here is verified: `verifyWalletChange` does it, and says what that proves. */
   newBusiness: Address;
   /** Unix seconds. */
   changedAt: number;

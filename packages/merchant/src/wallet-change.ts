@@ -12,7 +12,10 @@ export interface WalletChange {
   eventId: string;
   /** The wallet that you know: what it signed before stays with it. */
   business: Address;
-  /** Where it goes on: whose logins, releases and signatures are its own from now on. */
+  /**
+   * Where it says that it goes on. Nobody asked that wallet: it is another company to you until somebody logged in for
+   * it and said that both are one.
+   */
   newBusiness: Address;
   /** Unix seconds, as every time here. */
   changedAt: number;
@@ -24,7 +27,7 @@ export interface WalletChange {
 /**
  * Verifies that the service says where a business goes on: what {@link verifyClaims} checks, then that the attestation
  * tells of a move, and that each member of the envelope's `data` is what was signed (decisions, section 6, Webhook
- * events). Before that the new address is nobody's: whoever follows it believes its logins and signatures.
+ * events). It proves what the old wallet said, and nothing of the new one.
  *
  * @param attestation of the event
  * @param checks `event` may be absent for an attestation that you kept
