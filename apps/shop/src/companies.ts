@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 
-import type { KybEvent, ReleasedField } from "@svc/merchant";
+import type { Attestation, KybEvent, ReleasedField } from "@svc/merchant";
 
 import { writeDurably } from "./durable-file.ts";
 import { openWatches, type Watches } from "./watches.ts";
@@ -24,6 +24,8 @@ export interface Company {
   /** "Register your company". */
   registration?: CompanyRequest;
   fields?: ReleasedField[];
+  /** The request that they were released to; none where they come from the wallet before. */
+  fieldsOf?: string;
   /** "Sign our terms". */
   terms?: CompanyRequest & { signature?: string; transactionHash?: string };
   /** The wallet in which it goes on, as the service signed. Nobody asked the company of that wallet. */
@@ -106,11 +108,22 @@ export function companyAfterMove(known: Company, { registration, fields }: Compa
   };
 }
 
-/** Whether an event is late or repeated: it tells nothing of a request of which more is known, or of one before it. */
+/** Whether an event is late or repeated: more is known of how its request stands, or of a later one. */
 export function isLate(known: CompanyRequest | undefined, event: KybEvent): boolean {
   if (known?.requestId === event.requestId) return known.seq >= event.seq;
   // Ids of requests sort by the time at which they were made.
   return known !== undefined && known.requestId > event.requestId;
+}
+
+/**
+ * What to keep of a release: it was paid for, so it counts also where it comes late, unless a later request released
+ * something as well.
+ */
+export function fieldsAfter(
+  known: Company,
+  { requestId, fields }: Pick<Attestation, "requestId" | "fields">,
+): Pick<Company, "fields" | "fieldsOf"> {
+  return (known.fieldsOf ?? "") > requestId ? {} : { fields, fieldsOf: requestId };
 }
 
 /** How a request stands by an event of it. */

@@ -256,6 +256,20 @@ test("an event of an earlier request comes too late for a later one", async () =
   assert.ok(page.includes(transactionHash));
 });
 
+test("what was released is kept also where it is told of after the next request, which may release nothing", async () => {
+  const member = await logIn();
+  const of = `${requestId.slice(0, -1)}Z`;
+  const told = [
+    kybBody("kyb.data_request.pending_approval", fake, { seq: 1, of }),
+    await released(),
+    kybBody("kyb.data_request.refused", fake, { seq: 2, of }),
+  ];
+  for (const body of told) assert.equal(await deliver(body), 200);
+  const page = await member.page();
+  assert.equal(stateOf(page, "registration"), "refused");
+  assert.match(page, /CHE-123/);
+});
+
 test("a release whose attestation is not genuine, or not for this shop, is not believed", async () => {
   const { fields } = JSON.parse(
     Buffer.from((await company.attestation()).split(".")[1] ?? "", "base64url").toString(),

@@ -17,6 +17,7 @@ import {
 
 import {
   companyAfterMove,
+  fieldsAfter,
   isLate,
   openCompanies,
   requestOf,
@@ -243,12 +244,13 @@ async function takeEvent(
   const released = await verifyReleased(event, { issuer, now, ...options });
   const signature = await verifySigned(register, event);
   await companies.change(event.business, (known) => {
-    const company = { ...known, eventIds: [...known.eventIds, event.eventId] };
+    const fields = released === null ? {} : fieldsAfter(known, released);
+    const company = { ...known, ...fields, eventIds: [...known.eventIds, event.eventId] };
     const isData = event.event.startsWith("kyb.data_request.");
     if (isLate(isData ? known.registration : known.terms, event)) return company;
     const request = requestOf(event);
     return isData
-      ? { ...company, registration: request, ...(released !== null && { fields: released.fields }) }
+      ? { ...company, registration: request }
       : { ...company, terms: { ...request, ...signature } };
   });
 }
