@@ -139,6 +139,25 @@ test("a company registers and signs, and its page follows by itself", async () =
   await page.getByText(transactionHash).waitFor();
 });
 
+test("a page goes on following when the shop had too much to do, or was away", async () => {
+  await using page = await openPage({}, /status of (?:429|503)/);
+  await page.clock.install();
+  const refuseOnce = async (path: string, status: number) =>
+    page.route(path, async (route) => route.fulfill({ status }), { times: 1 });
+  const refused = async (status: number) =>
+    page.waitForResponse((response) => response.status() === status);
+  await refuseOnce("**/company/changes?*", 503);
+  const [question, drawing] = [refused(503), refused(429)];
+  await logIn(page);
+  await question;
+  await page.clock.runFor(5_000);
+  await refuseOnce("**/company", 429);
+  await release();
+  await drawing;
+  await page.clock.runFor(5_000);
+  await page.getByRole("cell", { name: "Bob Beispiel" }).waitFor();
+});
+
 test("a company that did not log in can try again at once", async () => {
   await using page = await openPage({ bypassCSP: true }, /status of 403/);
   issuer.refusal = "access_denied";

@@ -6,7 +6,7 @@ const path = order.dataset.page;
 /** Waits until the server knows more than the page shows, for as long as the page is open. */
 async function follow() {
   for (;;) {
-    const response = await fetch(`${path}/changes?version=${order.dataset.version}`);
+    const response = await ask(`${path}/changes?version=${order.dataset.version}`);
     if (response.status !== 204) return;
     if (response.headers.get("x-version") !== order.dataset.version) await redraw();
     // Nothing new: where too many pages wait, the answer came at once.
@@ -14,8 +14,15 @@ async function follow() {
   }
 }
 
+/** A server that has too much to do, or is just starting, is one that did not answer. */
+async function ask(url) {
+  const response = await fetch(url);
+  if (response.status === 429 || response.status >= 500) throw new Error("the shop is busy");
+  return response;
+}
+
 async function redraw() {
-  const text = await (await fetch(path)).text();
+  const text = await (await ask(path)).text();
   const fresh = new DOMParser().parseFromString(text, "text/html");
   const freshOrder = fresh.getElementById("order");
   if (freshOrder === null) {
@@ -35,7 +42,7 @@ function pause() {
   return new Promise((done) => setTimeout(done, pauseMs));
 }
 
-/** A connection that broke is taken up again. */
+/** Where no answer came, it asks again. */
 function keepFollowing() {
   follow().catch(() => pause().then(keepFollowing));
 }
