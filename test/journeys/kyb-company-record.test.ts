@@ -348,6 +348,23 @@ await test("the operator's word for a business outlives the records of issuers, 
   assert.equal(await stands(address), true);
 });
 
+await test("where the operator says nothing any more, the records of issuers count again", async () => {
+  const { address } = await world.found({ members: ["carl"] });
+  const say = async (word: boolean | null) =>
+    setBusinessVerified(ctx, { address, isVerified: word }, "test");
+  await say(null);
+  assert.equal(await stands(address), false, "no record vouches for it");
+  await say(false);
+  const record = await issueFor(address, "BUSINESS_LEGAL_NAME", "Muster AG");
+  assert.equal(await stands(address), false);
+  await say(null);
+  assert.equal(await stands(address), true);
+  await revoke(record);
+  assert.equal(await stands(address), false);
+  await issueFor(address, "BUSINESS_LEGAL_NAME", "Muster AG");
+  assert.equal(await stands(address), true);
+});
+
 await test("the end of a record that never vouched for a business takes nothing from it", async () => {
   const { address } = await world.found({ members: ["bob"] });
   // As of businesses that were vouched for before the operator's word was kept.

@@ -129,10 +129,18 @@ test("the operator lists and shows businesses, and takes back the word for one",
   const shown = await svc("business", "show", address);
   const [member] = (shown.value?.["members"] ?? []) as { name: string }[];
   assert.equal(member?.name, "cleo");
+  const wordFor = async () => (await svc("business", "show", address)).value?.["operatorWord"];
+  assert.equal(await wordFor(), true);
   assert.equal((await svc("business", "verify", address, "--withdraw")).status, 0);
   assert.equal((await reachVerified(address, false))["status"], "active");
+  assert.equal(await wordFor(), false);
   assert.equal((await svc("business", "verify", address)).status, 0);
   await reachVerified(address, true);
+  assert.equal((await svc("business", "verify", address, "--leave-to-issuers")).status, 0);
+  await reachVerified(address, false);
+  assert.equal(await wordFor(), null);
+  const both = await svc("business", "verify", address, "--withdraw", "--leave-to-issuers");
+  assert.deepEqual([both.status, await wordFor()], [2, null]);
 });
 
 test("a suspended business is not verified, its members cannot vote; reinstated it is as before", async () => {

@@ -37,6 +37,8 @@ export const businessVerbs: readonly Verb[] = [
   {
     name: "business show",
     summary: "Show a business with its members, rules and what is under way.",
+    notes:
+      "`operatorWord` is what you said of its record: true or false, null where issuers decide.",
     parameters: business,
     example: `business show ${exampleBusiness}`,
     run: async (shell, input) =>
@@ -46,13 +48,18 @@ export const businessVerbs: readonly Verb[] = [
     name: "business verify",
     summary: "Vouch for the record of a business, so that it may release and sign.",
     notes:
-      "With --withdraw no longer: its logins end, and what is asked of it fails as business_not_verified. Either word goes before the records of issuers.",
+      "With --withdraw no longer: its logins end, and what is asked of it fails as business_not_verified. Either word goes before the records of issuers; with --leave-to-issuers they decide again.",
     parameters: business,
-    options: { withdraw: { description: "Take the word back." } },
+    options: {
+      withdraw: { description: "Say that it may not." },
+      "leave-to-issuers": { description: "Say nothing of it any more." },
+    },
     example: `business verify ${exampleBusiness}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
-        const given = { address: input.text("business"), isVerified: !input.flag("withdraw") };
+        const [isWithdrawn, isLeft] = [input.flag("withdraw"), input.flag("leave-to-issuers")];
+        if (isWithdrawn && isLeft) throw new UsageError("give --withdraw or --leave-to-issuers");
+        const given = { address: input.text("business"), isVerified: isLeft ? null : !isWithdrawn };
         return setBusinessVerified(ctx, given, actor);
       }),
   },

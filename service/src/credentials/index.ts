@@ -26,6 +26,7 @@ export {
 export { revokeCompanyRecord } from "./company-ending.ts";
 export { sendToRegistry } from "./batches.ts";
 export { type CompanyIssueContext, issueCompanyRecord } from "./company-issue.ts";
+export { isVouchedFor } from "./company-store.ts";
 export { sampleCompanyFields } from "./company-sample.ts";
 export type { GivenCompanyField, GivenCompanyRecord } from "./company-record.ts";
 export {

@@ -45,15 +45,15 @@ export async function setVerified(
   return rows.length === 1;
 }
 
-/** What the operator says of its record. @returns whether that is news */
+/** What the operator says of its record; null for nothing. @returns whether that is news */
 export async function setOperatorWord(
   tx: Queryable,
   address: Address,
-  isVerified: boolean,
+  word: boolean | null,
 ): Promise<boolean> {
   const rows = await tx.query(
-    sql`update business set operator_word = ${isVerified}
-      where address = ${address} and operator_word is distinct from ${isVerified} returning 1 as changed`,
+    sql`update business set operator_word = ${word}::boolean
+      where address = ${address} and operator_word is distinct from ${word}::boolean returning 1 as changed`,
   );
   return rows.length === 1;
 }

@@ -2,6 +2,7 @@
 // what is asked of the business is refused from then on, and a running service ends what was asked before.
 import { type Address, parseAddress } from "@svc/protocol";
 import { parseEnvironment } from "../accounts/index.ts";
+import { isVouchedFor } from "../credentials/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import { Problem } from "../platform/problems.ts";
@@ -53,36 +54,39 @@ export async function showBusiness(
 ): Promise<Record<string, unknown>> {
   const business = await getBusiness(ctx.db, text);
   const { address, charter, ...shown } = business;
-  const [members, removals, moves] = await Promise.all([
+  const [operatorWord, members, removals, moves] = await Promise.all([
+    store.findOperatorWord(ctx.db, address),
     listMembers(ctx, ctx.db, address),
     listRemovals(ctx.db, [address]),
     store.listMoves(ctx.db, [address]),
   ]);
   const [removal = null] = removals;
   const [move = null] = moves;
-  return { address, ...shown, rules: charter.rules, members, removal, move };
+  return { address, ...shown, operatorWord, rules: charter.rules, members, removal, move };
 }
 
 /**
  * Vouches for the record of a business, or no longer does: then nothing may be asked of it, and what was asked ends.
  * Either way no record of an issuer changes that, until the operator says otherwise.
  *
+ * @param given.isVerified null to leave it to the records of issuers again
  * @throws {Problem} business_not_found
  */
 export async function setBusinessVerified(
   ctx: StandingContext,
-  given: { address: string; isVerified: boolean },
+  given: { address: string; isVerified: boolean | null },
   actor: string,
 ): Promise<Business> {
-  return change(ctx, given.address, async (tx, { address }) => {
-    const { isVerified } = given;
-    const verifiedAt = isVerified ? ctx.clock.now() : null;
-    const isNewWord = await store.setOperatorWord(tx, address, isVerified);
-    const isChanged = await store.setVerified(tx, address, verifiedAt);
+  return change(ctx, given.address, async (tx, { address, environment }) => {
+    const now = ctx.clock.now();
+    const word = given.isVerified;
+    const isVerified = word ?? (await isVouchedFor(tx, { business: address, environment, now }));
+    const isNewWord = await store.setOperatorWord(tx, address, word);
+    const isChanged = await store.setVerified(tx, address, isVerified ? now : null);
     if (!isNewWord && !isChanged) return;
     if (isChanged && !isVerified) await store.requestStop(tx, address, "business_not_verified");
     const action = isVerified ? "business.verify" : "business.unverify";
-    await ctx.audit.record(tx, { actor, action, subject: address });
+    await ctx.audit.record(tx, { actor, action, subject: address, details: { word } });
   });
 }
 
