@@ -2,6 +2,7 @@
 import { sha256 } from "@noble/hashes/sha2";
 import { bytesOfText, hexOfBytes, isRecord } from "@svc/protocol";
 import type { InboxItem } from "./inbox-item.ts";
+import { releasedOptional } from "./question.ts";
 import { getRecord, putRecord, recordKey, type RecordContext } from "./records.ts";
 import type { StorageKey } from "./storage.ts";
 
@@ -12,22 +13,53 @@ export interface SentItem {
   readonly item: InboxItem | null;
 }
 
+/** What of an item an approval is held against. */
+interface Shown {
+  readonly fingerprint: string;
+  /** The optional fields of a data request that would go. */
+  readonly optional: readonly string[];
+}
+
 /** Remembers what is shown now, in place of what was shown before. */
 export async function rememberShown(ctx: RecordContext, items: readonly SentItem[]): Promise<void> {
-  const shown = items.map((each) => [nameOf(each), fingerprintOf(each)]);
+  const shown = items.map((each) => [nameOf(each), shownOf(each, [])]);
   await putRecord(ctx, keyOf(ctx), Object.fromEntries(shown) as object);
 }
 
-/** Whether an item asks for something else than the one of its id that was shown last. One never shown does not. */
-export async function isOtherThanShown(ctx: RecordContext, sent: SentItem): Promise<boolean> {
+/**
+ * Whether an approval of an item is of something else, or gives more, than what was shown last under its id. One never
+ * shown is not.
+ *
+ * @param without the optional fields that are withheld
+ */
+export async function isOtherThanShown(
+  ctx: RecordContext,
+  sent: SentItem,
+  without: readonly string[],
+): Promise<boolean> {
   const record = await getRecord(ctx, keyOf(ctx));
   const shown = isRecord(record) ? record[nameOf(sent)] : undefined;
-  return shown !== undefined && shown !== fingerprintOf(sent);
+  if (shown === undefined) return false;
+  const { fingerprint, optional } = shownOf(sent, without);
+  if (!isRecord(shown) || shown["fingerprint"] !== fingerprint) return true;
+  const shownOptional: readonly unknown[] = Array.isArray(shown["optional"])
+    ? shown["optional"]
+    : [];
+  return optional.some((name) => !shownOptional.includes(name));
+}
+
+function shownOf(sent: SentItem, without: readonly string[]): Shown {
+  const { item } = sent;
+  const optional = item?.kind === "data_request" ? releasedOptional(item, { without }) : [];
+  return { fingerprint: fingerprintOf(sent), optional };
 }
 
 const nameOf = ({ id, broker }: SentItem): string => `${broker} ${id}`;
 
-/** What moves on while a vote is open, and asks for nothing more: who has voted, and on what state of the business. */
+/**
+ * What moves on while a vote is open: on what state of the business it is, and which optional fields go. Those are
+ * compared by themselves, as fewer may.
+ */
 const moving: ReadonlySet<string> = new Set(["epoch", "validUntil", "nonce", "fixedOptional"]);
 
 function fingerprintOf({ item }: SentItem): string {

@@ -143,6 +143,37 @@ await test("what other members decide meanwhile does not ask for a second look",
   assert.deepEqual(fake.votes[0]?.body["optional"], []);
 });
 
+await test("an optional field that was shown as staying goes by no approval, whatever another member's set became", async () => {
+  const wallet = await fresh();
+  for (const [shown, changed] of [
+    [["BUSINESS_LEI"], null],
+    [[], ["BUSINESS_DUNS"]],
+  ]) {
+    fake.items = [];
+    put({ ...dataRequest, fixedOptional: shown });
+    await wallet.inbox();
+    fake.items = [];
+    fake.epoch += 1;
+    put({ ...dataRequest, fixedOptional: changed });
+    await refuses(wallet.vote("01J", { vote: "approve" }), "invalid_request", /not what was shown/);
+  }
+  assert.equal(fake.votes.length, 0);
+  await wallet.inbox();
+  await wallet.vote("01J", { vote: "approve" });
+  assert.deepEqual(fake.votes[0]?.body["optional"], ["BUSINESS_DUNS"]);
+});
+
+await test("what was shown as staying is withheld by name where a change made the choice open again", async () => {
+  const wallet = await fresh();
+  put({ ...dataRequest, fixedOptional: ["BUSINESS_LEI"] });
+  await wallet.inbox();
+  fake.items = [];
+  fake.epoch += 1;
+  put(dataRequest);
+  await wallet.vote("01J", { vote: "approve", without: ["BUSINESS_DUNS"] });
+  assert.deepEqual(fake.votes[0]?.body["optional"], ["BUSINESS_LEI"]);
+});
+
 await test("a document is signed by its own digest, never by the one that was sent", async () => {
   const wallet = await fresh();
   put(textRequest("We agree.", `0x${"11".repeat(32)}`));

@@ -77,7 +77,8 @@ export async function castVote(
   const found = await findItem(ctx, id);
   if (found === null) return sendAgain(ctx, id, decision);
   // A broker may send something else under the id that a person chose by.
-  if (decision.vote === "approve" && (await isOtherThanShown(ctx, found)))
+  const { vote, without = [] } = decision;
+  if (vote === "approve" && (await isOtherThanShown(ctx, found, without)))
     throw new WalletRefusal("invalid_request", "it is not what was shown: look at the inbox again");
   return castVoteOn(ctx, found, decision);
 }
