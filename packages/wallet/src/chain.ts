@@ -1,7 +1,7 @@
 import { isRecord, type Address, type Hex, type Hex32 } from "@svc/protocol";
 import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
-import { call, hostOf, membersOf, refusalOfAnswer } from "./transport.ts";
+import { call, type Call, elementsOf, hostOf, membersOf, refusalOfAnswer } from "./transport.ts";
 
 /** What a transaction needs to know of the chain. */
 export interface ChainState {
@@ -19,6 +19,16 @@ interface Inclusion {
   readonly isReverted: boolean;
 }
 
+/** What a chain says of a transaction and of its sender's number. */
+interface Fate {
+  /** How many of the sender's numbers are used for good; 0 where the chain tells of no final block. */
+  readonly finalCount: number;
+  /** Null while no block has it. */
+  readonly inclusion: Inclusion | null;
+  /** Whether the chain has it, in a block or waiting. */
+  readonly isKnown: boolean;
+}
+
 /** The chain behind a broker, by its relay `/w/chain`. */
 export interface ChainClient {
   /** @throws {WalletRefusal} chain_refused, unreachable */
@@ -27,12 +37,8 @@ export interface ChainClient {
   read(contract: Address, data: Hex): Promise<string>;
   /** @throws {WalletRefusal} chain_refused, unreachable */
   readState(sender: Address): Promise<ChainState>;
-  /** How many of the sender's numbers are used for good; 0 where the chain tells of no final block. @throws {WalletRefusal} unreachable */
-  countFinal(sender: Address): Promise<number>;
-  /** Null while no block has it. @throws {WalletRefusal} chain_refused, unreachable */
-  findInclusion(hash: Hex32): Promise<Inclusion | null>;
-  /** Whether the chain has a transaction, in a block or waiting. @throws {WalletRefusal} chain_refused, unreachable */
-  knows(hash: Hex32): Promise<boolean>;
+  /** Reads all of it by one call, so that one node behind the relay answers. @throws {WalletRefusal} chain_refused, unreachable */
+  readFate(sender: Address, hash: Hex32): Promise<Fate>;
   /** @returns units of energy @throws {WalletRefusal} chain_refused when the transaction would fail */
   estimateEnergy(tx: Readonly<Record<string, string>>): Promise<bigint>;
   /** Sends it; one that the chain has already is no error. @throws {WalletRefusal} chain_refused where it does not take it */
@@ -49,14 +55,9 @@ export function openChain(
   { fetch: send }: Pick<WalletContext, "fetch">,
   broker: string,
 ): ChainClient {
-  const ask = askChain(send, broker);
+  const { ask, askAtOnce, resultOf } = askChain(send, broker);
   const number = async (method: string, params: readonly unknown[]): Promise<bigint> =>
     quantityOf(await ask(method, params), method);
-  const findInclusion = async (hash: Hex32): Promise<Inclusion | null> => {
-    const receipt = await ask("eth_getTransactionReceipt", [hash]);
-    if (!isRecord(receipt) || typeof receipt["blockNumber"] !== "string") return null;
-    return { hash, isReverted: receipt["status"] !== "0x1" };
-  };
   const knows = async (hash: Hex32): Promise<boolean> =>
     isRecord(await ask("eth_getTransactionByHash", [hash]));
   return {
@@ -81,16 +82,19 @@ export function openChain(
         maxPriorityFeePerGas: tip < maxFeePerGas ? tip : maxFeePerGas,
       };
     },
-    async countFinal(sender) {
-      try {
-        return Number(await number("eth_getTransactionCount", [sender, "finalized"]));
-      } catch (error) {
-        if (error instanceof WalletRefusal && error.code === "chain_refused") return 0;
-        throw error;
-      }
+    async readFate(sender, hash) {
+      const [count, receipt, transaction] = await askAtOnce([
+        ["eth_getTransactionCount", [sender, "finalized"]],
+        ["eth_getTransactionReceipt", [hash]],
+        ["eth_getTransactionByHash", [hash]],
+      ]);
+      const isCounted = count !== undefined && count.error === undefined;
+      return {
+        finalCount: isCounted ? Number(quantityOf(count.result, "eth_getTransactionCount")) : 0,
+        inclusion: inclusionOf(hash, resultOf(receipt)),
+        isKnown: isRecord(resultOf(transaction)),
+      };
     },
-    findInclusion,
-    knows,
     estimateEnergy: async (tx) => number("eth_estimateGas", [tx]),
     async send(raw, hash) {
       try {
@@ -103,7 +107,7 @@ export function openChain(
     },
     async waitFor(hash) {
       for (let waitedMs = 0; waitedMs <= waitMsMax; waitedMs += pauseMs) {
-        const inclusion = await findInclusion(hash);
+        const inclusion = inclusionOf(hash, await ask("eth_getTransactionReceipt", [hash]));
         if (inclusion !== null) return inclusion;
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
@@ -115,19 +119,48 @@ export function openChain(
   };
 }
 
-type Ask = (method: string, params: readonly unknown[]) => Promise<unknown>;
+/** What the chain answers to one call, by JSON-RPC 2.0. */
+interface Reply {
+  readonly result?: unknown;
+  readonly error?: unknown;
+}
 
-function askChain(send: WalletContext["fetch"], broker: string): Ask {
+type Question = readonly [method: string, params: readonly unknown[]];
+
+function askChain(send: WalletContext["fetch"], broker: string) {
   const url = `${broker}/w/chain`;
-  return async (method, params) => {
-    const answer = await call(send, { url, body: { jsonrpc: "2.0", id: 1, method, params } });
-    const { error, result } = membersOf(answer.text);
+  const post = async (body: Call["body"] & object): Promise<string | null> => {
+    const answer = await call(send, { url, body });
     if (answer.status !== 200) throw refusalOfAnswer(url, answer);
+    return answer.text;
+  };
+  const resultOf = ({ result, error }: Reply = { error: null }): unknown => {
     if (error === undefined) return result;
     const { message } = isRecord(error) ? error : {};
     const said = typeof message === "string" ? message.slice(0, 300) : "without saying why";
     throw new WalletRefusal("chain_refused", `the chain at ${hostOf(url)} refuses: ${said}`);
   };
+  return {
+    ask: async (...[method, params]: Question): Promise<unknown> =>
+      resultOf(membersOf(await post({ jsonrpc: "2.0", id: 1, method, params }))),
+    /** Asks all by one call. @returns the replies in the order of the questions, as far as there are any */
+    askAtOnce: async (questions: readonly Question[]): Promise<readonly (Reply | undefined)[]> => {
+      const calls = questions.map(([method, params], id) => ({
+        jsonrpc: "2.0",
+        id,
+        method,
+        params,
+      }));
+      const replies = elementsOf(await post(calls)).filter(isRecord);
+      return calls.map(({ id }) => replies.find((each) => each["id"] === id));
+    },
+    resultOf,
+  };
+}
+
+function inclusionOf(hash: Hex32, receipt: unknown): Inclusion | null {
+  if (!isRecord(receipt) || typeof receipt["blockNumber"] !== "string") return null;
+  return { hash, isReverted: receipt["status"] !== "0x1" };
 }
 
 function quantityOf(value: unknown, method: string): bigint {

@@ -10,7 +10,7 @@ const answerBytesMax = 256 * 1024;
 export interface Call {
   readonly url: string;
   readonly method?: "GET" | "POST" | "DELETE";
-  readonly body?: Readonly<Record<string, unknown>>;
+  readonly body?: Readonly<Record<string, unknown>> | readonly unknown[];
   readonly headers?: Readonly<Record<string, string>>;
   /** Of the answer; 256 KiB unless given. */
   readonly bytesMax?: number;
@@ -84,11 +84,21 @@ export function requireSecure(url: string): void {
 
 /** The members of a JSON object; none for any other text. */
 export function membersOf(text: string | null): Readonly<Record<string, unknown>> {
+  const value = valueOf(text);
+  return isRecord(value) ? value : {};
+}
+
+/** The elements of a JSON list; none for any other text. */
+export function elementsOf(text: string | null): readonly unknown[] {
+  const value = valueOf(text);
+  return Array.isArray(value) ? value : [];
+}
+
+function valueOf(text: string | null): unknown {
   try {
-    const value: unknown = JSON.parse(text ?? "");
-    return isRecord(value) ? value : {};
+    return JSON.parse(text ?? "") as unknown;
   } catch {
-    return {};
+    return null;
   }
 }
 

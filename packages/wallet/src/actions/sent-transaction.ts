@@ -1,8 +1,9 @@
 import { isHexOf, isRecord, type Hex, type Hex32, type TxLink } from "@svc/protocol";
 import type { ChainClient } from "../chain.ts";
 import type { WalletContext } from "../context.ts";
-import { addRecord, getRecord, linkKey } from "../records.ts";
+import { addRecord, getRecord, linkKey, putRecord } from "../records.ts";
 import { WalletRefusal } from "../refusal.ts";
+import type { StorageKey } from "../storage.ts";
 
 /** A transaction on its way: stored before it is sent, so that no second approval of the link pays again. */
 export interface SentTransaction {
@@ -10,14 +11,22 @@ export interface SentTransaction {
   readonly hash: Hex32;
 }
 
-/** The transaction that was signed for a link; one that can never pay any more is forgotten. */
+/** A node that lags may know the number of a transaction as used for good before it knows the transaction. */
+const secondLookSeconds = 30;
+
+/** The transaction that was signed for a link; one that can never pay any more, by two looks, is forgotten. */
 export async function findSent(
   ctx: WalletContext,
   chain: ChainClient,
   link: TxLink,
 ): Promise<SentTransaction | null> {
   const sent = await readSent(ctx, link);
-  if (sent === null || !(await isVoid(ctx, chain, sent))) return sent;
+  if (sent === null) return null;
+  if (!(await isVoid(ctx, chain, sent))) {
+    await ctx.storage.remove(doubtKeyOf(ctx, link));
+    return sent;
+  }
+  if (!(await isSecondLook(ctx, link, sent))) return sent;
   await forgetSent(ctx, link);
   return null;
 }
@@ -34,6 +43,7 @@ export async function keepSent(
 }
 
 export async function forgetSent(ctx: WalletContext, link: TxLink): Promise<void> {
+  await ctx.storage.remove(doubtKeyOf(ctx, link));
   await ctx.storage.remove(keyOf(ctx, link));
 }
 
@@ -48,9 +58,24 @@ async function isVoid(
 ): Promise<boolean> {
   const { parseTransaction } = await import("viem/utils");
   const { nonce = 0 } = parseTransaction(raw);
-  if ((await chain.countFinal(identity.address)) <= nonce) return false;
-  const inclusion = await chain.findInclusion(hash);
-  return inclusion === null ? !(await chain.knows(hash)) : inclusion.isReverted;
+  const { finalCount, inclusion, isKnown } = await chain.readFate(identity.address, hash);
+  if (finalCount <= nonce) return false;
+  return inclusion === null ? !isKnown : inclusion.isReverted;
+}
+
+/** Whether it looked void some time ago already; the first look is remembered. */
+async function isSecondLook(
+  ctx: WalletContext,
+  link: TxLink,
+  { hash }: SentTransaction,
+): Promise<boolean> {
+  const key = doubtKeyOf(ctx, link);
+  const now = await ctx.now();
+  const first = await getRecord(ctx, key);
+  if (isRecord(first) && first["hash"] === hash && typeof first["at"] === "number")
+    return first["at"] + secondLookSeconds <= now;
+  await putRecord(ctx, key, { hash, at: now });
+  return false;
 }
 
 async function readSent(ctx: WalletContext, link: TxLink): Promise<SentTransaction | null> {
@@ -63,5 +88,7 @@ function parseSent(value: unknown): SentTransaction | null {
   return typeof raw === "string" && isHexOf(hash, 32) ? { raw: raw as Hex, hash } : null;
 }
 
-const keyOf = ({ identity }: WalletContext, link: TxLink): ReturnType<typeof linkKey> =>
+const keyOf = ({ identity }: WalletContext, link: TxLink): StorageKey =>
   linkKey("transaction", identity.address, link);
+
+const doubtKeyOf = (ctx: WalletContext, link: TxLink): StorageKey => `${keyOf(ctx, link)}_doubt`;

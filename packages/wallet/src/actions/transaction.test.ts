@@ -26,12 +26,25 @@ let isDown = false;
 /** What is sent over a broken relay does not reach the chain either. */
 let swallows = false;
 let sendsSeen = 0;
+interface RpcCall {
+  readonly id: number;
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+async function answerWithLies({ id, method, params }: RpcCall): Promise<object> {
+  const result = lies.has(method) ? lies.get(method) : await anvil.rpc(method, params);
+  return { jsonrpc: "2.0", id, result };
+}
 /** The broker's relay leads to the chain of this test; a broken one swallows what is sent after passing it on. */
 const chainFetch: typeof fetch = async (url, init) => {
   if (url !== `${broker.url}/w/chain`) return fetch(url, init);
   const body = typeof init?.body === "string" ? init.body : "{}";
-  const lie = lies.get((JSON.parse(body) as { method: string }).method);
-  if (lie !== undefined) return Response.json({ jsonrpc: "2.0", id: 1, result: lie });
+  const asked = JSON.parse(body) as RpcCall | readonly RpcCall[];
+  const calls = "method" in asked ? [asked] : asked;
+  if (calls.some(({ method }) => lies.has(method))) {
+    const answers = await Promise.all(calls.map(answerWithLies));
+    return Response.json("method" in asked ? answers[0] : answers);
+  }
   const isSend = body.includes("eth_sendRawTransaction");
   if (swallows && isSend) throw new TypeError("the connection broke");
   const answer = await fetch(anvil.url, init);
@@ -124,6 +137,39 @@ await test("a link pays once whatever a node that lags behind says of its transa
     await wallet.approve(link());
     assert.equal(await balanceOf(bob), before + (3n * ether) / 2n);
   }
+});
+
+await test("a link pays once where a node lags behind the one that tells what is final", async () => {
+  using _ = { [Symbol.dispose]: () => lies.clear() };
+  const storage = memoryStorage();
+  const before = await balanceOf(bob);
+  isDown = true;
+  await refuses((await aliceWallet({ storage })).approve(link()), "unreachable");
+  isDown = false;
+  await anvil.mine(blocksToFinal);
+  const isSignedAt = async (at: number, changed: Partial<WalletParts> = {}): Promise<boolean> => {
+    const wallet = await aliceWallet({ storage, now: async () => at, ...changed });
+    return /signed before/.test((await wallet.describe(link())).words.join("\n"));
+  };
+  // Of two nodes behind one address one lags, and gets all that is asked call by call.
+  const apart: typeof fetch = async (url, init) => {
+    if (typeof init?.body === "string" && init.body.startsWith("[")) lies.clear();
+    else lies.set("eth_getTransactionReceipt", null).set("eth_getTransactionByHash", null);
+    return chainFetch(url, init);
+  };
+  assert.deepEqual(
+    [await isSignedAt(now, { fetch: apart }), await isSignedAt(now + 31, { fetch: apart })],
+    [true, true],
+  );
+  lies.set("eth_getTransactionReceipt", null).set("eth_getTransactionByHash", null);
+  assert.equal(await isSignedAt(now + 100), true);
+  lies.clear();
+  assert.equal(await isSignedAt(now + 110), true);
+  lies.set("eth_getTransactionReceipt", null).set("eth_getTransactionByHash", null);
+  assert.equal(await isSignedAt(now + 140), true);
+  lies.clear();
+  await (await aliceWallet({ storage })).approve(link());
+  assert.equal(await balanceOf(bob), before + (3n * ether) / 2n);
 });
 
 await test("two approvals at once over one storage pay once", async () => {
@@ -226,7 +272,9 @@ await test("links that were approved at once for one number are each paid once i
   for (const [at, { status }] of first.entries())
     if (status === "rejected") {
       await anvil.mine(blocksToFinal);
-      await wallet.approve(transferOf(values[at] ?? 0));
+      const rest = transferOf(values[at] ?? 0);
+      await wallet.describe(rest);
+      await (await aliceWallet({ storage, now: async () => now + 30 })).approve(rest);
     }
   assert.equal((await balanceOf(carol)) - before, 306n);
   assert.deepEqual(await storage.list("transaction"), []);
@@ -254,8 +302,10 @@ await test("a link whose transaction lost its number to another is signed anew o
   await (await aliceWallet()).approve(transferOf(9));
   await refuses(wallet.approve(transferOf(8)), "chain_refused", /again later/);
   await anvil.mine(blocksToFinal);
-  assert.doesNotMatch((await wallet.describe(transferOf(8))).words.join("\n"), /signed before/);
-  await wallet.approve(transferOf(8));
+  await refuses(wallet.approve(transferOf(8)), "chain_refused", /again later/);
+  const later = await aliceWallet({ storage, now: async () => now + 30 });
+  assert.doesNotMatch((await later.describe(transferOf(8))).words.join("\n"), /signed before/);
+  await later.approve(transferOf(8));
   assert.equal((await balanceOf(carol)) - before, 17n);
 });
 
@@ -263,12 +313,14 @@ await test("a link whose transaction failed is signed anew once that is final", 
   const storage = memoryStorage();
   const wallet = await aliceWallet({ storage });
   const failing = `svc:tx?val=0&to=0x${"bb".repeat(20)}&el=100000`;
-  const isSigned = async (): Promise<boolean> =>
-    /signed before/.test((await wallet.describe(failing)).words.join("\n"));
+  const isSignedAt = async (at: number): Promise<boolean> => {
+    const { words } = await (await aliceWallet({ storage, now: async () => at })).describe(failing);
+    return /signed before/.test(words.join("\n"));
+  };
   await refuses(wallet.approve(failing), "chain_refused", /failed there/);
-  assert.equal(await isSigned(), true);
+  assert.deepEqual([await isSignedAt(now), await isSignedAt(now + 30)], [true, true]);
   await anvil.mine(blocksToFinal);
-  assert.equal(await isSigned(), false);
+  assert.deepEqual([await isSignedAt(now + 31), await isSignedAt(now + 61)], [true, false]);
 });
 
 await test("declining a link forgets nothing that was signed for it", async () => {
