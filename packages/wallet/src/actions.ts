@@ -7,7 +7,7 @@ import { shareAction } from "./actions/share.ts";
 import { signAction, typedDataAction } from "./actions/signature.ts";
 import { transactionAction } from "./actions/transaction.ts";
 import type { WalletContext } from "./context.ts";
-import { isLate } from "./decline.ts";
+import { refuseLate } from "./decline.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { Declining, OpenRequest, SentRefusal } from "./request.ts";
 
@@ -28,8 +28,9 @@ export function readLink(ctx: WalletContext, text: string): Link {
 
 /** Opens a request in force. @throws {WalletRefusal} */
 export async function openRequest(ctx: WalletContext, link: Link): Promise<OpenRequest> {
-  if (await isLate(ctx, link))
-    throw new WalletRefusal("expired", "the deadline of the link has passed");
+  // What was signed in time is carried out to the end, so the deadline is for the action to look at.
+  if (link.action === "tx") return transactionAction.open(ctx, link);
+  await refuseLate(ctx, link);
   if (isOfferAction(link) && (await isOffer(ctx, link))) return openOffer(ctx, link);
   switch (link.action) {
     case "login":
@@ -43,11 +44,9 @@ export async function openRequest(ctx: WalletContext, link: Link): Promise<OpenR
     case "access":
       return accessAction.open(ctx, link);
     case "data-transfer":
-      return dataTransferAction.open(ctx, link);
-    case "tx":
       break;
   }
-  return transactionAction.open(ctx, link);
+  return dataTransferAction.open(ctx, link);
 }
 
 /** Actions that an offer can be of; where it is one has a connection. */

@@ -7,6 +7,7 @@ import {
 } from "@svc/protocol";
 import type { WalletContext } from "./context.ts";
 import type { Declining, SentRefusal } from "./request.ts";
+import { WalletRefusal } from "./refusal.ts";
 import { findBroker } from "./requester.ts";
 
 /** The signed part of a refusal: who declines what (decisions, section 3, "Refusal and failure"). */
@@ -37,6 +38,12 @@ export async function refuseLink(
   if (!isTold) return { error, ...id };
   const signed = await signDecline(ctx, { request, connection: connection ?? "" });
   return { error, ...id, ...signed };
+}
+
+/** @throws {WalletRefusal} expired where the deadline of the link has passed */
+export async function refuseLate(ctx: WalletContext, link: Link): Promise<void> {
+  if (await isLate(ctx, link))
+    throw new WalletRefusal("expired", "the deadline of the link has passed");
 }
 
 /** Whether the deadline of the link has passed. */

@@ -16,7 +16,7 @@ export interface HistoryEntry {
   readonly at: number;
   /** Of a link, or a vote as a member of a business. */
   readonly action: Action | "vote";
-  /** `sent`: the answer was on its way, and nobody has said that it was taken. */
+  /** `sent`: the answer, or the transaction, was on its way, and nobody has said that it was taken. */
   readonly outcome: "approved" | "declined" | "sent";
   /** Who asked: a verified domain, else a host; absent where the answer was only shown, or given to an app. */
   readonly requester?: string;
@@ -39,10 +39,15 @@ export type SavedEntry = HistoryEntry & { readonly name?: string };
 
 const entriesMax = 1000;
 
-/** Adds an entry; of more than 1,000 the oldest go. @returns where it stands, to be replaced by what is known later */
+/**
+ * Adds an entry; of more than 1,000 the oldest go. A transaction has one, however often it is sent.
+ *
+ * @returns where it stands, to be replaced by what is known later
+ */
 export async function recordHistory(ctx: RecordContext, entry: HistoryEntry): Promise<StorageKey> {
   // Sorted by name they are sorted by time; what follows keeps two of one second apart.
-  const name = `${String(entry.at).padStart(12, "0")}_${hexOfBytes(ctx.random(8)).slice(2)}`;
+  const unique = entry.txHash ?? hexOfBytes(ctx.random(8));
+  const name = `${String(entry.at).padStart(12, "0")}_${unique.slice(2, 18)}`;
   const added = recordKey("history", ctx.identity.address, name);
   await addRecord(ctx, added, entry);
   await dropOldest(ctx);

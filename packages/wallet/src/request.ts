@@ -56,6 +56,8 @@ export type OpenRequest = Opened & (Answered | Claimed);
 interface Answered {
   /** Signs the answer; called once, when every concern is accepted. @throws {WalletRefusal} */
   answer(terms: Terms): Promise<ResultOf[Action]>;
+  /** Carries out what was signed: after the history has it, before the answer goes out. @throws {WalletRefusal} */
+  perform?(): Promise<void>;
 }
 
 /** A request that is taken, and decided elsewhere. */
@@ -77,7 +79,10 @@ interface Opened {
 }
 
 /** What a request leaves in the history. */
-export type Trace = Pick<HistoryEntry, "id" | "business" | "purpose" | "fields" | "withheld">;
+export type Trace = Pick<HistoryEntry, "id" | "business" | "purpose" | "fields" | "withheld"> & {
+  /** When it was signed, where that was before. */
+  readonly at?: number;
+};
 
 /** How a request is turned down. */
 export interface Declining {

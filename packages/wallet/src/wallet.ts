@@ -232,8 +232,9 @@ async function answerRequest(
   const entry = { ...approved, ...request.trace?.(terms), ...txHash };
   const delivery = deliveryOf(link, result);
   // Whoever takes the data could keep an entry away that is written after it: by its answer, or by none.
-  const isSent = delivery.type === "callback";
+  const isSent = delivery.type === "callback" || request.perform !== undefined;
   const sent = isSent ? await recordHistory(ctx, { ...entry, outcome: "sent" }) : null;
+  await request.perform?.();
   const outcome = await deliver(ctx, delivery, result);
   if (sent === null) await recordHistory(ctx, entry);
   else if (isTaken(outcome)) await putRecord(ctx, sent, entry);

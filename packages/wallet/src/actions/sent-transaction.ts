@@ -9,6 +9,8 @@ import type { StorageKey } from "../storage.ts";
 export interface SentTransaction {
   readonly raw: Hex;
   readonly hash: Hex32;
+  /** Unix seconds; earlier versions kept none. */
+  readonly signedAt?: number;
 }
 
 /** A node that lags may know the number of a transaction as used for good before it knows the transaction. */
@@ -84,8 +86,9 @@ async function readSent(ctx: WalletContext, link: TxLink): Promise<SentTransacti
 
 function parseSent(value: unknown): SentTransaction | null {
   if (!isRecord(value)) return null;
-  const { raw, hash } = value;
-  return typeof raw === "string" && isHexOf(hash, 32) ? { raw: raw as Hex, hash } : null;
+  const { raw, hash, signedAt } = value;
+  if (typeof raw !== "string" || !isHexOf(hash, 32)) return null;
+  return { raw: raw as Hex, hash, ...(typeof signedAt === "number" ? { signedAt } : {}) };
 }
 
 const keyOf = ({ identity }: WalletContext, link: TxLink): StorageKey =>

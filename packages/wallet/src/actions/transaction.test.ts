@@ -121,6 +121,46 @@ await test("an approval that broke off after sending goes on with the same trans
   assert.equal(await balanceOf(bob), before + (3n * ether) / 2n);
 });
 
+await test("a transaction is in the history from before it is sent, once, whatever became of it", async () => {
+  const storage = memoryStorage();
+  const wallet = await aliceWallet({ storage });
+  const entries = async () =>
+    (await wallet.history()).map(({ at, outcome, txHash }) => ({ at, outcome, txHash }));
+  isDown = true;
+  await refuses(wallet.approve(link()), "unreachable");
+  isDown = false;
+  const [sent] = await entries();
+  assert.deepEqual([sent?.at, sent?.outcome], [now, "sent"]);
+  const later = await aliceWallet({ storage, now: async () => now + 60 });
+  const outcome = await later.approve(link());
+  assert.ok(outcome.kind === "shown");
+  const { txHash } = JSON.parse(outcome.payload) as { txHash: string };
+  assert.deepEqual(await entries(), [{ at: now, outcome: "approved", txHash }]);
+  const invalid = `0x${"be".repeat(20)}`;
+  await anvil.rpc("anvil_setCode", [invalid, "0xfe"]);
+  const failing = `svc:tx?val=0&to=${invalid}&el=100000&type=qr`;
+  await refuses(later.approve(failing), "chain_refused", /failed there/);
+  assert.equal((await entries())[0]?.outcome, "sent");
+});
+
+await test("what was signed before the deadline is carried out after it, and nothing else is", async () => {
+  broker.reset();
+  const storage = memoryStorage();
+  const before = await balanceOf(bob);
+  const late = link(`&conn=${conn}&dl=${now + 60}`);
+  const unknown = accepting("unknown-requester");
+  isDown = true;
+  await refuses((await aliceWallet({ storage })).approve(late, unknown), "unreachable");
+  isDown = false;
+  const wallet = await aliceWallet({ storage, now: async () => now + 61 });
+  assert.match((await wallet.describe(late)).words.join("\n"), /signed before/);
+  await wallet.approve(late, unknown);
+  const [entry] = await wallet.history();
+  assert.deepEqual(broker.bodies().at(-1), { txHash: entry?.txHash, svcID: alice });
+  assert.equal(await balanceOf(bob), before + (3n * ether) / 2n);
+  await refuses(wallet.approve(late, unknown), "expired");
+});
+
 await test("a link pays once whatever a node that lags behind says of its transaction", async () => {
   using _ = { [Symbol.dispose]: () => lies.clear() };
   for (const declines of [false, true]) {

@@ -11,7 +11,7 @@ import { chainIdOf } from "../business-wallet.ts";
 import { openChain, type ChainClient, type ChainState } from "../chain.ts";
 import { sayConcern, type Concern } from "../concern.ts";
 import type { WalletContext } from "../context.ts";
-import { isLate, refuseLink } from "../decline.ts";
+import { isLate, refuseLate, refuseLink } from "../decline.ts";
 import { sayIdentity } from "../field-request.ts";
 import { WalletRefusal } from "../refusal.ts";
 import type { ActionHandler, OpenRequest, Said, Terms } from "../request.ts";
@@ -34,22 +34,19 @@ export const transactionAction: ActionHandler<TxLink> = {
   async open(ctx, link) {
     const broker = await getChainBroker(ctx, link);
     const chain = openChain(ctx, broker);
-    const sent = await findSent(ctx, chain, link);
+    let sent = await findSent(ctx, chain, link);
+    if (sent === null) await refuseLate(ctx, link);
     const draft = sent === null ? await draftOf(ctx, broker, link) : null;
     return {
       description: await describe(ctx, link, draft),
       ...(draft === null ? {} : { said: saidOf(draft) }),
       async answer(terms) {
-        const transaction =
-          sent ?? (await keepSent(ctx, link, await sign(ctx, link, { draft, terms })));
-        await send(chain, transaction);
-        const { hash, isReverted } = await chain.waitFor(transaction.hash);
-        if (isReverted)
-          throw new WalletRefusal(
-            "chain_refused",
-            `the chain took ${hash} in, and it failed there; once that is final, the same link is signed anew`,
-          );
-        return { txHash: hash, svcID: ctx.identity.address };
+        sent ??= await keepSent(ctx, link, await sign(ctx, link, { draft, terms }));
+        return { txHash: sent.hash, svcID: ctx.identity.address };
+      },
+      trace: () => (sent?.signedAt === undefined ? {} : { at: sent.signedAt }),
+      async perform() {
+        if (sent !== null) await sendAndWait(chain, sent);
       },
       // A link that was answered to the end may be approved again: it is another transaction then.
       settled: async () => forgetSent(ctx, link),
@@ -61,6 +58,17 @@ export const transactionAction: ActionHandler<TxLink> = {
     return refuseLink(ctx, link, { error, request: "", declining });
   },
 };
+
+/** @throws {WalletRefusal} chain_refused where the chain does not take it in, or it fails there */
+async function sendAndWait(chain: ChainClient, transaction: SentTransaction): Promise<void> {
+  await send(chain, transaction);
+  const { hash, isReverted } = await chain.waitFor(transaction.hash);
+  if (isReverted)
+    throw new WalletRefusal(
+      "chain_refused",
+      `the chain took ${hash} in, and it failed there; once that is final, the same link is signed anew`,
+    );
+}
 
 /** What one node refuses another may have: it is kept as it is, and what to do is said. */
 async function send(chain: ChainClient, { raw, hash }: SentTransaction): Promise<void> {
@@ -200,7 +208,7 @@ function concernsOfCall(data: Hex | undefined): readonly Concern[] {
 }
 
 async function sign(
-  { identity }: WalletContext,
+  ctx: WalletContext,
   link: TxLink,
   { draft, terms }: { draft: Draft | null; terms: Terms },
 ): Promise<SentTransaction> {
@@ -216,11 +224,11 @@ async function sign(
     ...(data === undefined ? {} : { data }),
   } as const;
   const digest = keccak256(bytesOf(serializeTransaction(transaction)));
-  const signature = await identity.sign(digest);
+  const signature = await ctx.identity.sign(digest);
   const [r, s, v] = [signature.slice(2, 66), signature.slice(66, 130), signature.slice(130)];
   const parts = { r: `0x${r}`, s: `0x${s}`, yParity: Number.parseInt(v, 16) % 27 } as const;
   const raw = serializeTransaction(transaction, parts);
-  return { raw, hash: hexOfBytes(keccak256(bytesOf(raw))) };
+  return { raw, hash: hexOfBytes(keccak256(bytesOf(raw))), signedAt: await ctx.now() };
 }
 
 function bytesOf(hex: string): Uint8Array {
