@@ -32,6 +32,8 @@ export interface HistoryEntry {
   /** Names that were asked for and withheld. */
   readonly withheld?: readonly string[];
   readonly txHash?: string;
+  /** Of a transaction: the SHA-256 of its link as the wallet reads it, by which a second payment is noticed. */
+  readonly linkHash?: string;
 }
 
 /** An entry as a backup holds it, with the name of its record; earlier versions wrote none. */

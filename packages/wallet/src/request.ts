@@ -74,12 +74,15 @@ interface Opened {
   readonly takes?: { readonly without?: true; readonly fields?: true; readonly business?: true };
   /** What the history keeps of the answer, values apart. */
   trace?(terms: Terms): Trace;
-  /** Called once the answer was taken. */
+  /** Called last, once the answer was taken: whoever is interrupted before finds all as it was. */
   settled?(): Promise<void>;
 }
 
 /** What a request leaves in the history. */
-export type Trace = Pick<HistoryEntry, "id" | "business" | "purpose" | "fields" | "withheld"> & {
+export type Trace = Pick<
+  HistoryEntry,
+  "id" | "business" | "purpose" | "fields" | "withheld" | "linkHash"
+> & {
   /** When it was signed, where that was before. */
   readonly at?: number;
 };

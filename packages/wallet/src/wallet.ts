@@ -209,8 +209,8 @@ async function approve(ctx: WalletContext, text: string, approval: Approval): Pr
   const terms = { code: code ?? "", without, fields, business, ...shown };
   const outcome = await answerRequest(ctx, link, { request, terms });
   if (!isTaken(outcome)) return outcome;
-  await request.settled?.();
   await forgetSaid(ctx, link);
+  await request.settled?.();
   return outcome;
 }
 

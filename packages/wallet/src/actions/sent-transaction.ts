@@ -1,8 +1,19 @@
-import { isHexOf, isRecord, type Hex, type Hex32, type TxLink } from "@svc/protocol";
+import { sha256 } from "@noble/hashes/sha2";
+import {
+  bytesOfText,
+  hexOfBytes,
+  isHexOf,
+  isRecord,
+  type Hex,
+  type Hex32,
+  type TxLink,
+} from "@svc/protocol";
 import type { ChainClient } from "../chain.ts";
 import type { WalletContext } from "../context.ts";
+import { listHistory, type HistoryEntry } from "../history.ts";
 import { addRecord, getRecord, linkKey, putRecord } from "../records.ts";
 import { WalletRefusal } from "../refusal.ts";
+import type { Trace } from "../request.ts";
 import type { StorageKey } from "../storage.ts";
 
 /** A transaction on its way: stored before it is sent, so that no second approval of the link pays again. */
@@ -43,6 +54,22 @@ export async function keepSent(
   if (stored === null) throw new WalletRefusal("damaged_state", "the kept transaction is none");
   return stored;
 }
+
+/** The payment of a link that the history has from before; null where it has none. */
+export async function findPayment(ctx: WalletContext, link: TxLink): Promise<HistoryEntry | null> {
+  const linkHash = hashOfLink(link);
+  const isPayment = (entry: HistoryEntry): boolean =>
+    entry.linkHash === linkHash && entry.outcome === "approved";
+  return (await listHistory(ctx)).find(isPayment) ?? null;
+}
+
+/** What the history has of a transaction besides its hash. */
+export function traceOfSent(link: TxLink, sent: SentTransaction | null): Trace {
+  const at = sent?.signedAt;
+  return { linkHash: hashOfLink(link), ...(at === undefined ? {} : { at }) };
+}
+
+const hashOfLink = (link: TxLink): string => hexOfBytes(sha256(bytesOfText(JSON.stringify(link))));
 
 export async function forgetSent(ctx: WalletContext, link: TxLink): Promise<void> {
   await ctx.storage.remove(doubtKeyOf(ctx, link));

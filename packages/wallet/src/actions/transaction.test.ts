@@ -4,7 +4,7 @@ import { startAnvil } from "../../../../test/anvil.ts";
 import { openFakeBroker, problem } from "../../test/fake-broker.ts";
 import { now, serveFields } from "../../test/fake-fields.ts";
 import { accepting, addressOf, refuses, walletOf } from "../../test/test-wallet.ts";
-import { memoryStorage, type WalletParts } from "../index.ts";
+import { memoryStorage, type WalletParts, type WalletStorage } from "../index.ts";
 
 await using broker = await openFakeBroker();
 await using anvil = await startAnvil();
@@ -220,13 +220,58 @@ await test("two approvals at once over one storage pay once", async () => {
   assert.equal(await balanceOf(bob), before + (3n * ether) / 2n);
 });
 
-await test("a link that was answered to the end may be approved again, and pays again", async () => {
+await test("a link that was answered to the end may be approved again, pays again, and is shown so", async () => {
   const storage = memoryStorage();
   const before = await balanceOf(bob);
   const wallet = await aliceWallet({ storage });
+  const words = async (): Promise<string> => (await wallet.describe(link())).words.join("\n");
+  assert.doesNotMatch(await words(), /paid before/);
   await wallet.approve(link());
+  const { txHash } = (await wallet.history())[0] ?? {};
+  assert.ok((await words()).includes(`by ${txHash}; approving it pays again.`));
+  assert.doesNotMatch((await wallet.describe(link("&type=qr"))).words.join("\n"), /paid/);
   await wallet.approve(link());
   assert.equal(await balanceOf(bob), before + 3n * ether);
+});
+
+/** A storage whose process is killed after so many of its operations, with a relay that it takes along. */
+function killedAfter(operationsMax: number, inner: WalletStorage) {
+  let operations = 0;
+  const step = async <T>(work: () => Promise<T>): Promise<T> => {
+    operations += 1;
+    if (operations > operationsMax) throw new Error("killed");
+    return work();
+  };
+  const storage: WalletStorage = {
+    get: async (key) => step(async () => inner.get(key)),
+    put: async (key, text) => step(async () => inner.put(key, text)),
+    add: async (key, text) => step(async () => inner.add(key, text)),
+    remove: async (key) => step(async () => inner.remove(key)),
+    list: async (folder) => step(async () => inner.list(folder)),
+  };
+  const relay: typeof fetch = async (url, init) => {
+    if (operations >= operationsMax) throw new Error("killed");
+    return chainFetch(url, init);
+  };
+  return { storage, fetch: relay };
+}
+
+await test("an approval that is killed at any step pays once when it is approved again", async () => {
+  await fund(alice, 1000n * ether);
+  const shown = link("&type=qr");
+  let isDone = false;
+  for (let operations = 1; !isDone; operations += 1) {
+    const inner = memoryStorage();
+    const before = await balanceOf(bob);
+    const first = await aliceWallet(killedAfter(operations, inner));
+    isDone = await first.approve(shown).then(
+      () => true,
+      () => false,
+    );
+    if (!isDone) await (await aliceWallet({ storage: inner })).approve(shown);
+    assert.equal(await balanceOf(bob), before + (3n * ether) / 2n, `after ${operations}`);
+    assert.equal((await (await aliceWallet({ storage: inner })).history()).length, 1);
+  }
 });
 
 await test("a call of a contract and an approval of tokens are warned about", async () => {

@@ -12,13 +12,20 @@ import { openChain, type ChainClient, type ChainState } from "../chain.ts";
 import { sayConcern, type Concern } from "../concern.ts";
 import type { WalletContext } from "../context.ts";
 import { isLate, refuseLate, refuseLink } from "../decline.ts";
-import { sayIdentity } from "../field-request.ts";
+import { sayIdentity, sayTime } from "../field-request.ts";
 import { WalletRefusal } from "../refusal.ts";
 import type { ActionHandler, OpenRequest, Said, Terms } from "../request.ts";
 import { askRequester, findBroker, requesterOf, sayRequester } from "../requester.ts";
 import { sayRoute } from "../return-route.ts";
 import { shownText } from "../shown-text.ts";
-import { findSent, forgetSent, keepSent, type SentTransaction } from "./sent-transaction.ts";
+import {
+  findPayment,
+  findSent,
+  forgetSent,
+  keepSent,
+  traceOfSent,
+  type SentTransaction,
+} from "./sent-transaction.ts";
 
 /** Everything that is signed. */
 interface Draft {
@@ -44,7 +51,7 @@ export const transactionAction: ActionHandler<TxLink> = {
         sent ??= await keepSent(ctx, link, await sign(ctx, link, { draft, terms }));
         return { txHash: sent.hash, svcID: ctx.identity.address };
       },
-      trace: () => (sent?.signedAt === undefined ? {} : { at: sent.signedAt }),
+      trace: () => traceOfSent(link, sent),
       async perform() {
         if (sent !== null) await sendAndWait(chain, sent);
       },
@@ -163,12 +170,18 @@ async function describe(
     ...concernsOfCall(data),
   ];
   const fee = draft === null ? null : feeOf(draft);
+  const paid = draft === null ? null : await findPayment(ctx, link);
   return {
     action: link.action,
     identity: ctx.identity.address,
     words: [
       `${sayRequester(requester)} asks you to send ${coins(BigInt(valueWei))} to ${checksumAddress(to)} ${sayIdentity(ctx)}.`,
       ...concerns.map((concern) => `Careful: ${sayConcern(concern)}.`),
+      ...(paid === null
+        ? []
+        : [
+            `Careful: this link was paid before, at ${sayTime(paid.at)} by ${paid.txHash ?? ""}; approving it pays again.`,
+          ]),
       fee === null
         ? "It was signed before: approving sends the same transaction, and pays once."
         : `On chain ${draft?.chainId ?? ""}; the fee is at most ${coins(fee)}.`,
