@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
-import type { Address } from "@svc/protocol";
+import { type Address, bytesOfHex, encodeCharter } from "@svc/protocol";
 import { insertMembers } from "../../service/src/kyb/founding-store.ts";
 import { insertProposal } from "../../service/src/kyb/governance-store.ts";
 import { sealMemberName } from "../../service/src/kyb/members.ts";
@@ -66,6 +66,44 @@ test("a member of 230 businesses reads all of them, 100 on a page; those it is i
   assert.equal(new Set(items.map(({ address }) => address)).size, 230);
   assert.ok(items.slice(0, 200).every(({ status }) => status === "active"));
   assert.ok(items.slice(200).every(({ status }) => status === "inviting"));
+});
+
+test("a page of businesses ends where it is full, whatever rosters and names somebody was invited into", async () => {
+  const { ctx } = world;
+  const name = "會".repeat(100);
+  const mira = world.person("mira").address;
+  const members = [mira, ...Array.from({ length: 49 }, (_, at) => addressOf(100_000 + at))];
+  const charter = bytesOfHex(
+    encodeCharter({
+      rules: { signature_requests: "MAJORITY", data_requests: "MAJORITY", governance: "MAJORITY" },
+      members: members.map((address, at) => ({ address, isVoting: at < 2 })),
+    }),
+  );
+  const large = Array.from({ length: 200 }, (_, at) => addressOf(20_000 + at));
+  for (const address of large) {
+    await ctx.db.query(sql`
+      insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
+        charter, created_at)
+      select ${address}, environment, ${name}, 'inviting', creator, ${`large ${address}`}, ${ctx.clock.now() + 3600}, salt,
+        ${Buffer.from(charter ?? [])}, 2000
+      from business where address = ${world.business.address}`);
+    const rows = members.map((member) => {
+      const id = randomUUID();
+      const nameSealed = sealMemberName(ctx, id, name);
+      return { id, member, nameSealed, isVoting: true, isCreator: false, signature: null };
+    });
+    await insertMembers(ctx.db, address, { members: rows, now: 0 });
+  }
+  const listed: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const { items, nextCursor } = await showBusinesses(ctx, mira, cursor);
+    assert.ok(Buffer.byteLength(JSON.stringify(items)) < 1.5 * 1024 * 1024);
+    listed.push(...items.map(({ address }) => address));
+    cursor = nextCursor;
+  } while (cursor !== undefined);
+  assert.equal(listed.length, new Set(listed).size);
+  assert.deepEqual(listed.slice(-200), large);
 });
 
 test("400: a cursor of the list of businesses that is none of ours is refused", async () => {

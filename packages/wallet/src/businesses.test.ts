@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { serveBusiness } from "../test/fake-business.ts";
 import { openFakeBroker } from "../test/fake-broker.ts";
-import { addressOf, walletOf } from "../test/test-wallet.ts";
+import { addressOf, refuses, walletOf } from "../test/test-wallet.ts";
 
 await using broker = await openFakeBroker();
 serveBusiness(broker);
@@ -26,6 +26,32 @@ await test("all businesses of an identity are listed, however many pages they fi
     listed.map(({ name }) => name),
     ["Alpine a1", "Alpine a2"],
   );
+});
+
+await test("a business that is named is found without the pages behind it", async () => {
+  broker.reset();
+  const wallet = await walletOf("alice", [broker.url]);
+  broker.answers.set(path, { status: 200, body: { items: [itemOf("a1")], nextCursor: "c" } });
+  const { name } = await wallet.chooseBusiness(`0x${"a1".repeat(20)}`);
+  assert.equal(name, "Alpine a1");
+  assert.deepEqual(
+    broker.paths().filter((each) => each.includes("cursor")),
+    [],
+  );
+});
+
+await test("a list that is too long or none is refused, and never passes for an empty one", async () => {
+  broker.reset();
+  const wallet = await walletOf("alice", [broker.url]);
+  const filler = "x".repeat(9 * 1024 * 1024);
+  for (const body of [{ items: [itemOf("a1")], filler }, {}, { items: {} }]) {
+    broker.answers.set(path, { status: 200, body });
+    broker.answers.set("/w/inbox?limit=100", { status: 200, body });
+    broker.answers.set("/w/logins?limit=100", { status: 200, body });
+    await refuses(wallet.businesses(), "broker_refused", /a list that is none/);
+    await refuses(wallet.inbox(), "broker_refused", /a list that is none/);
+    await refuses(wallet.logins(), "broker_refused", /a list that is none/);
+  }
 });
 
 await test("a list of businesses without end is not read for ever", async () => {

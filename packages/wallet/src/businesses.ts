@@ -17,7 +17,7 @@ import type { WalletContext } from "./context.ts";
 import { findItem } from "./inbox.ts";
 import { readNamedCharter, type NamedCharter } from "./inbox-item.ts";
 import { WalletRefusal } from "./refusal.ts";
-import { membersOf, refusalOfAnswer } from "./transport.ts";
+import { itemsOf, membersOf, refusalOfAnswer } from "./transport.ts";
 import { castVoteOn } from "./votes.ts";
 
 /** A business that this identity is a member of. */
@@ -95,16 +95,19 @@ interface ListedPage {
 
 /** The businesses of this identity, at every broker on the list. @throws {WalletRefusal} */
 export async function listBusinesses(ctx: WalletContext): Promise<readonly OwnBusiness[]> {
-  const businesses: OwnBusiness[] = [];
+  return Array.fromAsync(readBusinesses(ctx));
+}
+
+/** @yields them page by page, as far as they are asked for */
+async function* readBusinesses(ctx: WalletContext): AsyncGenerator<OwnBusiness, void> {
   for (const broker of await ctx.brokers()) {
     let cursor: string | null = "";
     for (let page = 0; cursor !== null && page < pagesMax; page += 1) {
       const listed: ListedPage = await readPage(ctx, broker, cursor);
-      businesses.push(...listed.businesses);
+      yield* listed.businesses;
       cursor = listed.cursor;
     }
   }
-  return businesses;
 }
 
 /**
@@ -116,15 +119,18 @@ export async function chooseBusiness(
   ctx: WalletContext,
   named: Address | undefined,
 ): Promise<OwnBusiness> {
-  const all = await listBusinesses(ctx);
-  const fitting = all.filter(({ address, status, charter }) =>
-    named === undefined ? status === "active" && hasVote(charter, ctx) : address === named,
-  );
-  const [only, second] = fitting;
-  if (only !== undefined && second === undefined) return only;
+  let only: OwnBusiness | null = null;
+  for await (const business of readBusinesses(ctx)) {
+    if (business.address === named) return business;
+    if (named !== undefined || business.status !== "active" || !hasVote(business.charter, ctx))
+      continue;
+    if (only !== null)
+      throw new WalletRefusal("invalid_input", "which business? it is named by --business 0x..");
+    only = business;
+  }
+  if (only !== null) return only;
   const where = named === undefined ? "no business in which it votes" : `no business ${named}`;
-  if (only === undefined) throw new WalletRefusal("not_found", `this identity has ${where}`);
-  throw new WalletRefusal("invalid_input", "which business? it is named by --business 0x..");
+  throw new WalletRefusal("not_found", `this identity has ${where}`);
 }
 
 /**
@@ -242,10 +248,9 @@ async function readPage(ctx: WalletContext, broker: string, cursor: string): Pro
   const path = `/w/businesses${query}`;
   const answer = await ctx.sessions.call(broker, { path, bytesMax: 2 * 1024 * 1024 });
   if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
-  const { items, factories, nextCursor } = membersOf(answer.text);
-  const values: readonly unknown[] = Array.isArray(items) ? items : [];
+  const { factories, nextCursor } = membersOf(answer.text);
   return {
-    businesses: values.flatMap((value) => businessOf(value, broker)),
+    businesses: itemsOf(broker, answer).flatMap((value) => businessOf(value, broker)),
     factories,
     cursor: typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : null,
   };

@@ -7,7 +7,7 @@ import { readInboxItem, type InboxItem } from "./inbox-item.ts";
 import { questionOf, type Origin } from "./question.ts";
 import { rememberShown } from "./shown-items.ts";
 import { shownText } from "./shown-text.ts";
-import { membersOf, refusalOfAnswer } from "./transport.ts";
+import { itemsOf, membersOf, refusalOfAnswer } from "./transport.ts";
 
 /** One thing that waits for this identity's vote. */
 export interface InboxEntry {
@@ -75,8 +75,8 @@ async function readInbox(ctx: WalletContext, broker: string): Promise<readonly F
     const path = `/w/inbox?limit=${pageLength}${query}`;
     const answer = await ctx.sessions.call(broker, { path, bytesMax: pageBytesMax });
     if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
-    const { items, nextCursor } = membersOf(answer.text);
-    for (const value of Array.isArray(items) ? (items as unknown[]) : []) {
+    const { nextCursor } = membersOf(answer.text);
+    for (const value of itemsOf(broker, answer)) {
       const { id, kind } = isRecord(value) ? value : {};
       // The id becomes part of an address and of what a refusal signs.
       if (typeof id !== "string" || !/^[\w-]{1,100}$/.test(id) || typeof kind !== "string")

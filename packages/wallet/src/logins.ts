@@ -3,7 +3,7 @@ import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { WalletSessions } from "./sessions.ts";
 import { shownText } from "./shown-text.ts";
-import { membersOf, refusalOfAnswer } from "./transport.ts";
+import { itemsOf, membersOf, refusalOfAnswer } from "./transport.ts";
 
 /** A login that still holds. */
 export interface Login {
@@ -36,8 +36,8 @@ export async function listLogins(
       const path = `/w/logins?limit=${pageLength}${query}`;
       const answer = await sessions.call(broker, { path });
       if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
-      const { items, nextCursor } = membersOf(answer.text);
-      logins.push(...loginsOf(items, broker));
+      const { nextCursor } = membersOf(answer.text);
+      logins.push(...loginsOf(itemsOf(broker, answer), broker));
       cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
     }
   }
@@ -66,8 +66,7 @@ export async function endLogin(
   throw new WalletRefusal("not_found", `there is no login ${id} of this identity`);
 }
 
-function loginsOf(items: unknown, broker: string): readonly Login[] {
-  if (!Array.isArray(items)) return [];
+function loginsOf(items: readonly unknown[], broker: string): readonly Login[] {
   return items.flatMap((item: unknown) => {
     if (!isRecord(item)) return [];
     const { id, clientName, domain, at, acr } = item;

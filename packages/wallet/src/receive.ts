@@ -7,8 +7,7 @@ import {
   type HeldCredential,
   type ListedCredential,
 } from "./held-credential.ts";
-import { WalletRefusal } from "./refusal.ts";
-import { membersOf, refusalOfAnswer } from "./transport.ts";
+import { itemsOf, membersOf, refusalOfAnswer } from "./transport.ts";
 
 /** What came of asking a broker for credentials. */
 export interface Collection {
@@ -67,10 +66,8 @@ async function* listOffered(
     const path = `/w/credentials?limit=${pageLength}${query}`;
     const answer = await ctx.sessions.call(broker, { path, bytesMax: pageBytesMax });
     if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
-    const { items, nextCursor } = membersOf(answer.text);
-    if (!Array.isArray(items))
-      throw new WalletRefusal("broker_refused", `${broker} sends a list that is none`);
-    for (const item of items.slice(0, pageLength)) {
+    const { nextCursor } = membersOf(answer.text);
+    for (const item of itemsOf(broker, answer).slice(0, pageLength)) {
       const listed = readListed(item, broker);
       if (listed !== null) yield listed;
     }

@@ -88,6 +88,13 @@ export function membersOf(text: string | null): Readonly<Record<string, unknown>
   return isRecord(value) ? value : {};
 }
 
+/** The items of a page of a list. @throws {WalletRefusal} broker_refused where the answer was too long, or holds none */
+export function itemsOf(broker: string, { text }: CallAnswer): readonly unknown[] {
+  const { items } = membersOf(text);
+  if (Array.isArray(items)) return items;
+  throw new WalletRefusal("broker_refused", `${broker} sends a list that is none`);
+}
+
 /** The elements of a JSON list; none for any other text. */
 export function elementsOf(text: string | null): readonly unknown[] {
   const value = valueOf(text);

@@ -112,7 +112,7 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
             },
             {
               description:
-                "With members, rules, and what is under way; oldest first, 100 on a page.",
+                "With members, rules, and what is under way; oldest first, at most 100 on a page of about 1 MiB.",
             },
           ),
           ...refusals("invalid_request", "wallet_session_required"),

@@ -14,6 +14,11 @@ import { listMoves, type Move } from "./standing-store.ts";
 
 /** Of one page. */
 const businessesMax = 100;
+/**
+ * What a page holds before its last business. Anybody can invite anybody into a large roster of long names: a page
+ * that grew with them would at last be too long for the wallet that asks.
+ */
+const pageBytesMax = 1024 * 1024;
 const proposalsShownMax = 20;
 
 /** A business as its members see it. */
@@ -40,14 +45,19 @@ export async function showBusinesses(
     ctx,
     places.map(({ address }) => address),
   );
-  const items = places
-    .map((place) => partsOf(parts, place))
-    .filter((each) => each !== null)
-    .map((each) => show(ctx, each, member));
-  const last = places.at(-1);
-  return rows.length > businessesMax && last !== undefined
-    ? { items, nextCursor: cursorOf(last) }
-    : { items };
+  const items: ShownBusiness[] = [];
+  let bytes = 0;
+  for (const [index, place] of places.entries()) {
+    const known = partsOf(parts, place);
+    if (known !== null) {
+      const item = show(ctx, known, member);
+      bytes += Buffer.byteLength(JSON.stringify(item));
+      items.push(item);
+    }
+    const isFull = index + 1 === businessesMax || bytes > pageBytesMax;
+    if (isFull && index + 1 < rows.length) return { items, nextCursor: cursorOf(place) };
+  }
+  return { items };
 }
 
 const cursorPattern = /^(?<invited>[01])\.(?<createdAt>[0-9]{1,12})\.(?<address>0x[0-9a-f]{40})$/;
