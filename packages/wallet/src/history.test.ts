@@ -86,6 +86,16 @@ await test("whoever takes the data cannot keep that out of the history", async (
   );
 });
 
+await test("a refusal whose answer is lost is in the history all the same", async () => {
+  Object.assign(taker, { answer: (response: ServerResponse) => response.destroy() });
+  const wallet = await walletOf("alice", [broker.url]);
+  await refuses(wallet.decline(link, accepting("unknown-requester")), "unreachable");
+  assert.deepEqual(
+    (await wallet.history()).map(({ action, outcome }) => [action, outcome]),
+    [["request", "declined"]],
+  );
+});
+
 await test("an app that asks is named by its scheme, and is no host", async () => {
   const wallet = await walletOf("alice", [broker.url]);
   const conn = "evilapp%3A%2F%2Fbank.example%2Fcb";

@@ -16,7 +16,7 @@ export interface HistoryEntry {
   readonly at: number;
   /** Of a link, or a vote as a member of a business. */
   readonly action: Action | "vote";
-  /** `sent`: the answer, or the transaction, was on its way, and nobody has said that it was taken. */
+  /** `declined`: whoever heard of it. `sent`: the answer, or the transaction, was on its way, and nobody has said that it was taken. */
   readonly outcome: "approved" | "declined" | "sent";
   /** Who asked: a verified domain, else a host; absent where the answer was only shown, or given to an app. */
   readonly requester?: string;

@@ -315,6 +315,30 @@ await test("the same vote again is the same bytes, and another one is none", asy
   await refuses(wallet.vote("01J", { vote: "reject" }), "not_found");
 });
 
+await test("a vote is in the history once, from before it is sent, however its answer is lost", async () => {
+  for (const [vote, before, after] of [
+    ["approve", "sent", "approved"],
+    ["reject", "declined", "declined"],
+  ] as const) {
+    broker.reset();
+    fake.reset();
+    let isLost = true;
+    const losing: typeof fetch = async (url, init) => {
+      const answer = await fetch(url, init);
+      if (isLost && init?.method === "POST" && fake.votes.length > 0) throw new TypeError("lost");
+      return answer;
+    };
+    const wallet = await walletOf("alice", [broker.url], { fetch: losing });
+    put(dataRequest);
+    await refuses(wallet.vote("01J", { vote }), "unreachable");
+    const entries = async () => (await wallet.history()).map(({ id, outcome }) => [id, outcome]);
+    assert.deepEqual(await entries(), [["01J", before]]);
+    isLost = false;
+    await wallet.vote("01J", { vote });
+    assert.deepEqual(await entries(), [["01J", after]]);
+  }
+});
+
 await test("any vote of a member who is being removed ends the removal that the chain shows, and is the same again", async () => {
   for (const vote of ["approve", "reject"] as const) {
     const wallet = await fresh();

@@ -48,6 +48,12 @@ export interface VoteOutcome {
   readonly removal?: "ended" | "open";
 }
 
+/** Where a vote stands in the history, and what stands there once it was taken. */
+interface Noted {
+  readonly place: StorageKey;
+  readonly entry: HistoryEntry;
+}
+
 /** A vote as it was sent, kept so that one whose answer was lost can be sent again. */
 interface SentVote {
   readonly broker: string;
@@ -56,6 +62,8 @@ interface SentVote {
   readonly business: Address | null;
   readonly expiresAt: number;
   readonly body: Readonly<Record<string, unknown>>;
+  /** Null in what earlier versions kept. */
+  readonly noted: Noted | null;
 }
 
 /** Approvals count on chain for so long after the last vote is taken, in seconds (decisions, section 6, Approval). */
@@ -95,10 +103,13 @@ export async function castVoteOn(
       ? await refuse(ctx, found)
       : await approve(ctx, { found, item: readable(item), decision });
   const expiresAt = item?.expiresAt ?? (await ctx.now());
-  const vote = { broker, kind, business: item?.business.address ?? null, expiresAt, body };
-  const answer = await send(ctx, id, vote);
-  await recordHistory(ctx, await entryOf(ctx, found, decision));
-  return outcomeOf(ctx, { id, vote, answer });
+  const entry = await entryOf(ctx, found, decision);
+  const isApproval = decision.vote === "approve";
+  // Before it is sent: a broker that takes it could keep an entry away that is written after its answer.
+  const place = await recordHistory(ctx, isApproval ? { ...entry, outcome: "sent" } : entry);
+  const business = item?.business.address ?? null;
+  const vote = { broker, kind, business, expiresAt, body, noted: { place, entry } };
+  return outcomeOf(ctx, { id, vote, answer: await send(ctx, id, vote) });
 }
 
 /** What the wallet would sign for an item, checked; used where the item has to be a certain one. */
@@ -208,12 +219,13 @@ async function signInvitation(ctx: WalletContext, item: InvitationItem): Promise
 type Answer = Readonly<Record<string, unknown>>;
 
 async function send(ctx: WalletContext, id: string, vote: SentVote): Promise<Answer> {
-  const { broker, body } = vote;
+  const { broker, body, noted } = vote;
   // Before it is sent: whatever happens then, the same vote can be sent again.
   await keepVote(ctx, id, vote);
   const path = `/w/votes/${encodeURIComponent(id)}`;
   const answer = await ctx.sessions.call(broker, { path, body });
   if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+  if (noted !== null) await putRecord(ctx, noted.place, noted.entry);
   return membersOf(answer.text);
 }
 
@@ -238,7 +250,7 @@ async function outcomeOf(
 
 async function sendAgain(ctx: WalletContext, id: string, { vote }: Decision): Promise<VoteOutcome> {
   const sent = await getRecord(ctx, keyOfVote(ctx, id));
-  const { broker, kind, business, expiresAt, body } = isRecord(sent) ? sent : {};
+  const { broker, kind, business, expiresAt, body, noted } = isRecord(sent) ? sent : {};
   const isSame = isRecord(body) && body["vote"] === vote;
   const isListed = typeof broker === "string" && (await ctx.brokers()).includes(broker);
   if (!isSame || !isListed)
@@ -249,6 +261,7 @@ async function sendAgain(ctx: WalletContext, id: string, { vote }: Decision): Pr
     business: typeof business === "string" ? parseAddress(business) : null,
     expiresAt: typeof expiresAt === "number" ? expiresAt : 0,
     body,
+    noted: isRecord(noted) ? (noted as unknown as Noted) : null,
   };
   return outcomeOf(ctx, { id, vote: again, answer: await send(ctx, id, again) });
 }

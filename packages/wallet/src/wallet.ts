@@ -249,13 +249,11 @@ async function decline(
   const link = readLink(ctx, text);
   const signed = link.identity !== undefined || accept?.has("unknown-requester") === true;
   const refusal = await refuseRequest(ctx, link, { notStarted, signed });
-  const outcome = await deliver(ctx, deliveryOf(link, refusal), refusal);
-  if (isTaken(outcome)) {
-    const requester = requesterOf(link, null);
-    const entry = await entryOf(ctx, link, { requester, outcome: "declined" });
-    await recordHistory(ctx, { ...entry, ...(refusal.id === undefined ? {} : { id: refusal.id }) });
-  }
-  return outcome;
+  const delivery = deliveryOf(link, refusal);
+  const requester = requesterOf(link, null);
+  const entry = await entryOf(ctx, link, { requester, outcome: "declined" });
+  await recordHistory(ctx, { ...entry, ...(refusal.id === undefined ? {} : { id: refusal.id }) });
+  return deliver(ctx, delivery, refusal);
 }
 
 const isTaken = (outcome: Outcome): boolean =>
