@@ -21,6 +21,18 @@ void test("brokers are added and removed by their origins; those the wallet came
   ]);
 });
 
+void test("a broker that cannot be read is left out and told of, and comes back when it is added", async () => {
+  const damaged: string[] = [];
+  const storage = { ...memoryStorage(), tellDamaged: (key: string) => void damaged.push(key) };
+  await addBroker(storage, "https://login.example");
+  const [key] = await storage.list("broker");
+  assert.ok(key);
+  await storage.put(key, "");
+  assert.deepEqual([await listBrokers(storage, []), damaged], [[], [key]]);
+  await addBroker(storage, "https://login.example");
+  assert.deepEqual(await listBrokers(storage, []), ["https://login.example"]);
+});
+
 void test("what is no origin, or not safe to ask, is no broker", async () => {
   for (const url of [
     "login.example",

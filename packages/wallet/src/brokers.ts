@@ -1,5 +1,5 @@
 import { WalletRefusal } from "./refusal.ts";
-import { hashedKey, type WalletStorage } from "./storage.ts";
+import { hashedKey, type StorageKey, type WalletStorage } from "./storage.ts";
 import { requireSecure } from "./transport.ts";
 
 /**
@@ -11,15 +11,16 @@ export async function listBrokers(
   seeded: readonly string[],
 ): Promise<readonly string[]> {
   const keys = await storage.list("broker");
-  const added = await Promise.all(keys.map((key) => storage.get(key)));
-  const origins = added.filter((text) => text !== null && isOrigin(text));
-  return [...new Set([...seeded.map(originOf), ...origins])].filter((text) => text !== null);
+  const added = await Promise.all(keys.map(async (key) => readBroker(storage, key)));
+  const origins = added.filter((origin) => origin !== null);
+  return [...new Set([...seeded.map(originOf), ...origins])];
 }
 
 /** Adds a broker by its origin; one that is on the list already stays. @throws {WalletRefusal} invalid_input, unreachable without https */
 export async function addBroker(storage: WalletStorage, url: string): Promise<string> {
   const origin = originOf(url);
-  await storage.add(hashedKey("broker", origin), origin);
+  // Also over one that cannot be read.
+  await storage.put(hashedKey("broker", origin), origin);
   return origin;
 }
 
@@ -28,6 +29,14 @@ export async function removeBroker(storage: WalletStorage, url: string): Promise
   const origin = originOf(url);
   await storage.remove(hashedKey("broker", origin));
   return origin;
+}
+
+/** Null where it was removed meanwhile, or cannot be read, which the storage is told. */
+async function readBroker(storage: WalletStorage, key: StorageKey): Promise<string | null> {
+  const text = await storage.get(key);
+  if (text === null || isOrigin(text)) return text;
+  storage.tellDamaged?.(key);
+  return null;
 }
 
 const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text;

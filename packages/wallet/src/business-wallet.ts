@@ -40,11 +40,17 @@ export interface BusinessState {
  * The chain behind a broker: the id that it had when this wallet first asked, ever since. What is signed names it, so a
  * broker cannot pass another chain's question off as its own.
  *
- * @throws {WalletRefusal} chain_refused when the broker now answers for another chain
+ * @throws {WalletRefusal} chain_refused when the broker now answers for another chain; damaged_state
  */
 export async function chainIdOf(ctx: WalletContext, broker: string): Promise<number> {
   const chainId = String(await openChain(ctx, broker).readChainId());
-  const known = await ctx.storage.add(hashedKey("chain", broker), chainId);
+  const key = hashedKey("chain", broker);
+  const known = await ctx.storage.add(key, chainId);
+  if (!/^[0-9]+$/.test(known))
+    throw new WalletRefusal(
+      "damaged_state",
+      `the wallet cannot read ${key}, which says what chain ${broker} had from the start; once that is gone it takes chain ${chainId}`,
+    );
   if (known !== chainId)
     throw new WalletRefusal("chain_refused", `${broker} speaks for another chain than before`);
   return Number(chainId);

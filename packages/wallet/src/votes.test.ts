@@ -30,7 +30,7 @@ import { digits, loginId, openFakeBroker, signJws, signerOf } from "../test/fake
 import { now } from "../test/fake-fields.ts";
 import { accepting, addressOf, refuses, walletOf } from "../test/test-wallet.ts";
 import { addressOfBusiness } from "./business-wallet.ts";
-import type { Wallet } from "./index.ts";
+import { memoryStorage, type Wallet } from "./index.ts";
 
 await using broker = await openFakeBroker();
 const fake = serveBusiness(broker);
@@ -337,6 +337,38 @@ await test("a vote is in the history once, from before it is sent, however its a
     await wallet.vote("01J", { vote });
     assert.deepEqual(await entries(), [["01J", after]]);
   }
+});
+
+await test("a kept vote that cannot be read keeps no other vote back", async () => {
+  broker.reset();
+  fake.reset();
+  const storage = memoryStorage();
+  const wallet = await walletOf("alice", [broker.url], { storage });
+  put(dataRequest);
+  await wallet.vote("01J", { vote: "approve" });
+  for (const key of await storage.list("vote")) await storage.put(key, "");
+  for (const vote of ["approve", "reject"] as const) {
+    put({ ...dataRequest, id: "01K", requestId: "01K" });
+    await wallet.vote("01K", { vote });
+  }
+  assert.equal(fake.votes.length, 3);
+  assert.equal((await storage.list("vote")).length, 1);
+});
+
+await test("a kept chain that cannot be read is said to be that, and no other is taken in its place", async () => {
+  broker.reset();
+  fake.reset();
+  const storage = memoryStorage();
+  const wallet = await walletOf("alice", [broker.url], { storage });
+  put(dataRequest);
+  await wallet.inbox();
+  const [key] = await storage.list("chain");
+  assert.ok(key);
+  await storage.put(key, "");
+  await refuses(wallet.inbox(), "damaged_state", new RegExp(`cannot read ${key}`));
+  await refuses(wallet.vote("01J", { vote: "approve" }), "damaged_state");
+  await storage.remove(key);
+  await wallet.vote("01J", { vote: "approve" });
 });
 
 await test("any vote of a member who is being removed ends the removal that the chain shows, and is the same again", async () => {

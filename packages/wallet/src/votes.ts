@@ -19,7 +19,7 @@ import type { InboxItem, InvitationItem } from "./inbox-item.ts";
 import { findItem, type FoundItem } from "./inbox.ts";
 import { endRemoval } from "./keep.ts";
 import { questionOf, releasedOptional, type Question } from "./question.ts";
-import { getRecord, listRecordKeys, putRecord, recordKey, type RecordContext } from "./records.ts";
+import { getRecord, listMended, putRecord, recordKey, type RecordContext } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { isOtherThanShown } from "./shown-items.ts";
 import { hashedKey, type StorageKey } from "./storage.ts";
@@ -269,9 +269,9 @@ async function sendAgain(ctx: WalletContext, id: string, { vote }: Decision): Pr
 async function keepVote(ctx: WalletContext, id: string, vote: SentVote): Promise<void> {
   await putRecord(ctx, keyOfVote(ctx, id), vote);
   const now = await ctx.now();
-  for (const key of await listRecordKeys(ctx, "vote")) {
-    const kept = await getRecord(ctx, key);
-    const expiresAt = isRecord(kept) ? kept["expiresAt"] : null;
+  // What cannot be read could not be sent again either.
+  for (const { key, value } of await listMended(ctx, "vote")) {
+    const expiresAt = isRecord(value) ? value["expiresAt"] : null;
     if (typeof expiresAt !== "number" || expiresAt + chainGraceSeconds < now)
       await ctx.storage.remove(key);
   }

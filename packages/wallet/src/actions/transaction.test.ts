@@ -408,6 +408,23 @@ await test("a link whose transaction failed is signed anew once that is final", 
   assert.deepEqual([await isSignedAt(now + 31), await isSignedAt(now + 61)], [true, false]);
 });
 
+await test("a kept transaction that cannot be read pays nothing and is named, and the link is free once it is removed", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(carol);
+  const wallet = await aliceWallet({ storage });
+  swallows = true;
+  await refuses(wallet.approve(transferOf(13)), "unreachable");
+  swallows = false;
+  const [key] = await storage.list("transaction");
+  assert.ok(key);
+  await storage.put(key, "");
+  await refuses(wallet.approve(transferOf(13)), "damaged_state", new RegExp(`cannot read ${key}`));
+  assert.equal(await balanceOf(carol), before);
+  await storage.remove(key);
+  await wallet.approve(transferOf(13));
+  assert.equal((await balanceOf(carol)) - before, 13n);
+});
+
 await test("declining a link forgets nothing that was signed for it", async () => {
   const storage = memoryStorage();
   const before = await balanceOf(carol);

@@ -46,8 +46,10 @@ export function openHome(
 function tellOnce(tell: (line: string) => void): (key: StorageKey) => void {
   const told = new Set<StorageKey>();
   return (key) => {
-    if (!told.has(key))
-      tell(`${key} cannot be read and is left out; restore brings it back from a backup`);
+    const way = key.startsWith("broker/")
+      ? "broker add adds it anew"
+      : "restore brings it back from a backup";
+    if (!told.has(key)) tell(`${key} cannot be read and is left out; ${way}`);
     told.add(key);
   };
 }
