@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { chmod, link, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { chmod, link, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { StorageKey, WalletStorage } from "../storage.ts";
 
 /**
  * Keeps each value in a file of its own, `<directory>/<key>.json`: 0600 in directories of 0700, written
- * aside and then renamed or linked, so that a file is whole or absent whoever is killed or runs beside.
+ * aside and then renamed or linked, so that a file is whole or absent whoever is killed or runs beside. What was
+ * written is on the disk: a payment goes out only after what keeps it from being made again.
  */
 export function fileStorage(directory: string): WalletStorage {
   const pathOf = (key: StorageKey): string => {
@@ -19,6 +20,7 @@ export function fileStorage(directory: string): WalletStorage {
     async put(key, text) {
       const path = pathOf(key);
       await rename(await writeDraft(directory, path, text), path);
+      await syncFolder(dirname(path));
     },
     async add(key, text) {
       const path = pathOf(key);
@@ -30,6 +32,7 @@ export function fileStorage(directory: string): WalletStorage {
           false,
           link(draft, path).then(() => true),
         );
+        await syncFolder(dirname(path));
         return added ? text : ((await get(key)) ?? text);
       } finally {
         await rm(draft, { force: true });
@@ -45,11 +48,13 @@ export function fileStorage(directory: string): WalletStorage {
   };
 }
 
+/** A draft that is older was left by a process that was killed. */
+const draftMsMax = 3_600_000;
+
 async function writeDraft(directory: string, path: string, text: string): Promise<string> {
-  // The data directory may be the service's, whose database runs under another user and passes through.
-  await mkdir(dirname(directory), { recursive: true, mode: 0o711 });
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  await chmod(directory, 0o700);
+  const folder = dirname(path);
+  await makeFolder(directory, folder);
+  await removeOldDrafts(folder);
   const draft = `${path}.${randomUUID()}`;
   const file = await open(draft, "wx", 0o600);
   try {
@@ -59,6 +64,35 @@ async function writeDraft(directory: string, path: string, text: string): Promis
     await file.close();
   }
   return draft;
+}
+
+async function makeFolder(directory: string, folder: string): Promise<void> {
+  const parent = dirname(directory);
+  // The data directory may be the service's, whose database runs under another user and passes through.
+  await mkdir(parent, { recursive: true, mode: 0o711 });
+  const made = await mkdir(folder, { recursive: true, mode: 0o700 });
+  await chmod(directory, 0o700);
+  if (made === undefined) return;
+  await syncFolder(directory);
+  await syncFolder(parent);
+}
+
+async function removeOldDrafts(folder: string): Promise<void> {
+  const drafts = (await readdir(folder)).filter((name) => /\.json\.[0-9a-f-]{36}$/.test(name));
+  for (const draft of drafts.map((name) => join(folder, name))) {
+    const found = await unless("ENOENT", null, stat(draft));
+    if (found !== null && found.mtimeMs + draftMsMax < Date.now()) await rm(draft, { force: true });
+  }
+}
+
+/** Makes sure that the names in a folder are on the disk. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
 }
 
 async function unless<T, F>(code: string, fallback: F, work: Promise<T>): Promise<T | F> {

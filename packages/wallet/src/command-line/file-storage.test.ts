@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { mock, test } from "node:test";
+import { fileStorage } from "./file-storage.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "svc-wallet-files-"));
+using cleanup = new DisposableStack();
+cleanup.defer(() => rmSync(directory, { recursive: true, force: true }));
+const home = join(directory, "wallet");
+const storage = fileStorage(home);
+
+/** Inodes of what was synced to the disk while something is done. */
+async function syncedBy(work: () => Promise<unknown>): Promise<ReadonlySet<number>> {
+  const synced = new Set<number>();
+  const handle = await open(directory, "r");
+  const prototype = Object.getPrototypeOf(handle) as FileHandle;
+  const sync = mock.method(prototype, "sync", async function (this: FileHandle) {
+    synced.add((await this.stat()).ino);
+  });
+  await work();
+  sync.mock.restore();
+  await handle.close();
+  return synced;
+}
+
+async function inodeOf(path: string): Promise<number> {
+  const handle = await open(path, "r");
+  const { ino } = await handle.stat();
+  await handle.close();
+  return ino;
+}
+
+await test("a value is on the disk with its name, and so are the folders that were made for it", async () => {
+  const first = await syncedBy(async () => storage.add("vote/one", "1"));
+  for (const path of ["", "wallet", "wallet/vote", "wallet/vote/one.json"])
+    assert.ok(first.has(await inodeOf(join(directory, path))), path);
+  const second = await syncedBy(async () => storage.put("vote/one", "2"));
+  for (const path of ["wallet/vote", "wallet/vote/one.json"])
+    assert.ok(second.has(await inodeOf(join(directory, path))), path);
+});
+
+await test("what a killed process left half written goes with the next write, and what another writes now stays", async () => {
+  const folder = join(home, "vote");
+  const [old, recent] = ["a", "b"].map(
+    (digit) => `two.json.${digit.repeat(8)}-1111-4111-8111-${digit.repeat(12)}`,
+  );
+  assert.ok(old !== undefined && recent !== undefined);
+  for (const name of [old, recent]) writeFileSync(join(folder, name), "half");
+  utimesSync(join(folder, old), 0, 0);
+  await storage.put("vote/two", "2");
+  assert.deepEqual(readdirSync(folder).toSorted(), ["one.json", "two.json", recent]);
+  assert.deepEqual((await storage.list("vote")).toSorted(), ["vote/one", "vote/two"]);
+});
