@@ -21,11 +21,17 @@ const identity = await openIdentity({
   kind: "private-key",
   privateKey: hexOfBytes(randomBytes(32)),
 });
+let isCut = false;
 const wallet = openWallet({
   identity,
   storage: memoryStorage(),
   seededBrokers: [world.baseUrl],
-  fetch,
+  async fetch(url, init) {
+    const answer = await fetch(url, init);
+    const isSending = typeof init?.body === "string" && init.body.includes("eth_sendRaw");
+    if (isCut && isSending) throw new TypeError("the connection broke");
+    return answer;
+  },
   now: async () => ctx.clock.now(),
   random: (length) => new Uint8Array(randomBytes(length)),
 });
@@ -57,4 +63,17 @@ await test("a payment is mined before its hash is shown", async () => {
   assert.equal(await balanceOf(receiver), 25n * 10n ** 16n);
   assert.equal(await balanceOf(identity.address), 75n * 10n ** 16n);
   assert.equal((await wallet.history())[0]?.txHash, txHash);
+});
+
+await test("a payment whose connection broke is finished by the same link, and is paid once", async () => {
+  const link = `svc:tx/${identity.address}?val=100000000000000000&to=${receiver}`;
+  const before = await balanceOf(receiver);
+  const outcomes = async () => (await wallet.history()).map(({ outcome }) => outcome);
+  isCut = true;
+  await assert.rejects(wallet.approve(link), /cannot be reached/);
+  isCut = false;
+  assert.deepEqual((await outcomes()).toSorted(), ["approved", "sent"]);
+  await wallet.approve(link);
+  assert.equal((await balanceOf(receiver)) - before, 10n ** 17n);
+  assert.deepEqual(await outcomes(), ["approved", "approved"]);
 });
