@@ -5,9 +5,10 @@ import { connect } from "node:net";
 export interface RawConnection {
   send(text: string): void;
   /** The first part of what was answered. */
-  readonly first: Promise<unknown>;
+  readonly first: Promise<readonly string[]>;
   /** Everything that was answered, once the other side has closed. */
   readonly all: Promise<string>;
+  cut(): void;
 }
 
 export async function openRawConnection(baseUrl: string): Promise<RawConnection> {
@@ -22,5 +23,6 @@ export async function openRawConnection(baseUrl: string): Promise<RawConnection>
     send: (bytes) => void socket.write(bytes),
     first: once(socket, "data"),
     all: once(socket, "end").then(() => text),
+    cut: () => void socket.destroy(),
   };
 }

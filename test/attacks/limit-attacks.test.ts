@@ -106,3 +106,12 @@ test("an address opens no more wallet sessions than it starts logins", async () 
   const body = { svcID: "x", challenge: "x", deadline: 0, signature: "x" };
   assertToldToWait(await post(`${world.baseUrl}/w/session`, body));
 });
+
+test("an address sends no more answers to orders than it starts logins", async () => {
+  const url = `${world.baseUrl}/w/o/AAAAAAAAAAAAAAAAAAAAAA`;
+  const headers = from("192.0.2.60");
+  for (let at = 0; at < perAddress; at += 1)
+    assert.equal((await post(url, {}, headers)).status, 404);
+  assertToldToWait(await post(url, {}, headers));
+  assert.equal((await post(url, {}, from("192.0.2.61"))).status, 404, "others go on");
+});

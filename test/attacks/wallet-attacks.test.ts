@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import { sessionDigest, signDigest } from "@svc/protocol";
 import { openJar } from "../cookie-jar.ts";
 import { logIn, postToken } from "../login-flow.ts";
+import { openRawConnection } from "../raw-connection.ts";
 import { type Identity, newIdentity, openWalletSession, post } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -114,4 +115,19 @@ test("nobody ends or sees the login of another identity", async () => {
   assert.deepEqual(await listIds(other), []);
   assert.equal((await post(`${world.baseUrl}/w/logins/${id}/end`, {}, other)).status, 404);
   assert.deepEqual(await listIds(own), [id]);
+});
+
+test("who has no link and no session is answered before a large body is read", async () => {
+  for (const [path, status] of [
+    ["/w/o/AAAAAAAAAAAAAAAAAAAAAA", 404],
+    ["/w/relay", 401],
+    ["/w/mailbox", 401],
+  ] as const) {
+    const connection = await openRawConnection(world.baseUrl);
+    const head = ["Host: localhost", "Content-Type: application/json", "Content-Length: 200000"];
+    connection.send(`POST ${path} HTTP/1.1\r\n${head.join("\r\n")}\r\n\r\n{`);
+    const [answer = ""] = await connection.first;
+    assert.ok(answer.startsWith(`HTTP/1.1 ${status} `), answer);
+    connection.cut();
+  }
 });

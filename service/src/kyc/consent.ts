@@ -34,7 +34,7 @@ import { moveOrders } from "./transitions.ts";
  * @throws {Problem} request_not_found, request_over
  */
 export async function openOrder(ctx: KycContext, token: string): Promise<string> {
-  const opened = await getToken(ctx, token);
+  const opened = await getLink(ctx, token);
   refuseOver(ctx, opened);
   if (opened.requestObject !== null) return opened.requestObject;
   const { order } = opened;
@@ -70,14 +70,14 @@ export interface Answered {
 /**
  * Takes the wallet's answer. Only what the order's user signed changes anything.
  *
- * @throws {Problem} request_not_found, request_over, result_refused, rate_limited, chain_unavailable
+ * @param opened what {@link getLink} found for the token
+ * @throws {Problem} request_over, result_refused, rate_limited, chain_unavailable
  */
 export async function answerOrder(
   ctx: KycContext,
-  token: string,
-  { body, callerAddress }: { body: unknown; callerAddress: string },
+  opened: store.OpenedToken,
+  { token, body, callerAddress }: { token: string; body: unknown; callerAddress: string },
 ): Promise<Answered> {
-  const opened = await getToken(ctx, token);
   const result = parseResult("request", { type: "callback", body });
   if ("fault" in result) {
     throw refused(sayFault(result.fault));
@@ -258,8 +258,8 @@ function answered({ order }: store.OpenedToken, status: Answered["status"]): Ans
   return { status, referenceKey, ...(returnUrl === null ? {} : { returnUrl }) };
 }
 
-/** @throws {Problem} request_not_found */
-async function getToken(ctx: KycContext, token: string): Promise<store.OpenedToken> {
+/** What is known of a link that was given out. @throws {Problem} request_not_found */
+export async function getLink(ctx: KycContext, token: string): Promise<store.OpenedToken> {
   const isPossible = /^[A-Za-z0-9_-]{22}$/.test(token);
   const found = isPossible ? await store.findToken(ctx.db, sha256(token)) : null;
   if (found === null) throw new Problem("request_not_found");

@@ -1,9 +1,13 @@
+import assert from "node:assert/strict";
 import { Type } from "../platform/schema.ts";
 import { resultLengthMax } from "@svc/protocol";
-import { clientAddressOf } from "../platform/client-address.ts";
+import type { FastifyRequest } from "fastify";
+import { clientAddressOf, limitNetworkOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";
+import { takeOrRefuse } from "../platform/rate-limit.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
-import { answerOrder, openOrder } from "./consent.ts";
+import { answerOrder, getLink, openOrder } from "./consent.ts";
+import type { OpenedToken } from "./consent-store.ts";
 import { statusOf } from "./events.ts";
 import type { KycContext, WalletCaller } from "./kyc-context.ts";
 import * as store from "./order-store.ts";
@@ -57,10 +61,16 @@ function openRoute(ctx: KycContext, scope: Http): void {
 
 /** A result with its signature, or a refusal with `error`; `parseResult` of the protocol reads the members. */
 function answerRoute(ctx: KycContext, scope: Http): void {
+  const links = new WeakMap<FastifyRequest, OpenedToken>();
   scope.post(
     "/w/o/:token",
     {
       bodyLimit: answerBytesMax,
+      // A large body costs memory, and parsing it stops everybody: it is read for a link that was given out alone.
+      onRequest: async (request) => {
+        await limitAnswers(ctx, request);
+        links.set(request, await getLink(ctx, request.params.token));
+      },
       schema: {
         params: TokenParams,
         body: Type.Object({}, { additionalProperties: true }),
@@ -87,12 +97,25 @@ function answerRoute(ctx: KycContext, scope: Http): void {
     },
     async (request, reply) => {
       void reply.header("cache-control", "no-store");
-      const { body, headers, ip } = request;
-      const forwarded = headers["x-forwarded-for"];
-      const callerAddress = clientAddressOf(ip, forwarded, ctx.config.trustedProxies);
-      return answerOrder(ctx, request.params.token, { body, callerAddress });
+      const { token } = request.params;
+      const link = links.get(request);
+      assert(link !== undefined, "onRequest found it");
+      const callerAddress = callerAddressOf(ctx, request);
+      return answerOrder(ctx, link, { token, body: request.body, callerAddress });
     },
   );
+}
+
+/** As often as one address starts logins. @throws {Problem} rate_limited */
+async function limitAnswers(ctx: KycContext, request: FastifyRequest): Promise<void> {
+  const { loginsPerAddressMinute: burst } = ctx.config;
+  const address = callerAddressOf(ctx, request);
+  const limit = { perSecond: burst / 60, burst, address };
+  await takeOrRefuse(ctx, `wallet:answer:${limitNetworkOf(address)}`, limit);
+}
+
+function callerAddressOf({ config }: KycContext, { ip, headers }: FastifyRequest): string {
+  return clientAddressOf(ip, headers["x-forwarded-for"], config.trustedProxies);
 }
 
 const ownOrder = Type.Intersect([

@@ -1,5 +1,6 @@
 import { Type } from "../platform/schema.ts";
-import type { FastifyReply } from "fastify";
+import type { Address } from "@svc/protocol";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
@@ -9,6 +10,23 @@ import { limitWallet } from "./wallet-limits.ts";
 import { getWalletUser } from "./wallet-sessions.ts";
 
 const tags = ["wallet"];
+const admitted = new WeakMap<FastifyRequest, Address>();
+
+/** Asks for the session and counts the call before the body is there: a large one costs memory, and parsing it stops everybody. */
+function admitFirst(ctx: Ctx, kind: "mailbox" | "relay") {
+  return async (request: FastifyRequest): Promise<void> => {
+    admitted.set(request, await getWalletUser(ctx, request.headers.authorization));
+    await limitWallet(ctx, request, kind);
+  };
+}
+
+/** Who calls a route behind {@link admitFirst}. */
+function userOf(request: FastifyRequest): Address {
+  const user = admitted.get(request);
+  if (user === undefined) throw new Error("the route is not behind admitFirst");
+  return user;
+}
+
 const boxLengthMax = 256 * 1024;
 /** The box, and the little around it. */
 const boxBodyBytesMax = boxLengthMax + 1024;
@@ -46,6 +64,7 @@ export function mailboxRoutes(ctx: Ctx, scope: Http): void {
     "/w/mailbox",
     {
       bodyLimit: boxBodyBytesMax,
+      onRequest: admitFirst(ctx, "mailbox"),
       schema: {
         body: BoxBody,
         response: {
@@ -57,9 +76,7 @@ export function mailboxRoutes(ctx: Ctx, scope: Http): void {
       },
     },
     async (request, reply) => {
-      const user = await getWalletUser(ctx, request.headers.authorization);
-      await limitWallet(ctx, request, "mailbox");
-      const made = await leaveBox(ctx, user, request.body);
+      const made = await leaveBox(ctx, userOf(request), request.body);
       return (reply as FastifyReply).code(201).send(made);
     },
   );
@@ -95,6 +112,7 @@ export function relayRoutes(ctx: Ctx, scope: Http): void {
     "/w/relay",
     {
       bodyLimit: relayBodyBytesMax,
+      onRequest: admitFirst(ctx, "relay"),
       schema: {
         body: RelayBody,
         response: {
@@ -111,10 +129,6 @@ export function relayRoutes(ctx: Ctx, scope: Http): void {
         summary: "Send a wallet's answer to a conn that a page may not call",
       },
     },
-    async (request) => {
-      const user = await getWalletUser(ctx, request.headers.authorization);
-      await limitWallet(ctx, request, "relay");
-      return relayAnswer(ctx, user, request.body);
-    },
+    async (request) => relayAnswer(ctx, userOf(request), request.body),
   );
 }
