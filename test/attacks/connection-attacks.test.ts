@@ -80,7 +80,7 @@ async function openServer(t: TestContext) {
   const metrics = createMetrics();
   const http = createHttp({ ...world.ctx, log, metrics });
   const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
-  http.get("/wait", async () => answered.then(() => ({})));
+  http.get("/wait", async () => answered.then(() => ({ waited: true })));
   http.get("/stream", (_request, reply) => {
     reply.hijack();
     reply.raw.writeHead(200).write("begun");
@@ -91,7 +91,7 @@ async function openServer(t: TestContext) {
     http.server.closeAllConnections();
     await http.close();
   });
-  return { baseUrl, lines, metrics };
+  return { baseUrl, lines, metrics, answer };
 }
 
 test("the id of a request that was broken stands in the log, and the request in the metrics", async (t) => {
@@ -106,21 +106,40 @@ test("the id of a request that was broken stands in the log, and the request in 
   assert.match(await metrics.registry.metrics(), /_count\{[^}]*status="400"\} 1/);
 });
 
-test("nothing is put into an answer that is begun, nor ahead of one that is due", async (t) => {
+test("nothing is put into an answer that is begun", async (t) => {
   const { baseUrl } = await openServer(t);
   const begun = await openRawConnection(baseUrl);
   begun.send("GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
   await begun.first;
   begun.send("GRAB\r\n\r\n");
   assert.ok(!(await begun.all).includes("malformed_request"));
+});
+
+test("what is broken is answered behind the answers that are due, once", async (t) => {
+  const { baseUrl, answer } = await openServer(t);
+  const wait = "GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n";
   const due = await openRawConnection(baseUrl);
-  due.send("GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\nGRAB\r\n\r\n");
-  assert.equal(await due.all, "");
-  const over = await openRawConnection(baseUrl);
-  over.send("GET /none HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  await over.first;
-  over.send("GRAB\r\n\r\n");
-  assert.match(await over.all, /route_not_found[^]*malformed_request/);
+  due.send(`${wait}${wait}GRAB\r\n\r\n`);
+  const other = await openRawConnection(baseUrl);
+  other.send("GET /none HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await other.first;
+  due.send("GRAB\r\n\r\n");
+  answer();
+  const isOk = 'HTTP/1.1 200 OK[^]*"waited":true[^]*';
+  assert.match(await due.all, new RegExp(`^${isOk}${isOk}HTTP/1.1 400 [^]*malformed_request`));
+  assert.equal((await due.all).split("malformed_request").length, 2);
+  other.send("GRAB\r\n\r\n");
+  assert.match(await other.all, /route_not_found[^]*malformed_request/);
+});
+
+test("a request that was answered before its body was there gets no second answer for it", async (t) => {
+  const { baseUrl } = await openServer(t);
+  const connection = await openRawConnection(baseUrl);
+  const head = "Host: localhost\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked";
+  connection.send(`POST /none HTTP/1.1\r\n${head}\r\n\r\n`);
+  await connection.first;
+  connection.send("no length\r\n");
+  assert.equal((await connection.all).match(/HTTP\/1.1 /g)?.length, 1);
 });
 
 test("an expectation that nobody knows is ignored", async () => {

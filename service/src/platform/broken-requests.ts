@@ -17,20 +17,31 @@ interface Broken {
 }
 
 /**
- * Answers them in the error envelope, and closes their connection. What it does not answer it cuts off: within another
- * answer, or ahead of one that is due, the envelope would be taken for a part of that.
+ * Answers them in the error envelope behind the answers that are due, and closes their connection. Within an answer that
+ * is begun, or behind one that was given before its request was all there, the envelope would be taken for a part of it
+ * or for another request's: there the connection is closed alone.
  */
 export function answerBrokenRequest(
   ctx: Pick<Ctx, "log" | "metrics">,
   { error, socket, requestId }: Broken,
 ): void {
-  if (error.code === "ECONNRESET" || !socket.writable || isAnswering(socket)) {
+  // Each further part that comes is found to be broken too.
+  if (ending.has(socket)) return;
+  ending.add(socket);
+  if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;
   }
   const problem = new Problem(reasons[error.code ?? ""] ?? "malformed_request");
-  socket.write(write(problem, requestId));
-  socket.destroySoon();
+  const answer = lastAnswers.get(socket);
+  const end = (): void => {
+    if (socket.writable) socket.write(write(problem, requestId));
+    socket.destroySoon();
+  };
+  const turn = turnOf(socket, answer);
+  if (turn === "now") end();
+  else if (turn === "next") answer?.once("finish", end);
+  else socket.destroySoon();
   const { status, reason } = problem;
   ctx.metrics.httpRequestDuration.observe(
     { route: "unknown", method: "unknown", status: String(status) },
@@ -38,6 +49,9 @@ export function answerBrokenRequest(
   );
   ctx.log.info({ requestId, status, reason }, "broken request");
 }
+
+/** Connections that end, or will after the answers that are due. */
+const ending = new WeakSet<Socket>();
 
 /** Of each connection the last request's answer; answers are sent in the order of their requests. */
 const lastAnswers = new WeakMap<Socket, ServerResponse>();
@@ -49,11 +63,13 @@ export function noteAnswers(server: Server): void {
   });
 }
 
-function isAnswering(socket: Socket): boolean {
-  const answer = lastAnswers.get(socket);
-  if (answer === undefined || answer.writableFinished) return false;
-  const isItsBody = answer.socket === socket && !answer.headersSent && !answer.req.complete;
-  return !isItsBody;
+/** When the envelope can be sent, given the last answer of the connection. */
+function turnOf(socket: Socket, answer: ServerResponse | undefined): "now" | "next" | "never" {
+  if (answer === undefined) return "now";
+  const { req, headersSent, writableEnded, writableFinished } = answer;
+  if (!req.complete) return answer.socket === socket && !headersSent ? "now" : "never";
+  if (writableFinished) return "now";
+  return headersSent && !writableEnded ? "never" : "next";
 }
 
 function write({ status, reason, message }: Problem, requestId: string): string {
