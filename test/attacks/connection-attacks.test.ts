@@ -1,6 +1,7 @@
 // What a hostile caller would do to connections, and to answers meant for other origins.
 import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { createHttp } from "../../service/src/platform/http.ts";
 import { createLog } from "../../service/src/platform/log.ts";
 import { createMetrics } from "../../service/src/platform/metrics.ts";
@@ -80,7 +81,11 @@ async function openServer(t: TestContext) {
   const metrics = createMetrics();
   const http = createHttp({ ...world.ctx, log, metrics });
   const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
-  http.get("/wait", async () => answered.then(() => ({ waited: true })));
+  const { promise: asked, resolve: noteAsked } = Promise.withResolvers<void>();
+  http.get("/wait", async () => {
+    noteAsked();
+    return answered.then(() => ({ waited: true }));
+  });
   http.get("/stream", (_request, reply) => {
     reply.hijack();
     reply.raw.writeHead(200).write("begun");
@@ -91,7 +96,7 @@ async function openServer(t: TestContext) {
     http.server.closeAllConnections();
     await http.close();
   });
-  return { baseUrl, lines, metrics, answer };
+  return { baseUrl, lines, metrics, asked, answer };
 }
 
 test("the id of a request that was broken stands in the log, and the request in the metrics", async (t) => {
@@ -140,6 +145,18 @@ test("a request that was answered before its body was there gets no second answe
   await connection.first;
   connection.send("no length\r\n");
   assert.equal((await connection.all).match(/HTTP\/1.1 /g)?.length, 1);
+});
+
+test("a request whose caller did not wait for its answer stands in log and metrics", async (t) => {
+  const { baseUrl, lines, metrics, asked } = await openServer(t);
+  const connection = await openRawConnection(baseUrl);
+  connection.send("GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await asked;
+  connection.cut();
+  while (lines.length === 0) await setImmediate();
+  const [{ route, status }] = lines.map((line) => JSON.parse(line));
+  assert.deepEqual([route, status], ["/wait", 499]);
+  assert.match(await metrics.registry.metrics(), /_count\{route="\/wait"[^}]*status="499"\} 1/);
 });
 
 test("an expectation that nobody knows is ignored", async () => {

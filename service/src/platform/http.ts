@@ -58,6 +58,7 @@ export function createHttp(ctx: Ctx): Http {
     // Parts of the path and query that a client sent are never logged; the service writes its own line below.
     logger: false,
     frameworkErrors: (error, request, reply) => {
+      reportAtEnd(ctx, request, reply);
       void reply.header("x-request-id", request.id);
       void answerEnvelopeError(ctx, { error, request, reply });
     },
@@ -84,12 +85,9 @@ export function createHttp(ctx: Ctx): Http {
     answerEnvelopeError(ctx, { error, request, reply }),
   );
   http.addHook("onRequest", (request, reply, done) => {
+    reportAtEnd(ctx, request, reply);
     void reply.header("x-request-id", request.id).header("x-content-type-options", "nosniff");
     done(hostFaultOf(request) ?? queryFaultOf(request.query) ?? undefined);
-  });
-  http.addHook("onResponse", (request, reply, done) => {
-    report(ctx, request, reply);
-    done();
   });
   allowMissingBodies(http);
   refuseFormsInApi(http);
@@ -176,23 +174,24 @@ function settle(parse: () => unknown, done: (error: Error | null, body?: unknown
   }
 }
 
-function report(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): void {
-  const route = request.routeOptions.url ?? "unknown";
-  const seconds = reply.elapsedTime / 1000;
-  ctx.metrics.httpRequestDuration.observe(
-    { route, method: request.method, status: String(reply.statusCode) },
-    seconds,
-  );
-  ctx.log.info(
-    {
-      requestId: request.id,
-      method: request.method,
-      route,
-      status: reply.statusCode,
-      durationMs: Math.round(reply.elapsedTime * 100) / 100,
-    },
-    "request",
-  );
+/** Nothing was answered before the connection was closed. No status of HTTP: nobody gets it. */
+const statusOfNone = 499;
+
+/** Tells log and metrics of a request, also of one whose caller did not wait: it may have taken effect. */
+function reportAtEnd(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): void {
+  const startedMs = performance.now();
+  reply.raw.on("close", () => {
+    const durationMs = performance.now() - startedMs;
+    const { id: requestId, method } = request;
+    const route = request.routeOptions.url ?? "unknown";
+    const status = reply.sent ? reply.statusCode : statusOfNone;
+    ctx.metrics.httpRequestDuration.observe(
+      { route, method, status: String(status) },
+      durationMs / 1000,
+    );
+    const shownMs = Math.round(durationMs * 100) / 100;
+    ctx.log.info({ requestId, method, route, status, durationMs: shownMs }, "request");
+  });
 }
 
 /** 404 in the envelope, or 405 with `Allow` where the path exists under other methods. */
