@@ -280,6 +280,13 @@ await test("after a release its leaves are valid, others are unknown", async () 
   assert.deepEqual(other.body, { valid: [], invalid: unknown });
 });
 
+await test("a check under a key that was used before says what holds now, and no answer is kept", async () => {
+  const { body } = await validOf(released, business, { "idempotency-key": "valid-1" });
+  assert.deepEqual(body["invalid"], []);
+  const kept = sql`select from kyb_idempotency where key = 'valid-1' and answer_sealed is not null`;
+  assert.deepEqual(await ctx.db.query(kept), []);
+});
+
 await test("what is no leaf, no field or no business is refused; so is a caller without the entitlement", async () => {
   const [claim] = released;
   const wrong = [

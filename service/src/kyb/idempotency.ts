@@ -25,7 +25,8 @@ const lifetimeSeconds = 86_400;
 /**
  * Runs a call that changes something, in one transaction. Where it names an `Idempotency-Key`, the key, the change and
  * the answer are kept together: the same call of the same client domain within 24 hours changes nothing and gets the
- * same answer, with status 200. Two at once wait for each other. A refused call keeps nothing and may be tried again.
+ * same answer, with status 200. Two at once wait for each other. A refused call keeps nothing and may be tried again. A
+ * route that says `onlyReads` keeps its key alone and is answered anew: yesterday's answer may be wrong today.
  *
  * @param run works in the given transaction alone
  * @throws {Problem} idempotency_key_required, invalid_request, idempotency_key_conflict, and what `run` throws
@@ -44,13 +45,15 @@ export async function idempotently<Body extends object>(
     const id = uuidv7(ctx.clock, ctx.random);
     const taken = { id, clientDomainId, key, requestMac, now: ctx.clock.now() };
     const known = await store.takeKey(tx, taken, taken.now - lifetimeSeconds);
+    if (known !== null && !equalBytes(known.requestMac, requestMac))
+      throw new Problem("idempotency_key_conflict");
+    if (request.routeOptions.config.onlyReads === true) return run(tx);
     if (known === null) {
       const made = await run(tx);
       const sealed = ctx.seal.seal(Buffer.from(JSON.stringify(made.body)), placeOf(id));
       await store.keepAnswer(tx, { id, sealed });
       return made;
     }
-    if (!equalBytes(known.requestMac, requestMac)) throw new Problem("idempotency_key_conflict");
     const opened = ctx.seal.open(known.answerSealed, placeOf(known.id));
     return { status: 200, body: JSON.parse(opened.toString()) as Body };
   });

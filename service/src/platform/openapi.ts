@@ -55,7 +55,7 @@ const schemeOfRefusal = {
 
 const idempotencyKey = Type.String({
   description:
-    "1 to 255 visible ASCII characters: the same call again gets the same answer, for 24 hours.",
+    "1 to 255 visible ASCII characters: the same call again gets the same answer, for 24 hours; a call that changes nothing is answered anew.",
 });
 
 /** What a route takes from the header lines is told by what it refuses, unless its schema says it. */
