@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Db, openDb } from "./db.ts";
+import { type Db, openDb, type Queryable } from "./db.ts";
 import * as store from "./migration-store.ts";
 
 const directory = join(import.meta.dirname, "../../migrations");
@@ -31,31 +31,39 @@ export function listMigrations(): Migration[] {
 
 /**
  * Brings the database to this version of the code and returns the names that ran. Processes that start together take
- * turns on an advisory lock, so each migration runs once; all that are pending run in one transaction together with
- * their records, over a connection of its own that no time-out of the service holds for.
+ * turns on an advisory lock, so each migration runs once. Each runs in a transaction of its own, together with its record,
+ * so that the processes at work wait for its tables no longer than it takes; over a connection of its own that no time-out
+ * of the service holds for.
  *
  * @throws Error when the database is ahead of the code, or an applied file was changed since
  */
 export async function migrate(db: Db): Promise<string[]> {
   await using own = openDb({ ...db.connectionString, connections: 1, query_timeout: 0 });
-  return await own.transaction(async (tx) => {
-    await store.lockMigrations(tx);
-    await store.createMigrationTable(tx);
-    const applied = await store.listApplied(tx);
-    const known = listMigrations();
-    for (const row of applied) {
-      const file = known.find((each) => each.number === row.number);
-      if (file === undefined)
-        throw new Error(
-          `the database holds migration ${row.number}, which this version does not know`,
-        );
-      if (file.sha256 !== row.sha256)
-        throw new Error(`${file.name} was changed after it ran; write a new migration`);
-    }
-    const pending = known.filter((each) => applied.every((row) => row.number !== each.number));
-    for (const each of pending) {
-      await store.runMigration(tx, each);
-    }
-    return pending.map((each) => each.name);
-  });
+  const known = listMigrations();
+  const ran: string[] = [];
+  for (;;) {
+    const name = await own.transaction(async (tx) => runNext(tx, known));
+    if (name === null) return ran;
+    ran.push(name);
+  }
+}
+
+/** @returns null where all have run */
+async function runNext(tx: Queryable, known: readonly Migration[]): Promise<string | null> {
+  await store.lockMigrations(tx);
+  await store.createMigrationTable(tx);
+  const applied = await store.listApplied(tx);
+  for (const row of applied) {
+    const file = known.find((each) => each.number === row.number);
+    if (file === undefined)
+      throw new Error(
+        `the database holds migration ${row.number}, which this version does not know`,
+      );
+    if (file.sha256 !== row.sha256)
+      throw new Error(`${file.name} was changed after it ran; write a new migration`);
+  }
+  const next = known.find((each) => applied.every((row) => row.number !== each.number));
+  if (next === undefined) return null;
+  await store.runMigration(tx, next);
+  return next.name;
 }
