@@ -59,6 +59,26 @@ test("requests that were on their way when it began to drain are answered as eve
   await closed;
 });
 
+test("an answer that is under way when it begins to drain says that its connection ends, and a connection that was never used keeps nobody", async () => {
+  const world = await openWorld();
+  const page = await openPage(world.baseUrl, world.client);
+  const status = `/oauth2/login/${page.loginId}/status`;
+  const cookie = [...page.jar.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+  const waiting = await openRawConnection(world.baseUrl);
+  waiting.send(
+    `GET ${status}?after=waiting HTTP/1.1\r\nHost: localhost\r\nCookie: ${cookie}\r\n\r\n`,
+  );
+  const unused = await openRawConnection(world.baseUrl);
+  // When these are answered, the first is under way.
+  for (let at = 0; at < 5; at += 1)
+    await (await fetch(`${world.baseUrl}${status}`, { headers: { cookie } })).text();
+  const startedMs = performance.now();
+  await world[Symbol.asyncDispose]();
+  assert.match(await waiting.all, /^HTTP\/1.1 200 OK[^]*\r\nconnection: close\r\n/i);
+  assert.equal(await unused.all, "");
+  assert.ok(performance.now() - startedMs < 10_000, "long before the drain is over");
+});
+
 const stuckName = "drained";
 const halfRequest = `POST /oauth2/token HTTP/1.1\r
 Host: localhost\r

@@ -1,6 +1,7 @@
-import { type Server, type ServerResponse, STATUS_CODES } from "node:http";
+import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { Ctx } from "./context.ts";
+import { lastAnswerOf } from "./last-answers.ts";
 import { Problem, type Reason } from "./problems.ts";
 
 /** What Node's parser finds wrong before there is a request, by its code. */
@@ -33,7 +34,7 @@ export function answerBrokenRequest(
     return;
   }
   const problem = new Problem(reasons[error.code ?? ""] ?? "malformed_request");
-  const answer = lastAnswers.get(socket);
+  const answer = lastAnswerOf(socket);
   const end = (): void => {
     if (socket.writable) socket.write(write(problem, requestId));
     socket.destroySoon();
@@ -52,16 +53,6 @@ export function answerBrokenRequest(
 
 /** Connections that end, or will after the answers that are due. */
 const ending = new WeakSet<Socket>();
-
-/** Of each connection the last request's answer; answers are sent in the order of their requests. */
-const lastAnswers = new WeakMap<Socket, ServerResponse>();
-
-/** Notes the answers of a server, for {@link answerBrokenRequest}. */
-export function noteAnswers(server: Server): void {
-  server.prependListener("request", (request, response) => {
-    lastAnswers.set(request.socket, response);
-  });
-}
 
 /** When the envelope can be sent, given the last answer of the connection. */
 function turnOf(socket: Socket, answer: ServerResponse | undefined): "now" | "next" | "never" {

@@ -10,10 +10,11 @@ import fastify, {
 } from "fastify";
 import type { FastifyBaseLogger } from "fastify";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { answerBrokenRequest, noteAnswers } from "./broken-requests.ts";
+import { answerBrokenRequest } from "./broken-requests.ts";
 import type { Ctx } from "./context.ts";
 import { answerEnvelopeError, answerOAuthError } from "./http-errors.ts";
 import { parseForm, parseJson, parseQuery, queryFaultOf } from "./http-input.ts";
+import { noteAnswers } from "./last-answers.ts";
 import { lazySchemas } from "./lazy-schemas.ts";
 import { describeRoutes } from "./openapi.ts";
 import { Problem } from "./problems.ts";

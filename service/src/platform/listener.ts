@@ -1,7 +1,8 @@
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
-import { type AddressInfo, createServer, type Server } from "node:net";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { Http } from "./http.ts";
+import { lastAnswerOf } from "./last-answers.ts";
 
 /** How long a connection stays open at most that has nothing to wait for any more. */
 const sweepMs = 100;
@@ -18,6 +19,11 @@ export async function listen(
   given: { readonly host: string; readonly port: number },
 ): Promise<Listener> {
   const [host = given.host, ...others] = await listAddresses(given.host);
+  const connections = followConnections(http);
+  http.addHook("preClose", (done) => {
+    for (const connection of connections) announceEnd(connection);
+    done();
+  });
   await http.listen({ host, port: given.port });
   const { port } = http.server.address() as AddressInfo;
   const beside = await Promise.all(
@@ -27,12 +33,32 @@ export async function listen(
   return {
     cut: () => http.server.closeAllConnections(),
     async [Symbol.asyncDispose]() {
-      // A connection whose request began before was promised to be kept.
-      const sweeping = setInterval(() => http.server.closeIdleConnections(), sweepMs);
+      const sweeping = setInterval(() => sweep(http, connections), sweepMs);
       await Promise.all([http.close(), ...doors.map(closeDoor)]);
       clearInterval(sweeping);
     },
   };
+}
+
+function followConnections(http: Http): ReadonlySet<Socket> {
+  const connections = new Set<Socket>();
+  http.server.on("connection", (connection) => {
+    connections.add(connection);
+    connection.once("close", () => connections.delete(connection));
+  });
+  return connections;
+}
+
+/** RFC 9112 section 9.6: whoever is going to close a connection says so in its final answer. */
+function announceEnd(connection: Socket): void {
+  const answer = lastAnswerOf(connection);
+  if (answer?.headersSent === false) answer.setHeader("connection", "close");
+}
+
+function sweep(http: Http, connections: ReadonlySet<Socket>): void {
+  http.server.closeIdleConnections();
+  // Node takes it for one whose request is on its way; browsers open some that they may never use.
+  for (const connection of connections) if (connection.bytesRead === 0) connection.destroy();
 }
 
 async function listAddresses(host: string): Promise<string[]> {
