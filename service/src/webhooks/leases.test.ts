@@ -67,6 +67,32 @@ test("a process that stops gives back what it had not begun to finish", async ()
   assert.equal(new Set(ids).size, 8);
 });
 
+test("a process stops also while the database is away, and leaves what it claimed to the end of its lease", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  const { db } = webhooks.ctx;
+  let isAway = false;
+  const stopping = webhooks.openSender({
+    db: {
+      ...db,
+      query: async (statement) => {
+        if (isAway) throw new Error("the database is away");
+        return db.query(statement);
+      },
+    },
+  });
+  await webhooks.enqueue(...Array.from({ length: 8 }, () => webhooks.event({ url: receiver.url })));
+  await stopping.pump();
+  // Their pace lets most of them wait.
+  isAway = true;
+  await stopping[Symbol.asyncDispose]();
+  webhooks.advance(30);
+  await store.endLeases(db, webhooks.ctx.clock.nowMs());
+  await webhooks.deliver();
+  const ids = receiver.received.map((each) => each.headers["svc-event-id"]);
+  assert.equal(new Set(ids).size, 8);
+});
+
 test("ends that the database did not take are kept and handed in again", async () => {
   await using webhooks = await openTestWebhooks();
   const receiver = await webhooks.openReceiver();

@@ -256,7 +256,12 @@ export class Sender implements AsyncDisposable {
 
   async #release(left: readonly UnderWay[]): Promise<void> {
     const given = left.map(({ delivery, lease }) => ({ eventId: delivery.event_id, lease }));
-    await store.release(this.#ctx.db, given, Math.floor(this.#ctx.clock.nowMs()));
+    try {
+      await store.release(this.#ctx.db, given, Math.floor(this.#ctx.clock.nowMs()));
+    } catch (error) {
+      // Their leases end by themselves, and a process that stops has nobody to tell.
+      this.#ctx.log.error({ err: error }, "claimed webhooks could not be given back");
+    }
   }
 }
 
