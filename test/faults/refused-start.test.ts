@@ -1,6 +1,7 @@
 // What keeps `npm start` from starting is said in one line to whoever can mend it.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -22,12 +23,15 @@ async function refuses(environment: NodeJS.ProcessEnv, says: RegExp): Promise<vo
   });
 }
 
-test("a port that is in use", async () => {
+test("a port that is in use at one of the addresses", async () => {
   await using place = await openDemoPlace();
-  const taken = createServer().listen(Number(place.environment.PORT), "localhost");
-  await once(taken, "listening");
-  await refuses(place.environment, /address already in use [^\n]+/);
-  taken.close();
+  for (const { address } of await lookup("localhost", { all: true })) {
+    const taken = createServer().listen(Number(place.environment.PORT), address);
+    await once(taken, "listening");
+    await refuses(place.environment, /address already in use [^\n]+/);
+    taken.close();
+    await once(taken, "close");
+  }
 });
 
 test("a database that does not answer", async () => {

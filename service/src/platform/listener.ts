@@ -26,9 +26,11 @@ export async function listen(
   });
   await http.listen({ host, port: given.port });
   const { port } = http.server.address() as AddressInfo;
-  const beside = await Promise.all(
-    others.map(async (address) => listenBeside(http, { host: address, port })),
-  );
+  const besides = others.map(async (address) => listenBeside(http, { host: address, port }));
+  const beside = await Promise.all(besides).catch(async (error: unknown) => {
+    await http.close();
+    throw error;
+  });
   const doors = beside.filter((door) => door !== null);
   return {
     cut: () => http.server.closeAllConnections(),
@@ -67,6 +69,8 @@ async function listAddresses(host: string): Promise<string[]> {
   return [...new Set(found.map(({ address }) => address))];
 }
 
+const absentCodes = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
+
 /**
  * Takes connections for the one HTTP server, so that its limits, its end and its cut hold for all of them: left to
  * Fastify, the second address has a server of its own that goes on until the first has answered everything.
@@ -83,7 +87,10 @@ async function listenBeside(
   door.listen(at);
   return once(door, "listening").then(
     () => door,
-    () => null,
+    (error: NodeJS.ErrnoException) => {
+      if (absentCodes.has(error.code ?? "")) return null;
+      throw error;
+    },
   );
 }
 
