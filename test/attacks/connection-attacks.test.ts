@@ -47,6 +47,11 @@ test("what is no HTTP request is answered in the envelope, with a request id, an
     [`GET / HTTP/1.1\r\nCookie: ${"a".repeat(20_000)}\r\n`, 431, "headers_too_large"],
     ["GET / HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n", 400, "malformed_request"],
     ["GET / HTTP/1.1\r\nConnection: close\r\n\r\n", 400, "malformed_request"],
+    [
+      "GET / HTTP/1.1\r\nHost: localhost\r\nhost: evil.example\r\nConnection: close\r\n\r\n",
+      400,
+      "malformed_request",
+    ],
     ["GRAB / HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "malformed_request"],
     [
       "POST /oauth2/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n",

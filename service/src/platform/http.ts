@@ -99,9 +99,14 @@ export function createHttp(ctx: Ctx): Http {
   return http;
 }
 
-/** RFC 9112 section 3.2: HTTP/1.1 has a `Host`. */
-function hostFaultOf({ raw, headers }: FastifyRequest): Problem | null {
-  return raw.httpVersion === "1.1" && headers.host === undefined
+/** RFC 9112 section 3.2: HTTP/1.1 has a `Host`, and no request has two. */
+function hostFaultOf({ raw: { httpVersion, rawHeaders } }: FastifyRequest): Problem | null {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at];
+    if (name?.length === 4 && name.toLowerCase() === "host") hosts += 1;
+  }
+  return hosts > 1 || (hosts === 0 && httpVersion === "1.1")
     ? new Problem("malformed_request")
     : null;
 }
