@@ -105,10 +105,15 @@ await test("200 verified: a credential counts once its attestation is final", as
 await test("400 verified, proof and valid: a name outside the catalogue has the reason invalid_fields", async () => {
   const user = someUser();
   const read = async (path: string, field: string) =>
-    world.call({ method: "GET", url: `${path}?user=${user}&items=${field}`, as: live.apiKey });
+    world.call({
+      method: "GET",
+      url: `${path}?user=${user}&items=${encodeURIComponent(field)}`,
+      as: live.apiKey,
+    });
   for (const [field, quoted] of [
     ["SHOE_SIZE", "SHOE_SIZE"],
     ["", '""'],
+    [`${"a".repeat(63)}\u{1f600}`, `${"a".repeat(63)}\ufffd`],
   ] as const)
     for (const { status, body } of [
       await read("/api/v1/blockchain/verified", field),

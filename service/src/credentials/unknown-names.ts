@@ -1,6 +1,6 @@
 import { Problem } from "../platform/problems.ts";
 
-/** Longer names are cut where they are quoted. */
+/** Longer names are cut where they are quoted, and half a character at the cut is replaced. */
 const quotedMax = 64;
 
 /**
@@ -11,7 +11,7 @@ const quotedMax = 64;
 export function refuseUnknownNames(unknown: readonly string[]): void {
   if (unknown.length === 0) return;
   const quoted = Array.from(new Set(unknown), (name) =>
-    name === "" ? '""' : name.slice(0, quotedMax),
+    name === "" ? '""' : name.slice(0, quotedMax).toWellFormed(),
   );
   const message = `user fields (${quoted.join(", ")}) are invalid fields`;
   throw new Problem("invalid_fields", { message });

@@ -34,7 +34,7 @@ function sayFault(validation: NonNullable<FrameworkError["validation"]>): string
     typeof member === "string" ? [path, member].filter((part) => part !== "").join(".") : path;
   const words = wordsOf(validation, first?.instancePath);
   const fault = words.length > 0 ? `must be one of ${words.join(", ")}` : first?.message;
-  return `${name === "" ? "the body" : name.slice(0, 100)} ${fault ?? "is wrong"}`;
+  return `${name === "" ? "the body" : name.slice(0, 100).toWellFormed()} ${fault ?? "is wrong"}`;
 }
 
 /** Each word of a choice is a fault of its own. */
