@@ -153,3 +153,25 @@ test("a node that was away at the start and comes back as another chain, or with
   await settle(anvil, installation, process);
   assert.equal(process.done.length, 1);
 });
+
+test("a node that refuses every call is away: at the start, and until it has shown that it is that chain", async () => {
+  await using anvil = await startAnvil();
+  await using gate = await openGate(anvil);
+  await using installation = await openInstallation(gate);
+  await installation.openProcess().then(async (process) => process[Symbol.asyncDispose]());
+  gate.decide(() => ({ error: { code: -32_005, message: "too many requests" } }));
+  await using process = await installation.openProcess();
+  await process.queue("a");
+  for (let run = 0; run < 5; run += 1) {
+    await process.work();
+    await assert.rejects(process.chain.node.request("eth_blockNumber"), NodeAway);
+    installation.advance(60);
+  }
+  assert.equal(await alarmsOf(process, "would_revert"), 0);
+  gate.decide(() => "pass");
+  await settle(anvil, installation, process);
+  assert.deepEqual(
+    process.done.map((each) => [each.subjectId, each.status]),
+    [["a", "succeeded"]],
+  );
+});

@@ -8,7 +8,7 @@ import { planContracts } from "./contract-plan.ts";
 import { type Deployment, ensureContracts } from "./deployment.ts";
 import { openEmbeddedChain } from "./embedded-chain.ts";
 import { examineFirst } from "./examined-node.ts";
-import { type ChainNode, NodeAway, WrongChain } from "./node.ts";
+import { type ChainNode, NodeAway, RpcError, WrongChain } from "./node.ts";
 import { openSigner } from "./operator.ts";
 import * as store from "./store.ts";
 
@@ -38,10 +38,11 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
   const opened = stack.move();
   const close = async (): Promise<void> => opened.disposeAsync();
   const chain = chainOver(ctx, { node, signer, contracts, chainId: identity.chainId, close });
-  const examine = async (): Promise<void> => {
-    refuseOther(await node.readChainId(), identity);
-    await ensureContracts({ ...ctx, chain }, Object.values(deployments));
-  };
+  const examine = async (): Promise<void> =>
+    orAway(async () => {
+      refuseOther(await node.readChainId(), identity);
+      await ensureContracts({ ...ctx, chain }, Object.values(deployments));
+    });
   const isNew = Object.values(identity).includes(null);
   try {
     await againWhenOwnerGoes(chain.isEmbedded, examine);
@@ -79,6 +80,16 @@ function chainOver(
     metrics: openChainMetrics(ctx, async () => readTotals(ctx, signer.address)),
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** A node that refuses to be examined is away: its error is no answer to the call that waits for that. */
+async function orAway(examine: () => Promise<void>): Promise<void> {
+  try {
+    await examine();
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error;
+    throw new NodeAway(`the chain's node refused: ${error.message}`, { cause: error });
+  }
 }
 
 /** What a start would refuse keeps the node away, and is told for as long as it does. */
