@@ -123,7 +123,7 @@ export async function restartBallot(
 ): Promise<void> {
   await tx.query(
     sql`update ballot set epoch = ${next.epoch}, voters = ${[...next.voters]}, needed = ${next.needed},
-        hash = ${bytesOf(next.hash)}, hinted_epoch = null
+        hash = ${bytesOf(next.hash)}, hinted_epoch = null, restarts = restarts + 1
       where id = ${next.id}`,
   );
 }

@@ -75,8 +75,8 @@ export async function unsubscribePush(
 }
 
 /**
- * Tells members' devices that something waits: once for each member and vote, whatever became of the hint. Devices
- * that their push service no longer knows are forgotten.
+ * Tells members' devices that something waits: once for each member and vote, and again where a vote begins anew, whatever
+ * became of the hint. Devices that their push service no longer knows are forgotten.
  */
 export async function sendHints(ctx: Ctx): Promise<void> {
   for (;;) {
