@@ -10,6 +10,8 @@ import {
 } from "../../service/src/accounts/index.ts";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { logInFor } from "../business-login.ts";
+import { noteBusinessAcquaintance } from "../../service/src/kyb/business-store.ts";
+import { setMoved } from "../../service/src/kyb/standing-store.ts";
 import { sql } from "../../service/src/platform/db.ts";
 import { openReceiver, type Receiver } from "../kyb-receiver.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
@@ -319,6 +321,10 @@ test("a lookup of a business that moved names its successor to whoever is told o
   const domain = { organizationId: stranger.id, domain: "localhost", environment: "live" } as const;
   const { id: clientDomainId } = await createDomain(world.ctx, domain, "test");
   const { key } = await createApiKey(world.ctx, { clientDomainId, name: "Backend" }, "test");
+  const sandbox = await world.found({ members: ["lou"], environment: "sandbox" });
+  const met = { business: sandbox.address, organizationId: stranger.id, now: 0 };
+  await noteBusinessAcquaintance(world.ctx.db, met);
+  await setMoved(world.ctx.db, sandbox.address, second.address);
   for (const { address } of [first, second]) {
     const { body } = await lookUp("status", address, key);
     assert.deepEqual([body["status"], "successor" in body], ["moved", false]);

@@ -184,9 +184,9 @@ async function standingOf(
 ): Promise<Standing> {
   const { address, name, status, verifiedAt, registeredAt, successor } = business;
   const domain = await findBusinessDomain(ctx, ctx.db, business);
-  const { organizationId } = callerOf(request);
-  const isTold =
-    successor !== null && (await isAcquaintedAlong(ctx.db, { business: address, organizationId }));
+  const { environment, organizationId } = callerOf(request);
+  const met = { business: address, environment, organizationId };
+  const isTold = successor !== null && (await isAcquaintedAlong(ctx.db, met));
   return {
     walletAddress: address,
     businessName: name,

@@ -159,13 +159,13 @@ export async function setMoved(tx: Queryable, address: Address, successor: Addre
  */
 export async function isAcquaintedAlong(
   db: Queryable,
-  of: { business: Address; organizationId: string },
+  of: { business: Address; environment: Environment; organizationId: string },
 ): Promise<boolean> {
   const rows = await db.query(
     sql`with recursive wallet as (
         select ${of.business}::text as address
         union select business.address from business join wallet on business.successor = wallet.address
-          where business.status = 'moved')
+          where business.status = 'moved' and business.environment = ${of.environment})
       select from wallet join business_acquaintance on business_acquaintance.business = wallet.address
       where organization_id = ${of.organizationId} limit 1`,
   );
