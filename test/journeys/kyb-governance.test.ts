@@ -236,6 +236,28 @@ test("of two acts that members approved at once the second is collected anew, by
   await reachProposal("doris", business, second, "executed");
 });
 
+test("an act is sent by the id of its proposal, as the version before knows it, and anew with its number", async () => {
+  const business = await world.found({ members: ["kurt", "lena", "moritz"] });
+  const rosters = [["kurt", "lena"], ["kurt"]];
+  const changes = rosters.map((names) => ({
+    operation: "changeCharter",
+    members: rosterOf(names),
+  }));
+  const ids = await approveAtOnce(business, changes, ["kurt", "lena"]);
+  const second = ids[1] ?? "";
+  await reachProposal("kurt", business, second, "open");
+  for (const name of ["kurt", "lena"]) await world.voteAs(name, second);
+  await reachEpoch(business, 2);
+  const rows = await world.ctx.db.query<{ subject: string }>(
+    sql`select subject_id as subject from chain_transaction
+      where kind = 'business.govern' and to_address = ${business.address} order by id`,
+  );
+  assert.deepEqual(
+    rows.map(({ subject }) => subject),
+    [...ids, `${second}.1`],
+  );
+});
+
 test("of acts that members approved at once those fail that the first one did, or left nothing to do for", async () => {
   const business = await world.found({ members: ["egon", "flora", "gabi"] });
   const change = { operation: "changeCharter", members: rosterOf(["egon", "gabi"]) };

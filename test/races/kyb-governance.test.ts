@@ -39,7 +39,7 @@ async function voteAtOnce(id: string, names: readonly string[]): Promise<string[
 const transactionsOf = async (proposalId: string): Promise<string[]> =>
   until("every transaction is final", async () => {
     const rows = await world.ctx.db.query<{ status: string; isFinal: boolean }>(sql`
-      select status, finished_at is not null as "isFinal" from chain_transaction where subject_id like ${`${proposalId}.%`}`);
+      select status, finished_at is not null as "isFinal" from chain_transaction where subject_id like ${`${proposalId}%`}`);
     return rows.every(({ isFinal }) => isFinal) ? rows.map(({ status }) => status) : null;
   });
 

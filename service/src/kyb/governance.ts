@@ -11,7 +11,7 @@ import {
   governanceHash,
   type Hex32,
 } from "@svc/protocol";
-import { enqueueTransaction, type FinalHandlers } from "../chain/index.ts";
+import { enqueueTransaction, type FinalHandlers, findTransactionStatus } from "../chain/index.ts";
 import { ulid } from "../platform/ids.ts";
 import type { Queryable } from "../platform/db.ts";
 import { Problem } from "../platform/problems.ts";
@@ -242,8 +242,10 @@ export const governanceRules: BallotRules = {
     const relayed = { validUntil: ballot.validUntil, signatures };
     const data = calls.govern(proposal.operation, proposal.arguments, relayed);
     const { id, business: to, nonce } = proposal;
-    // A subject has one transaction for ever, and what is collected anew needs another.
-    const subjectId = `${id}.${nonce}`;
+    // A subject has one transaction for ever, and what is collected anew needs another. Processes of the version before
+    // know the first by its proposal alone, and may still be who sees it end.
+    const isFirst = (await findTransactionStatus(tx, governKind, id)) === null;
+    const subjectId = isFirst ? id : `${id}.${nonce}`;
     await enqueueTransaction(ctx, tx, { kind: governKind, subjectId, to, data });
     await store.setProposalStatus(tx, [id], { status: "relaying", now: ctx.clock.now() });
   },
