@@ -65,3 +65,29 @@ await test("what a business signed is withdrawn after it moved, and nothing else
   const refused = await world.walletCall("uwe", "POST", path, { body: move });
   assert.deepEqual(reasonOf(refused), [404, "business_not_found"]);
 });
+
+await test("of two withdrawals of one signature that members approved at once the second fails, and nobody is asked again", async () => {
+  const message = "Withdrawn once";
+  await world.sign({ message });
+  const { address } = world.business;
+  const withdrawal = { operation: "withdraw", hash: hashMessage(message) };
+  const options = { business: address, voters: [] };
+  const ids = [
+    await world.govern("alice", withdrawal, options),
+    await world.govern("bob", withdrawal, options),
+  ];
+  await world.ctx.db.transaction(async (tx) => {
+    // The service cannot follow the chain before both are on their way.
+    await tx.query(sql`select from business where address = ${address} for share`);
+    for (const id of ids)
+      for (const name of ["alice", "bob"]) assert.equal((await world.voteAs(name, id)).status, 200);
+  });
+  const statuses = await world.until("neither is on its way", async () => {
+    const { proposals } = (await world.businessOf("alice", address)) as {
+      proposals: { id: string; status: string }[];
+    };
+    const found = ids.map((id) => proposals.find((each) => each.id === id)?.status);
+    return found.includes("relaying") ? null : found;
+  });
+  assert.deepEqual(statuses, ["executed", "failed"]);
+});

@@ -127,6 +127,18 @@ export async function restartProposal(tx: Queryable, id: string, nonce: number):
   );
 }
 
+/** Whether members took back a signature here: then it is gone for ever. */
+export async function isWithdrawn(
+  tx: Queryable,
+  of: { business: Address; arguments: Hex },
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`select from business_proposal where business = ${of.business} and operation = 'withdraw'
+      and arguments = ${bytesOf(of.arguments)} and status = 'executed' limit 1`,
+  );
+  return rows.length === 1;
+}
+
 /** Votes that count for an act that can no longer be: it has another number now. */
 export async function forgetVotes(tx: Queryable, ballotId: string): Promise<void> {
   await tx.query(sql`delete from ballot_vote where ballot_id = ${ballotId}`);

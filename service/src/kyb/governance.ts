@@ -325,7 +325,8 @@ async function isMoot(
   { address, charter, status }: Business,
   { operation, arguments: args, member }: store.Proposal,
 ): Promise<boolean> {
-  if (operation === "withdraw") return false;
+  if (operation === "withdraw")
+    return store.isWithdrawn(tx, { business: address, arguments: args });
   if (status === "moved") return true;
   if (operation === "changeCharter")
     return args === governanceActs.changeCharter(encodeCharter(charter)).arguments;
