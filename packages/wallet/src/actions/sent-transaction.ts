@@ -11,7 +11,7 @@ import {
 import type { ChainClient } from "../chain.ts";
 import type { WalletContext } from "../context.ts";
 import { listHistory, type HistoryEntry } from "../history.ts";
-import { addRecord, getRecord, linkKey, putRecord } from "../records.ts";
+import { addRecord, getRecord, linkKey, listRecordKeys, putRecord } from "../records.ts";
 import { WalletRefusal } from "../refusal.ts";
 import type { Trace } from "../request.ts";
 import type { StorageKey } from "../storage.ts";
@@ -27,30 +27,41 @@ export interface SentTransaction {
 /** A node that lags may know the number of a transaction as used for good before it knows the transaction. */
 const secondLookSeconds = 30;
 
-/** The transaction that was signed for a link; one that can never pay any more, by two looks, is forgotten. */
+/** What is kept for a link, and where. */
+export interface Kept {
+  readonly sent: SentTransaction | null;
+  /** Of what is kept, else where the next that is signed goes. */
+  readonly place: StorageKey;
+}
+
+/**
+ * The transaction that was signed last for a link; none where it can never pay any more, by two looks. That one stays
+ * where it is: another process may have signed the next already, which is kept beside it.
+ */
 export async function findSent(
   ctx: WalletContext,
   chain: ChainClient,
   link: TxLink,
-): Promise<SentTransaction | null> {
-  const sent = await readSent(ctx, link);
-  if (sent === null) return null;
+): Promise<Kept> {
+  const place = (await listPlaces(ctx, link)).at(-1) ?? keyOf(ctx, link);
+  const sent = parseSent(await getRecord(ctx, place));
+  if (sent === null) return { sent, place };
   if (!(await isVoid(ctx, chain, sent))) {
     await ctx.storage.remove(doubtKeyOf(ctx, link));
-    return sent;
+    return { sent, place };
   }
-  if (!(await isSecondLook(ctx, link, sent))) return sent;
-  await forgetSent(ctx, link);
-  return null;
+  if (!(await isSecondLook(ctx, link, sent))) return { sent, place };
+  const next = (numberOf(ctx, link, place) ?? 0) + 1;
+  return { sent: null, place: `${keyOf(ctx, link)}_${next}` };
 }
 
-/** Keeps what was signed, unless something is kept. @returns what is kept then */
+/** Keeps what was signed, unless something is kept there. @returns what is kept then */
 export async function keepSent(
   ctx: WalletContext,
-  link: TxLink,
+  place: StorageKey,
   signed: SentTransaction,
 ): Promise<SentTransaction> {
-  const stored = parseSent(await addRecord(ctx, keyOf(ctx, link), signed));
+  const stored = parseSent(await addRecord(ctx, place, signed));
   if (stored === null) throw new WalletRefusal("damaged_state", "the kept transaction is none");
   return stored;
 }
@@ -71,9 +82,10 @@ export function traceOfSent(link: TxLink, sent: SentTransaction | null): Trace {
 
 const hashOfLink = (link: TxLink): string => hexOfBytes(sha256(bytesOfText(JSON.stringify(link))));
 
+/** Forgets what was signed for a link, the last at last: until then nothing is signed anew. */
 export async function forgetSent(ctx: WalletContext, link: TxLink): Promise<void> {
   await ctx.storage.remove(doubtKeyOf(ctx, link));
-  await ctx.storage.remove(keyOf(ctx, link));
+  for (const place of await listPlaces(ctx, link)) await ctx.storage.remove(place);
 }
 
 /**
@@ -107,8 +119,23 @@ async function isSecondLook(
   return false;
 }
 
-async function readSent(ctx: WalletContext, link: TxLink): Promise<SentTransaction | null> {
-  return parseSent(await getRecord(ctx, keyOf(ctx, link)));
+/** Where the transactions lie that were signed for a link, in the order in which they were. */
+async function listPlaces(ctx: WalletContext, link: TxLink): Promise<readonly StorageKey[]> {
+  const numbered = (await listRecordKeys(ctx, "transaction")).flatMap((place) => {
+    const number = numberOf(ctx, link, place);
+    return number === null ? [] : [{ place, number }];
+  });
+  return numbered.toSorted((a, b) => a.number - b.number).map(({ place }) => place);
+}
+
+/** The first of a link lies under its key, each later one under that and its number; null for any other record. */
+function numberOf(ctx: WalletContext, link: TxLink, place: StorageKey): number | null {
+  const first = keyOf(ctx, link);
+  if (place === first) return 1;
+  const [, digits] = place.startsWith(first)
+    ? (/^_([0-9]+)$/.exec(place.slice(first.length)) ?? [])
+    : [];
+  return digits === undefined ? null : Number(digits);
 }
 
 function parseSent(value: unknown): SentTransaction | null {

@@ -394,6 +394,57 @@ await test("a link whose transaction lost its number to another is signed anew o
   assert.equal((await balanceOf(carol)) - before, 17n);
 });
 
+await test("two that find at once that a transaction is lost for good sign one other", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(carol);
+  swallows = true;
+  await refuses((await aliceWallet({ storage })).approve(transferOf(21)), "unreachable");
+  swallows = false;
+  await (await aliceWallet()).approve(transferOf(22));
+  await anvil.mine(blocksToFinal);
+  await (await aliceWallet({ storage })).describe(transferOf(21));
+  const [looked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const slow: typeof fetch = async (url, init) => {
+    const answer = await chainFetch(url, init);
+    if (typeof init?.body !== "string" || !init.body.startsWith("[")) return answer;
+    looked.resolve();
+    await released.promise;
+    return answer;
+  };
+  const later = { storage, now: async () => now + 30 };
+  const second = (await aliceWallet({ ...later, fetch: slow })).approve(transferOf(21));
+  await looked.promise;
+  isDown = true;
+  await refuses((await aliceWallet(later)).approve(transferOf(21)), "unreachable");
+  isDown = false;
+  released.resolve();
+  assert.equal((await second).kind, "shown");
+  assert.equal((await balanceOf(carol)) - before, 43n);
+  assert.deepEqual(await storage.list("transaction"), []);
+});
+
+await test("a link that was signed anew is forgotten at once or not at all, whenever the wallet is killed", async () => {
+  let isDone = false;
+  for (let operations = 1; !isDone; operations += 1) {
+    const inner = memoryStorage();
+    const before = await balanceOf(carol);
+    swallows = true;
+    await refuses((await aliceWallet({ storage: inner })).approve(transferOf(23)), "unreachable");
+    swallows = false;
+    await (await aliceWallet()).approve(transferOf(24));
+    await anvil.mine(blocksToFinal);
+    await (await aliceWallet({ storage: inner })).describe(transferOf(23));
+    const later = async () => now + 30;
+    const first = await aliceWallet({ ...killedAfter(operations, inner), now: later });
+    isDone = await first.approve(transferOf(23)).then(
+      () => true,
+      () => false,
+    );
+    if (!isDone) await (await aliceWallet({ storage: inner, now: later })).approve(transferOf(23));
+    assert.equal((await balanceOf(carol)) - before, 47n, `after ${operations}`);
+  }
+});
+
 await test("a link whose transaction failed is signed anew once that is final", async () => {
   const storage = memoryStorage();
   const wallet = await aliceWallet({ storage });

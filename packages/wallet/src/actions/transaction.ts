@@ -41,14 +41,15 @@ export const transactionAction: ActionHandler<TxLink> = {
   async open(ctx, link) {
     const broker = await getChainBroker(ctx, link);
     const chain = openChain(ctx, broker);
-    let sent = await findSent(ctx, chain, link);
+    const kept = await findSent(ctx, chain, link);
+    let { sent } = kept;
     if (sent === null) await refuseLate(ctx, link);
     const draft = sent === null ? await draftOf(ctx, broker, link) : null;
     return {
       description: await describe(ctx, link, draft),
       ...(draft === null ? {} : { said: saidOf(draft) }),
       async answer(terms) {
-        sent ??= await keepSent(ctx, link, await sign(ctx, link, { draft, terms }));
+        sent ??= await keepSent(ctx, kept.place, await sign(ctx, link, { draft, terms }));
         return { txHash: sent.hash, svcID: ctx.identity.address };
       },
       trace: () => traceOfSent(link, sent),
