@@ -1,0 +1,242 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openFakeBroker } from "../../test/fake-broker.ts";
+import { blocksToFinal, openFakeChain } from "../../test/fake-chain.ts";
+import { now, serveFields } from "../../test/fake-fields.ts";
+import { addressOf, refuses, walletOf } from "../../test/test-wallet.ts";
+import { memoryStorage, type WalletParts } from "../index.ts";
+
+await using broker = await openFakeBroker();
+await using chain = await openFakeChain(broker.url);
+const { anvil, lies, fund, balanceOf } = chain;
+serveFields(broker);
+const alice = addressOf("alice");
+const bob = addressOf("bob");
+const ether = 10n ** 18n;
+
+const aliceWallet = async (changed: Partial<WalletParts> = {}) =>
+  walletOf("alice", [broker.url], { fetch: chain.fetch, ...changed });
+
+const link = (more = ""): string => `svc:tx/${alice}?val=1500000000000000000&to=${bob}${more}`;
+
+await fund(alice, 1000n * ether);
+
+await test("a link pays once whatever a node that lags behind says of its transaction", async () => {
+  using _ = { [Symbol.dispose]: () => lies.clear() };
+  for (const declines of [false, true]) {
+    const storage = memoryStorage();
+    const before = await balanceOf(bob);
+    const wallet = await aliceWallet({ storage });
+    chain.isDown = true;
+    await refuses(wallet.approve(link()), "unreachable");
+    chain.isDown = false;
+    lies.set("eth_getTransactionByHash", null);
+    if (declines) await wallet.decline(link());
+    await refuses(wallet.approve(link()), "chain_refused", /approve the same link again later/);
+    lies.clear();
+    await wallet.approve(link());
+    assert.equal(await balanceOf(bob), before + (3n * ether) / 2n);
+  }
+});
+
+await test("a link pays once where a node lags behind the one that tells what is final", async () => {
+  using _ = { [Symbol.dispose]: () => lies.clear() };
+  const storage = memoryStorage();
+  const before = await balanceOf(bob);
+  chain.isDown = true;
+  await refuses((await aliceWallet({ storage })).approve(link()), "unreachable");
+  chain.isDown = false;
+  await anvil.mine(blocksToFinal);
+  const isSignedAt = async (at: number, changed: Partial<WalletParts> = {}): Promise<boolean> => {
+    const wallet = await aliceWallet({ storage, now: async () => at, ...changed });
+    return /signed before/.test((await wallet.describe(link())).words.join("\n"));
+  };
+  // Of two nodes behind one address one lags, and gets all that is asked call by call.
+  const apart: typeof fetch = async (url, init) => {
+    if (typeof init?.body === "string" && init.body.startsWith("[")) lies.clear();
+    else lies.set("eth_getTransactionReceipt", null).set("eth_getTransactionByHash", null);
+    return chain.fetch(url, init);
+  };
+  assert.deepEqual(
+    [await isSignedAt(now, { fetch: apart }), await isSignedAt(now + 31, { fetch: apart })],
+    [true, true],
+  );
+  lies.set("eth_getTransactionReceipt", null).set("eth_getTransactionByHash", null);
+  assert.equal(await isSignedAt(now + 100), true);
+  lies.clear();
+  assert.equal(await isSignedAt(now + 110), true);
+  lies.set("eth_getTransactionReceipt", null).set("eth_getTransactionByHash", null);
+  assert.equal(await isSignedAt(now + 140), true);
+  lies.clear();
+  await (await aliceWallet({ storage })).approve(link());
+  assert.equal(await balanceOf(bob), before + (3n * ether) / 2n);
+});
+
+await test("two approvals at once over one storage pay once", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(bob);
+  const wallets = await Promise.all([1, 2].map(async () => aliceWallet({ storage })));
+  await Promise.all(wallets.map(async (wallet) => wallet.approve(link())));
+  assert.equal(await balanceOf(bob), before + (3n * ether) / 2n);
+});
+
+await test("an approval that is killed at any step pays once when it is approved again", async () => {
+  const shown = link("&type=qr");
+  let isDone = false;
+  for (let operations = 1; !isDone; operations += 1) {
+    const inner = memoryStorage();
+    const before = await balanceOf(bob);
+    const first = await aliceWallet(chain.killedAfter(operations, inner));
+    isDone = await first.approve(shown).then(
+      () => true,
+      () => false,
+    );
+    if (!isDone) await (await aliceWallet({ storage: inner })).approve(shown);
+    assert.equal(await balanceOf(bob), before + (3n * ether) / 2n, `after ${operations}`);
+    assert.equal((await (await aliceWallet({ storage: inner })).history()).length, 1);
+  }
+});
+
+const carol = `0x${"cc".repeat(20)}`;
+const transferOf = (valueWei: number, more = ""): string =>
+  `svc:tx?val=${valueWei}&to=${carol}${more}`;
+
+await test("links that were approved at once for one number are each paid once in the end", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(carol);
+  const wallet = await aliceWallet({ storage });
+  const values = [101, 102, 103];
+  const first = await Promise.allSettled(
+    values.map(async (each) => wallet.approve(transferOf(each))),
+  );
+  for (const [at, { status }] of first.entries())
+    if (status === "rejected") {
+      await anvil.mine(blocksToFinal);
+      const rest = transferOf(values[at] ?? 0);
+      await wallet.describe(rest);
+      await (await aliceWallet({ storage, now: async () => now + 30 })).approve(rest);
+    }
+  assert.equal((await balanceOf(carol)) - before, 306n);
+  assert.deepEqual(await storage.list("transaction"), []);
+});
+
+await test("what the chain refused stays signed, and the same is sent again", async () => {
+  const storage = memoryStorage();
+  const wallet = await aliceWallet({ storage });
+  const cheap = transferOf(7, "&ep=1&type=qr");
+  await refuses(wallet.approve(cheap), "chain_refused", /approve the same link again later/);
+  const [key] = await storage.list("transaction");
+  assert.ok(key !== undefined);
+  const kept = await storage.get(key);
+  await refuses(wallet.approve(cheap), "chain_refused", /approve the same link again later/);
+  assert.equal(await storage.get(key), kept);
+});
+
+await test("a link whose transaction lost its number to another is signed anew once that is final", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(carol);
+  const wallet = await aliceWallet({ storage });
+  chain.swallows = true;
+  await refuses(wallet.approve(transferOf(8)), "unreachable");
+  chain.swallows = false;
+  await (await aliceWallet()).approve(transferOf(9));
+  await refuses(wallet.approve(transferOf(8)), "chain_refused", /again later/);
+  await anvil.mine(blocksToFinal);
+  await refuses(wallet.approve(transferOf(8)), "chain_refused", /again later/);
+  const later = await aliceWallet({ storage, now: async () => now + 30 });
+  assert.doesNotMatch((await later.describe(transferOf(8))).words.join("\n"), /signed before/);
+  await later.approve(transferOf(8));
+  assert.equal((await balanceOf(carol)) - before, 17n);
+});
+
+await test("two that find at once that a transaction is lost for good sign one other", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(carol);
+  chain.swallows = true;
+  await refuses((await aliceWallet({ storage })).approve(transferOf(21)), "unreachable");
+  chain.swallows = false;
+  await (await aliceWallet()).approve(transferOf(22));
+  await anvil.mine(blocksToFinal);
+  await (await aliceWallet({ storage })).describe(transferOf(21));
+  const { slow, looked, release } = chain.slowAt((body) => body.startsWith("["));
+  const later = { storage, now: async () => now + 30 };
+  const second = (await aliceWallet({ ...later, fetch: slow })).approve(transferOf(21));
+  await looked;
+  chain.isDown = true;
+  await refuses((await aliceWallet(later)).approve(transferOf(21)), "unreachable");
+  chain.isDown = false;
+  release();
+  assert.equal((await second).kind, "shown");
+  assert.equal((await balanceOf(carol)) - before, 43n);
+  assert.deepEqual(await storage.list("transaction"), []);
+});
+
+await test("a link that was signed anew is forgotten at once or not at all, whenever the wallet is killed", async () => {
+  let isDone = false;
+  for (let operations = 1; !isDone; operations += 1) {
+    const inner = memoryStorage();
+    const before = await balanceOf(carol);
+    chain.swallows = true;
+    await refuses((await aliceWallet({ storage: inner })).approve(transferOf(23)), "unreachable");
+    chain.swallows = false;
+    await (await aliceWallet()).approve(transferOf(24));
+    await anvil.mine(blocksToFinal);
+    await (await aliceWallet({ storage: inner })).describe(transferOf(23));
+    const later = async () => now + 30;
+    const first = await aliceWallet({ ...chain.killedAfter(operations, inner), now: later });
+    isDone = await first.approve(transferOf(23)).then(
+      () => true,
+      () => false,
+    );
+    if (!isDone) await (await aliceWallet({ storage: inner, now: later })).approve(transferOf(23));
+    assert.equal((await balanceOf(carol)) - before, 47n, `after ${operations}`);
+  }
+});
+
+await test("a link whose transaction failed is signed anew once that is final", async () => {
+  const storage = memoryStorage();
+  const wallet = await aliceWallet({ storage });
+  const reverting = `0x${"bb".repeat(20)}`;
+  await anvil.rpc("anvil_setCode", [reverting, "0x5f5ffd"]);
+  const failing = `svc:tx?val=0&to=${reverting}&el=100000`;
+  const isSignedAt = async (at: number): Promise<boolean> => {
+    const { words } = await (await aliceWallet({ storage, now: async () => at })).describe(failing);
+    return /signed before/.test(words.join("\n"));
+  };
+  await refuses(wallet.approve(failing), "chain_refused", /failed there/);
+  assert.deepEqual([await isSignedAt(now), await isSignedAt(now + 30)], [true, true]);
+  await anvil.mine(blocksToFinal);
+  assert.deepEqual([await isSignedAt(now + 31), await isSignedAt(now + 61)], [true, false]);
+});
+
+await test("a kept transaction that cannot be read pays nothing and is named, and the link is free once it is removed", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(carol);
+  const wallet = await aliceWallet({ storage });
+  chain.swallows = true;
+  await refuses(wallet.approve(transferOf(13)), "unreachable");
+  chain.swallows = false;
+  const [key] = await storage.list("transaction");
+  assert.ok(key);
+  await storage.put(key, "");
+  await refuses(wallet.approve(transferOf(13)), "damaged_state", new RegExp(`cannot read ${key}`));
+  assert.equal(await balanceOf(carol), before);
+  await storage.remove(key);
+  await wallet.approve(transferOf(13));
+  assert.equal((await balanceOf(carol)) - before, 13n);
+});
+
+await test("declining a link forgets nothing that was signed for it", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(carol);
+  const wallet = await aliceWallet({ storage });
+  await anvil.setAutomine(false);
+  chain.isDown = true;
+  await refuses(wallet.approve(transferOf(11)), "unreachable");
+  chain.isDown = false;
+  await wallet.decline(transferOf(11));
+  await anvil.setAutomine(true);
+  await anvil.mine();
+  assert.equal((await wallet.approve(transferOf(11))).kind, "shown");
+  assert.equal((await balanceOf(carol)) - before, 11n);
+});
