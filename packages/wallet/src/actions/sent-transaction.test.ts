@@ -171,6 +171,19 @@ await test("two that find at once that a transaction is lost for good sign one o
   assert.deepEqual(await storage.list("transaction"), []);
 });
 
+await test("an approval that another one has overtaken to the end pays nothing more", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(carol);
+  const { slow, looked, release } = chain.slowAt((body) => body.includes("eth_chainId"));
+  const second = (await aliceWallet({ storage, fetch: slow })).approve(transferOf(25));
+  await looked;
+  await (await aliceWallet({ storage })).approve(transferOf(25));
+  release();
+  await refuses(second, "invalid_request", /paid meanwhile by 0x.*look at the link again/);
+  assert.equal((await balanceOf(carol)) - before, 25n);
+  assert.deepEqual(await storage.list("transaction"), []);
+});
+
 await test("a link that was signed anew is forgotten at once or not at all, whenever the wallet is killed", async () => {
   let isDone = false;
   for (let operations = 1; !isDone; operations += 1) {

@@ -27,8 +27,10 @@ export interface SentTransaction {
 /** A node that lags may know the number of a transaction as used for good before it knows the transaction. */
 const secondLookSeconds = 30;
 
-/** What is kept for a link, and where. */
-export interface Kept {
+/** What is known of a link when it is opened. */
+export interface Opened {
+  readonly payments: readonly HistoryEntry[];
+  /** Signed, and not answered to the end. */
   readonly sent: SentTransaction | null;
   /** Of what is kept, else where the next that is signed goes. */
   readonly place: StorageKey;
@@ -42,36 +44,56 @@ export async function findSent(
   ctx: WalletContext,
   chain: ChainClient,
   link: TxLink,
-): Promise<Kept> {
+): Promise<Opened> {
+  // Before what is kept, which goes once the history has the payment.
+  const payments = await listPayments(ctx, link);
   const place = (await listPlaces(ctx, link)).at(-1) ?? keyOf(ctx, link);
   const sent = parseSent(await getRecord(ctx, place));
-  if (sent === null) return { sent, place };
+  if (sent === null) return { sent, place, payments };
   if (!(await isVoid(ctx, chain, sent))) {
     await ctx.storage.remove(doubtKeyOf(ctx, link));
-    return { sent, place };
+    return { sent, place, payments };
   }
-  if (!(await isSecondLook(ctx, link, sent))) return { sent, place };
+  if (!(await isSecondLook(ctx, link, sent))) return { sent, place, payments };
   const next = (numberOf(ctx, link, place) ?? 0) + 1;
-  return { sent: null, place: `${keyOf(ctx, link)}_${next}` };
+  return { sent: null, place: `${keyOf(ctx, link)}_${next}`, payments };
 }
 
-/** Keeps what was signed, unless something is kept there. @returns what is kept then */
+/**
+ * Keeps what was signed, unless something is kept there.
+ *
+ * @param opened what was known when the link was opened
+ * @returns what is kept then
+ * @throws {WalletRefusal} invalid_request where another approval has paid the link since, and forgotten what it signed
+ */
 export async function keepSent(
   ctx: WalletContext,
-  place: StorageKey,
-  signed: SentTransaction,
+  link: TxLink,
+  { signed, opened }: { signed: SentTransaction; opened: Opened },
 ): Promise<SentTransaction> {
+  const { place, payments } = opened;
   const stored = parseSent(await addRecord(ctx, place, signed));
   if (stored === null) throw new WalletRefusal("damaged_state", "the kept transaction is none");
-  return stored;
+  if (stored.hash !== signed.hash) return stored;
+  const known = new Set([stored.hash, ...payments.map(({ txHash }) => txHash)]);
+  const other = (await listPayments(ctx, link)).find(({ txHash }) => !known.has(txHash));
+  if (other === undefined) return stored;
+  await ctx.storage.remove(place);
+  throw new WalletRefusal(
+    "invalid_request",
+    `it was paid meanwhile by ${other.txHash ?? ""}: look at the link again`,
+  );
 }
 
-/** The payment of a link that the history has from before; null where it has none. */
-export async function findPayment(ctx: WalletContext, link: TxLink): Promise<HistoryEntry | null> {
+/** The payments of a link that the history has from before, the newest first. */
+export async function listPayments(
+  ctx: WalletContext,
+  link: TxLink,
+): Promise<readonly HistoryEntry[]> {
   const linkHash = hashOfLink(link);
-  const isPayment = (entry: HistoryEntry): boolean =>
-    entry.linkHash === linkHash && entry.outcome === "approved";
-  return (await listHistory(ctx)).find(isPayment) ?? null;
+  return (await listHistory(ctx)).filter(
+    (entry) => entry.linkHash === linkHash && entry.outcome === "approved",
+  );
 }
 
 /** What the history has of a transaction besides its hash. */

@@ -13,13 +13,13 @@ import { sayConcern, type Concern } from "../concern.ts";
 import type { WalletContext } from "../context.ts";
 import { isLate, refuseLate, refuseLink } from "../decline.ts";
 import { sayIdentity, sayTime } from "../field-request.ts";
+import type { HistoryEntry } from "../history.ts";
 import { WalletRefusal } from "../refusal.ts";
 import type { ActionHandler, OpenRequest, Said, Terms } from "../request.ts";
 import { askRequester, findBroker, requesterOf, sayRequester } from "../requester.ts";
 import { sayRoute } from "../return-route.ts";
 import { shownText } from "../shown-text.ts";
 import {
-  findPayment,
   findSent,
   forgetSent,
   keepSent,
@@ -41,15 +41,18 @@ export const transactionAction: ActionHandler<TxLink> = {
   async open(ctx, link) {
     const broker = await getChainBroker(ctx, link);
     const chain = openChain(ctx, broker);
-    const kept = await findSent(ctx, chain, link);
-    let { sent } = kept;
+    const opened = await findSent(ctx, chain, link);
+    let { sent } = opened;
     if (sent === null) await refuseLate(ctx, link);
     const draft = sent === null ? await draftOf(ctx, broker, link) : null;
     return {
-      description: await describe(ctx, link, draft),
+      description: await describe(ctx, link, { draft, payments: opened.payments }),
       ...(draft === null ? {} : { said: saidOf(draft) }),
       async answer(terms) {
-        sent ??= await keepSent(ctx, kept.place, await sign(ctx, link, { draft, terms }));
+        if (sent === null) {
+          const signed = await sign(ctx, link, { draft, terms });
+          sent = await keepSent(ctx, link, { signed, opened });
+        }
         return { txHash: sent.hash, svcID: ctx.identity.address };
       },
       trace: () => traceOfSent(link, sent),
@@ -161,7 +164,7 @@ function callOf({ identity }: WalletContext, link: TxLink): Record<string, strin
 async function describe(
   ctx: WalletContext,
   link: TxLink,
-  draft: Draft | null,
+  { draft, payments }: { draft: Draft | null; payments: readonly HistoryEntry[] },
 ): Promise<OpenRequest["description"]> {
   const requester = requesterOf(link, await askRequester(ctx, link));
   const { connection, deadline, to, valueWei, data } = link;
@@ -171,14 +174,14 @@ async function describe(
     ...concernsOfCall(data),
   ];
   const fee = draft === null ? null : feeOf(draft);
-  const paid = draft === null ? null : await findPayment(ctx, link);
+  const paid = draft === null ? undefined : payments[0];
   return {
     action: link.action,
     identity: ctx.identity.address,
     words: [
       `${sayRequester(requester)} asks you to send ${coins(BigInt(valueWei))} to ${checksumAddress(to)} ${sayIdentity(ctx)}.`,
       ...concerns.map((concern) => `Careful: ${sayConcern(concern)}.`),
-      ...(paid === null
+      ...(paid === undefined
         ? []
         : [
             `Careful: this link was paid before, at ${sayTime(paid.at)} by ${paid.txHash ?? ""}; approving it pays again.`,
