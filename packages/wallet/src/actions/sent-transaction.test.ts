@@ -206,6 +206,28 @@ await test("a link that was signed anew is forgotten at once or not at all, when
   }
 });
 
+await test("what was signed for one chain is held against no other chain", async () => {
+  using _ = { [Symbol.dispose]: () => lies.clear() };
+  const storage = memoryStorage();
+  const before = await balanceOf(carol);
+  chain.isDown = true;
+  await refuses((await aliceWallet({ storage })).approve(transferOf(31)), "unreachable");
+  chain.isDown = false;
+  lies.set("eth_chainId", "0x1").set("eth_getTransactionCount", "0xffff");
+  lies.set("eth_getTransactionReceipt", null).set("eth_getTransactionByHash", null);
+  const elsewhere: typeof fetch = async (url, init) =>
+    chain.fetch(String(url).replace("https://other.example", broker.url), init);
+  for (const at of [now, now + 30]) {
+    const changed = { storage, fetch: elsewhere, now: async () => at };
+    const wallet = await walletOf("alice", ["https://other.example"], changed);
+    const another = /signed for chain 31999, and https:\/\/other.example has chain 1/;
+    await refuses(wallet.describe(transferOf(31)), "chain_refused", another);
+  }
+  lies.clear();
+  await (await aliceWallet({ storage })).approve(transferOf(31));
+  assert.equal((await balanceOf(carol)) - before, 31n);
+});
+
 await test("a link whose transaction failed is signed anew once that is final", async () => {
   const storage = memoryStorage();
   const wallet = await aliceWallet({ storage });

@@ -8,7 +8,8 @@ import {
   type Hex32,
   type TxLink,
 } from "@svc/protocol";
-import type { ChainClient } from "../chain.ts";
+import { chainIdOf } from "../business-wallet.ts";
+import { openChain } from "../chain.ts";
 import type { WalletContext } from "../context.ts";
 import { listHistory, type HistoryEntry } from "../history.ts";
 import { addRecord, getRecord, linkKey, listRecordKeys, putRecord } from "../records.ts";
@@ -39,18 +40,17 @@ export interface Opened {
 /**
  * The transaction that was signed last for a link; none where it can never pay any more, by two looks. That one stays
  * where it is: another process may have signed the next already, which is kept beside it.
+ *
+ * @param broker whose chain is asked
+ * @throws {WalletRefusal} chain_refused where it was signed for another chain
  */
-export async function findSent(
-  ctx: WalletContext,
-  chain: ChainClient,
-  link: TxLink,
-): Promise<Opened> {
+export async function findSent(ctx: WalletContext, broker: string, link: TxLink): Promise<Opened> {
   // Before what is kept, which goes once the history has the payment.
   const payments = await listPayments(ctx, link);
   const place = (await listPlaces(ctx, link)).at(-1) ?? keyOf(ctx, link);
   const sent = parseSent(await getRecord(ctx, place));
   if (sent === null) return { sent, place, payments };
-  if (!(await isVoid(ctx, chain, sent))) {
+  if (!(await isVoid(ctx, broker, sent))) {
     await ctx.storage.remove(doubtKeyOf(ctx, link));
     return { sent, place, payments };
   }
@@ -115,13 +115,22 @@ export async function forgetSent(ctx: WalletContext, link: TxLink): Promise<void
  * have by now: only what is final says that none of them has it, or will.
  */
 async function isVoid(
-  { identity }: WalletContext,
-  chain: ChainClient,
+  ctx: WalletContext,
+  broker: string,
   { raw, hash }: SentTransaction,
 ): Promise<boolean> {
   const { parseTransaction } = await import("viem/utils");
-  const { nonce = 0 } = parseTransaction(raw);
-  const { finalCount, inclusion, isKnown } = await chain.readFate(identity.address, hash);
+  const { nonce = 0, chainId } = parseTransaction(raw);
+  const asked = await chainIdOf(ctx, broker);
+  if (chainId !== asked)
+    throw new WalletRefusal(
+      "chain_refused",
+      `it was signed for chain ${chainId ?? ""}, and ${broker} has chain ${asked}: it is neither sent there nor signed anew`,
+    );
+  const { finalCount, inclusion, isKnown } = await openChain(ctx, broker).readFate(
+    ctx.identity.address,
+    hash,
+  );
   if (finalCount <= nonce) return false;
   return inclusion === null ? !isKnown : inclusion.isReverted;
 }

@@ -41,7 +41,7 @@ export const transactionAction: ActionHandler<TxLink> = {
   async open(ctx, link) {
     const broker = await getChainBroker(ctx, link);
     const chain = openChain(ctx, broker);
-    const opened = await findSent(ctx, chain, link);
+    const opened = await findSent(ctx, broker, link);
     let { sent } = opened;
     if (sent === null) await refuseLate(ctx, link);
     const draft = sent === null ? await draftOf(ctx, broker, link) : null;
