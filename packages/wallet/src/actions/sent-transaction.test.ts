@@ -4,7 +4,7 @@ import { openFakeBroker } from "../../test/fake-broker.ts";
 import { blocksToFinal, openFakeChain } from "../../test/fake-chain.ts";
 import { now, serveFields } from "../../test/fake-fields.ts";
 import { addressOf, refuses, walletOf } from "../../test/test-wallet.ts";
-import { memoryStorage, type WalletParts } from "../index.ts";
+import { memoryStorage, type Wallet, type WalletParts } from "../index.ts";
 
 await using broker = await openFakeBroker();
 await using chain = await openFakeChain(broker.url);
@@ -226,6 +226,22 @@ await test("what was signed for one chain is held against no other chain", async
   lies.clear();
   await (await aliceWallet({ storage })).approve(transferOf(31));
   assert.equal((await balanceOf(carol)) - before, 31n);
+});
+
+await test("a link that was signed on a device that is lost is shown so on the one that has its history", async () => {
+  const storage = memoryStorage();
+  const lost = await aliceWallet({ storage });
+  const words = async (wallet: Wallet): Promise<string> =>
+    (await wallet.describe(transferOf(33))).words.join("\n");
+  chain.isDown = true;
+  await refuses(lost.approve(transferOf(33)), "unreachable");
+  chain.isDown = false;
+  assert.doesNotMatch(await words(lost), /pays again/);
+  const { txHash } = (await lost.history())[0] ?? {};
+  for (const key of await storage.list("transaction")) await storage.remove(key);
+  const shown = await words(lost);
+  assert.match(shown, /Careful: this link was signed before, at .* unless that failed.*pays again/);
+  assert.ok(txHash !== undefined && shown.includes(txHash));
 });
 
 await test("a link whose transaction failed is signed anew once that is final", async () => {

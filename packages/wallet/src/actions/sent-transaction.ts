@@ -30,7 +30,10 @@ const secondLookSeconds = 30;
 
 /** What is known of a link when it is opened. */
 export interface Opened {
-  readonly payments: readonly HistoryEntry[];
+  /** What the history has of it, the newest first. */
+  readonly past: readonly HistoryEntry[];
+  /** Of the past, what may have paid already where the link is signed now; null where nothing has. */
+  readonly before: HistoryEntry | null;
   /** Signed, and not answered to the end. */
   readonly sent: SentTransaction | null;
   /** Of what is kept, else where the next that is signed goes. */
@@ -46,17 +49,19 @@ export interface Opened {
  */
 export async function findSent(ctx: WalletContext, broker: string, link: TxLink): Promise<Opened> {
   // Before what is kept, which goes once the history has the payment.
-  const payments = await listPayments(ctx, link);
+  const past = await listPast(ctx, link);
   const place = (await listPlaces(ctx, link)).at(-1) ?? keyOf(ctx, link);
   const sent = parseSent(await getRecord(ctx, place));
-  if (sent === null) return { sent, place, payments };
+  const kept = { sent, place, past, before: past[0] ?? null };
+  if (sent === null) return kept;
   if (!(await isVoid(ctx, broker, sent))) {
     await ctx.storage.remove(doubtKeyOf(ctx, link));
-    return { sent, place, payments };
+    return kept;
   }
-  if (!(await isSecondLook(ctx, link, sent))) return { sent, place, payments };
+  if (!(await isSecondLook(ctx, link, sent))) return kept;
   const next = (numberOf(ctx, link, place) ?? 0) + 1;
-  return { sent: null, place: `${keyOf(ctx, link)}_${next}`, payments };
+  const before = past.find(isPayment) ?? null;
+  return { sent: null, place: `${keyOf(ctx, link)}_${next}`, past, before };
 }
 
 /**
@@ -71,12 +76,13 @@ export async function keepSent(
   link: TxLink,
   { signed, opened }: { signed: SentTransaction; opened: Opened },
 ): Promise<SentTransaction> {
-  const { place, payments } = opened;
+  const { place, past } = opened;
   const stored = parseSent(await addRecord(ctx, place, signed));
   if (stored === null) throw new WalletRefusal("damaged_state", "the kept transaction is none");
   if (stored.hash !== signed.hash) return stored;
-  const known = new Set([stored.hash, ...payments.map(({ txHash }) => txHash)]);
-  const other = (await listPayments(ctx, link)).find(({ txHash }) => !known.has(txHash));
+  const known = new Set([stored.hash, ...past.filter(isPayment).map(({ txHash }) => txHash)]);
+  const payments = (await listPast(ctx, link)).filter(isPayment);
+  const other = payments.find(({ txHash }) => !known.has(txHash));
   if (other === undefined) return stored;
   await ctx.storage.remove(place);
   throw new WalletRefusal(
@@ -85,16 +91,12 @@ export async function keepSent(
   );
 }
 
-/** The payments of a link that the history has from before, the newest first. */
-export async function listPayments(
-  ctx: WalletContext,
-  link: TxLink,
-): Promise<readonly HistoryEntry[]> {
+async function listPast(ctx: WalletContext, link: TxLink): Promise<readonly HistoryEntry[]> {
   const linkHash = hashOfLink(link);
-  return (await listHistory(ctx)).filter(
-    (entry) => entry.linkHash === linkHash && entry.outcome === "approved",
-  );
+  return (await listHistory(ctx)).filter((entry) => entry.linkHash === linkHash);
 }
+
+const isPayment = ({ outcome }: HistoryEntry): boolean => outcome === "approved";
 
 /** What the history has of a transaction besides its hash. */
 export function traceOfSent(link: TxLink, sent: SentTransaction | null): Trace {

@@ -46,7 +46,7 @@ export const transactionAction: ActionHandler<TxLink> = {
     if (sent === null) await refuseLate(ctx, link);
     const draft = sent === null ? await draftOf(ctx, broker, link) : null;
     return {
-      description: await describe(ctx, link, { draft, payments: opened.payments }),
+      description: await describe(ctx, link, { draft, before: opened.before }),
       ...(draft === null ? {} : { said: saidOf(draft) }),
       async answer(terms) {
         if (sent === null) {
@@ -164,7 +164,7 @@ function callOf({ identity }: WalletContext, link: TxLink): Record<string, strin
 async function describe(
   ctx: WalletContext,
   link: TxLink,
-  { draft, payments }: { draft: Draft | null; payments: readonly HistoryEntry[] },
+  { draft, before }: { draft: Draft | null; before: HistoryEntry | null },
 ): Promise<OpenRequest["description"]> {
   const requester = requesterOf(link, await askRequester(ctx, link));
   const { connection, deadline, to, valueWei, data } = link;
@@ -174,18 +174,13 @@ async function describe(
     ...concernsOfCall(data),
   ];
   const fee = draft === null ? null : feeOf(draft);
-  const paid = draft === null ? undefined : payments[0];
   return {
     action: link.action,
     identity: ctx.identity.address,
     words: [
       `${sayRequester(requester)} asks you to send ${coins(BigInt(valueWei))} to ${checksumAddress(to)} ${sayIdentity(ctx)}.`,
       ...concerns.map((concern) => `Careful: ${sayConcern(concern)}.`),
-      ...(paid === undefined
-        ? []
-        : [
-            `Careful: this link was paid before, at ${sayTime(paid.at)} by ${paid.txHash ?? ""}; approving it pays again.`,
-          ]),
+      ...(draft === null || before === null ? [] : [sayBefore(before)]),
       fee === null
         ? "It was signed before: approving sends the same transaction, and pays once."
         : `On chain ${draft?.chainId ?? ""}; the fee is at most ${coins(fee)}.`,
@@ -212,6 +207,14 @@ async function describe(
           }),
     },
   };
+}
+
+/** What is signed now pays besides it. */
+function sayBefore({ at, outcome, txHash = "" }: HistoryEntry): string {
+  const by = `at ${sayTime(at)} by ${txHash}`;
+  return outcome === "approved"
+    ? `Careful: this link was paid before, ${by}; approving it pays again.`
+    : `Careful: this link was signed before, ${by}, which this wallet no longer keeps; unless that failed, approving it pays again.`;
 }
 
 /** `approve`, `increaseAllowance` and `setApprovalForAll` of tokens: what is lost later, not now. */
