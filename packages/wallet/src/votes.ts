@@ -103,12 +103,10 @@ export async function castVoteOn(
       ? await refuse(ctx, found)
       : await approve(ctx, { found, item: readable(item), decision });
   const expiresAt = item?.expiresAt ?? (await ctx.now());
-  const entry = await entryOf(ctx, found, decision);
-  const isApproval = decision.vote === "approve";
   // Before it is sent: a broker that takes it could keep an entry away that is written after its answer.
-  const place = await recordHistory(ctx, isApproval ? { ...entry, outcome: "sent" } : entry);
+  const noted = (await findNoted(ctx, id, body)) ?? (await note(ctx, found, decision));
   const business = item?.business.address ?? null;
-  const vote = { broker, kind, business, expiresAt, body, noted: { place, entry } };
+  const vote = { broker, kind, business, expiresAt, body, noted };
   return outcomeOf(ctx, { id, vote, answer: await send(ctx, id, vote) });
 }
 
@@ -275,6 +273,26 @@ async function keepVote(ctx: WalletContext, id: string, vote: SentVote): Promise
     if (typeof expiresAt !== "number" || expiresAt + chainGraceSeconds < now)
       await ctx.storage.remove(key);
   }
+}
+
+/** Where the history has the same vote from before, sent or not; null where it has none. */
+async function findNoted(
+  ctx: WalletContext,
+  id: string,
+  body: SentVote["body"],
+): Promise<Noted | null> {
+  const key = keyOfVote(ctx, id);
+  const kept = (await listMended(ctx, "vote")).find((each) => each.key === key)?.value;
+  const { body: sent, noted } = isRecord(kept) ? kept : {};
+  if (JSON.stringify(sent) !== JSON.stringify(body) || !isRecord(noted)) return null;
+  return noted as unknown as Noted;
+}
+
+async function note(ctx: WalletContext, found: FoundItem, decision: Decision): Promise<Noted> {
+  const entry = await entryOf(ctx, found, decision);
+  const isApproval = decision.vote === "approve";
+  const place = await recordHistory(ctx, isApproval ? { ...entry, outcome: "sent" } : entry);
+  return { place, entry };
 }
 
 function keyOfVote({ identity }: RecordContext, id: string): StorageKey {
