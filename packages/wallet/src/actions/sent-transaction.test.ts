@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { test } from "node:test";
-import { openFakeBroker } from "../../test/fake-broker.ts";
+import { openFakeBroker, privateKeys } from "../../test/fake-broker.ts";
 import { blocksToFinal, openFakeChain } from "../../test/fake-chain.ts";
 import { now, serveFields } from "../../test/fake-fields.ts";
 import { addressOf, refuses, walletOf } from "../../test/test-wallet.ts";
-import { memoryStorage, type Wallet, type WalletParts } from "../index.ts";
+import { memoryStorage, openIdentity, type Wallet, type WalletParts } from "../index.ts";
+import { putRecord, readRecords } from "../records.ts";
 
 await using broker = await openFakeBroker();
 await using chain = await openFakeChain(broker.url);
@@ -242,6 +244,24 @@ await test("a link that was signed on a device that is lost is shown so on the o
   const shown = await words(lost);
   assert.match(shown, /Careful: this link was signed before, at .* unless that failed.*pays again/);
   assert.ok(txHash !== undefined && shown.includes(txHash));
+});
+
+await test("a transaction that an earlier version kept is in the history once, however often it is sent", async () => {
+  const storage = memoryStorage();
+  chain.swallows = true;
+  await refuses((await aliceWallet({ storage })).approve(transferOf(35)), "unreachable");
+  const secret = { kind: "private-key", privateKey: privateKeys.alice } as const;
+  const records = { identity: await openIdentity(secret), storage, random: randomBytes };
+  const [{ key, value } = assert.fail()] = await readRecords(records, "transaction");
+  await putRecord(records, key, { ...(value as object), signedAt: undefined });
+  for (const entry of await storage.list("history")) await storage.remove(entry);
+  const second = await aliceWallet({ storage, now: async () => now + 60 });
+  await refuses(second.approve(transferOf(35)), "unreachable");
+  chain.swallows = false;
+  const third = await aliceWallet({ storage, now: async () => now + 120 });
+  await third.approve(transferOf(35));
+  const history = (await third.history()).map(({ at, outcome }) => [at, outcome]);
+  assert.deepEqual(history, [[now + 60, "approved"]]);
 });
 
 await test("a link whose transaction failed is signed anew once that is final", async () => {

@@ -98,9 +98,9 @@ async function listPast(ctx: WalletContext, link: TxLink): Promise<readonly Hist
 
 const isPayment = ({ outcome }: HistoryEntry): boolean => outcome === "approved";
 
-/** What the history has of a transaction besides its hash. */
-export function traceOfSent(link: TxLink, sent: SentTransaction | null): Trace {
-  const at = sent?.signedAt;
+/** What the history has of a transaction besides its hash: as before, where it has it already. */
+export function traceOfSent(link: TxLink, sent: SentTransaction | null, { past }: Opened): Trace {
+  const at = sent?.signedAt ?? past.find(({ txHash }) => txHash === sent?.hash)?.at;
   return { linkHash: hashOfLink(link), ...(at === undefined ? {} : { at }) };
 }
 

@@ -55,7 +55,7 @@ export const transactionAction: ActionHandler<TxLink> = {
         }
         return { txHash: sent.hash, svcID: ctx.identity.address };
       },
-      trace: () => traceOfSent(link, sent),
+      trace: () => traceOfSent(link, sent, opened),
       async perform() {
         if (sent !== null) await sendAndWait(chain, sent);
       },
