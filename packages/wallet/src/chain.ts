@@ -25,7 +25,7 @@ interface Fate {
   readonly finalCount: number;
   /** Null while no block has it. */
   readonly inclusion: Inclusion | null;
-  /** Whether the chain has it, in a block or waiting. */
+  /** Whether the chain has it, in a block or waiting; also where it does not say. */
   readonly isKnown: boolean;
 }
 
@@ -37,7 +37,7 @@ export interface ChainClient {
   read(contract: Address, data: Hex): Promise<string>;
   /** @throws {WalletRefusal} chain_refused, unreachable */
   readState(sender: Address): Promise<ChainState>;
-  /** Reads all of it by one call, so that one node behind the relay answers. @throws {WalletRefusal} chain_refused, unreachable */
+  /** Reads all of it by one call, so that one node behind the relay answers. @throws {WalletRefusal} unreachable */
   readFate(sender: Address, hash: Hex32): Promise<Fate>;
   /** @returns units of energy @throws {WalletRefusal} chain_refused when the transaction would fail */
   estimateEnergy(tx: Readonly<Record<string, string>>): Promise<bigint>;
@@ -55,7 +55,7 @@ export function openChain(
   { fetch: send }: Pick<WalletContext, "fetch">,
   broker: string,
 ): ChainClient {
-  const { ask, askAtOnce, resultOf } = askChain(send, broker);
+  const { ask, askAtOnce } = askChain(send, broker);
   const number = async (method: string, params: readonly unknown[]): Promise<bigint> =>
     quantityOf(await ask(method, params), method);
   const knows = async (hash: Hex32): Promise<boolean> =>
@@ -88,11 +88,13 @@ export function openChain(
         ["eth_getTransactionReceipt", [hash]],
         ["eth_getTransactionByHash", [hash]],
       ]);
-      const isCounted = count !== undefined && count.error === undefined;
+      const isSaid = [receipt, transaction].every(
+        (reply) => reply?.result !== undefined && !reply.error,
+      );
       return {
-        finalCount: isCounted ? Number(quantityOf(count.result, "eth_getTransactionCount")) : 0,
-        inclusion: inclusionOf(hash, resultOf(receipt)),
-        isKnown: isRecord(resultOf(transaction)),
+        finalCount: isQuantity(count?.result) ? Number(count.result) : 0,
+        inclusion: inclusionOf(hash, receipt?.result),
+        isKnown: !isSaid || isRecord(transaction?.result),
       };
     },
     estimateEnergy: async (tx) => number("eth_estimateGas", [tx]),
@@ -134,7 +136,7 @@ function askChain(send: WalletContext["fetch"], broker: string) {
     if (answer.status !== 200) throw refusalOfAnswer(url, answer);
     return answer.text;
   };
-  const resultOf = ({ result, error }: Reply = { error: null }): unknown => {
+  const resultOf = ({ result, error }: Reply): unknown => {
     if (error === undefined) return result;
     const { message } = isRecord(error) ? error : {};
     const said = typeof message === "string" ? message.slice(0, 300) : "without saying why";
@@ -154,7 +156,6 @@ function askChain(send: WalletContext["fetch"], broker: string) {
       const replies = elementsOf(await post(calls)).filter(isRecord);
       return calls.map(({ id }) => replies.find((each) => each["id"] === id));
     },
-    resultOf,
   };
 }
 
@@ -164,7 +165,11 @@ function inclusionOf(hash: Hex32, receipt: unknown): Inclusion | null {
 }
 
 function quantityOf(value: unknown, method: string): bigint {
-  if (typeof value !== "string" || !/^0x[0-9a-f]{1,64}$/i.test(value))
+  if (!isQuantity(value))
     throw new WalletRefusal("chain_refused", `the chain answers ${method} with no number`);
   return BigInt(value);
+}
+
+function isQuantity(value: unknown): value is string {
+  return typeof value === "string" && /^0x[0-9a-f]{1,64}$/i.test(value);
 }

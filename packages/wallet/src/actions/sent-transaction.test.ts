@@ -264,6 +264,40 @@ await test("a transaction that an earlier version kept is in the history once, h
   assert.deepEqual(history, [[now + 60, "approved"]]);
 });
 
+await test("a chain that does not say what became of a transaction is sent it again", async () => {
+  const refusal = { code: -32_000, message: "transaction indexing is in progress" };
+  for (const answer of [
+    { jsonrpc: "2.0", id: null, error: { code: -32_600, message: "batches are not served" } },
+    [{ id: 0, result: null }],
+    [
+      { id: 0, result: "0xffff" },
+      { id: 1, error: refusal },
+      { id: 2, result: null },
+    ],
+    [
+      { id: 0, result: "0xffff" },
+      { id: 1, result: null },
+      { id: 2, error: refusal },
+    ],
+  ]) {
+    const storage = memoryStorage();
+    const before = await balanceOf(carol);
+    chain.swallows = true;
+    await refuses((await aliceWallet({ storage })).approve(transferOf(37)), "unreachable");
+    chain.swallows = false;
+    const odd: typeof fetch = async (url, init) =>
+      typeof init?.body === "string" && init.body.startsWith("[")
+        ? Response.json(answer)
+        : chain.fetch(url, init);
+    for (const at of [now, now + 30]) {
+      const wallet = await aliceWallet({ storage, fetch: odd, now: async () => at });
+      assert.match((await wallet.describe(transferOf(37))).words.join("\n"), /signed before/);
+    }
+    await (await aliceWallet({ storage, fetch: odd })).approve(transferOf(37));
+    assert.equal((await balanceOf(carol)) - before, 37n);
+  }
+});
+
 await test("a link whose transaction failed is signed anew once that is final", async () => {
   const storage = memoryStorage();
   const wallet = await aliceWallet({ storage });
