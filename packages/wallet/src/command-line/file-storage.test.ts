@@ -37,6 +37,10 @@ await test("a value is on the disk with its name, and so are the folders that we
   const first = await syncedBy(async () => storage.add("vote/one", "1"));
   for (const path of ["", "wallet", "wallet/vote", "wallet/vote/one.json"])
     assert.ok(first.has(await inodeOf(join(directory, path))), path);
+  // Where the data directory is the service's, the wallet may only pass through.
+  const another = await syncedBy(async () => storage.add("claim/one", "1"));
+  assert.ok(another.has(await inodeOf(home)));
+  assert.ok(!another.has(await inodeOf(directory)));
   const second = await syncedBy(async () => storage.put("vote/one", "2"));
   for (const path of ["wallet/vote", "wallet/vote/one.json"])
     assert.ok(second.has(await inodeOf(join(directory, path))), path);

@@ -74,7 +74,8 @@ async function makeFolder(directory: string, folder: string): Promise<void> {
   await chmod(directory, 0o700);
   if (made === undefined) return;
   await syncFolder(directory);
-  await syncFolder(parent);
+  // Only what has a new name in it: the data directory may be one that the wallet may not list.
+  if (made !== folder) await syncFolder(parent);
 }
 
 async function removeOldDrafts(folder: string): Promise<void> {
