@@ -298,6 +298,19 @@ await test("a chain that does not say what became of a transaction is sent it ag
   }
 });
 
+await test("a second payment of a link that broke off is shown as a second one", async () => {
+  const storage = memoryStorage();
+  const wallet = await aliceWallet({ storage });
+  await wallet.approve(transferOf(39));
+  const [{ txHash = "" } = assert.fail()] = await wallet.history();
+  chain.swallows = true;
+  await refuses(wallet.approve(transferOf(39)), "unreachable");
+  chain.swallows = false;
+  const words = (await wallet.describe(transferOf(39))).words.join("\n");
+  assert.match(words, /signed before: approving sends the same transaction/);
+  assert.ok(words.includes(`by ${txHash}; approving it pays again.`), words);
+});
+
 await test("a link whose transaction failed is signed anew once that is final", async () => {
   const storage = memoryStorage();
   const wallet = await aliceWallet({ storage });

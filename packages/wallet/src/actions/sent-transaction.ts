@@ -32,7 +32,7 @@ const secondLookSeconds = 30;
 export interface Opened {
   /** What the history has of it, the newest first. */
   readonly past: readonly HistoryEntry[];
-  /** Of the past, what may have paid already where the link is signed now; null where nothing has. */
+  /** Of the past, what may have paid already besides what is approved now; null where nothing has. */
   readonly before: HistoryEntry | null;
   /** Signed, and not answered to the end. */
   readonly sent: SentTransaction | null;
@@ -52,16 +52,21 @@ export async function findSent(ctx: WalletContext, broker: string, link: TxLink)
   const past = await listPast(ctx, link);
   const place = (await listPlaces(ctx, link)).at(-1) ?? keyOf(ctx, link);
   const sent = parseSent(await getRecord(ctx, place));
-  const kept = { sent, place, past, before: past[0] ?? null };
-  if (sent === null) return kept;
+  if (sent === null) return { sent, place, past, before: past[0] ?? null };
+  const payments = past.filter(isPayment);
+  const kept = {
+    sent,
+    place,
+    past,
+    before: payments.find(({ txHash }) => txHash !== sent.hash) ?? null,
+  };
   if (!(await isVoid(ctx, broker, sent))) {
     await ctx.storage.remove(doubtKeyOf(ctx, link));
     return kept;
   }
   if (!(await isSecondLook(ctx, link, sent))) return kept;
   const next = (numberOf(ctx, link, place) ?? 0) + 1;
-  const before = past.find(isPayment) ?? null;
-  return { sent: null, place: `${keyOf(ctx, link)}_${next}`, past, before };
+  return { ...kept, sent: null, place: `${keyOf(ctx, link)}_${next}` };
 }
 
 /**

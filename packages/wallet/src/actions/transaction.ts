@@ -180,7 +180,7 @@ async function describe(
     words: [
       `${sayRequester(requester)} asks you to send ${coins(BigInt(valueWei))} to ${checksumAddress(to)} ${sayIdentity(ctx)}.`,
       ...concerns.map((concern) => `Careful: ${sayConcern(concern)}.`),
-      ...(draft === null || before === null ? [] : [sayBefore(before)]),
+      ...(before === null ? [] : [sayBefore(before)]),
       fee === null
         ? "It was signed before: approving sends the same transaction, and pays once."
         : `On chain ${draft?.chainId ?? ""}; the fee is at most ${coins(fee)}.`,
@@ -209,7 +209,7 @@ async function describe(
   };
 }
 
-/** What is signed now pays besides it. */
+/** What is approved now pays besides it. */
 function sayBefore({ at, outcome, txHash = "" }: HistoryEntry): string {
   const by = `at ${sayTime(at)} by ${txHash}`;
   return outcome === "approved"
