@@ -1,12 +1,17 @@
 // A chain behind the relay of the fake broker, and a relay that breaks, lags and lies when told to.
-import { startAnvil, type Anvil } from "../../../test/anvil.ts";
 import type { WalletStorage } from "../src/index.ts";
 
 /** More than lie between the newest block and the final one. */
 export const blocksToFinal = 80;
 
-export interface FakeChain extends AsyncDisposable {
-  readonly anvil: Anvil;
+/** The chain itself. */
+interface Node {
+  readonly url: string;
+  rpc<T>(method: string, params?: readonly unknown[]): Promise<T>;
+}
+
+export interface FakeChain {
+  readonly node: Node;
   /** What a wallet calls with: the relay leads here, all else goes where it should. */
   readonly fetch: typeof fetch;
   /** Answers in place of the chain's own, by method. */
@@ -17,8 +22,8 @@ export interface FakeChain extends AsyncDisposable {
   swallows: boolean;
   /** How often something was sent over it. */
   sendsSeen: number;
-  fund(account: string, wei: bigint): Promise<void>;
-  balanceOf(account: string): Promise<bigint>;
+  readonly fund: (account: string, wei: bigint) => Promise<void>;
+  readonly balanceOf: (account: string) => Promise<bigint>;
   /** A relay that keeps its answer to such calls until it is released. */
   slowAt(isSlow: (body: string) => boolean): {
     slow: typeof fetch;
@@ -39,10 +44,9 @@ interface RpcCall {
 }
 
 /** @param broker its origin */
-export async function openFakeChain(broker: string): Promise<FakeChain> {
-  const anvil = await startAnvil();
+export function openFakeChain(broker: string, node: Node): FakeChain {
   const chain: FakeChain = {
-    anvil,
+    node,
     lies: new Map(),
     isDown: false,
     swallows: false,
@@ -50,23 +54,22 @@ export async function openFakeChain(broker: string): Promise<FakeChain> {
     fetch: async (url, init) =>
       url === `${broker}/w/chain` ? relay(chain, init) : fetch(url, init),
     fund: async (account, wei) =>
-      void (await anvil.rpc("anvil_setBalance", [account, `0x${wei.toString(16)}`])),
+      void (await node.rpc("anvil_setBalance", [account, `0x${wei.toString(16)}`])),
     balanceOf: async (account) =>
-      BigInt(await anvil.rpc<string>("eth_getBalance", [account, "latest"])),
+      BigInt(await node.rpc<string>("eth_getBalance", [account, "latest"])),
     slowAt: (isSlow) => slowAt(chain, isSlow),
     killedAfter: (operationsMax, inner) => killedAfter(chain, operationsMax, inner),
-    [Symbol.asyncDispose]: async () => anvil[Symbol.asyncDispose](),
   };
   return chain;
 }
 
 async function relay(chain: FakeChain, init?: RequestInit): Promise<Response> {
-  const { anvil, lies } = chain;
+  const { node, lies } = chain;
   const body = typeof init?.body === "string" ? init.body : "{}";
   const asked = JSON.parse(body) as RpcCall | readonly RpcCall[];
   const calls = "method" in asked ? [asked] : asked;
   const answerWithLies = async ({ id, method, params }: RpcCall): Promise<object> => {
-    const result = lies.has(method) ? lies.get(method) : await anvil.rpc(method, params);
+    const result = lies.has(method) ? lies.get(method) : await node.rpc(method, params);
     return { jsonrpc: "2.0", id, result };
   };
   if (calls.some(({ method }) => lies.has(method))) {
@@ -75,7 +78,7 @@ async function relay(chain: FakeChain, init?: RequestInit): Promise<Response> {
   }
   const isSend = body.includes("eth_sendRawTransaction");
   if (chain.swallows && isSend) throw new TypeError("the connection broke");
-  const answer = await fetch(anvil.url, init);
+  const answer = await fetch(node.url, init);
   if (isSend) chain.sendsSeen += 1;
   if (chain.isDown && isSend) throw new TypeError("the connection broke");
   return answer;

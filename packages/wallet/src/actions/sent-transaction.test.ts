@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
+import { startAnvil } from "../../../../test/anvil.ts";
 import { openFakeBroker, privateKeys } from "../../test/fake-broker.ts";
 import { blocksToFinal, openFakeChain } from "../../test/fake-chain.ts";
 import { now, serveFields } from "../../test/fake-fields.ts";
@@ -9,8 +10,9 @@ import { memoryStorage, openIdentity, type Wallet, type WalletParts } from "../i
 import { putRecord, readRecords } from "../records.ts";
 
 await using broker = await openFakeBroker();
-await using chain = await openFakeChain(broker.url);
-const { anvil, lies, fund, balanceOf } = chain;
+await using anvil = await startAnvil();
+const chain = openFakeChain(broker.url, anvil);
+const { lies, fund, balanceOf } = chain;
 serveFields(broker);
 const alice = addressOf("alice");
 const bob = addressOf("bob");
@@ -186,6 +188,8 @@ await test("an approval that another one has overtaken to the end pays nothing m
   assert.deepEqual(await storage.list("transaction"), []);
 });
 
+const later = async (): Promise<number> => now + 30;
+
 await test("a link that was signed anew is forgotten at once or not at all, whenever the wallet is killed", async () => {
   let isDone = false;
   for (let operations = 1; !isDone; operations += 1) {
@@ -197,7 +201,6 @@ await test("a link that was signed anew is forgotten at once or not at all, when
     await (await aliceWallet()).approve(transferOf(24));
     await anvil.mine(blocksToFinal);
     await (await aliceWallet({ storage: inner })).describe(transferOf(23));
-    const later = async () => now + 30;
     const first = await aliceWallet({ ...chain.killedAfter(operations, inner), now: later });
     isDone = await first.approve(transferOf(23)).then(
       () => true,
@@ -217,11 +220,12 @@ await test("what was signed for one chain is held against no other chain", async
   chain.isDown = false;
   lies.set("eth_chainId", "0x1").set("eth_getTransactionCount", "0xffff");
   lies.set("eth_getTransactionReceipt", null).set("eth_getTransactionByHash", null);
+  const other = "https://other.example";
   const elsewhere: typeof fetch = async (url, init) =>
-    chain.fetch(String(url).replace("https://other.example", broker.url), init);
+    chain.fetch(url === `${other}/w/chain` ? `${broker.url}/w/chain` : url, init);
   for (const at of [now, now + 30]) {
     const changed = { storage, fetch: elsewhere, now: async () => at };
-    const wallet = await walletOf("alice", ["https://other.example"], changed);
+    const wallet = await walletOf("alice", [other], changed);
     const another = /signed for chain 31999, and https:\/\/other.example has chain 1/;
     await refuses(wallet.describe(transferOf(31)), "chain_refused", another);
   }

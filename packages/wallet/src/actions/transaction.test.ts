@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { startAnvil } from "../../../../test/anvil.ts";
 import { openFakeBroker, problem } from "../../test/fake-broker.ts";
 import { openFakeChain } from "../../test/fake-chain.ts";
 import { now, serveFields } from "../../test/fake-fields.ts";
@@ -7,8 +8,9 @@ import { accepting, addressOf, refuses, walletOf } from "../../test/test-wallet.
 import { memoryStorage, type WalletParts } from "../index.ts";
 
 await using broker = await openFakeBroker();
-await using chain = await openFakeChain(broker.url);
-const { anvil, lies, fund, balanceOf } = chain;
+await using anvil = await startAnvil();
+const chain = openFakeChain(broker.url, anvil);
+const { lies, fund, balanceOf } = chain;
 const hashesAt = "/hashes";
 serveFields(broker);
 broker.more = ({ path }) => {
