@@ -108,7 +108,8 @@ export function openChain(
       }
     },
     async waitFor(hash) {
-      for (let waitedMs = 0; waitedMs <= waitMsMax; waitedMs += pauseMs) {
+      const endMs = performance.now() + waitMsMax;
+      while (performance.now() < endMs) {
         const inclusion = inclusionOf(hash, await ask("eth_getTransactionReceipt", [hash]));
         if (inclusion !== null) return inclusion;
         await new Promise((resolve) => setTimeout(resolve, pauseMs));

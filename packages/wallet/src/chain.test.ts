@@ -1,0 +1,18 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { refuses } from "../test/test-wallet.ts";
+import { openChain } from "./chain.ts";
+
+await test("nobody waits longer than two minutes for a transaction, however slowly the chain answers", async (t) => {
+  let elapsedMs = 0;
+  let asked = 0;
+  t.mock.method(performance, "now", () => elapsedMs);
+  const slow: typeof fetch = async () => {
+    asked += 1;
+    elapsedMs += 14_000;
+    return Response.json({ jsonrpc: "2.0", id: 1, result: null });
+  };
+  const chain = openChain({ fetch: slow }, "http://localhost:1");
+  await refuses(chain.waitFor(`0x${"1".repeat(64)}`), "chain_refused", /go on waiting/);
+  assert.equal(asked, 9);
+});
