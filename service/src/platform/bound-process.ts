@@ -23,7 +23,8 @@ const commandPath = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 /**
  * Stands between this process and the child. The write end of fd 3 is held by this process alone, so the kernel
  * closes it whenever this process goes, and the reader wakes up. `trap` keeps the signals of a terminal or a service
- * manager from ending the shell before the child. A background command reads /dev/null, hence the detour over fd 3.
+ * manager from ending the shell before the child. A background command reads /dev/null, hence the detour over fd 3. It also
+ * begins with SIGINT and SIGQUIT ignored: one that comes before the child minds them is lost, so SIGKILL is the last.
  */
 const watch = `
 trap '' HUP INT TERM
@@ -32,12 +33,13 @@ exec 3<&0 </dev/null
 child=$!
 {
   while read -r _; do :; done <&3
-  kill -INT "$child"
-  for _ in 1 2 3 4 5 6 7 8 9 10; do
-    sleep 1 3<&-
-    kill -0 "$child" || exit
+  for signal in INT QUIT KILL; do
+    kill "-$signal" "$child"
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+      sleep 1 3<&-
+      kill -0 "$child" || exit
+    done
   done
-  kill -QUIT "$child"
 } >/dev/null 2>&1 &
 watcher=$!
 exec 3<&-
