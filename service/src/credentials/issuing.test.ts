@@ -113,7 +113,8 @@ await test("401: no key, a merchant's key, a revoked key, a damaged key; and one
   await change(id, async () => revokeIssuerKey(ctx, id, "test"));
   const none = await world.call({ method: "POST", url, body: card() });
   assert.deepEqual([none.status, reasonOf(none.body)], [401, "apikey_missing"]);
-  for (const wrong of [world.live.apiKey, gone, `${key.slice(0, -1)}x`, `Bearer ${key}`]) {
+  const damaged = key.slice(0, -1) + (key.endsWith("x") ? "y" : "x");
+  for (const wrong of [world.live.apiKey, gone, damaged, `Bearer ${key}`]) {
     const answer = await issue(card(), {}, wrong);
     assert.equal(reasonOf(answer.body), "apikey_invalid");
   }
