@@ -10,8 +10,12 @@ alter table push_subscription add column is_new boolean not null default false;
 alter table push_subscription alter column is_new set default true;
 create index push_subscription_new on push_subscription (id) where is_new;
 
+-- How often votes were collected anew: members who were told of a vote are told again, also where the epoch stays.
+alter table ballot add column restarts int not null default 0;
+
 create or replace view push_notice (subject, member, ends_at, business) as
-  select 'ballot:' || b.id || ':' || b.epoch, v.member, b.expires_at, b.business
+  select 'ballot:' || b.id || ':' || b.epoch || case b.restarts when 0 then '' else '.' || b.restarts end,
+      v.member, b.expires_at, b.business
     from ballot b cross join lateral unnest(b.voters) as v (member)
     where b.status = 'open'
       and not exists (
