@@ -2,22 +2,14 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { sql } from "../platform/db.ts";
-import { createOutbound } from "../platform/outbound.ts";
 import { getEndpoint, reactivateEndpoint } from "./endpoints.ts";
 import { listEventsOf, moveEvents } from "./events.ts";
 import { openTestWebhooks, ok, type Receiver, status, type TestWebhooks } from "./test-webhooks.ts";
 
 async function isActive({ ctx, clientDomainId }: TestWebhooks): Promise<boolean> {
   return (await getEndpoint(ctx.db, clientDomainId)).active;
-}
-
-/** With time-outs as they are in life. */
-async function openUnhurried(t: TestContext): Promise<TestWebhooks> {
-  const outbound = createOutbound({ profile: "dev", ownHosts: [] });
-  t.after(async () => outbound.close());
-  return openTestWebhooks({ outbound });
 }
 
 /** Answers that are given when the test says so. */
@@ -36,8 +28,8 @@ function holdAnswers() {
   };
 }
 
-test("a 410 of the address that an endpoint has left puts no quarantine on the new one", async (t) => {
-  await using webhooks = await openUnhurried(t);
+test("a 410 of the address that an endpoint has left puts no quarantine on the new one", async () => {
+  await using webhooks = await openTestWebhooks();
   const held = holdAnswers();
   const [old, next] = [await webhooks.openReceiver(held.answer), await webhooks.openReceiver()];
   await webhooks.register(old.url);
@@ -57,8 +49,8 @@ test("a 410 of the address that an endpoint has left puts no quarantine on the n
   );
 });
 
-test("a last attempt that ends after the quarantine has begun is held, not given up", async (t) => {
-  await using webhooks = await openUnhurried(t);
+test("a last attempt that ends after the quarantine has begun is held, not given up", async () => {
+  await using webhooks = await openTestWebhooks();
   const held = holdAnswers();
   const receiver = await webhooks.openReceiver(held.answer);
   await webhooks.register(receiver.url);
@@ -160,8 +152,8 @@ test("what is sent again goes to the next address, personal data to the one that
   assert.deepEqual([idsOf(old), idsOf(next)], [[data.id], [told.id]]);
 });
 
-test("an attempt under way at the address that a stream has left is made anew at the next one", async (t) => {
-  await using webhooks = await openUnhurried(t);
+test("an attempt under way at the address that a stream has left is made anew at the next one", async () => {
+  await using webhooks = await openTestWebhooks();
   const held = holdAnswers();
   const [old, next] = [await webhooks.openReceiver(held.answer), await webhooks.openReceiver()];
   const event = webhooks.event({ url: old.url });

@@ -7,7 +7,7 @@ import type { Ctx } from "../platform/context.ts";
 import { openDb } from "../platform/db.ts";
 import { createLog } from "../platform/log.ts";
 import { createMetrics } from "../platform/metrics.ts";
-import { createOutbound, type Outbound } from "../platform/outbound.ts";
+import { createOutbound } from "../platform/outbound.ts";
 import { createRandom } from "../platform/random.ts";
 import { createSeal } from "../platform/seal.ts";
 import { openTestDatabase } from "../platform/test-database.ts";
@@ -66,17 +66,6 @@ export const status =
   (_request, response) =>
     void response.writeHead(code, headers).end();
 
-/** How much faster than in life time-outs come. */
-export const hurry = 30;
-
-/** Time-outs keep their proportions and come thirty times sooner. */
-export function hurried(outbound: Outbound): Outbound {
-  return {
-    send: async (request) => outbound.send({ ...request, timeoutMs: request.timeoutMs / hurry }),
-    close: async () => outbound.close(),
-  };
-}
-
 const oneKey = async (ids: readonly string[]): Promise<Map<string, string>> =>
   new Map(ids.map((id) => [id, signingKey]));
 
@@ -101,7 +90,7 @@ export async function openTestWebhooks(
     seal: createSeal(["5a".repeat(32)]),
     log: createLog({ level: "silent" }),
     metrics: createMetrics(),
-    outbound: hurried(outbound),
+    outbound,
   };
   // The engine uses nothing else of the context.
   const ctx = { ...base, signingKeys: oneKey, ...changed } as WebhooksContext;
