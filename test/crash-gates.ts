@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
+import { patienceMs } from "./patience.ts";
 
 export interface CrashPoint {
   readonly name: string;
@@ -94,7 +95,7 @@ export async function openGates(
 }
 
 async function until(what: string, look: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 60_000;
+  const deadline = performance.now() + patienceMs;
   while (!(await look())) {
     assert.ok(performance.now() < deadline, `never happened: ${what}`);
     await delay(10);

@@ -10,6 +10,7 @@ import { openContext, type OpenContext } from "../service/src/compose.ts";
 import { parseConfig } from "../service/src/platform/config.ts";
 import { sql } from "../service/src/platform/db.ts";
 import { signDigest } from "../service/src/platform/secp256k1.ts";
+import { patienceMs } from "./patience.ts";
 
 const receiver: Address = "0x00000000000000000000000000000000deadbeef";
 
@@ -69,7 +70,7 @@ export async function openPurse(ctx: OpenContext): Promise<Sign> {
 
 /** Waits until `look` answers with something; a node that is away is asked again. */
 export async function until<T>(what: string, look: () => Promise<T | null>): Promise<T> {
-  const deadline = performance.now() + 30_000;
+  const deadline = performance.now() + patienceMs;
   while (performance.now() < deadline) {
     const found = await look().catch((error: unknown) => {
       if (error instanceof NodeAway) return null;

@@ -10,6 +10,7 @@ import { sql } from "../service/src/platform/db.ts";
 import { openRequest, type Person, scanRequest, shareResult } from "./kyc-world.ts";
 import type { Acknowledged, ReceivedEvent } from "./order-invariants.ts";
 import { post } from "./raw-wallet.ts";
+import { patienceMs } from "./patience.ts";
 
 /** Whom a merchant asks for what. */
 export interface Asked {
@@ -58,7 +59,7 @@ class NoAnswer extends Error {}
 
 /** Goes on until somebody answers. */
 async function insist<T>(send: () => Promise<T>): Promise<T> {
-  const deadline = performance.now() + 120_000;
+  const deadline = performance.now() + patienceMs;
   for (;;) {
     try {
       return await send();
@@ -193,7 +194,7 @@ export async function untilOver(world: {
   readonly ctx: Pick<OpenContext, "db">;
   advance(seconds: number): Promise<unknown>;
 }): Promise<void> {
-  const deadline = performance.now() + 90_000;
+  const deadline = performance.now() + patienceMs;
   let moved = performance.now();
   for (;;) {
     const [open] = await world.ctx.db.query<{

@@ -10,6 +10,7 @@ import { buyPackage } from "../../service/src/accounts/index.ts";
 import { sql } from "../../service/src/platform/db.ts";
 import { enqueueEvents, newEventId, type NewEvent } from "../../service/src/webhooks/index.ts";
 import { openWorld } from "../world.ts";
+import { patienceMs } from "../patience.ts";
 
 const killsTotal = 3;
 const streamsPerRound = 20;
@@ -83,7 +84,7 @@ test(`${killsTotal} kills of one of two processes that deliver lose no event, an
   }
   // The leases of the dead end.
   await world.advance(31);
-  const deadline = performance.now() + 60_000;
+  const deadline = performance.now() + patienceMs;
   for (;;) {
     const [row] = await ctx.db.query<{ open: number }>(sql`
       select count(*) as open from webhook_event where delivered_at is null`);

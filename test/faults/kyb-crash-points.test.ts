@@ -12,6 +12,7 @@ import { type CrashPoint, type Gates, type GateTime, openGates, pointsAt } from 
 import { nodePid, openContextOf } from "../embedded-chain.ts";
 import { type InboxItem, type KybWorld, openKybWorld } from "../kyb-world.ts";
 import type { ServerProcess } from "../world.ts";
+import { patienceMs } from "../patience.ts";
 
 const processName = "svc-under-test";
 const members = ["alice", "bob", "carol"] as const;
@@ -72,7 +73,7 @@ interface Stage {
 
 /** Goes on asking while nobody answers. */
 async function patiently<T>(work: () => Promise<T>): Promise<T> {
-  const deadline = performance.now() + 60_000;
+  const deadline = performance.now() + patienceMs;
   for (;;) {
     try {
       return await work();

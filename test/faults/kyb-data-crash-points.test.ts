@@ -12,6 +12,7 @@ import { insertBusinesses } from "../kyb-many-businesses.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
 import { signaturesPath, someText } from "../kyb-signature-world.ts";
 import type { Answer, InboxItem } from "../kyb-world.ts";
+import { patienceMs } from "../patience.ts";
 
 const announced = (status: string): Omit<CrashPoint, "name"> => ({
   on: "insert on webhook_event",
@@ -79,7 +80,7 @@ const oneFranc = { fields: ["BUSINESS_LEGAL_NAME"], optionalFields: [] };
 
 /** Asks again until somebody answers. */
 async function insist(call: () => Promise<Answer>): Promise<Answer> {
-  const deadline = performance.now() + 120_000;
+  const deadline = performance.now() + patienceMs;
   for (;;) {
     // Nobody listens, or an answer breaks off, while the processes change.
     const answer = await call().catch((error: unknown) => {

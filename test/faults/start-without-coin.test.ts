@@ -14,12 +14,13 @@ import { addressOfPrivateKey } from "@svc/protocol";
 import { startAnvil } from "../anvil.ts";
 import { root } from "../transcript.ts";
 import { freePort } from "../world.ts";
+import { patienceMs } from "../patience.ts";
 
 /** An account that holds no coin, so nothing of it is ever mined. */
 const poorKey = "5e".repeat(32);
 
 async function untilAbsent(path: string): Promise<void> {
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + patienceMs;
   while (existsSync(path)) {
     assert.ok(Date.now() < deadline, `${path} is still there`);
     await delay(20);
