@@ -12,6 +12,7 @@ import {
   type Hex32,
   type RuleName,
 } from "@svc/protocol";
+import { askEach, askInTurn } from "./asking-brokers.ts";
 import { addressOfBusiness, chainIdOf } from "./business-wallet.ts";
 import type { WalletContext } from "./context.ts";
 import { findItem } from "./inbox.ts";
@@ -95,18 +96,22 @@ interface ListedPage {
 
 /** The businesses of this identity, at every broker on the list. @throws {WalletRefusal} */
 export async function listBusinesses(ctx: WalletContext): Promise<readonly OwnBusiness[]> {
-  return Array.fromAsync(readBusinesses(ctx));
+  const { answers } = await askEach(ctx, async (broker) =>
+    Array.fromAsync(readBusinesses(ctx, broker)),
+  );
+  return answers.flat();
 }
 
 /** @yields them page by page, as far as they are asked for */
-async function* readBusinesses(ctx: WalletContext): AsyncGenerator<OwnBusiness, void> {
-  for (const broker of await ctx.brokers()) {
-    let cursor: string | null = "";
-    for (let page = 0; cursor !== null && page < pagesMax; page += 1) {
-      const listed: ListedPage = await readPage(ctx, broker, cursor);
-      yield* listed.businesses;
-      cursor = listed.cursor;
-    }
+async function* readBusinesses(
+  ctx: WalletContext,
+  broker: string,
+): AsyncGenerator<OwnBusiness, void> {
+  let cursor: string | null = "";
+  for (let page = 0; cursor !== null && page < pagesMax; page += 1) {
+    const listed: ListedPage = await readPage(ctx, broker, cursor);
+    yield* listed.businesses;
+    cursor = listed.cursor;
   }
 }
 
@@ -120,17 +125,22 @@ export async function chooseBusiness(
   named: Address | undefined,
 ): Promise<OwnBusiness> {
   let only: OwnBusiness | null = null;
-  for await (const business of readBusinesses(ctx)) {
-    if (business.address === named) return business;
-    if (named !== undefined || business.status !== "active" || !hasVote(business.charter, ctx))
-      continue;
-    if (only !== null)
-      throw new WalletRefusal("invalid_input", "which business? it is named by --business 0x..");
-    only = business;
-  }
-  if (only !== null) return only;
+  const { found, unasked } = await askInTurn(ctx, async (broker) => {
+    for await (const business of readBusinesses(ctx, broker)) {
+      if (business.address === named) return business;
+      if (named !== undefined || business.status !== "active" || !hasVote(business.charter, ctx))
+        continue;
+      if (only !== null)
+        throw new WalletRefusal("invalid_input", "which business? it is named by --business 0x..");
+      only = business;
+    }
+    return null;
+  });
+  // Which one is the only one is not known before every broker has answered.
+  const meant = found ?? (unasked === null ? only : null);
+  if (meant !== null) return meant;
   const where = named === undefined ? "no business in which it votes" : `no business ${named}`;
-  throw new WalletRefusal("not_found", `this identity has ${where}`);
+  throw unasked ?? new WalletRefusal("not_found", `this identity has ${where}`);
 }
 
 /**
@@ -184,7 +194,7 @@ export async function propose(
   const { proposalId } = membersOf(answer.text);
   if (typeof proposalId !== "string")
     throw new WalletRefusal("broker_refused", `${broker} names no proposal`);
-  const found = await findItem(ctx, proposalId);
+  const found = await findItem(ctx, broker, proposalId);
   const item = found?.item;
   const isOwn =
     found !== null &&

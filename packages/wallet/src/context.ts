@@ -14,6 +14,8 @@ export interface WalletContext {
   /** Origins of the brokers on the wallet's list. */
   brokers(): Promise<readonly string[]>;
   readonly sessions: WalletSessions;
+  /** Takes a line that a person should read though nothing was refused; absent where nobody reads. */
+  readonly tell?: (line: string) => void;
   /** Hands a record of this media type over by NFC; absent where the device cannot. */
   readonly nfc?: (record: { mediaType: string; payload: string }) => Promise<void>;
   /** A page may call nobody but its brokers: answers to others then go through the first of them. */

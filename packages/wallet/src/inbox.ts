@@ -1,4 +1,5 @@
 import { isRecord, shortAddress } from "@svc/protocol";
+import { askEach } from "./asking-brokers.ts";
 import { chainIdOf } from "./business-wallet.ts";
 import type { Concern } from "./concern.ts";
 import type { WalletContext } from "./context.ts";
@@ -45,26 +46,23 @@ const pageBytesMax = 8 * 1024 * 1024;
  * @throws {WalletRefusal}
  */
 export async function listInbox(ctx: WalletContext): Promise<readonly InboxEntry[]> {
-  const entries: InboxEntry[] = [];
-  const shown: FoundItem[] = [];
-  for (const broker of await ctx.brokers()) {
+  const { answers, away } = await askEach(ctx, async (broker) => {
     const found = await readInbox(ctx, broker);
-    if (found.length === 0) continue;
-    shown.push(...found);
-    const origin = { broker, chainId: await chainIdOf(ctx, broker) };
-    entries.push(...found.map((each) => entryOf(ctx, each, origin)));
-  }
-  await rememberShown(ctx, shown);
-  return entries;
+    const chainId = found.length === 0 ? 0 : await chainIdOf(ctx, broker);
+    return { found, origin: { broker, chainId } };
+  });
+  const shown = answers.flatMap(({ found }) => found);
+  await rememberShown(ctx, shown, { away });
+  return answers.flatMap(({ found, origin }) => found.map((each) => entryOf(ctx, each, origin)));
 }
 
-/** The entry of this id, at whichever broker; null where nothing of it waits for this identity. */
-export async function findItem(ctx: WalletContext, id: string): Promise<FoundItem | null> {
-  for (const broker of await ctx.brokers()) {
-    const found = (await readInbox(ctx, broker)).find((each) => each.id === id);
-    if (found !== undefined) return found;
-  }
-  return null;
+/** The entry of this id; null where nothing of it waits for this identity at this broker. @throws {WalletRefusal} */
+export async function findItem(
+  ctx: WalletContext,
+  broker: string,
+  id: string,
+): Promise<FoundItem | null> {
+  return (await readInbox(ctx, broker)).find((each) => each.id === id) ?? null;
 }
 
 async function readInbox(ctx: WalletContext, broker: string): Promise<readonly FoundItem[]> {

@@ -1,4 +1,5 @@
 import { isRecord } from "@svc/protocol";
+import { askEach, askInTurn } from "./asking-brokers.ts";
 import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { WalletSessions } from "./sessions.ts";
@@ -28,18 +29,21 @@ export async function listLogins(
   ctx: WalletContext,
   sessions: WalletSessions,
 ): Promise<readonly Login[]> {
+  const { answers } = await askEach(ctx, async (broker) => readLogins(sessions, broker));
+  return answers.flat();
+}
+
+async function readLogins(sessions: WalletSessions, broker: string): Promise<readonly Login[]> {
   const logins: Login[] = [];
-  for (const broker of await ctx.brokers()) {
-    let cursor: string | undefined = "";
-    for (let page = 0; cursor !== undefined && page < pagesMax; page += 1) {
-      const query: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-      const path = `/w/logins?limit=${pageLength}${query}`;
-      const answer = await sessions.call(broker, { path });
-      if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
-      const { nextCursor } = membersOf(answer.text);
-      logins.push(...loginsOf(itemsOf(broker, answer), broker));
-      cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
-    }
+  let cursor: string | undefined = "";
+  for (let page = 0; cursor !== undefined && page < pagesMax; page += 1) {
+    const query: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+    const path = `/w/logins?limit=${pageLength}${query}`;
+    const answer = await sessions.call(broker, { path });
+    if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+    const { nextCursor } = membersOf(answer.text);
+    logins.push(...loginsOf(itemsOf(broker, answer), broker));
+    cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
   }
   return logins;
 }
@@ -55,15 +59,16 @@ export async function endLogin(
   sessions: WalletSessions,
   id: string,
 ): Promise<void> {
-  for (const broker of await ctx.brokers()) {
+  const { found, unasked } = await askInTurn(ctx, async (broker) => {
     const path = `/w/logins/${encodeURIComponent(id)}/end`;
     const answer = await sessions.call(broker, { path, method: "POST" });
-    if (answer.status === 200) return;
+    if (answer.status === 200) return answer;
     // A broker that names its logins otherwise answers 400: it does not keep this one.
-    if (answer.status !== 404 && answer.status !== 400)
-      throw refusalOfAnswer(`${broker}${path}`, answer);
-  }
-  throw new WalletRefusal("not_found", `there is no login ${id} of this identity`);
+    if (answer.status === 404 || answer.status === 400) return null;
+    throw refusalOfAnswer(`${broker}${path}`, answer);
+  });
+  if (found === null)
+    throw unasked ?? new WalletRefusal("not_found", `there is no login ${id} of this identity`);
 }
 
 function loginsOf(items: readonly unknown[], broker: string): readonly Login[] {

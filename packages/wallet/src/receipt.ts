@@ -1,4 +1,5 @@
 import { parseReceipt, type Receipt } from "@svc/protocol";
+import { askInTurn } from "./asking-brokers.ts";
 import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { membersOf, refusalOfAnswer } from "./transport.ts";
@@ -11,14 +12,15 @@ import { membersOf, refusalOfAnswer } from "./transport.ts";
  * @throws {WalletRefusal} not_found before the order is settled, and for somebody else's; broker_refused, unreachable
  */
 export async function fetchReceipt(ctx: WalletContext, id: string): Promise<Receipt> {
-  for (const broker of await ctx.brokers()) {
+  const { found, unasked } = await askInTurn(ctx, async (broker) => {
     const path = `/w/orders/${encodeURIComponent(id)}/receipt`;
     const answer = await ctx.sessions.call(broker, { path });
-    if (answer.status === 404) continue;
+    if (answer.status === 404) return null;
     if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
     const receipt = parseReceipt(membersOf(answer.text));
     if (!("fault" in receipt)) return receipt;
     throw new WalletRefusal("broker_refused", `${broker} sends a receipt that is none`);
-  }
-  throw new WalletRefusal("not_found", `there is no receipt of ${id} for this identity`);
+  });
+  if (found !== null) return found;
+  throw unasked ?? new WalletRefusal("not_found", `there is no receipt of ${id} for this identity`);
 }

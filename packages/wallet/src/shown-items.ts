@@ -20,10 +20,22 @@ interface Shown {
   readonly optional: readonly string[];
 }
 
-/** Remembers what is shown now, in place of what was shown before. */
-export async function rememberShown(ctx: RecordContext, items: readonly SentItem[]): Promise<void> {
+/**
+ * Remembers what is shown now, in place of what was shown before.
+ *
+ * @param known.away brokers that did not answer: what they showed before stays
+ */
+export async function rememberShown(
+  ctx: RecordContext,
+  items: readonly SentItem[],
+  { away }: { away: readonly string[] },
+): Promise<void> {
+  const record = away.length === 0 ? null : await getRecord(ctx, keyOf(ctx));
+  const kept = Object.entries(isRecord(record) ? record : {}).filter(([name]) =>
+    away.some((broker) => name.startsWith(`${broker} `)),
+  );
   const shown = items.map((each) => [nameOf(each), shownOf(each, [])]);
-  await putRecord(ctx, keyOf(ctx), Object.fromEntries(shown) as object);
+  await putRecord(ctx, keyOf(ctx), Object.fromEntries([...kept, ...shown]) as object);
 }
 
 /**
@@ -39,7 +51,9 @@ export async function isOtherThanShown(
 ): Promise<boolean> {
   const record = await getRecord(ctx, keyOf(ctx));
   const shown = isRecord(record) ? record[nameOf(sent)] : undefined;
-  if (shown === undefined) return false;
+  // Under the id of what another broker showed.
+  const names = Object.keys(isRecord(record) ? record : {});
+  if (shown === undefined) return names.some((name) => name.endsWith(` ${sent.id}`));
   const { fingerprint, optional } = shownOf(sent, without);
   if (!isRecord(shown) || shown["fingerprint"] !== fingerprint) return true;
   const shownOptional: readonly unknown[] = Array.isArray(shown["optional"])

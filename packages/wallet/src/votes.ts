@@ -16,6 +16,7 @@ import { signDecline } from "./decline.ts";
 import type { HistoryEntry } from "./history.ts";
 import { recordHistory } from "./history.ts";
 import type { InboxItem, InvitationItem } from "./inbox-item.ts";
+import { askInTurn } from "./asking-brokers.ts";
 import { findItem, type FoundItem } from "./inbox.ts";
 import { endRemoval } from "./keep.ts";
 import { questionOf, releasedOptional, type Question } from "./question.ts";
@@ -82,8 +83,8 @@ export async function castVote(
   id: string,
   decision: Decision,
 ): Promise<VoteOutcome> {
-  const found = await findItem(ctx, id);
-  if (found === null) return sendAgain(ctx, id, decision);
+  const { found, unasked } = await askInTurn(ctx, async (broker) => findItem(ctx, broker, id));
+  if (found === null) return sendAgain(ctx, { id, decision, unasked });
   // A broker may send something else under the id that a person chose by.
   const { vote, without = [] } = decision;
   if (vote === "approve" && (await isOtherThanShown(ctx, found, without)))
@@ -246,13 +247,18 @@ async function outcomeOf(
   return { ...outcome, removal: "ended" };
 }
 
-async function sendAgain(ctx: WalletContext, id: string, { vote }: Decision): Promise<VoteOutcome> {
+async function sendAgain(
+  ctx: WalletContext,
+  { id, decision, unasked }: { id: string; decision: Decision; unasked: WalletRefusal | null },
+): Promise<VoteOutcome> {
   const sent = await getRecord(ctx, keyOfVote(ctx, id));
   const { broker, kind, business, expiresAt, body, noted } = isRecord(sent) ? sent : {};
-  const isSame = isRecord(body) && body["vote"] === vote;
+  const isSame = isRecord(body) && body["vote"] === decision.vote;
   const isListed = typeof broker === "string" && (await ctx.brokers()).includes(broker);
   if (!isSame || !isListed)
-    throw new WalletRefusal("not_found", `nothing of the id ${id} waits for this identity`);
+    throw (
+      unasked ?? new WalletRefusal("not_found", `nothing of the id ${id} waits for this identity`)
+    );
   const again = {
     broker,
     kind: String(kind),

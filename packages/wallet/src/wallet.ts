@@ -10,6 +10,7 @@ import {
   type ResultOf,
 } from "@svc/protocol";
 import { openRequest, readLink, refuseRequest } from "./actions.ts";
+import { askEach } from "./asking-brokers.ts";
 import { listBrokers } from "./brokers.ts";
 import {
   chooseBusiness,
@@ -150,12 +151,10 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
     logins: async () => listLogins(ctx, sessions),
     endLogin: async (id) => endLogin(ctx, sessions, id),
     async receive() {
-      const collections: Collection[] = [];
-      for (const broker of await ctx.brokers())
-        collections.push(await receiveCredentials(ctx, broker));
+      const { answers } = await askEach(ctx, async (broker) => receiveCredentials(ctx, broker));
       return {
-        received: collections.flatMap(({ received }) => received),
-        refused: collections.flatMap(({ refused }) => refused),
+        received: answers.flatMap(({ received }) => received),
+        refused: answers.flatMap(({ refused }) => refused),
       };
     },
     credentials: async () => listHeld(ctx),

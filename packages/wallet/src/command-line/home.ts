@@ -19,6 +19,8 @@ export interface Home {
   /** Opens the vault where no file is named. */
   readonly passphrase: string | undefined;
   readonly random: (length: number) => Uint8Array;
+  /** Writes a line to stderr, where nothing was refused. */
+  readonly tell: (line: string) => void;
 }
 
 /** How an identity is chosen and unlocked. */
@@ -40,6 +42,7 @@ export function openHome(
     seededBrokers: demo === null ? [] : [demo.baseUrl],
     passphrase,
     random: (length) => new Uint8Array(randomBytes(length)),
+    tell,
   };
 }
 
@@ -56,10 +59,11 @@ function tellOnce(tell: (line: string) => void): (key: StorageKey) => void {
 
 /** The wallet of the chosen identity. @throws {WalletRefusal} */
 export async function openHomeWallet(home: Home, choice: Choice): Promise<Wallet> {
-  const { storage, demo, seededBrokers, random } = home;
+  const { storage, demo, seededBrokers, random, tell } = home;
   prepareForFewSignatures();
   const identity = await openIdentity((await findSecret(home, choice)).secret);
-  return openWallet({ identity, storage, seededBrokers, random, fetch, now: openClock(demo) });
+  const now = openClock(demo);
+  return openWallet({ identity, storage, seededBrokers, random, fetch, now, tell });
 }
 
 /** The passphrase: from the file, else `WALLET_PASSPHRASE`, else asked on the terminal. @throws {WalletRefusal} wrong_passphrase */
