@@ -66,7 +66,7 @@ await test("what a business signed is withdrawn after it moved, and nothing else
   assert.deepEqual(reasonOf(refused), [404, "business_not_found"]);
 });
 
-await test("of two withdrawals of one signature that members approved at once the second fails, and nobody is asked again", async () => {
+await test("two withdrawals of one signature that members approved at once are both done, and nobody is asked again", async () => {
   const message = "Withdrawn once";
   await world.sign({ message });
   const { address } = world.business;
@@ -89,5 +89,5 @@ await test("of two withdrawals of one signature that members approved at once th
     const found = ids.map((id) => proposals.find((each) => each.id === id)?.status);
     return found.includes("relaying") ? null : found;
   });
-  assert.deepEqual(statuses, ["executed", "failed"]);
+  assert.deepEqual(statuses, ["executed", "executed"]);
 });

@@ -269,23 +269,51 @@ export async function restartProposals(
     if (ballot.kind === "governance") await restart(ctx, tx, { business, ballot });
 }
 
+/** Of refused proposals to take back a signature: whether the wallet no longer has it. */
+export type Withdrawals = ReadonlyMap<string, boolean>;
+
+/** @throws when the chain's node cannot be asked */
+export async function findWithdrawals(
+  ctx: KybContext,
+  of: { business: Address; block: number },
+): Promise<Withdrawals> {
+  const calls = await loadWalletCalls();
+  const refused = await store.listRefusedProposals(ctx.db, of);
+  const withdrawals = refused.filter(({ operation }) => operation === "withdraw");
+  return new Map(
+    await Promise.all(
+      withdrawals.map(async ({ id, arguments: args }) => {
+        const isRecorded = await calls.isRecorded(ctx, of.business, args);
+        return [id, !isRecorded] as const;
+      }),
+    ),
+  );
+}
+
 /**
- * Says what becomes of acts that members approved and the chain refused. Where another act came first, their approvals
- * named a number that it took: the members are asked again. Else it cannot be done.
+ * Says what becomes of acts that members approved and the chain refused. Somebody else may have handed their approvals
+ * over: then it is done. Where another act came first, their approvals named a number that it took: the members are
+ * asked again. Else it cannot be done.
  *
- * @param business as the chain has it in `block`
+ * @param given.business as the chain has it in `block`
+ * @param given.withdrawals as found before: one that is missing is left to the next look
  */
 export async function mendProposals(
   ctx: KybContext,
   tx: Queryable,
-  { business, block }: { business: Business; block: number },
+  given: { business: Business; block: number; withdrawals: Withdrawals },
 ): Promise<void> {
+  const { business, block, withdrawals } = given;
   const { address, nonce } = business;
   for (const proposal of await store.listRefusedProposals(tx, { business: address, block })) {
     const { id } = proposal;
+    if (proposal.operation === "withdraw" && !withdrawals.has(id)) continue;
     const ballot = await lockBallot(tx, id);
-    if (ballot === null || proposal.nonce === nonce) {
-      await store.setProposalStatus(tx, [id], { status: "failed", now: ctx.clock.now() });
+    const isTaken = ballot !== null && proposal.nonce !== nonce;
+    const isDone = isTaken && (await isExecuted(tx, proposal, given));
+    if (!isTaken || isDone) {
+      const status = isDone ? "executed" : "failed";
+      await store.setProposalStatus(tx, [id], { status, now: ctx.clock.now() });
       continue;
     }
     await reopenBallot(tx, id);
@@ -317,6 +345,21 @@ async function restart(
   await store.restartProposal(tx, id, nonce);
   const hash = governanceHash({ ...actOf(proposal), nonce });
   await restartBallot(tx, { id, epoch, ...electorate, hash });
+}
+
+/** Whether the wallet is as the act would make it. */
+async function isExecuted(
+  tx: Queryable,
+  { id, operation, arguments: args, member }: store.Proposal,
+  { business, withdrawals }: { business: Business; withdrawals: Withdrawals },
+): Promise<boolean> {
+  const { address, charter, successor } = business;
+  if (operation === "withdraw") return withdrawals.get(id) === true;
+  if (operation === "changeCharter")
+    return args === governanceActs.changeCharter(encodeCharter(charter)).arguments;
+  if (operation === "moveTo")
+    return successor !== null && args === governanceActs.moveTo(successor).arguments;
+  return (await listRemovals(tx, [address])).some((removal) => removal.member === member);
 }
 
 /** Whether the wallet has done it already, or would refuse it as it is now. */

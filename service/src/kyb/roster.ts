@@ -13,7 +13,7 @@ import { restartBallots } from "./ballots.ts";
 import type { Business } from "./business.ts";
 import { findBusiness, lockBusiness } from "./business-store.ts";
 import { insertMembers } from "./founding-store.ts";
-import { mendProposals, namesOf, restartProposals } from "./governance.ts";
+import { findWithdrawals, mendProposals, namesOf, restartProposals } from "./governance.ts";
 import { findCharterChange } from "./governance-store.ts";
 import type { KybContext } from "./kyb-context.ts";
 import { sealMemberName } from "./members.ts";
@@ -47,12 +47,16 @@ export async function lookAtOpen({ db, clock }: Pick<KybContext, "db" | "clock">
 async function follow(ctx: KybContext, { address, claim }: store.ClaimedLook): Promise<void> {
   const calls = await loadWalletCalls();
   const state = await calls.read(ctx, address);
+  const withdrawals = await findWithdrawals(ctx, { business: address, block: state.block });
   await ctx.db.transaction(async (tx) => {
     const before = await lockBusiness(tx, address);
     if (before === null) return;
     // Somebody else read it later.
     if (state.block < (await store.findChainBlock(tx, address))) return;
     await mirror(ctx, tx, { before, state, claim });
+    const business = await findBusiness(tx, address);
+    if (business !== null)
+      await mendProposals(ctx, tx, { business, block: state.block, withdrawals });
   });
 }
 
@@ -94,8 +98,6 @@ async function mirror(
   }
   if (hasMoved)
     await stopBusiness(ctx, tx, { business: address, reason: "business_wallet_rotated" });
-  const after = await findBusiness(tx, address);
-  if (after !== null) await mendProposals(ctx, tx, { business: after, block: state.block });
 }
 
 /** @returns who is no longer on the roster */

@@ -1,0 +1,126 @@
+// Approvals that somebody else hands to the contract, before the service does or beside it.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { encodeCharter, governanceActs, type Hex, type Hex32 } from "@svc/protocol";
+import { findBusiness } from "../../service/src/kyb/index.ts";
+import { sql } from "../../service/src/platform/db.ts";
+import { type GovernanceOperation, loadWalletCalls } from "../../service/src/kyb/wallet-calls.ts";
+import { callAsStranger, firstActCall, recordCall } from "../kyb-stranger.ts";
+import { type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
+
+let world: KybWorld;
+before(async () => {
+  world = await openKybWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+const rosterOf = (names: readonly string[]): object[] =>
+  names.map((name) => ({ address: world.person(name).address, name, votingRights: true }));
+
+const reachEpoch = async ({ address }: TestBusiness, epoch: number) =>
+  world.until(`epoch ${epoch}`, async () => {
+    const row = await findBusiness(world.ctx.db, address);
+    return row?.epoch === epoch ? row : null;
+  });
+
+const reachProposal = async (name: string, business: TestBusiness, id: string, status: string) =>
+  world.until(`${id} is ${status}`, async () => {
+    const { proposals } = await world.businessOf(name, business.address);
+    const found = (proposals as Record<string, unknown>[]).find((each) => each["id"] === id);
+    return found?.["status"] === status ? found : null;
+  });
+
+/** Both approve, and a stranger hands their approvals over before the service does. @returns the proposal's id */
+async function decideAndRelay(
+  { address }: TestBusiness,
+  request: Record<string, unknown>,
+  [first, second]: readonly [string, string],
+): Promise<string> {
+  const id = await world.govern(first, request, { business: address, voters: [first] });
+  const item = await world.findVote(second, id);
+  const act = {
+    business: address,
+    operation: request["operation"] as GovernanceOperation,
+    signature: String(item["operation"]),
+    arguments: item["arguments"] as Hex,
+  };
+  const validUntil = Number(item["validUntil"]);
+  const data = await firstActCall(world, act, { by: [first, second], validUntil });
+  await world.ctx.db.transaction(async (tx) => {
+    // The service cannot follow the chain before it knows that what it sent itself came too late.
+    await tx.query(sql`select from business where address = ${address} for share`);
+    await callAsStranger(world, address, data);
+    assert.equal((await world.voteAs(second, id, { item })).body["status"], "approved");
+    await world.until("it asks for a look", async () => {
+      const waiting = await world.ctx.db.query(sql`select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'
+          and query like '%update business set look_due_at = 0 where address = $1)%'`);
+      return waiting.length > 0 ? true : null;
+    });
+  });
+  return id;
+}
+
+test("a new member is called what the members approved also where a stranger relays their approvals first, and the change is done", async () => {
+  const business = await world.found({ members: ["alma", "bert", "cora"] });
+  const dirk = { address: world.person("dirk").address, name: "Dirk", votingRights: true };
+  const members = [...rosterOf(["alma", "bert", "cora"]), dirk];
+  const request = { operation: "changeCharter", members };
+  const id = await decideAndRelay(business, request, ["alma", "bert"]);
+  await reachEpoch(business, 1);
+  const shown = (await world.businessOf("alma", business.address))["members"] as { name: string }[];
+  assert.deepEqual(shown.map(({ name }) => name).toSorted(), ["Dirk", "alma", "bert", "cora"]);
+  await reachProposal("alma", business, id, "executed");
+});
+
+test("a move and a removal that a stranger relays first are done", async () => {
+  const business = await world.found({ members: ["emil", "fina", "gerd"] });
+  const successor = await world.found({ members: ["emil"], name: "Muster Zwei AG" });
+  const move = { operation: "moveTo", successor: successor.address };
+  const id = await decideAndRelay(business, move, ["emil", "fina"]);
+  await reachProposal("emil", business, id, "executed");
+  const other = await world.found({ members: ["emil", "fina", "gerd"] });
+  const removal = { operation: "startRemoval", member: world.person("gerd").address };
+  const removing = await decideAndRelay(other, removal, ["emil", "fina"]);
+  await reachProposal("emil", other, removing, "executed");
+});
+
+test("a signature that a stranger's call takes back is taken back, and nobody is asked again", async () => {
+  const business = await world.found({ members: ["hans", "irma"] });
+  const { address } = business;
+  const hash: Hex32 = `0x${"7e".repeat(32)}`;
+  const approvers = { by: ["hans", "irma"], validUntil: world.ctx.clock.now() + 3600 };
+  await callAsStranger(
+    world,
+    address,
+    await recordCall(world, { business: address, hash }, approvers),
+  );
+  const calls = await loadWalletCalls();
+  await world.until("it is recorded", async () =>
+    (await calls.isRecorded(world.ctx, address, hash)) ? true : null,
+  );
+  const id = await decideAndRelay(business, { operation: "withdraw", hash }, ["hans", "irma"]);
+  await reachProposal("hans", business, id, "executed");
+  assert.deepEqual(await world.inboxOf("irma"), []);
+});
+
+test("what somebody else has the contract do is found and followed", async () => {
+  const { ctx } = world;
+  const business = await world.found({ members: ["pat", "quinn", "ray"] });
+  const { address } = business;
+  const charter = encodeCharter({
+    rules: { signature_requests: "UNANIMOUS", data_requests: "MAJORITY", governance: "MAJORITY" },
+    members: ["pat", "quinn"].map((name) => ({
+      address: world.person(name).address,
+      isVoting: true,
+    })),
+  });
+  const approvals = { by: ["pat", "quinn"], validUntil: ctx.clock.now() + 3600 };
+  const { arguments: args } = governanceActs.changeCharter(charter);
+  const act = { operation: "changeCharter", signature: "changeCharter(bytes)" } as const;
+  const call = { business: address, ...act, arguments: args };
+  await callAsStranger(world, address, await firstActCall(world, call, approvals));
+  const row = await reachEpoch(business, 1);
+  assert.equal(row.charter.rules.signature_requests, "UNANIMOUS");
+  await assert.rejects(world.businessOf("ray", address), /member of no business/);
+});
