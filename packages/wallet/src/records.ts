@@ -55,6 +55,11 @@ export async function getRecord(ctx: RecordContext, key: StorageKey): Promise<un
   return box === null ? null : openRecord(ctx, key, box);
 }
 
+/** As `getRecord`; one that cannot be read is removed without a word. */
+export async function getMended(ctx: RecordContext, key: StorageKey): Promise<unknown> {
+  return getReadable(ctx, key, async () => ctx.storage.remove(key));
+}
+
 /** The identity's records by key, which sorts them. @throws {WalletRefusal} damaged_state where one cannot be read */
 export async function readRecords(
   ctx: RecordContext,
@@ -88,20 +93,25 @@ async function listReadable(
   folder: RecordFolder,
   onDamaged: (key: StorageKey) => unknown,
 ): Promise<readonly StoredRecord[]> {
-  const getReadable = async (key: StorageKey): Promise<unknown> => {
-    try {
-      return await getRecord(ctx, key);
-    } catch (error) {
-      if (!(error instanceof WalletRefusal) || error.code !== "damaged_state") throw error;
-      await onDamaged(key);
-      return null;
-    }
-  };
   const keys = await listRecordKeys(ctx, folder);
   const found = await Promise.all(
-    keys.map(async (key) => ({ key, value: await getReadable(key) })),
+    keys.map(async (key) => ({ key, value: await getReadable(ctx, key, onDamaged) })),
   );
   return found.filter(({ value }) => value !== null);
+}
+
+async function getReadable(
+  ctx: RecordContext,
+  key: StorageKey,
+  onDamaged: (key: StorageKey) => unknown,
+): Promise<unknown> {
+  try {
+    return await getRecord(ctx, key);
+  } catch (error) {
+    if (!(error instanceof WalletRefusal) || error.code !== "damaged_state") throw error;
+    await onDamaged(key);
+    return null;
+  }
 }
 
 export async function listRecordKeys(

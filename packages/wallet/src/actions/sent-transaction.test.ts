@@ -153,6 +153,24 @@ await test("a link whose transaction lost its number to another is signed anew o
   assert.equal((await balanceOf(carol)) - before, 17n);
 });
 
+await test("a note of the first look that cannot be read is made anew, and blocks nothing", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(carol);
+  chain.swallows = true;
+  await refuses((await aliceWallet({ storage })).approve(transferOf(18)), "unreachable");
+  chain.swallows = false;
+  await (await aliceWallet()).approve(transferOf(19));
+  await anvil.mine(blocksToFinal);
+  await (await aliceWallet({ storage })).describe(transferOf(18));
+  const note = (await storage.list("transaction")).find((key) => key.endsWith("_doubt"));
+  assert.ok(note !== undefined);
+  await storage.put(note, "damaged");
+  const second = await aliceWallet({ storage, now: async () => now + 30 });
+  assert.match((await second.describe(transferOf(18))).words.join("\n"), /signed before/);
+  await (await aliceWallet({ storage, now: async () => now + 60 })).approve(transferOf(18));
+  assert.equal((await balanceOf(carol)) - before, 37n);
+});
+
 await test("two that find at once that a transaction is lost for good sign one other", async () => {
   const storage = memoryStorage();
   const before = await balanceOf(carol);

@@ -12,7 +12,7 @@ import { chainIdOf } from "../business-wallet.ts";
 import { openChain } from "../chain.ts";
 import type { WalletContext } from "../context.ts";
 import { listHistory, type HistoryEntry } from "../history.ts";
-import { addRecord, getRecord, linkKey, listRecordKeys, putRecord } from "../records.ts";
+import { addRecord, getMended, getRecord, linkKey, listRecordKeys, putRecord } from "../records.ts";
 import { WalletRefusal } from "../refusal.ts";
 import type { Trace } from "../request.ts";
 import type { StorageKey } from "../storage.ts";
@@ -150,7 +150,8 @@ async function isSecondLook(
 ): Promise<boolean> {
   const key = doubtKeyOf(ctx, link);
   const now = await ctx.now();
-  const first = await getRecord(ctx, key);
+  // One that cannot be read is none: then this is the first look.
+  const first = await getMended(ctx, key);
   if (isRecord(first) && first["hash"] === hash && typeof first["at"] === "number")
     return first["at"] + secondLookSeconds <= now;
   await putRecord(ctx, key, { hash, at: now });
