@@ -7,6 +7,7 @@ import { blocksToFinal, openFakeChain } from "../../test/fake-chain.ts";
 import { now, serveFields } from "../../test/fake-fields.ts";
 import { addressOf, refuses, walletOf } from "../../test/test-wallet.ts";
 import { memoryStorage, openIdentity, type Wallet, type WalletParts } from "../index.ts";
+import type { StorageKey } from "../storage.ts";
 import { putRecord, readRecords } from "../records.ts";
 
 await using broker = await openFakeBroker();
@@ -203,6 +204,38 @@ await test("an approval that another one has overtaken to the end pays nothing m
   release();
   await refuses(second, "invalid_request", /paid meanwhile by 0x.*look at the link again/);
   assert.equal((await balanceOf(carol)) - before, 25n);
+  assert.deepEqual(await storage.list("transaction"), []);
+});
+
+await test("two approvals that a third has overtaken to the end pay nothing more, also where one finds what the other signed", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(carol);
+  const [kept, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const waiting = {
+    ...storage,
+    async add(key: StorageKey, text: string) {
+      const stored = await storage.add(key, text);
+      if (!key.startsWith("transaction/")) return stored;
+      kept.resolve();
+      await goOn.promise;
+      return stored;
+    },
+  };
+  const [one, two] = [1, 2].map(() => chain.slowAt((body) => body.includes("eth_chainId")));
+  assert.ok(one !== undefined && two !== undefined);
+  const first = (await aliceWallet({ storage: waiting, fetch: one.slow })).approve(transferOf(26));
+  const second = (await aliceWallet({ storage, fetch: two.slow })).approve(transferOf(26));
+  await Promise.all([one.looked, two.looked]);
+  await (await aliceWallet({ storage })).approve(transferOf(26));
+  one.release();
+  await kept.promise;
+  // Then fees differ, and what the second signs is another transaction.
+  await anvil.mine(5);
+  two.release();
+  await refuses(second, "invalid_request", /paid meanwhile by 0x/);
+  goOn.resolve();
+  await refuses(first, "invalid_request", /paid meanwhile by 0x/);
+  assert.equal((await balanceOf(carol)) - before, 26n);
   assert.deepEqual(await storage.list("transaction"), []);
 });
 

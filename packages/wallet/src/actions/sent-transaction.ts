@@ -84,12 +84,11 @@ export async function keepSent(
   const { place, past } = opened;
   const stored = parseSent(await addRecord(ctx, place, signed));
   if (stored === null) throw new WalletRefusal("damaged_state", "the kept transaction is none");
-  if (stored.hash !== signed.hash) return stored;
   const known = new Set([stored.hash, ...past.filter(isPayment).map(({ txHash }) => txHash)]);
   const payments = (await listPast(ctx, link)).filter(isPayment);
   const other = payments.find(({ txHash }) => !known.has(txHash));
   if (other === undefined) return stored;
-  await ctx.storage.remove(place);
+  if (stored.hash === signed.hash) await ctx.storage.remove(place);
   throw new WalletRefusal(
     "invalid_request",
     `it was paid meanwhile by ${other.txHash ?? ""}: look at the link again`,
