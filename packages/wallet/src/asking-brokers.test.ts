@@ -5,6 +5,8 @@ import { business, chainId, serveBusiness } from "../test/fake-business.ts";
 import { openFakeBroker, problem } from "../test/fake-broker.ts";
 import { now } from "../test/fake-fields.ts";
 import { refuses, walletOf } from "../test/test-wallet.ts";
+import { memoryStorage, type WalletParts } from "./index.ts";
+import { hashedKey } from "./storage.ts";
 
 await using broker = await openFakeBroker();
 await using other = await openFakeBroker();
@@ -32,10 +34,11 @@ const item = {
   purpose: "To sign a contract.",
 };
 
-async function open() {
+async function open(changed: Partial<WalletParts> = {}) {
   const told: string[] = [];
   const brokers = [other.url, broker.url];
-  const wallet = await walletOf("alice", brokers, { tell: (line) => void told.push(line) });
+  const tell = (line: string): void => void told.push(line);
+  const wallet = await walletOf("alice", brokers, { tell, ...changed });
   return { wallet, told };
 }
 
@@ -61,7 +64,7 @@ await test("a broker that is away holds nothing back that others keep, and the p
   await wallet.vote("01J", { vote: "reject" });
   assert.equal(fake.votes.length, 2, "sent again");
   await wallet.endLogin("one");
-  assert.equal((await wallet.chooseBusiness(business)).address, business);
+  assert.match(told[3] ?? "", /\(starting\); a login one that it keeps goes on$/);
 });
 
 await test("what nobody else has is not said to be nowhere while a broker is away", async () => {
@@ -102,9 +105,73 @@ await test("what a broker showed counts while it is away, and no other puts its 
   other.answers.set("/w/inbox?limit=100", problem(503, "starting"));
   await wallet.inbox();
   fake.items = [item];
-  await refuses(wallet.vote("01J", { vote: "approve" }), "invalid_request", /not what was shown/);
+  for (const vote of ["approve", "reject"] as const)
+    await refuses(wallet.vote("01J", { vote }), "broker_refused", /\(starting\)/);
   other.answers.clear();
-  fake.items = [];
   otherFake.items = [{ ...shown, purpose: "Something else." }];
   await refuses(wallet.vote("01J", { vote: "approve" }), "invalid_request", /not what was shown/);
+  await wallet.vote("01J", { vote: "reject" });
+  assert.deepEqual([otherFake.votes.length, fake.votes.length], [1, 0]);
+});
+
+await test("what two brokers show under one id is voted on at neither", async () => {
+  const { wallet } = await open();
+  for (const each of [fake, otherFake]) each.items = [item];
+  await wallet.inbox();
+  for (const vote of ["approve", "reject"] as const)
+    await refuses(wallet.vote("01J", { vote }), "invalid_request", /both show something as 01J/);
+});
+
+await test("a broker whose chain is away, is another than before, or was forgotten badly holds nobody else up", async () => {
+  const storage = memoryStorage();
+  const { wallet, told } = await open({ storage });
+  for (const each of [fake, otherFake]) each.items = [item];
+  assert.equal((await wallet.inbox()).length, 2);
+  const idsOf = async () => (await wallet.inbox()).map((entry) => entry.broker);
+  other.answers.set("/w/chain", {
+    status: 200,
+    body: { error: { code: -32_000, message: "busy" } },
+  });
+  assert.deepEqual(await idsOf(), [broker.url]);
+  other.answers.clear();
+  otherFake.chainId = 5;
+  assert.deepEqual(await idsOf(), [broker.url]);
+  otherFake.chainId = chainId;
+  await storage.put(hashedKey("chain", other.url), "");
+  assert.deepEqual(await idsOf(), [broker.url]);
+  assert.deepEqual(
+    told.map((line) => /busy|another chain|cannot read/.exec(line)?.[0]),
+    ["busy", "another chain", "cannot read"],
+  );
+});
+
+await test("what was shown and cannot be read is shown again, also while a broker is away", async () => {
+  const storage = memoryStorage();
+  const { wallet } = await open({ storage });
+  fake.items = [item];
+  await wallet.inbox();
+  goAway();
+  const [key] = await storage.list("shown");
+  assert.ok(key !== undefined);
+  await storage.put(key, "damaged");
+  const again = /cannot be read: look at the inbox again/;
+  for (const _ of [1, 2])
+    await refuses(wallet.vote("01J", { vote: "reject" }), "invalid_request", again);
+  await wallet.inbox();
+  await wallet.vote("01J", { vote: "reject" });
+  assert.equal(fake.votes.length, 1);
+});
+
+await test("a business that two brokers call theirs is neither's, and one that is away may call it that", async () => {
+  const { wallet } = await open();
+  await refuses(wallet.chooseBusiness(business), "invalid_input", /both say that 0x.* is theirs/);
+  goAway();
+  await refuses(wallet.chooseBusiness(business), "broker_refused", /\(starting\)/);
+});
+
+await test("a login is ended at every broker that has it", async () => {
+  const { wallet, told } = await open();
+  await wallet.endLogin("one");
+  for (const each of [broker, other]) assert.ok(each.paths().includes("POST /w/logins/one/end"));
+  assert.deepEqual(told, []);
 });

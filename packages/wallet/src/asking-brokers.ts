@@ -2,35 +2,45 @@
 import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
 
-/** A broker that cannot be reached, or answers with an error. */
-export const isAway = (error: unknown): error is WalletRefusal =>
-  error instanceof WalletRefusal &&
-  (error.code === "unreachable" || error.code === "broker_refused");
+/** What the brokers on the list answer, in its order. */
+interface Answers<T> {
+  readonly answers: readonly T[];
+  /** Why the answers of others are missing, by broker. */
+  readonly missing: ReadonlyMap<string, WalletRefusal>;
+}
 
-/**
- * What every broker answers, in the order of the list. Of those that are away the person is told.
- *
- * @returns away: the brokers whose answers are missing
- * @throws {WalletRefusal} of the first of them, where nobody answers
- */
+/** Asks every broker. What the wallet itself cannot do with the answer of one counts as that one's refusal. */
 export async function askEach<T>(
   ctx: WalletContext,
   ask: (broker: string) => Promise<T>,
-): Promise<{ readonly answers: readonly T[]; readonly away: readonly string[] }> {
+): Promise<Answers<T>> {
   const answers: T[] = [];
-  const refusals = new Map<string, WalletRefusal>();
+  const missing = new Map<string, WalletRefusal>();
   for (const broker of await ctx.brokers())
     try {
       answers.push(await ask(broker));
     } catch (error) {
-      if (!isAway(error)) throw error;
-      refusals.set(broker, error);
+      if (!(error instanceof WalletRefusal)) throw error;
+      missing.set(broker, error);
     }
-  const [first] = refusals.values();
+  return { answers, missing };
+}
+
+/**
+ * As `askEach`, for a list that a person reads, who is told of what is missing in it.
+ *
+ * @throws {WalletRefusal} of the first broker, where nobody answers
+ */
+export async function askForList<T>(
+  ctx: WalletContext,
+  ask: (broker: string) => Promise<T>,
+): Promise<Answers<T>> {
+  const { answers, missing } = await askEach(ctx, ask);
+  const [first] = missing.values();
   if (first !== undefined && answers.length === 0) throw first;
-  for (const { message } of refusals.values())
+  for (const { message } of missing.values())
     ctx.tell?.(`${message}; what it keeps is not shown here`);
-  return { answers, away: [...refusals.keys()] };
+  return { answers, missing };
 }
 
 /**
@@ -49,7 +59,7 @@ export async function askInTurn<T>(
       const found = await ask(broker);
       if (found !== null) return { found, unasked: null };
     } catch (error) {
-      if (!isAway(error)) throw error;
+      if (!(error instanceof WalletRefusal)) throw error;
       unasked ??= error;
     }
   return { found: null, unasked };

@@ -12,7 +12,7 @@ import {
   type Hex32,
   type RuleName,
 } from "@svc/protocol";
-import { askEach, askInTurn } from "./asking-brokers.ts";
+import { askEach, askForList } from "./asking-brokers.ts";
 import { addressOfBusiness, chainIdOf } from "./business-wallet.ts";
 import type { WalletContext } from "./context.ts";
 import { findItem } from "./inbox.ts";
@@ -96,7 +96,7 @@ interface ListedPage {
 
 /** The businesses of this identity, at every broker on the list. @throws {WalletRefusal} */
 export async function listBusinesses(ctx: WalletContext): Promise<readonly OwnBusiness[]> {
-  const { answers } = await askEach(ctx, async (broker) =>
+  const { answers } = await askForList(ctx, async (broker) =>
     Array.fromAsync(readBusinesses(ctx, broker)),
   );
   return answers.flat();
@@ -118,29 +118,51 @@ async function* readBusinesses(
 /**
  * The business that is meant: the named one, else the only active one in which this identity votes.
  *
- * @throws {WalletRefusal} not_found, invalid_input where there are several
+ * @param at the only broker that may say what it is; else every broker on the list is asked, since what one says of a
+ *   business that another keeps would be approved
+ * @throws {WalletRefusal} not_found, invalid_input where there are several; as a broker that does not answer
  */
 export async function chooseBusiness(
   ctx: WalletContext,
   named: Address | undefined,
+  at?: string,
 ): Promise<OwnBusiness> {
-  let only: OwnBusiness | null = null;
-  const { found, unasked } = await askInTurn(ctx, async (broker) => {
-    for await (const business of readBusinesses(ctx, broker)) {
-      if (business.address === named) return business;
-      if (named !== undefined || business.status !== "active" || !hasVote(business.charter, ctx))
-        continue;
-      if (only !== null)
-        throw new WalletRefusal("invalid_input", "which business? it is named by --business 0x..");
-      only = business;
-    }
-    return null;
-  });
-  // Which one is the only one is not known before every broker has answered.
-  const meant = found ?? (unasked === null ? only : null);
-  if (meant !== null) return meant;
-  const where = named === undefined ? "no business in which it votes" : `no business ${named}`;
-  throw unasked ?? new WalletRefusal("not_found", `this identity has ${where}`);
+  const ask = async (broker: string) => findMeant(ctx, broker, named);
+  const { answers, missing } =
+    at === undefined
+      ? await askEach(ctx, ask)
+      : { answers: [await ask(at)], missing: new Map<string, WalletRefusal>() };
+  const [refusal] = missing.values();
+  if (refusal !== undefined) throw refusal;
+  const [meant, other] = answers.flat();
+  if (meant === undefined) {
+    const where = named === undefined ? "no business in which it votes" : `no business ${named}`;
+    throw new WalletRefusal("not_found", `this identity has ${where}`);
+  }
+  if (other === undefined) return meant;
+  throw new WalletRefusal(
+    "invalid_input",
+    named === undefined
+      ? "which business? it is named by --business 0x.."
+      : `${meant.broker} and ${other.broker} both say that ${named} is theirs: broker remove settles it`,
+  );
+}
+
+/** Of what a broker lists, what may be meant; two are as good as many. */
+async function findMeant(
+  ctx: WalletContext,
+  broker: string,
+  named: Address | undefined,
+): Promise<readonly OwnBusiness[]> {
+  const found: OwnBusiness[] = [];
+  for await (const business of readBusinesses(ctx, broker)) {
+    if (business.address === named) return [business];
+    if (named !== undefined || business.status !== "active" || !hasVote(business.charter, ctx))
+      continue;
+    found.push(business);
+    if (found.length > 1) break;
+  }
+  return found;
 }
 
 /**

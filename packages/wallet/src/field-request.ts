@@ -7,7 +7,6 @@ import {
   type AccessLink,
   type RequestLink,
 } from "@svc/protocol";
-import { isAway } from "./asking-brokers.ts";
 import type { Concern } from "./concern.ts";
 import type { WalletContext } from "./context.ts";
 import { isLate, refuseLink } from "./decline.ts";
@@ -94,7 +93,10 @@ async function receiveIfPossible(ctx: WalletContext, broker: string): Promise<vo
   try {
     await receiveCredentials(ctx, broker);
   } catch (error) {
-    if (!isAway(error)) throw error;
+    const isAway =
+      error instanceof WalletRefusal &&
+      (error.code === "unreachable" || error.code === "broker_refused");
+    if (!isAway) throw error;
   }
 }
 

@@ -1,5 +1,5 @@
 import { isRecord, shortAddress } from "@svc/protocol";
-import { askEach } from "./asking-brokers.ts";
+import { askForList } from "./asking-brokers.ts";
 import { chainIdOf } from "./business-wallet.ts";
 import type { Concern } from "./concern.ts";
 import type { WalletContext } from "./context.ts";
@@ -46,13 +46,13 @@ const pageBytesMax = 8 * 1024 * 1024;
  * @throws {WalletRefusal}
  */
 export async function listInbox(ctx: WalletContext): Promise<readonly InboxEntry[]> {
-  const { answers, away } = await askEach(ctx, async (broker) => {
+  const { answers, missing } = await askForList(ctx, async (broker) => {
     const found = await readInbox(ctx, broker);
     const chainId = found.length === 0 ? 0 : await chainIdOf(ctx, broker);
     return { found, origin: { broker, chainId } };
   });
   const shown = answers.flatMap(({ found }) => found);
-  await rememberShown(ctx, shown, { away });
+  await rememberShown(ctx, shown, { away: [...missing.keys()] });
   return answers.flatMap(({ found, origin }) => found.map((each) => entryOf(ctx, each, origin)));
 }
 

@@ -1,5 +1,5 @@
 import { isRecord } from "@svc/protocol";
-import { askEach, askInTurn } from "./asking-brokers.ts";
+import { askEach, askForList } from "./asking-brokers.ts";
 import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { WalletSessions } from "./sessions.ts";
@@ -29,7 +29,7 @@ export async function listLogins(
   ctx: WalletContext,
   sessions: WalletSessions,
 ): Promise<readonly Login[]> {
-  const { answers } = await askEach(ctx, async (broker) => readLogins(sessions, broker));
+  const { answers } = await askForList(ctx, async (broker) => readLogins(sessions, broker));
   return answers.flat();
 }
 
@@ -59,16 +59,20 @@ export async function endLogin(
   sessions: WalletSessions,
   id: string,
 ): Promise<void> {
-  const { found, unasked } = await askInTurn(ctx, async (broker) => {
+  // Each is told: one that says that it was there may not be the one that keeps it.
+  const { answers, missing } = await askEach(ctx, async (broker) => {
     const path = `/w/logins/${encodeURIComponent(id)}/end`;
     const answer = await sessions.call(broker, { path, method: "POST" });
-    if (answer.status === 200) return answer;
+    if (answer.status === 200) return true;
     // A broker that names its logins otherwise answers 400: it does not keep this one.
-    if (answer.status === 404 || answer.status === 400) return null;
+    if (answer.status === 404 || answer.status === 400) return false;
     throw refusalOfAnswer(`${broker}${path}`, answer);
   });
-  if (found === null)
-    throw unasked ?? new WalletRefusal("not_found", `there is no login ${id} of this identity`);
+  const [refusal] = missing.values();
+  if (!answers.includes(true))
+    throw refusal ?? new WalletRefusal("not_found", `there is no login ${id} of this identity`);
+  for (const { message } of missing.values())
+    ctx.tell?.(`${message}; a login ${id} that it keeps goes on`);
 }
 
 function loginsOf(items: readonly unknown[], broker: string): readonly Login[] {

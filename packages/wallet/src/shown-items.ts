@@ -3,7 +3,8 @@ import { sha256 } from "@noble/hashes/sha2";
 import { bytesOfText, hexOfBytes, isRecord } from "@svc/protocol";
 import type { InboxItem } from "./inbox-item.ts";
 import { releasedOptional } from "./question.ts";
-import { getRecord, putRecord, recordKey, type RecordContext } from "./records.ts";
+import { getMended, getRecord, putRecord, recordKey, type RecordContext } from "./records.ts";
+import { WalletRefusal } from "./refusal.ts";
 import type { StorageKey } from "./storage.ts";
 
 /** An item with the broker that sent it. */
@@ -30,7 +31,7 @@ export async function rememberShown(
   items: readonly SentItem[],
   { away }: { away: readonly string[] },
 ): Promise<void> {
-  const record = away.length === 0 ? null : await getRecord(ctx, keyOf(ctx));
+  const record = away.length === 0 ? null : await getMended(ctx, keyOf(ctx));
   const kept = Object.entries(isRecord(record) ? record : {}).filter(([name]) =>
     away.some((broker) => name.startsWith(`${broker} `)),
   );
@@ -38,22 +39,39 @@ export async function rememberShown(
   await putRecord(ctx, keyOf(ctx), Object.fromEntries([...kept, ...shown]) as object);
 }
 
-/**
- * Whether an approval of an item is of something else, or gives more, than what was shown last under its id. One never
- * shown is not.
- *
- * @param without the optional fields that are withheld
- */
-export async function isOtherThanShown(
-  ctx: RecordContext,
-  sent: SentItem,
-  without: readonly string[],
-): Promise<boolean> {
-  const record = await getRecord(ctx, keyOf(ctx));
-  const shown = isRecord(record) ? record[nameOf(sent)] : undefined;
-  // Under the id of what another broker showed.
-  const names = Object.keys(isRecord(record) ? record : {});
-  if (shown === undefined) return names.some((name) => name.endsWith(` ${sent.id}`));
+/** What was shown last. */
+export interface ShownItems {
+  /** Who showed something under this id. */
+  brokersOf(id: string): readonly string[];
+  /**
+   * Whether an approval of an item is of something else, or gives more, than what its broker showed under its id. One
+   * never shown is not.
+   *
+   * @param without the optional fields that are withheld
+   */
+  isOther(sent: SentItem, without: readonly string[]): boolean;
+}
+
+/** @throws {WalletRefusal} invalid_request where that cannot be read: the inbox shows it anew */
+export async function readShown(ctx: RecordContext): Promise<ShownItems> {
+  const record = await getRecord(ctx, keyOf(ctx)).catch((cause: unknown) => {
+    if (!(cause instanceof WalletRefusal)) throw cause;
+    const fault = "what was shown last cannot be read: look at the inbox again";
+    throw new WalletRefusal("invalid_request", fault, { cause });
+  });
+  const all = isRecord(record) ? record : {};
+  return {
+    brokersOf: (id) =>
+      Object.keys(all).flatMap((name) => {
+        const [broker, shownId] = name.split(" ");
+        return broker !== undefined && shownId === id ? [broker] : [];
+      }),
+    isOther: (sent, without) => isOther(all[nameOf(sent)], sent, without),
+  };
+}
+
+function isOther(shown: unknown, sent: SentItem, without: readonly string[]): boolean {
+  if (shown === undefined) return false;
   const { fingerprint, optional } = shownOf(sent, without);
   if (!isRecord(shown) || shown["fingerprint"] !== fingerprint) return true;
   const shownOptional: readonly unknown[] = Array.isArray(shown["optional"])

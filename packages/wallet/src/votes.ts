@@ -22,7 +22,7 @@ import { endRemoval } from "./keep.ts";
 import { questionOf, releasedOptional, type Question } from "./question.ts";
 import { getRecord, listMended, putRecord, recordKey, type RecordContext } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
-import { isOtherThanShown } from "./shown-items.ts";
+import { readShown } from "./shown-items.ts";
 import { hashedKey, type StorageKey } from "./storage.ts";
 import { membersOf, refusalOfAnswer } from "./transport.ts";
 
@@ -83,11 +83,20 @@ export async function castVote(
   id: string,
   decision: Decision,
 ): Promise<VoteOutcome> {
-  const { found, unasked } = await askInTurn(ctx, async (broker) => findItem(ctx, broker, id));
+  const shown = await readShown(ctx);
+  // A broker may send something else under the id that a person chose by, or under that of another broker's.
+  const [showed, ...others] = shown.brokersOf(id);
+  if (others.length > 0)
+    throw new WalletRefusal(
+      "invalid_request",
+      `${[showed, ...others].join(" and ")} both show something as ${id}: broker remove settles it`,
+    );
+  const { found, unasked } = await askInTurn(ctx, async (broker) =>
+    showed === undefined || showed === broker ? findItem(ctx, broker, id) : null,
+  );
   if (found === null) return sendAgain(ctx, { id, decision, unasked });
-  // A broker may send something else under the id that a person chose by.
   const { vote, without = [] } = decision;
-  if (vote === "approve" && (await isOtherThanShown(ctx, found, without)))
+  if (vote === "approve" && shown.isOther(found, without))
     throw new WalletRefusal("invalid_request", "it is not what was shown: look at the inbox again");
   return castVoteOn(ctx, found, decision);
 }

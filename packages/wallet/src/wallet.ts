@@ -10,7 +10,7 @@ import {
   type ResultOf,
 } from "@svc/protocol";
 import { openRequest, readLink, refuseRequest } from "./actions.ts";
-import { askEach } from "./asking-brokers.ts";
+import { askForList } from "./asking-brokers.ts";
 import { listBrokers } from "./brokers.ts";
 import {
   chooseBusiness,
@@ -151,7 +151,7 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
     logins: async () => listLogins(ctx, sessions),
     endLogin: async (id) => endLogin(ctx, sessions, id),
     async receive() {
-      const { answers } = await askEach(ctx, async (broker) => receiveCredentials(ctx, broker));
+      const { answers } = await askForList(ctx, async (broker) => receiveCredentials(ctx, broker));
       return {
         received: answers.flatMap(({ received }) => received),
         refused: answers.flatMap(({ refused }) => refused),

@@ -105,7 +105,7 @@ async function approveForBusiness(
     throw new WalletRefusal("forged_request", "the request object does not say what is approved");
   if (validUntil > object.exp + chainGraceSeconds)
     throw new WalletRefusal("forged_request", "the approval would last longer than logins do");
-  const { address } = await chooseBusiness(ctx, terms.business);
+  const { address } = await chooseBusiness(ctx, terms.business, login.broker);
   const { chainId, charter, epoch, removal } = await readBusiness(ctx, login.broker, address);
   const actingMember = ctx.identity.address;
   if (!charter.members.some((each) => each.isVoting && each.address === actingMember))

@@ -97,7 +97,7 @@ async function claimOffer(
 ): Promise<Outcome> {
   const broker = await findBroker(ctx, link);
   if (broker === null) throw new WalletRefusal("unsupported", "the broker is off the list");
-  const { address } = await chooseBusiness(ctx, business);
+  const { address } = await chooseBusiness(ctx, business, broker);
   const url = brokerUrl(link.connection, "claim");
   const result = { svcID: ctx.identity.address, business: address };
   const answer = await ctx.sessions.call(broker, { path: url.slice(broker.length), body: result });
