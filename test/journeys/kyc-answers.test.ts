@@ -6,7 +6,15 @@ import { createApiKey, createDomain } from "../../service/src/accounts/index.ts"
 import { openGates, type CrashPoint, type Gates } from "../crash-gates.ts";
 import { promisedBy } from "../document-rows.ts";
 import { openReceiver } from "../kyb-receiver.ts";
-import { approve, decline, type KycWorld, openKycWorld, openRequest } from "../kyc-world.ts";
+import {
+  approve,
+  decline,
+  type KycWorld,
+  openKycWorld,
+  openRequest,
+  shareResult,
+} from "../kyc-world.ts";
+import { openRawConnection } from "../raw-connection.ts";
 
 const windowSeconds = 600;
 const readsPerSecond = 2;
@@ -39,6 +47,29 @@ after(async () => {
 
 const kyc = "/api/v2/kyc";
 const message = (answer: { body: { message?: string } }): string | undefined => answer.body.message;
+
+test("an approval that is sent twice is answered the same, also where the first comes slowly and last", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  const { connection, ...opened } = await openRequest(asked.body.data?.["link"]);
+  const body = JSON.stringify(shareResult(person, { connection, ...opened }));
+  const { host, pathname } = new URL(connection);
+  const slow = await openRawConnection(world.baseUrl);
+  const head = [`Host: ${host}`, "Content-Type: application/json", "Connection: close"];
+  const length = `Content-Length: ${Buffer.byteLength(body)}`;
+  slow.send(`POST ${pathname} HTTP/1.1\r\n${[...head, length].join("\r\n")}\r\n\r\n{`);
+  // When these are answered, the first is under way.
+  for (let at = 0; at < 5; at += 1) await world.statusOf(opened.id);
+  const headers = { "content-type": "application/json" };
+  const quick = async () => fetch(connection, { method: "POST", headers, body });
+  const answer = await (await quick()).text();
+  assert.match(answer, /INITIATING/);
+  slow.send(body.slice(1));
+  const answered = await slow.all;
+  assert.match(answered, /^HTTP\/1.1 200 /);
+  assert.ok(answered.includes(answer), answered);
+  assert.equal(await (await quick()).text(), answer);
+});
 
 test("200 verified and valid: the literal messages over HTTP", async () => {
   const { address, held } = world.person;

@@ -82,10 +82,23 @@ export async function answerOrder(
   if ("fault" in result) {
     throw refused(sayFault(result.fault));
   }
-  return "error" in result
-    ? declineOrder(ctx, { token, opened, refusal: result, callerAddress })
-    : approveOrder(ctx, { token, opened, result, data: dataOf(body), callerAddress });
+  if ("error" in result)
+    return declineOrder(ctx, { token, opened, refusal: result, callerAddress });
+  try {
+    return await approveOrder(ctx, { token, opened, result, data: dataOf(body), callerAddress });
+  } catch (error) {
+    if (!(error instanceof Problem) || error.reason !== "request_over") throw error;
+    // The same approval may have been taken since the link was read, before a body that took its time.
+    const now = await getLink(ctx, token);
+    if (!isApprovedBy(now, result)) throw error;
+    return answered(now, "INITIATING");
+  }
 }
+
+const isApprovedBy = (
+  { approvedSignature }: store.OpenedToken,
+  { signature }: RequestResult,
+): boolean => approvedSignature?.equals(bytesOf(signature)) === true;
 
 /** `data` of the signed `Share`, where the wallet tells it: then also an answer that matches nothing can be verified. */
 function dataOf(body: unknown): Hex32 | null {
@@ -104,8 +117,7 @@ interface Approving {
 async function approveOrder(ctx: KycContext, approving: Approving): Promise<Answered> {
   const { opened, result } = approving;
   const { order } = opened;
-  if (opened.approvedSignature?.equals(bytesOf(result.signature)) === true)
-    return answered(opened, "INITIATING");
+  if (isApprovedBy(opened, result)) return answered(opened, "INITIATING");
   refuseOver(ctx, opened);
   if (opened.requestObject === null) throw refused("open the request first");
   if (hostOf(opened.callback) !== hostOf(order.callback))
