@@ -96,6 +96,7 @@ async function whileStuck(world: World, work: () => Promise<void>): Promise<void
   const waiting = sql`
     select from pg_stat_activity where application_name = ${stuckName} and wait_event_type = 'Lock'`;
   await world.ctx.db.transaction(async (tx) => {
+    await tx.query(sql`set local idle_in_transaction_session_timeout = 0`);
     await tx.query(sql`lock table kyc_order`);
     while ((await world.ctx.db.query(waiting)).length === 0);
     await work();

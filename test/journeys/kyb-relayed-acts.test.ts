@@ -47,6 +47,7 @@ async function decideAndRelay(
   const validUntil = Number(item["validUntil"]);
   const data = await firstActCall(world, act, { by: [first, second], validUntil });
   await world.ctx.db.transaction(async (tx) => {
+    await tx.query(sql`set local idle_in_transaction_session_timeout = 0`);
     // The service cannot follow the chain before it knows that what it sent itself came too late.
     await tx.query(sql`select from business where address = ${address} for share`);
     await callAsStranger(world, address, data);

@@ -58,7 +58,8 @@ export async function openCompanies(directory: string): Promise<Companies> {
       const company = next(companies.get(id) ?? { id, eventIds: [] });
       await writeDurably(join(directory, `${id}.json`), JSON.stringify(company));
       companies.set(id, company);
-      watches.wake(id);
+      // The page of the wallet that it goes on in asks about that.
+      for (const wallet of walletsOf(companies, id)) watches.wake(wallet);
     };
     // One after the other: two events of one company must not overwrite each other.
     const changed = writing.then(write);
@@ -130,4 +131,15 @@ export function fieldsAfter(
 export function requestOf(event: KybEvent): CompanyRequest {
   const { requestId, status, reason, seq, timestamp: at } = event;
   return { requestId, status, seq, at, ...(reason !== undefined && { reason }) };
+}
+
+/** The wallet of a company, and those that it has moved to since. */
+function walletsOf(companies: ReadonlyMap<string, Company>, id: string): ReadonlySet<string> {
+  const wallets = new Set<string>();
+  let wallet: string | undefined = id;
+  while (wallet !== undefined && !wallets.has(wallet)) {
+    wallets.add(wallet);
+    wallet = companies.get(wallet)?.movedTo;
+  }
+  return wallets;
 }

@@ -433,6 +433,17 @@ test("a page that waits is answered at the next change of its own company", asyn
   assert.equal(changed.headers.get("x-version"), "1");
 });
 
+test("a page that waits in a new wallet is answered when the old one says that it goes on there", async () => {
+  await deliver(await released());
+  fake.idToken = { claims: actingFor(newBusiness) };
+  const member = await logIn();
+  const version = /data-version="(\d+)"/.exec(await member.page())?.[1];
+  const waiting = member.visit(`/company/changes?version=${version}`);
+  await deliver(await company.movedBody());
+  assert.equal((await waiting).headers.get("x-version"), "1");
+  assert.match(await member.page(), /Did your company move\?/);
+});
+
 test("no other site can press a button here, and a shop without companies has no such pages", async () => {
   const member = await logIn();
   for (const name of ["login", "register", "terms", "continue"])
