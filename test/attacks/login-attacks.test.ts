@@ -425,10 +425,9 @@ test("a session cookie planted before the login is worth nothing after it", asyn
 test("two tabs are two logins, and the ninth evicts the oldest cookie", async () => {
   const jar = openJar();
   const pages = [];
-  for (let tab = 0; tab < 9; tab += 1) {
+  // Within a second or two, as a browser opens them anew.
+  for (let tab = 0; tab < 9; tab += 1)
     pages.push(await openPage(world.baseUrl, world.client, { jar }));
-    await world.advance(1);
-  }
   const held = [...jar.cookies.keys()].filter((name) => name.includes("svc_login_"));
   assert.equal(held.length, 8);
   const [oldest, second] = pages;

@@ -80,6 +80,46 @@ test("a session answers for exactly what was approved in it, and for nothing els
   assert.equal(await faultOf(jar, { max_age: "200" }), null);
 });
 
+async function logInOnSameDevice(
+  client: LoginClient,
+  identity: ReturnType<typeof newIdentity>,
+  jar: Jar,
+): Promise<void> {
+  const page = await openPage(world.baseUrl, client, { jar });
+  const returned = await jar.fetch(sameDeviceReturn(scan(page.sameDevice), identity));
+  const path = returned.headers.get("location") ?? "";
+  const { headers } = await jar.fetch(`${world.baseUrl}${path}`);
+  assert.ok(new URL(headers.get("location") ?? "").searchParams.get("code"));
+}
+
+test("a login of another kind at another client leaves approved what was, as surely as the weaker of both", async () => {
+  const identity = newIdentity();
+  const other = await world.addClient();
+  const [qrFirst, linkFirst] = [openJar(), openJar()];
+  await logIn(world.baseUrl, world.client, identity, { jar: qrFirst });
+  await logInOnSameDevice(other, identity, qrFirst);
+  await logInOnSameDevice(other, identity, linkFirst);
+  await logIn(world.baseUrl, world.client, identity, { jar: linkFirst });
+  const minimum = { acr_values: "urn:svc:acr:qr-near" };
+  const beyond = { acr_values: "urn:svc:acr:same-device" };
+  for (const jar of [qrFirst, linkFirst])
+    for (const client of [world.client, other])
+      assert.equal(await faultOf(jar, minimum, client), null);
+  assert.equal(await faultOf(qrFirst, beyond, other), null);
+  assert.equal(await faultOf(qrFirst, beyond), "login_required");
+  for (const client of [world.client, other])
+    assert.equal(await faultOf(linkFirst, beyond, client), "login_required");
+});
+
+test("the order of scopes means nothing to a session", async () => {
+  const jar = openJar();
+  const changed = { scope: "openid offline", audience: apiAudience };
+  await logIn(world.baseUrl, world.client, newIdentity(), { jar, changed });
+  assert.equal(await faultOf(jar, changed), null);
+  assert.equal(await faultOf(jar, { ...changed, scope: "offline openid openid" }), null);
+  assert.equal(await faultOf(jar, { ...changed, scope: "offline" }), "login_required");
+});
+
 test("a hint names an identity in every spelling of one, with and without the prefix of a subject", async () => {
   const jar = openJar();
   const identity = newIdentity();

@@ -4,6 +4,7 @@ import type { Form } from "../platform/http-input.ts";
 import { randomId, uuidv7 } from "../platform/ids.ts";
 import { OAuthProblem } from "../platform/problems.ts";
 import { acrAtLeast } from "./acr.ts";
+import { approvedAcr } from "./approved-acr.ts";
 import { makeCode } from "./authorization-code.ts";
 import { type Attempt, codeLocation, errorLocation } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
@@ -159,18 +160,17 @@ async function usableSession(
     idleSeconds: ctx.config.sessionIdleSeconds,
     absoluteSeconds: ctx.config.sessionAbsoluteSeconds,
     clientId: client.id,
-    scope: request.scope,
-    audience: JSON.stringify(request.audience),
   });
-  if (session === null || !session.isApproved) return null;
+  const acr = session === null ? null : approvedAcr(session, request);
+  if (session === null || acr === null) return null;
   // No login is young enough for 0, not even one of this second (OpenID Connect Core section 3.1.2.1: the same as prompt=login).
   if (request.maxAge === 0) return null;
   if (request.maxAge !== undefined && now - session.authenticatedAt > request.maxAge) return null;
-  if (request.acrMinimum !== undefined && !acrAtLeast(session.acr, request.acrMinimum)) return null;
+  if (request.acrMinimum !== undefined && !acrAtLeast(acr, request.acrMinimum)) return null;
   // A hint decides nothing, but who hints at one person does not mean another one's session.
   const meant = request.expectedUser ?? request.hintedUser;
   if (meant !== undefined && meant !== session.user) return null;
-  return session;
+  return { ...session, acr };
 }
 
 /** @returns null for a session that ended meanwhile */

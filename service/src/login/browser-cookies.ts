@@ -89,11 +89,13 @@ export function heldLoginIds(config: Config, header: string | undefined): string
   return heldCookies(config, header).map(({ name }) => name.slice(prefix.length));
 }
 
+/** Of one second, those that the browser sends last: it sends the oldest first (RFC 6265 section 5.4). */
 function heldCookies(
   config: Config,
   header: string | undefined,
 ): { name: string; createdAt: number }[] {
   return [...parseCookies(header)]
+    .toReversed()
     .filter(([name]) => name.startsWith(attemptCookiePrefix(config)))
     .map(([name, value]) => ({ name, createdAt: Number(value.split(".")[0]) || 0 }))
     .toSorted((a, b) => b.createdAt - a.createdAt);

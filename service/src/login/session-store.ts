@@ -1,13 +1,14 @@
 import { type Queryable, sql } from "../platform/db.ts";
 import type { Acr } from "./acr.ts";
+import type { SessionApproval } from "./approved-acr.ts";
 
-/** A browser's session, and whether the user approved this very request in it. */
+/** A browser's session, and what the user approved in it for one client. */
 export interface FoundSession {
   readonly id: string;
   readonly user: string;
   readonly acr: Acr;
   readonly authenticatedAt: number;
-  readonly isApproved: boolean;
+  readonly approvals: readonly SessionApproval[];
 }
 
 export interface SessionLookup {
@@ -15,34 +16,19 @@ export interface SessionLookup {
   readonly now: number;
   readonly idleSeconds: number;
   readonly absoluteSeconds: number;
-  /** What is asked: the approval must be for exactly this. */
   readonly clientId: string;
-  readonly scope: string;
-  readonly audience: string;
 }
 
 export async function findSession(
   db: Queryable,
   lookup: SessionLookup,
 ): Promise<FoundSession | null> {
-  const [row] = await db.query<{
-    id: string;
-    user_address: string;
-    acr: Acr;
-    authenticated_at: number;
-    is_approved: boolean;
-  }>(sql`
-    select id, user_address, acr, authenticated_at, approvals @> jsonb_build_array(jsonb_build_object('client', ${lookup.clientId}::text,
-      'scope', ${lookup.scope}::text, 'audience', ${lookup.audience}::text, 'acr', acr)) as is_approved
+  const [row] = await db.query<FoundSession>(sql`
+    select id, user_address as "user", acr, authenticated_at as "authenticatedAt",
+      (select coalesce(jsonb_agg(each), '[]') from jsonb_array_elements(approvals) as each
+        where each ->> 'client' = ${lookup.clientId}) as approvals
     from session
     where secret_sha256 = ${lookup.secretSha256} and ended_at is null
       and used_at > ${lookup.now - lookup.idleSeconds} and created_at > ${lookup.now - lookup.absoluteSeconds}`);
-  if (row === undefined) return null;
-  return {
-    id: row.id,
-    user: row.user_address,
-    acr: row.acr,
-    authenticatedAt: row.authenticated_at,
-    isApproved: row.is_approved,
-  };
+  return row ?? null;
 }

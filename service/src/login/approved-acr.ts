@@ -1,0 +1,34 @@
+import { type Acr, acrAtLeast, acrWeakest } from "./acr.ts";
+
+/** What the user approved for a client in a session. */
+export interface SessionApproval {
+  readonly scope: string;
+  /** A list of one at most, as JSON. */
+  readonly audience: string;
+  readonly acr: Acr;
+}
+
+/**
+ * How surely browser and wallet belonged together, where exactly these scopes for exactly this audience were approved:
+ * at the best of those approvals, or at the session's last login where that was weaker, since its time is the one that is
+ * told. The order of scopes means nothing (RFC 6749 section 3.3).
+ *
+ * @param approvals for the client that asks
+ * @returns null where nothing like it was approved
+ */
+export function approvedAcr(
+  session: { readonly acr: Acr; readonly approvals: readonly SessionApproval[] },
+  asked: { readonly scope: string; readonly audience: readonly string[] },
+): Acr | null {
+  const acrs = session.approvals
+    .filter(({ audience }) => audience === JSON.stringify(asked.audience))
+    .filter(({ scope }) => isSameSet(scope.split(" "), asked.scope.split(" ")))
+    .map(({ acr }) => acr);
+  const [first, ...others] = acrs;
+  if (first === undefined) return null;
+  const best = others.reduce((one, other) => (acrAtLeast(one, other) ? one : other), first);
+  return acrWeakest([best, session.acr]);
+}
+
+const isSameSet = (one: readonly string[], other: readonly string[]): boolean =>
+  new Set(one).symmetricDifference(new Set(other)).size === 0;
