@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openJar } from "../cookie-jar.ts";
-import { openPage, statusOf } from "../login-flow.ts";
+import { logIn, openPage, statusOf } from "../login-flow.ts";
 import {
   claim,
   type Claimed,
@@ -80,5 +80,28 @@ test("what came back once leads on no other user and no other browser", async ()
     assert.equal((await openJar().fetch(url)).status, 404);
     assert.equal((await statusOf(world.baseUrl, page))["failure"], "other_browser");
     assert.equal((await page.jar.fetch(url)).status, 409);
+  }
+});
+
+test("a page that cannot go on says why, in the person's language", async () => {
+  await using world = await openWorld();
+  const identity = newIdentity();
+  const { tokens } = await logIn(world.baseUrl, world.client, identity);
+  const changed = { id_token_hint: tokens.id_token, ui_locales: "de" };
+  const hinted = await openPage(world.baseUrl, world.client, { changed });
+  const asked = sameDeviceReturn(scan(hinted.sameDevice), newIdentity());
+  const { page, url } = await openReturn(world, false);
+  const languages = { headers: { "accept-language": "de" } };
+  await page.jar.copy().fetch(url);
+  await page.jar.fetch(`${world.baseUrl}/w/b/${page.loginId}`);
+  const another = await openReturn(world, false);
+  for (const [says, response] of [
+    [/mit einer anderen Identität geantwortet/, await hinted.jar.fetch(asked, languages)],
+    [/in einem anderen Tab abgeschlossen/, await page.jar.fetch(url, languages)],
+    [/der diese Anmeldung nicht begonnen hat/, await openJar().fetch(another.url, languages)],
+  ] as const) {
+    const html = await response.text();
+    assert.ok(response.status >= 400);
+    assert.match(html.slice(0, html.indexOf("<details>")), says);
   }
 });

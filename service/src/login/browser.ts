@@ -209,7 +209,7 @@ export interface Returned {
  * Reads and consumes the wallet's answer on the same device; once more, it leads on again until the code is released. A
  * valid answer that arrives in another browser ends the login.
  *
- * @throws {Problem} login_not_found, wrong_channel, signature_wrong, login_over, identity_refused, acr_unmet, and for a
+ * @throws {Problem} login_not_found, other_browser, wrong_channel, signature_wrong, login_over, identity_refused, acr_unmet, and for a
  *   business not_claimed and what `approveForBusiness` throws
  */
 export async function returnOnSameDevice(
@@ -237,9 +237,7 @@ export async function returnOnSameDevice(
   const held = attemptSecretHash(ctx.config, browser.cookieHeader, loginId);
   if (held === null || !equalBytes(held, attempt.browserSha256)) {
     await endAttempt(ctx, attempt, "other_browser");
-    throw new Problem("login_not_found", {
-      message: "this login began in another browser and has ended; start again there",
-    });
+    throw new Problem("other_browser");
   }
   const acr = "urn:svc:acr:same-device" as const;
   refuseUnfit(attempt, { user, acr });

@@ -19,12 +19,11 @@ export interface ErrorView {
 /** Says what a person can do first, and what the site's developers need to know after it. */
 export function renderErrorPage(view: ErrorView): string {
   const { locale, retryAfterSeconds, retryUrl, logoutUrl } = view;
-  const hint = logoutUrl === undefined ? "errorHint" : "logoutFailedHint";
   return renderNotice({
     locale,
     title: say(locale, titleOf(view)),
     body: markup`<p>
-        ${retryUrl === undefined ? say(locale, hint) : null}
+        ${retryAfterSeconds === undefined || retryUrl === undefined ? say(locale, hintOf(view)) : null}
         ${retryAfterSeconds === undefined ? null : say(locale, "errorWait", { seconds: String(retryAfterSeconds) })}
       </p>
       ${retryUrl === undefined ? null : markup`<p><a class="button" href="${href(retryUrl)}">${say(locale, "tryAgain")}</a></p>`}
@@ -41,6 +40,18 @@ export function renderErrorPage(view: ErrorView): string {
         </dl>
       </details>`,
   });
+}
+
+/** What a person can understand and act on, by the code of the problem. */
+const hints: ReadonlyMap<string, TextKey> = new Map([
+  ["identity_refused", "errorIdentity"],
+  ["login_over", "overHint"],
+  ["other_browser", "otherBrowserHint"],
+]);
+
+function hintOf({ code, retryUrl, logoutUrl }: ErrorView): TextKey {
+  if (logoutUrl !== undefined) return "logoutFailedHint";
+  return hints.get(code) ?? (retryUrl === undefined ? "errorHint" : "errorRetry");
 }
 
 function titleOf({ status, logoutUrl }: ErrorView): TextKey {

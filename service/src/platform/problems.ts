@@ -111,6 +111,7 @@ const table = {
   result_refused: [422, "the result is refused"],
   // Wallet side of a login
   login_not_found: [404, "no such login"],
+  other_browser: [404, "this login began in another browser and has ended; start again there"],
   already_claimed: [409, "this login was claimed by another wallet"],
   not_claimed: [409, "claim the login first"],
   login_over: [409, "this login has ended; start again"],
