@@ -91,6 +91,8 @@ await test("three people found a business by command line", async () => {
   assert.deepEqual([invitation?.["requester"], invitation?.["purpose"]], [null, null]);
   assert.match(String(invitation?.["words"]), /found the business "Alpine"/);
   const accepted = await run("bob", "business", "accept", String(made["invitationId"]));
+  const again = await run("bob", "business", "accept", String(made["invitationId"]));
+  assert.equal(again["status"], accepted["status"]);
   assert.deepEqual([accepted["status"], accepted["address"]], ["open", address]);
   const last = await run("carol", "business", "accept");
   assert.equal(last["status"], "approved");

@@ -36,7 +36,10 @@ export const dataTransferAction: ActionHandler<DataTransferLink> = {
     const release = async (terms: Terms): Promise<readonly Source[]> => {
       if (linked.length > 0) return decideRelease(choices, terms);
       if (terms.fields.length === 0)
-        throw new WalletRefusal("invalid_input", "the link leaves it to you which fields to give");
+        throw new WalletRefusal(
+          "invalid_input",
+          "the link leaves it to you which fields to give: --field EMAIL gives one, and may be repeated",
+        );
       const picked = namesOf(terms.fields.map(nameOfText));
       const found = await chooseHeld(ctx, picked, { broker: null, mustHold: false });
       return decideRelease(requireAll(found), { without: terms.without });

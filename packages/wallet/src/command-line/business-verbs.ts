@@ -1,4 +1,11 @@
-import { isHexOf, shortAddress, type BusinessRule, type Hex32, type RuleName } from "@svc/protocol";
+import {
+  isHexOf,
+  parseAddress,
+  shortAddress,
+  type BusinessRule,
+  type Hex32,
+  type RuleName,
+} from "@svc/protocol";
 import {
   namedMembersOf,
   type NamedMember,
@@ -174,8 +181,12 @@ async function accept(wallet: Wallet, wanted: string | undefined): Promise<Reply
       wanted === undefined || id === wanted || item?.business.address === wanted.toLowerCase(),
   );
   const [invitation, second] = fitting;
-  if (invitation === undefined)
+  if (invitation === undefined) {
+    const isId = wanted !== undefined && parseAddress(wanted) === null;
+    // One that was accepted before is accepted the same.
+    if (isId) return { value: await wallet.vote(wanted, { vote: "approve" }) };
     throw new WalletRefusal("not_found", "there is no such invitation for this identity");
+  }
   if (second !== undefined)
     throw new WalletRefusal("invalid_input", "which invitation? see wallet inbox");
   const outcome = await wallet.vote(invitation.id, { vote: "approve" });
