@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { addressOfPrivateKey, parseSignature, signDigest } from "@svc/protocol";
+import { recoverAddress, recoverNatively, recoverPortably } from "./secp256k1.ts";
+
+/** The prime of the field and the order of the group (SEC 2, section 2.4.1). */
+const field = 2n ** 256n - 2n ** 32n - 977n;
+const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+
+const wordOf = (value: bigint): string => value.toString(16).padStart(64, "0");
+const signatureOf = (r: bigint, s: bigint, v: "1b" | "1c" = "1b"): string =>
+  `0x${wordOf(r)}${wordOf(s)}${v}`;
+
+test("whoever signed is recovered", () => {
+  for (let round = 0; round < 20; round += 1) {
+    const key = randomBytes(32);
+    const digest = randomBytes(32);
+    assert.equal(recoverAddress(digest, signDigest(digest, key)), addressOfPrivateKey(key));
+    assert.notEqual(
+      recoverAddress(randomBytes(32), signDigest(digest, key)),
+      addressOfPrivateKey(key),
+    );
+  }
+});
+
+test("values that belong to no point or no signature recover nobody", () => {
+  const digest = randomBytes(32);
+  // 5 is no x of a point on the curve.
+  for (const r of [0n, 5n, order, order + 1n, field, 2n ** 256n - 1n])
+    assert.equal(recoverAddress(digest, signatureOf(r, 1n)), null, wordOf(r));
+  for (const s of [0n, order - 1n, order, 2n ** 256n - 1n])
+    assert.equal(recoverAddress(digest, signatureOf(1n, s)), null, wordOf(s));
+});
+
+test("on this machine the built library and the portable one find the same", (t) => {
+  const native = recoverNatively;
+  if (native === null) return t.skip("there is no build for this machine");
+  const find = (by: typeof native, digest: Uint8Array, text: string): string | null => {
+    const signature = parseSignature(text);
+    assert.ok(signature !== null, text);
+    try {
+      const key = by(digest, signature);
+      return key === null ? null : Buffer.from(key).toString("hex");
+    } catch {
+      return null;
+    }
+  };
+  for (let round = 0; round < 200; round += 1) {
+    const digest = round === 0 ? new Uint8Array(32) : randomBytes(32);
+    const r = BigInt(`0x${randomBytes(32).toString("hex")}`);
+    const s = BigInt(`0x${randomBytes(32).toString("hex")}`) >> 1n;
+    for (const text of [
+      signDigest(digest, randomBytes(32)),
+      signatureOf(r, s),
+      signatureOf(r, s, "1c"),
+      signatureOf(BigInt(round), BigInt(round)),
+    ]) {
+      if (parseSignature(text) === null) continue;
+      assert.equal(find(native, digest, text), find(recoverPortably, digest, text), text);
+    }
+  }
+});
