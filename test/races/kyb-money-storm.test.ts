@@ -141,9 +141,11 @@ await test("whatever meets whatever, the ledger is right at every moment, and no
     text: "select distinct status from data_request order by status",
     values: [],
   });
-  assert.deepEqual(
-    ends.map(({ status }) => status),
-    ["cancelled", "refused", "released"],
+  // Which of them come about is up to the machine too.
+  const possible = new Set(["cancelled", "refused", "released"]);
+  assert.ok(
+    ends.length > 1 && ends.every(({ status }) => possible.has(status)),
+    JSON.stringify(ends),
   );
   assert.equal(body["frozenChf"], 0);
   const charges = await ctx.db.query<{ sum: string }>({
