@@ -86,7 +86,8 @@ test("what came back once leads on no other user and no other browser", async ()
 test("a page that cannot go on says why, in the person's language", async () => {
   await using world = await openWorld();
   const identity = newIdentity();
-  const { tokens } = await logIn(world.baseUrl, world.client, identity);
+  const { tokens, page: finished } = await logIn(world.baseUrl, world.client, identity);
+  const another = await openReturn(world, false);
   const changed = { id_token_hint: tokens.id_token, ui_locales: "de" };
   const hinted = await openPage(world.baseUrl, world.client, { changed });
   const asked = sameDeviceReturn(scan(hinted.sameDevice), newIdentity());
@@ -94,10 +95,12 @@ test("a page that cannot go on says why, in the person's language", async () => 
   const languages = { headers: { "accept-language": "de" } };
   await page.jar.copy().fetch(url);
   await page.jar.fetch(`${world.baseUrl}/w/b/${page.loginId}`);
-  const another = await openReturn(world, false);
+  const byQr = `${world.baseUrl}/w/b/${finished.loginId}`;
   for (const [says, response] of [
     [/mit einer anderen Identität geantwortet/, await hinted.jar.fetch(asked, languages)],
     [/in einem anderen Tab abgeschlossen/, await page.jar.fetch(url, languages)],
+    // What was shared is not known here: the page does not say that nothing was.
+    [/<p>\s*Gehen Sie zurück zur Seite dieser/, await finished.jar.fetch(byQr, languages)],
     [/der diese Anmeldung nicht begonnen hat/, await openJar().fetch(another.url, languages)],
   ] as const) {
     const html = await response.text();

@@ -127,14 +127,8 @@ export async function chooseBusiness(
   named: Address | undefined,
   at?: string,
 ): Promise<OwnBusiness> {
-  const ask = async (broker: string) => findMeant(ctx, broker, named);
-  const { answers, missing } =
-    at === undefined
-      ? await askEach(ctx, ask)
-      : { answers: [await ask(at)], missing: new Map<string, WalletRefusal>() };
-  const [refusal] = missing.values();
-  if (refusal !== undefined) throw refusal;
-  const [meant, other] = answers.flat();
+  const [meant, other] =
+    at === undefined ? await findMeantAnywhere(ctx, named) : await findMeant(ctx, at, named);
   if (meant === undefined) {
     const where = named === undefined ? "no business in which it votes" : `no business ${named}`;
     throw new WalletRefusal("not_found", `this identity has ${where}`);
@@ -146,6 +140,18 @@ export async function chooseBusiness(
       ? "which business? it is named by --business 0x.."
       : `${meant.broker} and ${other.broker} both say that ${named} is theirs: broker remove settles it`,
   );
+}
+
+/** @throws {WalletRefusal} as the first broker that does not answer */
+async function findMeantAnywhere(
+  ctx: WalletContext,
+  named: Address | undefined,
+): Promise<readonly OwnBusiness[]> {
+  const ask = async (broker: string) => findMeant(ctx, broker, named);
+  const { answers, missing } = await askEach(ctx, ask);
+  const [refusal] = missing.values();
+  if (refusal !== undefined) throw refusal;
+  return answers.flat();
 }
 
 /** Of what a broker lists, what may be meant; two are as good as many. */

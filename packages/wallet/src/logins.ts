@@ -49,7 +49,7 @@ async function readLogins(sessions: WalletSessions, broker: string): Promise<rea
 }
 
 /**
- * Ends a login with its browser session and tokens, at whichever broker keeps it.
+ * Ends a login with its browser session and tokens, at every broker that says it has it.
  *
  * @param id as `listLogins` gives it
  * @throws {WalletRefusal} not_found, broker_refused, unreachable

@@ -66,7 +66,7 @@ const en = {
   errorHint: "Go back to the site you came from and start the login there again.",
   errorIdentity:
     "Your wallet answered with another identity than the one that is asked for here. Choose that one in the wallet.",
-  errorRetry: "Nothing was shared. Go back to the page of this login.",
+  errorRetry: "Go back to the page of this login.",
   errorWait: "Try again in {seconds} seconds.",
   tryAgain: "Try again",
   errorDetails: "Details for the site’s developers",
@@ -154,7 +154,7 @@ const de: Record<TextKey, string> = {
     "Gehen Sie zurück zur Website, von der Sie kommen, und beginnen Sie die Anmeldung dort neu.",
   errorIdentity:
     "Ihr Wallet hat mit einer anderen Identität geantwortet als der, die hier verlangt ist. Wählen Sie diese im Wallet.",
-  errorRetry: "Nichts wurde weitergegeben. Gehen Sie zurück zur Seite dieser Anmeldung.",
+  errorRetry: "Gehen Sie zurück zur Seite dieser Anmeldung.",
   errorWait: "Versuchen Sie es in {seconds} Sekunden wieder.",
   tryAgain: "Nochmals versuchen",
   errorDetails: "Angaben für die Entwickler der Website",
@@ -240,7 +240,7 @@ const fr: Record<TextKey, string> = {
   errorHint: "Retournez au site d’où vous venez et recommencez-y la connexion.",
   errorIdentity:
     "Votre portefeuille a répondu avec une autre identité que celle qui est demandée ici. Choisissez celle-ci dans le portefeuille.",
-  errorRetry: "Rien n’a été transmis. Retournez à la page de cette connexion.",
+  errorRetry: "Retournez à la page de cette connexion.",
   errorWait: "Réessayez dans {seconds} secondes.",
   tryAgain: "Réessayer",
   errorDetails: "Détails pour les développeurs du site",
@@ -325,7 +325,7 @@ const it: Record<TextKey, string> = {
   errorHint: "Torna al sito da cui provieni e ricomincia lì l’accesso.",
   errorIdentity:
     "Il tuo wallet ha risposto con un’identità diversa da quella richiesta qui. Scegli quella nel wallet.",
-  errorRetry: "Nulla è stato condiviso. Torna alla pagina di questo accesso.",
+  errorRetry: "Torna alla pagina di questo accesso.",
   errorWait: "Riprova tra {seconds} secondi.",
   tryAgain: "Riprova",
   errorDetails: "Dettagli per gli sviluppatori del sito",
@@ -409,7 +409,7 @@ const es: Record<TextKey, string> = {
   errorHint: "Vuelva al sitio del que viene y comience allí de nuevo.",
   errorIdentity:
     "Su monedero respondió con otra identidad que la que se pide aquí. Elija esa en el monedero.",
-  errorRetry: "No se ha compartido nada. Vuelva a la página de este inicio de sesión.",
+  errorRetry: "Vuelva a la página de este inicio de sesión.",
   errorWait: "Inténtelo de nuevo en {seconds} segundos.",
   tryAgain: "Reintentar",
   errorDetails: "Detalles para los desarrolladores del sitio",
