@@ -5,6 +5,7 @@ import {
 } from "node:crypto";
 import { promisify } from "node:util";
 import type { Ctx } from "../platform/context.ts";
+import { randomId } from "../platform/ids.ts";
 import type { PublishedDocument } from "../platform/published-document.ts";
 import type { Place } from "../platform/seal.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
@@ -36,7 +37,7 @@ export const attestationSeconds = 30 * 86_400;
 /** Verifiers whose clock runs behind. */
 const retentionSlackSeconds = 900;
 const modulusBits = 3072;
-const kidBytes = 12;
+const kidBytes = 16;
 /** What another process changed is seen this much later; a successor is published days before it signs. */
 const freshSeconds = 15;
 
@@ -115,7 +116,7 @@ function encode(value: object): string {
 
 async function makeKey(ctx: KeyContext, startsAt: number): Promise<store.AttestationKeyRow> {
   const { privateKey, publicKey } = await generateKeyPair("rsa", { modulusLength: modulusBits });
-  const kid = ctx.random.bytes(kidBytes).toString("base64url");
+  const kid = randomId(ctx.random, kidBytes);
   const plain = privateKey.export({ format: "der", type: "pkcs8" });
   const publicJwk = publicKey.export({ format: "jwk" }) as Record<string, string>;
   const privateSealed = ctx.seal.seal(plain, placeOf(kid));

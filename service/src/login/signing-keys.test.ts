@@ -4,6 +4,7 @@ import { createLocalJWKSet, jwtVerify } from "jose";
 import { signJwt } from "./jwt.ts";
 import { planKeys } from "./signing-key.ts";
 import { revokeSigningKey } from "./manage-signing-keys.ts";
+import { revokeKey } from "./signing-key-store.ts";
 import { ensureKeys } from "./signing-keys.ts";
 import { addClient, addCode, get, openTestLogin, redeem, type TestLogin } from "./test-login.ts";
 import { listTestKeys } from "./test-login-store.ts";
@@ -56,12 +57,27 @@ test("the first start makes a key and its successor for each purpose, however ma
 test("processes that race on an empty table fill each slot once", async () => {
   await using first = await openTestLogin();
   await using second = await openTestLogin({ with: first });
-  for (const { kid } of await listTestKeys(first.ctx.db)) {
-    const { revokeKey: revoke } = await import("./signing-key-store.ts");
-    await revoke(first.ctx.db, kid, 1);
-  }
+  for (const { kid } of await listTestKeys(first.ctx.db)) await revokeKey(first.ctx.db, kid, 1);
   await Promise.all([ensureKeys(first.ctx), ensureKeys(second.ctx), ensureKeys(first.ctx)]);
   assert.equal((await listTestKeys(first.ctx.db)).length, 6);
+});
+
+test("no key's id begins with a hyphen, so `svc key revoke` takes every one", async () => {
+  await using own = await openTestLogin();
+  for (const { kid } of await listTestKeys(own.ctx.db)) await revokeKey(own.ctx.db, kid, 1);
+  const { random } = own.ctx;
+  let draws = 0;
+  const bytes = (length: number): Buffer => {
+    draws += 1;
+    return draws % 2 === 1 ? Buffer.alloc(length, 0xf8) : random.bytes(length);
+  };
+  await ensureKeys({ ...own.ctx, random: { ...random, bytes } });
+  const kids = (await listTestKeys(own.ctx.db)).map(({ kid }) => kid);
+  assert.equal(kids.length, 6);
+  assert.deepEqual(
+    kids.filter((kid) => kid.startsWith("-")),
+    [],
+  );
 });
 
 test("login and wallet keys are published apart, public parts alone", async () => {

@@ -7,6 +7,7 @@ import {
 import { promisify } from "node:util";
 import { isClockRight } from "../platform/clock.ts";
 import type { Ctx } from "../platform/context.ts";
+import { randomId } from "../platform/ids.ts";
 import type { PublishedDocument } from "../platform/published-document.ts";
 import type { Place } from "../platform/seal.ts";
 import { accessTokenTyp, headerSegment, idTokenTyp } from "./jwt.ts";
@@ -46,7 +47,7 @@ type KeyContext = Pick<
 const channel = "signing-key";
 const generateKeyPair = promisify(generateKeyPairWithCallback);
 const modulusBits = 2048;
-const kidBytes = 12;
+const kidBytes = 16;
 /** Verifiers whose clock runs behind; also covers wallets' request objects, which live 15 minutes at most. */
 const retentionSlackSeconds = 900;
 /** For how long expired id tokens are still known as hints at logout. */
@@ -140,7 +141,7 @@ async function makeKey(
     algorithmOf(purpose) === "RS256"
       ? await generateKeyPair("rsa", { modulusLength: modulusBits })
       : await generateKeyPair("ec", { namedCurve: "P-256" });
-  const kid = ctx.random.bytes(kidBytes).toString("base64url");
+  const kid = randomId(ctx.random, kidBytes);
   const plain = pair.privateKey.export({ format: "der", type: "pkcs8" });
   const publicJwk = pair.publicKey.export({ format: "jwk" }) as Record<string, string>;
   const privateSealed = ctx.seal.seal(plain, placeOf(kid));
