@@ -325,12 +325,21 @@ async function advance(seconds: number): Promise<void> {
   await ctx.refreshClock();
 }
 
+/** Every 64 hexadecimal digits in a row of a text, wherever they begin. */
+function hashesIn(text: string): Set<string> {
+  const found = new Set<string>();
+  for (const [digits] of text.matchAll(/[0-9a-f]{64,}/g))
+    for (let at = 0; at + 64 <= digits.length; at += 1) found.add(digits.slice(at, at + 64));
+  return found;
+}
+
 test("without its pepper a date of birth is not found by trying all of them", async () => {
   const text = await dump();
   const born = world.person.held.find(({ field }) => field === "IDCARD_DOB");
   assert.ok(born !== undefined);
   const user: Address = world.person.address;
-  assert.ok(text.includes(born.leaf.slice(2)), "the leaf itself is kept");
+  const kept = hashesIn(text);
+  assert.ok(kept.has(born.leaf.slice(2)), "the leaf itself is kept");
   const pepper = `0x${"00".repeat(32)}` as const;
   const guesses = Array.from({ length: 366 * 60 }, (_, day) => {
     const data = new Date(Date.UTC(1950, 0, 1 + day)).toISOString().slice(0, 10);
@@ -339,6 +348,6 @@ test("without its pepper a date of birth is not found by trying all of them", as
       createHash("sha256").update(data).digest("hex"),
     ];
   });
-  const found = guesses.flat().filter((guess) => text.includes(guess));
+  const found = guesses.flat().filter((guess) => kept.has(guess));
   assert.deepEqual(found, [], user);
 });

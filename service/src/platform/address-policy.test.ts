@@ -221,7 +221,7 @@ test("no text makes the check throw, and an accepted URL is accepted again uncha
     ),
   );
   const texts = fc.oneof(
-    fc.string({ unit: "binary" }),
+    fc.uint16Array().map((units) => String.fromCharCode(...units)),
     fc.webUrl({ withQueryParameters: true }),
     fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join("")),
     fc.array(piece, { maxLength: 12 }).map((pieces) => `https://${pieces.join("")}`),
