@@ -237,11 +237,15 @@ const blankAttempt = {
 
 type Fresh = Pick<Attempt, "id" | "browserSha256" | "browserNetwork" | "createdAt" | "expiresAt">;
 
-/** Id, browser secret and lifetime of a new attempt; the secret leaves only in the cookie. */
+/**
+ * Id, browser secret and lifetime of a new attempt; the secret leaves only in the cookie.
+ *
+ * @param asked.replacedId the login that it is the restart of, whose cookie the caller ends
+ */
 export function newAttempt(
   ctx: LoginContext,
   browser: BrowserCall,
-  { scope }: Pick<AuthorizationRequest, "scope">,
+  { scope, replacedId }: Pick<AuthorizationRequest, "scope"> & { readonly replacedId?: string },
 ): { attempt: Fresh; cookies: string[] } {
   const now = ctx.clock.now();
   const loginId = randomId(ctx.random, 16);
@@ -262,6 +266,7 @@ export function newAttempt(
       secret,
       createdAt: now,
       lifetimeSeconds: lifetimeSeconds + cookieSlackSeconds,
+      ...(replacedId === undefined ? {} : { replacedId }),
     }),
   };
 }

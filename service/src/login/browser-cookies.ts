@@ -81,6 +81,8 @@ export interface NewAttemptCookie {
   readonly secret: string;
   readonly createdAt: number;
   readonly lifetimeSeconds: number;
+  /** The login that this one is the restart of: its cookie goes anyway, so no other has to give way. */
+  readonly replacedId?: string;
 }
 
 /** The logins that this browser holds cookies of, the newest first. */
@@ -108,7 +110,9 @@ export function attemptCookies(
   made: NewAttemptCookie,
 ): string[] {
   const prefix = attemptCookiePrefix(config);
+  const replaced = `${prefix}${made.replacedId ?? ""}`;
   const evicted = heldCookies(config, header)
+    .filter(({ name }) => name !== replaced)
     .slice(attemptCookiesMax - 1)
     .map(({ name }) => setCookie(config, name, { value: "", maxAgeSeconds: 0 }));
   const value = `${made.createdAt}.${made.secret}`;

@@ -187,7 +187,8 @@ export async function restartLogin(
   browser: BrowserCall,
 ): Promise<{ loginId: string; cookies: readonly string[] } | null> {
   const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
-  const fresh = newAttempt(ctx, browser, attempt.request);
+  const { scope } = attempt.request;
+  const fresh = newAttempt(ctx, browser, { scope, replacedId: loginId });
   if (!(await store.restartAttempt(ctx.db, attempt.id, { ...fresh.attempt, restartsMax })))
     return null;
   ctx.recent.forget(loginId);
