@@ -15,7 +15,7 @@ import type { WalletContext } from "./context.ts";
 import { signDecline } from "./decline.ts";
 import type { HistoryEntry } from "./history.ts";
 import { recordHistory } from "./history.ts";
-import type { InboxItem, InvitationItem } from "./inbox-item.ts";
+import type { InboxItem, InboxKind, InvitationItem } from "./inbox-item.ts";
 import { askInTurn } from "./asking-brokers.ts";
 import { findItem, type FoundItem } from "./inbox.ts";
 import { endRemoval } from "./keep.ts";
@@ -33,6 +33,8 @@ export interface Decision {
   readonly without?: readonly string[];
   /** The concerns that were confirmed. */
   readonly accept?: ReadonlySet<Concern>;
+  /** What it is taken for; where it is of another kind, there is no vote. */
+  readonly kind?: InboxKind;
 }
 
 /** How it stands after a vote. */
@@ -95,10 +97,20 @@ export async function castVote(
     showed === undefined || showed === broker ? findItem(ctx, broker, id) : null,
   );
   if (found === null) return sendAgain(ctx, { id, decision, unasked });
+  requireKind(id, found.kind, decision);
   const { vote, without = [] } = decision;
   if (vote === "approve" && shown.isOther(found, without))
     throw new WalletRefusal("invalid_request", "it is not what was shown: look at the inbox again");
   return castVoteOn(ctx, found, decision);
+}
+
+/** @throws {WalletRefusal} invalid_input where it is taken for something else */
+function requireKind(id: string, found: string, { kind }: Decision): void {
+  if (kind === undefined || kind === found) return;
+  throw new WalletRefusal(
+    "invalid_input",
+    `${id} is no ${kind} but a ${found}: vote ${id} decides on it`,
+  );
 }
 
 /** Votes on exactly this item. @throws {WalletRefusal} as {@link castVote} */
@@ -268,6 +280,7 @@ async function sendAgain(
     throw (
       unasked ?? new WalletRefusal("not_found", `nothing of the id ${id} waits for this identity`)
     );
+  requireKind(id, String(kind), decision);
   const again = {
     broker,
     kind: String(kind),

@@ -175,6 +175,7 @@ async function create(home: Home, input: Input): Promise<Reply> {
 }
 
 async function accept(wallet: Wallet, wanted: string | undefined): Promise<Reply> {
+  const decision = { vote: "approve", kind: "invitation" } as const;
   const invitations = (await wallet.inbox()).filter(({ kind }) => kind === "invitation");
   const fitting = invitations.filter(
     ({ id, item }) =>
@@ -184,12 +185,12 @@ async function accept(wallet: Wallet, wanted: string | undefined): Promise<Reply
   if (invitation === undefined) {
     const isId = wanted !== undefined && parseAddress(wanted) === null;
     // One that was accepted before is accepted the same.
-    if (isId) return { value: await wallet.vote(wanted, { vote: "approve" }) };
+    if (isId) return { value: await wallet.vote(wanted, decision) };
     throw new WalletRefusal("not_found", "there is no such invitation for this identity");
   }
   if (second !== undefined)
     throw new WalletRefusal("invalid_input", "which invitation? see wallet inbox");
-  const outcome = await wallet.vote(invitation.id, { vote: "approve" });
+  const outcome = await wallet.vote(invitation.id, decision);
   const address = invitation.item?.business.address;
   return { value: { ...outcome, address, words: invitation.words.join("\n") } };
 }

@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, test } from "node:test";
+import { businessCategory, encodeCharter } from "@svc/protocol";
+import { callWallet, valueOf } from "../../test/call-wallet.ts";
+import {
+  audience,
+  business,
+  chainId,
+  charter,
+  factory,
+  serveBusiness,
+} from "../../test/fake-business.ts";
+import { openFakeBroker, privateKeys } from "../../test/fake-broker.ts";
+import { now } from "../../test/fake-fields.ts";
+import { addressOf } from "../../test/test-wallet.ts";
+import { addressOfBusiness } from "../business-wallet.ts";
+
+await using broker = await openFakeBroker();
+const fake = serveBusiness(broker);
+let directory = "";
+using cleanup = new DisposableStack();
+
+const wallet = async (...args: readonly string[]) =>
+  callWallet([...args, "--as", "alice"], directory);
+
+beforeEach(() => {
+  broker.reset();
+  fake.reset();
+  broker.answers.set("/health/ready", { status: 200, body: { status: "ok", now } });
+  const made = mkdtempSync(join(tmpdir(), "svc-wallet-business-"));
+  cleanup.defer(() => rmSync(made, { recursive: true, force: true }));
+  const identities = { alice: { address: addressOf("alice"), privateKey: privateKeys.alice } };
+  writeFileSync(join(made, "demo.json"), JSON.stringify({ baseUrl: broker.url, identities }));
+  directory = made;
+});
+
+const salt = `0x${"5a".repeat(32)}` as const;
+const founded = addressOfBusiness({ factory, charter: encodeCharter(charter), salt });
+const common = { chainId, expiresAt: now + 600, requester: null };
+
+const invitation = {
+  ...common,
+  id: "01J",
+  kind: "invitation",
+  business: { address: founded, name: "Alpine AG" },
+  factory,
+  salt,
+  deadline: now + 600,
+  charter: {
+    rules: charter.rules,
+    members: charter.members.map(({ address, isVoting }) => ({
+      address,
+      name: "Somebody",
+      votingRights: isVoting,
+    })),
+  },
+};
+
+const dataRequest = {
+  ...common,
+  id: "02J",
+  requestId: "02J",
+  kind: "data_request",
+  business: { address: business, name: "Alpine AG" },
+  category: businessCategory.data,
+  epoch: fake.epoch,
+  validUntil: now + 4200,
+  audience,
+  required: ["BUSINESS_LEGAL_NAME"],
+  optional: [],
+  purpose: "To open an account.",
+  deadline: now + 600,
+};
+
+await test("accepting an invitation approves nothing else, whatever id it is given", async () => {
+  fake.items = [invitation, dataRequest];
+  const isRefused = async (): Promise<void> => {
+    const { status, out, err } = await wallet("business", "accept", "02J");
+    assert.deepEqual([status, out], [1, ""]);
+    assert.match(err, /02J is no invitation but a data_request: vote 02J decides on it\n$/);
+  };
+  await isRefused();
+  valueOf(await wallet("inbox"));
+  await isRefused();
+  assert.deepEqual(fake.votes, []);
+  // Neither is what was voted on before approved again.
+  valueOf(await wallet("vote", "02J", "--approve"));
+  await isRefused();
+  assert.equal(fake.votes.length, 1);
+});
+
+await test("an invitation that was accepted is accepted again by its id", async () => {
+  fake.items = [invitation];
+  const [first, again] = [
+    valueOf(await wallet("business", "accept", "01J")),
+    valueOf(await wallet("business", "accept", "01J")),
+  ];
+  assert.deepEqual([first["status"], again["status"]], ["open", "open"]);
+  assert.deepEqual(fake.votes[0], fake.votes[1]);
+});
