@@ -5,6 +5,8 @@ import { WalletRefusal } from "./refusal.ts";
 const timeoutMs = 15_000;
 /** Request objects and acknowledgements are a few kilobytes; a page of logins is the largest. */
 const answerBytesMax = 256 * 1024;
+/** Documents nest 32 deep at most, and lie in lists. What nests without end could not be written out again. */
+const depthMax = 64;
 
 /** One HTTP call; with `body` it is a POST of JSON. */
 export interface Call {
@@ -103,10 +105,16 @@ export function elementsOf(text: string | null): readonly unknown[] {
 
 function valueOf(text: string | null): unknown {
   try {
-    return JSON.parse(text ?? "") as unknown;
+    const value: unknown = JSON.parse(text ?? "");
+    return isWithin(value, depthMax) ? value : null;
   } catch {
     return null;
   }
+}
+
+function isWithin(value: unknown, depth: number): boolean {
+  if (typeof value !== "object" || value === null) return true;
+  return depth > 0 && Object.values(value).every((each) => isWithin(each, depth - 1));
 }
 
 /** What an answer that is no success says, by the service's envelope where it has one. */

@@ -268,6 +268,17 @@ await test("wrong use is one line and status 1, and leaves no state behind", asy
   assert.equal(existsSync(join(empty, "wallet")), false);
 });
 
+await test("an answer that nests without end is none, and what was given counts as given", async () => {
+  fresh();
+  const nested = `{"deep":${"[".repeat(50_000)}${"]".repeat(50_000)}}`;
+  broker.answers.set("/taken", { status: 200, body: nested });
+  const conn = encodeURIComponent(`${broker.url.replace("localhost", "127.0.0.1")}/taken`);
+  const link = `svc:sign?data=0x6869&conn=${conn}`;
+  const approving = ["approve", link, "--as", "alice", "--accept", "unknown-requester"];
+  const { status, answer } = await json(approving);
+  assert.deepEqual([status, answer], [200, {}]);
+});
+
 await test("what could play tricks in a terminal is escaped in the output", () => {
   const tricky = { text: "a\u202eb\u001b[31m\u200bc\u{e0041}\u034f\ufe0f\u{e0101}\u115f\u3164é" };
   const printed = jsonOf(tricky);
