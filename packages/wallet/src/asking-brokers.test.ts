@@ -122,6 +122,27 @@ await test("what two brokers show under one id is voted on at neither", async ()
     await refuses(wallet.vote("01J", { vote }), "invalid_request", /both show something as 01J/);
 });
 
+await test("what one broker sends, however odd, hides nothing of the others", async () => {
+  const { wallet } = await open();
+  fake.items = [item];
+  const oddId = "02J";
+  const voted = { ...item, id: oddId };
+  const release = { kind: "data_request", category: businessCategory.data, requestId: oddId };
+  const login = { kind: "business_login", category: businessCategory.login, session: oddId };
+  const named = { issuer: other.url, clientName: "Shop", scope: "openid", actingMember: business };
+  for (const odd of [
+    { ...voted, expiresAt: Number.MAX_SAFE_INTEGER },
+    { ...voted, ...release, audience: "\ud800", required: [], optional: [], deadline: now },
+    { ...voted, ...login, ...named, clientId: "\ud800" },
+    { ...voted, ...login, ...named, clientId: "c", requester: { name: "Shop", domain: "\ud800" } },
+  ]) {
+    otherFake.items = [odd];
+    const ids = (await wallet.inbox()).map(({ id }) => id);
+    assert.deepEqual(ids, [oddId, "01J"], JSON.stringify(odd));
+    await wallet.vote(oddId, { vote: "reject" });
+  }
+});
+
 await test("a broker whose chain is away, is another than before, or was forgotten badly holds nobody else up", async () => {
   const storage = memoryStorage();
   const { wallet, told } = await open({ storage });

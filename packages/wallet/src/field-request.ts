@@ -227,9 +227,13 @@ export function sayTerms(
   ];
 }
 
-/** Unix seconds as a person reads them. */
+/** The last second of the year 9999. */
+const saidSecondsMax = 253_402_300_799;
+
+/** Unix seconds as a person reads them; whatever is later is said as the end of the year 9999. */
 export function sayTime(seconds: number): string {
-  return `${new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+  const said = Math.min(seconds, saidSecondsMax);
+  return `${new Date(said * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }
 
 /** A value as one line; an image by its size. */

@@ -182,9 +182,8 @@ function readCommon(item: Members): Common {
 function readAsker(value: unknown): Asker | null {
   if (value === null || value === undefined) return null;
   if (!isRecord(value)) throw new Unreadable();
-  const { domain } = value;
-  if (domain !== undefined && (typeof domain !== "string" || domain === "")) throw new Unreadable();
-  return { name: text(value, "name"), ...(domain === undefined ? {} : { domain }) };
+  const domain = value["domain"] === undefined ? {} : { domain: text(value, "domain") };
+  return { name: text(value, "name"), ...domain };
 }
 
 function readDataRequest(item: Members): Omit<DataRequestItem, keyof Voted | "kind"> {
@@ -282,7 +281,8 @@ function readCharter(value: unknown): NamedCharter {
 
 function text(members: Members, name: string): string {
   const value = members[name];
-  if (typeof value !== "string" || value === "") throw new Unreadable();
+  // What is no text in UTF-8 has no hash that could be approved.
+  if (typeof value !== "string" || value === "" || !value.isWellFormed()) throw new Unreadable();
   return value;
 }
 
