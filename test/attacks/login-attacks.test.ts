@@ -437,22 +437,6 @@ test("two tabs are two logins, and the ninth evicts the oldest cookie", async ()
   assert.equal(new Set(pages.map((page) => page.loginId)).size, 9);
 });
 
-test("a login that starts again in one of eight tabs ends none of the others", async () => {
-  const jar = openJar();
-  const pages = [];
-  for (let tab = 0; tab < 8; tab += 1)
-    pages.push(await openPage(world.baseUrl, world.client, { jar }));
-  const newest = pages.pop();
-  const restart = `${world.baseUrl}/oauth2/login/${newest?.loginId}/restart`;
-  const next = await jar.fetch(restart, { method: "POST" });
-  const [, nextId = ""] = /\/oauth2\/login\/(.+)$/.exec(next.headers.get("location") ?? "") ?? [];
-  assert.notEqual(nextId, newest?.loginId);
-  for (const { loginId } of [...pages, { loginId: nextId }])
-    assert.equal((await statusOf(world.baseUrl, { jar, loginId }))["kind"], "waiting");
-  const held = [...jar.cookies.keys()].filter((name) => name.includes("svc_login_"));
-  assert.equal(held.length, 8);
-});
-
 test("without scripts the page switches for good to one code with number matching", async () => {
   const relaxed = await world.addClient({ numberMatching: false });
   const page = await openPage(world.baseUrl, relaxed);

@@ -271,6 +271,22 @@ test("logins that are finished displace none that waits in another tab", async (
   assert.equal(kind, "waiting");
 });
 
+test("a login that starts again in one of eight tabs ends none of the others", async () => {
+  const jar = openJar();
+  const pages = [];
+  for (let tab = 0; tab < 8; tab += 1)
+    pages.push(await openPage(world.baseUrl, world.client, { jar }));
+  const newest = pages.pop();
+  const restart = `${world.baseUrl}/oauth2/login/${newest?.loginId}/restart`;
+  const next = await jar.fetch(restart, { method: "POST" });
+  const [, nextId = ""] = /\/oauth2\/login\/(.+)$/.exec(next.headers.get("location") ?? "") ?? [];
+  assert.notEqual(nextId, newest?.loginId);
+  for (const { loginId } of [...pages, { loginId: nextId }])
+    assert.equal((await statusOf(world.baseUrl, { jar, loginId }))["kind"], "waiting");
+  const held = [...jar.cookies.keys()].filter((name) => name.includes("svc_login_"));
+  assert.equal(held.length, 8);
+});
+
 test("the cookie of a finished login runs out within a minute", async () => {
   const page = await openPage(world.baseUrl, world.client);
   await approveByQr(world.baseUrl, page, newIdentity());
