@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { after, before, test } from "node:test";
-import { type OpenPage, openPage } from "../login-flow.ts";
-import { claim, newIdentity, scan } from "../raw-wallet.ts";
+import { type OpenPage, openPage, statusOf } from "../login-flow.ts";
+import { claim, decline, newIdentity, scan, tryClaim } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
 let world: World;
@@ -58,6 +58,26 @@ async function openStream(page: OpenPage): Promise<Socket> {
   await readUntil(socket, /"waiting"/);
   return socket;
 }
+
+test("a page that asks by long poll is told of a second wallet as soon as it tries", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const claimed = await claim(scan(page.qr), newIdentity());
+  const poll = async (known: string): Promise<unknown> => {
+    const url = `${world.baseUrl}/oauth2/login/${page.loginId}/status?after=${known}`;
+    // Sooner than a poll ends without news.
+    const response = await page.jar.fetch(url, { signal: AbortSignal.timeout(20_000) });
+    return response.json();
+  };
+  const waiting = poll("claimed");
+  await tryClaim(scan(page.qr), newIdentity());
+  const told = await waiting;
+  assert.deepEqual(told, await statusOf(world.baseUrl, page));
+  assert.equal((told as { contested: boolean }).contested, true);
+  assert.deepEqual(await poll("claimed"), told, "also a poll that comes between");
+  const last = poll("contested");
+  await decline(claimed);
+  assert.equal(((await last) as { kind: string }).kind, "failed");
+});
 
 test("an idle stream says within 15 s that it lives, by an event that the page's script sees", async (t) => {
   t.mock.timers.enable({ apis: ["setInterval"] });

@@ -224,13 +224,15 @@ test("a page that slept with its machine shows the code of the service's time ag
   }
 });
 
-test("where streams fail the page asks by long poll, and sees claim and approval", async () => {
+test("where streams fail the page asks by long poll, and sees claim, second wallet and approval", async () => {
   await using stub = await openLoginStub();
   stub.stream = "refused";
   await using page = await openPage(stub);
   stub.tell(claimed);
   await page.locator("[data-code]").waitFor();
   assert.ok(stub.calls.some((call) => call.endsWith("/status?after=waiting")));
+  stub.tell({ ...claimed, contested: true });
+  await page.getByRole("alert").waitFor();
   stub.tell({ kind: "approved" });
   await page.waitForURL(`${stub.url}/callback?code=1`);
 });

@@ -154,7 +154,8 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
         .writeHead(200, { "content-type": "application/json", "svc-now-ms": nowMs })
         .end(JSON.stringify(next));
     };
-    if (told.kind !== after) send(told);
+    const name = told.contested === true ? "contested" : told.kind;
+    if (name !== after) send(told);
     else enter(send);
     response.on("close", () => leave(send));
   }

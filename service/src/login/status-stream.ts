@@ -16,7 +16,7 @@ const longPollMs = 25_000;
 export interface StatusStreams {
   /** Begins with the state as it is. @throws {Problem} login_not_found for another browser */
   open(loginId: string, reply: FastifyReply, browser: BrowserCall): Promise<void>;
-  /** Answers as soon as the state is another than `after`, at the latest after 25 s. */
+  /** Answers as soon as the state is another than the one that `after` names, at the latest after 25 s. */
   wait(
     loginId: string,
     { after, browser }: { after: string; browser: BrowserCall },
@@ -97,7 +97,11 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
   };
 }
 
-/** Reads until it is another state than `after`; late news may tell of what was seen already. */
+/** A second wallet's try is news of its own to a page that knows of the claim. */
+const nameOf = (state: LoginState): string =>
+  state.kind === "claimed" && state.contested ? "contested" : state.kind;
+
+/** Reads until it is another state than `after` names; late news may tell of what was seen already. */
 async function readOther(
   after: string,
   given: {
@@ -119,7 +123,7 @@ async function readOther(
   try {
     for (;;) {
       const state = await given.read();
-      if (state.kind !== after || isOver) return state;
+      if (nameOf(state) !== after || isOver) return state;
       await news.promise;
       news = Promise.withResolvers();
     }

@@ -208,7 +208,7 @@ async function poll() {
   let retryMs = 500;
   while (!round.signal.aborted && !isEnded()) {
     try {
-      const status = await ask(`?after=${kind}`, round.signal);
+      const status = await ask(`?after=${known()}`, round.signal);
       retryMs = 500;
       showOffline(false);
       apply(status);
@@ -219,6 +219,12 @@ async function poll() {
       retryMs = Math.min(2 * retryMs, retryMsMax);
     }
   }
+}
+
+/** What is shown, as the service names it: a second wallet's try is news of its own. */
+function known() {
+  const isContested = kind === "claimed" && !find(root, "[data-contested]").hidden;
+  return isContested ? "contested" : kind;
 }
 
 /**
