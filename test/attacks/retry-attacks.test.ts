@@ -1,6 +1,7 @@
 // What can be asked for a second time in a login, and what cannot: numbers, restarts, claims, approvals.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { loginDigest, signDigest, zeroHash } from "@svc/protocol";
 import type { Jar } from "../cookie-jar.ts";
 import { approveByQr, finish, hooksOf, type OpenPage, openPage, statusOf } from "../login-flow.ts";
 import {
@@ -9,9 +10,11 @@ import {
   claim,
   type Claimed,
   decline,
+  type Identity,
   newIdentity,
   post,
   sameDeviceReturn,
+  type Scanned,
   scan,
   tryClaim,
 } from "../raw-wallet.ts";
@@ -169,4 +172,47 @@ test("a refusal on the same device counts only for the login it names", async ()
   assert.equal(location.searchParams.get("error"), "access_denied");
   assert.equal(location.searchParams.get("state"), "state-of-the-browser");
   assert.equal(location.searchParams.get("iss"), world.baseUrl);
+});
+
+/** The result of a wallet that claims nothing before. */
+async function postUnclaimed(scanned: Scanned, identity: Identity): Promise<Response> {
+  const { session, connection } = scanned;
+  const digest = loginDigest({ session, connection, requester: "", code: "", object: zeroHash });
+  const signature = signDigest(digest, identity.privateKey);
+  return post(connection, { signature, session, svcID: identity.address });
+}
+
+async function reasonOf(response: Response): Promise<string> {
+  return ((await response.json()) as { error: { reason: string } }).error.reason;
+}
+
+test("a result without a claim may be sent again, also when the code has rotated meanwhile, by its own wallet alone", async () => {
+  const relaxed = await world.addClient({ numberMatching: false });
+  const page = await openPage(world.baseUrl, relaxed);
+  const [scanned, identity] = [scan(page.qr), newIdentity()];
+  assert.equal((await postUnclaimed(scanned, identity)).status, 200);
+  assert.equal((await postUnclaimed(scanned, identity)).status, 200);
+  await world.advance(60);
+  const again = await postUnclaimed(scanned, identity);
+  assert.deepEqual([again.status, await again.json()], [200, { status: "approved" }]);
+  assert.equal(await reasonOf(await postUnclaimed(scanned, newIdentity())), "code_expired");
+  const forged = await postUnclaimed(scanned, { ...newIdentity(), address: identity.address });
+  assert.equal(await reasonOf(forged), "code_expired");
+  await finish(world.baseUrl, page);
+  assert.equal((await postUnclaimed(scanned, identity)).status, 200);
+  await world.advance(60);
+  assert.equal(await reasonOf(await postUnclaimed(scanned, identity)), "login_over");
+});
+
+test("a result without a claim for a login that another wallet claimed is a second claim, and both sides are told", async () => {
+  const relaxed = await world.addClient({ numberMatching: false });
+  const page = await openPage(world.baseUrl, relaxed);
+  const scanned = scan(page.qr);
+  const claimed = await claim(scanned, newIdentity());
+  const second = await postUnclaimed(scanned, newIdentity());
+  assert.deepEqual([second.status, await reasonOf(second)], [409, "already_claimed"]);
+  assert.equal((await statusOf(world.baseUrl, page))["contested"], true);
+  assert.equal((await approve(claimed)).status, 200);
+  assert.equal(await reasonOf(await postUnclaimed(scanned, newIdentity())), "login_over");
+  assert.equal(await reasonOf(await postUnclaimed(scanned, claimed.identity)), "login_over");
 });

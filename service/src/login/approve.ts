@@ -49,8 +49,8 @@ export type Approved = "approved" | "waiting";
 /**
  * A wallet approves a login that was opened by QR code.
  *
- * @throws {Problem} claim_wrong, identity_changed, signature_wrong, number_required, wrong_number (which ends the login), login_over, and
- *   for a business what {@link approveForBusiness} throws
+ * @throws {Problem} claim_wrong, identity_changed, signature_wrong, number_required, wrong_number (which ends the login), login_over,
+ *   without a claim what {@link approveWithoutClaim} throws, and for a business what {@link approveForBusiness} throws
  */
 export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<Approved> {
   const user = parseUser(answer.svcID);
@@ -59,6 +59,7 @@ export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<A
   if (attempt.status === "waiting")
     return approveWithoutClaim(ctx, { answer, user, attempt, client });
   if (attempt.channel !== "qr") throw new Problem("wrong_channel");
+  if (answer.claimSecret === undefined) return answerSecondResult(ctx, { answer, user, attempt });
   checkClaim(attempt, answer, user);
   const part = businessPartOf(attempt, answer.business);
   const { code = "" } = answer;
@@ -185,6 +186,7 @@ export async function isSignedWithoutClaim(
   return ctx.verifySignature({ address: user, digest, ...given });
 }
 
+/** Claims and approves in one. @throws {Problem} not_claimed, code_expired, already_claimed, identity_refused, acr_unmet, signature_wrong, login_over */
 async function approveWithoutClaim(
   ctx: LoginContext,
   {
@@ -203,27 +205,57 @@ async function approveWithoutClaim(
   ) {
     throw new Problem("not_claimed");
   }
-  const connection = connectionOf(ctx.config.baseUrl, "qr", attempt.id);
   const acr = acrOf(attempt, "qr", answer.address);
   refuseUnfit(attempt, { user, acr });
   if (answer.code !== undefined && answer.code !== "")
     throw new Problem("signature_wrong", { message: "this login takes no number" });
-  const { session, signature, address: callerAddress } = answer;
-  const unclaimed = { loginId: attempt.id, user, session, connection, signature, callerAddress };
-  if (!(await isSignedWithoutClaim(ctx, unclaimed))) throw new Problem("signature_wrong");
+  if (!(await isResultSigned(ctx, answer, user))) throw new Problem("signature_wrong");
   const approval = {
     user,
     organizationId: client.organizationId,
     channel: "qr" as const,
     sessionText: answer.session,
-    connection,
+    connection: connectionOf(ctx.config.baseUrl, "qr", attempt.id),
     acr,
     now: ctx.clock.now(),
   };
   if (!(await store.approveUnclaimed(ctx.db, attempt.id, approval)))
-    return refuseLate(ctx, { answer, user });
+    return answerSecondResult(ctx, { answer, user, attempt: await readAttempt(ctx, attempt.id) });
   ctx.recent.forget(attempt.id);
   return "approved";
+}
+
+async function isResultSigned(ctx: LoginContext, answer: Answer, user: Address): Promise<boolean> {
+  const { loginId, session, signature, address: callerAddress } = answer;
+  const connection = connectionOf(ctx.config.baseUrl, "qr", loginId);
+  return isSignedWithoutClaim(ctx, {
+    loginId,
+    user,
+    session,
+    connection,
+    signature,
+    callerAddress,
+  });
+}
+
+/**
+ * A result without a claim for a login that is taken. The one that took it, again, is no error: the wallet may have lost
+ * our answer. Any other is a second claim, of which the page is told.
+ */
+async function answerSecondResult(
+  ctx: LoginContext,
+  { answer, user, attempt }: { answer: Answer; user: Address; attempt: Attempt },
+): Promise<Approved> {
+  const isRepeated =
+    (attempt.status === "approved" || attempt.status === "finished") &&
+    attempt.claimSha256 === null &&
+    attempt.claimedBy === user &&
+    attempt.sessionText === answer.session;
+  if (isRepeated && (await isResultSigned(ctx, answer, user))) return "approved";
+  checkSession(ctx, { loginId: attempt.id, channel: "qr", session: answer.session });
+  if (attempt.status !== "claimed") throw new Problem("login_over");
+  await store.contestAttempt(ctx.db, attempt.id);
+  throw new Problem("already_claimed");
 }
 
 /** Another process or call was faster. The same approval again is no error: the wallet may have lost our answer. */
@@ -232,8 +264,6 @@ async function refuseLate(
   { answer, user }: { answer: Answer; user: Address },
 ): Promise<Approved> {
   const attempt = await readAttempt(ctx, answer.loginId);
-  if (attempt.status === "claimed" && answer.claimSecret === undefined)
-    throw new Problem("already_claimed");
   const isOurs =
     ["gathering", "approved", "finished"].includes(attempt.status) &&
     attempt.claimedBy === user &&
