@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Jar } from "../cookie-jar.ts";
-import { authorizationUrl, logIn, makePkce } from "../login-flow.ts";
+import { authorizationUrl, logIn, makePkce, postToken } from "../login-flow.ts";
 import { newIdentity, openWalletSession } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -52,6 +52,19 @@ test("a browser that is still logged in is listed when its tokens are over, and 
   assert.equal(await silently(page.jar), "login_required");
   assert.deepEqual(await listed(wallet), []);
   assert.equal(await end(wallet, session?.id), 404);
+});
+
+test("tokens that were not refreshed for 30 days are no login any more", async () => {
+  const dora = newIdentity();
+  const { tokens } = await logIn(world.baseUrl, world.client, dora);
+  await world.advance(20 * 86_400);
+  const parameters = { grant_type: "refresh_token", refresh_token: tokens.refresh_token ?? "" };
+  const refreshed = await postToken(world.baseUrl, world.client, parameters);
+  assert.equal(refreshed.status, 200);
+  await world.advance(30 * 86_400 - 600);
+  assert.equal((await listed(await openWalletSession(world.baseUrl, dora))).length, 1);
+  await world.advance(600);
+  assert.deepEqual(await listed(await openWalletSession(world.baseUrl, dora)), []);
 });
 
 test("a session that is over is no login any more", async () => {

@@ -10,6 +10,7 @@ export interface LoginRow {
 
 export interface LoginListPage {
   readonly now: number;
+  readonly accessSeconds: number;
   readonly sessionIdleSeconds: number;
   readonly sessionAbsoluteSeconds: number;
   readonly limit: number;
@@ -17,7 +18,7 @@ export interface LoginListPage {
 }
 
 /**
- * Families of tokens that live, and browser sessions that live and would answer for a client that has no such family any
+ * Families with a token that is good, and browser sessions that live and would answer for a client that has no such family any
  * more: one row for each session, with the newest of those clients.
  */
 export async function listLogins(
@@ -26,17 +27,20 @@ export async function listLogins(
   { now, limit, after, ...session }: LoginListPage,
 ): Promise<LoginRow[]> {
   return db.query<LoginRow>(sql`
-    with login_now as (
-      select id, client_id, created_at, acr from token_family
+    with family as (
+      select id, client_id, session_id, created_at, acr from token_family
       where user_address = ${user} and revoked_at is null and expires_at > ${now}
+        and (refresh_expires_at is null or refresh_expires_at > ${now}
+          or coalesce(rotated_at_ms / 1000, created_at) + ${session.accessSeconds} > ${now})),
+    login_now as (
+      select id, client_id, created_at, acr from family
       union all
       select session.id, without.client_id, session.authenticated_at, session.acr
       from session cross join lateral (
         select approval ->> 'client' as client_id
         from jsonb_array_elements(session.approvals) with ordinality as approved (approval, position)
         where not exists (
-          select from token_family as family where family.session_id = session.id
-            and family.client_id = approval ->> 'client' and revoked_at is null and expires_at > ${now})
+          select from family where family.session_id = session.id and family.client_id = approval ->> 'client')
         order by position desc limit 1) as without
       where session.user_address = ${user} and session.ended_at is null
         and session.used_at > ${now - session.sessionIdleSeconds}

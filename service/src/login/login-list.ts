@@ -24,6 +24,7 @@ export async function listLogins(
   const after = page.cursor === undefined ? null : parseCursor(page.cursor);
   const rows = await store.listLogins(ctx.db, user, {
     now: ctx.clock.now(),
+    accessSeconds: ctx.config.accessTokenLifetimeSeconds,
     sessionIdleSeconds: ctx.config.sessionIdleSeconds,
     sessionAbsoluteSeconds: ctx.config.sessionAbsoluteSeconds,
     limit: page.limit + 1,
