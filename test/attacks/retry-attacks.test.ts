@@ -83,6 +83,7 @@ test("an ended login is restarted once, also when asked many times at once or ag
 
 test("the same request is started again at most three times", async () => {
   let page: Pick<OpenPage, "jar" | "loginId"> = await openPage(world.baseUrl, world.client);
+  await submit(page.jar, page.loginId, "show-code");
   for (let restarts = 0; restarts < 3; restarts += 1) {
     const response = await submit(page.jar, page.loginId, "restart");
     const loginId = response.headers.get("location")?.split("/").at(-1) ?? "";
@@ -92,6 +93,7 @@ test("the same request is started again at most three times", async () => {
   assert.equal((await restartAtOnce(page, 3)).length, 0);
   const html = await (await page.jar.fetch(`${world.baseUrl}/oauth2/login/${page.loginId}`)).text();
   assert.match(html, /error=access_denied/, "the way back is on the page");
+  assert.doesNotMatch(html.replaceAll(/<template[^]*?<\/template>/g, ""), /New code/);
 });
 
 test("a login that its person declined cannot be started again", async () => {

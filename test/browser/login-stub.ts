@@ -66,6 +66,7 @@ export function waitingView(base: string, changes: Partial<LoginView> = {}): Log
     backUrl: `${base}/callback?error=access_denied`,
     isBusiness: false,
     isSameDeviceOnly: false,
+    canRestart: true,
     ...changes,
   };
 }

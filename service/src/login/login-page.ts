@@ -151,9 +151,10 @@ function showCode(view: LoginView): Markup {
 }
 
 function staticButtons(view: LoginView): Markup {
+  const newCode = say(view.locale, "newCode");
   return markup`<div class="buttons">
     ${loginForm(view, { action: "continue", label: say(view.locale, "continue") })}
-    ${loginForm(view, { action: "restart", label: say(view.locale, "newCode"), look: "quiet" })}
+    ${view.canRestart ? loginForm(view, { action: "restart", label: newCode, look: "quiet" }) : null}
   </div>`;
 }
 

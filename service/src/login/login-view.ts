@@ -1,5 +1,5 @@
 import type { Client } from "../accounts/index.ts";
-import { type Attempt, pageSteps, sameDeviceLink } from "./attempt.ts";
+import { type Attempt, pageSteps, restartsMax, sameDeviceLink } from "./attempt.ts";
 import { backLocation, stateOf } from "./browser.ts";
 import type { LoginContext } from "./login-context.ts";
 import { type LoginView, pickLocale } from "./pages.ts";
@@ -31,5 +31,6 @@ export function viewOf(
     backUrl: backLocation(ctx, attempt),
     isBusiness: isBusinessScope(attempt.request.scope),
     isSameDeviceOnly: attempt.request.acrMinimum === "urn:svc:acr:same-device",
+    canRestart: attempt.restarts < restartsMax,
   };
 }

@@ -54,6 +54,7 @@ function skeletonOf(view: LoginView, render: Render): readonly string[] {
     contested,
     view.isBusiness,
     view.isSameDeviceOnly,
+    view.canRestart,
   ]);
   const known = skeletons.get(key);
   if (known !== undefined) return known;

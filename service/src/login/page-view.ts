@@ -49,4 +49,6 @@ export interface LoginView {
   readonly isBusiness: boolean;
   /** The client takes no login by QR code (`acr`): the page shows no code that every wallet would be refused on. */
   readonly isSameDeviceOnly: boolean;
+  /** The same request may be started again. */
+  readonly canRestart: boolean;
 }

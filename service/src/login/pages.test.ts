@@ -47,6 +47,7 @@ const waiting: LoginView = {
     "https://books.example.com/callback?error=access_denied&state=1&iss=https%3A%2F%2Flogin.example.com",
   isBusiness: false,
   isSameDeviceOnly: false,
+  canRestart: true,
 };
 const fixed: LoginView = {
   ...waiting,
@@ -237,6 +238,12 @@ test("a page with a code that stays has its buttons outside noscript and never r
   );
   assert.doesNotMatch(renderLoginPage(fixed), /show-code|http-equiv/);
   assert.match(attributeOf(page, /data-qr="([^"]*)"/), /\.0\.abcdefghijklmnopqrstuv&/);
+});
+
+test("a page with a code that stays offers a new one only while the login may start again", () => {
+  const [first, last] = [renderLoginPage(fixed), renderLoginPage({ ...fixed, canRestart: false })];
+  assert.match(shown(first), /data-form="restart"/);
+  assert.doesNotMatch(shown(last), /data-form="restart"/);
 });
 
 test("a claimed page without JavaScript goes on by a button", () => {
