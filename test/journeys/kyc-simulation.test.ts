@@ -82,6 +82,12 @@ for (const [play, reason] of [
     assert.equal((await statusOf(order))["failureReason"], reason);
   });
 
+test("wrong data is played for an order where everything is optional", async () => {
+  const order = await ask({ fields: [], optionalFields: ["EMAIL"] });
+  assert.equal((await svc("simulate", "wrong-data", order)).value["status"], 422);
+  assert.equal((await statusOf(order))["failureReason"], "INVALID_CONFIRM_DATA");
+});
+
 test("simulation never acts for an identity it did not make, nor on the live side", async () => {
   const live = await world.ask();
   const order = String(live.body.data?.["referenceKey"]);

@@ -9,6 +9,7 @@ import {
   fieldsHash,
   fieldsOfName,
   type Hex32,
+  hexOfBytes,
   type Info,
   leafOf,
   leavesHash,
@@ -240,48 +241,61 @@ async function answer(
   if (!opened.ok) return opened.status;
   const link = { connection, object: await opened.text(), requester: shown?.requester ?? "" };
   const fields = chosenFields(order, user);
-  if (play === "approve") return post(ctx, connection, resultOf(order, user, { ...link, fields }));
-  // Validly signed and incomplete, once more than is forgiven.
-  const wrong = resultOf(order, user, { ...link, fields: fields.slice(1) });
+  if (play === "approve") {
+    const data = leavesHash(leavesOf(order.user, fields));
+    return post(ctx, connection, resultOf(order, user, { ...link, fields, data }));
+  }
+  // Validly signed for what was never issued, once more than is forgiven.
+  const data = hexOfBytes(ctx.random.bytes(32));
+  const wrong = resultOf(order, user, { ...link, fields, data });
   let status = 0;
   for (let time = 0; time <= mismatchesForgiven; time++)
     status = await post(ctx, connection, wrong);
   return status;
 }
 
-/** One held field for each name that is required; the same may answer several. */
+/** One held field for each name that is required, by field; the same may answer several. */
 function chosenFields(order: Order, { held }: User): HeldField[] {
   const chosen = order.required.flatMap((name) => {
     const fields: readonly FieldName[] = fieldsOfName(name);
     const found = held.find(({ field }) => fields.includes(field));
     return found === undefined ? [] : [found];
   });
-  return [...new Set(chosen)];
+  return [...new Set(chosen)].toSorted((a, b) => (a.field < b.field ? -1 : 1));
 }
 
-function resultOf(
-  order: Order,
-  user: User,
-  given: { connection: string; object: string; requester: string; fields: readonly HeldField[] },
-): object {
-  const fields = given.fields.toSorted((a, b) => (a.field < b.field ? -1 : 1));
-  const leaves = fields.map(({ field, data, pepper, expiresAt }): Hex32 =>
-    leafOf({ user: order.user, field, commitment: commitmentOf({ data, pepper }), expiresAt }),
+function leavesOf(user: Address, fields: readonly HeldField[]): Hex32[] {
+  return fields.map(({ field, data, pepper, expiresAt }) =>
+    leafOf({ user, field, commitment: commitmentOf({ data, pepper }), expiresAt }),
   );
+}
+
+/** A result that the user signed. */
+interface Answer {
+  readonly connection: string;
+  readonly object: string;
+  readonly requester: string;
+  readonly fields: readonly HeldField[];
+  /** What it is signed for. */
+  readonly data: Hex32;
+}
+
+function resultOf(order: Order, user: User, given: Answer): object {
+  const { fields, data } = given;
   const digest = shareDigest({
     request: order.referenceKey,
     connection: given.connection,
     requester: given.requester,
     object: requestObjectHash(given.object),
     fields: fieldsHash(fields.map(({ field }) => field)),
-    data: leavesHash(leaves),
+    data,
     deadline: order.expiration,
   });
   return {
     svcID: order.user,
     id: order.referenceKey,
     infos: encodeInfos(fields),
-    data: leavesHash(leaves),
+    data,
     signature: signDigest(digest, user.key),
   };
 }
