@@ -41,8 +41,34 @@ test("a kept connection that the peer closed meanwhile is replaced, once", async
   });
   const send = async () => outbound.send(get(receiver.url, { keepAlive: true }));
   assert.equal((await send()).kind, "answered");
+  await nextTurn();
   assert.equal((await send()).kind, "answered");
   assert.equal(answers, 3);
+});
+
+test("what broke off after it had begun to answer, or on a new connection, is not sent twice", async (t) => {
+  const receiver = await openReceiver(t, (request, response) => {
+    if (request.url === "/in?whole") response.end("ok");
+    else if (request.url === "/in?none") request.socket.destroy();
+    else {
+      response.writeHead(200, { "content-length": "9" });
+      response.write("abc", () => request.socket.destroy());
+    }
+  });
+  const outbound = open(t, "production", {
+    resolve: answering([publicAddress]),
+    connect: fakeInternet(),
+  });
+  const send = async (query: string) =>
+    outbound.send(get(`${receiver.url}?${query}`, { keepAlive: true }));
+  assert.equal((await send("whole")).kind, "answered");
+  await nextTurn();
+  assert.deepEqual(await send("part"), failed("unreachable"));
+  assert.deepEqual(await send("none"), failed("unreachable"));
+  assert.deepEqual(
+    receiver.requests.map(({ url }) => url),
+    ["/in?whole", "/in?part", "/in?none"],
+  );
 });
 
 test("a peer that closes every connection without an answer has failed", async (t) => {

@@ -1,19 +1,10 @@
 import type { Pool } from "undici";
 
-/** Connections to one place, to be used again. */
-interface KeptPool {
-  readonly dispatcher: Pool;
-  /** Whether an answer came over it before: an error may then be the age of the connection. */
-  readonly hasAnswered: boolean;
-  noteAnswer(): void;
-}
-
 const sweepEveryMs = 10_000;
 const unusedMsMax = 60_000;
 
 interface Entry {
   dispatcher: Pool;
-  hasAnswered: boolean;
   usedMs: number;
 }
 
@@ -25,17 +16,13 @@ export class KeptConnections {
   readonly #entries = new Map<string, Entry>();
   #sweptMs = 0;
 
-  find(key: string, open: () => Pool): KeptPool {
+  find(key: string, open: () => Pool): Pool {
     const nowMs = performance.now();
     if (nowMs - this.#sweptMs > sweepEveryMs) this.#sweep(nowMs);
-    const entry = this.#entries.get(key) ?? { dispatcher: open(), hasAnswered: false, usedMs: 0 };
+    const entry = this.#entries.get(key) ?? { dispatcher: open(), usedMs: 0 };
     entry.usedMs = nowMs;
     this.#entries.set(key, entry);
-    const { dispatcher, hasAnswered } = entry;
-    const noteAnswer = (): void => {
-      entry.hasAnswered = true;
-    };
-    return { dispatcher, hasAnswered, noteAnswer };
+    return entry.dispatcher;
   }
 
   /** No request is under way any more. */

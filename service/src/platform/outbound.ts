@@ -41,7 +41,8 @@ export type OutboundResult =
 export interface Outbound {
   /**
    * Makes one try, on a connection of its own that is closed afterwards unless `keepAlive` asks for another. A kept
-   * connection that the peer had closed in the meantime is replaced once.
+   * connection that the peer had closed in the meantime is replaced once: the peer gets no request twice that it has
+   * begun to answer.
    *
    * @throws {Error} when the request itself is wrong (bounds, reserved headers), after `close`, and
    *   for a request cut off by `close`: our end is not the receiver's failure
@@ -160,14 +161,16 @@ async function attempt(
   if (request.keepAlive === true) {
     const key = [url.origin, request.responseBytesMax, ...addresses.toSorted()].join(" ");
     const pool = options.kept.find(key, () => openPool(url, { ...options, request, addresses }));
+    let mayBeClosed = pool.stats.free > 0;
+    const onAnswer = (): void => {
+      mayBeClosed = false;
+    };
     try {
-      const exchanged = exchange(pool.dispatcher, url, { ...request, signal, reset: false });
-      const result = await orAborted(exchanged, signal);
-      pool.noteAnswer();
-      return result;
+      const exchanged = exchange(pool, url, { ...request, signal, reset: false, onAnswer });
+      return await orAborted(exchanged, signal);
     } catch (error) {
-      // Most likely the peer closed it just as we used it.
-      if (signal.aborted || !pool.hasAnswered || !brokenCodes.has(codeOf(error))) throw error;
+      // Most likely the peer closed it just as we used it. A new connection, or an answer that broke off, is no such case.
+      if (signal.aborted || !mayBeClosed || !brokenCodes.has(codeOf(error))) throw error;
     }
   }
 
@@ -224,7 +227,7 @@ function codeOf(error: unknown): string {
 async function exchange(
   client: Undici.Dispatcher,
   url: URL,
-  request: OutboundRequest & { signal: AbortSignal; reset: boolean },
+  request: OutboundRequest & { signal: AbortSignal; reset: boolean; onAnswer?: () => void },
 ): Promise<OutboundResult> {
   const response = await client.request({
     origin: url.origin,
@@ -235,6 +238,7 @@ async function exchange(
     signal: request.signal,
     reset: request.reset,
   });
+  request.onAnswer?.();
   const body = await response.body.bytes();
   return {
     kind: "answered",
