@@ -7,30 +7,40 @@ export interface Pair {
   readonly business: Address;
 }
 
-/** Requests of the organization to the business, of both kinds. */
+/** What the organization has asked of the business, requests of both kinds together. */
+interface Asked {
+  readonly open: number;
+  /** When the first of the last so many was made; null where there were fewer since then. */
+  readonly firstOfLastAt: number | null;
+  readonly isBlocked: boolean;
+}
+
 export async function countRequests(
   tx: Queryable,
   { organizationId, business }: Pair,
-  since: number,
-): Promise<{ open: number; recent: number; isBlocked: boolean }> {
+  last: { since: number; count: number },
+): Promise<Asked> {
   // Requests of one pair are counted and made one after the other.
   await tx.query(
     sql`select pg_advisory_xact_lock(hashtextextended(${`${organizationId} ${business}`}, 7))`,
   );
-  const [row] = await tx.query<{ open: number; recent: number; isBlocked: boolean }>(
+  const [row] = await tx.query<Asked>(
     sql`select
         (select count(*) from data_request where organization_id = ${organizationId} and business = ${business}
           and status = 'pending_approval')
         + (select count(*) from signature_request where organization_id = ${organizationId} and business = ${business}
           and status = 'pending_approval') as open,
-        (select count(*) from data_request where organization_id = ${organizationId} and business = ${business}
-          and created_at > ${since})
-        + (select count(*) from signature_request where organization_id = ${organizationId} and business = ${business}
-          and created_at > ${since}) as recent,
+        (select created_at from (
+          select created_at from data_request where organization_id = ${organizationId} and business = ${business}
+            and created_at > ${last.since}
+          union all
+          select created_at from signature_request where organization_id = ${organizationId} and business = ${business}
+            and created_at > ${last.since}
+        ) as recent order by created_at desc limit 1 offset ${last.count - 1}::int) as "firstOfLastAt",
         exists (select 1 from business_block
           where organization_id = ${organizationId} and business = ${business}) as "isBlocked"`,
   );
-  return row ?? { open: 0, recent: 0, isBlocked: false };
+  return row ?? { open: 0, firstOfLastAt: null, isBlocked: false };
 }
 
 /** The organization that a request to this business is of, of either kind and however old. */

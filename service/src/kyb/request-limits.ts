@@ -20,17 +20,18 @@ export async function checkRequestLimits(
   tx: Queryable,
   pair: store.Pair,
 ): Promise<void> {
-  const counted = await store.countRequests(tx, pair, ctx.clock.now() - daySeconds);
+  const since = ctx.clock.now() - daySeconds;
+  const counted = await store.countRequests(tx, pair, { since, count: perDayMax });
   if (counted.isBlocked) throw new Problem("requester_blocked");
   if (counted.open >= openMax)
     throw new Problem("rate_limited", {
       message: `rate_limited: at most ${openMax} open requests to one business`,
       retryAfterSeconds: openRetrySeconds,
     });
-  if (counted.recent >= perDayMax)
+  if (counted.firstOfLastAt !== null)
     throw new Problem("rate_limited", {
       message: `rate_limited: at most ${perDayMax} requests to one business in 24 hours`,
-      retryAfterSeconds: daySeconds,
+      retryAfterSeconds: counted.firstOfLastAt - since,
     });
 }
 
