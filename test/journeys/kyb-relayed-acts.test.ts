@@ -105,6 +105,54 @@ test("a signature that a stranger's call takes back is taken back, and nobody is
   assert.deepEqual(await world.inboxOf("irma"), []);
 });
 
+/** One approves, and a stranger hands over the approvals of both. @returns the proposal's id */
+async function relayBeforeVotes(
+  { address }: TestBusiness,
+  request: Record<string, unknown>,
+  [first, second]: readonly [string, string],
+): Promise<string> {
+  const id = await world.govern(first, request, { business: address, voters: [first] });
+  const item = await world.findVote(second, id);
+  const act = {
+    business: address,
+    operation: request["operation"] as GovernanceOperation,
+    signature: String(item["operation"]),
+    arguments: item["arguments"] as Hex,
+  };
+  const validUntil = Number(item["validUntil"]);
+  const approvers = { by: [first, second], validUntil };
+  await callAsStranger(world, address, await firstActCall(world, act, approvers));
+  return id;
+}
+
+test("an act that a stranger's call does while it is voted on is done, and nobody is asked any more", async () => {
+  const names = ["jost", "kuno", "lena"] as const;
+  const [jost, kuno, lena] = names;
+  const successor = await world.found({ members: [jost], name: "Muster Drei AG" });
+  const signed = await world.found({ members: names });
+  const hash: Hex32 = `0x${"7d".repeat(32)}`;
+  const approvers = { by: [jost, kuno], validUntil: world.ctx.clock.now() + 3600 };
+  const recording = await recordCall(world, { business: signed.address, hash }, approvers);
+  await callAsStranger(world, signed.address, recording);
+  const calls = await loadWalletCalls();
+  await world.until("it is recorded", async () =>
+    (await calls.isRecorded(world.ctx, signed.address, hash)) ? true : null,
+  );
+  const acts = [
+    [signed, { operation: "withdraw", hash }],
+    [null, { operation: "changeCharter", members: rosterOf([jost, kuno]) }],
+    [null, { operation: "moveTo", successor: successor.address }],
+    [null, { operation: "startRemoval", member: world.person(lena).address }],
+  ] as const;
+  const relayed: [TestBusiness, string][] = [];
+  for (const [known, request] of acts) {
+    const business = known ?? (await world.found({ members: names }));
+    relayed.push([business, await relayBeforeVotes(business, request, [jost, kuno])]);
+  }
+  for (const [business, id] of relayed) await reachProposal(jost, business, id, "executed");
+  assert.deepEqual(await world.inboxOf(kuno), []);
+});
+
 test("what somebody else has the contract do is found and followed", async () => {
   const { ctx } = world;
   const business = await world.found({ members: ["pat", "quinn", "ray"] });

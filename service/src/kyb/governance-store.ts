@@ -120,6 +120,24 @@ export async function listRefusedProposals(
   return rows.map(toProposal);
 }
 
+/**
+ * Proposals to take back a signature that somebody else may have taken back: the chain refused them, or they wait for
+ * votes and their number is taken. @param of.nonce of the wallet's next act
+ */
+export async function listDoubtfulWithdrawals(
+  db: Queryable,
+  of: { business: Address; block: number; nonce: number },
+): Promise<Proposal[]> {
+  const rows = await db.query<ProposalRow>(
+    sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
+        created_at as "createdAt"
+      from business_proposal
+      where business = ${of.business} and operation = 'withdraw'
+        and (status = 'relaying' and refused_block <= ${of.block} or status = 'open' and nonce <> ${of.nonce})`,
+  );
+  return rows.map(toProposal);
+}
+
 /** The collecting begins anew, for the wallet's next act. */
 export async function restartProposal(tx: Queryable, id: string, nonce: number): Promise<void> {
   await tx.query(

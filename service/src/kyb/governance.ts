@@ -269,17 +269,16 @@ export async function restartProposals(
     if (ballot.kind === "governance") await restart(ctx, tx, { business, ballot });
 }
 
-/** Of refused proposals to take back a signature: whether the wallet no longer has it. */
+/** Of proposals to take back a signature that may be done: whether the wallet no longer has it. */
 export type Withdrawals = ReadonlyMap<string, boolean>;
 
 /** @throws when the chain's node cannot be asked */
 export async function findWithdrawals(
   ctx: KybContext,
-  of: { business: Address; block: number },
+  of: { business: Address; block: number; nonce: number },
 ): Promise<Withdrawals> {
   const calls = await loadWalletCalls();
-  const refused = await store.listRefusedProposals(ctx.db, of);
-  const withdrawals = refused.filter(({ operation }) => operation === "withdraw");
+  const withdrawals = await store.listDoubtfulWithdrawals(ctx.db, of);
   return new Map(
     await Promise.all(
       withdrawals.map(async ({ id, arguments: args }) => {
@@ -293,7 +292,7 @@ export async function findWithdrawals(
 /**
  * Says what becomes of acts that members approved and the chain refused. Somebody else may have handed their approvals
  * over: then it is done. Where another act came first, their approvals named a number that it took: the members are
- * asked again. Else it cannot be done.
+ * asked again. Else it cannot be done. Nobody is asked any more to take back what is taken back.
  *
  * @param given.business as the chain has it in `block`
  * @param given.withdrawals as found before: one that is missing is left to the next look
@@ -319,6 +318,10 @@ export async function mendProposals(
     await reopenBallot(tx, id);
     await restart(ctx, tx, { business, ballot });
   }
+  for (const [id, isDone] of withdrawals) {
+    const ballot = isDone ? await lockBallot(tx, id) : null;
+    if (ballot?.status === "open") await end(ctx, tx, { id, isDone });
+  }
 }
 
 /** The act has another number now, and may be decided by others. */
@@ -336,15 +339,26 @@ async function restart(
     rule: ruleOf(proposal, charter),
     without: member ?? undefined,
   });
-  if (electorate.voters.length === 0 || (await isMoot(tx, business, proposal))) {
-    await endBallot(tx, { id, status: "cancelled", now: ctx.clock.now() });
-    await store.setProposalStatus(tx, [id], { status: "failed", now: ctx.clock.now() });
+  const isDone = await isExecuted(tx, proposal, { business, withdrawals: new Map() });
+  if (isDone || electorate.voters.length === 0 || (await isMoot(tx, business, proposal))) {
+    await end(ctx, tx, { id, isDone });
     return;
   }
   await store.forgetVotes(tx, id);
   await store.restartProposal(tx, id, nonce);
   const hash = governanceHash({ ...actOf(proposal), nonce });
   await restartBallot(tx, { id, epoch, ...electorate, hash });
+}
+
+/** Nobody is asked any more. */
+async function end(
+  ctx: Pick<KybContext, "clock">,
+  tx: Queryable,
+  { id, isDone }: { id: string; isDone: boolean },
+): Promise<void> {
+  const now = ctx.clock.now();
+  await endBallot(tx, { id, status: "cancelled", now });
+  await store.setProposalStatus(tx, [id], { status: isDone ? "executed" : "failed", now });
 }
 
 /** Whether the wallet is as the act would make it. */
@@ -354,7 +368,10 @@ async function isExecuted(
   { business, withdrawals }: { business: Business; withdrawals: Withdrawals },
 ): Promise<boolean> {
   const { address, charter, successor } = business;
-  if (operation === "withdraw") return withdrawals.get(id) === true;
+  if (operation === "withdraw") {
+    const isKnown = withdrawals.get(id) === true;
+    return isKnown || store.isWithdrawn(tx, { business: address, arguments: args });
+  }
   if (operation === "changeCharter")
     return args === governanceActs.changeCharter(encodeCharter(charter)).arguments;
   if (operation === "moveTo")
@@ -362,18 +379,15 @@ async function isExecuted(
   return (await listRemovals(tx, [address])).some((removal) => removal.member === member);
 }
 
-/** Whether the wallet has done it already, or would refuse it as it is now. */
+/** Whether the wallet would refuse it as it is now. */
 async function isMoot(
   tx: Queryable,
   { address, charter, status }: Business,
-  { operation, arguments: args, member }: store.Proposal,
+  { operation, member }: store.Proposal,
 ): Promise<boolean> {
-  if (operation === "withdraw")
-    return store.isWithdrawn(tx, { business: address, arguments: args });
+  if (operation === "withdraw") return false;
   if (status === "moved") return true;
-  if (operation === "changeCharter")
-    return args === governanceActs.changeCharter(encodeCharter(charter)).arguments;
-  if (operation === "moveTo") return false;
+  if (operation !== "startRemoval") return false;
   const isMember = charter.members.some((each) => each.address === member);
   return !isMember || (await listRemovals(tx, [address])).length > 0;
 }

@@ -47,16 +47,16 @@ export async function lookAtOpen({ db, clock }: Pick<KybContext, "db" | "clock">
 async function follow(ctx: KybContext, { address, claim }: store.ClaimedLook): Promise<void> {
   const calls = await loadWalletCalls();
   const state = await calls.read(ctx, address);
-  const withdrawals = await findWithdrawals(ctx, { business: address, block: state.block });
+  const { block, nonce } = state;
+  const withdrawals = await findWithdrawals(ctx, { business: address, block, nonce });
   await ctx.db.transaction(async (tx) => {
     const before = await lockBusiness(tx, address);
     if (before === null) return;
     // Somebody else read it later.
-    if (state.block < (await store.findChainBlock(tx, address))) return;
+    if (block < (await store.findChainBlock(tx, address))) return;
     await mirror(ctx, tx, { before, state, claim });
     const business = await findBusiness(tx, address);
-    if (business !== null)
-      await mendProposals(ctx, tx, { business, block: state.block, withdrawals });
+    if (business !== null) await mendProposals(ctx, tx, { business, block, withdrawals });
   });
 }
 
