@@ -120,6 +120,11 @@ await test("a change takes the votes of its members, the proposer's among them",
     const rules = found?.["rules"] as Value | undefined;
     return rules?.["data_requests"] === "UNANIMOUS" ? true : null;
   });
+  await world.until("the list says that it is done", async () => {
+    const proposals = (await listed("bob", address))?.["proposals"] as readonly Value[];
+    const { operation, status } = proposals.find((each) => each["id"] === id) ?? {};
+    return operation === "changeCharter" && status === "executed" ? true : null;
+  });
 });
 
 await test("a removal is proposed to the others, and its member keeps its place", async () => {

@@ -28,6 +28,19 @@ await test("all businesses of an identity are listed, however many pages they fi
   );
 });
 
+await test("a business says what became of what its members were asked", async () => {
+  broker.reset();
+  const wallet = await walletOf("alice", [broker.url]);
+  const proposal = { id: "02J", operation: "moveTo(address)", status: "failed", arguments: "0x" };
+  const proposals = [proposal, { id: 1, operation: "withdraw(bytes32)", status: "open" }, null];
+  const items = [{ ...itemOf("a1"), proposals }, itemOf("a2")];
+  broker.answers.set(path, { status: 200, body: { items } });
+  assert.deepEqual(
+    (await wallet.businesses()).map((each) => each.proposals),
+    [[{ id: "02J", operation: "moveTo", status: "failed" }], []],
+  );
+});
+
 await test("a business that is named is found without the pages behind it", async () => {
   broker.reset();
   const wallet = await walletOf("alice", [broker.url]);

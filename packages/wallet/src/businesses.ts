@@ -35,6 +35,16 @@ export interface OwnBusiness {
   readonly removal: unknown;
   /** A move to another wallet by the operator, which any member can end; null where there is none. */
   readonly move: unknown;
+  /** What its members were asked to decide about it in the last 30 days, the newest first. */
+  readonly proposals: readonly ListedProposal[];
+}
+
+/** What became of a proposal. */
+export interface ListedProposal {
+  readonly id: string;
+  readonly operation: string;
+  /** `open`, `relaying` while the chain has it, `executed`, `failed`, `refused` or `expired`. */
+  readonly status: string;
 }
 
 /** A member of a business to be. */
@@ -296,7 +306,7 @@ async function readPage(ctx: WalletContext, broker: string, cursor: string): Pro
 
 function businessOf(value: unknown, broker: string): readonly OwnBusiness[] {
   if (!isRecord(value)) return [];
-  const { address, name, status, environment, removal, move } = value;
+  const { address, name, status, environment, removal, move, proposals } = value;
   const parsed = typeof address === "string" ? parseAddress(address) : null;
   const charter = readNamedCharter(value);
   if (parsed === null || charter === null || typeof name !== "string") return [];
@@ -310,8 +320,17 @@ function businessOf(value: unknown, broker: string): readonly OwnBusiness[] {
       charter,
       removal: removal ?? null,
       move: move ?? null,
+      proposals: Array.isArray(proposals) ? proposals.flatMap(proposalOf) : [],
     },
   ];
+}
+
+function proposalOf(value: unknown): readonly ListedProposal[] {
+  const { id, operation, status } = isRecord(value) ? value : {};
+  if (typeof id !== "string" || typeof operation !== "string" || typeof status !== "string")
+    return [];
+  const [name = ""] = operation.split("(", 1);
+  return [{ id, operation: name, status }];
 }
 
 function factoryOf(factories: unknown, environment: string): Address {

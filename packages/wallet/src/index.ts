@@ -5,6 +5,7 @@ export { namedMembersOf } from "./businesses.ts";
 export type {
   Founded,
   FoundingPlan,
+  ListedProposal,
   NamedMember,
   OwnBusiness,
   Proposal,

@@ -79,7 +79,8 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business list",
-    summary: "Lists the businesses of an identity, with members, rules and removals under way.",
+    summary:
+      "Lists the businesses of an identity, with members, rules, proposals and removals under way.",
     options: identityOptions,
     example: "business list --as alice",
     run: async (home, input) => {
@@ -258,7 +259,7 @@ function readRules(input: Input): Partial<Record<RuleName, BusinessRule>> {
 }
 
 function shownBusiness(business: OwnBusiness): object {
-  const { address, name, environment, status, charter, removal, move } = business;
+  const { address, name, environment, status, charter, removal, move, proposals } = business;
   return {
     address,
     name: shownText(name),
@@ -272,5 +273,10 @@ function shownBusiness(business: OwnBusiness): object {
     })),
     removal,
     move,
+    proposals: proposals.map((proposal) => ({
+      id: shownText(proposal.id),
+      operation: shownText(proposal.operation),
+      status: shownText(proposal.status),
+    })),
   };
 }
