@@ -1,6 +1,7 @@
 // What the service signs of a release, before a verifier that is not ours: jose with the published key set.
 import assert from "node:assert/strict";
 import { createPublicKey, type JsonWebKey } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import {
   createLocalJWKSet,
@@ -16,6 +17,7 @@ import {
   SignJWT,
   UnsecuredJWT,
 } from "jose";
+import { encodeAbiParameters, type Hex, keccak256, parseAbiParameters, stringToBytes } from "viem";
 import { verifyAttestation } from "../../packages/merchant/src/index.ts";
 import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
 
@@ -64,6 +66,26 @@ await test("jose accepts an attestation with the published keys", async () => {
   const jwk = (await published()).keys.find((each) => each.kid === kid);
   assert.deepEqual([jwk?.kty, jwk?.alg, jwk?.use], ["RSA", "RS256", "sig"]);
   assert.ok(jwk !== undefined && !("d" in jwk));
+});
+
+const hashOf = (text: string): Hex => keccak256(stringToBytes(text));
+
+await test("every hash comes out anew as the reference says, with a library that is not ours", () => {
+  const reference = readFileSync(new URL("../../docs/reference/kyb.md", import.meta.url), "utf8");
+  const [leafType = ""] = /Leaf\([^)]+\)/.exec(reference) ?? [];
+  const { sub, fields } = decodeJwt<{ fields: Record<string, string>[] }>(attestation);
+  assert.ok(fields.some(({ subject }) => subject !== ""));
+  for (const { name = "", subject = "", value = "", pepper, hash, expires_at: end } of fields) {
+    const commitment = keccak256(
+      encodeAbiParameters(parseAbiParameters("bytes32, bytes32"), [hashOf(value), pepper as Hex]),
+    );
+    const field = hashOf(subject === "" ? name : `${name}/${subject}`);
+    const leaf = encodeAbiParameters(
+      parseAbiParameters("bytes32, address, bytes32, bytes32, uint64"),
+      [hashOf(leafType), sub as Hex, field, commitment, BigInt(end ?? 0)],
+    );
+    assert.equal(keccak256(keccak256(leaf)), hash, name);
+  }
 });
 
 await test("jose refuses alg none, and the public key as the secret of HS256, in any of its forms", async () => {
