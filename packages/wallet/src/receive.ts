@@ -67,7 +67,7 @@ async function* listOffered(
     const answer = await ctx.sessions.call(broker, { path, bytesMax: pageBytesMax });
     if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
     const { nextCursor } = membersOf(answer.text);
-    for (const item of itemsOf(broker, answer).slice(0, pageLength)) {
+    for (const item of itemsOf(broker, answer)) {
       const listed = readListed(item, broker);
       if (listed !== null) yield listed;
     }

@@ -90,10 +90,13 @@ export function membersOf(text: string | null): Readonly<Record<string, unknown>
   return isRecord(value) ? value : {};
 }
 
-/** The items of a page of a list. @throws {WalletRefusal} broker_refused where the answer was too long, or holds none */
+/** Lists come by pages of so many (decisions, section 1, bounds). */
+const pageItemsMax = 100;
+
+/** The items of a page of a list, as many as one may hold. @throws {WalletRefusal} broker_refused where the answer was too long, or holds none */
 export function itemsOf(broker: string, { text }: CallAnswer): readonly unknown[] {
   const { items } = membersOf(text);
-  if (Array.isArray(items)) return items;
+  if (Array.isArray(items)) return items.slice(0, pageItemsMax);
   throw new WalletRefusal("broker_refused", `${broker} sends a list that is none`);
 }
 
