@@ -5,6 +5,7 @@ import { business, chainId, serveBusiness } from "../test/fake-business.ts";
 import { openFakeBroker, problem } from "../test/fake-broker.ts";
 import { now } from "../test/fake-fields.ts";
 import { refuses, walletOf } from "../test/test-wallet.ts";
+import { addBroker, removeBroker } from "./brokers.ts";
 import { memoryStorage, type WalletParts } from "./index.ts";
 import { hashedKey } from "./storage.ts";
 
@@ -120,6 +121,26 @@ await test("what two brokers show under one id is voted on at neither", async ()
   await wallet.inbox();
   for (const vote of ["approve", "reject"] as const)
     await refuses(wallet.vote("01J", { vote }), "invalid_request", /both show something as 01J/);
+});
+
+await test("what a broker showed that was taken off the list is in nobody's way", async () => {
+  const storage = memoryStorage();
+  await addBroker(storage, other.url);
+  const wallet = await walletOf("alice", [broker.url], { storage });
+  for (const items of [[item], []]) {
+    otherFake.items = [item];
+    fake.items = items;
+    await wallet.inbox();
+    await removeBroker(storage, other.url);
+    const isSeen = items.length > 0;
+    fake.items = [item];
+    // What was seen there may have been something else.
+    const approving = wallet.vote("01J", { vote: "approve" });
+    await refuses(approving, "invalid_request", isSeen ? /digest/ : /look at the inbox again/);
+    await wallet.vote("01J", { vote: "reject" });
+    await addBroker(storage, other.url);
+  }
+  assert.deepEqual([otherFake.votes.length, fake.votes.length], [0, 2]);
 });
 
 await test("what one broker sends, however odd, hides nothing of the others", async () => {

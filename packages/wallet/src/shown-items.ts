@@ -45,7 +45,7 @@ export interface ShownItems {
   brokersOf(id: string): readonly string[];
   /**
    * Whether an approval of an item is of something else, or gives more, than what its broker showed under its id. One
-   * never shown is not.
+   * never shown by anybody is not.
    *
    * @param without the optional fields that are withheld
    */
@@ -60,18 +60,21 @@ export async function readShown(ctx: RecordContext): Promise<ShownItems> {
     throw new WalletRefusal("invalid_request", fault, { cause });
   });
   const all = isRecord(record) ? record : {};
+  const brokersOf = (id: string): readonly string[] =>
+    Object.keys(all).flatMap((name) => {
+      const [broker, shownId] = name.split(" ");
+      return broker !== undefined && shownId === id ? [broker] : [];
+    });
   return {
-    brokersOf: (id) =>
-      Object.keys(all).flatMap((name) => {
-        const [broker, shownId] = name.split(" ");
-        return broker !== undefined && shownId === id ? [broker] : [];
-      }),
-    isOther: (sent, without) => isOther(all[nameOf(sent)], sent, without),
+    brokersOf,
+    isOther(sent, without) {
+      const shown = all[nameOf(sent)];
+      return shown === undefined ? brokersOf(sent.id).length > 0 : isOther(shown, sent, without);
+    },
   };
 }
 
 function isOther(shown: unknown, sent: SentItem, without: readonly string[]): boolean {
-  if (shown === undefined) return false;
   const { fingerprint, optional } = shownOf(sent, without);
   if (!isRecord(shown) || shown["fingerprint"] !== fingerprint) return true;
   const shownOptional: readonly unknown[] = Array.isArray(shown["optional"])

@@ -87,7 +87,8 @@ export async function castVote(
 ): Promise<VoteOutcome> {
   const shown = await readShown(ctx);
   // A broker may send something else under the id that a person chose by, or under that of another broker's.
-  const [showed, ...others] = shown.brokersOf(id);
+  const brokers = await ctx.brokers();
+  const [showed, ...others] = shown.brokersOf(id).filter((broker) => brokers.includes(broker));
   if (others.length > 0)
     throw new WalletRefusal(
       "invalid_request",
