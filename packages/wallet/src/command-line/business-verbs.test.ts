@@ -101,3 +101,18 @@ await test("an invitation that was accepted is accepted again by its id", async 
   assert.deepEqual([first["status"], again["status"]], ["open", "open"]);
   assert.deepEqual(fake.votes[0], fake.votes[1]);
 });
+
+await test("a refusal is one line, and says in it what could not be looked at", async () => {
+  const away = "http://localhost:1";
+  assert.equal((await callWallet(["broker", "add", away, "--yes"], directory)).status, 0);
+  const { status, out, err } = await wallet("business", "accept");
+  assert.deepEqual([status, out], [1, ""]);
+  assert.match(
+    err,
+    /^wallet business accept: refused \(not_found\): there is no such .*; localhost:1 .* what it keeps is not shown here\n$/,
+  );
+  fake.items = [invitation];
+  const accepted = await wallet("business", "accept");
+  assert.equal(accepted.status, 0);
+  assert.match(accepted.err, /^wallet business accept: localhost:1 [^\n]*\n$/);
+});

@@ -19,7 +19,7 @@ export interface Home {
   /** Opens the vault where no file is named. */
   readonly passphrase: string | undefined;
   readonly random: (length: number) => Uint8Array;
-  /** Writes a line to stderr, where nothing was refused. */
+  /** Writes a line to stderr; what is refused has it in its own line. */
   readonly tell: (line: string) => void;
 }
 

@@ -43,28 +43,29 @@ export interface Shell {
 export async function runCommandLine(args: readonly string[], shell: Shell): Promise<number> {
   const verb = findVerb(args);
   if (verb === null) return answerWithoutVerb(args, shell);
+  // A refusal is one line: what was told until then becomes a part of it.
+  const told: string[] = [];
+  const say = (line: string): void => shell.err(`wallet ${verb.name}: ${shownText(line)}\n`);
   try {
     const input = parseInput(verb, args.slice(wordsOf(verb).length));
     if (input.flag("help")) {
       shell.out(helpOf(verb));
       return 0;
     }
-    const tell = (line: string): void => shell.err(`wallet ${verb.name}: ${shownText(line)}\n`);
-    const { value, status = 0, line } = await verb.run(openHome(shell.environment, tell), input);
+    const home = openHome(shell.environment, (line) => void told.push(line));
+    const { value, status = 0, line } = await verb.run(home, input);
     shell.out(`${jsonOf(value)}\n`);
-    if (line !== undefined) tell(line);
+    for (const each of line === undefined ? told : [[line, ...told].join("; ")]) say(each);
     return status;
   } catch (error) {
-    shell.err(`wallet ${verb.name}: ${sayFault(error, verb)}\n`);
+    say([sayFault(error, verb), ...told].join("; "));
     return 1;
   }
 }
 
 /** One line about what went wrong; a concern comes with the flag that accepts it. */
 function sayFault(error: unknown, verb: Verb): string {
-  const message = shownText(
-    (error instanceof Error ? error.message : "failed").replaceAll("\n", " "),
-  );
+  const message = (error instanceof Error ? error.message : "failed").replaceAll("\n", " ");
   if (error instanceof ConcernsRefusal) {
     const flags = error.concerns.map((concern) => `--accept ${concern}`).join(" ");
     return `refused: ${message}; to go on all the same: ${flags}`;
