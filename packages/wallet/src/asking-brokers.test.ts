@@ -143,6 +143,21 @@ await test("what a broker showed that was taken off the list is in nobody's way"
   assert.deepEqual([otherFake.votes.length, fake.votes.length], [0, 2]);
 });
 
+const vouchedBy = (url: string): string =>
+  `"Demo Bank" (bank.example, verified by ${new URL(url).host})`;
+
+await test("who asks a business is said with the broker that vouches for it", async () => {
+  const { wallet } = await open();
+  const login = { session: "02J", issuer: other.url, clientId: "c", clientName: "Demo Bank" };
+  const vote = { id: "02J", kind: "business_login", category: businessCategory.login };
+  fake.items = [item];
+  otherFake.items = [{ ...item, ...login, ...vote, scope: "openid", actingMember: business }];
+  const said = new Map((await wallet.inbox()).map(({ id, words }) => [id, words[0] ?? ""]));
+  const [asker, at] = [broker, other].map(({ url }) => vouchedBy(url));
+  assert.ok(said.get("01J")?.startsWith(`${asker} asks`), said.get("01J"));
+  assert.ok(said.get("02J")?.endsWith(`at ${at}.`), said.get("02J"));
+});
+
 await test("what one broker sends, however odd, hides nothing of the others", async () => {
   const { wallet } = await open();
   fake.items = [item];

@@ -32,6 +32,7 @@ import type {
   InvitationItem,
   SignatureRequestItem,
 } from "./inbox-item.ts";
+import { sayVouched } from "./requester.ts";
 import { sayTypedData } from "./typed-data-words.ts";
 
 /** What a member of a business is asked: in words, and as the hash that an approval would name. */
@@ -70,7 +71,7 @@ export function questionOf(item: InboxItem, origin: Origin, release: Release): Q
 function questionByKind(item: InboxItem, origin: Origin, release: Release): Question {
   switch (item.kind) {
     case "data_request":
-      return dataQuestion(item, release);
+      return dataQuestion(item, origin, release);
     case "signature_request":
       return signatureQuestion(item, origin);
     case "business_login":
@@ -94,7 +95,7 @@ export function releasedOptional(
 const publicWords = "Approvals stand in public on the chain, with the addresses of who approved.";
 const quietWords = "Whoever asks learns neither who approved nor how many.";
 
-function dataQuestion(item: DataRequestItem, release: Release): Question {
+function dataQuestion(item: DataRequestItem, origin: Origin, release: Release): Question {
   const { id, audience, business, required, optional, fixedOptional, purpose, deadline } = item;
   const released = releasedOptional(item, release);
   const sayOptional = (name: string): string => {
@@ -104,7 +105,7 @@ function dataQuestion(item: DataRequestItem, release: Release): Question {
   };
   return {
     words: [
-      `${sayAsker(item)} asks ${sayBusiness(item)} for verified company data.`,
+      `${sayAsker(item, origin)} asks ${sayBusiness(item)} for verified company data.`,
       `Purpose: ${JSON.stringify(purpose)}.`,
       ...required.map((name) => `Required: ${name}.`),
       ...optional.map(sayOptional),
@@ -133,7 +134,7 @@ function signatureQuestion(item: SignatureRequestItem, origin: Origin): Question
   const isOther = hash !== null && hash !== item.digest.toLowerCase();
   return {
     words: [
-      `${sayAsker(item)} asks ${sayBusiness(item)} to sign.`,
+      `${sayAsker(item, origin)} asks ${sayBusiness(item)} to sign.`,
       `Purpose: ${JSON.stringify(purpose)}.`,
       ...concerns.map((concern) => `Careful: ${sayConcern(concern)}.`),
       ...words,
@@ -192,7 +193,7 @@ function loginQuestion(item: BusinessLoginItem, { broker }: Origin): Question {
   const isOther = session !== id || issuer !== broker;
   return {
     words: [
-      `${shortAddress(actingMember)} wants to log in for ${sayBusiness(item)} at ${JSON.stringify(clientName)} (${domain === "" ? "no verified domain" : domain}).`,
+      `${shortAddress(actingMember)} wants to log in for ${sayBusiness(item)} at ${sayVouched(clientName, { ...requester, broker })}.`,
       `It asks for: ${scope}.`,
       quietWords,
     ],
@@ -308,8 +309,7 @@ function sayBusiness({ business }: InboxItem): string {
   return `${JSON.stringify(business.name)} (${business.address})`;
 }
 
-function sayAsker({ requester }: InboxItem): string {
+function sayAsker({ requester }: InboxItem, { broker }: Origin): string {
   if (requester === null) return "The business itself";
-  const { name, domain } = requester;
-  return `${JSON.stringify(name)} (${domain ?? "no verified domain"})`;
+  return sayVouched(requester.name, { ...requester, broker });
 }

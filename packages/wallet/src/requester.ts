@@ -121,10 +121,17 @@ export function sayRequester(requester: Requester): string {
     const place = scheme === undefined ? host : sayApp(scheme);
     return place === undefined ? "Whoever gave you this" : `Somebody unknown at ${place}`;
   }
-  const { clientName, domain, broker } = requester;
+  return sayVouched(requester.clientName, requester);
+}
+
+/** A name, with the domain that a broker says it verified. */
+export function sayVouched(
+  name: string,
+  { domain, broker }: { readonly domain?: string; readonly broker: string },
+): string {
   const standing =
     domain === undefined ? "no verified domain" : `${domain}, verified by ${hostOf(broker)}`;
-  return `${JSON.stringify(clientName)} (${standing})`;
+  return `${JSON.stringify(name)} (${standing})`;
 }
 
 function verify(compact: string, keys: Parameters<typeof verifyEs256Jws>[1]): Jws {

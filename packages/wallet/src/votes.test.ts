@@ -92,7 +92,10 @@ await test("a data request is approved over what it shows, without what is withh
   const wallet = await fresh();
   put(dataRequest);
   const [entry] = await wallet.inbox();
-  assert.match(entry?.words.join("\n") ?? "", /"Demo Bank" \(bank\.example\).*\n.*open an account/);
+  assert.match(
+    entry?.words.join("\n") ?? "",
+    /"Demo Bank" \(bank\.example, verified by localhost.*\n.*open an account/,
+  );
   const outcome = await wallet.vote("01J", { vote: "approve", without: ["BUSINESS_DUNS"] });
   assert.deepEqual(outcome, { id: "01J", kind: "data_request", vote: "approve", status: "open" });
   const { requestId, required, purpose, deadline } = dataRequest;

@@ -54,8 +54,9 @@ export const inboxVerbs: readonly Verb[] = [
 ];
 
 /** An entry as one JSON object: some members stand in each, null where it has none; the others depend on its kind. */
-function shownEntry({ id, kind, item, words, concerns, refusal }: InboxEntry): object {
+function shownEntry({ id, kind, broker, item, words, concerns, refusal }: InboxEntry): object {
   const shown = {
+    broker,
     words: words.join("\n"),
     concerns,
     ...(refusal === undefined ? {} : { refusal }),
