@@ -102,6 +102,13 @@ await test("an invitation that was accepted is accepted again by its id", async 
   assert.deepEqual(fake.votes[0], fake.votes[1]);
 });
 
+await test("an invitation is found by the address of its business in every spelling", async () => {
+  for (const spelled of [founded, founded.slice(2), `0x${founded.slice(2).toUpperCase()}`]) {
+    fake.items = [invitation];
+    assert.equal(valueOf(await wallet("business", "accept", spelled))["address"], founded);
+  }
+});
+
 await test("a refusal is one line, and says in it what could not be looked at", async () => {
   const away = "http://localhost:1";
   assert.equal((await callWallet(["broker", "add", away, "--yes"], directory)).status, 0);

@@ -178,15 +178,16 @@ async function create(home: Home, input: Input): Promise<Reply> {
 async function accept(wallet: Wallet, wanted: string | undefined): Promise<Reply> {
   const decision = { vote: "approve", kind: "invitation" } as const;
   const invitations = (await wallet.inbox()).filter(({ kind }) => kind === "invitation");
+  const named = parseAddress(wanted ?? "");
   const fitting = invitations.filter(
     ({ id, item }) =>
-      wanted === undefined || id === wanted || item?.business.address === wanted.toLowerCase(),
+      wanted === undefined || id === wanted || (named !== null && item?.business.address === named),
   );
   const [invitation, second] = fitting;
   if (invitation === undefined) {
-    const isId = wanted !== undefined && parseAddress(wanted) === null;
     // One that was accepted before is accepted the same.
-    if (isId) return { value: await wallet.vote(wanted, decision) };
+    if (wanted !== undefined && named === null)
+      return { value: await wallet.vote(wanted, decision) };
     throw new WalletRefusal("not_found", "there is no such invitation for this identity");
   }
   if (second !== undefined)
