@@ -179,6 +179,32 @@ await test("what one broker sends, however odd, hides nothing of the others", as
   }
 });
 
+await test("a broker that takes its time for every page of a list holds the others up for a minute", async () => {
+  let at = now;
+  const slow: typeof fetch = async (url, init) => {
+    if (typeof url === "string" && url.startsWith(other.url)) at += 14;
+    return fetch(url, init);
+  };
+  const { wallet, told } = await open({ fetch: slow, now: async () => at });
+  fake.items = [item];
+  for (const path of ["/w/inbox?limit=100", "/w/businesses", "/w/logins?limit=100"]) {
+    const endless = { status: 200, body: { items: [], nextCursor: "c" } };
+    const next = `${path}${path.includes("?") ? "&" : "?"}cursor=c`;
+    for (const each of [path, next]) other.answers.set(each, endless);
+  }
+  for (const list of [
+    async () => wallet.inbox(),
+    async () => wallet.businesses(),
+    async () => wallet.logins(),
+  ]) {
+    const before = at;
+    assert.equal((await list()).length, 1);
+    assert.ok(at - before < 120, `${at - before} s`);
+    assert.match(told.at(-1) ?? "", /takes too long over a list; what it keeps is not shown here/);
+    await wallet.close();
+  }
+});
+
 await test("a broker whose chain is away, is another than before, or was forgotten badly holds nobody else up", async () => {
   const storage = memoryStorage();
   const { wallet, told } = await open({ storage });

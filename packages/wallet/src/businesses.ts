@@ -17,8 +17,9 @@ import { addressOfBusiness, chainIdOf } from "./business-wallet.ts";
 import type { WalletContext } from "./context.ts";
 import { findItem } from "./inbox.ts";
 import { readNamedCharter, type NamedCharter } from "./inbox-item.ts";
+import { readPages } from "./pages.ts";
 import { WalletRefusal } from "./refusal.ts";
-import { itemsOf, membersOf, refusalOfAnswer } from "./transport.ts";
+import { membersOf, refusalOfAnswer } from "./transport.ts";
 import { castVoteOn } from "./votes.ts";
 
 /** A business that this identity is a member of. */
@@ -94,15 +95,7 @@ export interface Proposed {
 }
 
 const foundingSeconds = 7 * 86_400;
-/** A broker that never ends its list is not read for ever. */
-const pagesMax = 50;
-
-interface ListedPage {
-  readonly businesses: readonly OwnBusiness[];
-  readonly factories: unknown;
-  /** Of the next page; null after the last one. */
-  readonly cursor: string | null;
-}
+const list = { path: "/w/businesses", bytesMax: 2 * 1024 * 1024 };
 
 /** The businesses of this identity, at every broker on the list. @throws {WalletRefusal} */
 export async function listBusinesses(ctx: WalletContext): Promise<readonly OwnBusiness[]> {
@@ -117,12 +110,8 @@ async function* readBusinesses(
   ctx: WalletContext,
   broker: string,
 ): AsyncGenerator<OwnBusiness, void> {
-  let cursor: string | null = "";
-  for (let page = 0; cursor !== null && page < pagesMax; page += 1) {
-    const listed: ListedPage = await readPage(ctx, broker, cursor);
-    yield* listed.businesses;
-    cursor = listed.cursor;
-  }
+  for await (const { items } of readPages(ctx, broker, list))
+    yield* items.flatMap((value) => businessOf(value, broker));
 }
 
 /**
@@ -192,7 +181,8 @@ export async function foundBusiness(ctx: WalletContext, plan: FoundingPlan): Pro
   const { name, environment, members } = plan;
   const rules = rulesOf(plan);
   const charter = encodeCharter({ rules, members });
-  const factory = factoryOf((await readPage(ctx, broker, "")).factories, environment);
+  const { value: page } = await readPages(ctx, broker, list).next();
+  const factory = factoryOf(page?.members["factories"], environment);
   const chainId = await chainIdOf(ctx, broker);
   const salt = hexOfBytes(ctx.random(32));
   const deadline = (await ctx.now()) + foundingSeconds;
@@ -289,20 +279,6 @@ function rulesOf({ rules, members }: FoundingPlan): Record<RuleName, BusinessRul
 
 const hasVote = (charter: NamedCharter, { identity }: WalletContext): boolean =>
   charter.members.some(({ address, isVoting }) => isVoting && address === identity.address);
-
-/** @param cursor empty begins */
-async function readPage(ctx: WalletContext, broker: string, cursor: string): Promise<ListedPage> {
-  const query = cursor === "" ? "" : `?cursor=${encodeURIComponent(cursor)}`;
-  const path = `/w/businesses${query}`;
-  const answer = await ctx.sessions.call(broker, { path, bytesMax: 2 * 1024 * 1024 });
-  if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
-  const { factories, nextCursor } = membersOf(answer.text);
-  return {
-    businesses: itemsOf(broker, answer).flatMap((value) => businessOf(value, broker)),
-    factories,
-    cursor: typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : null,
-  };
-}
 
 function businessOf(value: unknown, broker: string): readonly OwnBusiness[] {
   if (!isRecord(value)) return [];

@@ -5,10 +5,10 @@ import type { Concern } from "./concern.ts";
 import type { WalletContext } from "./context.ts";
 import { sayTime } from "./field-request.ts";
 import { readInboxItem, type InboxItem } from "./inbox-item.ts";
+import { readPages } from "./pages.ts";
 import { questionOf, type Origin } from "./question.ts";
 import { rememberShown } from "./shown-items.ts";
 import { shownText } from "./shown-text.ts";
-import { itemsOf, membersOf, refusalOfAnswer } from "./transport.ts";
 
 /** One thing that waits for this identity's vote. */
 export interface InboxEntry {
@@ -34,11 +34,8 @@ export interface FoundItem {
   readonly item: InboxItem | null;
 }
 
-const pageLength = 100;
-/** A broker that never ends its list is not read for ever. */
-const pagesMax = 20;
-/** A page of documents of 64 KiB each. */
-const pageBytesMax = 8 * 1024 * 1024;
+/** Pages of documents of 64 KiB each, of which all are kept until they are shown. */
+const list = { path: "/w/inbox?limit=100", bytesMax: 8 * 1024 * 1024, pagesMax: 20 };
 
 /**
  * Everything that waits at the brokers on the list; a later vote has to be on what is listed here.
@@ -67,22 +64,14 @@ export async function findItem(
 
 async function readInbox(ctx: WalletContext, broker: string): Promise<readonly FoundItem[]> {
   const found: FoundItem[] = [];
-  let cursor: string | undefined = "";
-  for (let page = 0; cursor !== undefined && page < pagesMax; page += 1) {
-    const query: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-    const path = `/w/inbox?limit=${pageLength}${query}`;
-    const answer = await ctx.sessions.call(broker, { path, bytesMax: pageBytesMax });
-    if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
-    const { nextCursor } = membersOf(answer.text);
-    for (const value of itemsOf(broker, answer)) {
+  for await (const { items } of readPages(ctx, broker, list))
+    for (const value of items) {
       const { id, kind } = isRecord(value) ? value : {};
       // The id becomes part of an address and of what a refusal signs.
       if (typeof id !== "string" || !/^[\w-]{1,100}$/.test(id) || typeof kind !== "string")
         continue;
       found.push({ id, kind, broker, item: readInboxItem(value) });
     }
-    cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
-  }
   return found;
 }
 

@@ -1,10 +1,10 @@
 import { isRecord } from "@svc/protocol";
 import { askEach, askForList } from "./asking-brokers.ts";
 import type { WalletContext } from "./context.ts";
+import { readPages } from "./pages.ts";
 import { WalletRefusal } from "./refusal.ts";
-import type { WalletSessions } from "./sessions.ts";
 import { shownText } from "./shown-text.ts";
-import { itemsOf, membersOf, refusalOfAnswer } from "./transport.ts";
+import { refusalOfAnswer } from "./transport.ts";
 
 /** A login that still holds. */
 export interface Login {
@@ -20,31 +20,16 @@ export interface Login {
   readonly acr: string;
 }
 
-const pageLength = 100;
-/** A broker that never ends its list is not read for ever. */
-const pagesMax = 50;
-
 /** The identity's logins at every broker on the list, newest first for each. @throws {WalletRefusal} */
-export async function listLogins(
-  ctx: WalletContext,
-  sessions: WalletSessions,
-): Promise<readonly Login[]> {
-  const { answers } = await askForList(ctx, async (broker) => readLogins(sessions, broker));
+export async function listLogins(ctx: WalletContext): Promise<readonly Login[]> {
+  const { answers } = await askForList(ctx, async (broker) => readLogins(ctx, broker));
   return answers.flat();
 }
 
-async function readLogins(sessions: WalletSessions, broker: string): Promise<readonly Login[]> {
+async function readLogins(ctx: WalletContext, broker: string): Promise<readonly Login[]> {
   const logins: Login[] = [];
-  let cursor: string | undefined = "";
-  for (let page = 0; cursor !== undefined && page < pagesMax; page += 1) {
-    const query: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-    const path = `/w/logins?limit=${pageLength}${query}`;
-    const answer = await sessions.call(broker, { path });
-    if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
-    const { nextCursor } = membersOf(answer.text);
-    logins.push(...loginsOf(itemsOf(broker, answer), broker));
-    cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
-  }
+  for await (const { items } of readPages(ctx, broker, { path: "/w/logins?limit=100" }))
+    logins.push(...loginsOf(items, broker));
   return logins;
 }
 
@@ -54,15 +39,11 @@ async function readLogins(sessions: WalletSessions, broker: string): Promise<rea
  * @param id as `listLogins` gives it
  * @throws {WalletRefusal} not_found, broker_refused, unreachable
  */
-export async function endLogin(
-  ctx: WalletContext,
-  sessions: WalletSessions,
-  id: string,
-): Promise<void> {
+export async function endLogin(ctx: WalletContext, id: string): Promise<void> {
   // Each is told: one that says that it was there may not be the one that keeps it.
   const { answers, missing } = await askEach(ctx, async (broker) => {
     const path = `/w/logins/${encodeURIComponent(id)}/end`;
-    const answer = await sessions.call(broker, { path, method: "POST" });
+    const answer = await ctx.sessions.call(broker, { path, method: "POST" });
     if (answer.status === 200) return true;
     // A broker that names its logins otherwise answers 400: it does not keep this one.
     if (answer.status === 404 || answer.status === 400) return false;

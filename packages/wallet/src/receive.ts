@@ -7,7 +7,8 @@ import {
   type HeldCredential,
   type ListedCredential,
 } from "./held-credential.ts";
-import { itemsOf, membersOf, refusalOfAnswer } from "./transport.ts";
+import { readPages } from "./pages.ts";
+import { refusalOfAnswer } from "./transport.ts";
 
 /** What came of asking a broker for credentials. */
 export interface Collection {
@@ -18,10 +19,7 @@ export interface Collection {
 }
 
 /** Images are large: a broker ends a page at 8 MiB of values, which grow by their proofs. */
-const pageBytesMax = 24 * 1024 * 1024;
-const pageLength = 100;
-/** A broker that never ends its list is not read for ever. */
-const pagesMax = 50;
+const list = { path: "/w/credentials?limit=100", bytesMax: 24 * 1024 * 1024 };
 
 /**
  * Collects the identity's credentials from a broker and takes over what became of those collected before.
@@ -60,19 +58,11 @@ async function* listOffered(
   ctx: WalletContext,
   broker: string,
 ): AsyncGenerator<ListedCredential, void> {
-  let cursor: string | undefined = "";
-  for (let page = 0; cursor !== undefined && page < pagesMax; page += 1) {
-    const query: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-    const path = `/w/credentials?limit=${pageLength}${query}`;
-    const answer = await ctx.sessions.call(broker, { path, bytesMax: pageBytesMax });
-    if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
-    const { nextCursor } = membersOf(answer.text);
-    for (const item of itemsOf(broker, answer)) {
+  for await (const { items } of readPages(ctx, broker, list))
+    for (const item of items) {
       const listed = readListed(item, broker);
       if (listed !== null) yield listed;
     }
-    cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
-  }
 }
 
 async function confirmCollected(ctx: WalletContext, broker: string, id: string): Promise<void> {

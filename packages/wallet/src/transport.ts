@@ -90,16 +90,6 @@ export function membersOf(text: string | null): Readonly<Record<string, unknown>
   return isRecord(value) ? value : {};
 }
 
-/** Lists come by pages of so many (decisions, section 1, bounds). */
-const pageItemsMax = 100;
-
-/** The items of a page of a list, as many as one may hold. @throws {WalletRefusal} broker_refused where the answer was too long, or holds none */
-export function itemsOf(broker: string, { text }: CallAnswer): readonly unknown[] {
-  const { items } = membersOf(text);
-  if (Array.isArray(items)) return items.slice(0, pageItemsMax);
-  throw new WalletRefusal("broker_refused", `${broker} sends a list that is none`);
-}
-
 /** The elements of a JSON list; none for any other text. */
 export function elementsOf(text: string | null): readonly unknown[] {
   const value = valueOf(text);

@@ -148,8 +148,8 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
     describe: async (text) => describe(ctx, readLink(ctx, text)),
     approve: async (text, approval = {}) => approve(ctx, text, approval),
     decline: async (text, denial = {}) => decline(ctx, text, denial),
-    logins: async () => listLogins(ctx, sessions),
-    endLogin: async (id) => endLogin(ctx, sessions, id),
+    logins: async () => listLogins(ctx),
+    endLogin: async (id) => endLogin(ctx, id),
     async receive() {
       const { answers } = await askForList(ctx, async (broker) => receiveCredentials(ctx, broker));
       return {

@@ -1,0 +1,51 @@
+import type { WalletContext } from "./context.ts";
+import { WalletRefusal } from "./refusal.ts";
+import { membersOf, refusalOfAnswer, type Call } from "./transport.ts";
+
+/** A list at a broker. */
+interface PagedList extends Pick<Call, "bytesMax"> {
+  /** Of its first page. */
+  readonly path: string;
+  /** 50 unless given. */
+  readonly pagesMax?: number;
+}
+
+/** One page of it. */
+interface Page {
+  readonly items: readonly unknown[];
+  /** What stands beside the items. */
+  readonly members: Readonly<Record<string, unknown>>;
+}
+
+/** Lists come by pages of so many (decisions, section 1, bounds). */
+const pageItemsMax = 100;
+/** A broker that takes its time for each page holds up the others that are asked after it. */
+const secondsMax = 60;
+
+/**
+ * Reads a list at a broker in a session. One that never ends is not read for ever.
+ *
+ * @yields its pages, as far as they are asked for
+ * @throws {WalletRefusal} broker_refused where a page is too long, or none; unreachable where they take more than a minute
+ */
+export async function* readPages(
+  ctx: Pick<WalletContext, "now" | "sessions">,
+  broker: string,
+  { path, pagesMax = 50, ...bounds }: PagedList,
+): AsyncGenerator<Page, void> {
+  const endsAt = (await ctx.now()) + secondsMax;
+  let pagePath = path;
+  for (let page = 0; page < pagesMax; page += 1) {
+    if ((await ctx.now()) > endsAt)
+      throw new WalletRefusal("unreachable", `${broker} takes too long over a list`);
+    const answer = await ctx.sessions.call(broker, { path: pagePath, ...bounds });
+    if (answer.status !== 200) throw refusalOfAnswer(`${broker}${pagePath}`, answer);
+    const members = membersOf(answer.text);
+    const { items, nextCursor } = members;
+    if (!Array.isArray(items))
+      throw new WalletRefusal("broker_refused", `${broker} sends a list that is none`);
+    yield { items: items.slice(0, pageItemsMax), members };
+    if (typeof nextCursor !== "string" || nextCursor === "") return;
+    pagePath = `${path}${path.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(nextCursor)}`;
+  }
+}
