@@ -108,6 +108,6 @@ function cutSecrets(line: string): string {
   return line
     .replaceAll(/([^\s"'?#]{2})[?#][^\s"'\\<>]*=[^\s"'\\<>]*/g, "$1?[hidden]")
     .replaceAll(/\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)*/g, hidden)
-    .replaceAll(/\bsvc_(?:live|test|mgmt)_\w+/g, hidden)
+    .replaceAll(/\bsvc_(?:live|test|mgmt|issuer)_\w+/g, hidden)
     .replaceAll(/\b(Basic|Bearer|DPoP) [\w+/=.~-]{8,}/gi, `$1 ${hidden}`);
 }
