@@ -246,12 +246,15 @@ for (const kind of kinds) {
       [3600, 3600],
       [86_400, 3600],
     ] as const) {
+      const from = ctx.clock.now() + window;
       const made = await offer(kind, { changed: { offerExpiresInSeconds } });
+      const until = ctx.clock.now() + window;
       const expiresAt = Number(made.body["expiresAt"]);
-      assert.ok(Math.abs(expiresAt - ctx.clock.now() - window) <= 1);
-      await world.advance(expiresAt - ctx.clock.now() - 3);
+      assert.ok(expiresAt >= from && expiresAt <= until, `${expiresAt}`);
+      // This machine takes time as well.
+      await world.advance(expiresAt - ctx.clock.now() - 20);
       assert.equal((await show(made)).body["status"], "OPEN");
-      await world.advance(4);
+      await world.advance(21);
       assert.equal((await show(made)).body["status"], "EXPIRED");
       assert.deepEqual(reasonOf(await claim("alice", made)), [409, "offer_not_open"]);
       assert.deepEqual(reasonOf(await cancel(made)), [409, "offer_not_open"]);
@@ -261,9 +264,10 @@ for (const kind of kinds) {
   await test(`the time to vote on a ${kind} offer begins with its claim`, async () => {
     const made = await offer(kind);
     await world.advance(1700);
+    const from = ctx.clock.now() + 86_400;
     const claimed = await claim("alice", made);
     const ends = Number(claimed.body["expiresAt"]);
-    assert.ok(ends >= ctx.clock.now() + 86_395);
+    assert.ok(ends >= from, `${ends}`);
     await end(kind, claimed);
   });
 

@@ -378,13 +378,13 @@ test("401, 403, 404, 405: keys, foreign orders, other methods and earlier paths 
 
 test("an order ends at its expiration, and a link preview changes nothing", async () => {
   const person = await world.verify();
-  const asked = await world.ask({ user: person.address, expiration: world.ctx.clock.now() + 301 });
+  const asked = await world.ask({ user: person.address, expiration: world.ctx.clock.now() + 330 });
   const { connection } = scanRequest(asked.body.data?.["link"]);
   for (const url of [connection, `${connection}/open`])
     assert.ok([404, 405].includes((await fetch(url)).status));
   const referenceKey = String(asked.body.data?.["referenceKey"]);
   assert.equal((await world.statusOf(referenceKey))["status"], "PENDING");
-  await world.advance(303);
+  await world.advance(331);
   assert.equal((await post(`${connection}/open`, {})).status, 410);
   const { failureReason } = await world.reach(referenceKey, "FAILED");
   assert.equal(failureReason, "EXPIRED");
