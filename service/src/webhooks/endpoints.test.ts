@@ -163,9 +163,9 @@ test("after a quarantine it gets five in a second until it has taken one, then f
     response.writeHead(503).end();
   });
   await webhooks.deliver();
-  const [first = 0] = startsMs;
+  // From before the first: one that comes late to the receiver, as on a busy machine, is no measure of the others.
   for (const [at, startMs] of startsMs.entries())
-    assert.ok(startMs - first >= at * 200 - 60, `${at} began after ${startMs - first} ms`);
+    assert.ok(startMs >= at * 200 - 10, `${at} began after ${startMs} ms`);
   assert.ok(startsMs.length >= 2);
 });
 
