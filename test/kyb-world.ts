@@ -1,7 +1,6 @@
 // A world with businesses in it: an embedded chain, members with keys and wallet sessions, founded over the public
 // routes, and a wallet reduced to what goes over the wire.
 import { randomBytes } from "node:crypto";
-import { setTimeout as delay } from "node:timers/promises";
 import {
   type Address,
   approvalDigest,
@@ -23,6 +22,7 @@ import {
 } from "@svc/protocol";
 import { createApiKey, setEntitlement } from "../service/src/accounts/index.ts";
 import { setBusinessVerified } from "../service/src/kyb/index.ts";
+import { until } from "./patience.ts";
 import { type Identity, newIdentity, openWalletSession } from "./raw-wallet.ts";
 import { openWorld, type World } from "./world.ts";
 
@@ -137,9 +137,6 @@ export interface VoteOptions {
   /** Where it is known already. */
   readonly item?: InboxItem;
 }
-
-const triesMax = 600;
-const pauseMs = 25;
 
 export async function openKybWorld(options: KybWorldOptions = {}): Promise<KybWorld> {
   const { members = ["alice", "bob", "carol"], rules = {}, isVerified = true } = options;
@@ -427,15 +424,6 @@ function charterOf(shown: unknown): Hex {
     rules,
     members: members.map(({ address, votingRights }) => ({ address, isVoting: votingRights })),
   });
-}
-
-async function until<T>(what: string, look: () => Promise<T | null>): Promise<T> {
-  for (let tries = 0; tries < triesMax; tries += 1) {
-    const found = await look();
-    if (found !== null) return found;
-    await delay(pauseMs);
-  }
-  throw new Error(`never happened: ${what}`);
 }
 
 async function send(

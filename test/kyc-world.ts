@@ -1,6 +1,5 @@
 // A world with orders in it: an embedded chain, packages, a person with verified fields, and a wallet reduced to what
 // goes over the wire.
-import { setTimeout as delay } from "node:timers/promises";
 import {
   type Address,
   commitmentOf,
@@ -22,6 +21,7 @@ import {
   getBuiltInIssuer,
   issueCredential,
 } from "../service/src/credentials/index.ts";
+import { until } from "./patience.ts";
 import { type Identity, newIdentity, openWalletSession, post } from "./raw-wallet.ts";
 import { openWorld, type World } from "./world.ts";
 
@@ -136,14 +136,10 @@ export async function openKycWorld(environment: NodeJS.ProcessEnv = {}): Promise
       }),
     statusOf,
     async reach(referenceKey, status) {
-      for (let tries = 0; tries < 600; tries++) {
+      return until(`the order is ${status}`, async () => {
         const found = await statusOf(referenceKey);
-        if (found["status"] === status) return found;
-        await delay(25);
-      }
-      throw new Error(
-        `the order never was ${status}: ${JSON.stringify(await statusOf(referenceKey))}`,
-      );
+        return found["status"] === status ? found : null;
+      });
     },
   };
 }
@@ -165,13 +161,11 @@ export async function verifyAccount({ ctx }: World, user: Address): Promise<void
       fields: fields.map((field) => ({ field, data: personalValues[field] })),
       expiresAt: ctx.clock.now() + year,
     });
-  for (let tries = 0; tries < 600; tries++) {
-    const asker = { organizationId: "", environment: "live" } as const;
+  const asker = { organizationId: "", environment: "live" } as const;
+  await until("the fields are attested", async () => {
     const { unverified } = await findVerified(ctx, asker, { user, names });
-    if (unverified.length === 0) return;
-    await delay(25);
-  }
-  throw new Error("the fields were not attested in time");
+    return unverified.length === 0 ? true : null;
+  });
 }
 
 async function collect(baseUrl: string, identity: Identity): Promise<HeldField[]> {

@@ -6,11 +6,11 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { setTimeout as delay } from "node:timers/promises";
 import { after, before, test } from "node:test";
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { type Address, createPublicClient, type Hex, http } from "viem";
 import { type DemoWorld, openDemoWorld, visit, type Visitor } from "../demo-world.ts";
+import { until } from "../patience.ts";
 import { root } from "../transcript.ts";
 
 interface DemoFile {
@@ -81,12 +81,10 @@ async function approve(name: string, kind: string): Promise<Vote> {
 
 /** The page of the company, once its section says so. */
 async function untilSays(section: string, status: string): Promise<string> {
-  for (let tries = 0; tries < 400; tries += 1) {
+  return until(`${section} is ${status}`, async () => {
     const page = await visitor.open("/company");
-    if (page.includes(`id="${section}" data-status="${status}"`)) return page;
-    await delay(25);
-  }
-  throw new Error(`${section} never became ${status}`);
+    return page.includes(`id="${section}" data-status="${status}"`) ? page : null;
+  });
 }
 
 async function ask(path: string): Promise<Record<string, unknown>> {

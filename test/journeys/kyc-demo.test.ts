@@ -7,7 +7,6 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { buffer, text } from "node:stream/consumers";
-import { setTimeout as delay } from "node:timers/promises";
 import { test } from "node:test";
 import {
   applyEvent,
@@ -18,6 +17,7 @@ import {
   verifyWebhook,
 } from "@svc/merchant";
 import { openDemoWorld } from "../demo-world.ts";
+import { until } from "../patience.ts";
 import { root } from "../transcript.ts";
 
 interface DemoFile {
@@ -98,7 +98,7 @@ test("alice shares date of birth and e-mail without the city, and the merchant p
     "ADDRESS_CITY",
   )) as { status: number };
   assert.equal(sent.status, 200);
-  for (let tries = 0; !seen.includes("CONFIRMED") && tries < 800; tries++) await delay(25);
+  await until("it is confirmed", async () => (seen.includes("CONFIRMED") ? true : null));
   server.close();
   assert.deepEqual(seen, [
     "PENDING",

@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { verifyReceipt } from "@svc/merchant";
 import { hexOfBytes } from "@svc/protocol";
 import { memoryStorage, openIdentity, openWallet } from "@svc/wallet";
@@ -16,6 +15,7 @@ import {
 import { findCredential } from "../../service/src/credentials/credential-store.ts";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { announceInvalidated } from "../../service/src/kyc/index.ts";
+import { until } from "../patience.ts";
 import { openWorld } from "../world.ts";
 
 await using world = await openWorld({ CHAIN: "on", SETTLEMENT_WINDOW_SECONDS: "0" });
@@ -41,16 +41,6 @@ const wallet = openWallet({
   random: (length) => new Uint8Array(randomBytes(length)),
 });
 
-/** What the service does by itself, within 30 s. */
-async function eventually<T>(look: () => Promise<T | null>): Promise<T> {
-  for (let tries = 0; tries < 600; tries += 1) {
-    const found = await look();
-    if (found !== null) return found;
-    await delay(50);
-  }
-  return assert.fail("it did not happen within 30 s");
-}
-
 async function ask<Data>(path: string, body?: object): Promise<Data> {
   const answer = await fetch(`${world.baseUrl}${path}`, {
     method: body === undefined ? "GET" : "POST",
@@ -68,7 +58,7 @@ const { id: credentialId } = await issueCredential(ctx, issuer, {
   fields: [{ field: "EMAIL", data: "alice@example.com" }],
   expiresAt: ctx.clock.now() + 365 * 86_400,
 });
-await eventually(async () => {
+await until("the credential is attested", async () => {
   const credential = await findCredential(ctx.db, credentialId);
   return credential?.attestedAt ?? null;
 });
@@ -85,7 +75,7 @@ const { link, referenceKey } = await ask<{ link: string; referenceKey: string }>
 );
 const approved = await wallet.approve(link);
 assert.ok(approved.kind === "delivered" && approved.status === 200);
-const { status } = await eventually(async () => {
+const { status } = await until("the order has ended", async () => {
   const order = await ask<{ status: string }>(`/api/v2/kyc/status?referenceKey=${referenceKey}`);
   return ["CONFIRMED", "FAILED"].includes(order.status) ? order : null;
 });

@@ -5,10 +5,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { hexOfBytes } from "@svc/protocol";
 import { memoryStorage, openIdentity, openWallet } from "@svc/wallet";
 import { fundAccount } from "../../service/src/chain/index.ts";
+import { until } from "../patience.ts";
 import { openWorld } from "../world.ts";
 
 const directory = await mkdtemp(join(tmpdir(), "svc-wallet-tx-"));
@@ -41,11 +41,9 @@ const balanceOf = async (account: string): Promise<bigint> =>
 
 /** Coin that was handed out is there with the next block. */
 async function funded(): Promise<void> {
-  for (let tries = 0; tries < 400; tries += 1) {
-    if ((await balanceOf(identity.address)) > 0n) return;
-    await delay(25);
-  }
-  assert.fail("the account was never funded");
+  await until("the account is funded", async () =>
+    (await balanceOf(identity.address)) > 0n ? true : null,
+  );
 }
 
 await test("an account without coin cannot pay, and nothing is signed", async () => {

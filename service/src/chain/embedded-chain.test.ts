@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Hex } from "@svc/protocol";
 import { privateKeyToAccount } from "viem/accounts";
+import { until } from "../../../test/patience.ts";
 import { openContext, type OpenContext } from "../compose.ts";
 import { advanceClock } from "../platform/clock.ts";
 import { parseConfig } from "../platform/config.ts";
@@ -46,12 +46,10 @@ async function openPurse(
 }
 
 async function settled(node: ChainNode, value: bigint): Promise<void> {
-  for (let tries = 0; tries < 400; tries++) {
+  await until(`the receiver has ${value}`, async () => {
     const balance = await node.request("eth_getBalance", [receiver, "latest"]).catch(() => "0x0");
-    if (BigInt(String(balance)) === value) return;
-    await delay(25);
-  }
-  assert.fail(`the receiver never had ${value}`);
+    return BigInt(String(balance)) === value ? true : null;
+  });
 }
 
 async function headOf(
@@ -150,11 +148,8 @@ test("a moved clock moves the chain by one empty block", async () => {
   const before = Number((await headOf(node)).timestamp);
   await advanceClock(ctx.db, 86_400);
   await ctx.refreshClock();
-  for (let tries = 0; tries < 200; tries++) {
-    if (Number((await headOf(node)).timestamp) >= before + 86_400) break;
-    await delay(25);
-  }
-  const head = await headOf(node);
-  assert.ok(Number(head.timestamp) >= before + 86_400);
-  assert.equal(head.number, "0x1");
+  await until("the chain is at the moved time", async () =>
+    Number((await headOf(node)).timestamp) >= before + 86_400 ? true : null,
+  );
+  assert.equal((await headOf(node)).number, "0x1");
 });
