@@ -19,6 +19,18 @@ interface Ran {
   readonly line: string;
 }
 
+/** Runs with the code that a page shows, and with the next where this machine was too slow: a code lives for seconds. */
+export async function runWithCode<R extends Pick<Ran, "line">>(
+  read: () => Promise<string>,
+  run: (link: string) => Promise<R>,
+): Promise<R & { readonly link: string }> {
+  for (;;) {
+    const link = await read();
+    const ran = await run(link);
+    if (!/code_expired/.test(ran.line)) return { ...ran, link };
+  }
+}
+
 /** A wallet that holds these identities and knows the broker at `baseUrl`, as after a first `npm start`. */
 export async function openCommandLineWallet(
   baseUrl: string,

@@ -23,6 +23,7 @@ export interface DemoWorld extends AsyncDisposable {
 
 /** A person before the QR page, who came from the shop. */
 export interface Visitor {
+  /** Text of the QR code that the page shows now. */
   readonly link: string;
   /** The two digits that the page shows now. */
   digits(): Promise<string>;
@@ -137,9 +138,11 @@ export async function visit(demo: DemoWorld, button = "/login"): Promise<Visitor
     jar.fetch(`${demo.shopUrl}${path}`, { method: "POST" });
   const start = await press(button);
   const page = await jar.fetch(start.headers.get("location") ?? "");
-  const hooks = { jar, ...hooksOf(await page.text()) };
+  const hooks = Object.assign(hooksOf(await page.text()), { jar });
   return {
-    link: hooks.qr,
+    get link() {
+      return hooks.qr;
+    },
     async digits() {
       const { digits } = await statusOf(demo.baseUrl, hooks);
       return String(digits);

@@ -44,13 +44,17 @@ export function authorizationUrl(
   return `${baseUrl}/oauth2/auth?${new URLSearchParams(given).toString()}`;
 }
 
-export interface OpenPage {
-  readonly jar: Jar;
-  readonly html: string;
+/** What a page offers to wallets. */
+export interface Hooks {
   readonly loginId: string;
-  /** Text of the QR code in the page. */
+  /** Text of the QR code that the page shows now: it changes as in a browser, whatever a test does to the service's clock. */
   readonly qr: string;
   readonly sameDevice: string;
+}
+
+export interface OpenPage extends Hooks {
+  readonly jar: Jar;
+  readonly html: string;
   readonly pkce: Pkce;
 }
 
@@ -83,17 +87,45 @@ export async function openPage(
     throw new Error(
       `the page answered ${response.status} ${response.headers.get("location") ?? html.slice(0, 300)}`,
     );
-  return { jar, html, pkce, ...hooksOf(html) };
+  return Object.assign(hooksOf(html), { jar, html, pkce });
 }
 
-export function hooksOf(html: string): { qr: string; sameDevice: string; loginId: string } {
+export function hooksOf(html: string): Hooks {
   const qr = attributeOf(html, /data-qr="([^"]+)"/);
   const sameDevice =
     attributeOf(html, /<a[^>]*data-same-device[^>]*href="([^"]+)"/) ||
     attributeOf(html, /<a[^>]*href="([^"]+)"[^>]*data-same-device/);
   const link = qr === "" ? sameDevice : qr;
   const loginId = link === "" ? "" : (scan(link).session.split(".")[0] ?? "");
-  return { qr, sameDevice, loginId };
+  const qrNow = rotating(html, qr);
+  return {
+    sameDevice,
+    loginId,
+    get qr() {
+      return qrNow();
+    },
+  };
+}
+
+const stepMs = 4000;
+
+/** A code lives for seconds: on a busy machine it may be over before a test has claimed it. */
+function rotating(html: string, first: string): () => string {
+  const openedMs = performance.now();
+  const data = attributeOf(html, /data-login="([^"]+)"/);
+  const macs = attributeOf(html, /data-macs="([^"]+)"/).split(" ");
+  if (first === "" || data === "") return () => first;
+  const { nowMs, firstStep, isStatic } = JSON.parse(data) as {
+    nowMs: number;
+    firstStep: number;
+    isStatic: boolean;
+  };
+  return () => {
+    const step = Math.floor((nowMs + performance.now() - openedMs) / stepMs);
+    const mac = macs[step - firstStep];
+    if (isStatic || mac === undefined) return first;
+    return first.replace(/(\?sess=[\w-]+)\.\d+\.[\w-]+/, `$1.${step}.${mac}`);
+  };
 }
 
 export async function statusOf(

@@ -106,8 +106,9 @@ test("a code older than two steps cannot be claimed", async () => {
 test("a second claim is refused and both sides are told, while the same claim again gets the same answer", async () => {
   const page = await openPage(world.baseUrl, world.client);
   const identity = newIdentity();
-  const first = await claim(scan(page.qr), identity);
-  const again = await tryClaim(scan(page.qr), identity, first.secret);
+  const scanned = scan(page.qr);
+  const first = await claim(scanned, identity);
+  const again = await tryClaim(scanned, identity, first.secret);
   assert.equal(await again.response.text(), first.object);
   const { response } = await tryClaim(scan(page.qr), newIdentity());
   assert.equal(response.status, 409);

@@ -115,15 +115,16 @@ test("a login that was approved but ran out before its browser came is started a
 test("a wallet that asks again for the answer to its claim gets it, also when the code has rotated meanwhile", async () => {
   const page = await openPage(world.baseUrl, world.client);
   const identity = newIdentity();
-  const first = await tryClaim(scan(page.qr), identity);
+  const scanned = scan(page.qr);
+  const first = await tryClaim(scanned, identity);
   const object = await first.response.text();
   await world.advance(60);
-  const again = await tryClaim(scan(page.qr), identity, first.secret);
+  const again = await tryClaim(scanned, identity, first.secret);
   assert.equal(again.response.status, 200);
   assert.equal(await again.response.text(), object);
   for (const other of [
-    await tryClaim(scan(page.qr), identity),
-    await tryClaim(scan(page.qr), newIdentity(), first.secret),
+    await tryClaim(scanned, identity),
+    await tryClaim(scanned, newIdentity(), first.secret),
   ])
     assert.equal(other.response.status, 410, "an old code claims nothing");
   assert.equal((await statusOf(world.baseUrl, page))["contested"], false);

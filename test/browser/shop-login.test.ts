@@ -3,7 +3,11 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { shortAddress } from "@svc/protocol";
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
-import { type CommandLineWallet, openCommandLineWallet } from "../command-line-wallet.ts";
+import {
+  type CommandLineWallet,
+  openCommandLineWallet,
+  runWithCode,
+} from "../command-line-wallet.ts";
 import {
   approve,
   claim,
@@ -81,8 +85,10 @@ test("a person presses Log in, scans, compares two digits, and the shop greets t
   await using person = await openPerson();
   const page = await pressLogIn(person);
   assert.match(await page.locator("main").innerText(), /Corner Coffee/);
-  const link = await readQr(page);
-  const shown = await wallet.run("alice", "show", link);
+  const { link, ...shown } = await runWithCode(
+    async () => readQr(page),
+    async (code) => wallet.run("alice", "show", code),
+  );
   assert.equal(shown.status, 0, shown.line);
   assert.match(String(shown.value?.["words"]), /Corner Coffee/);
   const digits = await readDigits(page);
@@ -132,7 +138,10 @@ test("the wallet's answer in another browser logs nobody in, and the page that w
 test("whoever declines in the wallet is back in the shop at once, with a way to try again", async () => {
   await using person = await openPerson();
   const page = await pressLogIn(person);
-  const declined = await wallet.run("alice", "decline", await readQr(page));
+  const declined = await runWithCode(
+    async () => readQr(page),
+    async (link) => wallet.run("alice", "decline", link),
+  );
   assert.equal(declined.status, 0, declined.line);
   await assertTurnedAway(page);
   await approveOnPage(page, alice);

@@ -203,7 +203,7 @@ test("after 15 minutes the page stays, with a new start, and no vote counts", as
   const next = again.headers.get("location") ?? "";
   assert.notEqual(next, `/oauth2/login/${page.loginId}`);
   const html = await (await page.jar.fetch(`${world.baseUrl}${next}`)).text();
-  const restarted = { ...page, html, ...hooksOf(html) };
+  const restarted = Object.assign(hooksOf(html), { jar: page.jar, html, pkce: page.pkce });
   const { response } = await actAs(world, restarted, { name: "alice" });
   assert.deepEqual(await response.json(), { status: "waiting" });
   await world.voteAs("bob", restarted.loginId);

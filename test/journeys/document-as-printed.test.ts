@@ -46,7 +46,7 @@ test("the authorization request as printed ends in the token response as printed
   const shown = await jar.fetch(`${baseUrl}/oauth2/auth?${query.toString()}`);
   assert.equal(shown.status, 200);
   const html = await shown.text();
-  const page = { jar, html, pkce: { verifier, challenge }, ...hooksOf(html) };
+  const page = Object.assign(hooksOf(html), { jar, html, pkce: { verifier, challenge } });
   const alice = newIdentity();
   await approveByQr(baseUrl, page, alice);
 

@@ -9,6 +9,7 @@ import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { type Address, createPublicClient, type Hex, http } from "viem";
+import { runWithCode } from "../command-line-wallet.ts";
 import { type DemoWorld, openDemoWorld, visit, type Visitor } from "../demo-world.ts";
 import { until } from "../patience.ts";
 import { root } from "../transcript.ts";
@@ -101,19 +102,14 @@ const available = async (): Promise<number> =>
 
 test("alice logs in to the shop for the business, and bob's vote completes it", async () => {
   visitor = await visit(demo, "/company/login");
-  const asked = await wallet("alice", "approve", visitor.link);
+  const asked = await runWithCode(
+    async () => visitor.link,
+    async (link) => wallet("alice", "approve", link),
+  );
   assert.deepEqual([asked.status, asked.value["status"]], [2, "code_required"]);
   const { address, name } = world.business;
   const code = await visitor.digits();
-  const sent = await wallet(
-    "alice",
-    "approve",
-    visitor.link,
-    "--code",
-    code,
-    "--business",
-    address,
-  );
+  const sent = await wallet("alice", "approve", asked.link, "--code", code, "--business", address);
   assert.equal(sent.status, 0, sent.line);
   await approve("bob", "business_login");
   const home = await visitor.goOn();

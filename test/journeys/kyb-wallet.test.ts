@@ -5,10 +5,10 @@ import { test } from "node:test";
 import { parseAddress } from "@svc/protocol";
 import { setBusinessVerified } from "../../service/src/kyb/index.ts";
 import { openBusinessPage, takeTokens } from "../business-login.ts";
-import { openCommandLineWallet } from "../command-line-wallet.ts";
+import { openCommandLineWallet, runWithCode } from "../command-line-wallet.ts";
 import { openDataWorld } from "../kyb-data-world.ts";
 import type { Answer } from "../kyb-world.ts";
-import { statusOf } from "../login-flow.ts";
+import { type OpenPage, statusOf } from "../login-flow.ts";
 
 type Value = Record<string, unknown>;
 
@@ -63,6 +63,13 @@ async function create(path: string, body: Value): Promise<Answer> {
 }
 
 /** What waits for the person; fails where it does not. */
+async function claimPage(name: string, page: OpenPage) {
+  return runWithCode(
+    async () => page.qr,
+    async (link) => wallet.run(name, "approve", link),
+  );
+}
+
 async function findVote(name: string, id: string): Promise<Value> {
   const vote = (await inbox(name)).find((each) => each["id"] === id);
   assert.ok(vote, `${id} waits for ${name}`);
@@ -269,11 +276,10 @@ await test("a member takes offers by their links for the business that it names"
 
 await test("a member logs in for a business, and the vote of another completes it", async () => {
   const page = await openBusinessPage(world);
-  assert.deepEqual((await wallet.run("alice", "approve", page.qr)).value, {
-    status: "code_required",
-  });
+  const { link, value } = await claimPage("alice", page);
+  assert.deepEqual(value, { status: "code_required" });
   const { digits } = await statusOf(world.baseUrl, page);
-  const approved = await run("alice", "approve", page.qr, "--code", String(digits), ...forBusiness);
+  const approved = await run("alice", "approve", link, "--code", String(digits), ...forBusiness);
   assert.deepEqual(approved["answer"], { status: "waiting" });
   const vote = await findVote("bob", page.loginId);
   assert.deepEqual(
@@ -304,9 +310,9 @@ await test("history tells of votes without values, and wrong use is one line", a
 await test("a member who seems lost and logs in for the business is not removed", async () => {
   await beginRemoval("bob", "carol");
   const page = await openBusinessPage(world);
-  await wallet.run("bob", "approve", page.qr);
+  const { link } = await claimPage("bob", page);
   const { digits } = await statusOf(world.baseUrl, page);
-  const approved = await run("bob", "approve", page.qr, "--code", String(digits), ...forBusiness);
+  const approved = await run("bob", "approve", link, "--code", String(digits), ...forBusiness);
   assert.deepEqual(approved["answer"], { status: "waiting" });
   await untilKept("bob");
 });

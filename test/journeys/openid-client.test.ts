@@ -60,7 +60,7 @@ async function logIn(
     : openid.buildAuthorizationUrl(config, parameters);
   assert.equal(target.searchParams.has("request_uri"), isPushed);
   const html = await (await jar.fetch(target.href)).text();
-  const page = { jar, html, pkce: { verifier: "", challenge: "" }, ...hooksOf(html) };
+  const page = Object.assign(hooksOf(html), { jar, html, pkce: { verifier: "", challenge: "" } });
   await approveByQr(world.baseUrl, page, identity);
   const callback = await finish(world.baseUrl, page);
   const checks = { pkceCodeVerifier, expectedState, expectedNonce, idTokenExpected: true };

@@ -58,7 +58,7 @@ async function load(jar: Jar, url: string): Promise<OpenPage> {
   const response = await jar.fetch(url);
   const html = await response.text();
   assert.equal(response.status, 200, html);
-  return { jar, html, pkce, ...hooksOf(html) };
+  return Object.assign(hooksOf(html), { jar, html, pkce });
 }
 
 test("a page opened by a pushed request is loaded again as the same login, and ends in tokens", async () => {

@@ -81,7 +81,7 @@ async function logIn(person: Person): Promise<OpenPage["jar"]> {
   const jar = openJar();
   const start = await jar.fetch(`${shop.url}/login`, { method: "POST" });
   const html = await (await jar.fetch(locationOf(start))).text();
-  const page = { jar, html, pkce: { verifier: "", challenge: "" }, ...hooksOf(html) };
+  const page = Object.assign(hooksOf(html), { jar, html, pkce: { verifier: "", challenge: "" } });
   await approveByQr(world.baseUrl, page, person);
   await jar.fetch((await finish(world.baseUrl, page)).href);
   return jar;

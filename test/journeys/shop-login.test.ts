@@ -81,7 +81,7 @@ async function pressLogIn(): Promise<OpenPage> {
   const jar = openJar();
   const start = await jar.fetch(`${shop.url}/login`, { method: "POST" });
   const html = await (await jar.fetch(locationOf(start))).text();
-  return { jar, html, pkce: { verifier: "", challenge: "" }, ...hooksOf(html) };
+  return Object.assign(hooksOf(html), { jar, html, pkce: { verifier: "", challenge: "" } });
 }
 
 async function logIn(identity = alice): Promise<OpenPage> {
