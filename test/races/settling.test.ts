@@ -39,8 +39,8 @@ test("two processes settle on the embedded chain in well under a second, whichev
       assert.equal(done.status, "succeeded");
       durationsMs.push(performance.now() - began);
     }
-    // The poll's floor is a second: without notifications most would take it. One may, on a busy machine.
-    const [, , middle = 0] = durationsMs.toSorted((a, b) => a - b);
-    assert.ok(middle < 900, `${String(durationsMs)} ms`);
+    // The poll's floor is a second: without notifications all but the first would take it. On a busy machine some may.
+    const [, second = 0] = durationsMs.toSorted((a, b) => a - b);
+    assert.ok(second < 900, `${String(durationsMs)} ms`);
   }
 });

@@ -165,7 +165,7 @@ test("a chain that does not answer is no verdict", async () => {
       verify(address, "0x01"),
       (error: unknown) => error instanceof Problem && error.reason === "chain_unavailable",
     );
-    assert.ok(performance.now() - began < 4000);
+    assert.ok(performance.now() - began < 8000);
   }
   gate.decide(() => "pass");
 });
