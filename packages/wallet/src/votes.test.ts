@@ -316,6 +316,9 @@ await test("the same vote again is the same bytes, and another one is none", asy
   await wallet.vote("01J", { vote: "approve" });
   assert.deepEqual(fake.votes[0], fake.votes[1]);
   await refuses(wallet.vote("01J", { vote: "reject" }), "not_found");
+  const withholding = wallet.vote("01J", { vote: "approve", without: ["BUSINESS_DUNS"] });
+  await refuses(withholding, "invalid_input", /BUSINESS_DUNS was approved with it/);
+  assert.equal(fake.votes.length, 2);
 });
 
 await test("a vote is in the history once, from before it is sent, however it or its answer is lost", async () => {

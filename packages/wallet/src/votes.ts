@@ -282,6 +282,13 @@ async function sendAgain(
       unasked ?? new WalletRefusal("not_found", `nothing of the id ${id} waits for this identity`)
     );
   requireKind(id, String(kind), decision);
+  const given: readonly unknown[] = Array.isArray(body["optional"]) ? body["optional"] : [];
+  const gone = decision.without?.find((name) => given.includes(name));
+  if (gone !== undefined)
+    throw new WalletRefusal(
+      "invalid_input",
+      `${gone} was approved with it: it is not withheld any more`,
+    );
   const again = {
     broker,
     kind: String(kind),
