@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, test } from "node:test";
@@ -122,4 +122,30 @@ await test("a refusal is one line, and says in it what could not be looked at", 
   const accepted = await wallet("business", "accept");
   assert.equal(accepted.status, 0);
   assert.match(accepted.err, /^wallet business accept: localhost:1 [^\n]*\n$/);
+});
+
+await test("a member's name is no other's than the one whom this wallet knows by it", async () => {
+  const carol = { address: addressOf("bob"), privateKey: privateKeys.bob };
+  const path = join(directory, "demo.json");
+  const demo = JSON.parse(readFileSync(path, "utf8")) as { identities: object };
+  const identities = { ...demo.identities, carol };
+  writeFileSync(path, JSON.stringify({ ...demo, identities }));
+  const stranger = `0x${"ca".repeat(20)}`;
+  const members = [
+    { address: addressOf("alice"), name: "Alice", votingRights: true },
+    { address: stranger, name: "carol", votingRights: true },
+  ];
+  const { rules } = charter;
+  const listed = { address: business, name: "Alpine AG", status: "active", rules, members };
+  broker.answers.set("/w/businesses", { status: 200, body: { items: [listed] } });
+  for (const [verb, ...how] of [
+    ["remove", "carol"],
+    ["rules", "--drop", "carol"],
+    ["rules", "--observer", "carol"],
+  ] as const) {
+    const { status, err } = await wallet("business", verb, ...how);
+    assert.equal(status, 1);
+    const named = `the member carol is ${stranger}, and here carol is ${carol.address}`;
+    assert.ok(err.includes(`${named}: write the address`), err);
+  }
 });

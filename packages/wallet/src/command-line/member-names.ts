@@ -7,8 +7,8 @@ import { UsageError } from "./verb.ts";
 /**
  * Whom a text names: `bob` of the vault or of the demo world, `bob=0x..`, or `0x..` alone.
  *
- * @param known members by name, asked first
- * @throws {UsageError}
+ * @param known members by the names that the broker tells
+ * @throws {UsageError} also where a member and somebody whom this wallet knows have the name, and are two
  */
 export async function findPerson(
   home: Home,
@@ -17,21 +17,25 @@ export async function findPerson(
 ): Promise<{ readonly name: string; readonly address: Address }> {
   const [name = "", given] = text.split("=", 2);
   if (given !== undefined) return { name: requireName(name), address: requireAddress(given, text) };
-  const address = parseAddress(text);
-  if (address !== null) {
-    const member = known.find((each) => each.address === address);
-    return { name: member?.name || shortAddress(address), address };
+  const written = parseAddress(text);
+  if (written !== null) {
+    const called = known.find((each) => each.address === written);
+    return { name: called?.name || shortAddress(written), address: written };
   }
-  const named = known.filter((each) => each.name === text);
-  const [only, second] = named;
-  if (only !== undefined && second === undefined) return only;
+  const [member, second] = known.filter((each) => each.name === text);
   if (second !== undefined) throw new UsageError(`several members are called ${text}`);
   const isSealed = await hasIdentity(home.storage, text);
   const own = isSealed ? await findIdentity(home.storage, text) : home.demo?.identities.get(text);
-  const found = own?.address;
-  if (found === undefined)
+  const found = own ? requireAddress(own.address, text) : undefined;
+  // The broker tells the members' names: it could put somebody else in the place of one whom this wallet knows.
+  if (member !== undefined && found !== undefined && member.address !== found)
+    throw new UsageError(
+      `the member ${text} is ${member.address}, and here ${text} is ${found}: write the address`,
+    );
+  const address = member?.address ?? found;
+  if (address === undefined)
     throw new UsageError(`nobody here is called ${text}: write ${text}=0x.. with the address`);
-  return { name: text, address: requireAddress(found, text) };
+  return { name: text, address };
 }
 
 function requireName(name: string): string {
