@@ -32,8 +32,10 @@ export interface ChainTotals {
 
 const quietMs = 60_000;
 const weiPerCoin = 1e18;
+/** Prometheus gives up after ten seconds, and then has nothing of the process at all. */
+const totalsWithinMs = 3_000;
 
-/** @param readTotals asked at each scrape, never otherwise */
+/** @param readTotals asked once at each scrape, never otherwise; where it does not answer in time its gauges have no value */
 export function openChainMetrics(
   ctx: Pick<Ctx, "metrics" | "log" | "clock">,
   readTotals: () => Promise<ChainTotals>,
@@ -45,10 +47,19 @@ export function openChainMetrics(
     labelNames: ["alarm"] as const,
     registers,
   });
+  let reading: Promise<ChainTotals | null> | null = null;
+  // Both gauges of a scrape ask at once.
+  const readOnce = async (): Promise<ChainTotals | null> =>
+    (reading ??= readInTime(readTotals).finally(() => (reading = null)));
   const spent = new Gauge({
     name: "chain_spent_today_coins",
     help: "What the transactions signed today (UTC) may cost at most, in native coin.",
     registers,
+    async collect() {
+      const totals = await readOnce();
+      if (totals === null) spent.remove();
+      else spent.set(Number(totals.spentWeiToday) / weiPerCoin);
+    },
   });
   const pending = new Gauge({
     name: "chain_transactions_pending",
@@ -56,10 +67,11 @@ export function openChainMetrics(
     labelNames: ["status"] as const,
     registers,
     async collect() {
-      const totals = await readTotals();
+      const totals = await readOnce();
+      pending.reset();
+      if (totals === null) return;
       pending.set({ status: "queued" }, totals.queued);
       pending.set({ status: "sent" }, totals.sent);
-      spent.set(Number(totals.spentWeiToday) / weiPerCoin);
     },
   });
   const loggedMs = new Map<Alarm, number>();
@@ -78,4 +90,13 @@ export function openChainMetrics(
       ctx.log.error({ ...details, alarm }, "the chain raises an alarm");
     },
   };
+}
+
+/** Null where the database is away or hangs: what else the process counts is wanted most just then. */
+async function readInTime(readTotals: () => Promise<ChainTotals>): Promise<ChainTotals | null> {
+  const late = Promise.withResolvers<null>();
+  const timer = setTimeout(() => late.resolve(null), totalsWithinMs);
+  const totals = await Promise.race([readTotals().catch(() => null), late.promise]);
+  clearTimeout(timer);
+  return totals;
 }

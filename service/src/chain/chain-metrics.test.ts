@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createLog } from "../platform/log.ts";
+import { createMetrics } from "../platform/metrics.ts";
+import { type ChainTotals, openChainMetrics } from "./chain-metrics.ts";
+
+/** @returns scrapes, and says which gauges of the chain had what value */
+function openScrape(readTotals: () => Promise<ChainTotals>): () => Promise<string[]> {
+  const metrics = createMetrics();
+  const clock = { now: () => 0, nowMs: () => 0 };
+  openChainMetrics({ metrics, clock, log: createLog({ level: "silent" }) }, readTotals);
+  return async () => {
+    const text = await metrics.registry.metrics();
+    assert.match(text, /^process_resident_memory_bytes \d+$/m);
+    return text.split("\n").filter((line) => /^chain_(?:transactions_pending|spent)/.test(line));
+  };
+}
+
+const shown = [
+  "chain_spent_today_coins 0.25",
+  'chain_transactions_pending{status="queued"} 2',
+  'chain_transactions_pending{status="sent"} 1',
+];
+const totals: ChainTotals = { queued: 2, sent: 1, spentWeiToday: 250_000_000_000_000_000n };
+
+test("a scrape shows what waits and what was spent as they are now, in one read", async () => {
+  let reads = 0;
+  const scrape = openScrape(async () => Promise.resolve({ ...totals, queued: (reads += 1) }));
+  assert.deepEqual(await scrape(), shown.with(1, 'chain_transactions_pending{status="queued"} 1'));
+  assert.deepEqual(await scrape(), shown);
+});
+
+test("while the database is away a scrape has everything else, and afterwards all of it", async () => {
+  let isAway = true;
+  const scrape = openScrape(async () =>
+    isAway ? Promise.reject(new Error("connection refused")) : Promise.resolve(totals),
+  );
+  assert.deepEqual(await scrape(), []);
+  isAway = false;
+  assert.deepEqual(await scrape(), shown);
+  isAway = true;
+  assert.deepEqual(await scrape(), []);
+});
+
+test("a scrape waits three seconds for a database that hangs", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const hanging = Promise.withResolvers<ChainTotals>();
+  const scraped = openScrape(async () => hanging.promise)();
+  t.mock.timers.tick(3_000);
+  assert.deepEqual(await scraped, []);
+});
