@@ -3,6 +3,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { openShop } from "@svc/shop";
 import { compose, type Service } from "@svc/service";
+import { outliveReaders } from "@svc/service/closed-pipe";
 import { ConfigError, parseConfig } from "@svc/service/config";
 import { getBuiltInIssuer } from "@svc/service/credentials";
 import { lockDirectory } from "@svc/service/directory-lock";
@@ -83,6 +84,7 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
+outliveReaders();
 try {
   await start();
 } catch (error) {

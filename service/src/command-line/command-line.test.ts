@@ -82,6 +82,14 @@ void test("svc --help lists every verb, a group its own", async () => {
   assert.ok(!group.out.includes("client create"));
 });
 
+void test("a reader who goes before the end breaks nothing off", async () => {
+  const args = ["--conditions=source", main, "--help"];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+  const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
+  child.stdout.destroy();
+  assert.deepEqual([await text(child.stderr), await exit], ["", 0]);
+});
+
 void test("wrong use is one line on standard error and status 2", async () => {
   for (const [args, err] of [
     [[], "svc: which verb? see svc --help\n"],

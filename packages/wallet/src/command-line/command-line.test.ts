@@ -77,6 +77,14 @@ for (const verb of verbs) {
   });
 }
 
+await test("a reader who goes before the end breaks nothing off", async () => {
+  const args = ["--conditions=source", cli, "--help"];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+  const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
+  child.stdout.destroy();
+  assert.deepEqual([await text(child.stderr), await exit], ["", 0]);
+});
+
 await test("the guide names every verb", () => {
   const guide = readFileSync(
     join(import.meta.dirname, "../../../../docs/guides/wallet.md"),
