@@ -14,6 +14,10 @@ import { openDemoWorld } from "./seed.ts";
 
 async function start(): Promise<void> {
   const config = parseConfig();
+  if (config.profile !== "dev")
+    throw new ConfigError(
+      "npm start seeds a demo world, which the profile dev alone may have; start the service by npm run svc -- serve",
+    );
   // The embedded database runs under a user of its own, which has to pass through here; every secret in it is 0600.
   mkdirSync(config.dataDirectory, { recursive: true, mode: 0o711 });
   using _ = lockDemo(config.dataDirectory);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -53,4 +53,21 @@ test("a directory that is a file", async () => {
   const file = join(place.environment.DATA_DIR, "file");
   writeFileSync(file, "");
   await refuses({ ...place.environment, DATA_DIR: file }, /file already exists[^\n]+file/);
+});
+
+test("the profile production, before a demo world begins in its database", async () => {
+  await using place = await openDemoPlace();
+  await refuses(
+    {
+      ...place.environment,
+      PROFILE: "production",
+      BASE_URL: "https://id.example.com",
+      MASTER_KEY: "0123456789abcdef".repeat(4),
+      CHAIN: "on",
+      ALLOW_EMBEDDED_CHAIN: "true",
+      SIGNER_KEY: "fedcba9876543210".repeat(4),
+    },
+    /^npm start seeds a demo world[^\n]+npm run svc -- serve\n$/,
+  );
+  assert.deepEqual(readdirSync(place.environment.DATA_DIR), []);
 });
