@@ -94,6 +94,10 @@ void test("wrong use is one line on standard error and status 2", async () => {
   for (const [args, err] of [
     [[], "svc: which verb? see svc --help\n"],
     [["frob"], 'svc: there is no verb "frob"; see svc --help\n'],
+    [
+      ["--json", "client", "list"],
+      "svc: options stand after the verb; see svc client list --help\n",
+    ],
     [["client"], 'svc: "client" needs one more word; see svc client --help\n'],
     [
       ["organization", "create"],

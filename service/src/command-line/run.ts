@@ -62,6 +62,8 @@ function answerWithoutVerb(args: readonly string[], terminal: Terminal): number 
   const given = words.join(" ");
   if (below.length === 0) terminal.err(`svc: there is no verb "${given}"; see svc --help\n`);
   else if (given === "") terminal.err("svc: which verb? see svc --help\n");
+  else if (below.some(({ name }) => name === given))
+    terminal.err(`svc: options stand after the verb; see svc ${given} --help\n`);
   else terminal.err(`svc: "${given}" needs one more word; see svc ${given} --help\n`);
   return 2;
 }
