@@ -76,9 +76,11 @@ export async function readShown(ctx: RecordContext): Promise<ShownItems> {
 
 function isOther(shown: unknown, sent: SentItem, without: readonly string[]): boolean {
   const { fingerprint, optional } = shownOf(sent, without);
-  if (!isRecord(shown) || shown["fingerprint"] !== fingerprint) return true;
-  const shownOptional: readonly unknown[] = Array.isArray(shown["optional"])
-    ? shown["optional"]
+  // Earlier versions kept the fingerprint alone, which is enough where no optional field goes.
+  const before = isRecord(shown) ? shown : { fingerprint: shown };
+  if (before["fingerprint"] !== fingerprint) return true;
+  const shownOptional: readonly unknown[] = Array.isArray(before["optional"])
+    ? before["optional"]
     : [];
   return optional.some((name) => !shownOptional.includes(name));
 }
