@@ -394,6 +394,28 @@ await test("an audit trail that was changed behind the service's back is reporte
   assert.equal((JSON.parse(changed.out) as { isIntact: boolean }).isIntact, false);
 });
 
+await test("while the chain's node is away the audit trail is told of all the same, with status 1", async () => {
+  await using other = await openTestDatabase();
+  const away = {
+    DATABASE_URL: other.url,
+    CHAIN_RPC_URL: "http://localhost:9",
+    SIGNER_KEY: "cd".repeat(32),
+  };
+  assert.equal((await call(["organization", "create", "--name", "Example AG"], away)).status, 0);
+  await using db = openDb({ connectionString: other.url, connections: 1 });
+  const anchor = `
+    with batch as (
+      insert into kyc_batch (id, phase, root, audit_head, audit_position, created_at, transaction_hash, operator)
+      values (gen_random_uuid(), 'initiate', sha256('a'), sha256('b'), 1, 0, sha256('c'), '0x') returning id)
+    insert into kyc_batch_leaves (batch_id, leaves) select id, '' from batch`;
+  await db.query({ name: "", text: anchor, values: [] });
+  const { status, out, err } = await call(["audit", "verify", "--json"], away);
+  assert.equal(status, 1);
+  assert.match(err, /^svc audit verify: nothing was compared with the chain: [^\n]+\n$/);
+  const { isIntact, anchored } = JSON.parse(out) as Record<string, unknown>;
+  assert.deepEqual({ isIntact, anchored }, { isIntact: true, anchored: null });
+});
+
 await test("what verbs write after a restore on another cluster, before a service runs, is no change of the trail", async () => {
   await using restored = await openTestDatabase();
   const there = { DATABASE_URL: restored.url };

@@ -1,4 +1,4 @@
-import { openChain } from "../chain/index.ts";
+import { NodeAway, openChain } from "../chain/index.ts";
 import { compose, openDatabase } from "../compose.ts";
 import { type AnchorReport, hasAnchors, verifyAnchors } from "../kyc/index.ts";
 import { advanceClock } from "../platform/clock.ts";
@@ -10,6 +10,7 @@ import { BadNews, UsageError, type Verb, wholeNumber } from "./verb.ts";
 
 /** A century: further than any test needs, and far from what a date can hold. */
 const advanceSecondsMax = 3_153_600_000;
+const changedTrail = "the audit trail was changed";
 
 export const installationVerbs: readonly Verb[] = [
   {
@@ -45,15 +46,19 @@ export const installationVerbs: readonly Verb[] = [
     name: "audit verify",
     summary: "Recompute the chain over the audit trail.",
     notes:
-      "Reports edits, deletions and the tail that is not sealed yet, and compares the heads that settlements anchored on chain; ends with status 1 when something is wrong. With `CHAIN=off` nothing is compared.",
+      "Reports edits, deletions and the tail that is not sealed yet, and compares the heads that settlements anchored on chain; ends with status 1 when something is wrong, and, with what it found in the trail, when the chain's node does not answer. With `CHAIN=off` nothing is compared.",
     example: "audit verify",
     run: async (shell) =>
       shell.withContext(async (ctx) => {
         const trail = await ctx.audit.verify();
-        const anchored = await compareAnchors(ctx);
+        const anchored = await compareAnchors(ctx).catch((error: unknown) => {
+          if (!(error instanceof NodeAway)) throw error;
+          const found = trail.isIntact ? "nothing was compared with the chain" : changedTrail;
+          throw new BadNews(`${found}: ${error.message}`, { ...trail, anchored: null });
+        });
         const isIntact = trail.isIntact && anchored.isIntact;
         const report = { ...trail, isIntact, anchored };
-        if (!report.isIntact) throw new BadNews("the audit trail was changed", report);
+        if (!report.isIntact) throw new BadNews(changedTrail, report);
         return report;
       }),
   },
