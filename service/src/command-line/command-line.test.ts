@@ -108,7 +108,11 @@ void test("wrong use is one line on standard error and status 2", async () => {
     [["clock", "advance", "-5"], null],
     [
       ["clock", "advance", "1.5"],
-      "svc clock advance: seconds must be a whole number; see svc clock advance --help\n",
+      "svc clock advance: seconds must be a whole number of at most 9 digits; see svc clock advance --help\n",
+    ],
+    [
+      ["clock", "advance", "1000000000"],
+      "svc clock advance: seconds must be a whole number of at most 9 digits; see svc clock advance --help\n",
     ],
     [["migrate", "--frob"], null],
   ] as const) {

@@ -70,7 +70,8 @@ export const actor = "cli";
 
 /** Reads a whole number of at most 9 digits. @throws {UsageError} */
 export function wholeNumber(name: string, text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`${name} must be a whole number`);
+  if (!/^\d{1,9}$/.test(text))
+    throw new UsageError(`${name} must be a whole number of at most 9 digits`);
   return Number(text);
 }
 
