@@ -1,12 +1,12 @@
 // Approvals that somebody else hands to the contract, before the service does or beside it.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { encodeCharter, governanceActs, type Hex, type Hex32 } from "@svc/protocol";
+import { type Address, encodeCharter, governanceActs, type Hex, type Hex32 } from "@svc/protocol";
 import { findBusiness } from "../../service/src/kyb/index.ts";
 import { sql } from "../../service/src/platform/db.ts";
 import { type GovernanceOperation, loadWalletCalls } from "../../service/src/kyb/wallet-calls.ts";
 import { callAsStranger, firstActCall, recordCall } from "../kyb-stranger.ts";
-import { type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
+import { type InboxItem, type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
 
 let world: KybWorld;
 before(async () => {
@@ -30,12 +30,12 @@ const reachProposal = async (name: string, business: TestBusiness, id: string, s
     return found?.["status"] === status ? found : null;
   });
 
-/** Both approve, and a stranger hands their approvals over before the service does. @returns the proposal's id */
-async function decideAndRelay(
-  { address }: TestBusiness,
+/** The first asks for it and approves. @returns what a stranger would hand over for both of them, too */
+async function askFor(
+  address: Address,
   request: Record<string, unknown>,
   [first, second]: readonly [string, string],
-): Promise<string> {
+): Promise<{ id: string; item: InboxItem; data: Hex }> {
   const id = await world.govern(first, request, { business: address, voters: [first] });
   const item = await world.findVote(second, id);
   const act = {
@@ -45,13 +45,22 @@ async function decideAndRelay(
     arguments: item["arguments"] as Hex,
   };
   const validUntil = Number(item["validUntil"]);
-  const data = await firstActCall(world, act, { by: [first, second], validUntil });
+  return { id, item, data: await firstActCall(world, act, { by: [first, second], validUntil }) };
+}
+
+/** Both approve, and a stranger hands their approvals over before the service does. @returns the proposal's id */
+async function decideAndRelay(
+  { address }: TestBusiness,
+  request: Record<string, unknown>,
+  members: readonly [string, string],
+): Promise<string> {
+  const { id, item, data } = await askFor(address, request, members);
   await world.ctx.db.transaction(async (tx) => {
     await tx.query(sql`set local idle_in_transaction_session_timeout = 0`);
     // The service cannot follow the chain before it knows that what it sent itself came too late.
     await tx.query(sql`select from business where address = ${address} for share`);
     await callAsStranger(world, address, data);
-    assert.equal((await world.voteAs(second, id, { item })).body["status"], "approved");
+    assert.equal((await world.voteAs(members[1], id, { item })).body["status"], "approved");
     await world.until("it asks for a look", async () => {
       const waiting = await world.ctx.db.query(sql`select from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock'
@@ -109,19 +118,10 @@ test("a signature that a stranger's call takes back is taken back, and nobody is
 async function relayBeforeVotes(
   { address }: TestBusiness,
   request: Record<string, unknown>,
-  [first, second]: readonly [string, string],
+  members: readonly [string, string],
 ): Promise<string> {
-  const id = await world.govern(first, request, { business: address, voters: [first] });
-  const item = await world.findVote(second, id);
-  const act = {
-    business: address,
-    operation: request["operation"] as GovernanceOperation,
-    signature: String(item["operation"]),
-    arguments: item["arguments"] as Hex,
-  };
-  const validUntil = Number(item["validUntil"]);
-  const approvers = { by: [first, second], validUntil };
-  await callAsStranger(world, address, await firstActCall(world, act, approvers));
+  const { id, data } = await askFor(address, request, members);
+  await callAsStranger(world, address, data);
   return id;
 }
 
