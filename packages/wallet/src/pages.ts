@@ -19,7 +19,7 @@ interface Page {
 
 /** Lists come by pages of so many (decisions, section 1, bounds). */
 const pageItemsMax = 100;
-/** A broker that takes its time for each page holds up the others that are asked after it. */
+/** A broker that takes its time for each page holds up the others that are asked after it. What is done with a page does not count. */
 const secondsMax = 60;
 
 /**
@@ -33,12 +33,14 @@ export async function* readPages(
   broker: string,
   { path, pagesMax = 50, ...bounds }: PagedList,
 ): AsyncGenerator<Page, void> {
-  const endsAt = (await ctx.now()) + secondsMax;
+  let secondsLeft = secondsMax;
   let pagePath = path;
   for (let page = 0; page < pagesMax; page += 1) {
-    if ((await ctx.now()) > endsAt)
+    if (secondsLeft < 0)
       throw new WalletRefusal("unreachable", `${broker} takes too long over a list`);
+    const askedAt = await ctx.now();
     const answer = await ctx.sessions.call(broker, { path: pagePath, ...bounds });
+    secondsLeft -= (await ctx.now()) - askedAt;
     if (answer.status !== 200) throw refusalOfAnswer(`${broker}${pagePath}`, answer);
     const members = membersOf(answer.text);
     const { items, nextCursor } = members;

@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { refuses } from "../test/test-wallet.ts";
+import { readPages } from "./pages.ts";
+import type { WalletSessions } from "./sessions.ts";
+
+const list = ["https://id.example", { path: "/w/list" }] as const;
+
+/** Reads four pages. @returns how many items came */
+async function readFour(seconds: { perCall: number; perPage: number }): Promise<number> {
+  let at = 0;
+  let page = 0;
+  const call: WalletSessions["call"] = async () => {
+    at += seconds.perCall;
+    page += 1;
+    const nextCursor = page < 4 ? String(page) : null;
+    return Promise.resolve({ status: 200, text: JSON.stringify({ items: [page], nextCursor }) });
+  };
+  const sessions: WalletSessions = { call, close: async () => undefined };
+  let count = 0;
+  for await (const { items } of readPages({ now: async () => at, sessions }, ...list)) {
+    count += items.length;
+    at += seconds.perPage;
+  }
+  return count;
+}
+
+await test("a list is read for a minute of its broker's time, however long its pages are worked on", async () => {
+  assert.equal(await readFour({ perCall: 14, perPage: 3600 }), 4);
+  await refuses(readFour({ perCall: 31, perPage: 0 }), "unreachable", /takes too long over a list/);
+});
