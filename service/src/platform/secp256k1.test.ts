@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { addressOfPrivateKey, parseSignature, signDigest } from "@svc/protocol";
-import { recoverAddress, recoverNatively, recoverPortably } from "./secp256k1.ts";
+import { loadNative, loadPortable, recoverAddress, type Secp256k1 } from "./secp256k1.ts";
 
 /** The prime of the field and the order of the group (SEC 2, section 2.4.1). */
 const field = 2n ** 256n - 2n ** 32n - 977n;
@@ -33,19 +33,21 @@ test("values that belong to no point or no signature recover nobody", () => {
     assert.equal(recoverAddress(digest, signatureOf(1n, s)), null, wordOf(s));
 });
 
+const find = (by: Secp256k1, digest: Uint8Array, text: string): string | null => {
+  const signature = parseSignature(text);
+  assert.ok(signature !== null, text);
+  try {
+    const key = by.recover(digest, signature);
+    return key === null ? null : Buffer.from(key).toString("hex");
+  } catch {
+    return null;
+  }
+};
+
 test("on this machine the built library and the portable one find the same", (t) => {
-  const native = recoverNatively;
+  const native = loadNative();
   if (native === null) return t.skip("there is no build for this machine");
-  const find = (by: typeof native, digest: Uint8Array, text: string): string | null => {
-    const signature = parseSignature(text);
-    assert.ok(signature !== null, text);
-    try {
-      const key = by(digest, signature);
-      return key === null ? null : Buffer.from(key).toString("hex");
-    } catch {
-      return null;
-    }
-  };
+  const portable = loadPortable();
   for (let round = 0; round < 200; round += 1) {
     const digest = round === 0 ? new Uint8Array(32) : randomBytes(32);
     const r = BigInt(`0x${randomBytes(32).toString("hex")}`);
@@ -57,7 +59,25 @@ test("on this machine the built library and the portable one find the same", (t)
       signatureOf(BigInt(round), BigInt(round)),
     ]) {
       if (parseSignature(text) === null) continue;
-      assert.equal(find(native, digest, text), find(recoverPortably, digest, text), text);
+      assert.equal(find(native, digest, text), find(portable, digest, text), text);
     }
   }
+});
+
+const sign = (by: Secp256k1, digest: Uint8Array, key: Uint8Array): string => {
+  const { compact, recovery } = by.sign(digest, key);
+  return `${Buffer.from(compact).toString("hex")} ${recovery}`;
+};
+
+test("on this machine the built library and the portable one sign the same", (t) => {
+  const native = loadNative();
+  if (native === null) return t.skip("there is no build for this machine");
+  const portable = loadPortable();
+  for (let round = 0; round < 100; round += 1) {
+    const digest = round === 0 ? new Uint8Array(32) : randomBytes(32);
+    const key = randomBytes(32);
+    assert.equal(sign(native, digest, key), sign(portable, digest, key));
+  }
+  for (const key of [new Uint8Array(32), Buffer.from(wordOf(order), "hex")])
+    for (const by of [native, portable]) assert.throws(() => by.sign(randomBytes(32), key));
 });

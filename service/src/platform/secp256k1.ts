@@ -6,37 +6,60 @@ import {
   hexOfBytes,
   parseSignature,
 } from "@svc/protocol";
-import { recover, signRecoverable } from "tiny-secp256k1";
+import type * as portable from "tiny-secp256k1";
 
-/** @returns the public key behind a signature, 65 bytes; null where there is none */
-export type RecoverKey = (
-  digest: Uint8Array,
-  signature: { readonly compact: Uint8Array; readonly recovery: 0 | 1 },
-) => Uint8Array | null;
+/** libsecp256k1, as far as it is used here; both throw where a number is out of its range. */
+export interface Secp256k1 {
+  /** @returns the public key behind a signature, 65 bytes; null where there is none */
+  recover(digest: Uint8Array, signature: CompactSignature): Uint8Array | null;
+  /** Signs by RFC 6979, so without chance; s lies in the lower half. */
+  sign(digest: Uint8Array, privateKey: Uint8Array): CompactSignature;
+}
 
-/** WebAssembly of libsecp256k1, for every machine: 6 times the speed of plain JavaScript. */
-export const recoverPortably: RecoverKey = (digest, { compact, recovery }) =>
-  recover(digest, compact, recovery, false);
+interface CompactSignature {
+  /** r and s, 32 bytes each. */
+  readonly compact: Uint8Array;
+  readonly recovery: 0 | 1;
+}
+
+const require = createRequire(import.meta.url);
+
+/** As WebAssembly for every machine: 6 times the speed of plain JavaScript. */
+export function loadPortable(): Secp256k1 {
+  const { recover, signRecoverable } = require("tiny-secp256k1") as typeof portable;
+  return {
+    recover: (digest, { compact, recovery }) => recover(digest, compact, recovery, false),
+    sign(digest, privateKey) {
+      const { signature, recoveryId } = signRecoverable(digest, privateKey);
+      return { compact: signature, recovery: recoveryId === 1 ? 1 : 0 };
+    },
+  };
+}
 
 /**
- * The same library as it was built for this machine, again 6 times as fast; null where the package has no build for it.
- * Its own fallback in plain JavaScript is replaced (`overrides` in package.json) and never loaded.
+ * As it was built for this machine, again 6 times as fast; null where the package has no build for it. The package's own
+ * fallback in plain JavaScript is replaced (`overrides` in package.json) and never loaded.
  */
-export const recoverNatively: RecoverKey | null = loadNative();
-
-function loadNative(): RecoverKey | null {
+export function loadNative(): Secp256k1 | null {
   try {
-    const require = createRequire(import.meta.url);
-    const { ecdsaRecover } = require("secp256k1/bindings.js") as {
+    const { ecdsaRecover, ecdsaSign } = require("secp256k1/bindings.js") as {
       ecdsaRecover: (...given: [Uint8Array, number, Uint8Array, boolean]) => Uint8Array;
+      ecdsaSign: (...given: [Uint8Array, Uint8Array]) => { signature: Uint8Array; recid: number };
     };
-    return (digest, { compact, recovery }) => ecdsaRecover(compact, recovery, digest, false);
+    return {
+      recover: (digest, { compact, recovery }) => ecdsaRecover(compact, recovery, digest, false),
+      sign(digest, privateKey) {
+        const { signature, recid } = ecdsaSign(digest, privateKey);
+        return { compact: signature, recovery: recid === 1 ? 1 : 0 };
+      },
+    };
   } catch {
     return null;
   }
 }
 
-const recoverKey = recoverNatively ?? recoverPortably;
+/** The portable one is loaded only where it is needed: it takes 9 MiB. */
+const library = loadNative() ?? loadPortable();
 
 /**
  * The externally owned account that signed a digest, or null when the signature is malformed (65 bytes, low s, v 27 or 28)
@@ -46,7 +69,7 @@ export function recoverAddress(digest: Uint8Array, signature: string): Address |
   const parsed = parseSignature(signature);
   if (parsed === null) return null;
   try {
-    const publicKey = recoverKey(digest, parsed);
+    const publicKey = library.recover(digest, parsed);
     return publicKey === null ? null : addressOfPublicKey(publicKey);
   } catch {
     // r or s out of range, or on no curve: no signature at all.
@@ -63,10 +86,10 @@ export interface RecoverableSignature {
 
 /** Signs a digest of 32 bytes. @throws when the key is none (zero, or not below the order) */
 export function signDigest(digest: Uint8Array, privateKey: Uint8Array): RecoverableSignature {
-  const { signature, recoveryId } = signRecoverable(digest, privateKey);
+  const { compact, recovery } = library.sign(digest, privateKey);
   return {
-    r: hexOfBytes(signature.subarray(0, 32)),
-    s: hexOfBytes(signature.subarray(32)),
-    yParity: recoveryId === 1 ? 1 : 0,
+    r: hexOfBytes(compact.subarray(0, 32)),
+    s: hexOfBytes(compact.subarray(32)),
+    yParity: recovery,
   };
 }
