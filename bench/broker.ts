@@ -75,12 +75,11 @@ export interface StartedService {
 }
 
 const root = new URL("..", import.meta.url).pathname;
-/** `exec node`, its flags and the program: what `npm run svc` starts. */
-const [, , ...command] = packageJson.scripts.svc.split(" ");
 
+/** Starts what `npm run svc -- serve` starts; its shell becomes the process. */
 export async function startService(environment: NodeJS.ProcessEnv): Promise<StartedService> {
   const startedAt = performance.now();
-  const child = spawn(process.execPath, [...command, "serve"], {
+  const child = spawn("/bin/sh", ["-c", `${packageJson.scripts.svc} serve`], {
     cwd: root,
     env: environment,
     stdio: ["ignore", "pipe", "inherit"],
