@@ -131,6 +131,9 @@ test("a proof that does not hold in every part is refused and costs the code not
     ["too old", { claims: { iat: now - 61 } }],
     ["too new", { claims: { iat: now + 61 } }],
     ["no time", { claims: { iat: undefined } }],
+    ["past its own end", { claims: { exp: now } }],
+    ["an end that is no time", { claims: { exp: "never" } }],
+    ["before its own beginning", { claims: { nbf: now + 61 } }],
     ["no jti", { claims: { jti: undefined } }],
     ["an endless jti", { claims: { jti: "x".repeat(300) } }],
     ["a critical extension", { header: { crit: ["b64"], b64: true } }],
@@ -144,7 +147,11 @@ test("a proof that does not hold in every part is refused and costs the code not
         400,
         "invalid_dpop_proof",
       );
-      const good = { dpop: await proofOf({ claims: { htu: `${tokenUrl}?x=1#y` } }) };
+      const good = {
+        dpop: await proofOf({
+          claims: { htu: `${tokenUrl}?x=1#y`, exp: now + 1, nbf: now + 60 },
+        }),
+      };
       assert.equal((await redeem(login, confidential, { ...code, headers: good })).status, 200);
     });
   }

@@ -58,6 +58,15 @@ const checkTime: Check = ({ jwt }, call) => {
   return isNow ? null : `iat is not within ${windowSeconds} seconds of now`;
 };
 
+/** A client may narrow that further, as in any JWT (RFC 7519 sections 4.1.4 and 4.1.5); `nbf` is given the same slack as `iat`. */
+const checkLife: Check = ({ jwt }, call) => {
+  const { exp, nbf } = jwt.claims;
+  if (exp !== undefined && !(typeof exp === "number" && exp > call.now)) return "exp is past";
+  const hasBegun =
+    nbf === undefined || (typeof nbf === "number" && nbf <= call.now + windowSeconds);
+  return hasBegun ? null : "nbf lies in the future";
+};
+
 const checkJti: Check = ({ jwt }) => {
   const jti = jwt.claims["jti"];
   const isUsable = typeof jti === "string" && jti !== "" && jti.length <= jtiLengthMax;
@@ -77,6 +86,7 @@ const checks: readonly Check[] = [
   checkMethod,
   checkUrl,
   checkTime,
+  checkLife,
   checkJti,
   checkTokenHash,
   checkSignature,
