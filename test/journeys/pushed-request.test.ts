@@ -111,6 +111,15 @@ test("a pushed request that was used opens nothing for anybody else", async () =
   }
 });
 
+test("a request that names two pushed requests is refused and uses up neither", async () => {
+  const [first, second] = [await push(world.client), await push(world.client)];
+  const both = `${first}&request_uri=${new URL(second).searchParams.get("request_uri")}`;
+  const response = await openJar().fetch(both);
+  assert.equal(response.status, 400);
+  assert.match(await response.text(), /request_uri must be given once/);
+  for (const url of [first, second]) await load(openJar(), url);
+});
+
 test("what clients prove themselves by is pushed once, also beside the header", async () => {
   const twice = ["client_id", "client_secret", "client_assertion", "client_assertion_type"];
   for (const name of twice) {

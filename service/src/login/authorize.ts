@@ -85,6 +85,8 @@ async function resolvePushed(
 ): Promise<{ given: Given; pushed: Pick<AuthorizationRequest, "pushedId"> }> {
   const uri = valueOf(form, "request_uri");
   if (uri === undefined) return { given: form, pushed: {} };
+  if (Array.isArray(form["request_uri"]))
+    throw new OAuthProblem("invalid_request", "request_uri must be given once");
   const pushedId = pushedIdOf(uri) ?? "";
   const given = await takePushedRequest(ctx, pushedId, valueOf(form, "client_id") ?? "");
   if (given === null)
