@@ -26,6 +26,7 @@ import type { LoginContext } from "./login-context.ts";
 import { viewOf } from "./login-view.ts";
 import {
   assetPrefix,
+  findNamesake,
   loadPageAssets,
   pageHeaders,
   pickLocale,
@@ -329,12 +330,14 @@ function assetRoutes(http: Http): void {
     `${assetPrefix}:name`,
     { schema: { params: Type.Object({ name: Type.String({ maxLength: 100 }) }), hide: true } },
     (request, reply) => {
-      const asset = assets.get(`${assetPrefix}${request.params.name}`);
-      if (asset === undefined) throw new Problem("route_not_found");
+      const path = `${assetPrefix}${request.params.name}`;
+      const own = assets.get(path);
+      const asset = own ?? findNamesake(path);
+      if (asset === null) throw new Problem("route_not_found");
       const isGzip = /\bgzip\b/.test(request.headers["accept-encoding"] ?? "");
       void reply.headers({
         "content-type": asset.contentType,
-        "cache-control": "public, max-age=31536000, immutable",
+        "cache-control": own === undefined ? "no-store" : "public, max-age=31536000, immutable",
         vary: "accept-encoding",
       });
       return isGzip

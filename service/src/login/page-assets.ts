@@ -30,6 +30,18 @@ export function loadPageAssets(): ReadonlyMap<string, PageAsset> {
   return built.assets;
 }
 
+const hashPattern = /\.[\w-]{16}\./;
+
+/**
+ * This version's file for a path that a page of another one names; null where there is none. While versions change, a
+ * page and its files come from processes of different ones, and without its script a code would not be renewed.
+ */
+export function findNamesake(path: string): PageAsset | null {
+  const name = path.replace(hashPattern, ".");
+  const found = [...built.assets].find(([each]) => each.replace(hashPattern, ".") === name);
+  return found?.[1] ?? null;
+}
+
 export function assetPaths(): AssetPaths {
   return built.paths;
 }
