@@ -35,7 +35,7 @@ async function openPage(
     async [Symbol.asyncDispose]() {
       await context.close();
       assert.deepEqual(
-        faults.filter((fault) => !/status of (503|409)|ERR_/.test(fault)),
+        faults.filter((fault) => !/status of (503|409|404)|ERR_/.test(fault)),
         [],
       );
     },
@@ -254,6 +254,30 @@ test("where a proxy holds the stream back the page asks by long poll within seco
     await asked.promise;
     stub.tell(claimed);
     await page.locator("[data-code]").waitFor();
+  }
+});
+
+test("a proxy that answers for a service that is away ends no login, and keeps no approved one back", async () => {
+  await using stub = await openLoginStub();
+  stub.refusal = { status: 404 };
+  await using page = await openPage(stub);
+  await page.getByText("No connection. Trying again…").waitFor();
+  assert.equal(await page.locator("[data-qr]").count(), 1);
+  stub.finishes = [404, `${stub.url}/callback?code=abc`];
+  stub.tell({ kind: "approved" });
+  stub.refusal = null;
+  await page.waitForURL(`${stub.url}/callback?code=abc`);
+});
+
+test("a login that the service knows no more, or whose client is gone, has ended at once", async () => {
+  for (const refusal of [
+    { status: 404, reason: "login_not_found" },
+    { status: 409, reason: "login_over" },
+  ]) {
+    await using stub = await openLoginStub();
+    stub.refusal = refusal;
+    await using page = await openPage(stub);
+    await page.getByRole("heading", { name: "This login has ended" }).waitFor();
   }
 });
 

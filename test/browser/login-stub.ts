@@ -29,6 +29,8 @@ export interface LoginStub extends AsyncDisposable {
   view: LoginView;
   /** The status stream as it reaches the page: `held` by a proxy from the start, or after the headers or the first word. */
   stream: "open" | "refused" | "held" | "held after headers" | "held after a word";
+  /** How streams and polls are refused: by a reason of the service, or in a proxy's own words; null while they are not. */
+  refusal: { status: number; reason?: string } | null;
   /** What its clock is ahead of this machine's. */
   aheadMs: number;
   /** Answers of the next requests to finish; the last one stays. */
@@ -96,6 +98,7 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
     calls,
     view: waitingView(url, changes),
     stream: "open",
+    refusal: null,
     aheadMs: 0,
     finishes: [`${url}/callback?code=1`],
     tell(next) {
@@ -135,6 +138,7 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
   }
 
   function stream(response: ServerResponse): void {
+    if (stub.refusal !== null) return refuse(response, stub.refusal.status, stub.refusal.reason);
     if (stub.stream === "refused") return void response.writeHead(503).end();
     if (stub.stream === "held") return;
     const send = (next: Told): void => void response.write(`data: ${JSON.stringify(next)}\n\n`);
@@ -148,6 +152,7 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
   }
 
   function status(response: ServerResponse, after: string | null): void {
+    if (stub.refusal !== null) return refuse(response, stub.refusal.status, stub.refusal.reason);
     const send = (next: Told): void => {
       waiting.delete(send);
       const nowMs = String(Date.now() + stub.aheadMs);
@@ -164,7 +169,8 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
   function finish(response: ServerResponse): void {
     const [next = 500, ...rest] = stub.finishes;
     if (rest.length > 0) stub.finishes = rest;
-    if (typeof next === "number") response.writeHead(next).end();
+    if (next === 409) refuse(response, next, "login_over");
+    else if (typeof next === "number") refuse(response, next);
     else
       response
         .writeHead(200, { "content-type": "application/json" })
@@ -172,4 +178,14 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
   }
 
   return stub;
+}
+
+/** As the service refuses, or, without a reason, as something in between does. */
+function refuse(response: ServerResponse, code: number, reason?: string): void {
+  if (reason === undefined)
+    return void response.writeHead(code, { "content-type": "text/html" }).end("<p>proxy</p>");
+  const error = { code, reason, message: "refused", requestId: "req_stub" };
+  response
+    .writeHead(code, { "content-type": "application/json" })
+    .end(JSON.stringify({ success: false, error }));
 }

@@ -27,6 +27,8 @@ const firstWordMs = 3000;
 const silenceMsMax = 20_000;
 /** A wall clock that goes so far from ours was set, or ours stood still while the machine slept. */
 const clocksApartMsMax = 1000;
+/** Reasons of the service that nothing can follow. */
+const ends = new Set(["login_not_found", "login_over"]);
 const order = ["waiting", "claimed", "gathering", "approved", "finished", "failed"];
 
 const root = find(document, "[data-login]");
@@ -242,13 +244,25 @@ async function ask(query, isOver) {
     cache: "no-store",
     signal: asking.signal,
   });
-  // The service has forgotten this login, or this browser is not the one that began it.
-  if (response.status === 404 || response.status === 403)
-    return { kind: "failed", failure: "over" };
-  if (!response.ok) throw new Error(`status ${response.status}`);
+  if (!response.ok) {
+    // Not this browser's login, or its client is gone.
+    if (ends.has(await reasonOf(response))) return { kind: "failed", failure: "over" };
+    throw new Error(`status ${response.status}`);
+  }
   const nowMs = Number(response.headers.get("svc-now-ms"));
   if (nowMs > 0) serverAheadMs = nowMs - performance.now();
   return response.json();
+}
+
+/**
+ * The service's own reason for a refusal. A proxy has other words while the service is away, whatever its status.
+ *
+ * @param {Response} response
+ * @returns {Promise<string>} empty for words of somebody else
+ */
+async function reasonOf(response) {
+  const body = await response.json().catch(() => null);
+  return body?.error?.reason ?? "";
 }
 
 /** @param {Status} status */
@@ -300,7 +314,8 @@ async function finish() {
       headers: { accept: "application/json" },
     }).catch(() => null);
     if (response?.ok) return location.replace((await response.json()).location);
-    if (response !== null && response.status < 500) return giveUp();
+    if (response !== null && response.status < 500 && (await reasonOf(response)) !== "")
+      return giveUp();
   }
 }
 
