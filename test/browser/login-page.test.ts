@@ -269,15 +269,24 @@ test("a proxy that answers for a service that is away ends no login, and keeps n
   await page.waitForURL(`${stub.url}/callback?code=abc`);
 });
 
-test("a login that the service knows no more, or whose client is gone, has ended at once", async () => {
-  for (const refusal of [
-    { status: 404, reason: "login_not_found" },
-    { status: 409, reason: "login_over" },
-  ]) {
-    await using stub = await openLoginStub();
-    stub.refusal = refusal;
+test("a login whose client is gone has ended at once", async () => {
+  await using stub = await openLoginStub();
+  stub.refusal = { status: 409, reason: "login_over" };
+  await using page = await openPage(stub);
+  await page.getByRole("heading", { name: "This login has ended" }).waitFor();
+});
+
+test("a browser that keeps no cookie is told so, unless the login's time is up anyway", async () => {
+  for (const [expiresInSeconds, text] of [
+    [120, /allow them for this page/],
+    [-60, /its time is up/],
+  ] as const) {
+    const expiresAt = Math.floor(Date.now() / 1000) + expiresInSeconds;
+    await using stub = await openLoginStub({ expiresAt });
+    stub.refusal = { status: 404, reason: "login_not_found" };
     await using page = await openPage(stub);
-    await page.getByRole("heading", { name: "This login has ended" }).waitFor();
+    await page.locator("[data-state]").getByText(text).waitFor();
+    await page.getByRole("link", { name: "Back to Alpine Books" }).waitFor();
   }
 });
 

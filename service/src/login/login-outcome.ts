@@ -78,6 +78,11 @@ export function renderOver(view: LoginView): Markup {
   return ended(view, { title: "overTitle", hint: "overHint", mayRestart: false });
 }
 
+/** Who holds no cookie of the login gets nothing of it, so it goes on nowhere. */
+export function renderUnheld(view: LoginView): Markup {
+  return ended(view, { title: "errorTitle", hint: "noCookieHint", mayRestart: false });
+}
+
 function ended(
   view: LoginView,
   { title, hint, mayRestart }: { title: TextKey; hint: TextKey; mayRestart: boolean },

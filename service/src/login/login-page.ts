@@ -5,6 +5,7 @@ import {
   renderClaimed,
   renderFailed,
   renderOver,
+  renderUnheld,
   renderGathering,
 } from "./login-outcome.ts";
 import { backLink, loginForm } from "./login-forms.ts";
@@ -192,6 +193,7 @@ function templates(view: LoginView): Markup {
     ...(view.isBusiness ? [["gathering", renderGathering(view)] as [string, Markup]] : []),
     ["approved", renderApproved(view)],
     ["over", renderOver(view)],
+    ["no_cookie", renderUnheld(view)],
     ...loginFailures.map((failure): [string, Markup] => [
       failure,
       renderFailed(view, { failure, canRestart: true }),

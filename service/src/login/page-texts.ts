@@ -58,6 +58,8 @@ const en = {
   restartedHint: "This page is out of date. Go on in the other tab.",
   overTitle: "This login has ended",
   overHint: "It was finished in another tab, or its time is up.",
+  noCookieHint:
+    "Your browser does not hold the cookie of this login. If it blocks cookies, allow them for this page. Then start again at the site you came from.",
   startAgain: "Start again",
   back: "Back to {client}",
   errorTitle: "This login cannot go on",
@@ -145,6 +147,8 @@ const de: Record<TextKey, string> = {
   restartedHint: "Diese Seite ist überholt. Machen Sie im anderen Tab weiter.",
   overTitle: "Diese Anmeldung ist beendet",
   overHint: "Sie wurde in einem anderen Tab abgeschlossen, oder ihre Zeit ist abgelaufen.",
+  noCookieHint:
+    "Ihr Browser hat das Cookie dieser Anmeldung nicht. Falls er Cookies blockiert, erlauben Sie sie für diese Seite. Beginnen Sie dann bei der Website neu, von der Sie kommen.",
   startAgain: "Neu beginnen",
   back: "Zurück zu {client}",
   errorTitle: "Diese Anmeldung kann nicht weitergehen",
@@ -232,6 +236,8 @@ const fr: Record<TextKey, string> = {
   restartedHint: "Cette page est dépassée. Poursuivez dans l’autre onglet.",
   overTitle: "Cette connexion est terminée",
   overHint: "Elle s’est achevée dans un autre onglet, ou son temps est écoulé.",
+  noCookieHint:
+    "Votre navigateur n’a pas le cookie de cette connexion. S’il bloque les cookies, autorisez-les pour cette page. Recommencez ensuite sur le site d’où vous venez.",
   startAgain: "Recommencer",
   back: "Retour à {client}",
   errorTitle: "Cette connexion ne peut pas continuer",
@@ -317,6 +323,8 @@ const it: Record<TextKey, string> = {
   restartedHint: "Questa pagina è superata. Continua nell’altra scheda.",
   overTitle: "Questo accesso è terminato",
   overHint: "È stato completato in un’altra scheda oppure il tempo è scaduto.",
+  noCookieHint:
+    "Il tuo browser non ha il cookie di questo accesso. Se blocca i cookie, consentili per questa pagina. Poi ricomincia dal sito da cui provieni.",
   startAgain: "Ricomincia",
   back: "Torna a {client}",
   errorTitle: "Questo accesso non può continuare",
@@ -401,6 +409,8 @@ const es: Record<TextKey, string> = {
   restartedHint: "Esta página está desfasada. Continúe en la otra pestaña.",
   overTitle: "Este inicio de sesión ha terminado",
   overHint: "Se completó en otra pestaña o se acabó el tiempo.",
+  noCookieHint:
+    "Su navegador no tiene la cookie de este inicio de sesión. Si bloquea las cookies, permítalas para esta página. Después empiece de nuevo en el sitio del que viene.",
   startAgain: "Empezar de nuevo",
   back: "Volver a {client}",
   errorTitle: "Este inicio de sesión no puede continuar",

@@ -278,6 +278,15 @@ test("both the person and the screen reader are told of a second wallet", () => 
   assert.equal(banner.exec(renderLoginPage({ ...claimed, contested: true }))?.[1], undefined);
 });
 
+test("a browser without the cookie of its login is told to allow cookies, with and without a script", () => {
+  const told = /allow them for this page/;
+  assert.match(renderErrorPage({ ...error, status: 404, code: "login_not_found" }), told);
+  const [, template] =
+    /data-for="no_cookie">([^]*?)<\/template>/.exec(renderLoginPage(waiting)) ?? [];
+  assert.match(template ?? "", told);
+  assert.doesNotMatch(template ?? "", /data-form/);
+});
+
 test("a hostile name stays text", () => {
   const clientName = `"><script>alert(1)</script><img src=x onerror='x'>&\u202Egro.live\u2066\u0007`;
   const page = renderLoginPage({

@@ -27,8 +27,6 @@ const firstWordMs = 3000;
 const silenceMsMax = 20_000;
 /** A wall clock that goes so far from ours was set, or ours stood still while the machine slept. */
 const clocksApartMsMax = 1000;
-/** Reasons of the service that nothing can follow. */
-const ends = new Set(["login_not_found", "login_over"]);
 const order = ["waiting", "claimed", "gathering", "approved", "finished", "failed"];
 
 const root = find(document, "[data-login]");
@@ -245,8 +243,11 @@ async function ask(query, isOver) {
     signal: asking.signal,
   });
   if (!response.ok) {
-    // Not this browser's login, or its client is gone.
-    if (ends.has(await reasonOf(response))) return { kind: "failed", failure: "over" };
+    const reason = await reasonOf(response);
+    if (reason === "login_over") return { kind: "failed", failure: "over" };
+    // The cookie of a login stays for minutes after its time: while that runs, the browser did not keep it.
+    if (reason === "login_not_found")
+      return { kind: "failed", failure: leftMs() > 0 ? "no_cookie" : "over" };
     throw new Error(`status ${response.status}`);
   }
   const nowMs = Number(response.headers.get("svc-now-ms"));
