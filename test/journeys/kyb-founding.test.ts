@@ -174,6 +174,7 @@ test("a founding without what it takes is refused by name", async () => {
     { members: [member("alice", { name: "Ali\nce" })] },
     { members: [member("alice", { role: "ceo" })] },
     { name: " " },
+    { name: "\u200b" },
     { name: "\u0007" },
     { name: "x".repeat(101) },
     { salt: "0x00" },

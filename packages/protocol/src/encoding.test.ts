@@ -11,6 +11,7 @@ import {
   bytesOfHex,
   canonicalJson,
   hexOfBytes,
+  isBlank,
   isShowable,
   textOfBytes,
 } from "./encoding.ts";
@@ -97,4 +98,19 @@ test("texts that lie about themselves are not showable", () => {
   ]) {
     assert.ok(!isShowable(text), JSON.stringify(text));
   }
+});
+
+test("a text of spaces, fillers and characters without width is blank", () => {
+  for (const text of [
+    "",
+    " \n",
+    "\u00a0",
+    "\u200b\u2060",
+    "\u3164",
+    "\u2800",
+    "\u00ad\ufe0f",
+    "\u{e0041}",
+  ])
+    assert.ok(isBlank(text), JSON.stringify(text));
+  for (const text of ["a", "\u200b.", "東", "👩\u200d🚀", "א"]) assert.ok(!isBlank(text), text);
 });

@@ -170,3 +170,11 @@ export function isShowable(text: string): boolean {
 const unshowable =
   // eslint-disable-next-line no-control-regex
   /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
+
+/** Whether a text shows nothing at all: spaces, characters of no width, and the fillers that fonts draw as a space. */
+export function isBlank(text: string): boolean {
+  return !visible.test(text);
+}
+
+// U+2800, the braille pattern without dots, is drawn but empty; that of Hangul is ignorable like those of no width.
+const visible = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\p{Cf}\u2800]/u;

@@ -88,6 +88,7 @@ export {
   bytesOfText,
   canonicalJson,
   hexOfBytes,
+  isBlank,
   isHexOf,
   isRecord,
   isShowable,

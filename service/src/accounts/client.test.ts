@@ -40,6 +40,7 @@ void test("optional PKCE is refused in production and possible in dev", () => {
 
 const refused: Record<string, Partial<ClientSettings>> = {
   "an empty name": { name: " " },
+  "a name that nobody can see": { name: "\u200b\u3164" },
   "a name of two lines": { name: "Shop\nBank" },
   "a name that turns the reading direction": { name: "Shop\u202Eknab" },
   "a name of 101 characters": { name: "a".repeat(101) },

@@ -1,4 +1,4 @@
-import { isShowable } from "@svc/protocol";
+import { isBlank, isShowable } from "@svc/protocol";
 import { refuse } from "./refusal.ts";
 
 /** The account of a paying company. */
@@ -51,8 +51,10 @@ export function keepsOwner(
 
 function parseShownName(text: string, most: number): string {
   const name = text.trim();
-  if (name === "" || name.length > most || name.includes("\n") || !isShowable(name)) {
-    refuse(`name must be 1 to ${most} characters on one line, without control characters`);
+  if (isBlank(name) || name.length > most || name.includes("\n") || !isShowable(name)) {
+    refuse(
+      `name must be 1 to ${most} characters on one line that can be seen, without control characters`,
+    );
   }
   return name;
 }

@@ -4,6 +4,7 @@ import {
   type Charter,
   defaultGovernanceRule,
   hasKey,
+  isBlank,
   isShowable,
   parseAddress,
 } from "@svc/protocol";
@@ -68,7 +69,7 @@ export function parseCharter(body: {
 /** A name that others are shown. @throws {Problem} invalid_request */
 export function parseName(text: string, of: string): string {
   const name = text.trim();
-  if (name === "" || name.length > nameMax) throw refusal(`${of} has 1 to ${nameMax} characters`);
+  if (isBlank(name) || name.length > nameMax) throw refusal(`${of} has 1 to ${nameMax} characters`);
   if (!isShowable(name) || name.includes("\n"))
     throw refusal(`${of} holds control or bidirectional characters`);
   return name;
