@@ -35,7 +35,7 @@ async function openPage(
     async [Symbol.asyncDispose]() {
       await context.close();
       assert.deepEqual(
-        faults.filter((fault) => !/status of (503|409|404)|ERR_/.test(fault)),
+        faults.filter((fault) => !/status of (502|503|409|404)|ERR_/.test(fault)),
         [],
       );
     },
@@ -261,12 +261,21 @@ test("a proxy that answers for a service that is away ends no login, and keeps n
   await using stub = await openLoginStub();
   stub.refusal = { status: 404 };
   await using page = await openPage(stub);
-  await page.getByText("No connection. Trying again…").waitFor();
+  await page.locator("[data-offline]").waitFor();
   assert.equal(await page.locator("[data-qr]").count(), 1);
   stub.finishes = [404, `${stub.url}/callback?code=abc`];
   stub.tell({ kind: "approved" });
   stub.refusal = null;
   await page.waitForURL(`${stub.url}/callback?code=abc`);
+});
+
+test("a connection that is back is no longer called lost, though nothing has happened meanwhile", async () => {
+  await using stub = await openLoginStub();
+  stub.refusal = { status: 502 };
+  await using page = await openPage(stub);
+  await page.locator("[data-offline]").waitFor();
+  stub.refusal = null;
+  await page.locator("[data-offline]").waitFor({ state: "hidden" });
 });
 
 test("a login whose client is gone has ended at once", async () => {

@@ -206,14 +206,18 @@ async function poll() {
   polling.abort();
   const round = (polling = new AbortController());
   let retryMs = 500;
+  let isLost = false;
   while (!round.signal.aborted && !isEnded()) {
     try {
-      const status = await ask(`?after=${known()}`, round.signal);
+      // Whoever waits for news hears for long that there is no connection when it is back.
+      const status = await ask(isLost ? "" : `?after=${known()}`, round.signal);
+      isLost = false;
       retryMs = 500;
       showOffline(false);
       apply(status);
     } catch {
       if (round.signal.aborted) return;
+      isLost = true;
       showOffline(true);
       await pause(retryMs);
       retryMs = Math.min(2 * retryMs, retryMsMax);
