@@ -278,6 +278,17 @@ test("a connection that is back is no longer called lost, though nothing has hap
   await page.locator("[data-offline]").waitFor({ state: "hidden" });
 });
 
+test("a screen reader hears that the connection is lost, and no more of it once it is back", async () => {
+  await using stub = await openLoginStub();
+  stub.refusal = { status: 502 };
+  await using page = await openPage(stub);
+  const heard = page.getByRole("status");
+  await heard.filter({ hasText: "No connection. Trying again…" }).waitFor();
+  stub.refusal = null;
+  await page.locator("[data-offline]").waitFor({ state: "hidden" });
+  assert.equal(await heard.textContent(), "");
+});
+
 test("a login whose client is gone has ended at once", async () => {
   await using stub = await openLoginStub();
   stub.refusal = { status: 409, reason: "login_over" };

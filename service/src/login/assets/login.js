@@ -359,9 +359,16 @@ function show(panel) {
   if (hadFocus) find(place, "h2").focus();
 }
 
-/** @param {boolean} isOffline */
+/**
+ * Seen and heard, once each time that it changes (WCAG 2.2, 4.1.3).
+ *
+ * @param {boolean} isOffline
+ */
 function showOffline(isOffline) {
-  find(root, "[data-offline]").hidden = !isOffline;
+  const notice = find(root, "[data-offline]");
+  if (notice.hidden !== isOffline) return;
+  notice.hidden = !isOffline;
+  find(document, "[data-status]").textContent = isOffline ? notice.textContent : "";
 }
 
 /**
