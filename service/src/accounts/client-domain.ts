@@ -1,5 +1,5 @@
 import { isPublicName, parsePublicUrl } from "../platform/address-policy.ts";
-import { refuse } from "./refusal.ts";
+import { invalidRequest } from "../platform/problems.ts";
 
 /** Live and sandbox never mix: keys, orders, ledger and issuers stay on their side (decisions section 1, Environments). */
 export type Environment = "live" | "sandbox";
@@ -39,7 +39,7 @@ export function isVerified(domain: Pick<ClientDomain, "proof" | "provedAt">, now
 /** @throws {Problem} invalid_request */
 export function parseEnvironment(text: string): Environment {
   if (text === "live" || text === "sandbox") return text;
-  return refuse("environment must be live or sandbox");
+  throw invalidRequest("environment must be live or sandbox");
 }
 
 /**
@@ -52,10 +52,12 @@ export function parseDomain(text: string, profile: Profile): string {
   if (profile === "dev" && isLocalDomain(text)) return text;
   if (!isPublicName(text)) {
     const more = profile === "dev" ? ", or localhost with an optional port" : "";
-    refuse(`domain must be a public host name in lower case, such as shop.example.com${more}`);
+    throw invalidRequest(
+      `domain must be a public host name in lower case, such as shop.example.com${more}`,
+    );
   }
   if (isSharedSuffix(text))
-    refuse(`domain must belong to one company; many register under ${text}`);
+    throw invalidRequest(`domain must belong to one company; many register under ${text}`);
   return text;
 }
 
@@ -70,13 +72,15 @@ const callbackHostsMax = 20;
 export function parseCallbackHosts(texts: readonly string[], profile: Profile): string[] {
   const hosts = [...new Set(texts)];
   if (hosts.length === 0 || hosts.length > callbackHostsMax)
-    refuse(`1 to ${callbackHostsMax} hosts can be listed`);
+    throw invalidRequest(`1 to ${callbackHostsMax} hosts can be listed`);
   for (const host of hosts) {
     const scheme = /^(?:localhost|127\.0\.0\.1)(?::|$)/.test(host) ? "http" : "https";
     const url = parsePublicUrl(`${scheme}://${host}/`, { profile, ownHosts: [] });
     // Whatever reads as a longer URL, or is written otherwise there, would never be equal to a callback's host.
     if ("refused" in url || url.host !== host || url.pathname !== "/" || url.search !== "")
-      refuse("a host is a public name in lower case, with a port other than 443 where one is used");
+      throw invalidRequest(
+        "a host is a public name in lower case, with a port other than 443 where one is used",
+      );
   }
   return hosts;
 }

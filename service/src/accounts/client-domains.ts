@@ -1,7 +1,7 @@
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import {
   type ClientDomain,
   isVerified,
@@ -15,7 +15,6 @@ import * as store from "./client-domain-store.ts";
 import { parseId } from "./id.ts";
 import { lockOrganization } from "./organization-store.ts";
 import { getOrganization } from "./organizations.ts";
-import { refuse } from "./refusal.ts";
 
 const domainsMax = 100;
 const proofTokenBytes = 24;
@@ -86,7 +85,7 @@ export async function moveLocalDomain(
   const domain = parseDomain(given.domain, profile);
   const known = await getDomain(ctx, given.id);
   if (known.proof !== "waived" || proofNeeded(domain, profile) !== "waived")
-    refuse("only a domain on this machine can be moved, and only on this machine");
+    throw invalidRequest("only a domain on this machine can be moved, and only on this machine");
   if (known.domain === domain) return;
   await ctx.db.transaction(async (tx) => {
     await lockOrganization(tx, known.organizationId);

@@ -4,7 +4,7 @@ import type { Environment, Profile } from "./client-domain.ts";
 import { type ClientKeySet, parseKeySet } from "./key-set.ts";
 import { parseName } from "./organization.ts";
 import { checkRedirectUris } from "./redirect-uri.ts";
-import { refuse } from "./refusal.ts";
+import { invalidRequest } from "../platform/problems.ts";
 
 /** How a client proves itself at the token endpoint (RFC 7591 section 2); `none` is a browser-only client with PKCE alone. */
 export type AuthenticationMethod =
@@ -98,13 +98,13 @@ const audienceLengthMax = 500;
 export function checkClientSettings(given: ClientSettings, policy: ClientPolicy): ClientSettings {
   const { authenticationMethod } = given;
   if (!authenticationMethods.includes(authenticationMethod))
-    refuse(`authenticationMethod must be one of ${authenticationMethods.join(", ")}`);
+    throw invalidRequest(`authenticationMethod must be one of ${authenticationMethods.join(", ")}`);
   if (given.idTokenAlgorithm !== "RS256" && given.idTokenAlgorithm !== "ES256")
-    refuse("idTokenAlgorithm must be RS256 or ES256");
+    throw invalidRequest("idTokenAlgorithm must be RS256 or ES256");
   if (given.acrMinimum !== null && !acrMinima.includes(given.acrMinimum))
-    refuse(`acrMinimum must be one of ${acrMinima.join(", ")}`);
+    throw invalidRequest(`acrMinimum must be one of ${acrMinima.join(", ")}`);
   if (!given.pkceRequired && policy.profile === "production")
-    refuse("pkceRequired cannot be switched off in production");
+    throw invalidRequest("pkceRequired cannot be switched off in production");
   return {
     ...given,
     name: parseName(given.name),
@@ -146,8 +146,10 @@ export function usesSecret(method: AuthenticationMethod): boolean {
 
 /** Absolute URIs or plain names; compared character by character with what a request asks for. */
 function checkAudiences(audiences: readonly string[]): readonly string[] {
-  if (audiences.length > audiencesMax) refuse(`audiences holds more than ${audiencesMax} entries`);
-  if (new Set(audiences).size !== audiences.length) refuse("audiences names an entry twice");
+  if (audiences.length > audiencesMax)
+    throw invalidRequest(`audiences holds more than ${audiencesMax} entries`);
+  if (new Set(audiences).size !== audiences.length)
+    throw invalidRequest("audiences names an entry twice");
   audiences.forEach((audience, index) => {
     const isPlain = /^[A-Za-z0-9._~-]+$/.test(audience);
     // RFC 8707 section 2: an absolute URI without a fragment.
@@ -156,7 +158,9 @@ function checkAudiences(audiences: readonly string[]): readonly string[] {
       URL.canParse(audience) &&
       !/[#"<>\\^`{|}]/.test(audience);
     if (audience.length > audienceLengthMax || !(isPlain || isUri))
-      refuse(`audiences[${index}] must be an absolute URI without a fragment, or a plain name`);
+      throw invalidRequest(
+        `audiences[${index}] must be an absolute URI without a fragment, or a plain name`,
+      );
   });
   return audiences;
 }
@@ -169,7 +173,8 @@ function checkCalledUrl(
 ): string | null {
   if (given === null) return null;
   const url = parsePublicUrl(given, policy);
-  return "refused" in url ? refuse(`${setting} cannot be called: ${url.refused}`) : url.href;
+  if ("refused" in url) throw invalidRequest(`${setting} cannot be called: ${url.refused}`);
+  return url.href;
 }
 
 function checkKeys(
@@ -178,11 +183,12 @@ function checkKeys(
 ): Pick<ClientSettings, "jwks" | "jwksUri"> {
   const { jwks, jwksUri } = given;
   if (given.authenticationMethod !== "private_key_jwt") {
-    if (jwks !== null || jwksUri !== null) refuse("jwks and jwksUri belong to private_key_jwt");
+    if (jwks !== null || jwksUri !== null)
+      throw invalidRequest("jwks and jwksUri belong to private_key_jwt");
     return { jwks, jwksUri };
   }
   if ((jwks === null) === (jwksUri === null))
-    refuse("private_key_jwt needs either jwks or jwksUri");
+    throw invalidRequest("private_key_jwt needs either jwks or jwksUri");
   return {
     jwks: jwks === null ? null : parseKeySet(jwks),
     jwksUri: checkCalledUrl(jwksUri, "jwksUri", policy),

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import {
   type AuthenticationMethod,
   checkClientSettings,
@@ -17,7 +17,6 @@ import { lockDomain, toDomain } from "./client-domain-store.ts";
 import { getDomain } from "./client-domains.ts";
 import * as store from "./client-store.ts";
 import { parseId } from "./id.ts";
-import { refuse } from "./refusal.ts";
 
 /** An OAuth client as its organization sees it. */
 export interface ClientRecord extends store.ClientRow {
@@ -142,7 +141,7 @@ export async function addSecret(ctx: Ctx, clientId: string, actor: string): Prom
   return ctx.db.transaction(async (tx) => {
     const client = await lockClient(tx, clientId);
     const method = client.settings.authenticationMethod;
-    if (!usesSecret(method)) refuse(`a client of the type ${method} has no secrets`);
+    if (!usesSecret(method)) throw invalidRequest(`a client of the type ${method} has no secrets`);
     const live = await store.listLiveSecrets(tx, client.id);
     if (live.length >= liveSecretsMax) throw new Problem("too_many_secrets");
     const added = await insertSecret(ctx, tx, client.id);
@@ -195,7 +194,7 @@ async function refuseForeignAudiences(
   audiences: readonly string[],
 ): Promise<void> {
   const ids = await store.listClientIds(tx, audiences);
-  if (ids.some((id) => id !== clientId)) refuse("audiences names another client");
+  if (ids.some((id) => id !== clientId)) throw invalidRequest("audiences names another client");
 }
 
 /** Every change takes the domain before the client, so that two changes never wait for each other. */
@@ -224,7 +223,7 @@ function policyOf(ctx: Ctx, domain: ClientDomain): ClientPolicy {
 /** Tokens and secrets were issued for one type; only where the secret is sent may change. */
 function refuseTypeChange(from: AuthenticationMethod, to: AuthenticationMethod): void {
   if (from !== to && !(usesSecret(from) && usesSecret(to)))
-    refuse(`a client of the type ${from} cannot become ${to}; create another client`);
+    throw invalidRequest(`a client of the type ${from} cannot become ${to}; create another client`);
 }
 
 /** What the audit trail keeps of the settings: those that decide who may log in where, and how strictly. */

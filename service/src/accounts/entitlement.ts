@@ -1,4 +1,4 @@
-import { refuse } from "./refusal.ts";
+import { invalidRequest } from "../platform/problems.ts";
 
 /** What an organization may do with the KYB API (service document, KYB concepts). Everybody may `kyb:read`. */
 export const entitlements = ["kyb:read", "kyb:data-request", "kyb:pii", "kyb:signature"] as const;
@@ -9,8 +9,9 @@ export type GrantedEntitlement = Exclude<Entitlement, "kyb:read">;
 /** @throws {Problem} invalid_request for an unknown one, and for `kyb:read`, which cannot be granted or withdrawn */
 export function parseGranted(text: string): GrantedEntitlement {
   const found = entitlements.find((each) => each === text);
-  if (found === undefined) refuse(`an entitlement is one of ${entitlements.join(", ")}`);
-  if (found === "kyb:read") refuse("every organization has kyb:read");
+  if (found === undefined)
+    throw invalidRequest(`an entitlement is one of ${entitlements.join(", ")}`);
+  if (found === "kyb:read") throw invalidRequest("every organization has kyb:read");
   return found;
 }
 

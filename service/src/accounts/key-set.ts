@@ -1,5 +1,5 @@
 import { createPublicKey, type KeyObject } from "node:crypto";
-import { refuse } from "./refusal.ts";
+import { invalidRequest } from "../platform/problems.ts";
 
 /** A public key of a client, reduced to the members that matter (RFC 7517). */
 export interface ClientJwk {
@@ -33,30 +33,31 @@ const privateMembers = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 export function parseKeySet(value: unknown): ClientKeySet {
   const keys = isRecord(value) ? value["keys"] : undefined;
   if (!Array.isArray(keys) || keys.length === 0 || keys.length > keysMax) {
-    return refuse(`jwks must be { "keys": [..] } with 1 to ${keysMax} keys`);
+    throw invalidRequest(`jwks must be { "keys": [..] } with 1 to ${keysMax} keys`);
   }
   const parsed = keys.map((key: unknown, index) => parseKey(key, `jwks.keys[${index}]`));
   const kids = parsed.map((key) => key.kid);
-  if (new Set(kids).size !== kids.length) refuse("jwks holds two keys without different kid");
+  if (new Set(kids).size !== kids.length)
+    throw invalidRequest("jwks holds two keys without different kid");
   return { keys: parsed };
 }
 
 function parseKey(value: unknown, name: string): ClientJwk {
-  if (!isRecord(value)) return refuse(`${name} is not an object`);
+  if (!isRecord(value)) throw invalidRequest(`${name} is not an object`);
   if (privateMembers.some((member) => Object.hasOwn(value, member)))
-    refuse(`${name} holds private members; register the public key alone`);
+    throw invalidRequest(`${name} holds private members; register the public key alone`);
   const { kid, use } = value;
-  if (use !== undefined && use !== "sig") refuse(`${name} is not for signatures`);
+  if (use !== undefined && use !== "sig") throw invalidRequest(`${name} is not for signatures`);
   if (kid !== undefined && (typeof kid !== "string" || kid === "" || kid.length > kidLengthMax))
-    refuse(`${name} has an unusable kid`);
+    throw invalidRequest(`${name} has an unusable kid`);
   const alg = value["kty"] === "RSA" ? "RS256" : "ES256";
   if (value["alg"] !== undefined && value["alg"] !== alg)
-    refuse(`${name} must have the alg RS256 (RSA) or ES256 (P-256)`);
+    throw invalidRequest(`${name} must have the alg RS256 (RSA) or ES256 (P-256)`);
   const named = typeof kid === "string" ? { kid } : {};
   if (value["kty"] === "RSA") return { kty: "RSA", ...named, alg, ...parseRsa(value, name) };
   if (value["kty"] === "EC" && value["crv"] === "P-256")
     return { kty: "EC", ...named, alg, crv: "P-256", ...parsePoint(value, name) };
-  return refuse(`${name} must be RSA or EC P-256`);
+  throw invalidRequest(`${name} must be RSA or EC P-256`);
 }
 
 function parseRsa(value: Record<string, unknown>, name: string): { n: string; e: string } {
@@ -64,9 +65,10 @@ function parseRsa(value: Record<string, unknown>, name: string): { n: string; e:
   const key = importKey({ kty: "RSA", n, e }, name);
   const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
   if (modulusLength < modulusBitsMin || modulusLength > modulusBitsMax)
-    refuse(`${name} must have ${modulusBitsMin} to ${modulusBitsMax} bits`);
+    throw invalidRequest(`${name} must have ${modulusBitsMin} to ${modulusBitsMax} bits`);
   // An exponent of 1 makes every text its own signature.
-  if (publicExponent < 3n || publicExponent % 2n === 0n) refuse(`${name} has an unusable exponent`);
+  if (publicExponent < 3n || publicExponent % 2n === 0n)
+    throw invalidRequest(`${name} has an unusable exponent`);
   return { n, e };
 }
 
@@ -79,7 +81,7 @@ function parsePoint(value: Record<string, unknown>, name: string): { x: string; 
 function memberOf(value: Record<string, unknown>, member: string, name: string): string {
   const text = value[member];
   if (typeof text !== "string" || !/^[A-Za-z0-9_-]{2,2000}$/.test(text))
-    return refuse(`${name}.${member} is not base64url`);
+    throw invalidRequest(`${name}.${member} is not base64url`);
   return text;
 }
 
@@ -87,7 +89,7 @@ function importKey(key: Record<string, string>, name: string): KeyObject {
   try {
     return createPublicKey({ key, format: "jwk" });
   } catch {
-    return refuse(`${name} is not a valid public key`);
+    throw invalidRequest(`${name} is not a valid public key`);
   }
 }
 

@@ -2,12 +2,11 @@ import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { chfOfRappen } from "../platform/money.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { type Environment, parseEnvironment } from "./client-domain.ts";
 import { parseId } from "./id.ts";
 import * as store from "./ledger-store.ts";
 import { lockOrganization } from "./organization-store.ts";
-import { refuse } from "./refusal.ts";
 
 /** Whose money: an organization has a live balance and one of play money. */
 export interface Purse {
@@ -55,7 +54,7 @@ export async function topUp(
   const environment = parseEnvironment(given.environment);
   const { amountRappen } = given;
   if (amountRappen <= 0n || amountRappen > topUpRappenMax)
-    refuse("the amount is above 0 and at most 1'000'000 CHF");
+    throw invalidRequest("the amount is above 0 and at most 1'000'000 CHF");
   return ctx.db.transaction(async (tx) => {
     const organizationId = parseId(given.organizationId);
     if (organizationId === null || !(await lockOrganization(tx, organizationId)))

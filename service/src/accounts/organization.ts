@@ -1,5 +1,5 @@
 import { isBlank, isShowable } from "@svc/protocol";
-import { refuse } from "./refusal.ts";
+import { invalidRequest } from "../platform/problems.ts";
 
 /** The account of a paying company. */
 export interface Organization {
@@ -25,7 +25,9 @@ const nameMax = 100;
 
 /** @throws {Problem} invalid_request */
 export function parseRole(text: string): Role {
-  return roles.find((role) => role === text) ?? refuse(`role must be one of ${roles.join(", ")}`);
+  const role = roles.find((each) => each === text);
+  if (role === undefined) throw invalidRequest(`role must be one of ${roles.join(", ")}`);
+  return role;
 }
 
 /** Names are shown to people: 1 to 200 characters on one line (decisions section 1, Bounds). @throws {Problem} invalid_request */
@@ -52,7 +54,7 @@ export function keepsOwner(
 function parseShownName(text: string, most: number): string {
   const name = text.trim();
   if (isBlank(name) || name.length > most || name.includes("\n") || !isShowable(name)) {
-    refuse(
+    throw invalidRequest(
       `name must be 1 to ${most} characters on one line that can be seen, without control characters`,
     );
   }

@@ -2,7 +2,7 @@ import { parseAddress } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { parseId } from "./id.ts";
 import {
   keepsOwner,
@@ -13,7 +13,6 @@ import {
   type Role,
 } from "./organization.ts";
 import * as store from "./organization-store.ts";
-import { refuse } from "./refusal.ts";
 
 const pageMax = 100;
 const membersMax = 200;
@@ -54,9 +53,9 @@ export async function listOrganizations(
 ): Promise<Organization[]> {
   const { after, limit = pageMax } = page;
   if (!Number.isInteger(limit) || limit < 1 || limit > pageMax)
-    refuse(`limit must be 1 to ${pageMax}`);
+    throw invalidRequest(`limit must be 1 to ${pageMax}`);
   if (after !== undefined && parseId(after) === null)
-    refuse("after must be the id of an organization");
+    throw invalidRequest("after must be the id of an organization");
   return store.listOrganizations(ctx.db, { after: after ?? null, limit });
 }
 
@@ -143,5 +142,7 @@ function refuseOwnerless(
 }
 
 function parseUser(text: string): string {
-  return parseAddress(text) ?? refuse("user must be an address of 40 hex digits");
+  const user = parseAddress(text);
+  if (user === null) throw invalidRequest("user must be an address of 40 hex digits");
+  return user;
 }

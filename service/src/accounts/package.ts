@@ -1,5 +1,5 @@
 import { isFieldName, isParentName } from "@svc/protocol";
-import { refuse } from "./refusal.ts";
+import { invalidRequest } from "../platform/problems.ts";
 
 /** A bought KYC product, without its keys. */
 export interface KycPackage {
@@ -30,15 +30,17 @@ export function checkPackage(given: {
   priceRappen: bigint;
 }): void {
   if (given.name.length === 0 || given.name.length > nameMax)
-    refuse("name has 1 to 100 characters");
+    throw invalidRequest("name has 1 to 100 characters");
   const { fields, transfers } = given;
   if (fields !== null && (fields.length === 0 || fields.length > fieldsMax))
-    refuse(`a fixed package has 1 to ${fieldsMax} fields`);
+    throw invalidRequest(`a fixed package has 1 to ${fieldsMax} fields`);
   for (const name of fields ?? []) {
-    if (!isFieldName(name) && !isParentName(name)) refuse(`${name} is not a KYC field`);
+    if (!isFieldName(name) && !isParentName(name))
+      throw invalidRequest(`${name} is not a KYC field`);
   }
-  if (new Set(fields).size !== (fields ?? []).length) refuse("a field is named twice");
+  if (new Set(fields).size !== (fields ?? []).length)
+    throw invalidRequest("a field is named twice");
   if (!Number.isSafeInteger(transfers) || transfers < 1 || transfers > transfersMax)
-    refuse(`transfers is 1 to ${transfersMax}`);
-  if (given.priceRappen < 0n) refuse("the price is not below 0");
+    throw invalidRequest(`transfers is 1 to ${transfersMax}`);
+  if (given.priceRappen < 0n) throw invalidRequest("the price is not below 0");
 }

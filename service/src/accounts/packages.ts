@@ -1,6 +1,6 @@
 import type { Ctx } from "../platform/context.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 import { lockDomain } from "./client-domain-store.ts";
 import { getDomain } from "./client-domains.ts";
@@ -8,7 +8,6 @@ import { parseId } from "./id.ts";
 import { spend } from "./ledger.ts";
 import { checkPackage, type KycPackage } from "./package.ts";
 import * as store from "./package-store.ts";
-import { refuse } from "./refusal.ts";
 
 const packagesMax = 100;
 const keyBytes = 32;
@@ -129,7 +128,8 @@ export async function makeNextSigningKey(ctx: Ctx, id: string, actor: string): P
   const place = { table: "kyc_package", id: uuid, column: "next_signing_key_sealed" };
   await ctx.db.transaction(async (tx) => {
     const isKept = await store.setNextKey(tx, uuid, ctx.seal.seal(Buffer.from(key), place));
-    if (!isKept) refuse("the package has a next signing key already; switch to it first");
+    if (!isKept)
+      throw invalidRequest("the package has a next signing key already; switch to it first");
     await ctx.audit.record(tx, { actor, action: "package.next-key", subject: uuid });
   });
   return key;
@@ -140,7 +140,8 @@ export async function switchSigningKey(ctx: Ctx, id: string, actor: string): Pro
   const { id: uuid } = await getPackage(ctx, id);
   await ctx.db.transaction(async (tx) => {
     const sealed = await store.findNextKey(tx, uuid);
-    if (sealed === null) refuse("the package has no next signing key; make one first");
+    if (sealed === null)
+      throw invalidRequest("the package has no next signing key; make one first");
     const from = { table: "kyc_package", id: uuid, column: "next_signing_key_sealed" };
     const to = { table: "kyc_package", id: uuid, column: "signing_key_sealed" };
     await store.switchKey(tx, uuid, ctx.seal.seal(ctx.seal.open(sealed, from), to));

@@ -1,6 +1,6 @@
 import type { AuthenticationMethod } from "./client.ts";
 import { liesUnder, type Profile } from "./client-domain.ts";
-import { refuse } from "./refusal.ts";
+import { invalidRequest } from "../platform/problems.ts";
 
 /** What decides which addresses a client may register. */
 export interface RedirectPolicy {
@@ -27,11 +27,13 @@ export function checkRedirectUris(
   uris: readonly string[],
   policy: RedirectPolicy,
 ): readonly string[] {
-  if (uris.length > urisMax) refuse(`${policy.setting} holds more than ${urisMax} entries`);
-  if (new Set(uris).size !== uris.length) refuse(`${policy.setting} names an entry twice`);
+  if (uris.length > urisMax)
+    throw invalidRequest(`${policy.setting} holds more than ${urisMax} entries`);
+  if (new Set(uris).size !== uris.length)
+    throw invalidRequest(`${policy.setting} names an entry twice`);
   uris.forEach((uri, index) => {
     const fault = faultOf(uri, policy);
-    if (fault !== null) refuse(`${policy.setting}[${index}] ${fault}`);
+    if (fault !== null) throw invalidRequest(`${policy.setting}[${index}] ${fault}`);
   });
   return uris;
 }

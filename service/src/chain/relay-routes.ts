@@ -2,7 +2,7 @@ import { Type } from "../platform/schema.ts";
 import type { FastifyRequest } from "fastify";
 import { clientAddressOf, limitNetworkOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { takeOrRefuse } from "../platform/rate-limit.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import type { ChainContext } from "./context.ts";
@@ -38,9 +38,7 @@ export function chainRoutes(ctx: ChainContext, scope: Http): void {
       const { body } = request;
       const calls: unknown[] = Array.isArray(body) ? body : [body];
       if (calls.length === 0 || calls.length > callsMax)
-        throw new Problem("invalid_request", {
-          message: `Invalid Request: a list holds 1 to ${callsMax} calls`,
-        });
+        throw invalidRequest(`a list holds 1 to ${callsMax} calls`);
       await limitCalls(ctx, request, calls.length);
       const { answerCall } = await import("./relay.ts");
       const answers = await Promise.all(calls.map(async (call) => answerCall(ctx, call)));

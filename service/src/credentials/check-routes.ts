@@ -11,7 +11,7 @@ import {
 } from "@svc/protocol";
 import { apiKeyOf, requireApiKey } from "../accounts/index.ts";
 import type { Http } from "../platform/http.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { type AskedName, checkInfos, findProofs, findVerified } from "./checks.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
@@ -236,7 +236,7 @@ function readAsked(query: { user: string; items: string | string[] }): {
 
 function readUser(text: string): Address {
   const user = parseAddress(text);
-  if (user === null) throw refused("user must be an address of 20 bytes in hex");
+  if (user === null) throw invalidRequest("user must be an address of 20 bytes in hex");
   return user;
 }
 
@@ -248,7 +248,8 @@ function readInfos(given: readonly { field: string; data: string; pepper: string
   refuseUnknownNames(unknown);
   return given.map(({ field, data, pepper }, index) => {
     const hex = pepper.startsWith("0x") ? pepper : `0x${pepper}`;
-    if (!/^0x(?:[0-9a-fA-F]{2})+$/.test(hex)) throw refused(`infos[${index}].pepper must be hex`);
+    if (!/^0x(?:[0-9a-fA-F]{2})+$/.test(hex))
+      throw invalidRequest(`infos[${index}].pepper must be hex`);
     return { field: knownField(field), data, pepper: isHexOf(hex, 32) ? hex : noPepper };
   });
 }
@@ -256,8 +257,4 @@ function readInfos(given: readonly { field: string; data: string; pepper: string
 function knownField(field: string): FieldName {
   if (!isFieldName(field)) throw new Error("unknown fields were refused before");
   return field;
-}
-
-function refused(fault: string): Problem {
-  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
 }

@@ -8,7 +8,7 @@ import {
   leafFieldOf,
   parseAddress,
 } from "@svc/protocol";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/problems.ts";
 import { dateText } from "./calendar.ts";
 import { faultOfCompanyValue } from "./company-value.ts";
 import { lifetimeSecondsMax } from "./issue.ts";
@@ -56,23 +56,23 @@ export interface CheckedCompanyRecord {
 /** Faults name the field, never its value: messages are logged by whoever calls. @throws {Problem} invalid_request */
 export function checkCompanyRecord(given: GivenCompanyRecord, now: number): CheckedCompanyRecord {
   const business = parseAddress(given.business);
-  if (business === null) throw refused("business must be an address of 20 bytes in hex");
+  if (business === null) throw invalidRequest("business must be an address of 20 bytes in hex");
   const { expiresAt, asOf = now } = given;
   if (!Number.isSafeInteger(expiresAt) || expiresAt <= now || expiresAt > now + lifetimeSecondsMax)
-    throw refused("expiresAt must be a time in Unix seconds, ahead by 20 years at most");
+    throw invalidRequest("expiresAt must be a time in Unix seconds, ahead by 20 years at most");
   if (!Number.isSafeInteger(asOf) || asOf <= 0 || asOf > now)
-    throw refused("asOf must be a time in Unix seconds that has come");
+    throw invalidRequest("asOf must be a time in Unix seconds that has come");
   if (given.fields.length === 0 || given.fields.length > companyFieldsMax)
-    throw refused(`fields must have 1 to ${companyFieldsMax} elements`);
+    throw invalidRequest(`fields must have 1 to ${companyFieldsMax} elements`);
   const today = dateText(now);
   const values = given.fields.map((field, index) => {
     const value = checkField(field, { index, today });
     if (value.name === "BUSINESS_WALLET_ADDRESS" && parseAddress(value.data) !== business)
-      throw refused(`fields[${index}] ${value.name} must be the wallet of this business`);
+      throw invalidRequest(`fields[${index}] ${value.name} must be the wallet of this business`);
     return value;
   });
   if (new Set(values.map(leafFieldOf)).size < values.length)
-    throw refused("fields names a field twice for the same subject");
+    throw invalidRequest("fields names a field twice for the same subject");
   return { business, values, asOf, expiresAt };
 }
 
@@ -81,14 +81,15 @@ function checkField(
   { index, today }: { index: number; today: string },
 ): CompanyValue {
   if (!isBusinessField(field))
-    throw refused(`fields[${index}].field is not a business field of the catalogue`);
+    throw invalidRequest(`fields[${index}].field is not a business field of the catalogue`);
   const at = `fields[${index}] ${field}`;
   const isOfPerson = entryOfBusinessField(field).subjectType !== "BUSINESS";
   if (isOfPerson && !subjectPattern.test(subject))
-    throw refused(`${at} needs a subject: 1 to 40 of a-z, 0-9 and -`);
-  if (!isOfPerson && subject !== "") throw refused(`${at} tells of the business: no subject`);
+    throw invalidRequest(`${at} needs a subject: 1 to 40 of a-z, 0-9 and -`);
+  if (!isOfPerson && subject !== "")
+    throw invalidRequest(`${at} tells of the business: no subject`);
   const fault = faultOfCompanyValue(field, data, today);
-  if (fault !== null) throw refused(`${at} ${fault}`);
+  if (fault !== null) throw invalidRequest(`${at} ${fault}`);
   return { name: field, subject, data };
 }
 
@@ -122,8 +123,4 @@ export function readValue(plain: Buffer): { data: string; pepper: Hex32 } {
   const [data, pepper] = JSON.parse(plain.toString()) as [string, string];
   if (!isHexOf(pepper, 32)) throw new Error("a pepper has 32 bytes");
   return { data, pepper };
-}
-
-function refused(fault: string): Problem {
-  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
 }

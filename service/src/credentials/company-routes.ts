@@ -3,7 +3,7 @@ import { isBusinessField, parseAddress } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
 import { parseId } from "../accounts/index.ts";
 import type { Http } from "../platform/http.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { revokeCompanyRecord } from "./company-ending.ts";
 import { issueCompanyRecord } from "./company-issue.ts";
@@ -159,10 +159,10 @@ function listRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): vo
       const { limit: limitText = "20", cursor, business: given } = request.query;
       const business = given === undefined ? null : parseAddress(given);
       if (given !== undefined && business === null)
-        throw refused("business must be an address of 20 bytes in hex");
+        throw invalidRequest("business must be an address of 20 bytes in hex");
       const before = cursor === undefined ? null : parseId(cursor);
       if (cursor !== undefined && before === null)
-        throw refused("cursor must be the nextCursor of a page");
+        throw invalidRequest("cursor must be the nextCursor of a page");
       const limit = Number(limitText);
       const page = { business, before, limit: limit + 1 };
       const found = await company.listRecords(ctx.db, issuer.id, page);
@@ -263,8 +263,4 @@ function fieldOfLeaf(text: string): { field: string; subject?: string } {
   if (!isBusinessField(field))
     throw new Error("the record of a business has business fields alone");
   return subject === undefined ? { field } : { field, subject };
-}
-
-function refused(fault: string): Problem {
-  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
 }

@@ -5,7 +5,7 @@ import type { Ctx } from "../platform/context.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { equalBytes } from "../platform/mac.ts";
 import type { Mailer } from "../platform/mail.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import { mailboxOf, parseEmailAddress } from "./email-address.ts";
@@ -46,10 +46,7 @@ export async function startVerification(
   if (ctx.mailer === null)
     throw new Problem("unsupported", { message: "e-mail verification is switched off here" });
   const email = parseEmailAddress(given.email);
-  if (email === null)
-    throw new Problem("invalid_request", {
-      message: "Invalid Request: email must be an e-mail address",
-    });
+  if (email === null) throw invalidRequest("email must be an e-mail address");
   await limitVerifications(ctx, { user, email, clientAddress: given.clientAddress });
   const id = uuidv7(ctx.clock, ctx.random);
   const code = String(ctx.random.below(codesTotal)).padStart(6, "0");

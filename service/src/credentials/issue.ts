@@ -10,7 +10,7 @@ import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { equalBytes } from "../platform/mac.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { dateText } from "./calendar.ts";
 import { plantTree, type SaltedField, writeValues } from "./credential.ts";
 import * as store from "./credential-store.ts";
@@ -168,29 +168,26 @@ interface Checked {
 /** Faults name the field, never its value: messages are logged by whoever calls. */
 function checkGiven(given: GivenCredential, now: number): Checked {
   const user = parseAddress(given.user);
-  if (user === null) throw refused("user must be an address of 20 bytes in hex");
+  if (user === null) throw invalidRequest("user must be an address of 20 bytes in hex");
   const document = documents.find((each) => each === given.document);
-  if (document === undefined) throw refused(`document must be one of ${documents.join(", ")}`);
+  if (document === undefined)
+    throw invalidRequest(`document must be one of ${documents.join(", ")}`);
   const { expiresAt } = given;
   if (!Number.isSafeInteger(expiresAt) || expiresAt <= now || expiresAt > now + lifetimeSecondsMax)
-    throw refused("expiresAt must be a time in Unix seconds, ahead by 20 years at most");
+    throw invalidRequest("expiresAt must be a time in Unix seconds, ahead by 20 years at most");
   if (given.fields.length === 0 || given.fields.length > fieldsMax)
-    throw refused(`fields must have 1 to ${fieldsMax} elements`);
+    throw invalidRequest(`fields must have 1 to ${fieldsMax} elements`);
   const today = dateText(now);
   const fields = given.fields.map(({ field, data }, index) => {
     if (!isFieldName(field))
-      throw refused(`fields[${index}].field is not a field of the catalogue`);
+      throw invalidRequest(`fields[${index}].field is not a field of the catalogue`);
     const fault = faultOfField(document, field);
-    if (fault !== null) throw refused(`fields[${index}] ${field} ${fault}`);
+    if (fault !== null) throw invalidRequest(`fields[${index}] ${field} ${fault}`);
     const fatal = faultOfValue(field, data, today);
-    if (fatal !== null) throw refused(`fields[${index}] ${field} ${fatal}`);
+    if (fatal !== null) throw invalidRequest(`fields[${index}] ${field} ${fatal}`);
     return { field, data };
   });
   if (new Set(fields.map(({ field }) => field)).size < fields.length)
-    throw refused("fields names a field twice");
+    throw invalidRequest("fields names a field twice");
   return { user, document, fields, expiresAt };
-}
-
-function refused(fault: string): Problem {
-  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
 }

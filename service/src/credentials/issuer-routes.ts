@@ -4,7 +4,7 @@ import type { FastifyRequest } from "fastify";
 import { parseId, refuseKeyInUrl } from "../accounts/index.ts";
 import { clientAddressOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { companyRoutes } from "./company-routes.ts";
@@ -194,10 +194,10 @@ function listRoute(ctx: CredentialsContext, scope: Http): void {
       const { limit: limitText = "20", cursor, user: userText } = request.query;
       const user = userText === undefined ? null : parseAddress(userText);
       if (userText !== undefined && user === null)
-        throw refused("user must be an address of 20 bytes in hex");
+        throw invalidRequest("user must be an address of 20 bytes in hex");
       const before = cursor === undefined ? null : parseId(cursor);
       if (cursor !== undefined && before === null)
-        throw refused("cursor must be the nextCursor of a page");
+        throw invalidRequest("cursor must be the nextCursor of a page");
       const limit = Number(limitText);
       const rows = await store.listIssued(ctx.db, issuer.id, { user, before, limit: limit + 1 });
       const page = rows.slice(0, limit);
@@ -291,8 +291,4 @@ async function toRecords(
     collected: row.collectedAt !== null,
     fields: (byCredential.get(row.id) ?? []).map(({ field, expiresAt }) => ({ field, expiresAt })),
   }));
-}
-
-function refused(fault: string): Problem {
-  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
 }

@@ -8,7 +8,7 @@ import {
 } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { type BuiltInKind, builtInIssuers, type Issuer } from "./issuer.ts";
 import { makeRecordsDue } from "./company-store.ts";
 import * as store from "./issuer-store.ts";
@@ -35,8 +35,8 @@ export async function createIssuer(
 ): Promise<Issuer> {
   const id = uuidv7(ctx.clock, ctx.random);
   const address = given.address === undefined ? issuerIdentity(id) : parseAddress(given.address);
-  if (address === null) throw refused("address must be 20 bytes in hex");
-  if (/^0x0+$/.test(address)) throw refused("the address zero names no issuer");
+  if (address === null) throw invalidRequest("address must be 20 bytes in hex");
+  if (/^0x0+$/.test(address)) throw invalidRequest("the address zero names no issuer");
   const issuer = {
     id,
     kind: "api" as const,
@@ -46,7 +46,8 @@ export async function createIssuer(
     createdAt: ctx.clock.now(),
   };
   await ctx.db.transaction(async (tx) => {
-    if (!(await store.insertIssuer(tx, issuer))) throw refused("another issuer has this address");
+    if (!(await store.insertIssuer(tx, issuer)))
+      throw invalidRequest("another issuer has this address");
     const { name, environment } = issuer;
     const details = { name, address, environment };
     await ctx.audit.record(tx, { actor, action: "issuer.create", subject: id, details });
@@ -117,8 +118,8 @@ export async function createIssuerKey(
   actor: string,
 ): Promise<ShownIssuerKey> {
   const issuer = await getIssuer(ctx, given.issuerId);
-  if (issuer.kind !== "api") throw refused("a built-in issuer has no keys");
-  if (issuer.distrustedFrom !== null) throw refused("a distrusted issuer may issue no more");
+  if (issuer.kind !== "api") throw invalidRequest("a built-in issuer has no keys");
+  if (issuer.distrustedFrom !== null) throw invalidRequest("a distrusted issuer may issue no more");
   const made = makeApiKey("issuer", (bound) => ctx.random.below(bound));
   const key = {
     id: made.id,
@@ -170,7 +171,7 @@ export async function distrustIssuer(
   const issuer = await getIssuer(ctx, given.issuerId);
   const { from } = given;
   if (!Number.isSafeInteger(from) || from < 1 || from > ctx.clock.now())
-    throw refused("from must be a time in Unix seconds, not in the future");
+    throw invalidRequest("from must be a time in Unix seconds, not in the future");
   return ctx.db.transaction(async (tx) => {
     const distrustedFrom = await store.distrustIssuer(tx, issuer.id, from);
     await makeRecordsDue(tx, [issuer.id]);
@@ -178,8 +179,4 @@ export async function distrustIssuer(
     await ctx.audit.record(tx, { actor, action: "issuer.distrust", subject: issuer.id, details });
     return { ...issuer, distrustedFrom };
   });
-}
-
-function refused(fault: string): Problem {
-  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
 }

@@ -4,7 +4,7 @@ import type { FastifyReply } from "fastify";
 import { parseId } from "../accounts/index.ts";
 import { clientAddressOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { collectCredential, listOwnCredentials } from "./collection.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
@@ -90,9 +90,7 @@ function listRoute(ctx: CredentialsContext, scope: Http, caller: WalletCaller): 
       const { limit = "20", cursor } = request.query;
       const before = cursor === undefined ? null : parseId(cursor);
       if (cursor !== undefined && before === null)
-        throw new Problem("invalid_request", {
-          message: "Invalid Request: cursor must be the nextCursor of a page",
-        });
+        throw invalidRequest("cursor must be the nextCursor of a page");
       void reply.header("cache-control", "no-store");
       return listOwnCredentials(ctx, user, { before, limit: Number(limit) });
     },

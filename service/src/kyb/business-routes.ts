@@ -1,9 +1,9 @@
 import { Type } from "../platform/schema.ts";
 import { type Address, isHexOf, parseAddress } from "@svc/protocol";
 import type { Http } from "../platform/http.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
-import { MembersBody, refusal, RulesBody } from "./charter-request.ts";
+import { MembersBody, RulesBody } from "./charter-request.ts";
 import { foundBusiness } from "./founding.ts";
 import { limitGas } from "./gas-limits.ts";
 import { type ProposalRequest, propose } from "./governance.ts";
@@ -76,7 +76,7 @@ function foundRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
       await limitGas(ctx, request);
       const { body } = request;
       const salt = body.salt.toLowerCase();
-      if (!isHexOf(salt, 32)) throw refusal("salt is 32 bytes in hex");
+      if (!isHexOf(salt, 32)) throw invalidRequest("salt is 32 bytes in hex");
       const { environment = "live" } = body;
       const given = { ...body, environment, salt };
       const { founding, isNew } = await foundBusiness(ctx, founder, given);
@@ -239,7 +239,7 @@ function keepRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
       const member = await getWalletUser(request.headers.authorization);
       void reply.header("cache-control", "no-store");
       const { signature } = request.body;
-      if (!isHexOf(signature, 65)) throw refusal("signature must be 65 bytes in hex");
+      if (!isHexOf(signature, 65)) throw invalidRequest("signature must be 65 bytes in hex");
       const business = addressOf(request.params.address);
       return keepMember(ctx, member, { business, signature });
     },

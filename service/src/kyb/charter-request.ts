@@ -8,7 +8,7 @@ import {
   isShowable,
   parseAddress,
 } from "@svc/protocol";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/problems.ts";
 
 /** The contract takes 100; more than this many cannot be asked in one go, and no business has them. */
 const membersMax = 50;
@@ -55,9 +55,9 @@ export function parseCharter(body: {
 }): { charter: Charter; members: NamedMember[] } {
   const members = body.members.map(parseMember);
   if (new Set(members.map(({ address }) => address)).size < members.length)
-    throw refusal("a member stands twice");
+    throw invalidRequest("a member stands twice");
   const voters = members.filter(({ isVoting }) => isVoting).length;
-  if (voters === 0) throw refusal("somebody has to have a vote");
+  if (voters === 0) throw invalidRequest("somebody has to have a vote");
   const rules = {
     signature_requests: body.rules?.signature_requests ?? "MAJORITY",
     data_requests: body.rules?.data_requests ?? "MAJORITY",
@@ -69,17 +69,19 @@ export function parseCharter(body: {
 /** A name that others are shown. @throws {Problem} invalid_request */
 export function parseName(text: string, of: string): string {
   const name = text.trim();
-  if (isBlank(name) || name.length > nameMax) throw refusal(`${of} has 1 to ${nameMax} characters`);
+  if (isBlank(name) || name.length > nameMax)
+    throw invalidRequest(`${of} has 1 to ${nameMax} characters`);
   if (!isShowable(name) || name.includes("\n"))
-    throw refusal(`${of} holds control or bidirectional characters`);
+    throw invalidRequest(`${of} holds control or bidirectional characters`);
   return name;
 }
 
 /** An address in a body. @throws {Problem} invalid_request */
 export function parseMemberAddress(text: string): Address {
   const address = parseAddress(text);
-  if (address === null) throw refusal("an address is 20 bytes in hex, with the right checksum");
-  if (!hasKey(address)) throw refusal(`nobody has the key of ${address}`);
+  if (address === null)
+    throw invalidRequest("an address is 20 bytes in hex, with the right checksum");
+  if (!hasKey(address)) throw invalidRequest(`nobody has the key of ${address}`);
   return address;
 }
 
@@ -89,8 +91,4 @@ function parseMember({ address, name, votingRights }: RequestedMember): NamedMem
     name: parseName(name, "the name of a member"),
     isVoting: votingRights,
   };
-}
-
-export function refusal(message: string): Problem {
-  return new Problem("invalid_request", { message: `Invalid Request: ${message}` });
 }

@@ -2,7 +2,7 @@
 import { Type } from "../platform/schema.ts";
 import { type BusinessFieldName, businessFieldOfHash, isBusinessField } from "@svc/protocol";
 import type { ApiKey } from "../accounts/index.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { checkEntitled } from "./caller.ts";
 import { isPersonal } from "./data-request.ts";
 import { priceOf } from "./pricing.ts";
@@ -58,10 +58,10 @@ export function readAskedFields(
   const all = [...fields, ...optionalFields];
   const known = all.filter(isBusinessField);
   if (known.some((name) => isPersonal(name, false))) checkEntitled(key, "kyb:pii");
-  if (fields.length === 0) throw refused("fields names at least one field");
+  if (fields.length === 0) throw invalidRequest("fields names at least one field");
   if (all.length > fieldsMax)
-    throw refused(`fields and optionalFields name at most ${fieldsMax} together`);
-  if (new Set(all).size < all.length) throw refused("a field is named twice");
+    throw invalidRequest(`fields and optionalFields name at most ${fieldsMax} together`);
+  if (new Set(all).size < all.length) throw invalidRequest("a field is named twice");
   const unpriced = known.filter((name) => priceOf(name) === null);
   if (unpriced.length > 0) throw new Problem("field_not_priced", { details: { fields: unpriced } });
   return { fields, optionalFields };
@@ -113,8 +113,4 @@ export function knownFields({ fields, optionalFields }: AskedFields): {
     fields: fields.filter(isBusinessField),
     optionalFields: optionalFields.filter(isBusinessField),
   };
-}
-
-function refused(fault: string): Problem {
-  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
 }

@@ -12,7 +12,7 @@ import {
   TypedDataFault,
   warningsOfTypedData,
 } from "@svc/protocol";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 
 /** What a business is asked to sign. */
 export type SignedDocument =
@@ -37,19 +37,19 @@ export function readDocument(given: {
   const { messageKind, message, typedData } = given;
   if (messageKind === "TEXT") {
     if (message === undefined || typedData !== undefined)
-      throw refused("a TEXT has message, and no typedData");
+      throw invalidRequest("a TEXT has message, and no typedData");
     return readText(message);
   }
   if (typedData === undefined || message !== undefined)
-    throw refused("TYPED_DATA has typedData, and no message");
+    throw invalidRequest("TYPED_DATA has typedData, and no message");
   return readTypedData(typedData);
 }
 
 function readText(message: string): ReadDocument {
   const bytes = bytesOfText(message);
   if (bytes.length === 0 || bytes.length > messageBytesMax)
-    throw refused(`message has 1 to ${messageBytesMax} bytes`);
-  if (!isShowable(message)) throw refused("message holds characters that cannot be shown");
+    throw invalidRequest(`message has 1 to ${messageBytesMax} bytes`);
+  if (!isShowable(message)) throw invalidRequest("message holds characters that cannot be shown");
   return {
     document: { messageKind: "TEXT", message },
     digest: hexOfBytes(personalDigest(bytes)),
@@ -57,17 +57,18 @@ function readText(message: string): ReadDocument {
 }
 
 function readTypedData(given: unknown): ReadDocument {
-  if (!isTypedData(given)) throw refused("typedData has domain, types, primaryType and message");
+  if (!isTypedData(given))
+    throw invalidRequest("typedData has domain, types, primaryType and message");
   const { domain, types, primaryType, message } = given;
   const typedData = { domain, types, primaryType, message };
   if (Buffer.byteLength(JSON.stringify(typedData)) > typedDataBytesMax)
-    throw refused(`typedData has at most ${typedDataBytesMax} bytes`);
+    throw invalidRequest(`typedData has at most ${typedDataBytesMax} bytes`);
   if (!areTextsShowable([domain, message]))
-    throw refused("typedData holds characters that cannot be shown");
+    throw invalidRequest("typedData holds characters that cannot be shown");
   try {
     return { document: { messageKind: "TYPED_DATA", typedData }, digest: hashTypedData(typedData) };
   } catch (error) {
-    if (error instanceof TypedDataFault) throw refused(`typedData: ${error.message}`);
+    if (error instanceof TypedDataFault) throw invalidRequest(`typedData: ${error.message}`);
     throw error;
   }
 }
@@ -126,8 +127,4 @@ function refusalOfData(typedData: TypedDataDocument, chainId: number): string | 
 function isChain(named: unknown, chainId: number): boolean {
   const isNumber = typeof named === "number" || typeof named === "string";
   return isNumber && named !== "" && Number(named) === chainId;
-}
-
-function refused(fault: string): Problem {
-  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
 }

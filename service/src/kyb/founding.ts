@@ -11,9 +11,9 @@ import type { Environment } from "../accounts/index.ts";
 import { enqueueTransaction, type FinalHandlers } from "../chain/index.ts";
 import { ulid, uuidv7 } from "../platform/ids.ts";
 import type { Queryable } from "../platform/db.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { recoverAddress } from "../platform/secp256k1.ts";
-import { type NamedMember, parseCharter, parseName, refusal } from "./charter-request.ts";
+import { type NamedMember, parseCharter, parseName } from "./charter-request.ts";
 import * as store from "./founding-store.ts";
 import type { KybContext } from "./kyb-context.ts";
 import { sealMemberName } from "./members.ts";
@@ -59,7 +59,7 @@ export async function foundBusiness(
   const now = ctx.clock.now();
   const { environment, salt, deadline } = request;
   if (deadline < now + deadlineMin || deadline > now + deadlineMax)
-    throw refusal("deadline is 60 seconds to 30 days ahead");
+    throw invalidRequest("deadline is 60 seconds to 30 days ahead");
   const { charter, members } = parseCharter(request);
   const name = parseName(request.name, "the name of a business");
   if (members.every(({ address }) => address !== founder)) throw new Problem("not_a_member");

@@ -14,7 +14,7 @@ import {
 import { enqueueTransaction, type FinalHandlers, findTransactionStatus } from "../chain/index.ts";
 import { ulid } from "../platform/ids.ts";
 import type { Queryable } from "../platform/db.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 import { type Ballot, type BallotRules, electorateOf } from "./ballot.ts";
 import {
@@ -27,7 +27,7 @@ import {
 import { joinApprovals, openBallot } from "./ballots.ts";
 import type { Business } from "./business.ts";
 import { findBusiness, holdBusiness } from "./business-store.ts";
-import { type NamedMember, parseCharter, parseMemberAddress, refusal } from "./charter-request.ts";
+import { type NamedMember, parseCharter, parseMemberAddress } from "./charter-request.ts";
 import * as store from "./governance-store.ts";
 import type { KybContext } from "./kyb-context.ts";
 import { listRemovals, requestLook } from "./roster-store.ts";
@@ -170,7 +170,7 @@ async function plan(tx: Queryable, business: Business, request: ProposalRequest)
   const next = await findBusiness(tx, successor);
   const isGood = next?.status === "active" && next.environment === business.environment;
   if (!isGood || successor === business.address)
-    throw refusal("successor is another active business of the same environment");
+    throw invalidRequest("successor is another active business of the same environment");
   return { operation, act: governanceActs.moveTo(successor), ...nobody };
 }
 
@@ -184,9 +184,9 @@ function planCharter(
     rules: { ...business.charter.rules, ...request.rules },
   });
   const bytes = encodeCharter(charter);
-  if (bytes === encodeCharter(business.charter)) throw refusal("that changes nothing");
+  if (bytes === encodeCharter(business.charter)) throw invalidRequest("that changes nothing");
   if (members.some(({ address }) => address === business.address))
-    throw refusal("a business is no member of itself");
+    throw invalidRequest("a business is no member of itself");
   const rule = stricterRule(business.charter, charter);
   const act = governanceActs.changeCharter(bytes);
   return { operation: "changeCharter", act, names: members, member: null, rule };
@@ -213,7 +213,7 @@ const stricterRule = (one: Charter, other: Charter): BusinessRule =>
 
 function parseHash(text: string): Hex32 {
   const hash = text.toLowerCase();
-  if (!/^0x[0-9a-f]{64}$/.test(hash)) throw refusal("hash is 32 bytes in hex");
+  if (!/^0x[0-9a-f]{64}$/.test(hash)) throw invalidRequest("hash is 32 bytes in hex");
   return hash as Hex32;
 }
 

@@ -3,7 +3,7 @@ import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { equalBytes } from "../platform/mac.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 import { callerOf } from "./caller.ts";
 import * as store from "./idempotency-store.ts";
@@ -73,9 +73,7 @@ function readKey(request: FastifyRequest, isRequired: boolean): string | null {
     return null;
   }
   if (typeof key !== "string" || !keyPattern.test(key))
-    throw new Problem("invalid_request", {
-      message: "Invalid Request: Idempotency-Key has 1 to 255 visible ASCII characters",
-    });
+    throw invalidRequest("Idempotency-Key has 1 to 255 visible ASCII characters");
   return key;
 }
 

@@ -2,7 +2,7 @@ import { Type } from "../platform/schema.ts";
 import { type Address, isHexOf } from "@svc/protocol";
 import { isVerified, proofNeeded } from "../accounts/index.ts";
 import type { Http } from "../platform/http.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import type { Vote } from "./ballot.ts";
 import * as store from "./ballot-store.ts";
@@ -197,9 +197,7 @@ function voteRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
       void reply.header("cache-control", "no-store");
       const { id } = request.params;
       if (!isHexOf(request.body.signature, 65))
-        throw new Problem("invalid_request", {
-          message: "Invalid Request: signature must be 65 bytes in hex",
-        });
+        throw invalidRequest("signature must be 65 bytes in hex");
       const invited = await answerInvitation(ctx, { id, member, ...request.body });
       if (invited !== null) return { id, ...invited };
       const status = await castVote(ctx, { id, member, vote: voteOf(request.body) });
@@ -219,8 +217,6 @@ function voteOf(body: {
   const { vote: kind, signature, epoch, validUntil, optional } = body;
   if (kind === "reject") return { kind, signature };
   if (epoch === undefined || validUntil === undefined)
-    throw new Problem("invalid_request", {
-      message: "Invalid Request: an approval names epoch and validUntil",
-    });
+    throw invalidRequest("an approval names epoch and validUntil");
   return { kind, signature, epoch, validUntil, ...(optional === undefined ? {} : { optional }) };
 }

@@ -2,7 +2,7 @@ import type { FastifyRequest } from "fastify";
 import { Type } from "../platform/schema.ts";
 import { type Address, parseAddress } from "@svc/protocol";
 import type { Http } from "../platform/http.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { refusals } from "../platform/refusals.ts";
 import type { Business } from "./business.ts";
 import { findBusinessDomain } from "./business-domain.ts";
@@ -151,10 +151,7 @@ async function getKnown(
   text: string,
 ): Promise<KnownBusiness> {
   const address: Address | null = parseAddress(text);
-  if (address === null)
-    throw new Problem("invalid_request", {
-      message: "Invalid Request: wallet must be an address",
-    });
+  if (address === null) throw invalidRequest("wallet must be an address");
   const business = await findBusiness(ctx.db, address);
   if (business === null || !isKnown(business)) throw new Problem("business_not_found");
   if (business.environment !== callerOf(request).environment)

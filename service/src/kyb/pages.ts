@@ -1,4 +1,4 @@
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/problems.ts";
 
 const limitDefault = 20;
 
@@ -9,7 +9,7 @@ export function readPage(query: { limit?: string; cursor?: string }): {
 } {
   const { limit = String(limitDefault), cursor } = query;
   if (cursor !== undefined && !/^[0-9A-HJKMNP-TV-Z]{26}$/.test(cursor))
-    throw new Problem("invalid_request", { message: "Invalid Request: cursor is not one of ours" });
+    throw invalidRequest("cursor is not one of ours");
   return { limit: Number(limit), before: cursor ?? null };
 }
 

@@ -1,5 +1,5 @@
 import { isShowable } from "@svc/protocol";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/problems.ts";
 
 const purposeLength = { min: 8, max: 280 };
 
@@ -7,17 +7,13 @@ const purposeLength = { min: 8, max: 280 };
 export function readPurpose(text: string): string {
   const { min, max } = purposeLength;
   if (text.trim().length < min || text.length > max)
-    throw new Problem("invalid_request", {
-      message: `Invalid Request: purpose has ${min} to ${max} characters`,
-    });
+    throw invalidRequest(`purpose has ${min} to ${max} characters`);
   return readShown("purpose", text);
 }
 
 /** A text that people are shown. @throws {Problem} invalid_request */
 export function readShown(name: string, text: string): string {
   if (!isShowable(text.replaceAll("\n", "")))
-    throw new Problem("invalid_request", {
-      message: `Invalid Request: ${name} holds characters that cannot be shown`,
-    });
+    throw invalidRequest(`${name} holds characters that cannot be shown`);
   return text;
 }

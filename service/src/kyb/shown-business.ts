@@ -1,6 +1,6 @@
 import type { Address } from "@svc/protocol";
 import type { Queryable } from "../platform/db.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/problems.ts";
 import type { Business, BusinessMember } from "./business.ts";
 import { listBusinessesAt } from "./business-store.ts";
 import { firstPlace, listBusinessesOf, type Place, type PlacedBusiness } from "./founding-store.ts";
@@ -64,8 +64,7 @@ const cursorPattern = /^(?<invited>[01])\.(?<createdAt>[0-9]{1,12})\.(?<address>
 
 function placeOf(cursor: string): Place {
   const { invited, createdAt, address } = cursorPattern.exec(cursor)?.groups ?? {};
-  if (address === undefined)
-    throw new Problem("invalid_request", { message: "Invalid Request: cursor is not one of ours" });
+  if (address === undefined) throw invalidRequest("cursor is not one of ours");
   return { isInvited: invited === "1", createdAt: Number(createdAt), address };
 }
 

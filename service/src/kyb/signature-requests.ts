@@ -2,7 +2,7 @@ import { type Address, parseAddress } from "@svc/protocol";
 import type { ApiKey, Requester } from "../accounts/index.ts";
 import { ulid } from "../platform/ids.ts";
 import type { Queryable } from "../platform/db.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 import { hasEndpoint } from "../webhooks/index.ts";
 import { cancelBallot, openBallot } from "./ballots.ts";
@@ -110,9 +110,7 @@ export async function refuseUnheard(
 export function readBusinessAddress(text: string): Address {
   const address = parseAddress(text);
   if (address === null)
-    throw new Problem("invalid_request", {
-      message: "Invalid Request: businessWalletAddress must be an address of 20 bytes in hex",
-    });
+    throw invalidRequest("businessWalletAddress must be an address of 20 bytes in hex");
   return address;
 }
 

@@ -5,11 +5,10 @@ import { parseEnvironment } from "../accounts/index.ts";
 import { isVouchedFor } from "../credentials/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { endBallot, lockOpenBallots } from "./ballot-store.ts";
 import { type Business, businessStatuses } from "./business.ts";
 import { findBusiness, lockBusiness } from "./business-store.ts";
-import { refusal } from "./charter-request.ts";
 import type { KybContext } from "./kyb-context.ts";
 import { listMembers } from "./members.ts";
 import { deleteRemoval, listRemovals } from "./roster-store.ts";
@@ -33,9 +32,9 @@ export async function listBusinesses(
 ): Promise<{ items: store.ListedBusiness[]; nextCursor?: string }> {
   const { status = null, environment, cursor } = of;
   const after = cursor === undefined ? "" : parseAddress(cursor);
-  if (after === null) throw refusal("a page begins after the address of a business");
+  if (after === null) throw invalidRequest("a page begins after the address of a business");
   if (status !== null && !businessStatuses.some((each) => each === status))
-    throw refusal(`a status is one of ${businessStatuses.join(", ")}`);
+    throw invalidRequest(`a status is one of ${businessStatuses.join(", ")}`);
   const rows = await store.listBusinesses(ctx.db, {
     status,
     environment: environment === undefined ? null : parseEnvironment(environment),
@@ -141,7 +140,7 @@ export async function announceMove(
     const next = await getBusiness(tx, given.successor);
     const isGood = next.status === "active" && next.environment === environment;
     if (!isGood || next.address === address)
-      throw refusal("the successor is another active business of the same environment");
+      throw invalidRequest("the successor is another active business of the same environment");
     const endsAt = ctx.clock.now() + moveNoticeSeconds;
     const move = { business: address, successor: next.address, endsAt, keepNonce: nonce };
     if (!(await store.insertMove(tx, move, ctx.clock.now()))) throw new Problem("too_many");

@@ -4,7 +4,7 @@ import type { ApiKey } from "../accounts/index.ts";
 import { type CompanyClaim, matchCompanyLeaves } from "../credentials/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import type { Http } from "../platform/http.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { callerOf, callerReasons, requireEntitlement } from "./caller.ts";
 import { hasReleased } from "./charge-store.ts";
@@ -94,7 +94,7 @@ interface Asked {
 function readClaims(body: Static<typeof ValidBody>): Asked {
   const business = parseAddress(body.businessWalletAddress);
   if (business === null)
-    throw refused("businessWalletAddress must be an address of 20 bytes in hex");
+    throw invalidRequest("businessWalletAddress must be an address of 20 bytes in hex");
   return { business, claims: body.fields.map(readClaim) };
 }
 
@@ -120,10 +120,6 @@ async function checkClaims(
 function readClaim(given: Static<typeof ValidBody>["fields"][number], index: number): CompanyClaim {
   const { name, subject, hash } = given;
   if (!isBusinessField(name))
-    throw refused(`fields[${index}].name is not a business field of the catalogue`);
+    throw invalidRequest(`fields[${index}].name is not a business field of the catalogue`);
   return { name, subject, hash: hash.toLowerCase() as Hex32 };
-}
-
-function refused(fault: string): Problem {
-  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
 }

@@ -3,7 +3,7 @@ import { isFieldName, isParentName, isShowable, parseAddress, type Address } fro
 import { liesUnder } from "../accounts/index.ts";
 import { type AskedName, refuseUnknownNames } from "../credentials/index.ts";
 import { parsePublicUrl, type OutboundProfile } from "../platform/address-policy.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 
 /** The body as it came; members of other types were refused before, unknown ones are ignored. */
 export interface RequestBody {
@@ -45,10 +45,10 @@ export interface RequestPolicy {
 /** The first check: every member by itself. @throws {Problem} invalid_request */
 export function checkBody(body: RequestBody, policy: RequestPolicy): CheckedBody {
   const user = parseAddress(body.user);
-  if (user === null) throw refused("user must be an address of 20 bytes in hex");
+  if (user === null) throw invalidRequest("user must be an address of 20 bytes in hex");
   const callback = parsePublicUrl(body.callback, policy);
   if ("refused" in callback)
-    throw refused(`callback must be a public https URL (${callback.refused})`);
+    throw invalidRequest(`callback must be a public https URL (${callback.refused})`);
   return {
     user,
     sourceKey: body.sourceKey,
@@ -64,14 +64,14 @@ export function checkBody(body: RequestBody, policy: RequestPolicy): CheckedBody
 
 function checkText(name: string, text: string | undefined): string | null {
   if (text === undefined) return null;
-  if (text.length > textMax) throw refused(`${name} has at most ${textMax} characters`);
-  if (!isShowable(text)) throw refused(`${name} holds characters that cannot be shown`);
+  if (text.length > textMax) throw invalidRequest(`${name} has at most ${textMax} characters`);
+  if (!isShowable(text)) throw invalidRequest(`${name} holds characters that cannot be shown`);
   return text;
 }
 
 /** Wallets refuse a request object with an empty one, so nobody could open the order; blanks tell nobody anything. */
 function checkPurpose(text: string | undefined): string | null {
-  if (text?.trim() === "") throw refused(`purpose has 1 to ${textMax} characters`);
+  if (text?.trim() === "") throw invalidRequest(`purpose has 1 to ${textMax} characters`);
   return checkText("purpose", text);
 }
 
@@ -86,16 +86,16 @@ function checkReturnUrl(text: string, { profile, domain }: RequestPolicy): strin
     url.password !== "" ||
     url.href.length > 2000
   )
-    throw refused("returnUrl must be an https URL");
+    throw invalidRequest("returnUrl must be an https URL");
   const isOwn = liesUnder(url.host, domain) || liesUnder(url.hostname, domain);
-  if (!isOwn) throw refused("returnUrl must lie under the client domain");
+  if (!isOwn) throw invalidRequest("returnUrl must lie under the client domain");
   return url.href;
 }
 
 /** Hosts that the client domain lists, where it does. @throws {Problem} invalid_request */
 export function checkCallbackHost(callback: URL, hosts: readonly string[] | null): void {
   if (hosts !== null && !hosts.includes(callback.host))
-    throw refused("callback has a host that the client domain does not list");
+    throw invalidRequest("callback has a host that the client domain does not list");
 }
 
 /** Names of one request: each once, sorted, and required where it is in both lists. */
@@ -121,7 +121,7 @@ export function checkNames(
   const optional = new Set(optionalFields).difference(required);
   const unknown = [...required, ...optional].filter((name) => !isAskable(name));
   refuseUnknownNames(unknown);
-  if (required.size + optional.size > namesMax) throw refused(`at most ${namesMax} fields`);
+  if (required.size + optional.size > namesMax) throw invalidRequest(`at most ${namesMax} fields`);
   if (required.size + optional.size === 0) throw new Problem("no_fields");
   return {
     required: [...required].filter(isAskable).toSorted(),
@@ -131,8 +131,4 @@ export function checkNames(
 
 function isAskable(name: string): name is AskedName {
   return isFieldName(name) || isParentName(name);
-}
-
-function refused(fault: string): Problem {
-  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
 }

@@ -2,7 +2,7 @@ import { Type } from "../platform/schema.ts";
 import { parseAddress } from "@svc/protocol";
 import { apiKeyOf } from "../accounts/index.ts";
 import type { Http } from "../platform/http.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { type ListedEvent, listEventsOf } from "../webhooks/index.ts";
 import { statusOf } from "./events.ts";
@@ -85,10 +85,10 @@ export function readPage(query: { limit?: string; cursor?: string }): {
   before: string | null;
 } {
   const limit = Number(query.limit ?? limitDefault);
-  if (limit > limitMax) throw refused(`limit is at most ${limitMax}`);
+  if (limit > limitMax) throw invalidRequest(`limit is at most ${limitMax}`);
   const { cursor = null } = query;
   const isId = cursor === null || /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(cursor);
-  if (!isId) throw refused("cursor is none that was given out");
+  if (!isId) throw invalidRequest("cursor is none that was given out");
   return { limit, before: cursor };
 }
 
@@ -160,10 +160,10 @@ function readFilter(query: {
 }): Pick<store.OrderFilter, "status" | "user"> {
   const user = query.user === undefined ? null : parseAddress(query.user);
   if (query.user !== undefined && user === null)
-    throw refused("user must be an address of 20 bytes in hex");
+    throw invalidRequest("user must be an address of 20 bytes in hex");
   const status = statuses.find((each) => each === query.status) ?? null;
   if (query.status !== undefined && status === null)
-    throw refused(`status must be one of ${statuses.join(", ")}`);
+    throw invalidRequest(`status must be one of ${statuses.join(", ")}`);
   return { status, user };
 }
 
@@ -273,8 +273,4 @@ function redeliverRoute(ctx: KycContext, scope: Http): void {
       return answerOf({ count }, "events are being sent again");
     },
   );
-}
-
-function refused(fault: string): Problem {
-  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
 }

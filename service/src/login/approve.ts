@@ -11,7 +11,7 @@ import {
 } from "@svc/protocol";
 import type { Client } from "../accounts/index.ts";
 import { equalBytes } from "../platform/mac.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { type Attempt, type Channel, connectionOf } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import { approveForBusiness } from "./business-login.ts";
@@ -87,9 +87,7 @@ export function businessPartOf(
 ): BusinessPart | null {
   if (!isBusinessScope(request.scope)) return null;
   if (part === undefined)
-    throw new Problem("invalid_request", {
-      message: "Invalid Request: business is required, since the client asks for a business",
-    });
+    throw invalidRequest("business is required, since the client asks for a business");
   return part;
 }
 

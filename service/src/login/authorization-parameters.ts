@@ -1,6 +1,6 @@
 import { Type } from "../platform/schema.ts";
 import type { Form } from "../platform/http-input.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, type Problem } from "../platform/problems.ts";
 import { ownJwtLengthMax } from "./access-token.ts";
 
 /** What the reference says about a parameter, and how long its value may be. */
@@ -121,5 +121,5 @@ export function takeAnyForm(): (form: unknown) => { value: Form } | { error: Err
 }
 
 function missingForm(): Problem {
-  return new Problem("invalid_request", { message: "Invalid Request: the body must be a form" });
+  return invalidRequest("the body must be a form");
 }

@@ -1,5 +1,5 @@
 import { type BusinessPart, isHexOf, parseAddress } from "@svc/protocol";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/problems.ts";
 
 /**
  * What a wallet says of the business it acts for, in a body or a query.
@@ -14,13 +14,7 @@ export function readBusinessPart(given: {
 }): BusinessPart {
   const { epoch, validUntil, approval } = given;
   const address = parseAddress(given.address);
-  if (address === null)
-    throw new Problem("invalid_request", {
-      message: "Invalid Request: business must be an address of 20 bytes in hex",
-    });
-  if (!isHexOf(approval, 65))
-    throw new Problem("invalid_request", {
-      message: "Invalid Request: approval must be 65 bytes in hex",
-    });
+  if (address === null) throw invalidRequest("business must be an address of 20 bytes in hex");
+  if (!isHexOf(approval, 65)) throw invalidRequest("approval must be 65 bytes in hex");
   return { address, epoch, validUntil, approval };
 }

@@ -1,7 +1,7 @@
 import { isClaim, parseAddress, parseLoginSession, type Address } from "@svc/protocol";
 import type { Client } from "../accounts/index.ts";
 import { networkOf } from "../platform/client-address.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { type Acr, acrAtLeast } from "./acr.ts";
 import { type Attempt, type Channel, connectionOf, judgeSession } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
@@ -26,10 +26,7 @@ export interface ClaimInput {
  */
 export async function claimLogin(ctx: LoginContext, input: ClaimInput): Promise<string> {
   const user = parseUser(input.svcID);
-  if (!isClaim(input.claim))
-    throw new Problem("invalid_request", {
-      message: "Invalid Request: claim must be base64url of 32 bytes",
-    });
+  if (!isClaim(input.claim)) throw invalidRequest("claim must be base64url of 32 bytes");
   const mode = judgeInput(ctx, input);
   if (mode === "stale") return repeatClaim(ctx, input, user);
   const attempt = await getAttempt(ctx, input.loginId);
@@ -59,10 +56,7 @@ export async function claimLogin(ctx: LoginContext, input: ClaimInput): Promise<
 /** @throws {Problem} invalid_request */
 export function parseUser(svcID: string): Address {
   const user = parseAddress(svcID);
-  if (user === null)
-    throw new Problem("invalid_request", {
-      message: "Invalid Request: svcID must be an address of 20 bytes in hex",
-    });
+  if (user === null) throw invalidRequest("svcID must be an address of 20 bytes in hex");
   return user;
 }
 

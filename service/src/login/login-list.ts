@@ -2,7 +2,7 @@ import type { Address } from "@svc/protocol";
 import * as store from "./login-list-store.ts";
 import type { LoginContext } from "./login-context.ts";
 import { endSession } from "./session-end.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/problems.ts";
 
 /** A login that still holds, as its user sees it: tokens are good or can be refreshed, or a browser is still logged in. */
 export interface LiveLogin {
@@ -57,7 +57,7 @@ function parseCursor(cursor: string): { createdAt: number; id: string } {
   const [, createdAt, id] =
     /^(\d{1,12})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(cursor) ?? [];
   if (createdAt === undefined || id === undefined)
-    throw new Problem("invalid_request", { message: "Invalid Request: cursor is not one of ours" });
+    throw invalidRequest("cursor is not one of ours");
   return { createdAt: Number(createdAt), id };
 }
 

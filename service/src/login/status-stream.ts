@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/problems.ts";
 import type { BrowserCall } from "./authorize.ts";
 import { type LoginState, getBrowserAttempt, stateOf } from "./browser.ts";
 import type { LoginContext } from "./login-context.ts";
@@ -198,7 +198,5 @@ function tell(response: ServerResponse, text: string): void {
  */
 function refuseWithoutSocket(response: ServerResponse): void {
   if (response.socket === null || response.destroyed)
-    throw new Problem("invalid_request", {
-      message: "Invalid Request: a status stream needs a connection of its own",
-    });
+    throw invalidRequest("a status stream needs a connection of its own");
 }

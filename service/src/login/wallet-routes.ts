@@ -1,6 +1,6 @@
 import { Type } from "../platform/schema.ts";
 import type { Http } from "../platform/http.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { approveLogin, declineLogin } from "./approve.ts";
 import type { Channel } from "./attempt.ts";
@@ -151,9 +151,7 @@ export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
       return { status: "declined" as const };
     }
     if (svcID === undefined || signature === undefined)
-      throw new Problem("invalid_request", {
-        message: "Invalid Request: svcID and signature are required",
-      });
+      throw invalidRequest("svcID and signature are required");
     const status = await approveLogin(ctx, {
       loginId,
       session,

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Ctx } from "./context.ts";
 import { isOutage, isUnstorable } from "./db.ts";
-import { challengeOf, OAuthProblem, Problem } from "./problems.ts";
+import { challengeOf, invalidRequest, OAuthProblem, Problem } from "./problems.ts";
 
 interface FrameworkError {
   code?: string;
@@ -14,8 +14,7 @@ interface FrameworkError {
 export function problemOf(error: unknown): Problem | OAuthProblem | null {
   if (error instanceof Problem || error instanceof OAuthProblem) return error;
   const { code, statusCode, validation } = error as FrameworkError;
-  if (validation !== undefined)
-    return new Problem("invalid_request", { message: `Invalid Request: ${sayFault(validation)}` });
+  if (validation !== undefined) return invalidRequest(sayFault(validation));
   if (code === "FST_ERR_CTP_BODY_TOO_LARGE") return new Problem("body_too_large");
   if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE" || statusCode === 415)
     return new Problem("unsupported_media_type");

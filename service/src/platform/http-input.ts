@@ -1,4 +1,4 @@
-import { Problem } from "./problems.ts";
+import { invalidRequest, Problem } from "./problems.ts";
 
 /** Values by name; a name that was given more than once holds a list, which only the routes that allow it accept. */
 export type Form = Record<string, string | string[]>;
@@ -14,14 +14,9 @@ export function parseForm(text: string): Form {
   let count = 0;
   for (const [name, value] of new URLSearchParams(text)) {
     count += 1;
-    if (count > parametersMax)
-      throw new Problem("invalid_request", {
-        message: `Invalid Request: more than ${parametersMax} parameters`,
-      });
+    if (count > parametersMax) throw invalidRequest(`more than ${parametersMax} parameters`);
     if (value.includes("\0") || name.includes("\0"))
-      throw new Problem("invalid_request", {
-        message: "Invalid Request: a parameter holds U+0000",
-      });
+      throw invalidRequest("a parameter holds U+0000");
     const known = form[name];
     form[name] = known === undefined ? value : [known, value].flat();
   }

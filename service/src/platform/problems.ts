@@ -182,6 +182,11 @@ export class Problem extends Error {
   }
 }
 
+/** The refusal of what a caller gave, worded as the service document does; `fault` says what is wrong, beginning with its name. */
+export function invalidRequest(fault: string): Problem {
+  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
+}
+
 export interface OAuthProblemOptions {
   status?: number;
   headers?: Record<string, string>;

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Address } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import { randomId } from "../platform/ids.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { purgeInBatches } from "../platform/purge.ts";
 import * as store from "./mailbox-store.ts";
 
@@ -34,9 +34,7 @@ export async function leaveBox(
 ): Promise<Mailbox> {
   const now = ctx.clock.now();
   if (expiresAt <= now || expiresAt > now + lifetimeSecondsMax)
-    throw new Problem("invalid_request", {
-      message: "Invalid Request: expiresAt must lie ahead, at most an hour",
-    });
+    throw invalidRequest("expiresAt must lie ahead, at most an hour");
   const id = randomId(ctx.random, 24);
   const made = { idSha256: sha256(id), user, box, createdAt: now, expiresAt };
   const isKept = await ctx.db.transaction(async (tx) => store.insertBox(tx, made, boxesPerUserMax));

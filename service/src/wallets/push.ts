@@ -5,7 +5,7 @@ import type { PushSubscription, RequestDetails } from "web-push";
 import { parsePublicUrl } from "../platform/address-policy.ts";
 import type { Ctx } from "../platform/context.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/problems.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 import { pushKeyOf } from "./push-key.ts";
 import * as store from "./push-store.ts";
@@ -49,9 +49,10 @@ export async function subscribePush(
 ): Promise<void> {
   const ownHosts = [new URL(ctx.config.baseUrl).host];
   const url = parsePublicUrl(endpoint, { profile: ctx.config.profile, ownHosts });
-  if ("refused" in url) throw refusal("endpoint is not an address of a push service");
-  if (!isPoint(keys.p256dh)) throw refusal("keys.p256dh is not a point of P-256");
-  if (Buffer.from(keys.auth, "base64url").length !== 16) throw refusal("keys.auth is not 16 bytes");
+  if ("refused" in url) throw invalidRequest("endpoint is not an address of a push service");
+  if (!isPoint(keys.p256dh)) throw invalidRequest("keys.p256dh is not a point of P-256");
+  if (Buffer.from(keys.auth, "base64url").length !== 16)
+    throw invalidRequest("keys.auth is not 16 bytes");
   const id = uuidv7(ctx.clock, ctx.random);
   const content = JSON.stringify({ endpoint, keys });
   const row = {
@@ -188,10 +189,6 @@ function readSubscription(bytes: Uint8Array): PushSubscription {
 
 function placeOf(id: string): { table: string; id: string; column: string } {
   return { table: "push_subscription", id, column: "subscription_sealed" };
-}
-
-function refusal(fault: string): Problem {
-  return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
 }
 
 function sha256(text: string): Buffer {

@@ -1,6 +1,6 @@
 import { type Address, parseAddress } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 
 /** A person waits before the wallet. */
 const timeoutMs = 15_000;
@@ -29,10 +29,7 @@ export async function relayAnswer(
 ): Promise<{ status: number; text?: string }> {
   const { svcID } = body;
   const isOwn = svcID === undefined || (typeof svcID === "string" && parseAddress(svcID) === user);
-  if (!isOwn)
-    throw new Problem("invalid_request", {
-      message: "Invalid Request: svcID must be the identity of the session",
-    });
+  if (!isOwn) throw invalidRequest("svcID must be the identity of the session");
   const result = await ctx.outbound.send({
     method: "POST",
     url,

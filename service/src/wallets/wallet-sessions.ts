@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { type Address, parseAddress, sessionDigest } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import { equalBytes, mac } from "../platform/mac.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { purgeInBatches } from "../platform/purge.ts";
 import * as store from "./store.ts";
 
@@ -61,10 +61,7 @@ export async function openWalletSession(
   verify: VerifySignature,
 ): Promise<{ token: string; expiresAt: number }> {
   const user = parseAddress(signed.svcID);
-  if (user === null)
-    throw new Problem("invalid_request", {
-      message: "Invalid Request: svcID must be an address of 20 bytes in hex",
-    });
+  if (user === null) throw invalidRequest("svcID must be an address of 20 bytes in hex");
   const now = ctx.clock.now();
   const [random = ""] = signed.challenge.split(".", 1);
   // Compared as a whole: another spelling of a used challenge would count as a new one.

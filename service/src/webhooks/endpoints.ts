@@ -1,7 +1,7 @@
 import { parsePublicUrl } from "../platform/address-policy.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
-import { Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/problems.ts";
 import { endpointIdOf } from "./endpoint.ts";
 import { makeSecret, overlapSeconds } from "./endpoint-secret.ts";
 import * as store from "./endpoint-store.ts";
@@ -40,10 +40,7 @@ export async function registerEndpoint(
 ): Promise<EndpointWithSecret> {
   const { clientDomainId, ownHosts } = given;
   const url = parsePublicUrl(given.url, { profile: ctx.config.profile, ownHosts });
-  if ("refused" in url)
-    throw new Problem("invalid_request", {
-      message: `Invalid Request: url cannot be called: ${url.refused}`,
-    });
+  if ("refused" in url) throw invalidRequest(`url cannot be called: ${url.refused}`);
   const id = idOf(clientDomainId);
   const endpoint = await store.saveEndpoint(tx, {
     id,
