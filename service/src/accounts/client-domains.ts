@@ -1,6 +1,6 @@
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
-import { uuidv7 } from "../platform/ids.ts";
+import { parseUuid, uuidv7 } from "../platform/ids.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
 import {
   type ClientDomain,
@@ -12,7 +12,6 @@ import {
   proofOf,
 } from "./client-domain.ts";
 import * as store from "./client-domain-store.ts";
-import { parseId } from "./id.ts";
 import { lockOrganization } from "./organization-store.ts";
 import { getOrganization } from "./organizations.ts";
 
@@ -43,7 +42,7 @@ export async function createDomain(
   const environment = parseEnvironment(given.environment);
   const id = uuidv7(ctx.clock, ctx.random);
   await ctx.db.transaction(async (tx) => {
-    const organizationId = parseId(given.organizationId);
+    const organizationId = parseUuid(given.organizationId);
     if (organizationId === null || !(await lockOrganization(tx, organizationId)))
       throw new Problem("organization_not_found");
     const known = await store.listDomains(tx, organizationId);
@@ -128,7 +127,7 @@ export async function limitCallbackHosts(
 
 /** @throws {Problem} client_domain_not_found */
 export async function getDomain(ctx: Ctx, id: string): Promise<ClientDomain> {
-  const uuid = parseId(id);
+  const uuid = parseUuid(id);
   const row = uuid === null ? null : await store.findDomain(ctx.db, uuid);
   if (row === null) throw new Problem("client_domain_not_found");
   return store.toDomain(row, ctx.config.profile);

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
-import { uuidv7 } from "../platform/ids.ts";
+import { parseUuid, uuidv7 } from "../platform/ids.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
 import {
   type AuthenticationMethod,
@@ -16,7 +16,6 @@ import { type ClientDomain, isVerified } from "./client-domain.ts";
 import { lockDomain, toDomain } from "./client-domain-store.ts";
 import { getDomain } from "./client-domains.ts";
 import * as store from "./client-store.ts";
-import { parseId } from "./id.ts";
 
 /** An OAuth client as its organization sees it. */
 export interface ClientRecord extends store.ClientRow {
@@ -120,7 +119,7 @@ export async function disableClient(ctx: Ctx, clientId: string, actor: string): 
 
 /** @throws {Problem} client_not_found */
 export async function getClient(ctx: Ctx, clientId: string): Promise<ClientRecord> {
-  const id = parseId(clientId);
+  const id = parseUuid(clientId);
   const client = id === null ? null : await store.findClient(ctx.db, id);
   if (client === null) throw new Problem("client_not_found");
   return { ...client, secrets: await store.listLiveSecrets(ctx.db, client.id) };
@@ -163,7 +162,7 @@ export async function revokeSecret(
 ): Promise<void> {
   await ctx.db.transaction(async (tx) => {
     const client = await lockClient(tx, given.clientId);
-    const id = parseId(given.secretId);
+    const id = parseUuid(given.secretId);
     const secret = { id: id ?? "", clientId: client.id, now: ctx.clock.now() };
     if (id === null || !(await store.revokeSecret(tx, secret)))
       throw new Problem("secret_not_found");
@@ -199,14 +198,14 @@ async function refuseForeignAudiences(
 
 /** Every change takes the domain before the client, so that two changes never wait for each other. */
 async function lockClientDomain(ctx: Ctx, tx: Queryable, id: string): Promise<ClientDomain> {
-  const uuid = parseId(id);
+  const uuid = parseUuid(id);
   const row = uuid === null ? null : await lockDomain(tx, uuid);
   if (row === null) throw new Problem("client_domain_not_found");
   return toDomain(row, ctx.config.profile);
 }
 
 async function lockClient(tx: Queryable, clientId: string): Promise<store.ClientRow> {
-  const id = parseId(clientId);
+  const id = parseUuid(clientId);
   const client = id === null ? null : await store.lockClient(tx, id);
   if (client === null || client.disabledAt !== null) throw new Problem("client_not_found");
   return client;

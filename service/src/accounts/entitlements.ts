@@ -1,8 +1,8 @@
 import type { Ctx } from "../platform/context.ts";
+import { parseUuid } from "../platform/ids.ts";
 import { Problem } from "../platform/problems.ts";
 import { type Entitlement, entitlementsWith, parseGranted } from "./entitlement.ts";
 import * as store from "./entitlement-store.ts";
-import { parseId } from "./id.ts";
 import { findOrganization, lockOrganization } from "./organization-store.ts";
 
 /**
@@ -18,7 +18,7 @@ export async function setEntitlement(
 ): Promise<Entitlement[]> {
   const entitlement = parseGranted(given.entitlement);
   return ctx.db.transaction(async (tx) => {
-    const organizationId = parseId(given.organizationId);
+    const organizationId = parseUuid(given.organizationId);
     if (organizationId === null || !(await lockOrganization(tx, organizationId)))
       throw new Problem("organization_not_found");
     const change = { organizationId, entitlement, now: ctx.clock.now() };
@@ -45,7 +45,7 @@ export async function listEntitlements(
   ctx: Pick<Ctx, "db">,
   organization: string,
 ): Promise<Entitlement[]> {
-  const id = parseId(organization);
+  const id = parseUuid(organization);
   if (id === null || (await findOrganization(ctx.db, id)) === null)
     throw new Problem("organization_not_found");
   const granted = await store.listGranted(ctx.db, id);

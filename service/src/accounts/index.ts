@@ -59,7 +59,6 @@ export {
 } from "./clients.ts";
 export { type Entitlement, entitlements, type GrantedEntitlement } from "./entitlement.ts";
 export { listEntitlements, setEntitlement } from "./entitlements.ts";
-export { parseId } from "./id.ts";
 export { type ClientJwk, type ClientKeySet, parseKeySet } from "./key-set.ts";
 export { openRowCache } from "./row-cache.ts";
 export {

@@ -1,10 +1,9 @@
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
-import { uuidv7 } from "../platform/ids.ts";
+import { parseUuid, uuidv7 } from "../platform/ids.ts";
 import { chfOfRappen } from "../platform/money.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
 import { type Environment, parseEnvironment } from "./client-domain.ts";
-import { parseId } from "./id.ts";
 import * as store from "./ledger-store.ts";
 import { lockOrganization } from "./organization-store.ts";
 
@@ -56,7 +55,7 @@ export async function topUp(
   if (amountRappen <= 0n || amountRappen > topUpRappenMax)
     throw invalidRequest("the amount is above 0 and at most 1'000'000 CHF");
   return ctx.db.transaction(async (tx) => {
-    const organizationId = parseId(given.organizationId);
+    const organizationId = parseUuid(given.organizationId);
     if (organizationId === null || !(await lockOrganization(tx, organizationId)))
       throw new Problem("organization_not_found");
     const purse = { organizationId, environment };

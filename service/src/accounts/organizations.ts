@@ -1,9 +1,8 @@
 import { parseAddress } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
-import { uuidv7 } from "../platform/ids.ts";
+import { parseUuid, uuidv7 } from "../platform/ids.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
-import { parseId } from "./id.ts";
 import {
   keepsOwner,
   type Organization,
@@ -54,14 +53,14 @@ export async function listOrganizations(
   const { after, limit = pageMax } = page;
   if (!Number.isInteger(limit) || limit < 1 || limit > pageMax)
     throw invalidRequest(`limit must be 1 to ${pageMax}`);
-  if (after !== undefined && parseId(after) === null)
+  if (after !== undefined && parseUuid(after) === null)
     throw invalidRequest("after must be the id of an organization");
   return store.listOrganizations(ctx.db, { after: after ?? null, limit });
 }
 
 /** @throws {Problem} organization_not_found */
 export async function getOrganization(ctx: Ctx, id: string): Promise<Organization> {
-  const uuid = parseId(id);
+  const uuid = parseUuid(id);
   const organization = uuid === null ? null : await store.findOrganization(ctx.db, uuid);
   if (organization === null) throw new Problem("organization_not_found");
   return organization;
@@ -128,7 +127,7 @@ async function lockMembers(
   tx: Queryable,
   organizationId: string,
 ): Promise<{ id: string; members: OrganizationMember[] }> {
-  const id = parseId(organizationId);
+  const id = parseUuid(organizationId);
   if (id === null || !(await store.lockOrganization(tx, id)))
     throw new Problem("organization_not_found");
   return { id, members: await store.listMembers(tx, id) };

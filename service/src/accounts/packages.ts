@@ -1,10 +1,9 @@
 import type { Ctx } from "../platform/context.ts";
-import { uuidv7 } from "../platform/ids.ts";
+import { parseUuid, uuidv7 } from "../platform/ids.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 import { lockDomain } from "./client-domain-store.ts";
 import { getDomain } from "./client-domains.ts";
-import { parseId } from "./id.ts";
 import { spend } from "./ledger.ts";
 import { checkPackage, type KycPackage } from "./package.ts";
 import * as store from "./package-store.ts";
@@ -93,7 +92,7 @@ export async function listPackages(ctx: Ctx, clientDomainId: string): Promise<Ky
 
 /** @throws {Problem} package_not_found */
 export async function getPackage(ctx: Ctx, id: string): Promise<KycPackage> {
-  const uuid = parseId(id);
+  const uuid = parseUuid(id);
   const found = uuid === null ? null : await store.findPackage(ctx.db, uuid);
   if (found === null) throw new Problem("package_not_found");
   return found;

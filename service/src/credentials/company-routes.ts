@@ -1,7 +1,7 @@
+import { parseUuid } from "../platform/ids.ts";
 import { Type } from "../platform/schema.ts";
 import { isBusinessField, parseAddress } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
-import { parseId } from "../accounts/index.ts";
 import type { Http } from "../platform/http.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
@@ -160,7 +160,7 @@ function listRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): vo
       const business = given === undefined ? null : parseAddress(given);
       if (given !== undefined && business === null)
         throw invalidRequest("business must be an address of 20 bytes in hex");
-      const before = cursor === undefined ? null : parseId(cursor);
+      const before = cursor === undefined ? null : parseUuid(cursor);
       if (cursor !== undefined && before === null)
         throw invalidRequest("cursor must be the nextCursor of a page");
       const limit = Number(limitText);
@@ -225,7 +225,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf):
 
 /** What is no UUID names no record. @throws {Problem} credential_not_found */
 function readId(text: string): string {
-  const id = parseId(text);
+  const id = parseUuid(text);
   if (id === null) throw new Problem("credential_not_found");
   return id;
 }

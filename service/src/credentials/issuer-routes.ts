@@ -1,7 +1,8 @@
+import { parseUuid } from "../platform/ids.ts";
 import { Type } from "../platform/schema.ts";
 import { parseAddress } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
-import { parseId, refuseKeyInUrl } from "../accounts/index.ts";
+import { refuseKeyInUrl } from "../accounts/index.ts";
 import { clientAddressOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
@@ -195,7 +196,7 @@ function listRoute(ctx: CredentialsContext, scope: Http): void {
       const user = userText === undefined ? null : parseAddress(userText);
       if (userText !== undefined && user === null)
         throw invalidRequest("user must be an address of 20 bytes in hex");
-      const before = cursor === undefined ? null : parseId(cursor);
+      const before = cursor === undefined ? null : parseUuid(cursor);
       if (cursor !== undefined && before === null)
         throw invalidRequest("cursor must be the nextCursor of a page");
       const limit = Number(limitText);
@@ -257,7 +258,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http): void {
 
 /** What is no UUID names no credential. @throws {Problem} credential_not_found */
 function readId(text: string): string {
-  const id = parseId(text);
+  const id = parseUuid(text);
   if (id === null) throw new Problem("credential_not_found");
   return id;
 }

@@ -1,13 +1,7 @@
 import { issuerIdentity, parseAddress } from "@svc/protocol";
-import {
-  type Environment,
-  makeApiKey,
-  parseEnvironment,
-  parseId,
-  parseName,
-} from "../accounts/index.ts";
+import { type Environment, makeApiKey, parseEnvironment, parseName } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
-import { uuidv7 } from "../platform/ids.ts";
+import { parseUuid, uuidv7 } from "../platform/ids.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
 import { type BuiltInKind, builtInIssuers, type Issuer } from "./issuer.ts";
 import { makeRecordsDue } from "./company-store.ts";
@@ -62,7 +56,7 @@ export async function listIssuers(ctx: Ctx): Promise<Issuer[]> {
 
 /** @throws {Problem} issuer_not_found */
 export async function getIssuer(ctx: Ctx, id: string): Promise<Issuer> {
-  const parsed = parseId(id);
+  const parsed = parseUuid(id);
   const issuer = parsed === null ? null : await store.findIssuer(ctx.db, parsed);
   if (issuer === null) throw new Problem("issuer_not_found");
   return issuer;

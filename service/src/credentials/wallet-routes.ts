@@ -1,7 +1,7 @@
+import { parseUuid } from "../platform/ids.ts";
 import { Type } from "../platform/schema.ts";
 import type { Address } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
-import { parseId } from "../accounts/index.ts";
 import { clientAddressOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";
 import { invalidRequest } from "../platform/problems.ts";
@@ -88,7 +88,7 @@ function listRoute(ctx: CredentialsContext, scope: Http, caller: WalletCaller): 
     async (request, reply) => {
       const user = await caller.getWalletUser(request.headers.authorization);
       const { limit = "20", cursor } = request.query;
-      const before = cursor === undefined ? null : parseId(cursor);
+      const before = cursor === undefined ? null : parseUuid(cursor);
       if (cursor !== undefined && before === null)
         throw invalidRequest("cursor must be the nextCursor of a page");
       void reply.header("cache-control", "no-store");

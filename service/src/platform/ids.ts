@@ -23,6 +23,12 @@ export function uuidv7(clock: Clock, random: Random): string {
   ].join("-");
 }
 
+/** The canonical, lower-case form of a UUID, or null: anything else cannot be the id of a row and is not looked up. */
+export function parseUuid(text: string): string | null {
+  const lower = text.toLowerCase();
+  return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(lower) ? lower : null;
+}
+
 /** Sorts after every UUID: where the first page of a list begins that is read newest first. */
 export const lastUuid = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
