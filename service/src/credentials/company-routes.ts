@@ -3,6 +3,7 @@ import { Type } from "../platform/schema.ts";
 import { isBusinessField, parseAddress } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
 import type { Http } from "../platform/http.ts";
+import { pageBody, pageOf, pageParameters, readPage } from "../platform/page.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { revokeCompanyRecord } from "./company-ending.ts";
@@ -126,12 +127,7 @@ function issueRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): v
 
 const listQuery = Type.Object({
   business: Type.Optional(Type.String({ maxLength: 100, description: "Of this business alone." })),
-  limit: Type.Optional(
-    Type.String({ pattern: "^([1-9][0-9]?|100)$", description: "1 to 100. Default: 20." }),
-  ),
-  cursor: Type.Optional(
-    Type.String({ maxLength: 100, description: "`nextCursor` of the page before." }),
-  ),
+  ...pageParameters,
 });
 
 function listRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): void {
@@ -143,36 +139,28 @@ function listRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): vo
         tags,
         querystring: listQuery,
         response: {
-          200: Type.Object(
-            {
-              items: Type.Array(Type.Object(recordMembers)),
-              nextCursor: Type.Optional(Type.String()),
-            },
-            { description: "Newest first, without values." },
-          ),
+          200: pageBody(Type.Object(recordMembers), {
+            description: "Newest first, without values.",
+          }),
           ...refusals("invalid_request", ...keyReasons),
         },
       },
     },
     async (request, reply) => {
       const issuer = issuerOf(request);
-      const { limit: limitText = "20", cursor, business: given } = request.query;
+      const { business: given } = request.query;
       const business = given === undefined ? null : parseAddress(given);
       if (given !== undefined && business === null)
         throw invalidRequest("business must be an address of 20 bytes in hex");
-      const before = cursor === undefined ? null : parseUuid(cursor);
-      if (cursor !== undefined && before === null)
-        throw invalidRequest("cursor must be the nextCursor of a page");
-      const limit = Number(limitText);
-      const page = { business, before, limit: limit + 1 };
-      const found = await company.listRecords(ctx.db, issuer.id, page);
-      const rows = found.slice(0, limit);
-      const last = rows.at(-1);
+      const { limit, before } = readPage(request.query, parseUuid);
+      const rows = await company.listRecords(ctx.db, issuer.id, {
+        business,
+        before,
+        limit: limit + 1,
+      });
       void reply.header("cache-control", "no-store");
-      const items = await toRecords(ctx, issuer, rows);
-      return found.length > limit && last !== undefined
-        ? { items, nextCursor: last.id }
-        : { items };
+      const page = pageOf(rows, limit, (row) => row);
+      return { ...page, items: await toRecords(ctx, issuer, page.items) };
     },
   );
 }

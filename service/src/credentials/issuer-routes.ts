@@ -5,6 +5,7 @@ import type { FastifyRequest } from "fastify";
 import { refuseKeyInUrl } from "../accounts/index.ts";
 import { clientAddressOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";
+import { pageBody, pageOf, pageParameters, readPage } from "../platform/page.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
 import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
@@ -162,12 +163,7 @@ function issueRoute(ctx: CredentialsContext, scope: Http): void {
 
 const listQuery = Type.Object({
   user: Type.Optional(Type.String({ maxLength: 100, description: "Of this user alone." })),
-  limit: Type.Optional(
-    Type.String({ pattern: "^([1-9][0-9]?|100)$", description: "1 to 100. Default: 20." }),
-  ),
-  cursor: Type.Optional(
-    Type.String({ maxLength: 100, description: "`nextCursor` of the page before." }),
-  ),
+  ...pageParameters,
 });
 
 function listRoute(ctx: CredentialsContext, scope: Http): void {
@@ -179,34 +175,22 @@ function listRoute(ctx: CredentialsContext, scope: Http): void {
         tags,
         querystring: listQuery,
         response: {
-          200: Type.Object(
-            {
-              items: Type.Array(Type.Object(credentialMembers)),
-              nextCursor: Type.Optional(Type.String()),
-            },
-            { description: "Newest first." },
-          ),
+          200: pageBody(Type.Object(credentialMembers), { description: "Newest first." }),
           ...refusals("invalid_request", ...keyReasons),
         },
       },
     },
     async (request, reply) => {
       const { issuer } = callerOf(request);
-      const { limit: limitText = "20", cursor, user: userText } = request.query;
+      const { user: userText } = request.query;
       const user = userText === undefined ? null : parseAddress(userText);
       if (userText !== undefined && user === null)
         throw invalidRequest("user must be an address of 20 bytes in hex");
-      const before = cursor === undefined ? null : parseUuid(cursor);
-      if (cursor !== undefined && before === null)
-        throw invalidRequest("cursor must be the nextCursor of a page");
-      const limit = Number(limitText);
+      const { limit, before } = readPage(request.query, parseUuid);
       const rows = await store.listIssued(ctx.db, issuer.id, { user, before, limit: limit + 1 });
-      const page = rows.slice(0, limit);
-      const last = page.at(-1);
-      const hasMore = rows.length > limit && last !== undefined;
       void reply.header("cache-control", "no-store");
-      const items = await toRecords(ctx, callerOf(request), page);
-      return hasMore ? { items, nextCursor: last.id } : { items };
+      const page = pageOf(rows, limit, (row) => row);
+      return { ...page, items: await toRecords(ctx, callerOf(request), page.items) };
     },
   );
 }

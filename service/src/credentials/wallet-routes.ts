@@ -4,7 +4,7 @@ import type { Address } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
 import { clientAddressOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";
-import { invalidRequest } from "../platform/problems.ts";
+import { pageBody, pageParameters, readPage } from "../platform/page.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { collectCredential, listOwnCredentials } from "./collection.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
@@ -31,14 +31,7 @@ export function credentialWalletRoutes(
   emailRoutes(ctx, scope, caller);
 }
 
-const PageQuery = Type.Object({
-  limit: Type.Optional(
-    Type.String({ pattern: "^([1-9][0-9]?|100)$", description: "1 to 100. Default: 20." }),
-  ),
-  cursor: Type.Optional(
-    Type.String({ maxLength: 200, description: "`nextCursor` of the page before." }),
-  ),
-});
+const PageQuery = Type.Object(pageParameters);
 
 const credentialItem = Type.Object({
   id: Type.String(),
@@ -75,10 +68,9 @@ function listRoute(ctx: CredentialsContext, scope: Http, caller: WalletCaller): 
       schema: {
         querystring: PageQuery,
         response: {
-          200: Type.Object(
-            { items: Type.Array(credentialItem), nextCursor: Type.Optional(Type.String()) },
-            { description: "Newest first; a page ends early where values are large." },
-          ),
+          200: pageBody(credentialItem, {
+            description: "Newest first; a page ends early where values are large.",
+          }),
           ...refusals("invalid_request", "wallet_session_required"),
         },
         tags,
@@ -87,12 +79,9 @@ function listRoute(ctx: CredentialsContext, scope: Http, caller: WalletCaller): 
     },
     async (request, reply) => {
       const user = await caller.getWalletUser(request.headers.authorization);
-      const { limit = "20", cursor } = request.query;
-      const before = cursor === undefined ? null : parseUuid(cursor);
-      if (cursor !== undefined && before === null)
-        throw invalidRequest("cursor must be the nextCursor of a page");
+      const page = readPage(request.query, parseUuid);
       void reply.header("cache-control", "no-store");
-      return listOwnCredentials(ctx, user, { before, limit: Number(limit) });
+      return listOwnCredentials(ctx, user, page);
     },
   );
 }

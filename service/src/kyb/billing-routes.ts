@@ -1,10 +1,11 @@
 import { Type } from "../platform/schema.ts";
 import type { Http } from "../platform/http.ts";
+import { parseUlid } from "../platform/ids.ts";
+import { pageBody, pageOf, pageParameters, readPage } from "../platform/page.ts";
 import { refusals } from "../platform/refusals.ts";
 import { chargeRecordOf, listCharges, readAccount } from "./billing.ts";
 import { callerOf, callerReasons, requireEntitlement } from "./caller.ts";
 import type { KybContext } from "./kyb-context.ts";
-import { pageOf, readPage } from "./pages.ts";
 import { currency, listPrices } from "./pricing.ts";
 
 const chf = (description: string) =>
@@ -100,24 +101,15 @@ function chargesRoute(ctx: KybContext, scope: Http): void {
       schema: {
         summary: "What releases cost, line by line",
         tags: ["kyb"],
-        querystring: Type.Object(
-          {
-            limit: Type.Optional(Type.String({ pattern: "^([1-9][0-9]?|100)$" })),
-            cursor: Type.Optional(Type.String({ maxLength: 100 })),
-          },
-          { additionalProperties: false },
-        ),
+        querystring: Type.Object(pageParameters, { additionalProperties: false }),
         response: {
-          200: Type.Object(
-            { items: Type.Array(charge), nextCursor: Type.Optional(Type.String()) },
-            { description: "Newest first." },
-          ),
+          200: pageBody(charge, { description: "Newest first." }),
           ...refusals("invalid_request", ...callerReasons),
         },
       },
     },
     async (request) => {
-      const { limit, before } = readPage(request.query);
+      const { limit, before } = readPage(request.query, parseUlid);
       const rows = await listCharges(ctx, callerOf(request), { before, limit: limit + 1 });
       return pageOf(rows, limit, chargeRecordOf);
     },

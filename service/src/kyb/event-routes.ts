@@ -1,5 +1,7 @@
 import type { ApiKey } from "../accounts/index.ts";
 import type { Http } from "../platform/http.ts";
+import { parseUlid } from "../platform/ids.ts";
+import { pageBody, pageParameters, readPage } from "../platform/page.ts";
 import { Problem } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { Type } from "../platform/schema.ts";
@@ -8,7 +10,6 @@ import { callerOf, callerReasons, requireEntitlement } from "./caller.ts";
 import { type KybEventKind, kybEventKinds } from "./events.ts";
 import { idempotently } from "./idempotency.ts";
 import type { KybContext } from "./kyb-context.ts";
-import { readPage } from "./pages.ts";
 import { listedEvent, redelivered, shownEvent } from "./stream-routes.ts";
 
 const path = "/api/v1/kyb/events";
@@ -50,19 +51,14 @@ function listRoute(ctx: KybContext, scope: Http): void {
                   "`undelivered`: on its way, held, or given up, which has no `nextAttemptAt`.",
               }),
             ),
-            limit: Type.Optional(Type.String({ pattern: "^([1-9][0-9]?|100)$" })),
-            cursor: Type.Optional(Type.String({ maxLength: 100 })),
+            ...pageParameters,
           },
           { additionalProperties: false },
         ),
         response: {
-          200: Type.Object(
-            {
-              items: Type.Array(Type.Object({ ...listedEvent, streamId: Type.String() })),
-              nextCursor: Type.Optional(Type.String()),
-            },
-            { description: "Newest first." },
-          ),
+          200: pageBody(Type.Object({ ...listedEvent, streamId: Type.String() }), {
+            description: "Newest first.",
+          }),
           ...refusals("invalid_request", ...callerReasons),
         },
       },
@@ -76,7 +72,7 @@ function listRoute(ctx: KybContext, scope: Http): void {
       const { events, hasMore } = await listKybEvents(
         ctx,
         { clientDomainId, kinds, isDelivered },
-        readPage(request.query),
+        readPage(request.query, parseUlid),
       );
       const items = events.map((event) => ({ ...shownEvent(event), streamId: event.streamId }));
       const last = events.at(-1);

@@ -2,6 +2,7 @@ import { Type } from "../platform/schema.ts";
 import { type Address, isHexOf } from "@svc/protocol";
 import { isVerified, proofNeeded } from "../accounts/index.ts";
 import type { Http } from "../platform/http.ts";
+import { pageBody } from "../platform/page.ts";
 import { invalidRequest } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import type { Vote } from "./ballot.ts";
@@ -40,10 +41,9 @@ export function inboxRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletC
           cursor: Type.Optional(Type.String({ maxLength: 100 })),
         }),
         response: {
-          200: Type.Object(
-            { items: Type.Array(InboxItem), nextCursor: Type.Optional(Type.String()) },
-            { description: "Open votes first, then invitations, oldest first." },
-          ),
+          200: pageBody(InboxItem, {
+            description: "Open votes first, then invitations, oldest first.",
+          }),
           ...refusals("invalid_request", "wallet_session_required"),
         },
         tags,

@@ -2,12 +2,13 @@ import { type TSchema, Type } from "../platform/schema.ts";
 import type { ApiKey } from "../accounts/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import type { Http } from "../platform/http.ts";
+import { parseUlid } from "../platform/ids.ts";
+import { pageBody, pageOf, pageParameters, readPage } from "../platform/page.ts";
 import type { Reason } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { callerOf } from "./caller.ts";
 import { idempotently } from "./idempotency.ts";
 import type { KybContext } from "./kyb-context.ts";
-import { pageOf, readPage } from "./pages.ts";
 import { streamRoutes } from "./stream-routes.ts";
 
 /** What data requests and signature requests have in common, seen from their merchant. */
@@ -58,22 +59,18 @@ function listRoute<Row extends { readonly id: string }>(scope: Http, kind: Reque
         querystring: Type.Object(
           {
             status: Type.Optional(kind.status),
-            limit: Type.Optional(Type.String({ pattern: "^([1-9][0-9]?|100)$" })),
-            cursor: Type.Optional(Type.String({ maxLength: 100 })),
+            ...pageParameters,
           },
           { additionalProperties: false },
         ),
         response: {
-          200: Type.Object(
-            { items: Type.Array(kind.record), nextCursor: Type.Optional(Type.String()) },
-            { description: "Newest first." },
-          ),
+          200: pageBody(kind.record, { description: "Newest first." }),
           ...refusals("invalid_request", ...kind.reasons),
         },
       },
     },
     async (request) => {
-      const { limit, before } = readPage(request.query);
+      const { limit, before } = readPage(request.query, parseUlid);
       const status = (request.query.status as string | undefined) ?? null;
       const rows = await kind.list(callerOf(request), { status, before, limit: limit + 1 });
       return pageOf(rows, limit, kind.show);

@@ -1,6 +1,7 @@
 import { Type } from "../platform/schema.ts";
 import type { ApiKey } from "../accounts/index.ts";
 import type { Http } from "../platform/http.ts";
+import { pageParameters, readLimit } from "../platform/page.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import {
   type ListedEvent,
@@ -20,10 +21,6 @@ export interface Stream {
   readonly check: (key: ApiKey, id: string) => Promise<void>;
 }
 
-const pageDefault = 20;
-const Limit = Type.Optional(
-  Type.String({ pattern: "^([1-9][0-9]?|100)$", description: "1 to 100. Default: 20." }),
-);
 const Params = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
 const After = Type.Optional(
   Type.String({
@@ -82,7 +79,7 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, check }: Stream): voi
         tags: ["kyb"],
         params: Params,
         querystring: Type.Object(
-          { after_seq: After, limit: Limit },
+          { after_seq: After, limit: pageParameters.limit },
           { additionalProperties: false },
         ),
         response: {
@@ -97,8 +94,9 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, check }: Stream): voi
     async (request) => {
       const { id } = request.params;
       await check(callerOf(request), id);
-      const { after_seq: after = "0", limit = String(pageDefault) } = request.query;
-      const events = await listEventsOf(ctx, id, { after: Number(after), limit: Number(limit) });
+      const { after_seq: after = "0" } = request.query;
+      const limit = readLimit(request.query);
+      const events = await listEventsOf(ctx, id, { after: Number(after), limit });
       return { items: events.map(shownEvent) };
     },
   );
@@ -131,7 +129,7 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, check }: Stream):
         tags: ["kyb"],
         params: Params,
         querystring: Type.Object(
-          { after_seq: After, after_attempt: AfterAttempt, limit: Limit },
+          { after_seq: After, after_attempt: AfterAttempt, limit: pageParameters.limit },
           { additionalProperties: false },
         ),
         response: {
@@ -143,10 +141,9 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, check }: Stream):
     async (request) => {
       const { id } = request.params;
       await check(callerOf(request), id);
-      const { after_seq: after = "0", limit = String(pageDefault) } = request.query;
-      const { after_attempt: attempt } = request.query;
+      const { after_seq: after = "0", after_attempt: attempt } = request.query;
       const afterAttempt = attempt === undefined ? null : Number(attempt);
-      const page = { after: Number(after), afterAttempt, limit: Number(limit) };
+      const page = { after: Number(after), afterAttempt, limit: readLimit(request.query) };
       return { items: await listDeliveriesOf(ctx, id, page) };
     },
   );

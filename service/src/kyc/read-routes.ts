@@ -2,6 +2,8 @@ import { Type } from "../platform/schema.ts";
 import { parseAddress } from "@svc/protocol";
 import { apiKeyOf } from "../accounts/index.ts";
 import type { Http } from "../platform/http.ts";
+import { parseUuid } from "../platform/ids.ts";
+import { pageBody, pageOf, pageParameters, readLimit, readPage } from "../platform/page.ts";
 import { invalidRequest } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { type ListedEvent, listEventsOf } from "../webhooks/index.ts";
@@ -70,40 +72,6 @@ function historyRoute(ctx: KycContext, scope: Http): void {
   );
 }
 
-const limitMax = 100;
-const limitDefault = 20;
-const pageQuery = {
-  limit: Type.Optional(Type.String({ pattern: "^[1-9][0-9]{0,2}$", description: "1 to 100." })),
-  cursor: Type.Optional(
-    Type.String({ maxLength: 100, description: "`nextCursor` of the page before." }),
-  ),
-};
-
-/** @throws {Problem} invalid_request */
-export function readPage(query: { limit?: string; cursor?: string }): {
-  limit: number;
-  before: string | null;
-} {
-  const limit = Number(query.limit ?? limitDefault);
-  if (limit > limitMax) throw invalidRequest(`limit is at most ${limitMax}`);
-  const { cursor = null } = query;
-  const isId = cursor === null || /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(cursor);
-  if (!isId) throw invalidRequest("cursor is none that was given out");
-  return { limit, before: cursor };
-}
-
-/** The page out of one row more than it holds, and where the next begins. */
-export function pageOf<Row extends { id: string }, Item>(
-  rows: readonly Row[],
-  limit: number,
-  toItem: (row: Row) => Item,
-): { items: Item[]; nextCursor?: string } {
-  const shown = rows.slice(0, limit);
-  const last = shown.at(-1);
-  const items = shown.map(toItem);
-  return rows.length > limit && last !== undefined ? { items, nextCursor: last.id } : { items };
-}
-
 const listedOrder = Type.Intersect([
   Type.Object({
     referenceKey: Type.String(),
@@ -120,7 +88,7 @@ const listedOrder = Type.Intersect([
 const listQuery = Type.Object({
   status: Type.Optional(Type.String({ maxLength: 20 })),
   user: Type.Optional(Type.String({ maxLength: 100 })),
-  ...pageQuery,
+  ...pageParameters,
 });
 
 function listRoute(ctx: KycContext, scope: Http): void {
@@ -132,20 +100,14 @@ function listRoute(ctx: KycContext, scope: Http): void {
         tags: ["kyc"],
         querystring: listQuery,
         response: {
-          200: envelope(
-            Type.Object({
-              items: Type.Array(listedOrder),
-              nextCursor: Type.Optional(Type.String()),
-            }),
-            "A page of orders.",
-          ),
+          200: envelope(pageBody(listedOrder), "A page of orders."),
           ...refusals("invalid_request", ...keyReasons),
         },
       },
     },
     async (request) => {
       const { clientDomainId } = apiKeyOf(request);
-      const { limit, before } = readPage(request.query);
+      const { limit, before } = readPage(request.query, parseUuid);
       const filter = { clientDomainId, ...readFilter(request.query) };
       const rows = await store.listOrders(ctx.db, filter, { before, limit: limit + 1 });
       return answerOf(pageOf(rows, limit, listedOf), "orders have been sent successfully");
@@ -198,7 +160,7 @@ const eventsQuery = Type.Object({
   after: Type.Optional(
     Type.String({ pattern: "^[0-9]{1,9}$", description: "Events with a higher sequence." }),
   ),
-  limit: pageQuery.limit,
+  limit: pageParameters.limit,
 });
 
 function eventsRoute(ctx: KycContext, scope: Http): void {
@@ -221,7 +183,7 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
     async (request) => {
       const { referenceKey, after = "0" } = request.query;
       const order = await getOrder(ctx, apiKeyOf(request), referenceKey);
-      const { limit } = readPage(request.query);
+      const limit = readLimit(request.query);
       const events = await listEventsOf(ctx, order.id, { after: Number(after), limit });
       const items = events.map(shownEvent);
       return answerOf({ items }, "events have been sent successfully");

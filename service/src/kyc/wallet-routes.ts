@@ -5,13 +5,14 @@ import type { FastifyRequest } from "fastify";
 import { clientAddressOf, limitNetworkOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";
 import { takeOrRefuse } from "../platform/rate-limit.ts";
+import { parseUuid } from "../platform/ids.ts";
+import { pageBody, pageOf, pageParameters, readPage } from "../platform/page.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { answerOrder, getLink, openOrder } from "./consent.ts";
 import type { OpenedToken } from "./consent-store.ts";
 import { statusOf } from "./events.ts";
 import type { KycContext, WalletCaller } from "./kyc-context.ts";
 import * as store from "./order-store.ts";
-import { pageOf, readPage } from "./read-routes.ts";
 import { receiptWalletRoute } from "./receipt-routes.ts";
 import { orderStatus } from "./answers.ts";
 
@@ -135,24 +136,18 @@ function historyRoute(ctx: KycContext, scope: Http, getWalletUser: WalletCaller)
     "/w/orders",
     {
       schema: {
-        querystring: Type.Object({
-          limit: Type.Optional(Type.String({ pattern: "^[1-9][0-9]{0,2}$" })),
-          cursor: Type.Optional(Type.String({ maxLength: 100 })),
-        }),
+        querystring: Type.Object(pageParameters),
         response: {
-          200: Type.Object(
-            { items: Type.Array(ownOrder), nextCursor: Type.Optional(Type.String()) },
-            { description: "Newest first, without values." },
-          ),
+          200: pageBody(ownOrder, { description: "Newest first, without values." }),
           ...refusals("invalid_request", "wallet_session_required"),
         },
         tags,
-        summary: "Data requests to this identity",
+        summary: "Orders of this identity",
       },
     },
     async (request) => {
       const user = await getWalletUser(request.headers.authorization);
-      const { limit, before } = readPage(request.query);
+      const { limit, before } = readPage(request.query, parseUuid);
       const rows = await store.listOrdersOf(ctx.db, user, { before, limit: limit + 1 });
       return pageOf(rows, limit, (order) => ({
         referenceKey: order.referenceKey,

@@ -35,6 +35,11 @@ export const lastUuid = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 /** Sorts before every UUID: where a purge begins that reads a table page by page. */
 export const firstUuid = "00000000-0000-0000-0000-000000000000";
 
+/** The ULID that a text spells in upper case, or null. */
+export function parseUlid(text: string): string | null {
+  return /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text) ? text : null;
+}
+
 /** As {@link lastUuid}, after every ULID. */
 export const lastUlid = "Z";
 

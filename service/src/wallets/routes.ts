@@ -3,6 +3,7 @@ import type { Address } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";
+import { pageBody, pageParameters, readLimit } from "../platform/page.ts";
 import { Problem } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { mailboxRoutes, relayRoutes } from "./mailbox-routes.ts";
@@ -68,28 +69,16 @@ const TokenBody = Type.Object(
   { description: "The session." },
 );
 
-const PageQuery = Type.Object({
-  limit: Type.Optional(
-    Type.String({ pattern: "^([1-9][0-9]?|100)$", description: "1 to 100. Default: 20." }),
-  ),
-  cursor: Type.Optional(
-    Type.String({ maxLength: 200, description: "`nextCursor` of the page before." }),
-  ),
-});
+const PageQuery = Type.Object(pageParameters);
 
-const LoginsBody = Type.Object(
-  {
-    items: Type.Array(
-      Type.Object({
-        id: Type.String(),
-        clientName: Type.String(),
-        domain: Type.Optional(Type.String({ description: "While it is verified." })),
-        at: Type.Integer({ description: "Unix seconds." }),
-        acr: Type.String(),
-      }),
-    ),
-    nextCursor: Type.Optional(Type.String()),
-  },
+const LoginsBody = pageBody(
+  Type.Object({
+    id: Type.String(),
+    clientName: Type.String(),
+    domain: Type.Optional(Type.String({ description: "While it is verified." })),
+    at: Type.Integer({ description: "Unix seconds." }),
+    acr: Type.String(),
+  }),
   { description: "Newest first." },
 );
 
@@ -201,9 +190,9 @@ function loginRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
     },
     async (request) => {
       const user = await getWalletUser(ctx, request.headers.authorization);
-      const { limit = "20", cursor } = request.query;
+      const { cursor } = request.query;
       return deps.listLogins(user, {
-        limit: Number(limit),
+        limit: readLimit(request.query),
         ...(cursor === undefined ? {} : { cursor }),
       });
     },

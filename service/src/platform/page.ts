@@ -1,0 +1,59 @@
+import { invalidRequest } from "./problems.ts";
+import { type TSchema, Type } from "./schema.ts";
+
+/** Items of a page for whom does not say how many. */
+const limitDefault = 20;
+
+/** How the query of a list says which page is meant. */
+export const pageParameters = {
+  limit: Type.Optional(
+    Type.String({
+      pattern: "^([1-9][0-9]?|100)$",
+      description: `1 to 100. Default: ${limitDefault}.`,
+    }),
+  ),
+  cursor: Type.Optional(
+    Type.String({ maxLength: 100, description: "`nextCursor` of the page before." }),
+  ),
+};
+
+/** `limit` as {@link pageParameters} let it through. */
+export function readLimit({ limit }: { limit?: string }): number {
+  return limit === undefined ? limitDefault : Number(limit);
+}
+
+/**
+ * The page of a list whose newest come first, and whose cursor is the id of the last one that was shown.
+ *
+ * @param parseCursor the id that a text spells, or null
+ * @throws {Problem} invalid_request for a cursor that is none of ours
+ */
+export function readPage(
+  query: { limit?: string; cursor?: string },
+  parseCursor: (text: string) => string | null,
+): { limit: number; before: string | null } {
+  const limit = readLimit(query);
+  if (query.cursor === undefined) return { limit, before: null };
+  const before = parseCursor(query.cursor);
+  if (before === null) throw invalidRequest("cursor is not one of ours");
+  return { limit, before };
+}
+
+/** A page of what was read with one row more than its limit, which tells that another page follows. */
+export function pageOf<Row extends { readonly id: string }, Item>(
+  rows: readonly Row[],
+  limit: number,
+  show: (row: Row) => Item,
+): { items: Item[]; nextCursor?: string } {
+  const items = rows.slice(0, limit).map((row) => show(row));
+  const last = rows[limit - 1];
+  return rows.length > limit && last !== undefined ? { items, nextCursor: last.id } : { items };
+}
+
+/** The body of a page. */
+export function pageBody<Item extends TSchema>(item: Item, options: { description?: string } = {}) {
+  return Type.Object(
+    { items: Type.Array(item), nextCursor: Type.Optional(Type.String()) },
+    options,
+  );
+}
