@@ -1,3 +1,4 @@
+import { bufferOfHex } from "../platform/hex.ts";
 // What may enter the journal of the embedded chain. A transaction that is written there is mined for ever, so
 // everything that a node would refuse is refused before.
 import { type Address, type Hex, type Hex32, isRecord, parseAddress } from "@svc/protocol";
@@ -103,7 +104,7 @@ function intrinsicGas(given: {
   isCreation: boolean;
   accessList: readonly { storageKeys: readonly Hex[] }[];
 }): bigint {
-  const bytes = Buffer.from(given.data.slice(2), "hex");
+  const bytes = bufferOfHex(given.data);
   let zeros = 0;
   for (const byte of bytes) zeros += byte === 0 ? 1 : 0;
   const tokens = zeros + 4 * (bytes.length - zeros);

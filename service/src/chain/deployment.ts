@@ -1,3 +1,4 @@
+import { bufferOfHex } from "../platform/hex.ts";
 import type { Address, Hex, Hex32 } from "@svc/protocol";
 import { concat, formatEther, getCreate2Address, keccak256 } from "viem/utils";
 import { readBalance } from "./chain-view.ts";
@@ -104,7 +105,7 @@ async function listMissing(
 }
 
 function withoutImmutables(code: Hex, starts: readonly number[]): Uint8Array {
-  const bytes = Buffer.from(code.slice(2), "hex");
+  const bytes = bufferOfHex(code);
   for (const start of starts) bytes.fill(0, start, start + 32);
   return bytes;
 }

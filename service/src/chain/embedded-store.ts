@@ -1,5 +1,6 @@
 import type { Address, Hex, Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 
 /** What was decided at the first start. */
 export interface EmbeddedIdentity {
@@ -105,7 +106,7 @@ export async function insertTransaction(
   const rows = await db.query(
     sql`with written as (
         insert into embedded_transaction (hash, raw, signer, nonce, cost_wei, created_at)
-        values (${given.hash}, ${Buffer.from(given.raw.slice(2), "hex")}, ${given.signer}, ${given.nonce},
+        values (${given.hash}, ${bufferOfHex(given.raw)}, ${given.signer}, ${given.nonce},
           ${String(given.costWei)}::numeric, ${now})
         on conflict do nothing returning hash
       )

@@ -1,9 +1,9 @@
 import type { Address, Hex, Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import type { Fees, SentTransaction, Spending } from "./transaction.ts";
 
 // Bytes travel as hex text: the drivers' own form of bytea has no prefix.
-const bytesOf = (hex: Hex): Buffer => Buffer.from(hex.slice(2), "hex");
 
 /** What is remembered of the chain; of the contracts nothing until the first start that has them. */
 export interface ChainIdentity {
@@ -89,9 +89,9 @@ export async function insertTransaction(
   const [row] = await db.query<{ id: string; is_same: boolean | null }>(sql`
     with kept as (
       insert into chain_transaction as t (kind, subject_id, to_address, data, created_at, due_at)
-      values (${given.kind}, ${given.subjectId}, ${given.to}, ${bytesOf(given.data)}, ${now}, ${now})
+      values (${given.kind}, ${given.subjectId}, ${given.to}, ${bufferOfHex(given.data)}, ${now}, ${now})
       on conflict (kind, subject_id) do update set kind = excluded.kind
-      returning t.id::text, t.to_address = ${given.to} and coalesce(t.data = ${bytesOf(given.data)}, true) as is_same)
+      returning t.id::text, t.to_address = ${given.to} and coalesce(t.data = ${bufferOfHex(given.data)}, true) as is_same)
     select id, is_same, pg_notify('chain_outbox', '') from kept`);
   return row?.is_same === true ? row.id : null;
 }
@@ -221,7 +221,7 @@ export async function saveSigned(
   const rows = await tx.query(sql`
     with given as (
       select * from unnest(${forms.map((each) => each.id)}::bigint[], ${forms.map((each) => each.nonce)}::bigint[],
-        ${forms.map((each) => bytesOf(each.hash))}::bytea[], ${forms.map((each) => bytesOf(each.raw))}::bytea[],
+        ${forms.map((each) => bufferOfHex(each.hash))}::bytea[], ${forms.map((each) => bufferOfHex(each.raw))}::bytea[],
         ${forms.map((each) => String(each.gasLimit))}::bigint[], ${forms.map((each) => String(each.fees.maxFee))}::numeric[],
         ${forms.map((each) => String(each.fees.priorityFee))}::numeric[])
         as g (id, nonce, hash, raw, gas_limit, max_fee, priority_fee)),
@@ -296,7 +296,7 @@ export async function markFinal(
     update chain_transaction t set status = g.status, mined_hash = g.hash, mined_block_hash = g.block_hash,
       mined_block = g.block, finished_at = ${now}
     from unnest(${marks.map((each) => each.id)}::bigint[], ${marks.map((each) => each.status)}::text[],
-      ${marks.map((each) => bytesOf(each.hash))}::bytea[], ${marks.map((each) => bytesOf(each.blockHash))}::bytea[],
+      ${marks.map((each) => bufferOfHex(each.hash))}::bytea[], ${marks.map((each) => bufferOfHex(each.blockHash))}::bytea[],
       ${marks.map((each) => each.blockNumber)}::bigint[]) as g (id, status, hash, block_hash, block)
     where t.id = g.id and t.status = 'sent' returning t.id::text`);
   return new Set(rows.map((row) => row.id));
@@ -309,8 +309,8 @@ export async function markMined(
   mined: { hash: Hex32; blockHash: Hex32; blockNumber: number } | null,
 ): Promise<void> {
   await db.query(sql`
-    update chain_transaction set mined_hash = ${mined === null ? null : bytesOf(mined.hash)},
-      mined_block_hash = ${mined === null ? null : bytesOf(mined.blockHash)},
+    update chain_transaction set mined_hash = ${mined === null ? null : bufferOfHex(mined.hash)},
+      mined_block_hash = ${mined === null ? null : bufferOfHex(mined.blockHash)},
       mined_block = ${mined?.blockNumber ?? null}, foreign_since = null
     where id = ${id} and status = 'sent'`);
 }

@@ -6,6 +6,7 @@ import {
   type Hex32,
 } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import type { Ballot, BallotKind, MemberApproval } from "./ballot.ts";
 
 interface BallotRow {
@@ -40,8 +41,7 @@ function toBallot(row: BallotRow): Ballot {
   };
 }
 
-const bytesOf = (hex: Hex | null): Buffer | null =>
-  hex === null ? null : Buffer.from(hex.slice(2), "hex");
+const bytesOrNull = (hex: Hex | null): Buffer | null => (hex === null ? null : bufferOfHex(hex));
 
 export async function insertBallot(
   tx: Queryable,
@@ -51,7 +51,7 @@ export async function insertBallot(
   await tx.query(
     sql`insert into ballot (id, kind, business, category, hash, client_domain_id, epoch, voters, needed, valid_until,
         expires_at, status, created_at)
-      values (${ballot.id}, ${ballot.kind}, ${ballot.business}, ${ballot.category}, ${bytesOf(ballot.hash)},
+      values (${ballot.id}, ${ballot.kind}, ${ballot.business}, ${ballot.category}, ${bytesOrNull(ballot.hash)},
         ${ballot.clientDomainId}, ${ballot.epoch}, ${[...ballot.voters]}, ${ballot.needed}, ${ballot.validUntil},
         ${ballot.expiresAt}, 'open', ${now})`,
   );
@@ -92,7 +92,7 @@ export async function lockOpenBallots(tx: Queryable, business: Address): Promise
 }
 
 export async function fixHash(tx: Queryable, id: string, hash: Hex32): Promise<void> {
-  await tx.query(sql`update ballot set hash = ${bytesOf(hash)} where id = ${id}`);
+  await tx.query(sql`update ballot set hash = ${bufferOfHex(hash)} where id = ${id}`);
 }
 
 export async function endBallot(
@@ -123,7 +123,7 @@ export async function restartBallot(
 ): Promise<void> {
   await tx.query(
     sql`update ballot set epoch = ${next.epoch}, voters = ${[...next.voters]}, needed = ${next.needed},
-        hash = ${bytesOf(next.hash)}, hinted_epoch = null, restarts = restarts + 1
+        hash = ${bytesOrNull(next.hash)}, hinted_epoch = null, restarts = restarts + 1
       where id = ${next.id}`,
   );
 }
@@ -146,7 +146,7 @@ export async function insertVote(
     now: number;
   },
 ): Promise<{ approvals: MemberApproval[]; refusals: number } | null> {
-  const signature = bytesOf(vote.signature);
+  const signature = bytesOrNull(vote.signature);
   const isApproval = vote.kind === "approve";
   const added = await tx.query(
     sql`insert into ballot_vote (ballot_id, epoch, member, approval, refusal, created_at)

@@ -1,6 +1,7 @@
 import { type Address, type BusinessRule, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
 import type { BusinessCategory } from "@svc/protocol";
 import type { Queryable } from "../platform/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import { Problem } from "../platform/problems.ts";
 import {
   type Ballot,
@@ -267,6 +268,6 @@ export async function purgeBallots(ctx: Pick<KybContext, "db" | "clock">): Promi
 
 /** The approvals in the form that the contract takes: joined in the order of the members' addresses. */
 export function joinApprovals(approvals: readonly MemberApproval[]): Hex {
-  const bytes = approvals.map(({ signature }) => Buffer.from(signature.slice(2), "hex"));
+  const bytes = approvals.map(({ signature }) => bufferOfHex(signature));
   return hexOfBytes(Buffer.concat(bytes));
 }

@@ -1,9 +1,8 @@
 import { type Address, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import type { BusinessStatus } from "./business.ts";
-
-const bytesOf = (hex: Hex): Buffer => Buffer.from(hex.slice(2), "hex");
 
 /** A business that is being founded, or was. */
 export interface Founding {
@@ -41,7 +40,7 @@ export async function insertFounding(
     sql`insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
         charter, created_at)
       values (${founding.address}, ${founding.environment}, ${founding.name}, 'inviting', ${founding.creator},
-        ${founding.invitationId}, ${founding.deadline}, ${bytesOf(founding.salt)}, ${bytesOf(founding.charter)}, ${now})
+        ${founding.invitationId}, ${founding.deadline}, ${bufferOfHex(founding.salt)}, ${bufferOfHex(founding.charter)}, ${now})
       on conflict (address) do nothing returning 1 as added`,
   );
   return rows.length === 1;
@@ -70,7 +69,7 @@ export async function insertMembers(
       from unnest(${members.map(({ id }) => id)}::uuid[], ${members.map(({ member }) => member)}::text[],
         ${members.map(({ nameSealed }) => nameSealed)}::bytea[], ${members.map(({ isVoting }) => isVoting)}::boolean[],
         ${members.map(({ isCreator }) => isCreator)}::boolean[],
-        ${members.map(({ signature }) => (signature === null ? null : bytesOf(signature)))}::bytea[])
+        ${members.map(({ signature }) => (signature === null ? null : bufferOfHex(signature)))}::bytea[])
         as given (id, member, name_sealed, is_voting, is_creator, signature)`,
   );
 }
@@ -113,7 +112,7 @@ export async function keepInvitationSignature(
 ): Promise<number> {
   const [row] = await tx.query<{ missing: number }>(
     sql`with signed as (
-        update business_member set invitation_signature = ${bytesOf(given.signature)}
+        update business_member set invitation_signature = ${bufferOfHex(given.signature)}
         where business = ${given.business} and member = ${given.member})
       select count(*)::int as missing from business_member
       where business = ${given.business} and member <> ${given.member} and invitation_signature is null`,

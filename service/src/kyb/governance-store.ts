@@ -1,5 +1,6 @@
 import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import type { GovernanceOperation } from "./wallet-calls.ts";
 
 export type ProposalStatus = "open" | "relaying" | "executed" | "refused" | "expired" | "failed";
@@ -30,7 +31,6 @@ const toProposal = (row: ProposalRow): Proposal => ({
   ...row,
   arguments: hexOfBytes(row.arguments),
 });
-const bytesOf = (hex: Hex): Buffer => Buffer.from(hex.slice(2), "hex");
 
 export async function insertProposal(
   tx: Queryable,
@@ -39,7 +39,7 @@ export async function insertProposal(
   await tx.query(
     sql`insert into business_proposal (id, business, operation, arguments, names_sealed, member, proposer, nonce, status,
         created_at)
-      values (${proposal.id}, ${proposal.business}, ${proposal.operation}, ${bytesOf(proposal.arguments)},
+      values (${proposal.id}, ${proposal.business}, ${proposal.operation}, ${bufferOfHex(proposal.arguments)},
         ${proposal.namesSealed}, ${proposal.member}, ${proposal.proposer}, ${proposal.nonce}, 'open',
         ${proposal.createdAt})`,
   );
@@ -79,7 +79,7 @@ export async function findCharterChange(
     sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
         created_at as "createdAt"
       from business_proposal where business = ${of.business} and operation = 'changeCharter'
-        and arguments = ${bytesOf(of.arguments)}
+        and arguments = ${bufferOfHex(of.arguments)}
         and exists (select from ballot where ballot.id = business_proposal.id and ballot.status = 'approved')
       order by nonce desc, id desc limit 1`,
   );
@@ -152,7 +152,7 @@ export async function isWithdrawn(
 ): Promise<boolean> {
   const rows = await tx.query(
     sql`select from business_proposal where business = ${of.business} and operation = 'withdraw'
-      and arguments = ${bytesOf(of.arguments)} and status = 'executed' limit 1`,
+      and arguments = ${bufferOfHex(of.arguments)} and status = 'executed' limit 1`,
   );
   return rows.length === 1;
 }

@@ -1,6 +1,7 @@
 import { type Address, hexOfBytes } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import type { Offer, OfferKind } from "./offer.ts";
 
 interface OfferRow {
@@ -57,7 +58,7 @@ export async function insertOffer(
         digest, created_at, expires_at)
       values (${offer.id}, ${offer.clientDomainId}, ${offer.organizationId}, ${offer.environment}, ${offer.kind},
         ${requestSealed}, ${offer.requester},
-        ${offer.digest === null ? null : Buffer.from(offer.digest.slice(2), "hex")}, ${offer.createdAt}, ${offer.expiresAt})`,
+        ${offer.digest === null ? null : bufferOfHex(offer.digest)}, ${offer.createdAt}, ${offer.expiresAt})`,
   );
 }
 

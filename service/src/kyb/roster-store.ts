@@ -1,11 +1,10 @@
 import type { Address, Hex } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import type { BusinessStatus } from "./business.ts";
 
 /** Jobs that follow the chain wake on it. */
 export const rosterChannel = "kyb_roster";
-
-const bytesOf = (hex: Hex): Buffer => Buffer.from(hex.slice(2), "hex");
 
 /** Has those jobs look once this transaction commits. */
 export async function wakeRoster(tx: Queryable): Promise<void> {
@@ -82,7 +81,7 @@ export async function saveMirror(
   },
 ): Promise<void> {
   await tx.query(
-    sql`update business set charter = ${bytesOf(mirror.charter)}, epoch = ${mirror.epoch}, nonce = ${mirror.nonce},
+    sql`update business set charter = ${bufferOfHex(mirror.charter)}, epoch = ${mirror.epoch}, nonce = ${mirror.nonce},
         successor = ${mirror.successor}, status = ${mirror.status}, chain_block = ${mirror.block},
         look_due_at = case when look_due_at = ${mirror.claim}
           and not exists (select from business_watch where block > ${mirror.block}) then null else look_due_at end

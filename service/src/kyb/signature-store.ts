@@ -1,6 +1,7 @@
 import { type Address, type Hex32, hexOfBytes } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import { lastUlid } from "../platform/ids.ts";
 import type { SignatureReason, SignatureRequest, SignatureStatus } from "./signature-request.ts";
 
@@ -44,8 +45,6 @@ function toRequest(row: RequestRow): SignatureRequest {
   };
 }
 
-const bytesOf = (hex: Hex32): Buffer => Buffer.from(hex.slice(2), "hex");
-
 export async function insertRequest(
   tx: Queryable,
   request: SignatureRequest,
@@ -55,7 +54,7 @@ export async function insertRequest(
     sql`insert into signature_request (id, client_domain_id, organization_id, environment, business, message_kind,
         document_sealed, digest, purpose, status, sequence, created_at, expires_at)
       values (${request.id}, ${request.clientDomainId}, ${request.organizationId}, ${request.environment},
-        ${request.business}, ${request.messageKind}, ${documentSealed}, ${bytesOf(request.digest)}, ${request.purpose},
+        ${request.business}, ${request.messageKind}, ${documentSealed}, ${bufferOfHex(request.digest)}, ${request.purpose},
         ${request.status}, ${request.sequence}, ${request.createdAt}, ${request.expiresAt})`,
   );
 }
@@ -180,7 +179,7 @@ export async function markSigned(
 ): Promise<SignatureRequest | null> {
   const [row] = await tx.query<RequestRow>(
     sql`update signature_request set status = 'signed', sequence = sequence + 1, ended_at = ${signed.now},
-        signed_at = ${signed.at}, transaction_hash = ${bytesOf(signed.transactionHash)}, has_failed_recording = false
+        signed_at = ${signed.at}, transaction_hash = ${bufferOfHex(signed.transactionHash)}, has_failed_recording = false
       where id = ${signed.id} and status = 'pending_approval'
       returning id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
         reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at`,

@@ -1,6 +1,7 @@
 import type { Hex32 } from "@svc/protocol";
 import type { AskedName } from "../credentials/index.ts";
 import { type Queryable, sql } from "../platform/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import { type Order, type OrderColumns, toOrder } from "./order-row.ts";
 
 /** A link that was given out, with its order. */
@@ -102,8 +103,6 @@ export interface NewConsent {
   readonly createdAt: number;
 }
 
-const bytea = (hash: Hex32): Buffer => Buffer.from(hash.slice(2), "hex");
-
 /** Keeps the consent and the values on their way, and that the user shared with the organization. */
 export async function insertConsent(tx: Queryable, given: NewConsent): Promise<void> {
   const { order } = given;
@@ -114,7 +113,7 @@ export async function insertConsent(tx: Queryable, given: NewConsent): Promise<v
           signature, consent, data_hash, salt, created_at)
         values (${order.id}, ${given.attempt}, ${given.requestObject}, ${given.connection}, ${given.requester},
           ${given.deadline}, ${given.fields}::text[], ${leaves}::bytea[], ${given.signature},
-          ${bytea(given.consent)}, ${bytea(given.data)}, (select salt from kyc_order where id = ${order.id}),
+          ${bufferOfHex(given.consent)}, ${bufferOfHex(given.data)}, (select salt from kyc_order where id = ${order.id}),
           ${given.createdAt})
       ), acquainted as (
         insert into organization_user (organization_id, user_address, created_at)

@@ -19,6 +19,7 @@ import {
 } from "@svc/protocol";
 import { verifySignature } from "../chain/index.ts";
 import { matchLeaves } from "../credentials/index.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import { Problem } from "../platform/problems.ts";
 import { isComplete } from "./completeness.ts";
 import * as store from "./consent-store.ts";
@@ -98,7 +99,7 @@ export async function answerOrder(
 const isApprovedBy = (
   { approvedSignature }: store.OpenedToken,
   { signature }: RequestResult,
-): boolean => approvedSignature?.equals(bytesOf(signature)) === true;
+): boolean => approvedSignature?.equals(bufferOfHex(signature)) === true;
 
 /** `data` of the signed `Share`, where the wallet tells it: then also an answer that matches nothing can be verified. */
 function dataOf(body: unknown): Hex32 | null {
@@ -205,7 +206,7 @@ async function keepApproval(
       connection: connectionOf(ctx.config.baseUrl, token),
       requester: opened.requester,
       deadline: opened.expiration,
-      signature: bytesOf(result.signature),
+      signature: bufferOfHex(result.signature),
       payloadSealed: ctx.seal.seal(payload, place),
       createdAt: at,
     });
@@ -292,5 +293,3 @@ function refused(fault: string): Problem {
 const hostOf = (url: string): string => new URL(url).host;
 
 const sayFault = ({ member, reason }: ResultFault): string => `${member ?? "it"} ${reason}`;
-
-const bytesOf = (hex: string): Buffer => Buffer.from(hex.slice(2), "hex");

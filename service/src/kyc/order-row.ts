@@ -1,4 +1,4 @@
-import type { Address, Hex32 } from "@svc/protocol";
+import { type Address, type Hex32, hexOfBytes } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import type { AskedName } from "../credentials/index.ts";
 import type { FailureReason, Status } from "./order.ts";
@@ -62,8 +62,6 @@ export interface OrderColumns {
   confirm_tx_hash: Buffer | null;
 }
 
-const hex32 = (bytes: Buffer): Hex32 => `0x${bytes.toString("hex")}`;
-
 export function toOrder(row: OrderColumns): Order {
   return {
     id: row.id,
@@ -87,8 +85,8 @@ export function toOrder(row: OrderColumns): Order {
     returnUrl: row.return_url,
     createdAt: row.created_at,
     mismatches: row.mismatches,
-    salt: hex32(row.salt),
-    initiatedTxHash: row.initiated_tx_hash === null ? null : hex32(row.initiated_tx_hash),
-    confirmTxHash: row.confirm_tx_hash === null ? null : hex32(row.confirm_tx_hash),
+    salt: hexOfBytes(row.salt),
+    initiatedTxHash: row.initiated_tx_hash === null ? null : hexOfBytes(row.initiated_tx_hash),
+    confirmTxHash: row.confirm_tx_hash === null ? null : hexOfBytes(row.confirm_tx_hash),
   };
 }

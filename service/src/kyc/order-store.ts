@@ -1,5 +1,6 @@
 import type { Address } from "@svc/protocol";
 import { type Queryable, sql, type Statement } from "../platform/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import { lastUuid } from "../platform/ids.ts";
 import type { FailureReason, Status } from "./order.ts";
 import { type Order, type OrderColumns, toOrder } from "./order-row.ts";
@@ -89,7 +90,7 @@ export async function insertOrder(tx: Queryable, order: NewOrder): Promise<Order
           ${order.organizationId}, ${order.environment}, ${order.user}, ${order.required}::text[],
           ${order.optional}::text[], 'PENDING', ${order.createdAt}, 1, ${order.callback}, ${order.expiration},
           ${order.reference}, ${order.purpose}, ${order.returnUrl}, ${order.createdAt},
-          ${Buffer.from(order.salt.slice(2), "hex")})
+          ${bufferOfHex(order.salt)})
         on conflict (reference_key) do nothing
         returning *
       ), history as (
@@ -127,7 +128,7 @@ export async function beginAttempt(tx: Queryable, renewal: Renewal, now: number)
         update kyc_order set attempt = attempt + 1, status = 'PENDING', status_at = ${now}, failure_reason = null,
           sequence = sequence + 1, callback = ${renewal.callback}, expiration = ${renewal.expiration},
           reference = ${renewal.reference}, purpose = ${renewal.purpose}, return_url = ${renewal.returnUrl},
-          scanned_at = null, mismatches = 0, salt = ${Buffer.from(renewal.salt.slice(2), "hex")},
+          scanned_at = null, mismatches = 0, salt = ${bufferOfHex(renewal.salt)},
           approved_at = null, initiate_batch_id = null, confirm_batch_id = null, initiated_tx_hash = null,
           confirm_tx_hash = null
         where id = ${renewal.id} and status in ('CONFIRMED', 'FAILED')

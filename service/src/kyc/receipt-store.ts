@@ -1,4 +1,11 @@
-import type { Address, FieldName, Hex, Hex32, ShareMessage } from "@svc/protocol";
+import {
+  type Address,
+  type FieldName,
+  type Hex,
+  type Hex32,
+  hexOfBytes,
+  type ShareMessage,
+} from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/db.ts";
 
@@ -49,8 +56,6 @@ interface SettledColumns {
   confirm: SettledBatch | null;
 }
 
-const hex = (bytes: Buffer): Hex => `0x${bytes.toString("hex")}`;
-
 /**
  * The newest attempt of an order whose initiate transaction is final, or the one that is asked for. The history names
  * the transactions, and so the batches.
@@ -95,19 +100,19 @@ function toSettled(row: SettledColumns): SettledOrder {
     attempt: row.attempt,
     environment: row.environment,
     user: row.user_address,
-    salt: hex(row.salt),
+    salt: hexOfBytes(row.salt),
     requestObject: row.request_object,
     share: {
       request: row.reference_key.toString("hex"),
       connection: row.connection,
       requester: row.requester,
-      data: hex(row.data_hash),
+      data: hexOfBytes(row.data_hash),
       deadline: row.deadline,
     },
-    consent: hex(row.consent),
-    signature: hex(row.signature),
+    consent: hexOfBytes(row.consent),
+    signature: hexOfBytes(row.signature),
     fields: row.fields,
-    leaves: row.leaves.map(hex),
+    leaves: row.leaves.map((leaf) => hexOfBytes(leaf)),
     initiate: row.initiate,
     confirm: row.confirm,
   };

@@ -1,9 +1,7 @@
-import type { Address, Hex32 } from "@svc/protocol";
+import { type Address, type Hex32, hexOfBytes } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import type { Anchor, AuditHead, Phase } from "./settlement-batch.ts";
-
-const hex32 = (bytes: Buffer): Hex32 => `0x${bytes.toString("hex")}`;
-const bytesOf = (hash: Hex32): Buffer => Buffer.from(hash.slice(2), "hex");
 
 /** What settling has to do now; one look at partial indexes. */
 export interface Backlog {
@@ -70,9 +68,9 @@ function toAnchor(row: AnchorColumns): Anchor {
     id: row.order_id,
     referenceKey: row.reference_key.toString("hex"),
     attempt: row.attempt,
-    salt: hex32(row.salt),
-    consent: hex32(row.consent),
-    data: hex32(row.data_hash),
+    salt: hexOfBytes(row.salt),
+    consent: hexOfBytes(row.consent),
+    data: hexOfBytes(row.data_hash),
   };
 }
 
@@ -101,12 +99,12 @@ export interface NewBatch {
 
 /** Keeps a batch and its leaves, and puts the orders into it. */
 export async function insertBatch(tx: Queryable, batch: NewBatch): Promise<void> {
-  const leaves = Buffer.concat(batch.leaves.map(bytesOf));
+  const leaves = Buffer.concat(batch.leaves.map(bufferOfHex));
   const isInitiate = batch.phase === "initiate";
   await tx.query(
     sql`with made as (
         insert into kyc_batch (id, phase, root, audit_head, audit_position, created_at)
-        values (${batch.id}, ${batch.phase}, ${bytesOf(batch.root)}, ${batch.audit.hash}, ${batch.audit.position},
+        values (${batch.id}, ${batch.phase}, ${bufferOfHex(batch.root)}, ${batch.audit.hash}, ${batch.audit.position},
           ${batch.at})
       ), kept as (
         insert into kyc_batch_leaves (batch_id, leaves) values (${batch.id}, ${leaves})
@@ -232,7 +230,7 @@ export async function takeInitiated(
   const orders = rows.map((row) =>
     Object.assign(toAnchor(row), {
       initiatedAt: row.status_at,
-      leaves: row.leaves.map(hex32),
+      leaves: row.leaves.map((leaf) => hexOfBytes(leaf)),
       sealed: row.sealed,
     }),
   );

@@ -1,5 +1,6 @@
 import type { Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import type { Step } from "./order.ts";
 import { type Order, type OrderColumns, toOrder } from "./order-row.ts";
 
@@ -15,7 +16,7 @@ export interface Move {
 }
 
 const bytea = (hash: Hex32 | undefined): Buffer | null =>
-  hash === undefined ? null : Buffer.from(hash.slice(2), "hex");
+  hash === undefined ? null : bufferOfHex(hash);
 
 /**
  * Moves those of the orders that still have the status the step begins with, writes their history and settles their
