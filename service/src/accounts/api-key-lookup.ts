@@ -1,7 +1,7 @@
-import { hash } from "node:crypto";
 import type { Ctx } from "../platform/context.ts";
 import { equalBytes } from "../platform/mac.ts";
 import { Problem } from "../platform/problems.ts";
+import { sha256 } from "../platform/sha256.ts";
 import {
   type ApiKey,
   type ApiKeyText,
@@ -84,10 +84,10 @@ export async function openApiKeys(ctx: Ctx): Promise<ApiKeys> {
  * @throws {Problem} apikey_invalid
  */
 function proveKey(ctx: Ctx, known: KnownKey, text: string): void {
-  const sha256 = hash("sha256", text, "buffer");
-  if (known.provedSha256 !== null && equalBytes(known.provedSha256, sha256)) return;
+  const given = sha256(text);
+  if (known.provedSha256 !== null && equalBytes(known.provedSha256, given)) return;
   if (!equalBytes(known.mac, ctx.keys.mac("api-key", text))) throw new Problem("apikey_invalid");
-  known.provedSha256 = sha256;
+  known.provedSha256 = given;
 }
 
 function toKnownKey(ctx: Ctx, row: store.LiveApiKeyRow): KnownKey {

@@ -1,10 +1,11 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import { parsePublicUrl } from "../platform/address-policy.ts";
 import type { Environment, Profile } from "./client-domain.ts";
 import { type ClientKeySet, parseKeySet } from "./key-set.ts";
 import { parseName } from "./organization.ts";
 import { checkRedirectUris } from "./redirect-uri.ts";
 import { invalidRequest } from "../platform/problems.ts";
+import { sha256 } from "../platform/sha256.ts";
 
 /** How a client proves itself at the token endpoint (RFC 7591 section 2); `none` is a browser-only client with PKCE alone. */
 export type AuthenticationMethod =
@@ -133,7 +134,7 @@ export function checkClientSettings(given: ClientSettings, policy: ClientPolicy)
  * the duration tells nothing. Secrets hold 256 random bits, hence a plain SHA-256 (decisions section 2).
  */
 export function matchSecret(client: Pick<Client, "secrets">, presented: string): string | null {
-  const given = createHash("sha256").update(presented, "utf8").digest();
+  const given = sha256(presented);
   return client.secrets.reduce<string | null>(
     (found, secret) => (timingSafeEqual(given, secret.sha256) ? secret.id : found),
     null,

@@ -1,8 +1,9 @@
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import { parseUuid, uuidv7 } from "../platform/ids.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
+import { sha256 } from "../platform/sha256.ts";
 import {
   type AuthenticationMethod,
   checkClientSettings,
@@ -178,8 +179,8 @@ export async function revokeSecret(
 async function insertSecret(ctx: Ctx, tx: Queryable, clientId: string): Promise<ShownSecret> {
   const id = uuidv7(ctx.clock, ctx.random);
   const secret = ctx.random.bytes(secretBytes).toString("base64url");
-  const sha256 = createHash("sha256").update(secret, "utf8").digest();
-  await store.insertSecret(tx, { id, clientId, sha256, createdAt: ctx.clock.now() });
+  const row = { id, clientId, sha256: sha256(secret), createdAt: ctx.clock.now() };
+  await store.insertSecret(tx, row);
   return { id, secret };
 }
 

@@ -21,11 +21,12 @@ import { verifySignature } from "../chain/index.ts";
 import { matchLeaves } from "../credentials/index.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { Problem } from "../platform/problems.ts";
+import { sha256 } from "../platform/sha256.ts";
 import { isComplete } from "./completeness.ts";
 import * as store from "./consent-store.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { mismatchesForgiven, onlyStepOf } from "./order.ts";
-import { connectionOf, sha256 } from "./orders.ts";
+import { connectionOf } from "./orders.ts";
 import { moveOrders } from "./transitions.ts";
 
 /**

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import {
   type Address,
   attributeOfField,
@@ -13,6 +12,7 @@ import type { Queryable } from "../platform/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { Problem } from "../platform/problems.ts";
 import { purgeInBatches } from "../platform/purge.ts";
+import { sha256 } from "../platform/sha256.ts";
 import { enqueueEvents, moveEvents, redeliverEvents } from "../webhooks/index.ts";
 import { statusUpdated } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
@@ -230,10 +230,6 @@ async function giveLink(
 /** `conn` of an order's link: where the wallet asks who asks, and sends its answer. */
 export function connectionOf(baseUrl: string, token: string): string {
   return `${baseUrl}/w/o/${token}`;
-}
-
-export function sha256(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }
 
 /** An order of the caller's client domain. @throws {Problem} order_not_found */

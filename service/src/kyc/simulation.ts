@@ -29,11 +29,12 @@ import {
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import { Problem } from "../platform/problems.ts";
+import { sha256 } from "../platform/sha256.ts";
 import { announceInvalidated } from "./deliveries.ts";
 import { mismatchesForgiven, onlyStepOf } from "./order.ts";
 import type { Order } from "./order-row.ts";
 import { findOrder, insertToken } from "./order-store.ts";
-import { connectionOf, sha256 } from "./orders.ts";
+import { connectionOf } from "./orders.ts";
 import * as store from "./simulation-store.ts";
 import { moveOrders } from "./transitions.ts";
 

@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
 import type { Random } from "../platform/context.ts";
+import { sha256 } from "../platform/sha256.ts";
 
 /** A code names its login, so that it is found by the row's own key and needs no index that every change would write. */
 export interface AuthorizationCode {
@@ -17,5 +17,5 @@ export function makeCode(random: Random, loginId: string): AuthorizationCode {
 /** Any text; one that is no code of ours names a login that is not there. */
 export function codeOf(text: string): AuthorizationCode {
   const [loginId = ""] = text.split(".", 1);
-  return { text, loginId, sha256: createHash("sha256").update(text).digest() };
+  return { text, loginId, sha256: sha256(text) };
 }

@@ -1,8 +1,8 @@
-import { createHash } from "node:crypto";
 import type { Client } from "../accounts/index.ts";
 import type { Form } from "../platform/http-input.ts";
 import { randomId, uuidv7 } from "../platform/ids.ts";
 import { OAuthProblem } from "../platform/problems.ts";
+import { sha256 } from "../platform/sha256.ts";
 import { acrAtLeast } from "./acr.ts";
 import { approvedAcr } from "./approved-acr.ts";
 import { makeCode } from "./authorization-code.ts";
@@ -258,7 +258,7 @@ export function newAttempt(
   return {
     attempt: {
       id: loginId,
-      browserSha256: createHash("sha256").update(secret).digest(),
+      browserSha256: sha256(secret),
       browserNetwork: browser.network,
       createdAt: now,
       expiresAt: now + lifetimeSeconds,

@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
 import type { Config } from "../platform/config.ts";
+import { sha256 } from "../platform/sha256.ts";
 
 /** Parallel tabs work because every attempt has a cookie of its own; more than this many is no person. */
 const attemptCookiesMax = 8;
@@ -51,7 +51,7 @@ export function endedSessionCookie(config: Config): string {
 /** SHA-256 of a cookie secret of 32 bytes in base64url, or null when it is spelled otherwise. */
 export function secretHash(value: string | undefined): Buffer | null {
   if (value === undefined || !/^[A-Za-z0-9_-]{43}$/.test(value)) return null;
-  return createHash("sha256").update(value).digest();
+  return sha256(value);
 }
 
 /** The hash of the secret that this browser holds for an attempt, or null. */

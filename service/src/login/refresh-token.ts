@@ -1,5 +1,6 @@
-import { createHash, type KeyObject } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 import { equalBytes, mac } from "../platform/mac.ts";
+import { sha256 } from "../platform/sha256.ts";
 import { bytesOfFamilyId, familyIdOfBytes } from "./family-id.ts";
 
 /** A refresh token whose mac is ours: some process of this installation made it, whatever became of it. */
@@ -27,7 +28,7 @@ export function makeRefreshToken(
   const secret = random.bytes(secretBytes).toString("base64url");
   const body = `${bytesOfFamilyId(family.id).toString("base64url")}.${family.generation}.${secret}`;
   const text = `${body}.${macOf(key, body).toString("base64url")}`;
-  return { text, familyId: family.id, generation: family.generation, sha256: hashOf(text) };
+  return { text, familyId: family.id, generation: family.generation, sha256: sha256(text) };
 }
 
 /** Reads a refresh token; null unless this installation made it. Asks no database. */
@@ -37,13 +38,9 @@ export function parseRefreshToken(key: KeyObject, text: string): RefreshToken | 
   const expected = macOf(key, `${family}.${generation}.${secret}`).toString("base64url");
   if (!equalBytes(Buffer.from(expected), Buffer.from(given))) return null;
   const familyId = familyIdOfBytes(Buffer.from(family, "base64url"));
-  return { text, familyId, generation: Number(generation), sha256: hashOf(text) };
+  return { text, familyId, generation: Number(generation), sha256: sha256(text) };
 }
 
 function macOf(key: KeyObject, body: string): Buffer {
   return mac(key, body).subarray(0, macBytes);
-}
-
-function hashOf(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }

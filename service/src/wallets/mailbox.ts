@@ -1,9 +1,9 @@
-import { createHash } from "node:crypto";
 import type { Address } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import { randomId } from "../platform/ids.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
 import { purgeInBatches } from "../platform/purge.ts";
+import { sha256 } from "../platform/sha256.ts";
 import * as store from "./mailbox-store.ts";
 
 /** `exp` of a data transfer is at most 60 minutes; a wallet's clock may be ahead. */
@@ -53,8 +53,4 @@ export async function takeBox(ctx: Ctx, id: string): Promise<{ box: string }> {
 export async function purgeMailbox(ctx: Ctx): Promise<void> {
   const now = ctx.clock.now();
   await purgeInBatches(async (limit) => store.deleteBoxes(ctx.db, now, limit));
-}
-
-function sha256(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }

@@ -1,5 +1,5 @@
 // Web Push (RFC 8030, 8291, 8292): a device is told that something waits, and nothing of what, for whom or by whom.
-import { createHash, ECDH } from "node:crypto";
+import { ECDH } from "node:crypto";
 import { type Address, isRecord } from "@svc/protocol";
 import type { PushSubscription, RequestDetails } from "web-push";
 import { parsePublicUrl } from "../platform/address-policy.ts";
@@ -7,6 +7,7 @@ import type { Ctx } from "../platform/context.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { invalidRequest } from "../platform/problems.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
+import { sha256 } from "../platform/sha256.ts";
 import { pushKeyOf } from "./push-key.ts";
 import * as store from "./push-store.ts";
 
@@ -189,8 +190,4 @@ function readSubscription(bytes: Uint8Array): PushSubscription {
 
 function placeOf(id: string): { table: string; id: string; column: string } {
   return { table: "push_subscription", id, column: "subscription_sealed" };
-}
-
-function sha256(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }

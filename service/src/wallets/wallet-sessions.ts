@@ -1,9 +1,9 @@
-import { createHash } from "node:crypto";
 import { type Address, parseAddress, sessionDigest } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import { equalBytes, mac } from "../platform/mac.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
 import { purgeInBatches } from "../platform/purge.ts";
+import { sha256 } from "../platform/sha256.ts";
 import * as store from "./store.ts";
 
 /** A person answers at once; a machine certainly does. */
@@ -107,8 +107,4 @@ export async function closeWalletSession(
 export async function purgeWalletSessions(ctx: Ctx): Promise<void> {
   const before = ctx.clock.now() - challengeLifetimeSeconds;
   await purgeInBatches(async (limit) => store.deleteWalletSessions(ctx.db, before, limit));
-}
-
-function sha256(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }
