@@ -3,13 +3,13 @@ import { join } from "node:path";
 import type { Address } from "@svc/protocol";
 import type { PoolConfig } from "pg";
 import {
+  accountJobs,
   accountRoutes,
   type ApiKeys,
   isAcquainted,
   openApiKeys,
   openClients,
   readSigningKeys,
-  recheckDomains,
 } from "./accounts/index.ts";
 import {
   type ChainContext,
@@ -98,14 +98,7 @@ import { createOutbound, type Outbound, resolveTxt } from "./platform/outbound.t
 import { createRandom } from "./platform/random.ts";
 import { createRateLimiter, purgeRateBuckets } from "./platform/rate-limit.ts";
 import { createSeal } from "./platform/seal.ts";
-import {
-  getWalletUser,
-  purgeHints,
-  purgeMailbox,
-  purgeWalletSessions,
-  sendHints,
-  walletRoutes,
-} from "./wallets/index.ts";
+import { getWalletUser, walletJobs, walletRoutes } from "./wallets/index.ts";
 import { Sender, webhookJobs, type WebhooksContext } from "./webhooks/index.ts";
 
 /** One running process of the service. */
@@ -325,6 +318,8 @@ export async function compose(config: Config): Promise<Service> {
   const jobs = [
     ...loginJobs(login),
     ...platformJobs(base),
+    ...accountJobs(base),
+    ...walletJobs(base),
     ...credentialJobs(credentials),
     ...kycJobs(kyc),
     ...kybJobs(kyb),
@@ -419,14 +414,5 @@ function platformJobs(ctx: OpenContext): Job[] {
       everySeconds: 3600,
       run: async () => void (await purgeRateBuckets(ctx)),
     },
-    { name: "domain-proofs", everySeconds: 60, run: async () => void (await recheckDomains(ctx)) },
-    {
-      name: "wallet-sessions",
-      everySeconds: 600,
-      run: async () => purgeWalletSessions(ctx),
-    },
-    { name: "mailbox", everySeconds: 60, run: async () => purgeMailbox(ctx) },
-    { name: "push", everySeconds: 2, run: async () => sendHints(ctx) },
-    { name: "push-retention", everySeconds: 3600, run: async () => purgeHints(ctx) },
   ];
 }

@@ -13,7 +13,7 @@ import { purgeSessions } from "../../service/src/login/retention-store.ts";
 import { deleteUsedOnce } from "../../service/src/login/used-once-store.ts";
 import { type Queryable, sql, type Statement } from "../../service/src/platform/db.ts";
 import { firstUuid } from "../../service/src/platform/ids.ts";
-import { purgeWalletSessions } from "../../service/src/wallets/index.ts";
+import { purgeWalletSessions } from "../../service/src/wallets/wallet-sessions.ts";
 import { deleteBoxes } from "../../service/src/wallets/mailbox-store.ts";
 import { deleteWalletSessions } from "../../service/src/wallets/store.ts";
 import { listKybEvents } from "../../service/src/webhooks/event-store.ts";

@@ -6,6 +6,7 @@ import type { Ctx } from "../platform/context.ts";
 import type { OutboundRequest, OutboundResult } from "../platform/outbound.ts";
 import { Problem, type Reason } from "../platform/problems.ts";
 import { openTestDatabase } from "../platform/test-database.ts";
+import { recheckDomains } from "./client-domains.ts";
 import {
   type ClientDomain,
   createApiKey,
@@ -20,7 +21,6 @@ import {
   openClients,
   proofOf,
   proveDomain,
-  recheckDomains,
 } from "./index.ts";
 
 const day = 86_400;

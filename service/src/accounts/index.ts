@@ -41,7 +41,6 @@ export {
   moveLocalDomain,
   type ProofFound,
   proveDomain,
-  recheckDomains,
 } from "./client-domains.ts";
 export { type Clients, openClients } from "./client-lookup.ts";
 export type { ClientRow, SecretRow } from "./client-store.ts";
@@ -60,6 +59,7 @@ export {
 export { type Entitlement, entitlements, type GrantedEntitlement } from "./entitlement.ts";
 export { listEntitlements, setEntitlement } from "./entitlements.ts";
 export { type ClientJwk, type ClientKeySet, parseKeySet } from "./key-set.ts";
+export { accountJobs } from "./jobs.ts";
 export { openRowCache } from "./row-cache.ts";
 export {
   type AccountsContext,

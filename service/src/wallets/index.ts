@@ -1,7 +1,7 @@
-export { purgeMailbox } from "./mailbox.ts";
+export { walletJobs } from "./jobs.ts";
 export { deleteBoxesOf } from "./mailbox-store.ts";
-export { purgeHints, pushSealedColumns, sendHints } from "./push.ts";
+export { pushSealedColumns } from "./push.ts";
 export { deletePushOf } from "./push-store.ts";
 export { walletRoutes } from "./routes.ts";
 export { deleteSessionsOf } from "./store.ts";
-export { getWalletUser, purgeWalletSessions } from "./wallet-sessions.ts";
+export { getWalletUser } from "./wallet-sessions.ts";

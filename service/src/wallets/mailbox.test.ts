@@ -14,7 +14,8 @@ import { createHttp, type Http } from "../platform/http.ts";
 import { createOutbound } from "../platform/outbound.ts";
 import { recoverAddress } from "../platform/secp256k1.ts";
 import { openTestDatabase } from "../platform/test-database.ts";
-import { purgeMailbox, walletRoutes } from "./index.ts";
+import { walletRoutes } from "./index.ts";
+import { purgeMailbox } from "./mailbox.ts";
 import type { WalletDeps } from "./routes.ts";
 
 const settings = { MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent", LIMIT_LOOPBACK: "false" };

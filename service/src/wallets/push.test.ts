@@ -22,7 +22,8 @@ import { createHttp } from "../platform/http.ts";
 import { recoverAddress } from "../platform/secp256k1.ts";
 import { openTestDatabase } from "../platform/test-database.ts";
 import { markLooked } from "./push-store.ts";
-import { deletePushOf, purgeHints, sendHints, walletRoutes } from "./index.ts";
+import { deletePushOf, walletRoutes } from "./index.ts";
+import { purgeHints, sendHints } from "./push.ts";
 
 const settings = { MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" };
 await using database = await openTestDatabase();
