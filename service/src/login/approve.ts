@@ -126,16 +126,19 @@ async function claimedOrWaiting(ctx: LoginContext, answer: Answer): Promise<Atte
 }
 
 function checkClaim(attempt: Attempt, answer: Answer, user: Address): void {
-  const secret = answer.claimSecret ?? "";
-  const isOurs =
-    isClaim(secret) &&
-    equalBytes(Buffer.from(claimOf(secret)), Buffer.from(attempt.claimSha256 ?? ""));
-  if (!isOurs) throw new Problem("claim_wrong");
+  if (!isClaimedWith(attempt, answer.claimSecret ?? "")) throw new Problem("claim_wrong");
   if (attempt.claimedBy !== user) throw new Problem("identity_changed");
   if (attempt.sessionText !== answer.session)
     throw new Problem("signature_wrong", {
       message: "the session is not the one that was claimed",
     });
+}
+
+/** Whether this secret made the claim that the login was taken with. */
+function isClaimedWith({ claimSha256 }: Attempt, secret: string): boolean {
+  return (
+    isClaim(secret) && equalBytes(Buffer.from(claimOf(secret)), Buffer.from(claimSha256 ?? ""))
+  );
 }
 
 interface Signed {
@@ -310,10 +313,7 @@ async function proveRefusal(
   refusal: Refusal,
 ): Promise<void> {
   if (refusal.claimSecret !== undefined) {
-    const isOurs =
-      isClaim(refusal.claimSecret) &&
-      equalBytes(Buffer.from(claimOf(refusal.claimSecret)), Buffer.from(attempt.claimSha256 ?? ""));
-    if (!isOurs) throw new Problem("claim_wrong");
+    if (!isClaimedWith(attempt, refusal.claimSecret)) throw new Problem("claim_wrong");
     return;
   }
   const digest = declineDigest({ request: refusal.session, connection: attempt.connection ?? "" });
