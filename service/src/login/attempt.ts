@@ -6,13 +6,18 @@ import type { AuthorizationRequest } from "./authorization-request.ts";
 
 /** `gathering`: the acting member of a business has approved, others are asked. */
 type AttemptStatus = "waiting" | "claimed" | "gathering" | "approved" | "finished" | "failed";
-export type AttemptFailure =
-  | "declined"
-  | "not_started"
-  | "expired"
-  | "wrong_number"
-  | "other_browser"
-  | "restarted";
+
+/** Why a login ended without a code; `restarted` is told to the page that was left behind. */
+export const attemptFailures = [
+  "expired",
+  "wrong_number",
+  "declined",
+  "not_started",
+  "other_browser",
+  "restarted",
+] as const;
+export type AttemptFailure = (typeof attemptFailures)[number];
+
 /** How a login was opened; it cannot be finished the other way. */
 export type Channel = "qr" | "app-link";
 

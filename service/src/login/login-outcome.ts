@@ -1,5 +1,6 @@
+import type { AttemptFailure } from "./attempt.ts";
 import { backLink, loginForm } from "./login-forms.ts";
-import type { LoginFailure, LoginView } from "./page-view.ts";
+import type { LoginView } from "./page-view.ts";
 import { foreign, markup, say, type Markup } from "./page-markup.ts";
 import type { TextKey } from "./page-texts.ts";
 
@@ -55,7 +56,7 @@ export function renderApproved(view: LoginView): Markup {
     ${loginForm(view, { action: "continue", label: say(locale, "continue") })}`;
 }
 
-const outcomes: Readonly<Record<LoginFailure, readonly [title: TextKey, hint: TextKey]>> = {
+const outcomes: Readonly<Record<AttemptFailure, readonly [title: TextKey, hint: TextKey]>> = {
   expired: ["expiredTitle", "expiredHint"],
   wrong_number: ["wrongNumberTitle", "wrongNumberHint"],
   declined: ["declinedTitle", "declinedHint"],
@@ -66,7 +67,7 @@ const outcomes: Readonly<Record<LoginFailure, readonly [title: TextKey, hint: Te
 
 export function renderFailed(
   view: LoginView,
-  { failure, canRestart }: { failure: LoginFailure; canRestart: boolean },
+  { failure, canRestart }: { failure: AttemptFailure; canRestart: boolean },
 ): Markup {
   const [title, hint] = outcomes[failure];
   const mayRestart = canRestart && failure !== "restarted";

@@ -1,5 +1,5 @@
 import { qrSvg } from "../platform/qr-svg.ts";
-import { connectionOf, qrLink, stepAt } from "./attempt.ts";
+import { attemptFailures, connectionOf, qrLink, stepAt } from "./attempt.ts";
 import {
   renderApproved,
   renderClaimed,
@@ -10,7 +10,7 @@ import {
 } from "./login-outcome.ts";
 import { backLink, loginForm } from "./login-forms.ts";
 import { type PageSlots, renderFromSkeleton } from "./page-skeleton.ts";
-import { loginFailures, type LoginView } from "./page-view.ts";
+import type { LoginView } from "./page-view.ts";
 import { assetPaths } from "./page-assets.ts";
 import { renderPage } from "./page-layout.ts";
 import { drawn, foreign, href, markup, say, type Markup } from "./page-markup.ts";
@@ -194,7 +194,7 @@ function templates(view: LoginView): Markup {
     ["approved", renderApproved(view)],
     ["over", renderOver(view)],
     ["no_cookie", renderUnheld(view)],
-    ...loginFailures.map((failure): [string, Markup] => [
+    ...attemptFailures.map((failure): [string, Markup] => [
       failure,
       renderFailed(view, { failure, canRestart: true }),
     ]),

@@ -1,15 +1,5 @@
+import type { AttemptFailure } from "./attempt.ts";
 import type { Locale } from "./page-texts.ts";
-
-/** Why a login ended without a code; `restarted` is told to the page that was left behind. */
-export const loginFailures = [
-  "expired",
-  "wrong_number",
-  "declined",
-  "not_started",
-  "other_browser",
-  "restarted",
-] as const;
-export type LoginFailure = (typeof loginFailures)[number];
 
 type LoginPageState =
   | { readonly kind: "waiting" }
@@ -20,7 +10,7 @@ type LoginPageState =
   | { readonly kind: "approved" }
   /** The code was released already, through another tab. */
   | { readonly kind: "finished" }
-  | { readonly kind: "failed"; readonly failure: LoginFailure; readonly canRestart: boolean };
+  | { readonly kind: "failed"; readonly failure: AttemptFailure; readonly canRestart: boolean };
 
 /** Everything the page of one login shows; texts of others are escaped here, not before. */
 export interface LoginView {

@@ -17,7 +17,7 @@ import {
   renderStayedPage,
 } from "./pages.ts";
 import { locales, texts } from "./page-texts.ts";
-import { type LoginFailure, loginFailures } from "./page-view.ts";
+import { type AttemptFailure, attemptFailures } from "./attempt.ts";
 
 const loginId = "V1StGXR8_Z5jdHi6B-myTA";
 const startMs = 1_790_000_001_500;
@@ -56,7 +56,7 @@ const fixed: LoginView = {
   macs: ["abcdefghijklmnopqrstuv"],
 };
 const claimed: LoginView = { ...waiting, state: { kind: "claimed", digits: "07", identity } };
-const failedAs = (failure: LoginFailure, canRestart = true): LoginView => ({
+const failedAs = (failure: AttemptFailure, canRestart = true): LoginView => ({
   ...waiting,
   state: { kind: "failed", failure, canRestart },
 });
@@ -78,7 +78,7 @@ const views: LoginView[] = [
   { ...gathering, isStatic: true },
   { ...waiting, state: { kind: "approved" } },
   { ...waiting, state: { kind: "finished" } },
-  ...loginFailures.map((failure) => failedAs(failure)),
+  ...attemptFailures.map((failure) => failedAs(failure)),
 ];
 const error = {
   locale: "en",
@@ -255,7 +255,7 @@ test("a claimed page without JavaScript goes on by a button", () => {
 });
 
 test("a failed page starts again only while that is allowed, and runs no script", () => {
-  for (const failure of loginFailures) {
+  for (const failure of attemptFailures) {
     const page = renderLoginPage(failedAs(failure));
     assert.equal(page.includes("/restart"), failure !== "restarted");
     assert.doesNotMatch(page, /<script|<template|data-login/);
