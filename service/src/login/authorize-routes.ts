@@ -10,19 +10,16 @@ import { authorizationMembers, takeAnyForm } from "./authorization-parameters.ts
 import { authorizationFaults, valueOf } from "./authorization-request.ts";
 import { authorize, type AuthorizeOutcome, type BrowserCall } from "./authorize.ts";
 import {
-  finishLogin,
   getBrowserAttempt,
   giveUpGathering,
-  refuseOnSameDevice,
-  type Returned,
   restartLogin,
-  returnOnSameDevice,
   showStaticCode,
-  stateOf,
-} from "./browser.ts";
+} from "./browser-attempt.ts";
 import { attemptSecretHash, sendsOurCookies } from "./browser-cookies.ts";
 import { readBusinessPart } from "./business-part.ts";
+import { finishLogin } from "./finish.ts";
 import type { LoginContext } from "./login-context.ts";
+import { stateOf } from "./login-state.ts";
 import { viewOf } from "./login-view.ts";
 import {
   assetPrefix,
@@ -34,6 +31,7 @@ import {
   renderLoginPage,
 } from "./pages.ts";
 import { findPushedPage } from "./pushed-page.ts";
+import { refuseOnSameDevice, type Returned, returnOnSameDevice } from "./same-device.ts";
 import { limitAddress } from "./start-limits.ts";
 import type { StatusStreams } from "./status-stream.ts";
 

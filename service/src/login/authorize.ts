@@ -1,6 +1,6 @@
 import type { Client } from "../accounts/index.ts";
 import type { Form } from "../platform/http-input.ts";
-import { randomId, uuidv7 } from "../platform/ids.ts";
+import { randomId } from "../platform/ids.ts";
 import { OAuthProblem } from "../platform/problems.ts";
 import { sha256 } from "../platform/sha256.ts";
 import { acrAtLeast } from "./acr.ts";
@@ -41,7 +41,7 @@ export type AuthorizeOutcome =
     }
   | { readonly kind: "redirect"; readonly location: string };
 
-/** How long the code of a login that is answered from the session lives, and how long an attempt's cookie outlives its page. */
+/** How long an attempt's cookie outlives its page. */
 const cookieSlackSeconds = 600;
 
 /**
@@ -271,9 +271,4 @@ export function newAttempt(
       ...(replacedId === undefined ? {} : { replacedId }),
     }),
   };
-}
-
-/** Uuid of a new session, and its secret. */
-export function newSession(ctx: LoginContext): { id: string; secret: string } {
-  return { id: uuidv7(ctx.clock, ctx.random), secret: ctx.random.bytes(32).toString("base64url") };
 }

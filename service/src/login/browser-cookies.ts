@@ -49,7 +49,7 @@ export function endedSessionCookie(config: Config): string {
 }
 
 /** SHA-256 of a cookie secret of 32 bytes in base64url, or null when it is spelled otherwise. */
-export function secretHash(value: string | undefined): Buffer | null {
+function secretHash(value: string | undefined): Buffer | null {
   if (value === undefined || !/^[A-Za-z0-9_-]{43}$/.test(value)) return null;
   return sha256(value);
 }

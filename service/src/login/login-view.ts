@@ -1,7 +1,7 @@
 import type { Client } from "../accounts/index.ts";
 import { type Attempt, pageSteps, restartsMax, sameDeviceLink } from "./attempt.ts";
-import { backLocation, stateOf } from "./browser.ts";
 import type { LoginContext } from "./login-context.ts";
+import { backLocation, stateOf } from "./login-state.ts";
 import { type LoginView, pickLocale } from "./pages.ts";
 import { isBusinessScope } from "./scope.ts";
 

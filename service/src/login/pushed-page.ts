@@ -3,7 +3,7 @@ import { Problem } from "../platform/problems.ts";
 import type { Attempt } from "./attempt.ts";
 import { type Given, valueOf } from "./authorization-request.ts";
 import type { BrowserCall } from "./authorize.ts";
-import { getBrowserAttempt } from "./browser.ts";
+import { getBrowserAttempt } from "./browser-attempt.ts";
 import { heldLoginIds } from "./browser-cookies.ts";
 import type { LoginContext } from "./login-context.ts";
 import { pushedIdOf } from "./pushed-request.ts";

@@ -2,9 +2,10 @@ import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
 import { invalidRequest } from "../platform/problems.ts";
 import type { BrowserCall } from "./authorize.ts";
-import { type LoginState, getBrowserAttempt, stateOf } from "./browser.ts";
+import { getBrowserAttempt } from "./browser-attempt.ts";
 import type { LoginContext } from "./login-context.ts";
 import type { LoginFeed } from "./login-feed.ts";
+import { type LoginState, stateOf } from "./login-state.ts";
 
 /** Proxies close silent connections after 30 s or more; the page gives a stream up after 20 s of silence. */
 const keepAliveMs = 15_000;
