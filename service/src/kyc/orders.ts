@@ -47,7 +47,7 @@ const tokenBytes = 16;
  *
  * @throws {Problem} of the service document's KYC errors
  */
-export async function requestData(
+export async function requestOrder(
   ctx: KycContext,
   key: ApiKey,
   body: RequestBody,

@@ -7,7 +7,7 @@ import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { answerOf, envelope, keyReasons, orderStatus } from "./answers.ts";
 import { statusOf } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
-import { cancelOrder, requestData } from "./orders.ts";
+import { cancelOrder, requestOrder } from "./orders.ts";
 import { readRoutes } from "./read-routes.ts";
 
 /** Orders, for merchants (service document, KYC; decisions section 5). */
@@ -80,7 +80,7 @@ function qrcodeRoute(ctx: KycContext, scope: Http): void {
       },
     },
     async (request) => {
-      const { order, link, isRepeat } = await requestData(ctx, apiKeyOf(request), request.body);
+      const { order, link, isRepeat } = await requestOrder(ctx, apiKeyOf(request), request.body);
       return answerOf(
         {
           qrcode: qrPng(link).toString("base64"),
