@@ -1,4 +1,4 @@
-import type { Address, BusinessFieldName } from "@svc/protocol";
+import { type Address, type BusinessFieldName, businessCategory } from "@svc/protocol";
 import { type ApiKey, hold, releaseHold, type Requester } from "../accounts/index.ts";
 import { findCompanyNames, isSoleProprietor } from "../credentials/index.ts";
 import type { Queryable } from "../platform/db.ts";
@@ -75,7 +75,7 @@ export async function requestData(
     id: made.id,
     kind: "data_request",
     business: made.business,
-    category: 2,
+    category: businessCategory.data,
     hash: null,
     clientDomainId,
     expiresAt: made.expiresAt,

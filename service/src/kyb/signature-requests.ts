@@ -1,4 +1,4 @@
-import { type Address, parseAddress } from "@svc/protocol";
+import { type Address, businessCategory, parseAddress } from "@svc/protocol";
 import type { ApiKey, Requester } from "../accounts/index.ts";
 import { ulid } from "../platform/ids.ts";
 import type { Queryable } from "../platform/db.ts";
@@ -81,7 +81,7 @@ export async function requestSignature(
     id,
     kind: "signature_request",
     business: made.business,
-    category: 1,
+    category: businessCategory.signature,
     hash: made.digest,
     clientDomainId,
     expiresAt: made.expiresAt,
