@@ -39,9 +39,9 @@ export class ConcernsRefusal extends WalletRefusal {
   override name = "ConcernsRefusal";
   readonly concerns: readonly Concern[];
 
-  /** @param asker whoever asks, as far as the wallet can tell */
-  constructor(concerns: readonly Concern[], asker: string) {
-    super("not_accepted", `${asker} asks, and ${concerns.map(sayConcern).join("; ")}`);
+  /** @param requester whoever asks, as far as the wallet can tell */
+  constructor(concerns: readonly Concern[], requester: string) {
+    super("not_accepted", `${requester} asks, and ${concerns.map(sayConcern).join("; ")}`);
     this.concerns = concerns;
   }
 }

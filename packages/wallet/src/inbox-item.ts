@@ -22,7 +22,7 @@ export type InboxKind =
   | "invitation";
 
 /** Who asks a business, as the broker that vouches for it says. */
-interface Asker {
+interface InboxRequester {
   readonly name: string;
   /** Verified by the broker; absent while none is. */
   readonly domain?: string;
@@ -41,7 +41,7 @@ interface Common {
   /** No vote is taken after it, Unix seconds. */
   readonly expiresAt: number;
   /** Null where the business asks itself. */
-  readonly requester: Asker | null;
+  readonly requester: InboxRequester | null;
 }
 
 /** What an approval names besides its hash. */
@@ -175,11 +175,11 @@ function readCommon(item: Members): Common {
     business: { address: address(business, "address"), name: text(business, "name") },
     chainId: whole(item, "chainId"),
     expiresAt: whole(item, "expiresAt"),
-    requester: readAsker(requester),
+    requester: readRequester(requester),
   };
 }
 
-function readAsker(value: unknown): Asker | null {
+function readRequester(value: unknown): InboxRequester | null {
   if (value === null || value === undefined) return null;
   if (!isRecord(value)) throw new Unreadable();
   const domain = value["domain"] === undefined ? {} : { domain: text(value, "domain") };

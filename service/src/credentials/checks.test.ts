@@ -454,12 +454,12 @@ await test("orders: triples are matched in their order, and a thousand leaves ar
 await test("orders: the predicate also stands before what a link may ask for", async () => {
   const user = someUser();
   await giveCredential(world, demo, { user });
-  const asker = { organizationId: live.organizationId, environment: "live" } as const;
+  const requester = { organizationId: live.organizationId, environment: "live" } as const;
   const names = ["IDCARD_DOB"] as const;
   world.setMayAsk((organizationId: string, asked: Address) =>
     organizationId === live.organizationId ? asked !== user : true,
   );
-  assert.deepEqual((await findVerified(ctx, asker, { user, names })).verified, []);
+  assert.deepEqual((await findVerified(ctx, requester, { user, names })).verified, []);
   world.setMayAsk(() => true);
-  assert.deepEqual((await findVerified(ctx, asker, { user, names })).verified, ["IDCARD_DOB"]);
+  assert.deepEqual((await findVerified(ctx, requester, { user, names })).verified, ["IDCARD_DOB"]);
 });

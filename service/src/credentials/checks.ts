@@ -8,7 +8,7 @@ import {
   type Info,
   type ParentName,
 } from "@svc/protocol";
-import type { Environment } from "../accounts/index.ts";
+import type { ApiKey, Environment } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import * as store from "./check-store.ts";
@@ -16,10 +16,7 @@ import type { CredentialsContext } from "./credentials-context.ts";
 import { type MatchedLeaf, matchLeaf, openingOf } from "./leaf.ts";
 
 /** Who asks: what an organization sees is decided by its key's environment and by {@link CredentialsContext.mayAsk}. */
-export interface Asker {
-  readonly organizationId: string;
-  readonly environment: Environment;
-}
+type Requester = Pick<ApiKey, "organizationId" | "environment">;
 
 /** A name that can be asked for: a field, or a parent that any one of several fields satisfies. */
 export type AskedName = FieldName | ParentName;
@@ -37,13 +34,13 @@ export interface Verification {
  */
 export async function findVerified(
   ctx: Pick<CredentialsContext, "lookups" | "mayAsk">,
-  asker: Asker,
+  requester: Requester,
   { user, names }: { user: Address; names: readonly AskedName[] },
 ): Promise<Verification> {
   const fields = concreteFields(names);
   const [mayAsk, live] = await Promise.all([
-    ctx.mayAsk(asker.organizationId, user),
-    ctx.lookups.findLiveFields({ user, environment: asker.environment, fields }),
+    ctx.mayAsk(requester.organizationId, user),
+    ctx.lookups.findLiveFields({ user, environment: requester.environment, fields }),
   ]);
   const known = new Set<string>(mayAsk ? live : []);
   const [verified, unverified]: [AskedName[], AskedName[]] = [[], []];
@@ -98,12 +95,12 @@ export interface Validity {
 /** Whether stored triples still hold. Whoever may not ask about this user learns that nobody knows them. */
 export async function checkInfos(
   ctx: Pick<CredentialsContext, "lookups" | "clock" | "mayAsk">,
-  asker: Asker,
+  requester: Requester,
   { user, infos }: { user: Address; infos: readonly Info[] },
 ): Promise<Validity> {
   const [mayAsk, matches] = await Promise.all([
-    ctx.mayAsk(asker.organizationId, user),
-    matchLeaves(ctx, null, { environment: asker.environment, user, infos }),
+    ctx.mayAsk(requester.organizationId, user),
+    matchLeaves(ctx, null, { environment: requester.environment, user, infos }),
   ]);
   const [valid, invalid] = [new Set<FieldName>(), new Set<FieldName>()];
   const reasons: Partial<Record<FieldName, InvalidReason>> = {};
@@ -136,7 +133,7 @@ export interface FieldProof<Field extends string = FieldName> {
 /** Proofs of the leaves that were delivered to the caller, newest first; of everything else nothing is said. */
 export async function findProofs(
   ctx: Pick<CredentialsContext, "db" | "mayAsk" | "listDelivered">,
-  { organizationId, environment }: Asker,
+  { organizationId, environment }: Requester,
   { user, names }: { user: Address; names: readonly AskedName[] },
 ): Promise<FieldProof[]> {
   const fields = concreteFields(names);

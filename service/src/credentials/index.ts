@@ -31,7 +31,6 @@ export { sampleCompanyFields } from "./company-sample.ts";
 export type { GivenCompanyField, GivenCompanyRecord } from "./company-record.ts";
 export {
   type AskedName,
-  type Asker,
   findLiveLeaves,
   findVerified,
   matchLeaves,

@@ -183,7 +183,7 @@ export interface InboxRow {
   readonly ballot: Ballot;
   readonly businessName: string;
   /** Who asks; null where the business asks itself. */
-  readonly asker: { organizationName: string; domain: string; provedAt: number | null } | null;
+  readonly requester: { organizationName: string; domain: string; provedAt: number | null } | null;
 }
 
 interface InboxColumns extends BallotRow {
@@ -218,11 +218,11 @@ export async function listInbox(
   );
   return rows.map((row) => {
     const { organization_name: organizationName, domain } = row;
-    const asker =
+    const requester =
       organizationName === null || domain === null
         ? null
         : { organizationName, domain, provedAt: row.proved_at };
-    return { ballot: toBallot(row), businessName: row.business_name, asker };
+    return { ballot: toBallot(row), businessName: row.business_name, requester };
   });
 }
 

@@ -6,7 +6,7 @@ import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { findBusiness } from "./business-store.ts";
 import type { KybContext, WalletCaller } from "./kyb-context.ts";
 import { blockRequester, unblockRequester } from "./request-limits.ts";
-import { findAsker } from "./request-limits-store.ts";
+import { findRequestingOrganization } from "./request-limits-store.ts";
 
 const BlockBody = Type.Object(
   {
@@ -67,7 +67,10 @@ async function setBlocked(
     // Who is no member learns nothing of the business.
     if (found === undefined) throw new Problem("business_not_found");
     if (!found.isVoting) throw new Problem("not_a_member");
-    const organizationId = await findAsker(tx, { id: requestId, business: given.business });
+    const organizationId = await findRequestingOrganization(tx, {
+      id: requestId,
+      business: given.business,
+    });
     if (organizationId === null) throw new Problem("request_not_found");
     const pair = { organizationId, business: given.business };
     const tied = { db: tx, clock: ctx.clock };

@@ -93,17 +93,17 @@ function isTypedData(value: unknown): value is TypedDataDocument {
  * Refuses what nobody should sign on request (decisions sections 3 and 6): our own types and domain name, signing in to
  * another domain, permits and operations of accounts, another chain.
  *
- * @param asker.domain of the client domain; empty where it is not verified: nobody can tell then whose sign-in it is
+ * @param requester.domain of the client domain; empty where it is not verified: nobody can tell then whose sign-in it is
  * @throws {Problem} document_refused
  */
 export function refuseDocument(
   document: SignedDocument,
-  asker: { readonly domain: string; readonly chainId: number },
+  requester: { readonly domain: string; readonly chainId: number },
 ): void {
   const reason =
     document.messageKind === "TEXT"
-      ? refusalOfText(document.message, asker.domain)
-      : refusalOfData(document.typedData, asker.chainId);
+      ? refusalOfText(document.message, requester.domain)
+      : refusalOfData(document.typedData, requester.chainId);
   if (reason !== null)
     throw new Problem("document_refused", { message: `document_refused: ${reason}` });
 }

@@ -101,7 +101,7 @@ async function readVotes(
   const rows = await store.listInbox(ctx.db, user, { ...page, limit: page.limit + 1, now });
   const shown = rows.slice(0, page.limit);
   const details = await showAll(ctx, shown);
-  const items = shown.map(({ ballot, businessName, asker }) => {
+  const items = shown.map(({ ballot, businessName, requester }) => {
     const { id, kind, category, business, epoch, validUntil, expiresAt } = ballot;
     return {
       id,
@@ -112,7 +112,7 @@ async function readVotes(
       epoch,
       validUntil,
       expiresAt,
-      requester: asker === null ? null : shownAsker(ctx, asker, now),
+      requester: requester === null ? null : shownRequester(ctx, requester, now),
       ...details.get(id),
     };
   });
@@ -138,14 +138,14 @@ async function showAll(
   return new Map(shown.flatMap((each) => Array.from(each)));
 }
 
-function shownAsker(
+function shownRequester(
   ctx: KybContext,
-  asker: NonNullable<store.InboxRow["asker"]>,
+  requester: NonNullable<store.InboxRow["requester"]>,
   now: number,
 ): { name: string; domain?: string } {
-  const proof = proofNeeded(asker.domain, ctx.config.profile);
-  const isShown = isVerified({ proof, provedAt: asker.provedAt }, now);
-  return { name: asker.organizationName, ...(isShown ? { domain: asker.domain } : {}) };
+  const proof = proofNeeded(requester.domain, ctx.config.profile);
+  const isShown = isVerified({ proof, provedAt: requester.provedAt }, now);
+  return { name: requester.organizationName, ...(isShown ? { domain: requester.domain } : {}) };
 }
 
 const VoteBody = Type.Object(

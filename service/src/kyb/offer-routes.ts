@@ -11,7 +11,7 @@ import type { KybContext } from "./kyb-context.ts";
 import { linksOf, type OfferedRequest, offerStatusOf } from "./offer.ts";
 import { cancelOffer, getOffer, makeOffer, type OpenedOffer } from "./offers.ts";
 import { readPurpose } from "./purpose.ts";
-import { askerOf } from "./signature-requests.ts";
+import { signingRequesterOf } from "./signature-requests.ts";
 import { documentMembers } from "./signature-routes.ts";
 
 const bodyLimit = 160 * 1024;
@@ -96,7 +96,7 @@ function offerSignatureRoute(ctx: KybContext, scope: Http): void {
         purpose: readPurpose(body.purpose),
         expiresInSeconds: body.expiresInSeconds ?? null,
       };
-      refuseDocument(document, askerOf(ctx, key));
+      refuseDocument(document, signingRequesterOf(ctx, key));
       return idempotently(ctx, { request, reply, isKeyRequired: true }, async (tx) => {
         const windowSeconds = body.offerExpiresInSeconds;
         const made = await makeOffer(ctx, tx, { key, request: asked, windowSeconds });

@@ -44,7 +44,7 @@ export async function countRequests(
 }
 
 /** The organization that a request to this business is of, of either kind and however old. */
-export async function findAsker(
+export async function findRequestingOrganization(
   db: Queryable,
   request: { id: string; business: Address },
 ): Promise<string | null> {

@@ -52,7 +52,7 @@ export async function requestSignature(
   if (business?.environment !== environment || business.registeredAt === null)
     throw new Problem("business_not_found");
   await refuseUnheard(tx, requester);
-  refuseDocument(request.read.document, askerOf(ctx, requester));
+  refuseDocument(request.read.document, signingRequesterOf(ctx, requester));
   if (!isGoodStanding(business)) throw new Problem("business_not_verified");
   await checkRequestLimits(ctx, tx, { organizationId, business: business.address });
   const now = ctx.clock.now();
@@ -91,7 +91,7 @@ export async function requestSignature(
 }
 
 /** Who asks, as far as it matters for what may be signed: a domain counts once it is verified. */
-export function askerOf(
+export function signingRequesterOf(
   ctx: Pick<KybContext, "chain">,
   { domain, verified }: Pick<Requester, "domain" | "verified">,
 ): { domain: string; chainId: number } {
