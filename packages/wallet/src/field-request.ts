@@ -13,7 +13,7 @@ import { isLate, refuseLink } from "./decline.ts";
 import { listHeld } from "./held-credential.ts";
 import { receiveCredentials } from "./receive.ts";
 import { WalletRefusal } from "./refusal.ts";
-import type { Declining, Description, SentRefusal, Terms, Trace } from "./request.ts";
+import type { CheckedApproval, Declining, Description, SentRefusal, Trace } from "./request.ts";
 import { askRequester, findBroker, requesterOf, type VerifiedObject } from "./requester.ts";
 import { destinationOf, sayRoute } from "./return-route.ts";
 import {
@@ -101,13 +101,13 @@ async function receiveIfPossible(ctx: WalletContext, broker: string): Promise<vo
 }
 
 /**
- * What goes out under these terms.
+ * What goes out by an approval.
  *
  * @throws {WalletRefusal} no_matching_data; invalid_input where a required name, or one that nobody asked for, is withheld
  */
 export function decideRelease(
   choices: readonly Choice[],
-  { without }: Pick<Terms, "without">,
+  { without }: Pick<CheckedApproval, "without">,
 ): readonly Source[] {
   const withheld = withheldOf(choices, without);
   const unheld = choices.filter(({ source }) => source === null);
@@ -163,9 +163,9 @@ export async function refuseFields(
 /** What the history keeps of it. */
 export function traceOf(
   { request, verified, choices }: FieldRequest<RequestLink | AccessLink>,
-  terms: Terms,
+  approval: CheckedApproval,
 ): Trace {
-  const fields = decideRelease(choices, terms).map(({ field }) => field);
+  const fields = decideRelease(choices, approval).map(({ field }) => field);
   const withheld = choices
     .filter(({ source }) => source === null || !fields.includes(source.field))
     .map(({ name }) => name);

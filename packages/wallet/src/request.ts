@@ -27,8 +27,8 @@ export interface Description {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** What a person decided besides the approval itself. */
-export interface Terms {
+/** The approval of a person, once nothing in it is beside what the request takes. */
+export interface CheckedApproval {
   /** The two digits of the page; empty where none are needed. */
   readonly code: string;
   /** Names that are asked for and not given. */
@@ -55,7 +55,7 @@ export type OpenRequest = Opened & (Answered | Claimed);
 /** A request that is answered by what was signed. */
 interface Answered {
   /** Signs the answer; called once, when every concern is accepted. @throws {WalletRefusal} */
-  answer(terms: Terms): Promise<ResultOf[Action]>;
+  answer(approval: CheckedApproval): Promise<ResultOf[Action]>;
   /** Carries out what was signed: after the history has it, before the answer goes out. @throws {WalletRefusal} */
   perform?(): Promise<void>;
 }
@@ -63,7 +63,7 @@ interface Answered {
 /** A request that is taken, and decided elsewhere. */
 interface Claimed {
   /** Takes it; called once, when every concern is accepted. @throws {WalletRefusal} */
-  claim(terms: Terms): Promise<Outcome>;
+  claim(approval: CheckedApproval): Promise<Outcome>;
 }
 
 interface Opened {
@@ -73,7 +73,7 @@ interface Opened {
   /** Whether `without` means something here, and `fields`, and `business`. */
   readonly takes?: { readonly without?: true; readonly fields?: true; readonly business?: true };
   /** What the history keeps of the answer, values apart. */
-  trace?(terms: Terms): Trace;
+  trace?(approval: CheckedApproval): Trace;
   /** Called last, once the answer was taken: whoever is interrupted before finds all as it was. */
   settled?(): Promise<void>;
 }

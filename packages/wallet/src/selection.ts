@@ -29,7 +29,7 @@ export interface Choice extends AskedName {
 }
 
 /** What may be chosen. */
-export interface Terms {
+export interface SelectionRules {
   /** Unix seconds. */
   readonly now: number;
   /** The requester is known: only then fields of the sensitivities `pii-high` and `biometric` go out. */
@@ -45,9 +45,9 @@ export interface Terms {
 export function chooseSources(
   held: readonly HeldCredential[],
   asked: readonly AskedName[],
-  terms: Terms,
+  rules: SelectionRules,
 ): readonly Choice[] {
-  const usable = held.map((each) => ({ each, sources: sourcesOf(each, terms) }));
+  const usable = held.map((each) => ({ each, sources: sourcesOf(each, rules) }));
   const ranked = usable
     .map(({ each, sources }) => ({
       each,
@@ -109,7 +109,7 @@ const usableStatuses: ReadonlySet<string> = new Set(["live", "pending"]);
 
 function sourcesOf(
   { fields, ...credential }: HeldCredential,
-  { now, isKnown, mustHold }: Terms,
+  { now, isKnown, mustHold }: SelectionRules,
 ): readonly Source[] {
   if (!usableStatuses.has(credential.status)) return [];
   return fields

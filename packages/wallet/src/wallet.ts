@@ -38,7 +38,7 @@ import { putRecord } from "./records.ts";
 import { fetchReceipt } from "./receipt.ts";
 import { receiveCredentials, type Collection } from "./receive.ts";
 import { WalletRefusal } from "./refusal.ts";
-import type { Description, OpenRequest, SentRefusal, Terms } from "./request.ts";
+import type { CheckedApproval, Description, OpenRequest, SentRefusal } from "./request.ts";
 import { requesterOf, sayRequester, type Requester } from "./requester.ts";
 import { openSessions } from "./sessions.ts";
 import { checkSaid, forgetSaid, rememberSaid } from "./shown-links.ts";
@@ -205,8 +205,8 @@ async function approve(ctx: WalletContext, text: string, approval: Approval): Pr
   const shown = request.said === undefined ? {} : await checkSaid(ctx, link, request.said);
   const open = concerns.filter((concern) => approval.accept?.has(concern) !== true);
   if (open.length > 0) throw new ConcernsRefusal(open, sayRequester(requester));
-  const terms = { code: code ?? "", without, fields, business, ...shown };
-  const outcome = await answerRequest(ctx, link, { request, terms });
+  const checked = { code: code ?? "", without, fields, business, ...shown };
+  const outcome = await answerRequest(ctx, link, { request, approval: checked });
   if (!isTaken(outcome)) return outcome;
   await forgetSaid(ctx, link);
   await request.settled?.();
@@ -217,18 +217,18 @@ async function approve(ctx: WalletContext, text: string, approval: Approval): Pr
 async function answerRequest(
   ctx: WalletContext,
   link: Link,
-  { request, terms }: { request: OpenRequest; terms: Terms },
+  { request, approval }: { request: OpenRequest; approval: CheckedApproval },
 ): Promise<Outcome> {
   const { requester } = request.description;
   const approved = await entryOf(ctx, link, { requester, outcome: "approved" });
   if ("claim" in request) {
-    const outcome = await request.claim(terms);
-    if (isTaken(outcome)) await recordHistory(ctx, { ...approved, ...request.trace?.(terms) });
+    const outcome = await request.claim(approval);
+    if (isTaken(outcome)) await recordHistory(ctx, { ...approved, ...request.trace?.(approval) });
     return outcome;
   }
-  const result = await request.answer(terms);
+  const result = await request.answer(approval);
   const txHash = "txHash" in result ? { txHash: result.txHash } : {};
-  const entry = { ...approved, ...request.trace?.(terms), ...txHash };
+  const entry = { ...approved, ...request.trace?.(approval), ...txHash };
   const delivery = deliveryOf(link, result);
   // Whoever takes the data could keep an entry away that is written after it: by its answer, or by none.
   const isSent = delivery.type === "callback" || request.perform !== undefined;

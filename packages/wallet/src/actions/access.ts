@@ -59,8 +59,8 @@ export const accessAction: ActionHandler<AccessLink> = {
       },
       said: saidByObject(verified),
       takes: { without: true },
-      async answer(terms) {
-        const released = decideRelease(choices, terms);
+      async answer(approval) {
+        const released = decideRelease(choices, approval);
         const message = {
           request,
           connection: link.connection,
@@ -76,7 +76,7 @@ export const accessAction: ActionHandler<AccessLink> = {
           signature: await ctx.identity.sign(accessDigest(message)),
         };
       },
-      trace: (terms) => traceOf(opened, terms),
+      trace: (approval) => traceOf(opened, approval),
     };
   },
 

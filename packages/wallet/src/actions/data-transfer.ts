@@ -18,7 +18,7 @@ import {
 } from "../field-request.ts";
 import { listHeld } from "../held-credential.ts";
 import { WalletRefusal } from "../refusal.ts";
-import type { ActionHandler, Terms } from "../request.ts";
+import type { ActionHandler, CheckedApproval } from "../request.ts";
 import { isGuarded, leafOfSource, nameOfText, type Choice, type Source } from "../selection.ts";
 import { shownText } from "../shown-text.ts";
 
@@ -33,16 +33,16 @@ export const dataTransferAction: ActionHandler<DataTransferLink> = {
     const offered = linked.length > 0 ? [] : await listOffered(ctx);
     const expiresAt = (await ctx.now()) + link.expiresInMinutes * 60;
     const { audience, nonce } = link;
-    const release = async (terms: Terms): Promise<readonly Source[]> => {
-      if (linked.length > 0) return decideRelease(choices, terms);
-      if (terms.fields.length === 0)
+    const release = async (approval: CheckedApproval): Promise<readonly Source[]> => {
+      if (linked.length > 0) return decideRelease(choices, approval);
+      if (approval.fields.length === 0)
         throw new WalletRefusal(
           "invalid_input",
           "the link leaves it to you which fields to give: --field EMAIL gives one, and may be repeated",
         );
-      const picked = namesOf(terms.fields.map(nameOfText));
+      const picked = namesOf(approval.fields.map(nameOfText));
       const found = await chooseHeld(ctx, picked, { broker: null, mustHold: false });
-      return decideRelease(requireAll(found), { without: terms.without });
+      return decideRelease(requireAll(found), { without: approval.without });
     };
     let released: readonly Source[] = [];
     return {
@@ -75,8 +75,8 @@ export const dataTransferAction: ActionHandler<DataTransferLink> = {
         },
       },
       takes: { without: true, ...(linked.length > 0 ? {} : { fields: true }) },
-      async answer(terms) {
-        released = await release(terms);
+      async answer(approval) {
+        released = await release(approval);
         const { address } = ctx.identity;
         const data = leavesHash(released.map((source) => leafOfSource(address, source)));
         const message = {

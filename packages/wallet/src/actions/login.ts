@@ -7,6 +7,7 @@ import {
   returnTypeOf,
   shortAddress,
   zeroHash,
+  type Address,
   type BusinessPart,
   type LoginLink,
   type LoginMessage,
@@ -28,7 +29,6 @@ import type {
   Description,
   OpenRequest,
   SentRefusal,
-  Terms,
 } from "../request.ts";
 import { findBroker, requesterOf, sayRequester } from "../requester.ts";
 import { sayRoute } from "../return-route.ts";
@@ -76,11 +76,10 @@ async function openClaimed(ctx: WalletContext, login: BrokerLogin): Promise<Open
   return {
     description: describeClaimed(ctx, login, claimed),
     ...(isForBusiness ? { takes: { business: true } } : {}),
-    async answer(terms) {
-      const { code } = terms;
+    async answer({ code, business: named }) {
       const message = { session, connection, requester: object.domain, code, object: hash };
       const business = isForBusiness
-        ? { business: await approveForBusiness(ctx, { login, claimed, terms }) }
+        ? { business: await approveForBusiness(ctx, { login, claimed, named }) }
         : {};
       const result = { ...(await signLogin(ctx, message)), ...business };
       // An app-link's query ends in histories: it carries neither the secret nor digits.
@@ -97,15 +96,16 @@ const businessScope = "business";
 /** The acting member's approval, the first vote on the login (decisions, sections 2 and 6). */
 async function approveForBusiness(
   ctx: WalletContext,
-  { login, claimed, terms }: { login: BrokerLogin; claimed: ClaimedLogin; terms: Terms },
+  given: { login: BrokerLogin; claimed: ClaimedLogin; named: Address | undefined },
 ): Promise<BusinessPart> {
+  const { login, claimed, named } = given;
   const { object, session } = claimed;
   const { client_id: clientId, valid_until: validUntil } = object;
   if (clientId === undefined || validUntil === undefined)
     throw new WalletRefusal("forged_request", "the request object does not say what is approved");
   if (validUntil > object.exp + chainGraceSeconds)
     throw new WalletRefusal("forged_request", "the approval would last longer than logins do");
-  const { address } = await chooseBusiness(ctx, terms.business, login.broker);
+  const { address } = await chooseBusiness(ctx, named, login.broker);
   const { chainId, charter, epoch, removal } = await readBusiness(ctx, login.broker, address);
   const actingMember = ctx.identity.address;
   if (!charter.members.some((each) => each.isVoting && each.address === actingMember))

@@ -12,7 +12,7 @@ import type { WalletContext } from "../context.ts";
 import { sayTime } from "../field-request.ts";
 import type { Outcome } from "../outcome.ts";
 import { WalletRefusal } from "../refusal.ts";
-import type { OpenRequest, Terms } from "../request.ts";
+import type { CheckedApproval, OpenRequest } from "../request.ts";
 import {
   askRequester,
   brokerUrl,
@@ -68,11 +68,11 @@ export async function openOffer(ctx: WalletContext, link: OfferLink): Promise<Op
     },
     said: saidByObject(verified),
     takes: { business: true },
-    claim: async (terms) => claimOffer(ctx, link, terms),
-    trace: (terms) => ({
+    claim: async (approval) => claimOffer(ctx, link, approval),
+    trace: (approval) => ({
       ...(id === undefined ? {} : { id }),
       ...(purpose === undefined ? {} : { purpose }),
-      ...(terms.business === undefined ? {} : { business: terms.business }),
+      ...(approval.business === undefined ? {} : { business: approval.business }),
     }),
   };
 }
@@ -93,7 +93,7 @@ function sayOffer(link: OfferLink, verified: VerifiedObject): readonly string[] 
 async function claimOffer(
   ctx: WalletContext,
   link: OfferLink,
-  { business }: Terms,
+  { business }: CheckedApproval,
 ): Promise<Outcome> {
   const broker = await findBroker(ctx, link);
   if (broker === null) throw new WalletRefusal("unsupported", "the broker is off the list");

@@ -47,8 +47,8 @@ export const shareAction: ActionHandler<RequestLink> = {
       },
       said: saidByObject(verified),
       takes: { without: true },
-      async answer(terms) {
-        const released = decideRelease(choices, terms);
+      async answer(approval) {
+        const released = decideRelease(choices, approval);
         const { address } = ctx.identity;
         const message = {
           request,
@@ -66,7 +66,7 @@ export const shareAction: ActionHandler<RequestLink> = {
           signature: await ctx.identity.sign(shareDigest(message)),
         };
       },
-      trace: (terms) => traceOf(opened, terms),
+      trace: (approval) => traceOf(opened, approval),
     };
   },
 

@@ -15,7 +15,7 @@ import { isLate, refuseLate, refuseLink } from "../decline.ts";
 import { sayIdentity, sayTime } from "../field-request.ts";
 import type { HistoryEntry } from "../history.ts";
 import { WalletRefusal } from "../refusal.ts";
-import type { ActionHandler, OpenRequest, Said, Terms } from "../request.ts";
+import type { ActionHandler, CheckedApproval, OpenRequest, Said } from "../request.ts";
 import { askRequester, findBroker, requesterOf, sayRequester } from "../requester.ts";
 import { sayRoute } from "../return-route.ts";
 import { shownText } from "../shown-text.ts";
@@ -48,9 +48,9 @@ export const transactionAction: ActionHandler<TxLink> = {
     return {
       description: await describe(ctx, link, { draft, before: opened.before }),
       ...(draft === null ? {} : { said: saidOf(draft) }),
-      async answer(terms) {
+      async answer(approval) {
         if (sent === null) {
-          const signed = await sign(ctx, link, { draft, terms });
+          const signed = await sign(ctx, link, { draft, approval });
           sent = await keepSent(ctx, link, { signed, opened });
         }
         return { txHash: sent.hash, svcID: ctx.identity.address };
@@ -133,7 +133,7 @@ function saidOf(draft: Draft): Said {
 }
 
 /** Keeps the fee within what was shown: prices move between that and the approval. @throws {WalletRefusal} chain_refused */
-function boundFee(draft: Draft, { energyPriceWei }: TxLink, { feeWeiMax }: Terms): Draft {
+function boundFee(draft: Draft, { energyPriceWei }: TxLink, { feeWeiMax }: CheckedApproval): Draft {
   if (feeWeiMax === undefined || feeOf(draft) <= feeWeiMax) return draft;
   const maxFeePerGas = feeWeiMax / draft.gas;
   // A price of the wallet's own is twice the present one: half of it still pays for the next block.
@@ -230,7 +230,7 @@ function concernsOfCall(data: Hex | undefined): readonly Concern[] {
 async function sign(
   ctx: WalletContext,
   link: TxLink,
-  { draft, terms }: { draft: Draft | null; terms: Terms },
+  { draft, approval }: { draft: Draft | null; approval: CheckedApproval },
 ): Promise<SentTransaction> {
   if (draft === null) throw new TypeError("a transaction that was sent is not signed again");
   // The library takes a while to load; nothing else needs it.
@@ -238,7 +238,7 @@ async function sign(
   const { to, valueWei, data } = link;
   const transaction = {
     type: "eip1559",
-    ...boundFee(draft, link, terms),
+    ...boundFee(draft, link, approval),
     to,
     value: BigInt(valueWei),
     ...(data === undefined ? {} : { data }),
