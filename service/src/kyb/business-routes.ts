@@ -6,8 +6,9 @@ import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { MembersBody, RulesBody } from "./charter-request.ts";
 import { foundBusiness } from "./founding.ts";
 import { limitGas } from "./gas-limits.ts";
-import { type ProposalRequest, propose } from "./governance.ts";
+import { propose } from "./governance.ts";
 import type { KybContext, WalletCaller } from "./kyb-context.ts";
+import type { ProposalRequest } from "./proposal.ts";
 import { keepMember } from "./removal.ts";
 import { showBusinesses } from "./shown-business.ts";
 

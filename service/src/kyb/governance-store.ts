@@ -1,27 +1,7 @@
 import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
-import type { GovernanceOperation } from "./wallet-calls.ts";
-
-export type ProposalStatus = "open" | "relaying" | "executed" | "refused" | "expired" | "failed";
-
-/** An act of governance that members decide on; its ballot has the same id. */
-export interface Proposal {
-  readonly id: string;
-  readonly business: Address;
-  readonly operation: GovernanceOperation;
-  /** As the contract takes it (ABI). */
-  readonly arguments: Hex;
-  /** Of a changed charter: names of its members, sealed. */
-  readonly namesSealed: Buffer | null;
-  /** Of a removal: whom. */
-  readonly member: Address | null;
-  readonly proposer: Address;
-  /** Of the wallet: the act counts for this one alone. */
-  readonly nonce: number;
-  readonly status: ProposalStatus;
-  readonly createdAt: number;
-}
+import type { Proposal, ProposalStatus } from "./proposal.ts";
 
 interface ProposalRow extends Omit<Proposal, "arguments"> {
   readonly arguments: Buffer;

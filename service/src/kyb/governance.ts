@@ -1,15 +1,10 @@
 // What members decide about their own business (decisions section 6): proposal, ballot, transaction, mirror.
 import {
   type Address,
-  type BusinessRule,
   businessCategory,
-  type Charter,
-  decodeCharter,
   encodeCharter,
-  type GovernanceAct,
   governanceActs,
   governanceHash,
-  type Hex32,
 } from "@svc/protocol";
 import { enqueueTransaction, type FinalHandlers, findTransactionStatus } from "../chain/index.ts";
 import { ulid } from "../platform/ids.ts";
@@ -27,12 +22,23 @@ import {
 import { joinApprovals, openBallot } from "./ballots.ts";
 import type { Business } from "./business.ts";
 import { findBusiness, holdBusiness } from "./business-store.ts";
-import { type NamedMember, parseCharter, parseMemberAddress } from "./charter-request.ts";
+import { type NamedMember, parseMemberAddress } from "./charter-request.ts";
 import * as store from "./governance-store.ts";
 import type { KybContext } from "./kyb-context.ts";
+import {
+  actOf,
+  charterOf,
+  operations,
+  parseHash,
+  planCharter,
+  type Planned,
+  type Proposal,
+  type ProposalRequest,
+  ruleOf,
+} from "./proposal.ts";
 import { listRemovals, requestLook } from "./roster-store.ts";
 import { shownCharter } from "./shown-charter.ts";
-import { type GovernanceOperation, loadWalletCalls } from "./wallet-calls.ts";
+import { loadWalletCalls } from "./wallet-calls.ts";
 
 /** Kind of the transaction that does what members decided. */
 const governKind = "business.govern";
@@ -46,26 +52,6 @@ const retentionSeconds = 30 * 86_400;
 export const proposalSealedColumns: readonly SealedColumn[] = [
   { table: "business_proposal", idColumn: "id", column: "names_sealed" },
 ];
-
-/** A proposal as a member's wallet sends it. */
-export type ProposalRequest =
-  | {
-      readonly operation: "changeCharter";
-      readonly members: readonly { address: string; name: string; votingRights: boolean }[];
-      readonly rules?: Partial<Charter["rules"]>;
-    }
-  | { readonly operation: "moveTo"; readonly successor: string }
-  | { readonly operation: "startRemoval"; readonly member: string }
-  | { readonly operation: "withdraw"; readonly hash: string };
-
-/** What is proposed, and who decides it. */
-interface Planned {
-  readonly operation: GovernanceOperation;
-  readonly act: GovernanceAct;
-  readonly names: readonly NamedMember[] | null;
-  readonly member: Address | null;
-  readonly rule?: BusinessRule;
-}
 
 /**
  * Puts an act of governance to the vote of the voting members, the proposer among them.
@@ -174,24 +160,6 @@ async function plan(tx: Queryable, business: Business, request: ProposalRequest)
   return { operation, act: governanceActs.moveTo(successor), ...nobody };
 }
 
-/** The stricter of the old and the new rule of governance decides. */
-function planCharter(
-  business: Business,
-  request: Extract<ProposalRequest, { operation: "changeCharter" }>,
-): Planned {
-  const { charter, members } = parseCharter({
-    members: request.members,
-    rules: { ...business.charter.rules, ...request.rules },
-  });
-  const bytes = encodeCharter(charter);
-  if (bytes === encodeCharter(business.charter)) throw invalidRequest("that changes nothing");
-  if (members.some(({ address }) => address === business.address))
-    throw invalidRequest("a business is no member of itself");
-  const rule = stricterRule(business.charter, charter);
-  const act = governanceActs.changeCharter(bytes);
-  return { operation: "changeCharter", act, names: members, member: null, rule };
-}
-
 async function planRemoval(
   tx: Queryable,
   { address, charter }: Business,
@@ -207,26 +175,6 @@ async function planRemoval(
   const act = governanceActs.startRemoval(member);
   return { operation: "startRemoval", act, names: null, member, rule: "MAJORITY" };
 }
-
-const stricterRule = (one: Charter, other: Charter): BusinessRule =>
-  [one, other].some(({ rules }) => rules.governance === "UNANIMOUS") ? "UNANIMOUS" : "MAJORITY";
-
-function parseHash(text: string): Hex32 {
-  const hash = text.toLowerCase();
-  if (!/^0x[0-9a-f]{64}$/.test(hash)) throw invalidRequest("hash is 32 bytes in hex");
-  return hash as Hex32;
-}
-
-function actOf({ operation, arguments: args }: store.Proposal): GovernanceAct {
-  return { operation: operations[operation], arguments: args };
-}
-
-const operations = {
-  changeCharter: "changeCharter(bytes)",
-  moveTo: "moveTo(address)",
-  startRemoval: "startRemoval(address)",
-  withdraw: "withdraw(bytes32)",
-} as const satisfies Record<GovernanceOperation, string>;
 
 /** What follows from votes on governance. */
 export const governanceRules: BallotRules = {
@@ -364,7 +312,7 @@ async function end(
 /** Whether the wallet is as the act would make it. */
 async function isExecuted(
   tx: Queryable,
-  { id, operation, arguments: args, member }: store.Proposal,
+  { id, operation, arguments: args, member }: Proposal,
   { business, withdrawals }: { business: Business; withdrawals: Withdrawals },
 ): Promise<boolean> {
   const { address, charter, successor } = business;
@@ -383,7 +331,7 @@ async function isExecuted(
 async function isMoot(
   tx: Queryable,
   { address, charter, status }: Business,
-  { operation, member }: store.Proposal,
+  { operation, member }: Proposal,
 ): Promise<boolean> {
   if (operation === "withdraw") return false;
   if (status === "moved") return true;
@@ -392,22 +340,8 @@ async function isMoot(
   return !isMember || (await listRemovals(tx, [address])).length > 0;
 }
 
-function ruleOf(proposal: store.Proposal, charter: Charter): BusinessRule {
-  if (proposal.operation === "startRemoval") return "MAJORITY";
-  const next = charterOf(proposal);
-  return next === null ? charter.rules.governance : stricterRule(charter, next);
-}
-
-/** Null where it changes no charter. */
-function charterOf({ operation, arguments: args }: store.Proposal): Charter | null {
-  if (operation !== "changeCharter") return null;
-  // `abi.encode` of bytes: offset, length, the bytes themselves.
-  const length = Number(`0x${args.slice(2 + 64, 2 + 128)}`);
-  return decodeCharter(`0x${args.slice(2 + 128, 2 + 128 + length * 2)}`);
-}
-
 /** A proposal as wallets show it, with what they recompute the approval from. */
-export function showProposal(ctx: Pick<KybContext, "seal">, proposal: store.Proposal): object {
+export function showProposal(ctx: Pick<KybContext, "seal">, proposal: Proposal): object {
   const { operation, arguments: args, nonce, proposer } = proposal;
   const charter = charterOf(proposal);
   const word = args.slice(-64);
@@ -426,7 +360,7 @@ export function showProposal(ctx: Pick<KybContext, "seal">, proposal: store.Prop
 /** What the proposer called the members of a new charter. */
 export function namesOf(
   ctx: Pick<KybContext, "seal">,
-  { id, namesSealed }: store.Proposal,
+  { id, namesSealed }: Proposal,
 ): { address: Address; name: string }[] {
   if (namesSealed === null) return [];
   return JSON.parse(ctx.seal.open(namesSealed, placeOf(id)).toString()) as {
