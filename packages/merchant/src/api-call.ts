@@ -1,4 +1,5 @@
-import { isObject, readRetryAfter } from "./issuer-call.ts";
+import { isRecord } from "@svc/protocol";
+import { parseObject, readRetryAfter, readText } from "./answer.ts";
 import { MerchantError } from "./merchant-error.ts";
 
 /** A receipt of 200 fields. */
@@ -43,7 +44,7 @@ export async function callApi(
 ): Promise<Record<string, unknown>> {
   const body = await callPlain(options, call);
   const data = body["success"] === true ? body["data"] : undefined;
-  if (!isObject(data)) throw new MerchantError("response_invalid");
+  if (!isRecord(data)) throw new MerchantError("response_invalid");
   return data;
 }
 
@@ -94,25 +95,14 @@ async function exchange(options: ApiOptions, call: ApiCall): Promise<Exchange> {
   }
 }
 
-async function readText(response: Response, bytesMax: number): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.byteLength;
-    if (size > bytesMax) throw new Error("the answer is too long");
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
-}
-
 /** What an error in the envelope means (decisions, section 1, Errors). */
 function refusalOf(status: number, headers: Headers, error: unknown): MerchantError {
-  const members = isObject(error) ? error : {};
+  const members = isRecord(error) ? error : {};
   const options = {
     status,
     reason: nameOf(members["reason"]),
     requestId: nameOf(members["requestId"]),
-    ...(isObject(members["details"]) && { details: members["details"] }),
+    ...(isRecord(members["details"]) && { details: members["details"] }),
   };
   if (status >= 500) return new MerchantError("issuer_unreachable", options);
   if (status === 401) return new MerchantError("apikey_refused", options);
@@ -127,13 +117,4 @@ function refusalOf(status: number, headers: Headers, error: unknown): MerchantEr
 /** A reason or id, if it is one: such text reaches logs. */
 function nameOf(value: unknown): string | undefined {
   return typeof value === "string" && /^\w{1,64}$/.test(value) ? value : undefined;
-}
-
-function parseObject(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
-  }
 }

@@ -1,6 +1,5 @@
-import { parseAddress, type Address } from "@svc/protocol";
+import { type Address, isRecord, parseAddress } from "@svc/protocol";
 
-import { isObject } from "./issuer-call.ts";
 import { MerchantError } from "./merchant-error.ts";
 
 /** The business for which a member logged in. The member stays the `user` (decisions section 2, Business login). */
@@ -20,8 +19,8 @@ export interface Business {
  * @throws {MerchantError} token_refused for a business login whose business cannot be read: never half of one
  */
 export function parseBusiness(ext: unknown): Business | null {
-  if (!isObject(ext) || ext["login_type"] !== "business") return null;
-  const business = isObject(ext["business"]) ? ext["business"] : {};
+  if (!isRecord(ext) || ext["login_type"] !== "business") return null;
+  const business = isRecord(ext["business"]) ? ext["business"] : {};
   const { name, domain, verified, status } = business;
   const id = typeof business["id"] === "string" ? parseAddress(business["id"]) : null;
   if (

@@ -1,3 +1,4 @@
+import { parseObject, readRetryAfter, readText } from "./answer.ts";
 import { MerchantError } from "./merchant-error.ts";
 
 /** The broker is one hop away; a person waits for the answer. */
@@ -45,39 +46,8 @@ async function exchange(
     });
     if (response.status >= 500) throw new Error(`the broker answered ${response.status}`);
     const { status, headers } = response;
-    return { status, headers, body: parseObject(await readText(response)) };
+    return { status, headers, body: parseObject(await readText(response, bytesMax)) };
   } catch (cause) {
     throw new MerchantError("issuer_unreachable", { cause });
   }
-}
-
-async function readText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.byteLength;
-    if (size > bytesMax) throw new Error("the broker's answer is too long");
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
-}
-
-function parseObject(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
-  }
-}
-
-/** The seconds of a `Retry-After`; undefined where it is absent or a date. */
-export function readRetryAfter(headers: Headers): number | undefined {
-  const text = headers.get("retry-after") ?? "";
-  return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
-}
-
-/** True for a JSON object; arrays and null are none. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,6 @@
-import { isRecord, type Address } from "@svc/protocol";
+import type { Address } from "@svc/protocol";
 
-import { openMembers } from "./members.ts";
+import { openBody, openMembers } from "./members.ts";
 
 /** What every KYB event says (decisions, section 6, Webhook events). */
 interface KybEventBase {
@@ -71,7 +71,7 @@ export type AnyKybEvent = KybEvent | WalletChangedEvent | UnknownKybEvent;
  * @param fault makes the error for a member that is wrong, or for `body`
  */
 export function readKybEvent(body: string, fault: (member: string) => Error): AnyKybEvent {
-  const envelope = openMembers(parseObject(body, fault), fault);
+  const envelope = openBody(body, fault);
   const name = envelope.text("event");
   const data = envelope.record("data");
   const of = {
@@ -103,14 +103,4 @@ export function readKybEvent(body: string, fault: (member: string) => Error): An
     status: members.text("status"),
     ...(members.has("reason") && { reason: members.text("reason") }),
   };
-}
-
-function parseObject(body: string, fault: (member: string) => Error): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(body);
-    if (isRecord(value)) return value;
-  } catch {
-    // Refused below, without the parser's message: it quotes the body.
-  }
-  throw fault("body");
 }

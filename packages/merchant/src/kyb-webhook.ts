@@ -1,8 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-import { parseSvcKybSignature, textOfBytes } from "@svc/protocol";
+import { isRecord, parseSvcKybSignature, textOfBytes } from "@svc/protocol";
 
-import { isObject } from "./issuer-call.ts";
 import { readKybEvent, type AnyKybEvent } from "./kyb-event.ts";
 import { MerchantError } from "./merchant-error.ts";
 import { areSecrets, headerOf, type Delivery } from "./webhook.ts";
@@ -30,7 +29,7 @@ export function verifyKybWebhook(delivery: KybDelivery): AnyKybEvent {
   if (!areSecrets(secrets)) throw misconfigured("secrets");
   if (!Number.isFinite(now)) throw misconfigured("now");
   if (!(rawBody instanceof Uint8Array)) throw misconfigured("rawBody");
-  if (!isObject(delivery.headers)) throw misconfigured("headers");
+  if (!isRecord(delivery.headers)) throw misconfigured("headers");
   const value = headerOf(delivery.headers, "svc-kyb-signature");
   const parsed = value === null ? null : parseSvcKybSignature(value);
   if (parsed === null) throw refused("header");

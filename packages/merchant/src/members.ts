@@ -1,4 +1,5 @@
 import { isHexOf, isRecord, parseAddress, type Address, type Hex32 } from "@svc/protocol";
+import { parseObject } from "./answer.ts";
 
 /** The members of a JSON object from outside, each read as what it has to be. */
 export interface Members {
@@ -21,6 +22,13 @@ export interface Members {
   record: (name: string) => Record<string, unknown>;
   /** A list of objects. */
   records: (name: string) => Record<string, unknown>[];
+}
+
+/** Opens the body of a webhook. What is no object is the fault of `body`: the parser's own message would quote it. */
+export function openBody(body: string, fault: (member: string) => Error): Members {
+  const members = parseObject(body);
+  if (members === null) throw fault("body");
+  return openMembers(members, fault);
 }
 
 /** Opens an object; whatever is missing or of another kind is thrown as `fault` of its name. */

@@ -1,14 +1,7 @@
-import {
-  isFieldName,
-  isRecord,
-  type Address,
-  type FieldName,
-  type Hex32,
-  type Info,
-} from "@svc/protocol";
+import { isFieldName, type Address, type FieldName, type Hex32, type Info } from "@svc/protocol";
 
 import { decodeInfos } from "./infos.ts";
-import { openMembers, type Members } from "./members.ts";
+import { openBody, openMembers, type Members } from "./members.ts";
 import { readOrderStatus, type OrderStatus } from "./order-status.ts";
 
 /** What every event about an order says. */
@@ -72,7 +65,7 @@ export interface UnknownEvent {
  * @throws {MerchantError} infos_invalid, besides what `fault` makes
  */
 export function readEvent(body: string, fault: Fault): OrderEvent | UnknownEvent {
-  const envelope = openMembers(parseObject(body, fault), fault);
+  const envelope = openBody(body, fault);
   const name = envelope.text("event");
   const of = {
     eventId: envelope.text("event_id"),
@@ -131,14 +124,4 @@ function readFields(members: Members, fault: Fault): FieldName[] {
   const fields = members.texts("fields").filter((field) => isFieldName(field));
   if (fields.length < members.texts("fields").length) throw fault("data.fields");
   return fields;
-}
-
-function parseObject(body: string, fault: Fault): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(body);
-    if (isRecord(value)) return value;
-  } catch {
-    // Refused below, without the parser's message: it quotes the body.
-  }
-  throw fault("body");
 }

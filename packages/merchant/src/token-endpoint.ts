@@ -1,5 +1,6 @@
+import { isRecord } from "@svc/protocol";
 import { oauthError } from "./callback.ts";
-import { callIssuer, isObject, type IssuerAnswer } from "./issuer-call.ts";
+import { callIssuer, type IssuerAnswer } from "./issuer-call.ts";
 import type { Issuer } from "./issuer.ts";
 import { MerchantError } from "./merchant-error.ts";
 
@@ -65,7 +66,7 @@ export function refusalOf(answer: IssuerAnswer): MerchantError {
 
 /** RFC 6749 section 5.1. */
 function parseTokenResponse(body: unknown, now: number): TokenResponse {
-  const members = isObject(body) ? body : {};
+  const members = isRecord(body) ? body : {};
   const text = (name: string): string => {
     const value = members[name];
     if (typeof value !== "string" || value === "")

@@ -1,10 +1,9 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 
-import { addressOfSubject, type Address } from "@svc/protocol";
+import { type Address, addressOfSubject, isRecord } from "@svc/protocol";
 import { decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from "jose";
 
 import { parseBusiness, type Business } from "./business.ts";
-import { isObject } from "./issuer-call.ts";
 import type { Issuer } from "./issuer.ts";
 import { MerchantError } from "./merchant-error.ts";
 
@@ -123,7 +122,7 @@ async function verifyLogoutToken(
 ): Promise<LogoutToken> {
   const claims = await verify(context, jwt, { typ: "logout+jwt", audience: context.clientId, now });
   const { sub, sid, jti, events, nonce } = claims;
-  check("events", isObject(events) && isObject(events[logoutEvent]));
+  check("events", isRecord(events) && isRecord(events[logoutEvent]));
   check("nonce", nonce === undefined);
   check("jti", typeof jti === "string" && jti !== "");
   check("sub", sub === undefined || (typeof sub === "string" && addressOfSubject(sub) !== null));

@@ -1,8 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-import { parseSvcSignature, textOfBytes, type SvcSignature } from "@svc/protocol";
+import { isRecord, parseSvcSignature, type SvcSignature, textOfBytes } from "@svc/protocol";
 
-import { isObject } from "./issuer-call.ts";
 import { MerchantError } from "./merchant-error.ts";
 import { readEvent, type OrderEvent, type UnknownEvent } from "./order-event.ts";
 
@@ -36,7 +35,7 @@ export function verifyWebhook(delivery: Delivery): OrderEvent | UnknownEvent {
   if (!areSecrets(signingKeys)) throw misconfigured("signingKeys");
   if (!Number.isFinite(now)) throw misconfigured("now");
   if (!(rawBody instanceof Uint8Array)) throw misconfigured("rawBody");
-  if (!isObject(delivery.headers)) throw misconfigured("headers");
+  if (!isRecord(delivery.headers)) throw misconfigured("headers");
   const { timestamp, signature } = readHeader(delivery.headers);
   // Every key is tried, so that the time taken does not tell which one fits.
   const fits = signingKeys.map((key) => isSignature(signature, { key, timestamp, rawBody }));

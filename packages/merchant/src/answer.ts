@@ -1,0 +1,29 @@
+import { isRecord } from "@svc/protocol";
+
+/** The body of an answer, in UTF-8. @throws {Error} as soon as it is longer than `bytesMax` */
+export async function readText(response: Response, bytesMax: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.byteLength;
+    if (size > bytesMax) throw new Error("the broker's answer is too long");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** The JSON object that a text spells, or null. */
+export function parseObject(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The seconds of a `Retry-After`; undefined where it is absent or a date. */
+export function readRetryAfter(headers: Headers): number | undefined {
+  const text = headers.get("retry-after") ?? "";
+  return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+}
