@@ -32,7 +32,7 @@ export function tokenJobs(ctx: TokenContext, copies: SealedCopies): readonly Job
       run: async () => purgeUsedOnce(ctx),
     },
     { name: "sealed-copies-of-all", everySeconds: 600, run: async () => copies.sweepAll() },
-    { name: "token-families", everySeconds: 3_600, run: async () => purgeAll(ctx) },
+    { name: "token-families", everySeconds: 3_600, run: async () => purgeEndedFamilies(ctx) },
     {
       name: "logout-records",
       everySeconds: 3_600,
@@ -57,7 +57,7 @@ async function purgeUsedOnce(ctx: TokenContext): Promise<void> {
   await purgeInBatches(async (limit) => deleteUsedOnce(ctx.db, now, limit));
 }
 
-async function purgeAll(ctx: TokenContext): Promise<void> {
+async function purgeEndedFamilies(ctx: TokenContext): Promise<void> {
   const now = ctx.clock.now();
   const purge = {
     now,
