@@ -7,7 +7,6 @@ interface FrameworkError {
   code?: string;
   statusCode?: number;
   validation?: { instancePath: string; params?: Record<string, unknown>; message?: string }[];
-  validationContext?: string;
 }
 
 /** Turns what the framework found wrong into a row of the table; anything unknown is a fault of ours. */
