@@ -235,6 +235,22 @@ for (const [state, what] of [
     await assert.rejects(db.query({ name: "", text, values: [] }), isOutage);
   });
 
+for (const code of [
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "EHOSTDOWN",
+  "ENETUNREACH",
+  "ENETDOWN",
+])
+  test(`a database is away for now where ${code} says that its host is`, () => {
+    const fault = (what: string): Error => Object.assign(new Error(`${what} ${code} db`), { code });
+    assert.ok(isOutage(fault("connect")));
+    // A host with several addresses was tried at each of them.
+    const both = Object.assign(new AggregateError([fault("::1"), fault("127.0.0.1")]), { code });
+    assert.ok(isOutage(both));
+  });
+
 test("a connection to a server that takes no writes is not used again", async () => {
   const name = `"${database.connection.database}"`;
   const alter = async (what: string): Promise<unknown> =>
