@@ -1,9 +1,16 @@
 import { type Address, isHexOf, parseAddress } from "@svc/protocol";
 import { flag, oneOf, setting, whole } from "./setting.ts";
 
+/** How many private keys secp256k1 has, and one more (SEC 2 section 2.4.1). */
+const keyEnd = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+
+/** Checked here, since whoever would use another number as a key repeats it in the refusal. */
 function privateKey(value: string): string {
   const hex = value.replace(/^0x/, "");
   if (!/^[0-9a-f]{64}$/.test(hex)) throw new Error("must be 64 lower-case hex digits");
+  const number = BigInt(`0x${hex}`);
+  if (number === 0n || number >= keyEnd)
+    throw new Error("must be a private key of secp256k1, such as of `openssl rand -hex 32`");
   return hex;
 }
 

@@ -77,6 +77,8 @@ const wrong: [env: string, value: string, says: RegExp][] = [
   ["CHAIN", "maybe", /one of on, off/],
   ["CHAIN_RPC_URL", "ws://localhost", /http/],
   ["SIGNER_KEY", "0x12", /64 lower-case hex/],
+  ["SIGNER_KEY", "0".repeat(64), /private key of secp256k1/],
+  ["SIGNER_KEY", `0x${"f".repeat(64)}`, /private key of secp256k1/],
   ["SIGNER_ADDRESS", "0x12", /address/],
   ["CONFIRMATIONS", "0", /from 1 to 1000/],
   ["CHAIN_SPEND_CAP", "-1", /native coin/],
@@ -126,6 +128,7 @@ test("a refusal never repeats the value", () => {
     "CHAIN_RPC_URL",
   ])
     refuses(env, "canary", /^(?!.*canary)/);
+  refuses("SIGNER_KEY", `${"f".repeat(63)}0`, /^(?!.*(?:ffff|\d{65}))/);
 });
 
 const unsafe: [what: string, change: NodeJS.ProcessEnv, says: RegExp][] = [
