@@ -8,6 +8,7 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { openContext } from "../compose.ts";
 import { chainAll } from "../../../test/linked-audit.ts";
+import { freePort } from "../../../test/world.ts";
 import { parseConfig } from "../platform/config.ts";
 import { openDb } from "../platform/db.ts";
 import { openTestDatabase } from "../platform/test-database.ts";
@@ -445,13 +446,14 @@ await test("what verbs write after a restore on another cluster, before a servic
 });
 
 await test("serve says when it is ready, and SIGTERM ends it with status 0", async () => {
+  const port = String(await freePort());
   const child = spawn(process.execPath, ["--conditions=source", main, "serve"], {
-    env: { ...process.env, ...environment, PORT: "0", METRICS_PORT: "0", LOG_LEVEL: "silent" },
+    env: { ...process.env, ...environment, PORT: port, METRICS_PORT: "0", LOG_LEVEL: "silent" },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
   for await (const line of createInterface({ input: child.stdout })) {
-    assert.match(line, /^ready http:\/\/localhost:\d+$/);
+    assert.equal(line, `ready http://localhost:${port}`);
     child.kill("SIGTERM");
   }
   assert.equal(await exit, 0);
@@ -472,7 +474,7 @@ await test("a setting with a wrong value is named in one line, status 1", async 
   const { status, err } = await call(["organization", "list"], { PORT: "many" });
   assert.deepEqual(
     { status, err },
-    { status: 1, err: "svc organization list: PORT must be a whole number from 0 to 65535\n" },
+    { status: 1, err: "svc organization list: PORT must be a whole number from 1 to 65535\n" },
   );
 });
 

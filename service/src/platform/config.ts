@@ -38,9 +38,10 @@ export const settings = {
     env: "PORT",
     unit: "TCP port",
     fallback: "4000",
-    parse: whole(0, portMax),
+    // Not 0: the issuer names the port, and everything that was registered with it.
+    parse: whole(1, portMax),
     description:
-      "Port of the service, at most 65526 unless `METRICS_PORT` is given. The demo's shop, wallet and console listen on the three ports after it. 0 picks a free one.",
+      "Port of the service, at most 65526 unless `METRICS_PORT` is given. The demo's shop, wallet and console listen on the three ports after it.",
   }),
   host: setting({
     env: "HOST",
@@ -294,7 +295,7 @@ function derived(
     dataDirectory:
       given.dataDirectory ??
       (process.getuid?.() === 0 ? "/var/lib/svc" : join(process.cwd(), ".data")),
-    metricsPort: given.metricsPort ?? (given.port === 0 ? 0 : given.port + metricsPortOffset),
+    metricsPort: given.metricsPort ?? given.port + metricsPortOffset,
     walletOrigin: given.walletOrigin ?? wallet.origin,
     limitLoopback: given.limitLoopback ?? given.profile !== "dev",
   };
