@@ -99,6 +99,41 @@ test("an error keeps its kind, code and place, but nothing of what it was given"
   assert.match(text(), /log\.test\.ts/);
 });
 
+test("an error is told apart by its kind, and each of its causes by its own", () => {
+  const { log, text } = openLog();
+  class NodeAway extends Error {
+    override name = "NodeAway";
+  }
+  const refused = Object.assign(new Error("connect"), { code: "ECONNREFUSED" });
+  const away = new NodeAway("no answer", { cause: refused });
+  log.error(
+    { err: new AggregateError([away, new TypeError("odd")], "two failed") },
+    "a job failed",
+  );
+  const { err } = JSON.parse(text()) as { err: Record<string, unknown> };
+  const kept = (given: unknown): unknown => {
+    const { type, message, code, cause, errors } = given as Record<string, unknown>;
+    return {
+      ...{ type, message },
+      ...(code === undefined ? {} : { code }),
+      ...(cause === undefined ? {} : { cause: kept(cause) }),
+      ...(Array.isArray(errors) ? { errors: errors.map(kept) } : {}),
+    };
+  };
+  assert.deepEqual(kept(err), {
+    type: "AggregateError",
+    message: "two failed",
+    errors: [
+      {
+        type: "NodeAway",
+        message: "no answer",
+        cause: { type: "Error", message: "connect", code: "ECONNREFUSED" },
+      },
+      { type: "TypeError", message: "odd" },
+    ],
+  });
+});
+
 test("bytes, depth and cycles cannot flood or break a line", () => {
   const { log, text } = openLog();
   const cycle: Record<string, unknown> = {};

@@ -33,6 +33,8 @@ export function createLog(options: {
       level: (label: string) => ({ level: label }),
       log: (fields: Record<string, unknown>) => hideFields(fields, 0),
     },
+    // Errors are described by then. pino's own serializer would call each of them "Object", and mix in its causes.
+    serializers: { err: (described: unknown) => described },
     hooks: { streamWrite: cutSecrets },
   };
   return options.destination === undefined ? pino(settings) : pino(settings, options.destination);
@@ -91,6 +93,7 @@ function describeError(error: Error, depth: number): Record<string, unknown> {
     ...(typeof code === "string" && /^\w{1,40}$/.test(code) ? { code } : {}),
     stack: frames.slice(0, itemsMax).join("\n"),
     ...(error.cause === undefined ? {} : { cause: hideValue(error.cause, depth + 1) }),
+    ...(error instanceof AggregateError ? { errors: hideValue(error.errors, depth) } : {}),
   };
 }
 
