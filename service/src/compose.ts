@@ -337,7 +337,7 @@ export async function compose(config: Config): Promise<Service> {
   const close = async (): Promise<void> => opened.disposeAsync();
   return {
     baseUrl: config.baseUrl,
-    metricsUrl: `http://${config.metricsHost}:${exposed.port}/metrics`,
+    metricsUrl: exposed.url,
     ctx: kyc,
     refreshClock: async () => base.refreshClock(),
     close,

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { networkInterfaces } from "node:os";
 import { test } from "node:test";
 import { createMetrics, serveMetrics } from "./metrics.ts";
 
@@ -41,6 +42,16 @@ test("nothing but the metrics is served there", async () => {
   const posted = await fetch(`http://127.0.0.1:${server.port}/metrics`, { method: "POST" });
   assert.equal(posted.status, 404);
 });
+
+const isV6There = Object.values(networkInterfaces())
+  .flat()
+  .some((each) => each?.address === "::1");
+
+for (const host of isV6There ? ["localhost", "::1"] : ["localhost"])
+  test(`the metrics on ${host} are told by an address that can be asked`, async () => {
+    await using server = await serveMetrics(createMetrics(), { host, port: 0 });
+    assert.equal((await fetch(server.url)).status, 200);
+  });
 
 test("two processes' worth of metrics do not share counters", async () => {
   const [one, two] = [createMetrics(), createMetrics()];

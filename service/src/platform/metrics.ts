@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, isIPv6 } from "node:net";
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
 // An import of `node:http` reads all of its exports, and so loads Node's own `fetch`, which nothing here uses.
@@ -92,6 +92,7 @@ export function createMetrics(): Metrics {
 /** The Prometheus endpoint `/metrics`, on a port of its own so that it is never public by mistake. */
 export interface MetricsServer extends AsyncDisposable {
   readonly port: number;
+  readonly url: string;
   close(): Promise<void>;
 }
 
@@ -119,5 +120,6 @@ export async function serveMetrics(
     await once(server, "close");
   };
   const { port } = server.address() as AddressInfo;
-  return { port, close, [Symbol.asyncDispose]: close };
+  const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
+  return { port, url: `http://${host}:${port}/metrics`, close, [Symbol.asyncDispose]: close };
 }
