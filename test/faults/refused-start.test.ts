@@ -8,6 +8,9 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { openContext } from "../../service/src/compose.ts";
+import { parseConfig } from "../../service/src/platform/config.ts";
+import { openDb, sql } from "../../service/src/platform/db.ts";
 import { openDemoPlace } from "../demo-world.ts";
 import { root } from "../transcript.ts";
 
@@ -46,6 +49,23 @@ test("a database of another name", async () => {
   const url = new URL(place.environment["DATABASE_URL"] ?? "");
   url.pathname = "/nowhere";
   await refuses({ ...place.environment, DATABASE_URL: url.href }, /"nowhere" does not exist/);
+});
+
+test("a database that a newer version migrated", async () => {
+  await using place = await openDemoPlace();
+  await using db = openDb({ connectionString: place.environment["DATABASE_URL"], connections: 1 });
+  await db.query(
+    sql`insert into migration (number, name, sha256) values (9999, 'future.sql', 'x')`,
+  );
+  await refuses(place.environment, /holds migration 9999, which this version does not know/);
+});
+
+test("a master key that did not seal what is in the database", async () => {
+  await using place = await openDemoPlace();
+  const before = parseConfig({ ...place.environment, MASTER_KEY: "11".repeat(32) });
+  await (await openContext(before))[Symbol.asyncDispose]();
+  const after = { ...place.environment, MASTER_KEY: "22".repeat(32) };
+  await refuses(after, /its master key is not configured/);
 });
 
 test("a directory that is a file", async () => {

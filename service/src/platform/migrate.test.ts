@@ -74,7 +74,7 @@ test("a file that was changed after it ran is refused by name", async () => {
   await using database = await openTestDatabase();
   await using db = openDb({ ...database.connection, connections: 1 });
   await db.query(sql`update migration set sha256 = 'other' where number = 1`);
-  await assert.rejects(migrate(db), /^Error: 0001_platform\.sql was changed after it ran/);
+  await assert.rejects(migrate(db), /^OtherVersion: 0001_platform\.sql was changed after it ran/);
 });
 
 test("a database that is ahead of the code is refused", async () => {

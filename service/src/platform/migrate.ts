@@ -29,13 +29,18 @@ export function listMigrations(): Migration[] {
   });
 }
 
+/** The database was migrated by other files than these. */
+class OtherVersion extends Error {
+  override name = "OtherVersion";
+}
+
 /**
  * Brings the database to this version of the code and returns the names that ran. Processes that start together take
  * turns on an advisory lock, so each migration runs once. Each runs in a transaction of its own, together with its record,
  * so that the processes at work wait for its tables no longer than it takes; over a connection of its own that no time-out
  * of the service holds for.
  *
- * @throws Error when the database is ahead of the code, or an applied file was changed since
+ * @throws {OtherVersion} when the database is ahead of the code, or an applied file was changed since
  */
 export async function migrate(db: Db): Promise<string[]> {
   await using own = openDb({ ...db.connectionString, connections: 1, query_timeout: 0 });
@@ -56,11 +61,11 @@ async function runNext(tx: Queryable, known: readonly Migration[]): Promise<stri
   for (const row of applied) {
     const file = known.find((each) => each.number === row.number);
     if (file === undefined)
-      throw new Error(
+      throw new OtherVersion(
         `the database holds migration ${row.number}, which this version does not know`,
       );
     if (file.sha256 !== row.sha256)
-      throw new Error(`${file.name} was changed after it ran; write a new migration`);
+      throw new OtherVersion(`${file.name} was changed after it ran; write a new migration`);
   }
   const next = known.find((each) => applied.every((row) => row.number !== each.number));
   if (next === undefined) return null;

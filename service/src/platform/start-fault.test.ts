@@ -9,6 +9,14 @@ test("a host that was tried at several addresses is named by the first", () => {
   assert.equal(describeStartFault(new AggregateError(refused)), "connect ECONNREFUSED ::1:5432");
 });
 
+for (const fault of [
+  Object.assign(new Error("getaddrinfo EAI_AGAIN db"), { code: "EAI_AGAIN" }),
+  new Error("timeout exceeded when trying to connect"),
+])
+  test(`of a database that cannot be reached it is said: ${fault.message}`, () => {
+    assert.equal(describeStartFault(fault), fault.message);
+  });
+
 test("a fault of ours is not foreseen", () => {
   assert.equal(describeStartFault(new TypeError("x is not a function")), null);
   const ours = Object.assign(new Error("unknown column"), { code: "42703" });

@@ -1,13 +1,17 @@
 import { ConfigError } from "./config.ts";
+import { isOutage } from "./db.ts";
 
 /** Faults of the surroundings that have a class of their own; their modules are loaded only where they are used. */
-const foreseenNames = new Set(["EmbeddedPostgresInUse", "NodeAway"]);
+const foreseenNames = new Set([
+  ...["EmbeddedPostgresInUse", "OtherVersion", "SealBroken"],
+  ...["NodeAway", "WrongChain"],
+]);
 /** Of the system (a port in use, a directory that cannot be written, a host that is unknown), or of PostgreSQL: it refuses who connects. */
 const foreseenCodes = /^(?:E[A-Z0-9]+|(?:08|28|3D|53)[0-9A-Z]{3}|57P[0-9]{2})$/;
 
 /**
  * What keeps a process from starting and whoever starts it can mend, in one line: a wrong setting, a port that is in
- * use, a database that does not answer; null for a fault that nobody foresaw.
+ * use, a database that does not answer or is another version's; null for a fault that nobody foresaw.
  */
 export function describeStartFault(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
@@ -18,6 +22,7 @@ export function describeStartFault(error: unknown): string | null {
   const isForeseen =
     error instanceof ConfigError ||
     foreseenNames.has(error.name) ||
+    isOutage(error) ||
     (typeof code === "string" && foreseenCodes.test(code));
   return isForeseen ? error.message.replaceAll(/\s*\n\s*/g, " ") : null;
 }
