@@ -142,6 +142,11 @@ const unsafe: [what: string, change: NodeJS.ProcessEnv, says: RegExp][] = [
   ["on the embedded database", { DATABASE_URL: "" }, /^DATABASE_URL must be set/],
   ["without https", { BASE_URL: "http://id.example.com" }, /^BASE_URL must be https/],
   ["on its default address", { BASE_URL: "" }, /^BASE_URL must be https/],
+  [
+    "with a wallet without https",
+    { WALLET_ORIGIN: "http://wallet.example.com" },
+    /^WALLET_ORIGIN must be https/,
+  ],
   ["without a chain", { CHAIN: "off" }, /^CHAIN must be on/],
   ["on the embedded chain", { CHAIN_RPC_URL: "" }, /^CHAIN_RPC_URL must be set/],
   ["with a signer of its own making", { SIGNER_KEY: "" }, /^SIGNER_KEY or SIGNER_URL must be set/],

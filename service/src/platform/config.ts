@@ -319,6 +319,9 @@ function refuseUnsafe(config: Config): void {
   }
   if (url.protocol !== "https:")
     throw new ConfigError("BASE_URL must be https in the profile production");
+  // Its page holds people's keys, and its scripts may call `/w/*`.
+  if (new URL(config.walletOrigin).protocol !== "https:")
+    throw new ConfigError("WALLET_ORIGIN must be https in the profile production");
   if (config.masterKeys === null)
     throw new ConfigError("MASTER_KEY must be set in the profile production");
   if (config.masterKeys.some((key) => /^0+$/.test(key)))
