@@ -275,6 +275,7 @@ const malformed: [string, Asked | Value][] = [
   ["an unknown primary type", data({ ...plain, primaryType: "Nothing" })],
   ["a primary type of Object.prototype", data({ ...plain, primaryType: "toString" })],
   ["a member without a type", data({ ...plain, message: { text: "a", version: 1, more: 1 } })],
+  ["a message beside a bare domain", data({ ...plain, primaryType: "EIP712Domain" })],
   ["a type without its member", data({ ...plain, message: { text: "a" } })],
   ["a number out of bounds", data({ ...plain, message: { text: "a", version: -1 } })],
   ["an inexact number", data({ ...plain, message: { text: "a", version: 2 ** 53 } })],

@@ -129,6 +129,11 @@ const faults: [string, TypedDataDocument, string][] = [
     { ...one("bool", true), types: { A: [{ name: "toString", type: "string" }] }, message: {} },
     "message.toString",
   ],
+  [
+    "a message that the hash of a bare domain leaves out",
+    { ...one("bool", true), primaryType: "EIP712Domain" },
+    "message.x",
+  ],
   ["a text as bool", one("bool", "true"), "message.x"],
   ["a number as text", one("string", 1), "message.x"],
   ["a lone surrogate", one("string", "\ud800"), "message.x"],

@@ -32,7 +32,8 @@ const valuesMax = 65_536;
  * Strict, because a person decides by what is shown: every member must have a type and every typed
  * member a value; integers are safe numbers, bigints, decimal or `0x` texts within their bounds;
  * addresses of mixed case carry their checksum. Where `types` leaves `EIP712Domain` out it is derived
- * from the members that the domain has.
+ * from the members that the domain has. With that as its primary type the hash covers the domain
+ * alone, so the message is empty.
  *
  * @throws {TypedDataFault} naming the member
  * @see https://eips.ethereum.org/EIPS/eip-712
@@ -50,10 +51,20 @@ export function typedDataDigest(document: TypedDataDocument): Uint8Array {
   }
   const separator = hashStruct(hashing, domainName, { value: document.domain, at: "domain" });
   const parts = [Uint8Array.of(0x19, 0x01), separator];
-  if (primaryType !== domainName) {
+  if (primaryType === domainName) {
+    requireEmpty(document.message);
+  } else {
     parts.push(hashStruct(hashing, primaryType, { value: document.message, at: "message" }));
   }
   return keccak256(concat(parts));
+}
+
+/** What no hash covers could be exchanged for anything else after it was signed. */
+function requireEmpty(message: unknown): void {
+  if (!isRecord(message)) throw new TypedDataFault("message", "is not an object");
+  const [stranger] = Object.keys(message).filter((name) => message[name] !== undefined);
+  if (stranger !== undefined)
+    throw new TypedDataFault(`message.${stranger}`, "is not covered by the hash of a bare domain");
 }
 
 /** The text whose hash names a type: the type, then every type it refers to, in order of their names. */

@@ -10,7 +10,7 @@ export function sayTypedData(document: TypedDataDocument): readonly string[] {
   const lines = Object.entries(domain).map(
     ([name, value]) => `domain.${name}: ${sayValue(undefined, value)}`,
   );
-  // The hash of a bare domain covers no message, so none is shown as if it were signed.
+  // A bare domain has no message, and its own members stand above.
   if (primaryType !== "EIP712Domain")
     collect(document, { type: primaryType, value: message, at: "" }, lines);
   return lines.map(shownText);
