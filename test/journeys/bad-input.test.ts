@@ -262,6 +262,21 @@ test("malformed bodies, queries and paths are refused in the documented shape, a
   assert.deepEqual(await counts(), counted);
 });
 
+test("a JSON body that is not UTF-8 is refused: no byte of it is replaced by another", async () => {
+  for (const type of ["application/json", "application/json; charset=iso-8859-1"]) {
+    const user = newIdentity().address;
+    const stored = { user, infos: [{ field: "IDCARD_LAST_NAME", data: "Müller", pepper: "00" }] };
+    const response = await ask(`${world.baseUrl}/api/v1/blockchain/valid`, {
+      method: "POST",
+      headers: { authorization: apiKey, "content-type": type },
+      body: Buffer.from(JSON.stringify(stored), "latin1"),
+    });
+    const { error } = (await response.json()) as { error: Record<string, unknown> };
+    assert.equal(error["reason"], "malformed_request", type);
+    assert.equal(error["message"], "Invalid Request: the body is not UTF-8");
+  }
+});
+
 test("a path under another method answers 405 and says which it takes; an unknown path 404; both in the envelope", async () => {
   for (const route of await listRoutes()) {
     const response = await ask(fill(route.path, "a".repeat(22)), {

@@ -122,7 +122,7 @@ async function requestKeys(ctx: TokenContext, uri: string): Promise<readonly Nam
   });
   if (result.kind === "failed" || result.status !== 200) return null;
   try {
-    const document = parseJson(Buffer.from(result.body).toString("utf8")) as { keys?: unknown };
+    const document = parseJson(result.body) as { keys?: unknown };
     const keys: unknown[] = Array.isArray(document.keys) ? document.keys : [];
     return keys.slice(0, keysMax).flatMap((key) => usableKeys(key));
   } catch {

@@ -1,3 +1,4 @@
+import { textOfBytes } from "@svc/protocol";
 import { invalidRequest, Problem } from "./problems.ts";
 
 /** Values by name; a name that was given more than once holds a list, which only the routes that allow it accept. */
@@ -40,8 +41,16 @@ export function queryFaultOf(query: unknown): Problem | null {
   return fault instanceof Problem ? fault : null;
 }
 
-/** Parses a JSON body: at most 32 levels, no U+0000, no lone surrogates, no `__proto__`. @throws {Problem} malformed_request */
-export function parseJson(text: string): unknown {
+/**
+ * Parses a JSON body: UTF-8 (RFC 8259 section 8.1), at most 32 levels, no U+0000, no lone surrogates, no `__proto__`.
+ *
+ * @throws {Problem} malformed_request
+ */
+export function parseJson(bytes: Uint8Array): unknown {
+  const text = textOfBytes(bytes);
+  // Bytes that are replaced would be stored, shown and signed as what nobody wrote.
+  if (text === null)
+    throw new Problem("malformed_request", { message: "Invalid Request: the body is not UTF-8" });
   let value: unknown;
   try {
     value = JSON.parse(text);

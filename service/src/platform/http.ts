@@ -74,8 +74,10 @@ export function createHttp(ctx: Ctx): Http {
     },
   }).withTypeProvider<TypeBoxTypeProvider>();
   http.removeAllContentTypeParsers();
-  http.addContentTypeParser("application/json", { parseAs: "string" }, (_request, body, done) =>
-    settle(() => (body === "" ? null : parseJson(String(body))), done),
+  http.addContentTypeParser<Buffer>(
+    "application/json",
+    { parseAs: "buffer" },
+    (_request, body, done) => settle(() => (body.length === 0 ? null : parseJson(body)), done),
   );
   http.addContentTypeParser(
     "application/x-www-form-urlencoded",
