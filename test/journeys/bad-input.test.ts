@@ -277,6 +277,27 @@ test("a JSON body that is not UTF-8 is refused: no byte of it is replaced by ano
   }
 });
 
+test("a refused body is told which of its members is missing, and which is unknown", async () => {
+  const refusalOf = async (path: string, method: string, body: object): Promise<unknown> => {
+    const headers = { authorization: apiKey, "content-type": "application/json" };
+    const init = { method, headers, body: JSON.stringify(body) };
+    const answer = (await (await ask(world.baseUrl + path, init)).json()) as {
+      error: { message: string };
+    };
+    return answer.error.message;
+  };
+  const stored = { user: newIdentity().address, infos: [{ field: "EMAIL", pepper: "00" }] };
+  assert.equal(
+    await refusalOf("/api/v1/blockchain/valid", "POST", stored),
+    "Invalid Request: infos.0.data is missing",
+  );
+  const endpoint = { url: "https://shop.example/hook", urls: [] };
+  assert.equal(
+    await refusalOf("/api/v1/kyb/webhook-endpoint", "PUT", endpoint),
+    "Invalid Request: urls is unknown",
+  );
+});
+
 test("a path under another method answers 405 and says which it takes; an unknown path 404; both in the envelope", async () => {
   for (const route of await listRoutes()) {
     const response = await ask(fill(route.path, "a".repeat(22)), {

@@ -27,13 +27,19 @@ export function problemOf(error: unknown): Problem | OAuthProblem | null {
 function sayFault(validation: NonNullable<FrameworkError["validation"]>): string {
   const [first] = validation;
   const path = (first?.instancePath ?? "").replaceAll("/", ".").replace(/^\./, "");
-  const member = first?.params?.["missingProperty"] ?? first?.params?.["additionalProperty"];
-  const name =
-    typeof member === "string" ? [path, member].filter((part) => part !== "").join(".") : path;
+  const missing = first?.params?.["missingProperty"];
+  const member = missing ?? first?.params?.["additionalProperty"];
+  if (typeof member === "string") {
+    const name = [path, member].filter((part) => part !== "").join(".");
+    return `${shownName(name)} ${missing === undefined ? "is unknown" : "is missing"}`;
+  }
   const words = wordsOf(validation, first?.instancePath);
   const fault = words.length > 0 ? `must be one of ${words.join(", ")}` : first?.message;
-  return `${name === "" ? "the body" : name.slice(0, 100).toWellFormed()} ${fault ?? "is wrong"}`;
+  return `${path === "" ? "the body" : shownName(path)} ${fault ?? "is wrong"}`;
 }
+
+/** The caller may have made it up. */
+const shownName = (name: string): string => name.slice(0, 100).toWellFormed();
 
 /** Each word of a choice is a fault of its own. */
 function wordsOf(
