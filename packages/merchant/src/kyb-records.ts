@@ -1,6 +1,7 @@
 // What the KYB endpoints answer (decisions, section 6), and how it is read.
 import type { Address, Hex, Hex32 } from "@svc/protocol";
 
+import { readLink, readUniversalLink } from "./links.ts";
 import { openMembers, type Members } from "./members.ts";
 import { MerchantError } from "./merchant-error.ts";
 
@@ -320,14 +321,11 @@ export function readSignature(body: Members): BusinessSignature {
 }
 
 export function readOffer(body: Members): Offer {
-  const link = body.text("link");
-  // It becomes the target of a button: no other scheme may.
-  if (!link.startsWith("svc:")) throw invalid("link");
   return {
     offerId: body.text("offerId"),
     status: body.oneOf("status", ["OPEN", "CLAIMED", "CANCELLED", "EXPIRED"]),
-    link,
-    universalLink: body.text("universalLink"),
+    link: readLink(body, invalid),
+    universalLink: readUniversalLink(body, invalid),
     qrcode: body.text("qrcode"),
     expiresAt: body.count("expiresAt"),
     ...(body.has("businessWalletAddress") && {

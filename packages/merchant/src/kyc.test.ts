@@ -116,6 +116,11 @@ test("a link of another scheme never becomes a button", async () => {
   succeed({ qrcode: "aGk=", link: "javascript:alert(1)", expiration: 1, referenceKey });
   const request = { user: alice, sourceKey: "sk", callback: "https://s.example", expiration: 1 };
   await assert.rejects(kyc.requestData(request), { code: "response_invalid", reason: "link" });
+  for (const universalLink of ["javascript:alert(1)//", "data:text/html,x", "//wallet.example"]) {
+    succeed({ qrcode: "aGk=", link: "svc:request/x", universalLink, expiration: 1, referenceKey });
+    const refusal = { code: "response_invalid", reason: "universalLink" };
+    await assert.rejects(kyc.requestData(request), refusal, universalLink);
+  }
 });
 
 test("status and allStatuses read the order's fields", async () => {

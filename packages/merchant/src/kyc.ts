@@ -2,6 +2,7 @@ import { parseReceipt, type Address, type FieldName, type Info, type Receipt } f
 
 import { callApi, type ApiOptions } from "./api-call.ts";
 import { isSafeUrl } from "./issuer.ts";
+import { readLink, readUniversalLink } from "./links.ts";
 import { openMembers, type Members } from "./members.ts";
 import { MerchantError } from "./merchant-error.ts";
 import { readEvent, type OrderEvent, type UnknownEvent } from "./order-event.ts";
@@ -238,14 +239,11 @@ function textsOf(data: Members, name: string): string[] {
 }
 
 function readRequestedData(data: Members): RequestedData {
-  const link = data.text("link");
-  // It becomes the target of a button: no other scheme may.
-  if (!link.startsWith("svc:")) throw invalid("link");
   return {
     referenceKey: data.text("referenceKey"),
     qrcode: data.text("qrcode"),
-    link,
-    ...(data.has("universalLink") && { universalLink: data.text("universalLink") }),
+    link: readLink(data, invalid),
+    ...(data.has("universalLink") && { universalLink: readUniversalLink(data, invalid) }),
     expiration: data.count("expiration"),
     alreadySent: data.has("alreadySent") && data.flag("alreadySent"),
   };
