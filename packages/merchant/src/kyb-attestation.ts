@@ -66,6 +66,8 @@ export async function verifyAttestation(
 function checkEnvelope(claims: Record<string, unknown>, event: AnyKybEvent): void {
   if (event.event === "unknown") return;
   if (!("requestId" in event)) throw refused("event");
+  if (claims["event"] !== event.event) throw refused("event");
+  if (claims["livemode"] !== event.livemode) throw refused("livemode");
   if (event.requestId !== event.streamId) throw refused("request_id");
   const named = parseAddress(String(claims["sub"]));
   if (named !== event.business) throw refused("sub");
