@@ -277,15 +277,16 @@ test("a JSON body that is not UTF-8 is refused: no byte of it is replaced by ano
   }
 });
 
-test("a refused body is told which of its members is missing, and which is unknown", async () => {
-  const refusalOf = async (path: string, method: string, body: object): Promise<unknown> => {
-    const headers = { authorization: apiKey, "content-type": "application/json" };
-    const init = { method, headers, body: JSON.stringify(body) };
-    const answer = (await (await ask(world.baseUrl + path, init)).json()) as {
-      error: { message: string };
-    };
-    return answer.error.message;
+async function refusalOf(path: string, method: string, body: object): Promise<string> {
+  const headers = { authorization: apiKey, "content-type": "application/json" };
+  const init = { method, headers, body: JSON.stringify(body) };
+  const answer = (await (await ask(world.baseUrl + path, init)).json()) as {
+    error: { message: string };
   };
+  return answer.error.message;
+}
+
+test("a refused body is told which of its members is missing, and which is unknown", async () => {
   const stored = { user: newIdentity().address, infos: [{ field: "EMAIL", pepper: "00" }] };
   assert.equal(
     await refusalOf("/api/v1/blockchain/valid", "POST", stored),

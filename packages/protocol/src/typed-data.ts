@@ -62,7 +62,7 @@ export function typedDataDigest(document: TypedDataDocument): Uint8Array {
 /** What no hash covers could be exchanged for anything else after it was signed. */
 function requireEmpty(message: unknown): void {
   if (!isRecord(message)) throw new TypedDataFault("message", "is not an object");
-  const [stranger] = Object.keys(message).filter((name) => message[name] !== undefined);
+  const stranger = Object.keys(message).find((name) => message[name] !== undefined);
   if (stranger !== undefined)
     throw new TypedDataFault(`message.${stranger}`, "is not covered by the hash of a bare domain");
 }

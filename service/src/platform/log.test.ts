@@ -114,7 +114,8 @@ test("an error is told apart by its kind, and each of its causes by its own", ()
   const kept = (given: unknown): unknown => {
     const { type, message, code, cause, errors } = given as Record<string, unknown>;
     return {
-      ...{ type, message },
+      type,
+      message,
       ...(code === undefined ? {} : { code }),
       ...(cause === undefined ? {} : { cause: kept(cause) }),
       ...(Array.isArray(errors) ? { errors: errors.map(kept) } : {}),

@@ -2,10 +2,12 @@ import { ConfigError } from "./config.ts";
 import { isOutage } from "./db.ts";
 
 /** Faults of the surroundings that have a class of their own; their modules are loaded only where they are used. */
-const foreseenNames = new Set([
-  ...["EmbeddedPostgresInUse", "OtherVersion", "SealBroken"],
-  ...["NodeAway", "WrongChain"],
-]);
+const foreseenNames = new Set(
+  [
+    ["EmbeddedPostgresAway", "EmbeddedPostgresInUse", "OtherVersion", "SealBroken"],
+    ["NodeAway", "WrongChain"],
+  ].flat(),
+);
 /** Of the system (a port in use, a directory that cannot be written, a host that is unknown), or of PostgreSQL: it refuses who connects. */
 const foreseenCodes = /^(?:E[A-Z0-9]+|(?:08|28|3D|53)[0-9A-Z]{3}|57P[0-9]{2})$/;
 
