@@ -27,6 +27,12 @@ const chainOf = async (address: Address) => (await loadWalletCalls()).read(world
 const rosterOf = (names: readonly string[]): object[] =>
   names.map((name) => ({ address: world.person(name).address, name, votingRights: true }));
 
+/** What each member is called, by address. */
+const namesIn = (charter: unknown): Record<string, string> => {
+  const { members } = charter as { members: { address: string; name: string }[] };
+  return Object.fromEntries(members.map(({ address, name }) => [address, name]));
+};
+
 const reachEpoch = async (business: TestBusiness, epoch: number) =>
   world.until(`epoch ${epoch}`, async () => {
     const row = await rowOf(business);
@@ -105,6 +111,31 @@ test("a new member is called what the members approved, not what one of them pro
     (member) => member.address === world.person("dora").address,
   );
   assert.equal(dora?.name, "Dora");
+});
+
+test("who votes sees members by the names that they have, whatever the proposer calls them", async () => {
+  const business = await world.found({ members: ["nora", "otto", "pia"] });
+  const { address } = business;
+  const named = (name: string, called: string): object => ({
+    address: world.person(name).address,
+    name: called,
+    votingRights: true,
+  });
+  const members = [named("nora", "otto"), named("otto", "nora"), named("quin", "pia")];
+  const request = { operation: "changeCharter", members };
+  const id = await world.govern("nora", request, { business: address, voters: [] });
+  const item = await world.findVote("otto", id);
+  const { proposals } = await world.businessOf("otto", address);
+  const [listed] = proposals as Record<string, unknown>[];
+  const as = (person: string, name = person) => ({ [world.person(person).address]: name });
+  const next = { ...as("nora"), ...as("otto"), ...as("quin", "pia") };
+  assert.deepEqual(namesIn(item["charter"]), next);
+  assert.deepEqual(namesIn(listed?.["charter"]), next);
+  assert.deepEqual(namesIn(item["current"]), { ...as("nora"), ...as("otto"), ...as("pia") });
+  await world.voteAs("nora", id);
+  await world.voteAs("otto", id);
+  await reachEpoch(business, 1);
+  assert.deepEqual(namesIn(await world.businessOf("quin", address)), next);
 });
 
 test("a change of the roster voids open votes, and they are collected anew", async () => {

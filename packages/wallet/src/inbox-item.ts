@@ -91,6 +91,8 @@ export interface GovernanceItem extends Voted {
   readonly nonce: number;
   /** Names of members for showing; what they are called is not approved. */
   readonly names: ReadonlyMap<Address, string>;
+  /** What would change, as the broker says; the chain is asked before an approval. Null where it does not say. */
+  readonly current: NamedCharter | null;
 }
 
 export interface InvitationItem extends Common {
@@ -231,12 +233,16 @@ function readLogin(item: Members): Omit<BusinessLoginItem, keyof Voted | "kind">
 
 function readGovernance(item: Members): Omit<GovernanceItem, keyof Voted | "kind"> {
   const { arguments: encoded, charter } = item;
+  const next = isRecord(charter) ? readCharter(charter).names : new Map<Address, string>();
+  const current = isRecord(item["current"]) ? readCharter(item["current"]) : null;
   if (typeof encoded !== "string" || !/^0x(?:[0-9a-f]{2})*$/i.test(encoded)) throw new Unreadable();
   return {
     operation: text(item, "operation"),
     arguments: encoded.toLowerCase() as Hex,
     nonce: whole(item, "nonce"),
-    names: isRecord(charter) ? readCharter(charter).names : new Map<Address, string>(),
+    // Who is a member already is called as ever.
+    names: new Map([...next, ...(current?.names ?? [])]),
+    current,
   };
 }
 

@@ -17,6 +17,7 @@ import {
   warningsOfMessage,
   warningsOfTypedData,
   type Address,
+  type BusinessRule,
   type Charter,
   type GovernanceAct,
   type Hex32,
@@ -237,7 +238,11 @@ function actOf(item: GovernanceItem): { act: GovernanceAct; words: readonly stri
     const packed = bytesAt(bytesOfHex(item.arguments) ?? new Uint8Array(0));
     const charter = decodeCharter(packed);
     if (charter === null) return null;
-    const words = ["From then on:", ...sayCharter(charter, item.names)];
+    const words = [
+      ...sayChanges(charter, item),
+      "From then on:",
+      ...sayCharter(charter, item.names),
+    ];
     return { act: governanceActs.changeCharter(packed), words };
   }
   const word = wordOf(item.arguments);
@@ -281,24 +286,46 @@ const ruleWords = {
   data_requests: "Releases of data",
   governance: "Changes of members and rules",
 } as const;
+const ruleOrder = ["signature_requests", "data_requests", "governance"] as const;
+
+/** Who comes, who goes, and what else is not as it was; one line each. Nothing where the broker does not say how it was. */
+function sayChanges({ rules, members }: Charter, { current, names }: GovernanceItem): string[] {
+  if (current === null) return [];
+  const before = new Map(current.members.map(({ address, isVoting }) => [address, isVoting]));
+  const after = new Set(members.map(({ address }) => address));
+  return [
+    ...members.flatMap(({ address, isVoting }) => {
+      const member = sayMember(address, names);
+      const had = before.get(address);
+      if (had === undefined) return [`New: ${member}, ${sayVote(isVoting)}.`];
+      return had === isVoting ? [] : [`Changed: ${member}, from now on ${sayVote(isVoting)}.`];
+    }),
+    ...current.members
+      .filter(({ address }) => !after.has(address))
+      .map(({ address }) => `No longer a member: ${sayMember(address, names)}.`),
+    ...ruleOrder
+      .filter((name) => rules[name] !== current.rules[name])
+      .map((name) => `Changed: ${ruleWords[name]}, so far ${sayRule(current.rules[name])}.`),
+  ];
+}
 
 /** Rules and members, one line each. */
 function sayCharter(
   { rules, members }: Charter,
   names: ReadonlyMap<Address, string>,
 ): readonly string[] {
-  const order = ["signature_requests", "data_requests", "governance"] as const;
   return [
-    ...order.map(
-      (name) =>
-        `${ruleWords[name]}: ${rules[name] === "UNANIMOUS" ? "all voting members" : "more than half of the voting members"} must approve.`,
-    ),
+    ...ruleOrder.map((name) => `${ruleWords[name]}: ${sayRule(rules[name])} must approve.`),
     ...members.map(
-      ({ address, isVoting }) =>
-        `Member: ${sayMember(address, names)}, ${isVoting ? "with a vote" : "without a vote"}.`,
+      ({ address, isVoting }) => `Member: ${sayMember(address, names)}, ${sayVote(isVoting)}.`,
     ),
   ];
 }
+
+const sayRule = (rule: BusinessRule): string =>
+  rule === "UNANIMOUS" ? "all voting members" : "more than half of the voting members";
+
+const sayVote = (isVoting: boolean): string => (isVoting ? "with a vote" : "without a vote");
 
 function sayMember(address: Address, names: ReadonlyMap<Address, string>): string {
   const name = names.get(address) ?? "";

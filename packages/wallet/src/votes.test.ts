@@ -7,8 +7,6 @@ import {
   businessLoginHash,
   declineDigest,
   encodeCharter,
-  governanceActs,
-  governanceHash,
   hashTypedData,
   hexOfBytes,
   keepDigest,
@@ -261,29 +259,6 @@ await test("an approval takes a vote on the chain, in its epoch, and the chain t
   Object.assign(fake.items[0] ?? {}, { chainId, validUntil: validUntil + 1 });
   await refuses(approve(), "invalid_request", /longer/);
   assert.deepEqual(fake.votes, []);
-});
-
-await test("a change of the business is approved over what its arguments say", async () => {
-  const wallet = await fresh();
-  const next = { ...charter, rules: { ...charter.rules, data_requests: "UNANIMOUS" as const } };
-  const act = governanceActs.changeCharter(encodeCharter(next));
-  const item = { kind: "governance", category: businessCategory.governance, requester: null };
-  put({ ...item, ...act, nonce: fake.nonce });
-  const [entry] = await wallet.inbox();
-  assert.match(entry?.words.join("\n") ?? "", /Releases of data: all voting members/);
-  await wallet.vote("01J", { vote: "approve" });
-  const hash = governanceHash({ ...act, nonce: fake.nonce });
-  assert.equal(approver(businessCategory.governance, hash), alice);
-  for (const wrong of [
-    { operation: "selfDestruct()" },
-    { operation: "moveTo(address)" },
-    { arguments: `${act.arguments}00` },
-    { nonce: fake.nonce + 1 },
-  ]) {
-    put({ ...item, ...act, nonce: fake.nonce, id: "01K", ...wrong });
-    await refuses(wallet.vote("01K", { vote: "approve" }), "invalid_request");
-    fake.items = [];
-  }
 });
 
 await test("a vote on somebody's login names the login, the client and who acts", async () => {

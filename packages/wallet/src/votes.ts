@@ -1,12 +1,12 @@
 import {
   approvalDigest,
-  businessCategory,
   encodeCharter,
   invitationDigest,
   isRecord,
   parseAddress,
   shortAddress,
   type Address,
+  type Charter,
   type Hex,
 } from "@svc/protocol";
 import { addressOfBusiness, chainIdOf, readBusiness } from "./business-wallet.ts";
@@ -15,7 +15,7 @@ import type { WalletContext } from "./context.ts";
 import { signDecline } from "./decline.ts";
 import type { HistoryEntry } from "./history.ts";
 import { recordHistory } from "./history.ts";
-import type { InboxItem, InboxKind, InvitationItem } from "./inbox-item.ts";
+import type { GovernanceItem, InboxItem, InboxKind, InvitationItem } from "./inbox-item.ts";
 import { askInTurn } from "./asking-brokers.ts";
 import { findItem, type FoundItem } from "./inbox.ts";
 import { endRemoval } from "./keep.ts";
@@ -217,13 +217,15 @@ async function checkMembership(
       `${shortAddress(ctx.identity.address)} has no vote in ${address}`,
     );
   const isStale = epoch !== item.epoch;
-  const isOtherAct = item.category === businessCategory.governance && nonce !== nonceOf(item);
+  const isOtherAct =
+    item.kind === "governance" && (nonce !== item.nonce || !isCurrent(item, charter));
   if (isStale || isOtherAct)
     throw new WalletRefusal("invalid_request", "the business has changed: look at the inbox again");
 }
 
-function nonceOf(item: InboxItem): number | null {
-  return item.kind === "governance" ? item.nonce : null;
+/** Whether what was shown as changing is what the chain has. */
+function isCurrent({ current }: GovernanceItem, charter: Charter): boolean {
+  return current === null || encodeCharter(current) === encodeCharter(charter);
 }
 
 async function signInvitation(ctx: WalletContext, item: InvitationItem): Promise<Hex> {

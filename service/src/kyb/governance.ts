@@ -10,7 +10,6 @@ import { enqueueTransaction, type FinalHandlers, findTransactionStatus } from ".
 import { ulid } from "../platform/ids.ts";
 import type { Queryable } from "../platform/db.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
-import type { SealedColumn } from "../platform/sealed-columns.ts";
 import { type Ballot, type BallotRules, electorateOf } from "./ballot.ts";
 import {
   endBallot,
@@ -22,12 +21,11 @@ import {
 import { joinApprovals, openBallot } from "./ballots.ts";
 import type { Business } from "./business.ts";
 import { findBusiness, holdBusiness } from "./business-store.ts";
-import { type NamedMember, parseMemberAddress } from "./charter-request.ts";
+import { parseMemberAddress } from "./charter-request.ts";
 import * as store from "./governance-store.ts";
 import type { KybContext } from "./kyb-context.ts";
 import {
   actOf,
-  charterOf,
   operations,
   parseHash,
   planCharter,
@@ -37,7 +35,7 @@ import {
   ruleOf,
 } from "./proposal.ts";
 import { listRemovals, requestLook } from "./roster-store.ts";
-import { shownCharter } from "./shown-charter.ts";
+import { sealNames, showProposals } from "./shown-proposal.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
 /** Kind of the transaction that does what members decided. */
@@ -47,11 +45,6 @@ const votingSeconds = 7 * 86_400;
 /** Proposals that are not decided yet, of one business and of one member of it. */
 const pendingMax = { all: 20, own: 5 };
 const retentionSeconds = 30 * 86_400;
-
-/** What governance keeps sealed: names of members to be. */
-export const proposalSealedColumns: readonly SealedColumn[] = [
-  { table: "business_proposal", idColumn: "id", column: "names_sealed" },
-];
 
 /**
  * Puts an act of governance to the vote of the voting members, the proposer among them.
@@ -180,7 +173,7 @@ async function planRemoval(
 export const governanceRules: BallotRules = {
   show: async (ctx, ids) => {
     const proposals = await store.listProposals(ctx.db, ids);
-    return new Map(proposals.map((proposal) => [proposal.id, showProposal(ctx, proposal)]));
+    return showProposals(ctx, proposals);
   },
   onApproved: async (ctx, tx, { ballot, approvals }) => {
     const [proposal] = await store.listProposals(tx, [ballot.id]);
@@ -338,44 +331,6 @@ async function isMoot(
   if (operation !== "startRemoval") return false;
   const isMember = charter.members.some((each) => each.address === member);
   return !isMember || (await listRemovals(tx, [address])).length > 0;
-}
-
-/** A proposal as wallets show it, with what they recompute the approval from. */
-export function showProposal(ctx: Pick<KybContext, "seal">, proposal: Proposal): object {
-  const { operation, arguments: args, nonce, proposer } = proposal;
-  const charter = charterOf(proposal);
-  const word = args.slice(-64);
-  return {
-    proposer,
-    operation: operations[operation],
-    arguments: args,
-    nonce,
-    ...(charter === null ? {} : { charter: shownCharter(charter, namesOf(ctx, proposal)) }),
-    ...(operation === "startRemoval" ? { member: proposal.member } : {}),
-    ...(operation === "moveTo" ? { successor: `0x${word.slice(24)}` } : {}),
-    ...(operation === "withdraw" ? { hash: `0x${word}` } : {}),
-  };
-}
-
-/** What the proposer called the members of a new charter. */
-export function namesOf(
-  ctx: Pick<KybContext, "seal">,
-  { id, namesSealed }: Proposal,
-): { address: Address; name: string }[] {
-  if (namesSealed === null) return [];
-  return JSON.parse(ctx.seal.open(namesSealed, placeOf(id)).toString()) as {
-    address: Address;
-    name: string;
-  }[];
-}
-
-function sealNames(ctx: KybContext, id: string, names: readonly NamedMember[]): Buffer {
-  const kept = names.map(({ address, name }) => ({ address, name }));
-  return ctx.seal.seal(Buffer.from(JSON.stringify(kept)), placeOf(id));
-}
-
-function placeOf(id: string): { table: string; id: string; column: string } {
-  return { table: "business_proposal", id, column: "names_sealed" };
 }
 
 /** What becomes of a proposal once its transaction is final; the roster follows what the chain then says. */

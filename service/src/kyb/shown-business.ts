@@ -4,13 +4,13 @@ import { invalidRequest } from "../platform/problems.ts";
 import type { Business, BusinessMember } from "./business.ts";
 import { listBusinessesAt } from "./business-store.ts";
 import { firstPlace, listBusinessesOf, type Place, type PlacedBusiness } from "./founding-store.ts";
-import { showProposal } from "./governance.ts";
 import { listProposalsOf } from "./governance-store.ts";
 import type { KybContext } from "./kyb-context.ts";
 import { listMembersOf } from "./members.ts";
 import type { Proposal } from "./proposal.ts";
 import { listRemovals, type Removal } from "./roster-store.ts";
 import { shownCharter } from "./shown-charter.ts";
+import { showProposal } from "./shown-proposal.ts";
 import { listMoves, type Move } from "./standing-store.ts";
 
 /** Of one page. */
@@ -150,7 +150,7 @@ function show(
     move: move === undefined ? null : shownMove(move),
     proposals: proposals.map((proposal) => {
       const { id, status: state, createdAt } = proposal;
-      return Object.assign({ id, status: state, createdAt }, showProposal(ctx, proposal));
+      return Object.assign({ id, status: state, createdAt }, showProposal(ctx, proposal, members));
     }),
   };
 }

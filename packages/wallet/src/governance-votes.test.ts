@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  approvalDigest,
+  businessCategory,
+  encodeCharter,
+  governanceActs,
+  governanceHash,
+  type Charter,
+  type Hex32,
+} from "@svc/protocol";
+import { business, chainId, charter, serveBusiness } from "../test/fake-business.ts";
+import { openFakeBroker, signerOf } from "../test/fake-broker.ts";
+import { now } from "../test/fake-fields.ts";
+import { addressOf, refuses, walletOf } from "../test/test-wallet.ts";
+import type { Wallet } from "./index.ts";
+
+await using broker = await openFakeBroker();
+const fake = serveBusiness(broker);
+const alice = addressOf("alice");
+const expiresAt = now + 600;
+const validUntil = expiresAt + 3600;
+
+async function fresh(): Promise<Wallet> {
+  broker.reset();
+  fake.reset();
+  return walletOf("alice", [broker.url]);
+}
+
+/** Puts an act of governance into the inbox. */
+function put(item: Record<string, unknown>): void {
+  fake.items.push({
+    id: "01J",
+    kind: "governance",
+    category: businessCategory.governance,
+    business: { address: business, name: "Alpine AG" },
+    chainId,
+    epoch: fake.epoch,
+    nonce: fake.nonce,
+    validUntil,
+    expiresAt,
+    requester: null,
+    ...item,
+  });
+}
+
+/** A charter as it travels. */
+const named = ({ rules, members }: Charter, names: Record<string, string>): object => ({
+  rules,
+  members: members.map(({ address, isVoting }) => ({
+    address,
+    name: names[address] ?? "",
+    votingRights: isVoting,
+  })),
+});
+
+/** The identity that approved this hash in the only vote that was sent. */
+function approver(hash: Hex32): string | null {
+  const { signature } = fake.votes[0]?.body ?? {};
+  const category = businessCategory.governance;
+  const approval = { chainId, business, category, hash, epoch: fake.epoch, validUntil };
+  return signerOf(approvalDigest(approval), String(signature));
+}
+
+await test("a change of the business is approved over what its arguments say", async () => {
+  const wallet = await fresh();
+  const next = { ...charter, rules: { ...charter.rules, data_requests: "UNANIMOUS" as const } };
+  const act = governanceActs.changeCharter(encodeCharter(next));
+  put({ ...act });
+  const [entry] = await wallet.inbox();
+  assert.match(entry?.words.join("\n") ?? "", /Releases of data: all voting members/);
+  await wallet.vote("01J", { vote: "approve" });
+  const hash = governanceHash({ ...act, nonce: fake.nonce });
+  assert.equal(approver(hash), alice);
+  for (const wrong of [
+    { operation: "selfDestruct()" },
+    { operation: "moveTo(address)" },
+    { arguments: `${act.arguments}00` },
+    { nonce: fake.nonce + 1 },
+  ]) {
+    put({ ...act, id: "01K", ...wrong });
+    await refuses(wallet.vote("01K", { vote: "approve" }), "invalid_request");
+    fake.items = [];
+  }
+});
+
+await test("a change of the business says who comes, who goes and which rules change, against the chain", async () => {
+  const wallet = await fresh();
+  const [alicesSeat, bobsSeat, observer] = charter.members;
+  assert.ok(alicesSeat !== undefined && bobsSeat !== undefined && observer !== undefined);
+  const eve = `0x${"ee".repeat(20)}` as const;
+  const next = {
+    rules: { ...charter.rules, data_requests: "UNANIMOUS" as const },
+    members: [alicesSeat, { ...observer, isVoting: true }, { address: eve, isVoting: true }],
+  };
+  const act = governanceActs.changeCharter(encodeCharter(next));
+  const current = named(charter, { [alice]: "Alice", [bobsSeat.address]: "Bob" });
+  put({
+    ...act,
+    // Whoever proposes it calls the others as it likes.
+    charter: named(next, { [alice]: "Carol", [eve]: "Bob" }),
+    current,
+  });
+  const [entry] = await wallet.inbox();
+  const words = entry?.words.join("\n") ?? "";
+  for (const line of [
+    `New: "Bob" (${eve}), with a vote.`,
+    `Changed: ${observer.address}, from now on with a vote.`,
+    `No longer a member: "Bob" (${bobsSeat.address}).`,
+    "Changed: Releases of data, so far more than half of the voting members.",
+    `Member: "Alice" (${alice}), with a vote.`,
+  ])
+    assert.ok(words.includes(line), `${line} in\n${words}`);
+  // As it never was: nothing would seem to change.
+  fake.items = [{ ...fake.items[0], id: "01K", current: named(next, {}) }];
+  await refuses(wallet.vote("01K", { vote: "approve" }), "invalid_request", /changed/);
+  fake.items = [{ ...fake.items[0], id: "01L", current }];
+  await wallet.vote("01L", { vote: "approve" });
+});
