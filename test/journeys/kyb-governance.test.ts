@@ -262,6 +262,19 @@ test("a removed member's vote never counts", async () => {
   assert.equal((await world.voteAs("ivan", id, { vote: "reject" })).body["status"], "refused");
 });
 
+test("no business becomes a member of one: nobody has its key, and where all must agree nobody could any more", async () => {
+  const rules = { governance: "UNANIMOUS" } as const;
+  const business = await world.found({ members: ["rosa", "sven"], rules });
+  for (const { address } of [business, world.business]) {
+    const members = [...rosterOf(["rosa", "sven"]), { address, name: "Us", votingRights: true }];
+    const path = `/w/businesses/${business.address}/proposals`;
+    const body = { operation: "changeCharter", members };
+    const answer = await world.walletCall("rosa", "POST", path, { body });
+    assert.deepEqual([answer.status, answer.body.error?.reason], [400, "invalid_request"]);
+    assert.match(answer.body.error?.message ?? "", /is a business/);
+  }
+});
+
 test("a member who seems lost is removed after 30 days", async () => {
   const business = await world.found({ members: ["niaj", "olivia", "peggy"] });
   const { address } = business;

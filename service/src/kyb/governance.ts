@@ -20,7 +20,7 @@ import {
 } from "./ballot-store.ts";
 import { joinApprovals, openBallot } from "./ballots.ts";
 import type { Business } from "./business.ts";
-import { findBusiness, holdBusiness } from "./business-store.ts";
+import { findBusiness, holdBusiness, listBusinessesAt } from "./business-store.ts";
 import { parseMemberAddress } from "./charter-request.ts";
 import * as store from "./governance-store.ts";
 import type { KybContext } from "./kyb-context.ts";
@@ -141,7 +141,11 @@ async function checkOnChain(
 async function plan(tx: Queryable, business: Business, request: ProposalRequest): Promise<Planned> {
   const { operation } = request;
   const nobody = { names: null, member: null };
-  if (operation === "changeCharter") return planCharter(business, request);
+  if (operation === "changeCharter") {
+    const planned = planCharter(business.charter, request);
+    await refuseBusinesses(tx, business, planned.names ?? []);
+    return planned;
+  }
   if (operation === "withdraw")
     return { operation, act: governanceActs.withdraw(parseHash(request.hash)), ...nobody };
   if (operation === "startRemoval") return planRemoval(tx, business, request.member);
@@ -151,6 +155,21 @@ async function plan(tx: Queryable, business: Business, request: ProposalRequest)
   if (!isGood || successor === business.address)
     throw invalidRequest("successor is another active business of the same environment");
   return { operation, act: governanceActs.moveTo(successor), ...nobody };
+}
+
+/** Who is added signs nothing before: where all have to approve, nobody could any more. @throws {Problem} invalid_request */
+async function refuseBusinesses(
+  tx: Queryable,
+  { charter }: Business,
+  members: readonly { readonly address: Address }[],
+): Promise<void> {
+  const known = new Set(charter.members.map(({ address }) => address));
+  const added = members.map(({ address }) => address).filter((address) => !known.has(address));
+  const [keyless] = await listBusinessesAt(tx, added);
+  if (keyless !== undefined)
+    throw invalidRequest(
+      `${keyless.address} is a business: it has no key, and is no member of one`,
+    );
 }
 
 async function planRemoval(

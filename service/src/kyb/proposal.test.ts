@@ -10,7 +10,6 @@ import {
 import { Problem } from "../platform/problems.ts";
 import { charterOf, parseHash, planCharter, ruleOf } from "./proposal.ts";
 
-const business: Address = `0x${"b0".repeat(20)}`;
 const alice: Address = `0x${"a1".repeat(20)}`;
 
 const charterBy = (governance: BusinessRule): Charter => ({
@@ -55,19 +54,12 @@ test("a proposed charter is read back from what the contract takes", () => {
   assert.equal(charterOf({ operation: "moveTo", arguments: "0x" }), null);
 });
 
-test("a charter that changes nothing, or makes the business its own member, is refused", () => {
-  const charter = charterBy("MAJORITY");
-  const planned = (address: string) => () =>
-    planCharter(
-      { address: business, charter },
-      { operation: "changeCharter", members: [{ address, name: "Alice", votingRights: true }] },
-    );
-  for (const address of [alice, business])
-    assert.throws(
-      planned(address),
-      (error) => error instanceof Problem && error.reason === "invalid_request",
-      address,
-    );
+test("a charter that changes nothing is refused", () => {
+  const members = [{ address: alice, name: "Alice", votingRights: true }];
+  assert.throws(
+    () => planCharter(charterBy("MAJORITY"), { operation: "changeCharter", members }),
+    (error) => error instanceof Problem && error.reason === "invalid_request",
+  );
 });
 
 test("the hash of a signature to take back is 32 bytes, in any case of its digits", () => {

@@ -11,7 +11,6 @@ import {
   type Hex32,
 } from "@svc/protocol";
 import { invalidRequest } from "../platform/problems.ts";
-import type { Business } from "./business.ts";
 import { type NamedMember, parseCharter } from "./charter-request.ts";
 import type { GovernanceOperation } from "./wallet-calls.ts";
 
@@ -57,18 +56,16 @@ export interface Planned {
 
 /** A new charter: the stricter of the old and the new rule of governance decides. @throws {Problem} invalid_request */
 export function planCharter(
-  business: Pick<Business, "address" | "charter">,
+  current: Charter,
   request: Extract<ProposalRequest, { operation: "changeCharter" }>,
 ): Planned {
   const { charter, members } = parseCharter({
     members: request.members,
-    rules: { ...business.charter.rules, ...request.rules },
+    rules: { ...current.rules, ...request.rules },
   });
   const bytes = encodeCharter(charter);
-  if (bytes === encodeCharter(business.charter)) throw invalidRequest("that changes nothing");
-  if (members.some(({ address }) => address === business.address))
-    throw invalidRequest("a business is no member of itself");
-  const rule = stricterRule(business.charter, charter);
+  if (bytes === encodeCharter(current)) throw invalidRequest("that changes nothing");
+  const rule = stricterRule(current, charter);
   const act = governanceActs.changeCharter(bytes);
   return { operation: "changeCharter", act, names: members, member: null, rule };
 }
