@@ -40,6 +40,7 @@ import { receiveCredentials, type Collection } from "./receive.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { CheckedApproval, Description, OpenRequest, SentRefusal } from "./request.ts";
 import { requesterOf, sayRequester, type Requester } from "./requester.ts";
+import { blockRequester, type RequesterBlock } from "./requester-block.ts";
 import { openSessions } from "./sessions.ts";
 import { checkSaid, forgetSaid, rememberSaid } from "./shown-links.ts";
 import { call, membersOf, refusalOfAnswer, requireSecure, type CallAnswer } from "./transport.ts";
@@ -119,6 +120,8 @@ export interface Wallet {
   propose(business: OwnBusiness, proposal: Proposal): Promise<Proposed>;
   /** Ends the removal of this identity from a business, else its move by the operator. */
   keepMembership(business: OwnBusiness): Promise<{ readonly ended: string }>;
+  /** Has a business take no more requests of an organization, or take them again; any voting member decides alone. */
+  blockRequester(business: OwnBusiness, block: RequesterBlock): Promise<void>;
   /** What a page subscribes to Web Push with (`applicationServerKey`), to be told by this broker. */
   pushKey(broker: string): Promise<string>;
   /** Has a broker tell a device that something waits in the inbox, and nothing of what. */
@@ -170,6 +173,7 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
     foundBusiness: async (plan) => foundBusiness(ctx, plan),
     propose: async (business, proposal) => propose(ctx, business, proposal),
     keepMembership: async (business) => keepMembership(ctx, business),
+    blockRequester: async (business, block) => blockRequester(ctx, business, block),
     pushKey: async (broker) => readPushKey(ctx, broker),
     subscribePush: async (broker, device) => subscribePush(ctx, broker, device),
     unsubscribePush: async (broker, endpoint) => unsubscribePush(ctx, broker, endpoint),

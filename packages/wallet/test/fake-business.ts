@@ -45,11 +45,12 @@ export function serveBusiness(broker: FakeBroker) {
     kept: [] as unknown[],
     claims: [] as Record<string, unknown>[],
     founded: [] as Record<string, unknown>[],
+    blocks: [] as Record<string, unknown>[],
     /** Of what is founded. */
     address: (_body: Record<string, unknown>): string => business,
     reset() {
       Object.assign(fake, { items: [], votes: [], claims: [], founded: [], chainId, charter });
-      Object.assign(fake, { epoch: 3, nonce: 7, removal: null, kept: [] });
+      Object.assign(fake, { epoch: 3, nonce: 7, removal: null, kept: [], blocks: [] });
     },
   };
   broker.more = (request, isInSession) => route(fake, request, isInSession);
@@ -73,6 +74,10 @@ function route(fake: FakeBusiness, received: Received, isInSession: boolean): An
   if (path === `/w/businesses/${business}/keep`) {
     fake.kept.push(body["signature"]);
     return { status: 200, body: { ended: "removal" } };
+  }
+  if (path === `/w/businesses/${business}/block`) {
+    fake.blocks.push(body);
+    return { status: 200, body: { isBlocked: body["isBlocked"] } };
   }
   if (path.endsWith("/claim")) {
     fake.claims.push(body);

@@ -109,6 +109,16 @@ await test("an invitation is found by the address of its business in every spell
   }
 });
 
+await test("a member has its business take no more requests of whoever made one, and takes that back", async () => {
+  const said = valueOf(await wallet("business", "block", "02J"));
+  assert.deepEqual(said, { address: business, requestId: "02J", isBlocked: true });
+  valueOf(await wallet("business", "block", "02J", "--undo", "--business", business));
+  assert.deepEqual(fake.blocks, [
+    { requestId: "02J", isBlocked: true },
+    { requestId: "02J", isBlocked: false },
+  ]);
+});
+
 await test("a refusal is one line, and says in it what could not be looked at", async () => {
   const away = "http://localhost:1";
   assert.equal((await callWallet(["broker", "add", away, "--yes"], directory)).status, 0);

@@ -133,6 +133,22 @@ export const businessVerbs: readonly Verb[] = [
       }),
   },
   {
+    name: "business block",
+    summary: "Has the business take no more requests of whoever made this one.",
+    notes:
+      "A request of either kind, open or ended; the history has the ids of those that were voted on. What is open goes on. Any voting member decides this alone, and takes it back by --undo.",
+    parameters: { request: "The id of a request to the business." },
+    options: { ...ownOptions, undo: { description: "Take them again." } },
+    example: "business block 01JD3Z.. --as alice",
+    run: async (home, input) =>
+      withWallet(home, input, async (wallet) => {
+        const business = await wallet.chooseBusiness(readBusinessOption(input));
+        const block = { requestId: input.text("request"), isBlocked: !input.flag("undo") };
+        await wallet.blockRequester(business, block);
+        return { value: { address: business.address, ...block } };
+      }),
+  },
+  {
     name: "business move",
     summary: "Proposes that the business goes on in another wallet, for good, and approves that.",
     parameters: { successor: "The address of the other wallet." },
