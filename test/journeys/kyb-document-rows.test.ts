@@ -319,9 +319,17 @@ const memberRows: readonly Row[] = [
   },
   {
     name: "governance: the stricter of old and new rule; moves; any member ends what is under way",
-    routes: ["POST /w/businesses/<address>/proposals", "POST /w/businesses/<address>/keep"],
+    routes: [
+      "POST /w/businesses/<address>/proposals",
+      "POST /w/businesses/<address>/proposals/<id>/retract",
+      "POST /w/businesses/<address>/keep",
+    ],
     reasons: ["nothing_to_end", "too_many"],
     shownBy: [
+      [
+        governance,
+        "whoever proposed something takes it back until it is decided, and may propose anew",
+      ],
       [memberRoutes, "409: a member has five proposals open, and twenty foundings"],
       [governance, "members and rules change when the members decided and the chain has it"],
       [

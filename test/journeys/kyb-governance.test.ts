@@ -262,6 +262,35 @@ test("a removed member's vote never counts", async () => {
   assert.equal((await world.voteAs("ivan", id, { vote: "reject" })).body["status"], "refused");
 });
 
+test("whoever proposed something takes it back until it is decided, and may propose anew", async () => {
+  const business = await world.found({ members: ["tara", "ulf", "vera"] });
+  const { address } = business;
+  const request = { operation: "changeCharter", members: rosterOf(["tara", "ulf", "xaver"]) };
+  const retract = async (name: string, id: string) => {
+    const path = `/w/businesses/${address}/proposals/${id}/retract`;
+    const { status, body } = await world.walletCall(name, "POST", path, { body: {} });
+    return [status, body["status"] ?? body.error?.reason];
+  };
+  const ids: string[] = [];
+  for (let count = 1; count <= 5; count += 1)
+    ids.push(await world.govern("tara", request, { business: address }));
+  const [first = "", second = ""] = ids;
+  const item = await world.findVote("ulf", first);
+  assert.deepEqual(await retract("ulf", first), [404, "ballot_not_found"]);
+  assert.deepEqual(await retract("mallory", first), [404, "business_not_found"]);
+  assert.deepEqual(await retract("tara", "01JD3Z"), [404, "ballot_not_found"]);
+  for (let times = 1; times <= 2; times += 1)
+    assert.deepEqual(await retract("tara", first), [200, "retracted"]);
+  const late = await world.voteAs("ulf", first, { item });
+  assert.equal(late.body.error?.reason, "ballot_over");
+  assert.ok((await world.inboxOf("ulf")).every(({ id }) => id !== first));
+  await reachProposal("ulf", business, first, "retracted");
+  await world.govern("tara", request, { business: address, voters: [] });
+  assert.equal((await world.voteAs("ulf", second)).body["status"], "approved");
+  assert.deepEqual(await retract("tara", second), [409, "ballot_over"]);
+  await reachEpoch(business, 1);
+});
+
 test("no business becomes a member of one: nobody has its key, and where all must agree nobody could any more", async () => {
   const rules = { governance: "UNANIMOUS" } as const;
   const business = await world.found({ members: ["rosa", "sven"], rules });

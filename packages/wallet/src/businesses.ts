@@ -44,7 +44,7 @@ export interface OwnBusiness {
 export interface ListedProposal {
   readonly id: string;
   readonly operation: string;
-  /** `open`, `relaying` while the chain has it, `executed`, `failed`, `refused` or `expired`. */
+  /** `open`, `relaying` while the chain has it, `executed`, `failed`, `refused`, `expired` or `retracted`. */
   readonly status: string;
 }
 
@@ -234,6 +234,17 @@ export async function propose(
     throw new WalletRefusal("broker_refused", `${broker} asks for another vote than was proposed`);
   const { status } = await castVoteOn(ctx, found, { vote: "approve" });
   return { proposalId, operation, status };
+}
+
+/** Takes back what this identity proposed, before it is decided. @throws {WalletRefusal} broker_refused */
+export async function retractProposal(
+  ctx: WalletContext,
+  { broker, address }: OwnBusiness,
+  proposalId: string,
+): Promise<void> {
+  const path = `/w/businesses/${address}/proposals/${encodeURIComponent(proposalId)}/retract`;
+  const answer = await ctx.sessions.call(broker, { path, body: {} });
+  if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
 }
 
 /** Members by what the others call them, in the order of the roster. */

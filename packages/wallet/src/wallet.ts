@@ -17,6 +17,7 @@ import {
   foundBusiness,
   listBusinesses,
   propose,
+  retractProposal,
   type Founded,
   type FoundingPlan,
   type OwnBusiness,
@@ -118,6 +119,8 @@ export interface Wallet {
   foundBusiness(plan: FoundingPlan): Promise<Founded>;
   /** Puts an act of governance to the members, and approves it. */
   propose(business: OwnBusiness, proposal: Proposal): Promise<Proposed>;
+  /** Takes back what this identity proposed, before it is decided. */
+  retractProposal(business: OwnBusiness, proposalId: string): Promise<void>;
   /** Ends the removal of this identity from a business, else its move by the operator. */
   keepMembership(business: OwnBusiness): Promise<{ readonly ended: string }>;
   /** Has a business take no more requests of an organization, or take them again; any voting member decides alone. */
@@ -172,6 +175,7 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
     chooseBusiness: async (named) => chooseBusiness(ctx, named),
     foundBusiness: async (plan) => foundBusiness(ctx, plan),
     propose: async (business, proposal) => propose(ctx, business, proposal),
+    retractProposal: async (business, id) => retractProposal(ctx, business, id),
     keepMembership: async (business) => keepMembership(ctx, business),
     blockRequester: async (business, block) => blockRequester(ctx, business, block),
     pushKey: async (broker) => readPushKey(ctx, broker),

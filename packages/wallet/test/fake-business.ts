@@ -46,11 +46,13 @@ export function serveBusiness(broker: FakeBroker) {
     claims: [] as Record<string, unknown>[],
     founded: [] as Record<string, unknown>[],
     blocks: [] as Record<string, unknown>[],
+    retracted: [] as string[],
     /** Of what is founded. */
     address: (_body: Record<string, unknown>): string => business,
     reset() {
       Object.assign(fake, { items: [], votes: [], claims: [], founded: [], chainId, charter });
-      Object.assign(fake, { epoch: 3, nonce: 7, removal: null, kept: [], blocks: [] });
+      Object.assign(fake, { epoch: 3, nonce: 7, removal: null, kept: [] });
+      Object.assign(fake, { blocks: [], retracted: [] });
     },
   };
   broker.more = (request, isInSession) => route(fake, request, isInSession);
@@ -74,6 +76,11 @@ function route(fake: FakeBusiness, received: Received, isInSession: boolean): An
   if (path === `/w/businesses/${business}/keep`) {
     fake.kept.push(body["signature"]);
     return { status: 200, body: { ended: "removal" } };
+  }
+  const [, retracted] = /\/proposals\/([^/]+)\/retract$/.exec(path) ?? [];
+  if (retracted !== undefined) {
+    fake.retracted.push(retracted);
+    return { status: 200, body: { status: "retracted" } };
   }
   if (path === `/w/businesses/${business}/block`) {
     fake.blocks.push(body);

@@ -6,7 +6,7 @@ import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { MembersBody, RulesBody } from "./charter-request.ts";
 import { foundBusiness } from "./founding.ts";
 import { limitGas } from "./gas-limits.ts";
-import { propose } from "./governance.ts";
+import { propose, retractProposal } from "./governance.ts";
 import type { KybContext, WalletCaller } from "./kyb-context.ts";
 import type { ProposalRequest } from "./proposal.ts";
 import { keepMember } from "./removal.ts";
@@ -22,6 +22,7 @@ export function businessRoutes(ctx: KybContext, scope: Http, getWalletUser: Wall
   foundRoute(ctx, scope, getWalletUser);
   listRoute(ctx, scope, getWalletUser);
   proposeRoute(ctx, scope, getWalletUser);
+  retractRoute(ctx, scope, getWalletUser);
   keepRoute(ctx, scope, getWalletUser);
 }
 
@@ -208,6 +209,43 @@ function proposeRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
       const given = { business, request: request.body as ProposalRequest };
       const { id, ...made } = await propose(ctx, proposer, given);
       return reply.code(201).send({ proposalId: id, ...made });
+    },
+  );
+}
+
+function retractRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  scope.post(
+    "/w/businesses/:address/proposals/:id/retract",
+    {
+      schema: {
+        params: Type.Object({
+          address: Type.String({ maxLength: 100 }),
+          id: Type.String({ minLength: 1, maxLength: 100 }),
+        }),
+        body: Type.Optional(Type.Object({}, { additionalProperties: false })),
+        response: {
+          200: Type.Object(
+            { status: Type.Literal("retracted") },
+            { description: "Nobody is asked any more." },
+          ),
+          ...refusals(
+            ...bodyReasons,
+            "wallet_session_required",
+            "business_not_found",
+            "ballot_not_found",
+            "ballot_over",
+          ),
+        },
+        tags,
+        summary: "Take back one's own proposal before it is decided",
+      },
+    },
+    async (request, reply) => {
+      const proposer = await getWalletUser(request.headers.authorization);
+      void reply.header("cache-control", "no-store");
+      const { address, id } = request.params;
+      await retractProposal(ctx, proposer, { business: addressOf(address), id });
+      return { status: "retracted" as const };
     },
   );
 }

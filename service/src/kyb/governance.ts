@@ -101,6 +101,37 @@ export async function propose(
 }
 
 /**
+ * Takes a proposal back, by whoever made it: nobody is asked any more. Again for one that was taken back changes nothing.
+ *
+ * @throws {Problem} business_not_found, ballot_not_found also for one of somebody else, ballot_over
+ */
+export async function retractProposal(
+  ctx: KybContext,
+  proposer: Address,
+  given: { business: Address; id: string },
+): Promise<void> {
+  const { id } = given;
+  await ctx.db.transaction(async (tx) => {
+    const ballot = await lockBallot(tx, id);
+    const [proposal] = await store.listProposals(tx, [id]);
+    const business = await findBusiness(tx, given.business);
+    if (!business?.charter.members.some(({ address }) => address === proposer))
+      throw new Problem("business_not_found");
+    const { address } = business;
+    if (ballot === null || proposal?.business !== address || proposal.proposer !== proposer)
+      throw new Problem("ballot_not_found");
+    if (proposal.status === "retracted") return;
+    if (ballot.status !== "open") throw new Problem("ballot_over");
+    const now = ctx.clock.now();
+    await endBallot(tx, { id, status: "cancelled", now });
+    await store.setProposalStatus(tx, [id], { status: "retracted", now });
+    const details = { operation: operations[proposal.operation], proposal: id };
+    const entry = { actor: proposer, action: "business.retract", subject: address, details };
+    await ctx.audit.record(tx, entry);
+  });
+}
+
+/**
  * Members take back what they signed with a wallet that they left as well, as its contract does.
  *
  * @throws {Problem} business_not_found also where the identity is no member: whose businesses there are is not told

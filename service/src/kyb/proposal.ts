@@ -14,7 +14,14 @@ import { invalidRequest } from "../platform/problems.ts";
 import { type NamedMember, parseCharter } from "./charter-request.ts";
 import type { GovernanceOperation } from "./wallet-calls.ts";
 
-export type ProposalStatus = "open" | "relaying" | "executed" | "refused" | "expired" | "failed";
+export type ProposalStatus =
+  | "open"
+  | "relaying"
+  | "executed"
+  | "refused"
+  | "expired"
+  | "failed"
+  | "retracted";
 
 /** An act of governance that members decide on; its ballot has the same id. */
 export interface Proposal {

@@ -119,6 +119,12 @@ await test("a member has its business take no more requests of whoever made one,
   ]);
 });
 
+await test("whoever proposed something takes it back by its id", async () => {
+  const said = valueOf(await wallet("business", "retract", "03J"));
+  assert.deepEqual(said, { proposalId: "03J", status: "retracted" });
+  assert.deepEqual(fake.retracted, ["03J"]);
+});
+
 await test("a refusal is one line, and says in it what could not be looked at", async () => {
   const away = "http://localhost:1";
   assert.equal((await callWallet(["broker", "add", away, "--yes"], directory)).status, 0);

@@ -121,6 +121,20 @@ export const businessVerbs: readonly Verb[] = [
       }),
   },
   {
+    name: "business retract",
+    summary: "Takes back what this identity proposed, before it is decided.",
+    parameters: { proposal: "The id that it was proposed with; `business list` shows it." },
+    options: ownOptions,
+    example: "business retract 01JD3Z.. --as alice",
+    run: async (home, input) =>
+      withWallet(home, input, async (wallet) => {
+        const business = await wallet.chooseBusiness(readBusinessOption(input));
+        const proposalId = input.text("proposal");
+        await wallet.retractProposal(business, proposalId);
+        return { value: { proposalId, status: "retracted" } };
+      }),
+  },
+  {
     name: "business keep",
     summary: "Ends the removal of this identity from a business, or a move by the operator.",
     options: ownOptions,
