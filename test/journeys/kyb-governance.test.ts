@@ -262,6 +262,22 @@ test("a removed member's vote never counts", async () => {
   assert.equal((await world.voteAs("ivan", id, { vote: "reject" })).body["status"], "refused");
 });
 
+test("members see how the vote on a proposal stands while it is open", async () => {
+  const business = await world.found({ members: ["yara", "zeno", "abel"] });
+  const { address } = business;
+  const request = { operation: "changeCharter", members: rosterOf(["yara", "zeno"]) };
+  const id = await world.govern("yara", request, { business: address });
+  await world.voteAs("abel", id, { vote: "reject" });
+  const open = await reachProposal("yara", business, id, "open");
+  assert.deepEqual(
+    [open["needed"], open["approvals"], open["refusals"], Number(open["expiresAt"]) > 0],
+    [2, 1, 1, true],
+  );
+  await world.voteAs("zeno", id);
+  const done = await reachProposal("yara", business, id, "executed");
+  assert.equal(done["approvals"], undefined);
+});
+
 test("whoever proposed something takes it back until it is decided, and may propose anew", async () => {
   const business = await world.found({ members: ["tara", "ulf", "vera"] });
   const { address } = business;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { governanceActs } from "@svc/protocol";
 import { serveBusiness } from "../test/fake-business.ts";
 import { openFakeBroker } from "../test/fake-broker.ts";
 import { addressOf, refuses, walletOf } from "../test/test-wallet.ts";
@@ -37,8 +38,27 @@ await test("a business says what became of what its members were asked", async (
   broker.answers.set(path, { status: 200, body: { items } });
   assert.deepEqual(
     (await wallet.businesses()).map((each) => each.proposals),
-    [[{ id: "02J", operation: "moveTo", status: "failed" }], []],
+    [[{ id: "02J", operation: "moveTo", status: "failed", words: [], tally: null }], []],
   );
+});
+
+await test("whoever has voted still reads what a proposal does, and how its vote stands", async () => {
+  broker.reset();
+  const wallet = await walletOf("alice", [broker.url]);
+  const item = itemOf("a1");
+  const successor = `0x${"5c".repeat(20)}` as const;
+  const { operation, arguments: args } = governanceActs.moveTo(successor);
+  const tally = { expiresAt: 1_800_000_000, needed: 2, approvals: 1, refusals: 0 };
+  const open = { id: "03J", operation, arguments: args, status: "open", ...tally };
+  const done = { ...open, id: "02J", status: "executed" };
+  const body = { items: [{ ...item, proposals: [open, done] }] };
+  broker.answers.set(path, { status: 200, body });
+  const [listed, before] = (await wallet.businesses())[0]?.proposals ?? [];
+  const words = [
+    `The business goes on in the wallet ${successor}, for good; this one decides nothing more.`,
+  ];
+  assert.deepEqual(listed, { id: "03J", operation: "moveTo", status: "open", words, tally });
+  assert.deepEqual([before?.words, before?.tally], [words, null]);
 });
 
 await test("a business that is named is found without the pages behind it", async () => {

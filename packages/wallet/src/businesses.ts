@@ -9,6 +9,7 @@ import {
   type Address,
   type BusinessRule,
   type GovernanceAct,
+  type Hex,
   type Hex32,
   type RuleName,
 } from "@svc/protocol";
@@ -18,7 +19,9 @@ import type { WalletContext } from "./context.ts";
 import { findItem } from "./inbox.ts";
 import { readNamedCharter, type NamedCharter } from "./inbox-item.ts";
 import { readPages } from "./pages.ts";
+import { sayAct } from "./question.ts";
 import { WalletRefusal } from "./refusal.ts";
+import { shownText } from "./shown-text.ts";
 import { membersOf, refusalOfAnswer } from "./transport.ts";
 import { castVoteOn } from "./votes.ts";
 
@@ -46,6 +49,19 @@ export interface ListedProposal {
   readonly operation: string;
   /** `open`, `relaying` while the chain has it, `executed`, `failed`, `refused`, `expired` or `retracted`. */
   readonly status: string;
+  /** What it does, one statement a line; none where this wallet cannot tell. */
+  readonly words: readonly string[];
+  /** How its vote stands, as the broker tells members; null once it is decided. */
+  readonly tally: ProposalTally | null;
+}
+
+interface ProposalTally {
+  /** Until when it is voted on, Unix seconds. */
+  readonly expiresAt: number;
+  /** How many have to approve. */
+  readonly needed: number;
+  readonly approvals: number;
+  readonly refusals: number;
 }
 
 /** A member of a business to be. */
@@ -307,18 +323,39 @@ function businessOf(value: unknown, broker: string): readonly OwnBusiness[] {
       charter,
       removal: removal ?? null,
       move: move ?? null,
-      proposals: Array.isArray(proposals) ? proposals.flatMap(proposalOf) : [],
+      proposals: Array.isArray(proposals)
+        ? proposals.flatMap((each) => proposalOf(each, charter))
+        : [],
     },
   ];
 }
 
-function proposalOf(value: unknown): readonly ListedProposal[] {
-  const { id, operation, status } = isRecord(value) ? value : {};
+function proposalOf(value: unknown, current: NamedCharter): readonly ListedProposal[] {
+  if (!isRecord(value)) return [];
+  const { id, operation, status, arguments: encoded, charter } = value;
   if (typeof id !== "string" || typeof operation !== "string" || typeof status !== "string")
     return [];
   const [name = ""] = operation.split("(", 1);
-  return [{ id, operation: name, status }];
+  const isOpen = status === "open";
+  const next = readNamedCharter(charter)?.names ?? [];
+  const words = sayAct({
+    operation,
+    arguments: typeof encoded === "string" && isHex(encoded) ? encoded : "0x",
+    names: new Map([...next, ...current.names]),
+    // What it would change; what an earlier one changed cannot be told any more.
+    current: isOpen ? current : null,
+  });
+  const shown = words.map(shownText);
+  return [{ id, operation: name, status, words: shown, tally: isOpen ? tallyOf(value) : null }];
 }
+
+function tallyOf(value: Readonly<Record<string, unknown>>): ProposalTally | null {
+  const { expiresAt, needed, approvals, refusals } = value;
+  const isTold = [expiresAt, needed, approvals, refusals].every(Number.isSafeInteger);
+  return isTold ? ({ expiresAt, needed, approvals, refusals } as ProposalTally) : null;
+}
+
+const isHex = (text: string): text is Hex => /^0x(?:[0-9a-f]{2})*$/.test(text);
 
 function factoryOf(factories: unknown, environment: string): Address {
   const named = isRecord(factories) ? factories[environment] : null;

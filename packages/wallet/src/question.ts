@@ -231,8 +231,16 @@ function governanceQuestion(item: GovernanceItem): Question {
   };
 }
 
+/** What of an act its words are made from. */
+type SaidAct = Pick<GovernanceItem, "operation" | "arguments" | "names" | "current">;
+
+/** What an act of governance does, in words; none where this wallet cannot tell. */
+export function sayAct(act: SaidAct): readonly string[] {
+  return actOf(act)?.words ?? [];
+}
+
 /** What an act does, made anew from its arguments. */
-function actOf(item: GovernanceItem): { act: GovernanceAct; words: readonly string[] } | null {
+function actOf(item: SaidAct): { act: GovernanceAct; words: readonly string[] } | null {
   const [operation] = item.operation.split("(", 1);
   if (operation === "changeCharter") {
     const packed = bytesAt(bytesOfHex(item.arguments) ?? new Uint8Array(0));
@@ -289,7 +297,7 @@ const ruleWords = {
 const ruleOrder = ["signature_requests", "data_requests", "governance"] as const;
 
 /** Who comes, who goes, and what else is not as it was; one line each. Nothing where the broker does not say how it was. */
-function sayChanges({ rules, members }: Charter, { current, names }: GovernanceItem): string[] {
+function sayChanges({ rules, members }: Charter, { current, names }: SaidAct): string[] {
   if (current === null) return [];
   const before = new Map(current.members.map(({ address, isVoting }) => [address, isVoting]));
   const after = new Set(members.map(({ address }) => address));

@@ -142,20 +142,41 @@ export async function forgetVotes(tx: Queryable, ballotId: string): Promise<void
   await tx.query(sql`delete from ballot_vote where ballot_id = ${ballotId}`);
 }
 
+/** How the vote on a proposal stands. */
+interface Tally {
+  readonly expiresAt: number;
+  /** How many have to approve. */
+  readonly needed: number;
+  readonly approvals: number;
+  readonly refusals: number;
+}
+
+/** A proposal among those of its business; with its tally while it is voted on. */
+export interface ListedProposal extends Proposal {
+  readonly tally: Tally | null;
+}
+
 /** Proposals of businesses that are open, or ended a short time ago; newest first. @param limit of each business */
 export async function listProposalsOf(
   db: Queryable,
   businesses: readonly Address[],
   limit: number,
-): Promise<Proposal[]> {
-  const rows = await db.query<ProposalRow>(
-    sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
-        created_at as "createdAt"
-      from unnest(${[...businesses]}::text[]) as asked (address) cross join lateral (
-        select * from business_proposal where business = asked.address order by id desc limit ${limit}) as proposal
-      order by id desc`,
+): Promise<ListedProposal[]> {
+  const rows = await db.query<ProposalRow & { tally: Tally | null }>(
+    sql`select proposal.id, proposal.business, operation, arguments, names_sealed as "namesSealed", member, proposer,
+        nonce, proposal.status, proposal.created_at as "createdAt",
+        case when ballot.status = 'open' then json_build_object('expiresAt', ballot.expires_at, 'needed', needed,
+          'approvals', approvals, 'refusals', refusals) end as tally
+      from unnest(${[...businesses]}::text[]) as asked (address)
+        cross join lateral (
+          select * from business_proposal where business = asked.address order by id desc limit ${limit}) as proposal
+        left join ballot on ballot.id = proposal.id and proposal.status = 'open'
+        left join lateral (
+          select count(approval) as approvals, count(refusal) as refusals from ballot_vote
+          where ballot_id = ballot.id and ballot_vote.epoch = ballot.epoch) as votes on true
+      order by proposal.id desc`,
   );
-  return rows.map(toProposal);
+  return rows.map((row) => Object.assign(toProposal(row), { tally: row.tally }));
 }
 
 /** Forgets proposals that ended before then, with the names in them. */

@@ -4,10 +4,9 @@ import { invalidRequest } from "../platform/problems.ts";
 import type { Business, BusinessMember } from "./business.ts";
 import { listBusinessesAt } from "./business-store.ts";
 import { firstPlace, listBusinessesOf, type Place, type PlacedBusiness } from "./founding-store.ts";
-import { listProposalsOf } from "./governance-store.ts";
+import { listProposalsOf, type ListedProposal } from "./governance-store.ts";
 import type { KybContext } from "./kyb-context.ts";
 import { listMembersOf } from "./members.ts";
-import type { Proposal } from "./proposal.ts";
 import { listRemovals, type Removal } from "./roster-store.ts";
 import { shownCharter } from "./shown-charter.ts";
 import { showProposal } from "./shown-proposal.ts";
@@ -99,7 +98,7 @@ interface Parts {
   readonly members: readonly BusinessMember[];
   readonly removal: Removal | undefined;
   readonly move: Move | undefined;
-  readonly proposals: readonly Proposal[];
+  readonly proposals: readonly ListedProposal[];
 }
 
 /** Null for a founding that was forgotten meanwhile. */
@@ -149,8 +148,9 @@ function show(
     removal: removal === undefined ? null : shownRemoval(removal),
     move: move === undefined ? null : shownMove(move),
     proposals: proposals.map((proposal) => {
-      const { id, status: state, createdAt } = proposal;
-      return Object.assign({ id, status: state, createdAt }, showProposal(ctx, proposal, members));
+      const { id, status: state, createdAt, tally } = proposal;
+      const shown = showProposal(ctx, proposal, members);
+      return { id, status: state, createdAt, ...tally, ...shown };
     }),
   };
 }

@@ -7,6 +7,7 @@ import {
   type RuleName,
 } from "@svc/protocol";
 import {
+  type ListedProposal,
   namedMembersOf,
   type NamedMember,
   type OwnBusiness,
@@ -304,10 +305,16 @@ function shownBusiness(business: OwnBusiness): object {
     })),
     removal,
     move,
-    proposals: proposals.map((proposal) => ({
-      id: shownText(proposal.id),
-      operation: shownText(proposal.operation),
-      status: shownText(proposal.status),
-    })),
+    proposals: proposals.map(shownProposal),
+  };
+}
+
+function shownProposal({ id, operation, status, words, tally }: ListedProposal): object {
+  return {
+    id: shownText(id),
+    operation: shownText(operation),
+    status: shownText(status),
+    words: words.join("\n"),
+    ...tally,
   };
 }
