@@ -5,7 +5,7 @@ import type { Address } from "@svc/protocol";
 import { hashMessage } from "viem";
 import { sql } from "../../service/src/platform/db.ts";
 import type { Answer } from "../kyb-world.ts";
-import { openSignatureWorld, rosterOf } from "../kyb-signature-world.ts";
+import { openSignatureWorld, rosterOf, signaturesPath } from "../kyb-signature-world.ts";
 
 await using world = await openSignatureWorld();
 const { ctx, reader } = world;
@@ -90,4 +90,36 @@ await test("two withdrawals of one signature that members approved at once are b
     return found.includes("relaying") ? null : found;
   });
   assert.deepEqual(statuses, ["executed", "executed"]);
+});
+
+await test("what is cancelled while its members are asked again is asked of nobody", async () => {
+  const { address } = world.business;
+  const id = await world.begin({ businessWalletAddress: address });
+  await ctx.db.query(sql`update ballot set status = 'approved', ended_at = 1 where id = ${id}`);
+  await ctx.db.query(sql`update signature_request set approved_at = 1 where id = ${id}`);
+  const cancelling = await ctx.db.transaction(async (tx) => {
+    // As when the chain took none of the approvals (signature-ballots.ts).
+    await tx.query(sql`select from business where address = ${address} for update`);
+    await tx.query(sql`update signature_request set approved_at = null where id = ${id}`);
+    const path = `${signaturesPath}/${id}/cancel`;
+    let isAnswered = false;
+    const cancel = async (): Promise<Answer> => {
+      const given = await world.call("POST", path, { body: {} });
+      isAnswered = true;
+      return given;
+    };
+    const asked = { answer: cancel() };
+    await world.until("the cancellation waits, or is answered", async () => {
+      const waiting = await ctx.db.query(
+        sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+          and query ~ 'select business from ballot|update signature_request'`,
+      );
+      return isAnswered || waiting.length > 0 ? true : null;
+    });
+    await tx.query(sql`update ballot set status = 'open', ended_at = null where id = ${id}`);
+    return asked;
+  });
+  const { status, body } = await cancelling.answer;
+  assert.deepEqual([status, body["status"]], [200, "cancelled"]);
+  assert.ok((await world.inboxOf("alice")).every((item) => item.id !== id));
 });

@@ -195,12 +195,16 @@ async function decide(
   return "refused";
 }
 
-/** Ends an open ballot on behalf of whoever asked; one that has ended stays as it is. */
+/**
+ * Ends an open ballot on behalf of whoever asked; one that has ended stays as it is. One that is opened again at the same
+ * moment is waited for: what is cancelled is asked of nobody.
+ */
 export async function cancelBallot(
   ctx: Pick<KybContext, "clock">,
   tx: Queryable,
   id: string,
 ): Promise<void> {
+  await store.lockBallot(tx, id);
   await store.endBallot(tx, { id, status: "cancelled", now: ctx.clock.now() });
 }
 
