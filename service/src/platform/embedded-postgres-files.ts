@@ -25,6 +25,11 @@ export interface Home {
   readonly account: Account | null;
 }
 
+/** The data of this directory lie elsewhere, and are not there: beginning anew would look as if all were lost. */
+class EmbeddedPostgresAway extends Error {
+  override name = "EmbeddedPostgresAway";
+}
+
 const run = promisify(execFile);
 
 /** Unprivileged users with a passwd entry, as initdb demands one; the first that exists is taken. */
@@ -56,15 +61,20 @@ export async function createDirectory(directory: string): Promise<string> {
  * PostgreSQL refuses to run as root, so as root its data belong to an unprivileged user, while the home stays root's
  * with mode 0711: that user passes through, but cannot touch the password, the lock or the copied binaries. When that
  * user cannot reach `directory` (a parent is closed to it), the home is a directory below /var/lib/svc-embedded whose
- * name starts with the hash of `directory`, and the file `location` in `directory` holds its path.
+ * name starts with the hash of `directory`; once the data are there, {@link recordHome} writes down its path.
  *
  * @param directory as {@link createDirectory} returned it, locked
+ * @throws {EmbeddedPostgresAway} when they are not where they were recorded, as on another machine, or are root's
  * @throws Error when no unprivileged user exists, or it cannot reach the data that are already there
  */
 export async function chooseHome(directory: string, log: (line: string) => void): Promise<Home> {
-  if (process.getuid?.() !== 0) return homeAt(directory, null);
+  const isRoot = process.getuid?.() === 0;
   const recorded = await findLocation(directory);
-  if (recorded !== null) await createPassable(recorded);
+  if (recorded !== null && !(isRoot && (await isThere(join(recorded, "data")))))
+    throw new EmbeddedPostgresAway(
+      `the database of ${directory} lies in ${recorded}, which is root's; bring that along and start as root, or choose another DATA_DIR`,
+    );
+  if (!isRoot) return homeAt(directory, null);
   const path = recorded ?? directory;
   const owner = await findOwner(join(path, "data"));
   const account = owner ?? (await findAccount());
@@ -76,12 +86,17 @@ export async function chooseHome(directory: string, log: (line: string) => void)
   }
   const name = `${createHash("sha256").update(path).digest("hex").slice(0, 16)}-${randomBytes(4).toString("hex")}`;
   const elsewhere = join(fallbackParent, name);
-  await writeDurably(join(directory, "location"), elsewhere);
   await createPassable(elsewhere);
   if (!(await canPass(account, [elsewhere])))
     throw new Error(`user ${account.uid} cannot reach ${elsewhere}`);
   log(`user ${account.uid} cannot reach ${path}; the database is kept in ${elsewhere}`);
   return homeAt(elsewhere, account);
+}
+
+/** Writes down where the data of `directory` lie, if that is elsewhere: in its file `location`. They have to be there. */
+export async function recordHome(directory: string, home: Home): Promise<void> {
+  if (home.directory === directory || (await findLocation(directory)) !== null) return;
+  await writeDurably(join(directory, "location"), home.directory);
 }
 
 /** The path of the home that {@link chooseHome} chose for `directory`; it need not exist. */
@@ -107,6 +122,10 @@ async function createPassable(path: string): Promise<void> {
   }
   await mkdir(path, { recursive: true });
   await chmod(path, 0o711);
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return (await lstat(path).catch(ifAbsent(null))) !== null;
 }
 
 async function findOwner(data: string): Promise<Account | null> {

@@ -381,6 +381,27 @@ test(
   },
 );
 
+test(
+  "as root, a directory whose data lie elsewhere does not begin anew where they are gone",
+  { skip: !isRoot },
+  async () => {
+    const closed = await temporary();
+    await chmod(closed, 0o700);
+    const directory = join(closed, "postgres");
+    const first = await start(directory);
+    await ask(first.connection, "create table kept (n int); insert into kept values (1)");
+    await first.close();
+    const home = await readFile(join(directory, "location"), "utf8");
+    after(async () => rm(home, { recursive: true, force: true }));
+    await rename(home, `${home}.away`);
+    const refusal = { name: "EmbeddedPostgresAway", message: new RegExp(`lies in ${home}`) };
+    await assert.rejects(start(directory), refusal);
+    await rename(`${home}.away`, home);
+    await using second = await start(directory);
+    assert.deepEqual(await ask(second.connection, "select n from kept"), [{ n: 1 }]);
+  },
+);
+
 async function isNoLink(path: string): Promise<boolean> {
   return !(await lstat(path)).isSymbolicLink();
 }
@@ -431,6 +452,9 @@ test("a plain user runs it as itself, even from an installation it cannot write 
   assert.equal((await stat(join(directory, "data"))).uid, isRoot ? nobody.uid : process.getuid?.());
   const hasCopy = (await readdir(directory)).some((name) => name.startsWith("server-"));
   assert.equal(hasCopy, isRoot, "the package is copied where it cannot be completed in place");
+  // As in a copy of what root's own start left.
+  await writeFile(join(directory, "location"), "/var/lib/svc-embedded/root-s");
+  assert.match(run(directory, options), /lies in \/var\/lib\/svc-embedded\/root-s/);
 });
 
 test(

@@ -105,6 +105,7 @@ export async function startEmbeddedPostgres(options: {
     await removeSocket(home);
     const binaries = await findBinaries(home);
     const password = await initialise(home, binaries);
+    await files.recordHome(directory, home);
     const host = await files.createSocketDirectory(home);
     await files.writeDurably(join(home.directory, "socket-directory"), host);
     const connection = { host, port: files.socketPort, user, password, database: "postgres" };
