@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
-import { readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -66,6 +66,14 @@ test("a master key that did not seal what is in the database", async () => {
   await (await openContext(before))[Symbol.asyncDispose]();
   const after = { ...place.environment, MASTER_KEY: "22".repeat(32) };
   await refuses(after, /its master key is not configured/);
+});
+
+test("an embedded database that is not where it was", async () => {
+  await using place = await openDemoPlace();
+  const postgres = join(place.environment.DATA_DIR, "postgres");
+  mkdirSync(postgres);
+  writeFileSync(join(postgres, "location"), "/nowhere");
+  await refuses({ ...place.environment, DATABASE_URL: "" }, /lies in \/nowhere/);
 });
 
 test("a directory that is a file", async () => {

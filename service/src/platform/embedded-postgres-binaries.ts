@@ -13,7 +13,12 @@ import {
 } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
-import { canPass, renameDurably, temporaryName } from "./embedded-postgres-files.ts";
+import {
+  canPass,
+  EmbeddedPostgresFault,
+  renameDurably,
+  temporaryName,
+} from "./embedded-postgres-files.ts";
 import type { Home } from "./embedded-postgres-files.ts";
 
 /** Directories of the package that the server needs at run time; the rest serves compilers. */
@@ -47,7 +52,7 @@ function packageDirectory(): string {
   try {
     return join(dirname(createRequire(import.meta.url).resolve(name)), "..");
   } catch (error) {
-    throw new Error(
+    throw new EmbeddedPostgresFault(
       `${name} is not installed; run npm ci with optional dependencies, or set DATABASE_URL`,
       { cause: error },
     );
@@ -97,7 +102,8 @@ async function copyServer(native: string, to: string): Promise<void> {
   await createReadable(temporary);
   for (const name of directories) await copyDirectory(join(native, name), join(temporary, name));
   await copyDurably(join(native, linkList), join(temporary, linkList));
-  if (!(await linkLibraries(temporary))) throw new Error(`cannot make links in ${temporary}`);
+  if (!(await linkLibraries(temporary)))
+    throw new EmbeddedPostgresFault(`cannot make links in ${temporary}`);
   await renameDurably(temporary, to);
 }
 

@@ -25,9 +25,9 @@ export interface Home {
   readonly account: Account | null;
 }
 
-/** The data of this directory lie elsewhere, and are not there: beginning anew would look as if all were lost. */
-class EmbeddedPostgresAway extends Error {
-  override name = "EmbeddedPostgresAway";
+/** Something of this machine, its users or its directories keeps the server from running; the message says what. */
+export class EmbeddedPostgresFault extends Error {
+  override name = "EmbeddedPostgresFault";
 }
 
 const run = promisify(execFile);
@@ -64,14 +64,14 @@ export async function createDirectory(directory: string): Promise<string> {
  * name starts with the hash of `directory`; once the data are there, {@link recordHome} writes down its path.
  *
  * @param directory as {@link createDirectory} returned it, locked
- * @throws {EmbeddedPostgresAway} when they are not where they were recorded, as on another machine, or are root's
- * @throws Error when no unprivileged user exists, or it cannot reach the data that are already there
+ * @throws {EmbeddedPostgresFault} when the data are not where they were recorded, as on another machine, or are root's;
+ * when no unprivileged user exists, or it cannot reach the data that are already there
  */
 export async function chooseHome(directory: string, log: (line: string) => void): Promise<Home> {
   const isRoot = process.getuid?.() === 0;
   const recorded = await findLocation(directory);
   if (recorded !== null && !(isRoot && (await isThere(join(recorded, "data")))))
-    throw new EmbeddedPostgresAway(
+    throw new EmbeddedPostgresFault(
       `the database of ${directory} lies in ${recorded}, which is root's; bring that along and start as root, or choose another DATA_DIR`,
     );
   if (!isRoot) return homeAt(directory, null);
@@ -80,7 +80,7 @@ export async function chooseHome(directory: string, log: (line: string) => void)
   const account = owner ?? (await findAccount());
   if (await canPass(account, [path])) return homeAt(path, account);
   if (recorded !== null || owner !== null) {
-    throw new Error(
+    throw new EmbeddedPostgresFault(
       `user ${account.uid}, whom the database in ${path} runs as, cannot reach it; open its parents (chmod o+x)`,
     );
   }
@@ -88,7 +88,7 @@ export async function chooseHome(directory: string, log: (line: string) => void)
   const elsewhere = join(fallbackParent, name);
   await createPassable(elsewhere);
   if (!(await canPass(account, [elsewhere])))
-    throw new Error(`user ${account.uid} cannot reach ${elsewhere}`);
+    throw new EmbeddedPostgresFault(`user ${account.uid} cannot reach ${elsewhere}`);
   log(`user ${account.uid} cannot reach ${path}; the database is kept in ${elsewhere}`);
   return homeAt(elsewhere, account);
 }
@@ -144,7 +144,7 @@ async function findAccount(): Promise<Account> {
       // No such user; the next one may exist.
     }
   }
-  throw new Error(
+  throw new EmbeddedPostgresFault(
     `PostgreSQL refuses to run as root, and none of the users ${accountNames.join(", ")} exists`,
   );
 }
@@ -157,7 +157,9 @@ export async function canPass(account: Account, paths: readonly string[]): Promi
     () => true,
     (error: unknown) => {
       if (error instanceof Error && "code" in error && error.code === 1) return false;
-      throw new Error(`cannot run a program as user ${account.uid}`, { cause: error });
+      throw new EmbeddedPostgresFault(`cannot run a program as user ${account.uid}`, {
+        cause: error,
+      });
     },
   );
 }
@@ -185,7 +187,7 @@ export async function createSocketDirectory(home: Home): Promise<string> {
     await giveTo(path, home.account);
     return path;
   }
-  throw new Error(
+  throw new EmbeddedPostgresFault(
     `no directory with a path short enough for a socket: tried ${inHome}, ${tmpdir()} and /tmp`,
   );
 }

@@ -394,7 +394,7 @@ test(
     const home = await readFile(join(directory, "location"), "utf8");
     after(async () => rm(home, { recursive: true, force: true }));
     await rename(home, `${home}.away`);
-    const refusal = { name: "EmbeddedPostgresAway", message: new RegExp(`lies in ${home}`) };
+    const refusal = { name: "EmbeddedPostgresFault", message: new RegExp(`lies in ${home}`) };
     await assert.rejects(start(directory), refusal);
     await rename(`${home}.away`, home);
     await using second = await start(directory);

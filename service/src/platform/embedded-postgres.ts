@@ -83,6 +83,7 @@ const settings = [
  * @param options.log receives each line of the server's log, without time; it never holds values of rows
  * @param options.settings settings of PostgreSQL that replace those above, by name; for tests that trade durability for speed
  * @throws {EmbeddedPostgresInUse} when a live process already runs it
+ * @throws {EmbeddedPostgresFault} when it cannot be made or started here
  */
 export async function startEmbeddedPostgres(options: {
   directory: string;
@@ -191,7 +192,9 @@ async function initialise(home: Home, binaries: string): Promise<string> {
   const known = await files.readIfPresent(passwordFile);
   const isInitialised = (await files.readIfPresent(join(home.data, "PG_VERSION"))) !== null;
   if (isInitialised && known === null)
-    throw new Error(`${passwordFile} is missing, and the database cannot be opened without it`);
+    throw new files.EmbeddedPostgresFault(
+      `${passwordFile} is missing, and the database cannot be opened without it`,
+    );
   const password = known ?? randomBytes(32).toString("hex");
   if (known === null) await files.writeDurably(passwordFile, password);
   if (isInitialised) return password;
@@ -226,7 +229,9 @@ async function runInitdb(command: string[], home: Home): Promise<void> {
   });
   const status = await initdb.exited;
   if (status !== 0)
-    throw new Error(`initdb failed with status ${status}: ${output.slice(-10).join("; ")}`);
+    throw new files.EmbeddedPostgresFault(
+      `initdb failed with status ${status}: ${output.slice(-10).join("; ")}`,
+    );
 }
 
 interface Plan {
@@ -243,10 +248,12 @@ async function startServer(plan: Plan, log: (line: string) => void): Promise<Bou
     if (!("refused" in outcome)) return outcome;
     // Sessions of a server that was killed end by themselves, a moment later.
     if (!/pre-existing shared memory block/.test(outcome.refused))
-      throw new Error(`PostgreSQL did not start: ${outcome.refused}`);
+      throw new files.EmbeddedPostgresFault(`PostgreSQL did not start: ${outcome.refused}`);
     await delay(retryEveryMs);
   }
-  throw new Error(`sessions of a killed PostgreSQL still use ${plan.home.data}`);
+  throw new files.EmbeddedPostgresFault(
+    `sessions of a killed PostgreSQL still use ${plan.home.data}`,
+  );
 }
 
 async function tryStart(
@@ -332,7 +339,9 @@ async function waitForOrphan(home: Home, directory: string): Promise<number | nu
     if (tries === orphanTriesMax / 2) signal(pid, "SIGQUIT");
     await delay(retryEveryMs);
   }
-  throw new Error(`PostgreSQL (process ${pid}) does not stop; end it by hand`);
+  throw new files.EmbeddedPostgresFault(
+    `PostgreSQL (process ${pid}) does not stop; end it by hand`,
+  );
 }
 
 /** The command line of a process; empty when there is none. */

@@ -4,7 +4,7 @@ import { isOutage } from "./db.ts";
 /** Faults of the surroundings that have a class of their own; their modules are loaded only where they are used. */
 const foreseenNames = new Set(
   [
-    ["EmbeddedPostgresAway", "EmbeddedPostgresInUse", "OtherVersion", "SealBroken"],
+    ["EmbeddedPostgresFault", "EmbeddedPostgresInUse", "OtherVersion", "SealBroken"],
     ["NodeAway", "WrongChain"],
   ].flat(),
 );
