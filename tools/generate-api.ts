@@ -1,6 +1,7 @@
 // Writes docs/reference/api.md from /openapi.json: node --conditions=source tools/generate-api.ts
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { answersOfAnyRoute } from "../service/src/platform/openapi.ts";
 import { openWorld } from "../test/world.ts";
 import { code, page, table } from "./markdown.ts";
 
@@ -101,8 +102,9 @@ export function writeApiReference(routes: readonly Route[]): string {
     "Generated from `/openapi.json`, which every installation serves, by `tools/generate-api.ts`; a test compares.",
     "",
     "Paths are relative to `BASE_URL`. Refusals come in two shapes, both in [errors](errors.md): an *envelope* with a",
-    "`reason`, or an *OAuth error* with an `error`. Beside what is listed, any route may answer 500 and 503, and any path",
-    "404, or 405 with `Allow`. Lengths are characters, times Unix seconds.",
+    "`reason`, or an *OAuth error* with an `error`. Lengths are characters, times Unix seconds.",
+    "",
+    answersOfAnyRoute,
     ...Object.keys(sections).flatMap((tag) => writeSection(tag, routes)),
   ]);
 }

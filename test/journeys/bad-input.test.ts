@@ -277,6 +277,20 @@ test("a JSON body that is not UTF-8 is refused: no byte of it is replaced by ano
   }
 });
 
+test("what cannot be read is refused as the document says of every route", async () => {
+  const { info } = (await (await ask(`${world.baseUrl}/openapi.json`)).json()) as {
+    info: { description: string };
+  };
+  const headers = { authorization: apiKey };
+  for (const segment of ["%E0%A4%A", "a".repeat(5000)]) {
+    const response = await ask(`${world.baseUrl}/api/v1/kyb/status/${segment}`, { headers });
+    const { error } = (await response.json()) as { error: { code: number; reason: string } };
+    assert.match(info.description, new RegExp(`${error.code} \`${error.reason}\``));
+  }
+  for (const reason of ["408 `request_timeout`", "431 `headers_too_large`"])
+    assert.ok(info.description.includes(reason), reason);
+});
+
 async function refusalOf(path: string, method: string, body: object): Promise<string> {
   const headers = { authorization: apiKey, "content-type": "application/json" };
   const init = { method, headers, body: JSON.stringify(body) };

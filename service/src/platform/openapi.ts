@@ -5,6 +5,10 @@ import { lazySchemas } from "./lazy-schemas.ts";
 import type { OAuthCode, Reason } from "./problems.ts";
 import { Type } from "./schema.ts";
 
+/** What happens before a route is found or heard, and so is listed at none. */
+export const answersOfAnyRoute =
+  "Beside what is listed, any route may answer 500 and 503, and any path 404, or 405 with `Allow`. What cannot be read is 400 `malformed_request`, comes too slowly 408 `request_timeout`, has too long an address and header lines 431 `headers_too_large`.";
+
 /** Serves `/openapi.json`: every route that is added from now on, from the schemas that check its requests. */
 export function describeRoutes(http: Http, ctx: Pick<Ctx, "config">): void {
   const routes: RouteOptions[] = [];
@@ -94,7 +98,7 @@ async function writeDocument(routes: readonly RouteOptions[], baseUrl: string): 
       info: {
         title: "svc",
         version: "1",
-        description: "Hosted identity broker: login, verified fields, business identity.",
+        description: `Hosted identity broker: login, verified fields, business identity. ${answersOfAnyRoute}`,
       },
       servers: [{ url: baseUrl }],
       components: { securitySchemes },
