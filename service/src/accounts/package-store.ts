@@ -73,15 +73,12 @@ export async function listSigningKeys(
   );
 }
 
-/** Keeps the successor; false where the package is unknown or has one. */
-export async function setNextKey(tx: Queryable, id: string, sealed: Buffer): Promise<boolean> {
-  const rows = await tx.query(
-    sql`update kyc_package set next_signing_key_sealed = ${sealed}
-      where id = ${id} and next_signing_key_sealed is null returning id`,
-  );
-  return rows.length === 1;
+/** Keeps the successor, in place of one that there is. */
+export async function setNextKey(tx: Queryable, id: string, sealed: Buffer): Promise<void> {
+  await tx.query(sql`update kyc_package set next_signing_key_sealed = ${sealed} where id = ${id}`);
 }
 
+/** The successor that there is, with its package locked. */
 export async function findNextKey(tx: Queryable, id: string): Promise<Buffer | null> {
   const [row] = await tx.query<{ next_signing_key_sealed: Buffer | null }>(
     sql`select next_signing_key_sealed from kyc_package where id = ${id} for update`,

@@ -10,7 +10,9 @@ import {
   createOrganization,
   listPackages,
   readBalance,
+  makeNextSigningKey,
   readSigningKeys,
+  switchSigningKey,
   topUp,
 } from "./index.ts";
 
@@ -83,4 +85,23 @@ await test("a signing key that does not open leaves the keys of other packages r
     await readSigningKeys(ctx, ids),
     new Map([[whole.kycPackage.id, whole.signingKey]]),
   );
+});
+
+await test("a successor of a signing key that got lost is replaced before anything is signed with it", async () => {
+  const { id: organizationId } = await createOrganization(ctx, { name: "Rotating" }, "test");
+  const purse = { organizationId, environment: "live" } as const;
+  await topUp(ctx, { ...purse, amountRappen: 100n }, "test");
+  const domain = await createDomain(ctx, { ...purse, domain: "localhost" }, "test");
+  const given = { name: "Age", fields: null, transfers: 1, priceRappen: 100n };
+  const bought = await buyPackage(ctx, { ...given, clientDomainId: domain.id }, "test");
+  const { id } = bought.kycPackage;
+  const keyInUse = async () => (await readSigningKeys(ctx, [id])).get(id);
+
+  const lost = await makeNextSigningKey(ctx, { id }, "test");
+  await assert.rejects(makeNextSigningKey(ctx, { id }, "test"), { reason: "invalid_request" });
+  const kept = await makeNextSigningKey(ctx, { id, isReplacing: true }, "test");
+  assert.notEqual(kept, lost);
+  assert.equal(await keyInUse(), bought.signingKey);
+  await switchSigningKey(ctx, id, "test");
+  assert.equal(await keyInUse(), kept);
 });

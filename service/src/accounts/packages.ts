@@ -119,16 +119,22 @@ export async function readSigningKeys(
 /**
  * Makes the successor of a package's signing key and shows it, before anything is signed with it.
  *
+ * @param of.isReplacing in place of one that was made before: nobody could switch to a successor that got lost
  * @throws {Problem} package_not_found, invalid_request where there is one already
  */
-export async function makeNextSigningKey(ctx: Ctx, id: string, actor: string): Promise<string> {
-  const { id: uuid } = await getPackage(ctx, id);
+export async function makeNextSigningKey(
+  ctx: Ctx,
+  of: { id: string; isReplacing?: boolean },
+  actor: string,
+): Promise<string> {
+  const { id: uuid } = await getPackage(ctx, of.id);
   const key = `whk_${ctx.random.bytes(keyBytes).toString("base64url")}`;
   const place = { table: "kyc_package", id: uuid, column: "next_signing_key_sealed" };
   await ctx.db.transaction(async (tx) => {
-    const isKept = await store.setNextKey(tx, uuid, ctx.seal.seal(Buffer.from(key), place));
-    if (!isKept)
-      throw invalidRequest("the package has a next signing key already; switch to it first");
+    const isFree = (await store.findNextKey(tx, uuid)) === null;
+    if (!isFree && of.isReplacing !== true)
+      throw invalidRequest("the package has a next signing key already; switch to it, or replace it");
+    await store.setNextKey(tx, uuid, ctx.seal.seal(Buffer.from(key), place));
     await ctx.audit.record(tx, { actor, action: "package.next-key", subject: uuid });
   });
   return key;

@@ -113,10 +113,17 @@ const productVerbs: readonly Verb[] = [
     summary: "Make the next signing key of a package's webhooks and show it.",
     notes: "Nothing is signed with it before `package switch-key`: give it to the receiver first.",
     parameters,
+    options: {
+      replace: { description: "In place of one that was made before, but got lost or was seen." },
+    },
     example: `package next-key ${examplePackage}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => ({
-        nextSigningKey: await makeNextSigningKey(ctx, input.text("package"), actor),
+        nextSigningKey: await makeNextSigningKey(
+          ctx,
+          { id: input.text("package"), isReplacing: input.flag("replace") },
+          actor,
+        ),
       })),
   },
   {
