@@ -271,6 +271,7 @@ const malformed: [string, Asked | Value][] = [
   ["typed data that is a text", data(JSON.stringify(plain))],
   ["typed data without a domain", data({ ...plain, domain: undefined })],
   ["typed data without types", data({ ...plain, types: undefined })],
+  ["typed data with one member more", data({ ...plain, more: 1 })],
   ["typed data whose message is a list", data({ ...plain, message: [] })],
   ["an unknown primary type", data({ ...plain, primaryType: "Nothing" })],
   ["a primary type of Object.prototype", data({ ...plain, primaryType: "toString" })],

@@ -133,7 +133,9 @@ export async function makeNextSigningKey(
   await ctx.db.transaction(async (tx) => {
     const isFree = (await store.findNextKey(tx, uuid)) === null;
     if (!isFree && of.isReplacing !== true)
-      throw invalidRequest("the package has a next signing key already; switch to it, or replace it");
+      throw invalidRequest(
+        "the package has a next signing key already; switch to it, or replace it",
+      );
     await store.setNextKey(tx, uuid, ctx.seal.seal(Buffer.from(key), place));
     await ctx.audit.record(tx, { actor, action: "package.next-key", subject: uuid });
   });

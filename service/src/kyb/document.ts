@@ -58,7 +58,7 @@ function readText(message: string): ReadDocument {
 
 function readTypedData(given: unknown): ReadDocument {
   if (!isTypedData(given))
-    throw invalidRequest("typedData has domain, types, primaryType and message");
+    throw invalidRequest("typedData has domain, types, primaryType and message, and nothing else");
   const { domain, types, primaryType, message } = given;
   const typedData = { domain, types, primaryType, message };
   if (Buffer.byteLength(JSON.stringify(typedData)) > typedDataBytesMax)
@@ -83,9 +83,13 @@ function areTextsShowable(value: unknown): boolean {
 
 function isTypedData(value: unknown): value is TypedDataDocument {
   if (!isRecord(value)) return false;
-  const { domain, types, primaryType, message } = value;
+  const { domain, types, primaryType, message, ...others } = value;
   return (
-    isRecord(domain) && isRecord(types) && typeof primaryType === "string" && isRecord(message)
+    Object.keys(others).length === 0 &&
+    isRecord(domain) &&
+    isRecord(types) &&
+    typeof primaryType === "string" &&
+    isRecord(message)
   );
 }
 
