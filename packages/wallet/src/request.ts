@@ -41,10 +41,12 @@ export interface CheckedApproval {
   readonly feeWeiMax?: bigint;
 }
 
-/** What others than the link said of a request: an approval is refused where it was shown otherwise. */
+/** What the link alone does not say of a request: an approval is refused where it was shown otherwise. */
 export interface Said {
   /** Who asks for what, or on which chain, as one text to compare. */
   readonly terms: string;
+  /** What would be given, where fields are asked for, in the same way. */
+  readonly given?: string;
   /** The most that a transaction costs. */
   readonly feeWeiMax?: bigint;
 }

@@ -47,6 +47,36 @@ await test("an approval is of what was shown, and not of what came in its place"
   assert.equal((await wallet.approve(fields.link())).kind, "delivered");
 });
 
+await test("an approval gives no field and no value that was not shown", async () => {
+  const asked = "svc:?attr=email,address-city&type=text";
+  for (const link of [() => fields.link(), () => asked])
+    for (const received of [
+      { ADDRESS_CITY: "Bern" },
+      { IDCARD_DOB: "1991-01-01", EMAIL: "other@example.com" },
+    ]) {
+      fresh();
+      fields.issued.length = 2;
+      const storage = memoryStorage();
+      const wallet = await aliceWallet({ storage });
+      await wallet.describe(link());
+      fields.issued.push(issue(alice, received, { issuedAt: 999_999 }));
+      await wallet.receive();
+      await refuses(wallet.approve(link()), "invalid_request", /not what was shown/);
+      assert.equal(fields.status, "PENDING");
+      await wallet.describe(link());
+      assert.notEqual((await wallet.approve(link())).kind, "code-required");
+    }
+});
+
+await test("the same values out of another credential are what was shown", async () => {
+  fresh();
+  const wallet = await aliceWallet();
+  await wallet.describe(fields.link());
+  fields.issued.push(issue(alice, { EMAIL: "alice@example.com" }, { issuedAt: 999_999 }));
+  await wallet.approve(fields.link());
+  assert.equal(fields.status, "INITIATING");
+});
+
 await test("what was shown is forgotten once it has ended", async () => {
   fresh();
   const storage = memoryStorage();

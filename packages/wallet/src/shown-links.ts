@@ -6,6 +6,7 @@ import { getRecord, linkKey, listMended, putRecord } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { Said } from "./request.ts";
 import type { VerifiedObject } from "./requester.ts";
+import type { Choice } from "./selection.ts";
 
 /** What has no end of its own is forgotten after a day. */
 const keptSeconds = 86_400;
@@ -13,8 +14,16 @@ const keptSeconds = 86_400;
 /** What a broker says of a link by its request object; when it signed that says nothing. */
 export function saidByObject(verified: VerifiedObject | null): Said {
   const { iat: _iat, ...terms } = verified?.object ?? {};
-  return { terms: hexOfBytes(sha256(bytesOfText(JSON.stringify(terms)))) };
+  return { terms: hashOf(terms) };
 }
+
+/** The same of a request for fields, and what an approval of it gives, whichever credential it comes from. */
+export function saidOfFields(verified: VerifiedObject | null, choices: readonly Choice[]): Said {
+  const given = choices.map(({ name, source }) => [name, source?.field, source?.data]);
+  return { ...saidByObject(verified), given: hashOf(given) };
+}
+
+const hashOf = (value: object): string => hexOfBytes(sha256(bytesOfText(JSON.stringify(value))));
 
 /** Remembers what is shown now, in place of what was shown before. */
 export async function rememberSaid(
@@ -23,10 +32,14 @@ export async function rememberSaid(
   { said, expiresAt }: { said: Said; expiresAt: number | undefined },
 ): Promise<void> {
   const now = await ctx.now();
-  const { terms, feeWeiMax } = said;
+  const { feeWeiMax, ...compared } = said;
   const fee = feeWeiMax === undefined ? {} : { feeWeiMax: feeWeiMax.toString() };
   const until = expiresAt ?? now + keptSeconds;
-  await putRecord(ctx, linkKey("shown", ctx.identity.address, link), { terms, ...fee, until });
+  await putRecord(ctx, linkKey("shown", ctx.identity.address, link), {
+    ...compared,
+    ...fee,
+    until,
+  });
   for (const { key, value } of await listMended(ctx, "shown"))
     if (isRecord(value) && typeof value["until"] === "number" && value["until"] < now)
       await ctx.storage.remove(key);
@@ -45,8 +58,9 @@ export async function checkSaid(
 ): Promise<{ feeWeiMax?: bigint }> {
   const shown = await getRecord(ctx, linkKey("shown", ctx.identity.address, link));
   if (!isRecord(shown)) return {};
-  const { terms, feeWeiMax } = shown;
-  if (terms !== said.terms)
+  // Earlier versions kept nothing of what was to be given.
+  const { terms, given = said.given, feeWeiMax } = shown;
+  if (terms !== said.terms || given !== said.given)
     throw new WalletRefusal("invalid_request", "it is not what was shown: look at the link again");
   return typeof feeWeiMax === "string" ? { feeWeiMax: BigInt(feeWeiMax) } : {};
 }

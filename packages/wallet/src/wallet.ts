@@ -209,7 +209,7 @@ async function approve(ctx: WalletContext, text: string, approval: Approval): Pr
     throw new WalletRefusal("invalid_input", "this link leaves no choice of fields");
   if (business !== undefined && request.takes?.business !== true)
     throw new WalletRefusal("invalid_input", "this request is not for a business");
-  // A broker may say something else now than what a person decided by.
+  // A broker may say something else now than what a person decided by, and other fields may be held.
   const shown = request.said === undefined ? {} : await checkSaid(ctx, link, request.said);
   const open = concerns.filter((concern) => approval.accept?.has(concern) !== true);
   if (open.length > 0) throw new ConcernsRefusal(open, sayRequester(requester));

@@ -20,7 +20,7 @@ import {
 import type { ActionHandler } from "../request.ts";
 import { requesterOf, sayRequester } from "../requester.ts";
 import { isDerivedAnswer, type Source } from "../selection.ts";
-import { saidByObject } from "../shown-links.ts";
+import { saidOfFields } from "../shown-links.ts";
 import { shownText } from "../shown-text.ts";
 
 /** `svc:access`: prove that fields are verified. Values stay here, but for the "yes" of a derived field. */
@@ -57,7 +57,7 @@ export const accessAction: ActionHandler<AccessLink> = {
         returnType: returnTypeOf(link),
         data: { ...common.data, fields },
       },
-      said: saidByObject(verified),
+      said: saidOfFields(verified, choices),
       takes: { without: true },
       async answer(approval) {
         const released = decideRelease(choices, approval);

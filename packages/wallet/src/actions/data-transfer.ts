@@ -20,6 +20,7 @@ import { listHeld } from "../held-credential.ts";
 import { WalletRefusal } from "../refusal.ts";
 import type { ActionHandler, CheckedApproval } from "../request.ts";
 import { isGuarded, leafOfSource, nameOfText, type Choice, type Source } from "../selection.ts";
+import { saidOfFields } from "../shown-links.ts";
 import { shownText } from "../shown-text.ts";
 
 /**
@@ -74,6 +75,7 @@ export const dataTransferAction: ActionHandler<DataTransferLink> = {
           ...(nonce === undefined ? {} : { nonce }),
         },
       },
+      said: saidOfFields(null, choices),
       takes: { without: true, ...(linked.length > 0 ? {} : { fields: true }) },
       async answer(approval) {
         released = await release(approval);

@@ -21,7 +21,7 @@ import {
 import type { ActionHandler } from "../request.ts";
 import { requesterOf, sayRequester } from "../requester.ts";
 import { leafOfSource, type Source } from "../selection.ts";
-import { saidByObject } from "../shown-links.ts";
+import { saidOfFields } from "../shown-links.ts";
 import { shownText } from "../shown-text.ts";
 
 /** `svc:request`: hand verified fields over, with a signed `Share` (decisions, section 3). */
@@ -45,7 +45,7 @@ export const shareAction: ActionHandler<RequestLink> = {
         returnType: returnTypeOf(link),
         data: { ...common.data, fields },
       },
-      said: saidByObject(verified),
+      said: saidOfFields(verified, choices),
       takes: { without: true },
       async answer(approval) {
         const released = decideRelease(choices, approval);
