@@ -103,6 +103,21 @@ await test("a person approves without the city, and the order is on its way", as
   assert.deepEqual([entry?.id, entry?.withheld], [referenceKey, ["ADDRESS_CITY"]]);
 });
 
+await test("who holds fields of the sandbox as well shares those that count for the order", async () => {
+  const { wallet, address } = await openVerifiedPerson();
+  const issuer = await getBuiltInIssuer(ctx, "sandbox", "sandbox");
+  const expiresAt = ctx.clock.now() + 2 * 365 * 86_400;
+  const fields = [{ field: "IDCARD_DOB", data: "2000-01-01" }];
+  await issueCredential(ctx, issuer, { user: address, document: "IDCARD", fields, expiresAt });
+  await settleWithoutChain(ctx);
+  const { link = "", referenceKey } = await order(address);
+  const { words } = await wallet.describe(link);
+  assert.match(words.join("\n"), /Required: IDCARD_DOB: "1990-02-03"/);
+  const outcome = await wallet.approve(link);
+  assert.equal(outcome.kind === "delivered" && outcome.status, 200);
+  assert.equal((await statusOf(referenceKey))["status"], "INITIATING");
+});
+
 await test("a person declines, and the order fails by that", async () => {
   const { wallet, address } = await openVerifiedPerson();
   const { link = "", referenceKey } = await order(address);

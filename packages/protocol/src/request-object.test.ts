@@ -144,6 +144,13 @@ test("the object of a login may tell how near the browser is and whether digits 
   assert.deepEqual(checkRequestObject(claims, { link: loginLink, brokers, now }), claims);
 });
 
+test("the object of a request may tell on which side its fields count", () => {
+  for (const livemode of [true, false]) {
+    const claims = { ...requestClaims, livemode };
+    assert.deepEqual(checkRequestObject(claims, { link: requestLink, brokers, now }), claims);
+  }
+});
+
 test("the object of an offer names the fields that its link does not", () => {
   const claims = { ...requestClaims, required: ["BUSINESS_LEI"], optional: ["BUSINESS_DUNS"] };
   const link: Link = { ...requestLink, attributes: ["business"] };
@@ -230,6 +237,7 @@ const refusals: [string, Link, Record<string, unknown>, RegExp][] = [
   ["one name less", requestLink, { optional: [] }, /^required and optional/],
   ["another name", requestLink, { optional: ["PHONE"] }, /^required and optional/],
   ["a name twice", requestLink, { optional: ["EMAIL", "EMAIL"] }, /twice/],
+  ["a side told by a text", requestLink, { livemode: "true" }, /^livemode/],
   ["no callback host", requestLink, { callback_host: undefined }, /^callback_host/],
 ];
 

@@ -40,6 +40,8 @@ export interface RequestObject {
   callback_host?: string;
   /** Where the browser returns; a request names it beside `callback_host` where the same phone goes on. */
   redirect_host?: string;
+  /** Of a request for fields of a person: whether those of the live side count, or those of the sandbox. */
+  livemode?: boolean;
   /** OAuth scopes of a login, else empty. */
   scopes: readonly string[];
   /** Of a login: how surely wallet and browser belong together, as the broker sees it (`urn:svc:acr:..`). */
@@ -139,6 +141,7 @@ function readRequestObject(claims: unknown): RequestObject {
     required: names(claims, "required"),
     optional: names(claims, "optional"),
     ...destination(claims, action),
+    ...side(claims, action),
     scopes: names(claims, "scopes"),
     ...loginTerms(claims, action),
     ...(purpose === undefined ? {} : { purpose }),
@@ -167,10 +170,7 @@ function loginTerms(
   const acr = optionalText(claims, "acr");
   const clientId = optionalText(claims, "client_id");
   const isLimited = claims["valid_until"] !== undefined;
-  const isMatched = claims["number_matching"];
-  if (isMatched !== undefined && typeof isMatched !== "boolean") {
-    throw new ObjectRefused("number_matching is not a boolean");
-  }
+  const isMatched = optionalBoolean(claims, "number_matching");
   return {
     ...(acr === undefined ? {} : { acr }),
     ...(isMatched === undefined ? {} : { number_matching: isMatched }),
@@ -198,6 +198,12 @@ function destination(
     ...(callbackHost === undefined ? {} : { callback_host: callbackHost }),
     ...(redirectHost === undefined ? {} : { redirect_host: redirectHost }),
   };
+}
+
+function side(claims: Record<string, unknown>, action: Action): Pick<RequestObject, "livemode"> {
+  if (action !== "request" && action !== "access") return {};
+  const isLive = optionalBoolean(claims, "livemode");
+  return isLive === undefined ? {} : { livemode: isLive };
 }
 
 function requireIssuer(
@@ -274,6 +280,12 @@ function optionalText(claims: Record<string, unknown>, name: string): string | u
     throw new ObjectRefused(`${name} is not a text of 1 to ${max} characters that can be shown`);
   }
   return value;
+}
+
+function optionalBoolean(claims: Record<string, unknown>, name: string): boolean | undefined {
+  const value = claims[name];
+  if (value === undefined || typeof value === "boolean") return value;
+  throw new ObjectRefused(`${name} is not a boolean`);
 }
 
 function identity(claims: Record<string, unknown>): Address {

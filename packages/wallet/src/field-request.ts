@@ -10,7 +10,7 @@ import {
 import type { Concern } from "./concern.ts";
 import type { WalletContext } from "./context.ts";
 import { isLate, refuseLink } from "./decline.ts";
-import { listHeld } from "./held-credential.ts";
+import { listHeld, type HeldCredential } from "./held-credential.ts";
 import { receiveCredentials } from "./receive.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { CheckedApproval, Declining, Description, SentRefusal, Trace } from "./request.ts";
@@ -24,6 +24,8 @@ import {
   type Choice,
   type Source,
 } from "./selection.ts";
+
+type Side = HeldCredential["environment"];
 
 /** A request for fields: who asks for what, and what this wallet would answer with. */
 export interface FieldRequest<L extends RequestLink | AccessLink> {
@@ -55,9 +57,17 @@ export async function openFieldRequest<L extends RequestLink | AccessLink>(
   const asked = verified === null ? askedByLink(link) : askedByObject(verified);
   const choices = await chooseHeld(ctx, asked, {
     broker: verified === null ? null : verified.object.iss,
+    environment: environmentOf(verified),
     mustHold,
   });
   return { link, verified, request, choices };
+}
+
+/** Undefined towards somebody unknown, and where a broker does not say. */
+function environmentOf(verified: VerifiedObject | null): Side | undefined {
+  const { livemode } = verified?.object ?? {};
+  if (livemode === undefined) return undefined;
+  return livemode ? "live" : "sandbox";
 }
 
 /**
@@ -69,14 +79,18 @@ export async function openFieldRequest<L extends RequestLink | AccessLink>(
 export async function chooseHeld(
   ctx: WalletContext,
   asked: readonly AskedName[],
-  { broker, mustHold }: { broker: string | null; mustHold: boolean },
+  {
+    broker,
+    mustHold,
+    environment,
+  }: { broker: string | null; mustHold: boolean; environment?: Side | undefined },
 ): Promise<readonly Choice[]> {
   const isKnown = broker !== null;
   const now = await ctx.now();
   const choose = async (): Promise<readonly Choice[]> => {
     const held = await listHeld(ctx);
     const fitting = held.filter((each) => broker === null || each.broker === broker);
-    return chooseSources(fitting, asked, { now, isKnown, mustHold });
+    return chooseSources(fitting, asked, { now, isKnown, mustHold, environment });
   };
   if (broker !== null) {
     await receiveIfPossible(ctx, broker);

@@ -36,6 +36,8 @@ export interface SelectionRules {
   readonly isKnown: boolean;
   /** A yes/no field fits with "yes" alone: where it is proved instead of told. */
   readonly mustHold: boolean;
+  /** The side on which it has to count; undefined where nobody says, and the live one comes first. */
+  readonly environment: HeldCredential["environment"] | undefined;
 }
 
 /**
@@ -56,6 +58,7 @@ export function chooseSources(
     }))
     .toSorted(
       (a, b) =>
+        Number(b.each.environment === "live") - Number(a.each.environment === "live") ||
         Number(b.each.status === "live") - Number(a.each.status === "live") ||
         b.answers - a.answers ||
         lastsUntil(b.sources) - lastsUntil(a.sources) ||
@@ -109,9 +112,9 @@ const usableStatuses: ReadonlySet<string> = new Set(["live", "pending"]);
 
 function sourcesOf(
   { fields, ...credential }: HeldCredential,
-  { now, isKnown, mustHold }: SelectionRules,
+  { now, isKnown, mustHold, environment = credential.environment }: SelectionRules,
 ): readonly Source[] {
-  if (!usableStatuses.has(credential.status)) return [];
+  if (!usableStatuses.has(credential.status) || credential.environment !== environment) return [];
   return fields
     .filter(
       ({ field, expiresAt, data }) =>

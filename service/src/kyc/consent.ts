@@ -51,6 +51,7 @@ export async function openOrder(ctx: KycContext, token: string): Promise<string>
     required: order.required,
     optional: opened.offered,
     callback_host: hostOf(opened.callback),
+    livemode: order.environment === "live",
     scopes: [],
     ...(order.purpose === null ? {} : { purpose: order.purpose }),
     iat: ctx.clock.now(),
