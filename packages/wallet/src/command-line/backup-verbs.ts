@@ -35,7 +35,8 @@ export const backupVerbs: readonly Verb[] = [
         passphraseFile: input.optional("passphrase-file"),
       });
       const file = input.optional("passphrase-file");
-      const given = known ?? (await findPassphrase(home, file, "New passphrase for the backup: "));
+      const prompt = { question: "New passphrase for the backup: ", isNew: true } as const;
+      const given = known ?? (await findPassphrase(home, file, prompt));
       const passphrase = given ?? newMnemonic();
       const backup = await writeBackup(home, { name, secret, passphrase });
       const words = given === null ? { passphrase } : {};
@@ -61,7 +62,8 @@ export const backupVerbs: readonly Verb[] = [
     async run(home, input) {
       const text = await readBackup(input.text("backup"));
       const file = input.optional("passphrase-file");
-      const passphrase = await readPassphrase(home, file, "Passphrase of the backup: ");
+      const prompt = { question: "Passphrase of the backup: " };
+      const passphrase = await readPassphrase(home, file, prompt);
       const restored = await restoreBackup(home, { text, passphrase });
       const name = await keepIdentity(home, input, { restored, passphrase });
       return { value: { name, address: restored.address, credentials: restored.credentials } };

@@ -9,7 +9,7 @@ import { openWallet, type Wallet } from "../wallet.ts";
 import { openClock, readDemoWorld, type DemoWorld } from "./demo-world.ts";
 import type { Environment } from "./environment.ts";
 import { fileStorage } from "./file-storage.ts";
-import { askSecret, readSecretFile } from "./secret-input.ts";
+import { askNewSecret, askSecret, readSecretFile } from "./secret-input.ts";
 
 /** Where the command line keeps and finds things. */
 export interface Home {
@@ -28,6 +28,13 @@ export interface Choice {
   /** `--as`. */
   readonly name: string | undefined;
   readonly passphraseFile: string | undefined;
+}
+
+/** How the terminal asks for a passphrase. */
+interface Prompt {
+  readonly question: string;
+  /** It is being chosen now. */
+  readonly isNew?: true;
 }
 
 /** Opens `wallet` in the data directory and the demo world beside it, if there is one. */
@@ -66,13 +73,17 @@ export async function openHomeWallet(home: Home, choice: Choice): Promise<Wallet
   return openWallet({ identity, storage, seededBrokers, random, fetch, now, tell });
 }
 
-/** The passphrase: from the file, else `WALLET_PASSPHRASE`, else asked on the terminal. @throws {WalletRefusal} wrong_passphrase */
+/**
+ * The passphrase: from the file, else `WALLET_PASSPHRASE`, else asked on the terminal.
+ *
+ * @throws {WalletRefusal} wrong_passphrase; invalid_input where a new one was not typed the same twice
+ */
 export async function readPassphrase(
   home: Home,
   file: string | undefined,
-  question: string,
+  prompt: Prompt,
 ): Promise<string> {
-  const passphrase = await findPassphrase(home, file, question);
+  const passphrase = await findPassphrase(home, file, prompt);
   if (passphrase !== null) return passphrase;
   throw new WalletRefusal(
     "wrong_passphrase",
@@ -84,10 +95,11 @@ export async function readPassphrase(
 export async function findPassphrase(
   home: Home,
   file: string | undefined,
-  question: string,
+  { question, isNew }: Prompt,
 ): Promise<string | null> {
   if (file !== undefined) return readSecretFile(file);
-  return home.passphrase ?? (await askSecret(question));
+  if (home.passphrase !== undefined) return home.passphrase;
+  return isNew === true ? askNewSecret(question) : askSecret(question);
 }
 
 /** What the chosen identity is made from, and the passphrase where the vault took one. @throws {WalletRefusal} */
@@ -97,7 +109,8 @@ export async function findSecret(
 ): Promise<{ name: string; secret: IdentitySecret; passphrase: string | null }> {
   const name = choice.name ?? (await onlyName(home));
   if (await hasIdentity(home.storage, name)) {
-    const passphrase = await readPassphrase(home, choice.passphraseFile, `Passphrase of ${name}: `);
+    const prompt = { question: `Passphrase of ${name}: ` };
+    const passphrase = await readPassphrase(home, choice.passphraseFile, prompt);
     return { name, passphrase, secret: await unsealSecret(home.storage, { name, passphrase }) };
   }
   const known = home.demo?.identities.get(name);

@@ -64,8 +64,8 @@ export const identityVerbs: readonly Verb[] = [
 
 async function seal(home: Home, input: Input, secret: IdentitySecret) {
   const identityName = input.text("name");
-  const question = `New passphrase for ${identityName}: `;
-  const passphrase = await readPassphrase(home, input.optional("passphrase-file"), question);
+  const prompt = { question: `New passphrase for ${identityName}: `, isNew: true } as const;
+  const passphrase = await readPassphrase(home, input.optional("passphrase-file"), prompt);
   return sealIdentity(home, { name: identityName, secret, passphrase });
 }
 

@@ -19,6 +19,19 @@ export async function readSecretFile(path: string): Promise<string> {
   return content.replace(/\r?\n$/, "");
 }
 
+/**
+ * Asks for a secret that is being chosen, and for the same again: nobody sees what is typed, and a slip of the hand
+ * would open nothing ever after.
+ *
+ * @returns null where there is no terminal
+ * @throws {WalletRefusal} invalid_input where the two differ
+ */
+export async function askNewSecret(question: string, ask = askSecret): Promise<string | null> {
+  const secret = await ask(question);
+  if (secret === null || (await ask("The same again: ")) === secret) return secret;
+  throw new WalletRefusal("invalid_input", "the two differ: nothing was written");
+}
+
 /** Asks on the terminal without showing what is typed; null where there is no terminal. */
 export async function askSecret(question: string): Promise<string | null> {
   if (!process.stdin.isTTY) return null;

@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { refuses } from "../../test/test-wallet.ts";
+import { askNewSecret } from "./secret-input.ts";
+
+/** Somebody at the terminal, who types these in turn. */
+function typist(...typed: readonly (string | null)[]) {
+  const asked: string[] = [];
+  return {
+    asked,
+    ask: async (question: string) => typed[asked.push(question) - 1] ?? null,
+  };
+}
+
+test("a passphrase that is being chosen is asked for twice, and taken where both are the same", async () => {
+  const { ask, asked } = typist("correct horse", "correct horse");
+  assert.equal(await askNewSecret("New passphrase: ", ask), "correct horse");
+  assert.deepEqual(asked, ["New passphrase: ", "The same again: "]);
+  await refuses(
+    askNewSecret("New passphrase: ", typist("correct horse", "corect horse").ask),
+    "invalid_input",
+    /the two differ/,
+  );
+});
+
+test("without a terminal nobody is asked a second time", async () => {
+  const { ask, asked } = typist(null);
+  assert.equal(await askNewSecret("New passphrase: ", ask), null);
+  assert.equal(asked.length, 1);
+});
