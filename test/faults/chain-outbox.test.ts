@@ -245,6 +245,32 @@ test("out of funds, everything waits with an alarm and goes on when there are so
   assert.equal(await settledOn(anvil, process), 2);
 });
 
+test("what the account cannot pay is not outbid, however long it waits", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using process = await installation.openProcess();
+  await anvil.setAutomine(false);
+  await process.queue("a");
+  await process.work();
+  await anvil.rpc("anvil_dropAllTransactions");
+  await anvil.rpc("anvil_setBalance", [process.chain.operator, "0x1"]);
+  for (let minute = 0; minute < 30; minute += 1) {
+    installation.advance(60);
+    await process.work().catch((error: unknown) => assert.ok(error instanceof NodeAway));
+  }
+  assert.ok((await alarmsOf(process, "out_of_funds")) > 0);
+  const [row] = await process.ctx.db.query<{ cost: string; forms: number }>(sql`
+    select (gas_limit * max_fee_wei)::text as cost,
+      (select count(*) from chain_transaction_hash h where h.transaction_id = t.id) as forms
+    from chain_transaction t where subject_id = 'a'`);
+  assert.equal(row?.forms, 1);
+  const enough = `0x${BigInt(row.cost).toString(16)}`;
+  await anvil.rpc("anvil_setBalance", [process.chain.operator, enough]);
+  installation.advance(4);
+  await process.work();
+  assert.deepEqual(await anvil.rpc("txpool_status"), { pending: "0x1", queued: "0x0" });
+});
+
 test("above the day's cap nothing is signed until the next day", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);

@@ -3,7 +3,7 @@ import type { Queryable } from "../platform/db.ts";
 import type { ChainContext } from "./context.ts";
 import { readFees, readView } from "./chain-view.ts";
 import { NodeAway } from "./node.ts";
-import { bump, handOver, signDue } from "./sign.ts";
+import { bump, handOver, type Reception, signDue } from "./sign.ts";
 import * as store from "./store.ts";
 import { judge, ownKinds, patienceOf, type Verdict } from "./transaction.ts";
 
@@ -207,31 +207,44 @@ async function note(ctx: ChainContext, judged: readonly Judged[]): Promise<void>
 async function push(ctx: ChainContext, judged: readonly Judged[]): Promise<void> {
   const late = judged.filter(({ verdict: { is } }) => is === "overdue" || is === "lost");
   if (late.length === 0) return;
-  const bumped = new Set<string>();
+  const resent = new Set<string>();
   await doEach([
-    async () => bumpSlow(ctx, late, bumped),
+    async () => bumpSlow(ctx, late, resent),
     async () => {
-      const resend = late.map(({ sent }) => sent.id).filter((id) => !bumped.has(id));
-      if (resend.length === 0) return;
-      const bytes = await store.takeBytes(ctx.db, resend, ctx.clock.now());
-      await handOver(ctx, bytes);
-      ctx.chain.metrics.transactions.inc({ event: "resent" }, bytes.length);
+      const ids = late.map(({ sent }) => sent.id).filter((id) => !resent.has(id));
+      if (ids.length > 0) await resend(ctx, ids);
     },
   ]);
 }
 
-/** @param bumped gets the ids of those that were outbid, also where one fails */
+async function resend(ctx: ChainContext, ids: readonly string[]): Promise<Reception> {
+  const bytes = await store.takeBytes(ctx.db, ids, ctx.clock.now());
+  const reception = await handOver(ctx, bytes);
+  ctx.chain.metrics.transactions.inc({ event: "resent" }, bytes.length);
+  return reception;
+}
+
+/**
+ * Hands each over once more first: what the account cannot pay, or the node refuses for another reason than its fee,
+ * would only become dearer.
+ *
+ * @param resent gets the ids of those that were handed over, also where one fails
+ */
 async function bumpSlow(
   ctx: ChainContext,
   late: readonly Judged[],
-  bumped: Set<string>,
+  resent: Set<string>,
 ): Promise<void> {
   const isSlow = ({ verdict }: Judged): boolean =>
     verdict.is === "overdue" && verdict.needs === "bump";
   const slow = late.filter(isSlow).slice(0, bumpsMax);
   if (slow.length === 0) return;
   const market = await readFees(ctx.chain);
-  for (const { sent } of slow) if (await bump(ctx, sent, market)) bumped.add(sent.id);
+  for (const { sent } of slow) {
+    const reception = await resend(ctx, [sent.id]);
+    resent.add(sent.id);
+    if (reception !== "refused") await bump(ctx, sent, market);
+  }
 }
 
 /**

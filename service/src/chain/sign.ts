@@ -216,12 +216,8 @@ function capWeiOf({ config }: ChainContext): bigint {
   return BigInt(Math.round(config.chainSpendCap * 1e9)) * weiPerGwei;
 }
 
-/** Signs it again under the same nonce for a higher fee; false when that is not possible now. */
-export async function bump(
-  ctx: ChainContext,
-  sent: SentTransaction,
-  market: Fees,
-): Promise<boolean> {
+/** Signs it again under the same nonce for a higher fee, where that is possible now. */
+export async function bump(ctx: ChainContext, sent: SentTransaction, market: Fees): Promise<void> {
   const { chain, clock } = ctx;
   const raw = await ctx.db.transaction(async (tx) => {
     const locked = await store.lockSigner(tx, chain.operator);
@@ -245,21 +241,25 @@ export async function bump(
     await store.saveSigned(tx, [form], state);
     return form.raw;
   });
-  if (raw === null) return false;
+  if (raw === null) return;
   chain.metrics.transactions.inc({ event: "bumped" });
   await handOver(ctx, [raw]);
-  return true;
 }
 
+/** What the node did with bytes that it was handed: `underpaid` where only their fee was in the way. */
+export type Reception = "taken" | "underpaid" | "refused";
+
 /** Hands signed bytes to the node. What it refuses stays as it is, raises an alarm, and is handed over again later. */
-export async function handOver(ctx: ChainContext, raws: readonly Hex[]): Promise<void> {
+export async function handOver(ctx: ChainContext, raws: readonly Hex[]): Promise<Reception> {
   try {
     await ctx.chain.node.submit(raws);
+    return "taken";
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
     const isFee = /underpriced|fee too low|less than block base fee/i.test(error.message);
     const alarm = isOutOfFunds(error) ? "out_of_funds" : isFee ? "fee_too_low" : "node_refused";
     ctx.chain.metrics.raise(alarm, { operator: ctx.chain.operator, message: error.message });
+    return alarm === "fee_too_low" ? "underpaid" : "refused";
   }
 }
 
