@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { privateKeyToAccount } from "viem/accounts";
 import { NodeAway } from "../../service/src/chain/node.ts";
+import { openRemoteNode } from "../../service/src/chain/remote-node.ts";
 import { sql } from "../../service/src/platform/db.ts";
 import { type Anvil, openGate, startAnvil } from "../anvil.ts";
 import { fundedKey, openInstallation, type SettlingProcess } from "../settling.ts";
@@ -367,6 +368,30 @@ test("a node that breaks, or answers for another chain, gets nothing and loses n
   await process.work();
   assert.equal((await rowsOf(process))[0]?.status, "sent");
   gate.decide(() => "pass");
+  await settle(anvil, installation, [process]);
+  await settle(anvil, installation, [process]);
+  assert.equal(process.done.length, 1);
+  assert.equal(await settledOn(anvil, process), 1);
+});
+
+test("what another chain's node says of the account settles nothing", async () => {
+  await using anvil = await startAnvil();
+  await using other = await startAnvil({ chainId: 32_000 });
+  await using node = openRemoteNode(other.url);
+  await using installation = await openInstallation(anvil);
+  await using process = await installation.openProcess();
+  await anvil.setAutomine(false);
+  await process.queue("a");
+  await process.work();
+  // The same account has sent more there.
+  await other.rpc("anvil_setNonce", [process.chain.operator, "0x64"]);
+  await other.mine(16);
+  for (let look = 0; look < 16; look += 1) {
+    installation.advance(4);
+    await process.workWith(node).catch((error: unknown) => assert.ok(error instanceof NodeAway));
+  }
+  assert.ok((await alarmsOf(process, "other_chain")) > 0);
+  assert.equal((await rowsOf(process))[0]?.nonce, contractsTotal);
   await settle(anvil, installation, [process]);
   await settle(anvil, installation, [process]);
   assert.equal(process.done.length, 1);

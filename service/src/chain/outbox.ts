@@ -3,7 +3,7 @@ import type { Queryable } from "../platform/db.ts";
 import type { ChainContext } from "./context.ts";
 import { readFees, readView } from "./chain-view.ts";
 import { NodeAway } from "./node.ts";
-import { bump, handOver, type Reception, signDue } from "./sign.ts";
+import { bump, handOver, type Reception, refuseOtherChain, signDue } from "./sign.ts";
 import * as store from "./store.ts";
 import { judge, ownKinds, patienceOf, type Verdict } from "./transaction.ts";
 
@@ -115,12 +115,14 @@ async function observe(
 }
 
 async function judgeAll(
-  { chain, clock }: ChainContext,
+  ctx: ChainContext,
   signer: Address,
   sent: readonly Sent[],
 ): Promise<{ view: { nonces: number }; judged: Judged[] }> {
+  const { chain, clock } = ctx;
   const hashes = sent.flatMap((each) => each.hashes);
-  const view = await readView(chain, signer, hashes);
+  // On another chain the same account has other nonces, and none of our transactions.
+  const [view] = await Promise.all([readView(chain, signer, hashes), refuseOtherChain(ctx)]);
   const { embedded, remote } = patienceOf;
   // Nobody can sign for an account that is not the operator's any more.
   const others = { ...remote, bumpSeconds: null };

@@ -73,7 +73,7 @@ async function prepare(ctx: ChainContext, due: readonly store.DueTransaction[]):
 }
 
 /** A node that was pointed at another chain would take our transactions there. The embedded one cannot be. */
-async function refuseOtherChain({ chain }: ChainContext): Promise<void> {
+export async function refuseOtherChain({ chain }: ChainContext): Promise<void> {
   if (chain.isEmbedded) return;
   const chainId = await chain.node.readChainId();
   if (chainId === chain.chainId) return;
