@@ -11,6 +11,7 @@ export { chainJobs } from "./jobs.ts";
 export { NodeAway, RpcError } from "./node.ts";
 export { chainRoutes } from "./relay-routes.ts";
 export type { FinalHandlers, FinalTransaction } from "./outbox.ts";
+export { refuseOtherChain } from "./sign.ts";
 export { findStatus as findTransactionStatus } from "./store.ts";
 
 /** What this slice keeps sealed. */

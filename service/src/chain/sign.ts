@@ -72,7 +72,12 @@ async function prepare(ctx: ChainContext, due: readonly store.DueTransaction[]):
   return { due: ready, fees, chainCount };
 }
 
-/** A node that was pointed at another chain would take our transactions there. The embedded one cannot be. */
+/**
+ * A node that was pointed at another chain would take our transactions there, and tell of its own. The embedded one
+ * cannot be.
+ *
+ * @throws {NodeAway} with an alarm
+ */
 export async function refuseOtherChain({ chain }: ChainContext): Promise<void> {
   if (chain.isEmbedded) return;
   const chainId = await chain.node.readChainId();

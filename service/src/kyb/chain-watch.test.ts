@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { type Address, type CharterMember, encodeCharter } from "@svc/protocol";
+import { NodeAway } from "../chain/index.ts";
 import { openContext } from "../compose.ts";
 import { advanceClock } from "../platform/clock.ts";
 import { parseConfig } from "../platform/config.ts";
@@ -55,15 +56,24 @@ async function read(functionName: string): Promise<unknown> {
   return hasChanged ? 1n : 0n;
 }
 
+const ownChainId = 31_999;
+let chainId = ownChainId;
+
 /** Two nodes behind one address, of which one may lag. */
 const chain = {
   isEmbedded: false,
   confirmations: 1,
+  chainId: ownChainId,
+  metrics: { raise: () => undefined },
   reader: {
     getBlockNumber: async () => BigInt(await ask()),
     readContract: async (call: { functionName: string }) => read(call.functionName),
   },
   node: {
+    readChainId: async () => {
+      await ask();
+      return chainId;
+    },
     request: async (method: string) => {
       const head = await ask();
       if (method === "eth_blockNumber") return `0x${head.toString(16)}`;
@@ -124,5 +134,15 @@ await test("a member who was voted out leaves also where the node of the events 
 await test("what a node that lags says of a wallet does not pass for what another has", async () => {
   await begin();
   heads = [changedIn, changedIn, changedIn, changedIn - 1, changedIn];
+  assert.equal(await followFor(5), 1);
+});
+
+await test("what happened on the own chain is not passed over where a node answered for another, longer one", async () => {
+  await begin();
+  chainId = ownChainId + 1;
+  heads = [changedIn * 100];
+  await assert.rejects(watchWallets(ctx), NodeAway);
+  chainId = ownChainId;
+  heads = [changedIn];
   assert.equal(await followFor(5), 1);
 });
