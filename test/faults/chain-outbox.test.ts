@@ -3,31 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { privateKeyToAccount } from "viem/accounts";
 import { NodeAway } from "../../service/src/chain/node.ts";
-import { openRemoteNode } from "../../service/src/chain/remote-node.ts";
 import { sql } from "../../service/src/platform/db.ts";
-import { type Anvil, openGate, startAnvil } from "../anvil.ts";
+import { startAnvil } from "../anvil.ts";
+import { alarmsOf, contractsTotal, rowsOf, settle, settledOn } from "../outbox-looks.ts";
 import { fundedKey, openInstallation, type SettlingProcess } from "../settling.ts";
-
-/** What a start deploys takes the first nonces. */
-const contractsTotal = 4;
-
-interface Row {
-  subject_id: string;
-  status: string;
-  nonce: number | null;
-  forms: number;
-}
-
-const rowsOf = async ({ ctx }: SettlingProcess): Promise<Row[]> =>
-  ctx.db.query<Row>(sql`
-    select subject_id, status, nonce,
-      (select count(*) from chain_transaction_hash h where h.transaction_id = t.id) as forms
-    from chain_transaction t where kind = 'test.settle' order by id`);
-
-const alarmsOf = async ({ ctx }: SettlingProcess, alarm: string): Promise<number> => {
-  const text = await ctx.metrics.registry.getSingleMetricAsString("chain_alarms_total");
-  return Number(new RegExp(`alarm="${alarm}"} (\\d+)`).exec(text)?.[1] ?? 0);
-};
 
 /** The newest signed form of a transaction. */
 const bytesOf = async ({ ctx }: SettlingProcess, subjectId: string): Promise<string[]> => {
@@ -37,25 +16,6 @@ const bytesOf = async ({ ctx }: SettlingProcess, subjectId: string): Promise<str
     where subject_id = ${subjectId} order by h.signed_at, h.nonce`);
   return rows.map((row) => row.raw);
 };
-
-/** Initiations of the settlement contract that the chain holds. */
-const settledOn = async (anvil: Anvil, process: SettlingProcess): Promise<number> => {
-  const filter = { fromBlock: "0x0", address: process.chain.contracts.settlement };
-  return (await anvil.rpc<unknown[]>("eth_getLogs", [filter])).length;
-};
-
-/** Runs the outbox as often as it takes, a block and a look at a time. */
-async function settle(
-  anvil: Anvil,
-  installation: { advance(seconds: number): void },
-  processes: readonly SettlingProcess[],
-): Promise<void> {
-  for (let block = 0; block < 16; block += 1) {
-    await anvil.mine();
-    installation.advance(4);
-    for (const process of processes) await process.work();
-  }
-}
 
 test("a transaction is announced once, twelve blocks deep", async () => {
   await using anvil = await startAnvil();
@@ -348,76 +308,6 @@ test("one that reverts is announced as reverted when that is final", async () =>
     process.done.map((each) => [each.id, each.status]),
     [[id, "reverted"]],
   );
-});
-
-test("a node that breaks, or answers for another chain, gets nothing and loses nothing", async () => {
-  await using anvil = await startAnvil();
-  await using gate = await openGate(anvil);
-  await using installation = await openInstallation(gate);
-  await using process = await installation.openProcess();
-  await process.queue("a");
-  gate.decide(() => "broken");
-  await process.work();
-  assert.equal(await alarmsOf(process, "node_unreachable"), 1);
-  gate.decide((method) => (method === "eth_chainId" ? { result: "0x1" } : "pass"));
-  await process.work();
-  assert.equal(await alarmsOf(process, "other_chain"), 1);
-  assert.equal((await rowsOf(process))[0]?.status, "queued");
-  // It takes the bytes and does not say so.
-  gate.decide((method) => (method === "eth_sendRawTransaction" ? "broken" : "pass"));
-  await process.work();
-  assert.equal((await rowsOf(process))[0]?.status, "sent");
-  gate.decide(() => "pass");
-  await settle(anvil, installation, [process]);
-  await settle(anvil, installation, [process]);
-  assert.equal(process.done.length, 1);
-  assert.equal(await settledOn(anvil, process), 1);
-});
-
-test("what another chain's node says of the account settles nothing", async () => {
-  await using anvil = await startAnvil();
-  await using other = await startAnvil({ chainId: 32_000 });
-  await using node = openRemoteNode(other.url);
-  await using installation = await openInstallation(anvil);
-  await using process = await installation.openProcess();
-  await anvil.setAutomine(false);
-  await process.queue("a");
-  await process.work();
-  // The same account has sent more there.
-  await other.rpc("anvil_setNonce", [process.chain.operator, "0x64"]);
-  await other.mine(16);
-  for (let look = 0; look < 16; look += 1) {
-    installation.advance(4);
-    await process.workWith(node).catch((error: unknown) => assert.ok(error instanceof NodeAway));
-  }
-  assert.ok((await alarmsOf(process, "other_chain")) > 0);
-  assert.equal((await rowsOf(process))[0]?.nonce, contractsTotal);
-  await settle(anvil, installation, [process]);
-  await settle(anvil, installation, [process]);
-  assert.equal(process.done.length, 1);
-  assert.equal(await settledOn(anvil, process), 1);
-});
-
-test("a node of another chain, a foreign contract or a missing one refuses the start", async () => {
-  await using anvil = await startAnvil();
-  await using other = await startAnvil({ chainId: 4242 });
-  await using gate = await openGate(anvil);
-  await using installation = await openInstallation(anvil);
-  const { contracts } = await installation.openProcess().then(async (process) => {
-    await settle(anvil, installation, [process]);
-    await process[Symbol.asyncDispose]();
-    return process.chain;
-  });
-  await assert.rejects(
-    installation.openProcess({ CHAIN_RPC_URL: other.url }),
-    /settles on chain 31999, but the node is of chain 4242/,
-  );
-  gate.decide((method) => (method === "eth_chainId" ? { result: "0x1092" } : "pass"));
-  await assert.rejects(installation.openProcess({ CHAIN_RPC_URL: gate.url }), /of chain 4242/);
-  await anvil.rpc("anvil_setCode", [contracts.settlement, "0x00"]);
-  await assert.rejects(installation.openProcess(), /other code .* Settlement/);
-  await anvil.rpc("anvil_setCode", [contracts.settlement, "0x"]);
-  await assert.rejects(installation.openProcess(), /of Settlement succeeded, but nothing is at/);
 });
 
 test("processes that start together on a new chain deploy the contracts once", async () => {

@@ -1,0 +1,46 @@
+// How tests of the outbox look at it, at the chain, and let time pass.
+import { sql } from "../service/src/platform/db.ts";
+import type { Anvil } from "./anvil.ts";
+import type { SettlingProcess } from "./settling.ts";
+
+/** What a start deploys takes the first nonces. */
+export const contractsTotal = 4;
+
+interface Row {
+  subject_id: string;
+  status: string;
+  nonce: number | null;
+  forms: number;
+}
+
+/** What the outbox keeps of what was queued, in that order. */
+export const rowsOf = async ({ ctx }: SettlingProcess): Promise<Row[]> =>
+  ctx.db.query<Row>(sql`
+    select subject_id, status, nonce,
+      (select count(*) from chain_transaction_hash h where h.transaction_id = t.id) as forms
+    from chain_transaction t where kind = 'test.settle' order by id`);
+
+/** How often an alarm was raised. */
+export const alarmsOf = async ({ ctx }: SettlingProcess, alarm: string): Promise<number> => {
+  const text = await ctx.metrics.registry.getSingleMetricAsString("chain_alarms_total");
+  return Number(new RegExp(`alarm="${alarm}"} (\\d+)`).exec(text)?.[1] ?? 0);
+};
+
+/** Initiations of the settlement contract that the chain holds. */
+export const settledOn = async (anvil: Anvil, process: SettlingProcess): Promise<number> => {
+  const filter = { fromBlock: "0x0", address: process.chain.contracts.settlement };
+  return (await anvil.rpc<unknown[]>("eth_getLogs", [filter])).length;
+};
+
+/** Runs the outbox as often as it takes, a block and a look at a time. */
+export async function settle(
+  anvil: Anvil,
+  installation: { advance(seconds: number): void },
+  processes: readonly SettlingProcess[],
+): Promise<void> {
+  for (let block = 0; block < 16; block += 1) {
+    await anvil.mine();
+    installation.advance(4);
+    for (const process of processes) await process.work();
+  }
+}
