@@ -58,7 +58,7 @@ function direct(command: string): string {
   return command.replaceAll(/\bnpm run (?:-s|--silent) (\w+) --/g, (_, name: string) => {
     const script = scripts[name];
     assert.ok(script, `package.json has no script ${name}`);
-    return script.replace(/^exec /, "");
+    return script.replace(/\bexec /, "");
   });
 }
 
