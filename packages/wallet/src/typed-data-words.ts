@@ -10,9 +10,10 @@ export function sayTypedData(document: TypedDataDocument): readonly string[] {
   const lines = Object.entries(domain).map(
     ([name, value]) => `domain.${name}: ${sayValue(undefined, value)}`,
   );
+  if (lines.length === 0) lines.push("domain: empty");
   // A bare domain has no message, and its own members stand above.
   if (primaryType !== "EIP712Domain")
-    collect(document, { type: primaryType, value: message, at: "" }, lines);
+    collect(document, { type: primaryType, value: message, at: "message" }, lines);
   return lines.map(shownText);
 }
 
@@ -37,12 +38,10 @@ function collect(document: TypedDataDocument, place: Place, lines: string[]): vo
     lines.push(`${at} (${type}): ${sayValue(type, value)}`);
     return;
   }
-  if (fields.length === 0 && at !== "") lines.push(`${at} (${type}): empty`);
+  if (fields.length === 0) lines.push(`${at} (${type}): empty`);
   const members = value as Readonly<Record<string, unknown>>;
-  for (const field of fields) {
-    const path = at === "" ? field.name : `${at}.${field.name}`;
-    collect(document, { type: field.type, value: members[field.name], at: path }, lines);
-  }
+  for (const { name, type: inner } of fields)
+    collect(document, { type: inner, value: members[name], at: `${at}.${name}` }, lines);
 }
 
 /** Numbers in decimal, however they were spelled; texts in quotes, so that none passes for the wallet's words. */

@@ -131,11 +131,34 @@ await test("every member of a document is shown, numbers in decimal and texts as
   assert.deepEqual(words.slice(1, -1), [
     'domain.name: "Mail"',
     "domain.chainId: 1",
-    `from.wallet (address): 0x${"11".repeat(20)}`,
-    "amounts[0] (uint256): 255",
-    "amounts[1] (uint256): 3",
-    'text (string): "Hi\\n\\"there\\" <U+202E>gnp"',
-    "notes (string[]): empty",
+    `message.from.wallet (address): 0x${"11".repeat(20)}`,
+    "message.amounts[0] (uint256): 255",
+    "message.amounts[1] (uint256): 3",
+    'message.text (string): "Hi\\n\\"there\\" <U+202E>gnp"',
+    "message.notes (string[]): empty",
+  ]);
+});
+
+await test("no member of a message passes for one of the domain", async () => {
+  const { words } = await wallet.describe(
+    tdLink({
+      domain: {},
+      primaryType: "Order",
+      types: {
+        Order: [
+          { name: "domain", type: "Shop" },
+          { name: "nothing", type: "Empty" },
+        ],
+        Shop: [{ name: "name", type: "string" }],
+        Empty: [],
+      },
+      message: { domain: { name: "Bank" }, nothing: {} },
+    }),
+  );
+  assert.deepEqual(words.slice(1, -1), [
+    "domain: empty",
+    'message.domain.name (string): "Bank"',
+    "message.nothing (Empty): empty",
   ]);
 });
 
