@@ -1,5 +1,5 @@
 import { isRecord } from "@svc/protocol";
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import { restoreBackup, writeBackup, type Restored } from "../backup.ts";
 import { newMnemonic } from "../identity.ts";
@@ -7,6 +7,7 @@ import { WalletRefusal } from "../refusal.ts";
 import { findIdentity, hasIdentity, sealIdentity } from "../vault.ts";
 import { findPassphrase, findSecret, readPassphrase, type Home } from "./home.ts";
 import { identityOptions } from "./identity-options.ts";
+import { writeNewFile } from "./new-file.ts";
 import { membersOf } from "../transport.ts";
 import type { Input, Verb } from "./verb.ts";
 
@@ -42,8 +43,10 @@ export const backupVerbs: readonly Verb[] = [
       const words = given === null ? { passphrase } : {};
       const path = input.optional("file");
       if (path === undefined) return { value: { backup, ...words } };
-      await writeFile(path, `${backup}\n`, { mode: 0o600, flag: "wx" }).catch((cause: unknown) => {
-        throw new WalletRefusal("invalid_input", `${path} cannot be written anew`, { cause });
+      await writeNewFile(path, `${backup}\n`).catch((cause: unknown) => {
+        const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+        const fault = code === "EEXIST" ? "is there already" : `cannot be written (${code})`;
+        throw new WalletRefusal("invalid_input", `${path} ${fault}`, { cause });
       });
       return { value: { file: path, ...words } };
     },

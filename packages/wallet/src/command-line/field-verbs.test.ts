@@ -1,8 +1,17 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import { callWallet, type Transcript, valueOf } from "../../test/call-wallet.ts";
 import { openFakeBroker, privateKeys } from "../../test/fake-broker.ts";
 import { issue, now, serveFields } from "../../test/fake-fields.ts";
@@ -166,4 +175,23 @@ await test("a backup in a file is its owner's alone, and restores under another 
   );
   writeFileSync(secret, "another passphrase\n");
   assert.match((await wallet(restore, tablet)).err, /wrong_passphrase/);
+});
+
+await test("a backup that could not be written leaves its name free for the next", async () => {
+  const secret = join(directory, "passphrase");
+  writeFileSync(secret, "correct horse battery\n");
+  const file = join(directory, "full.backup");
+  const backup = ["backup", "--as", "alice", "--file", file, "--passphrase-file", secret];
+  const handle = await open(secret, "r");
+  const prototype = Object.getPrototypeOf(handle) as FileHandle;
+  await handle.close();
+  const full = mock.method(prototype, "sync", async () => {
+    throw Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+  });
+  const { status, err } = await wallet(backup);
+  full.mock.restore();
+  assert.deepEqual([status, existsSync(file)], [1, false]);
+  assert.match(err, /full\.backup cannot be written \(ENOSPC\)\n$/);
+  assert.deepEqual(await json(backup), { file });
+  assert.match((await wallet(backup)).err, /full\.backup is there already\n$/);
 });

@@ -46,6 +46,20 @@ await test("a value is on the disk with its name, and so are the folders that we
     assert.ok(second.has(await inodeOf(join(directory, path))), path);
 });
 
+await test("a disk that is full keeps what was there, and nothing half written", async () => {
+  const handle = await open(directory, "r");
+  const prototype = Object.getPrototypeOf(handle) as FileHandle;
+  await handle.close();
+  const full = mock.method(prototype, "sync", async () => {
+    throw new Error("ENOSPC: no space left on device");
+  });
+  await assert.rejects(storage.put("vote/one", "3"), /ENOSPC/);
+  await assert.rejects(storage.add("vote/full", "3"), /ENOSPC/);
+  full.mock.restore();
+  assert.deepEqual(readdirSync(join(home, "vote")), ["one.json"]);
+  assert.equal(await storage.get("vote/one"), "2");
+});
+
 await test("what a killed process left half written goes with the next write, and what another writes now stays", async () => {
   const folder = join(home, "vote");
   const [old, recent] = ["a", "b"].map(

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { chmod, link, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { StorageKey, WalletStorage } from "../storage.ts";
+import { writeNewFile } from "./new-file.ts";
 
 /**
  * Keeps each value in a file of its own, `<directory>/<key>.json`: 0600 in directories of 0700, written
@@ -56,13 +57,7 @@ async function writeDraft(directory: string, path: string, text: string): Promis
   await makeFolder(directory, folder);
   await removeOldDrafts(folder);
   const draft = `${path}.${randomUUID()}`;
-  const file = await open(draft, "wx", 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+  await writeNewFile(draft, text);
   return draft;
 }
 
