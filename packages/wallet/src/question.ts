@@ -344,7 +344,8 @@ function sayBusiness({ business }: InboxItem): string {
   return `${JSON.stringify(business.name)} (${business.address})`;
 }
 
-function sayAsker({ requester }: InboxItem, { broker }: Origin): string {
+/** Who asks a business, as the subject of "asks ..". */
+export function sayAsker({ requester }: InboxItem, { broker }: Pick<Origin, "broker">): string {
   if (requester === null) return "The business itself";
   return sayVouched(requester.name, { ...requester, broker });
 }

@@ -236,7 +236,9 @@ await test("a sign-in to the requester's own domain is approved, and a bare hash
   put(textRequest("bank.example wants you to sign in with your Ethereum account:\n0x00"));
   await wallet.vote("01J", { vote: "approve" });
   put({ ...textRequest("ab".repeat(32)), id: "01K" });
-  await assert.rejects(wallet.vote("01K", { vote: "approve" }), /bare hash/);
+  const asker =
+    /^ConcernsRefusal: "Demo Bank" \(bank\.example, verified by localhost:\d+\) asks, and .* bare hash/;
+  await assert.rejects(wallet.vote("01K", { vote: "approve" }), asker);
   await wallet.vote("01K", { vote: "approve", ...accepting("blind-hash") });
   assert.equal(fake.votes.length, 2);
 });

@@ -19,7 +19,7 @@ import type { GovernanceItem, InboxItem, InboxKind, InvitationItem } from "./inb
 import { askInTurn } from "./asking-brokers.ts";
 import { findItem, type FoundItem } from "./inbox.ts";
 import { endRemoval } from "./keep.ts";
-import { questionOf, releasedOptional, type Question } from "./question.ts";
+import { questionOf, releasedOptional, sayAsker, type Question } from "./question.ts";
 import { getRecord, listMended, putRecord, recordKey, type RecordContext } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { readShown } from "./shown-items.ts";
@@ -170,7 +170,7 @@ async function approve(
   if (question.refusal !== null) throw new WalletRefusal("invalid_request", question.refusal);
   if (item.expiresAt < (await ctx.now())) throw new WalletRefusal("expired", "the vote has ended");
   const open = question.concerns.filter((concern) => accept?.has(concern) !== true);
-  if (open.length > 0) throw new ConcernsRefusal(open, item.requester?.name ?? item.business.name);
+  if (open.length > 0) throw new ConcernsRefusal(open, sayAsker(item, found));
   if (item.kind === "invitation")
     return { vote: "approve", signature: await signInvitation(ctx, item) };
   const { hash, chainId } = question;
