@@ -29,13 +29,15 @@ const transferReturnTypes: readonly string[] = [
   "p2p",
 ] satisfies TransferReturnType[];
 
-/** Schemes that run, read or nest something on the device instead of opening an app or a page. */
+/** Schemes that run, read or nest something on the device instead of opening the app or page that they name. */
 const refusedSchemes: ReadonlySet<string> = new Set([
   "about",
+  "android-app",
   "blob",
   "data",
   "file",
   "filesystem",
+  "intent",
   "javascript",
   "svc",
   "vbscript",
@@ -92,8 +94,8 @@ function faultOfConnection(text: string, returnType: ReturnType): string | null 
   if (scheme === undefined || !URL.canParse(text)) return "is not an absolute URL";
   const isWeb = scheme === "http" || scheme === "https";
   if (isWeb && !/^https?:\/\/[^/?#]/i.test(text)) return "names no host";
-  const url = new URL(text);
-  if (url.username !== "" || url.password !== "") return "holds user info";
+  // Empty user info is none for URL parsers, and the text that is signed would hold it.
+  if (/^[^:]+:\/\/[^/?#]*@/.test(text)) return "holds user info";
   if (returnType === "app-link") {
     return refusedSchemes.has(scheme) ? `must not use the scheme ${scheme}` : null;
   }
