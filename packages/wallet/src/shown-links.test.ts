@@ -100,3 +100,17 @@ await test("a damaged record of what was shown is removed without a word when an
   assert.equal(await storage.get(key), null);
   assert.deepEqual(told, []);
 });
+
+await test("where what was shown cannot be read, the link is to be looked at again", async () => {
+  fresh();
+  const storage = memoryStorage();
+  const wallet = await aliceWallet({ storage });
+  await wallet.describe(fields.link());
+  const [key] = await storage.list("shown");
+  assert.ok(key !== undefined);
+  await storage.put(key, "");
+  await refuses(wallet.approve(fields.link()), "invalid_request", /look at the link again/);
+  await wallet.describe(fields.link());
+  await wallet.approve(fields.link());
+  assert.equal(fields.status, "INITIATING");
+});

@@ -49,14 +49,19 @@ export async function rememberSaid(
  * Compares what is said now with what was said when the link was shown, if it was.
  *
  * @returns the fee that was shown as the most that is paid
- * @throws {WalletRefusal} invalid_request where it is something else
+ * @throws {WalletRefusal} invalid_request where it is something else, and where what was shown cannot be read
  */
 export async function checkSaid(
   ctx: WalletContext,
   link: Link,
   said: Said,
 ): Promise<{ feeWeiMax?: bigint }> {
-  const shown = await getRecord(ctx, linkKey("shown", ctx.identity.address, link));
+  const key = linkKey("shown", ctx.identity.address, link);
+  const shown = await getRecord(ctx, key).catch((cause: unknown) => {
+    if (!(cause instanceof WalletRefusal)) throw cause;
+    const fault = "what was shown cannot be read: look at the link again";
+    throw new WalletRefusal("invalid_request", fault, { cause });
+  });
   if (!isRecord(shown)) return {};
   // Earlier versions kept nothing of what was to be given.
   const { terms, given = said.given, feeWeiMax } = shown;
