@@ -170,6 +170,39 @@ test("a chain that does not answer is no verdict", async () => {
   gate.decide(() => "pass");
 });
 
+test("an error of the node is no verdict, one of the contract is", async () => {
+  const address = await place(answering("1626ba7e"));
+  const fail = (code: number, message: string): void =>
+    gate.decide((method) => (method === "eth_call" ? { error: { code, message } } : "pass"));
+  for (const [code, message] of [
+    [-32_005, "daily request count exceeded, request rate limited"],
+    [429, "Your app has exceeded its compute units per second capacity"],
+    [-32_000, "header not found"],
+    [-32_000, "missing trie node 1a2b (path ) state 0x1a2b is not available"],
+    [-32_603, "Internal error"],
+    [-32_601, "the method eth_call does not exist"],
+  ] as const) {
+    fail(code, message);
+    await assert.rejects(
+      verify(address, "0x01"),
+      (error: unknown) => error instanceof Problem && error.reason === "chain_unavailable",
+      message,
+    );
+  }
+  for (const [code, message] of [
+    [3, "execution reverted: no owner"],
+    [-32_000, "invalid opcode: INVALID"],
+    [-32_000, "stack limit reached 1024 (1023)"],
+    [-32_015, "VM execution error."],
+    [-32_603, "EVM error InvalidJump"],
+    [-32_603, "VM Exception while processing transaction: revert"],
+  ] as const) {
+    fail(code, message);
+    assert.equal(await verify(address, "0x01"), false, message);
+  }
+  gate.decide(() => "pass");
+});
+
 test("a contract that may not sign is not asked", async () => {
   const claim = { address: await place(answering("1626ba7e")), digest, signature: "0x01" };
   const before = callsNow();

@@ -28,7 +28,7 @@ const erc6492 = parseAbi(["constructor(address signer, bytes32 hash, bytes signa
  * Asks the contract at the address whether the signature is its own: by ERC-1271, or, where the signature says so
  * (ERC-6492), also before the contract is deployed. Nothing on the chain changes, no off-chain lookup is followed.
  *
- * @throws {Problem} rate_limited; chain_unavailable when there is no answer in 2 s
+ * @throws {Problem} rate_limited; chain_unavailable when there is no answer in 2 s, or the node could not ask
  */
 export async function isContractSignature(
   ctx: ChainContext,
@@ -69,7 +69,7 @@ function callOfValidator({ address, hash, signature }: Question): { to?: Address
   };
 }
 
-/** The result, or null when the call failed there. */
+/** The result, or null when the call failed there. @throws {Problem} chain_unavailable */
 async function ask(ctx: ChainContext, call: { to?: Address; data: Hex }): Promise<string | null> {
   const params: unknown[] = [{ ...call, gas: `0x${gasMax.toString(16)}` }, "latest"];
   // An idle embedded chain still has the time of its last block, and a signature may have a deadline.
@@ -81,11 +81,22 @@ async function ask(ctx: ChainContext, call: { to?: Address; data: Hex }): Promis
     return typeof result === "string" ? result : null;
   } catch (error) {
     // Reverted, or out of gas: the contract's own answer is no.
-    if (error instanceof RpcError) return null;
+    if (error instanceof RpcError && isOfContract(error)) return null;
     throw error instanceof Problem ? error : new Problem("chain_unavailable");
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** With these codes nodes tell how a call ended, and with -32000 also what they lack themselves. */
+const callCodes = new Set([3, -32_000, -32_003, -32_015]);
+const lacks =
+  /header not found|missing trie node|not available|aborted|limit exceeded|rate limit|too many/i;
+
+/** Whether the call failed in the contract: a node that limits us, or lacks the state, has not asked it. */
+function isOfContract({ code, message }: RpcError): boolean {
+  if (/revert|\bE?VM\b/i.test(message)) return true;
+  return callCodes.has(code) && !lacks.test(message);
 }
 
 /** A bytes4, padded to a word; more behind it is ignored, as Solidity does. */
