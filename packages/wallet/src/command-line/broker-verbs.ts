@@ -33,10 +33,17 @@ export const brokerVerbs: readonly Verb[] = [
   {
     name: "broker remove",
     summary: "Takes a broker off the list again.",
+    notes: "One that the wallet came with, that of the demo world, stays.",
     parameters: url,
     example: "broker remove https://login.example",
-    run: async ({ storage }, input) => ({
-      value: { removed: await removeBroker(storage, input.text("url")) },
-    }),
+    async run({ storage, seededBrokers }, input) {
+      const removed = await removeBroker(storage, input.text("url"));
+      if (seededBrokers.includes(removed))
+        throw new WalletRefusal(
+          "invalid_input",
+          `${removed} came with this wallet and stays on the list`,
+        );
+      return { value: { removed } };
+    },
   },
 ];

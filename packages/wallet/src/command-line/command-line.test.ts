@@ -208,6 +208,14 @@ await test("every reserved type is refused, whatever is accepted", async () => {
   }
 });
 
+await test("a broker that was added is removed, and one that the wallet came with stays and is said to", async () => {
+  const added = "https://login.example";
+  await json(["broker", "add", added, "--yes"]);
+  assert.deepEqual(await json(["broker", "remove", added]), { removed: added });
+  await refused(["broker", "remove", broker.url], /stays on the list/);
+  assert.deepEqual(await json(["broker", "list"]), { brokers: [broker.url] });
+});
+
 await test("an identity is made, opened by its passphrase and refused by another", async () => {
   fresh();
   const right = join(directory, "right");
