@@ -10,8 +10,11 @@ import {
   signDigest,
 } from "@svc/protocol";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { joinApprovals } from "../service/src/kyb/ballots.ts";
-import { type GovernanceOperation, loadWalletCalls } from "../service/src/kyb/wallet-calls.ts";
+import { joinApprovals } from "../service/src/kyb/ballot/ballots.ts";
+import {
+  type GovernanceOperation,
+  loadWalletCalls,
+} from "../service/src/kyb/business/wallet-calls.ts";
 import type { KybWorld } from "./kyb-world.ts";
 
 /** Who approved, and until when that counts, in Unix seconds. */

@@ -11,8 +11,8 @@ import {
   type NewClient,
 } from "../service/src/accounts/index.ts";
 import { compose, openContext, type Service } from "../service/src/compose.ts";
-import { createAttestationKeys } from "../service/src/kyb/attestation-keys.ts";
-import { openSigningKeys } from "../service/src/login/signing-keys.ts";
+import { createAttestationKeys } from "../service/src/kyb/release/attestation-keys.ts";
+import { openSigningKeys } from "../service/src/login/keys/signing-keys.ts";
 import { advanceClock } from "../service/src/platform/clock.ts";
 import { parseConfig } from "../service/src/platform/config.ts";
 import { type Filling, openTestDatabase } from "../service/src/platform/test-database.ts";

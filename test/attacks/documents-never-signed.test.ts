@@ -13,7 +13,7 @@ import {
 import vectors from "../../packages/protocol/vectors/reserved.json" with { type: "json" };
 import { questionOf } from "../../packages/wallet/src/question.ts";
 import { readInboxItem } from "../../packages/wallet/src/inbox-item.ts";
-import { readDocument, refuseDocument } from "../../service/src/kyb/document.ts";
+import { readDocument, refuseDocument } from "../../service/src/kyb/request/document.ts";
 import { Problem } from "../../service/src/platform/problems.ts";
 
 const chainId = 31_337;

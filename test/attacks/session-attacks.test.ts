@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Address, checksumAddress } from "@svc/protocol";
 import { parseConfig } from "../../service/src/platform/config.ts";
-import { authorizationFaults } from "../../service/src/login/authorization-request.ts";
+import { authorizationFaults } from "../../service/src/login/authorization/authorization-request.ts";
 import {
   attemptCookies,
   endedSessionCookie,
   sessionCookie,
-} from "../../service/src/login/browser-cookies.ts";
+} from "../../service/src/login/attempt/browser-cookies.ts";
 import { purgeLogins } from "../../service/src/login/retention.ts";
 import { type Jar, openJar } from "../cookie-jar.ts";
 import {

@@ -7,7 +7,7 @@ import {
   type LoginView,
   pageHeaders,
   renderLoginPage,
-} from "../../service/src/login/pages.ts";
+} from "../../service/src/login/page/pages.ts";
 
 /** What the page is told about its login, as the status channel words it. */
 interface Told {

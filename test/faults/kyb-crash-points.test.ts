@@ -6,7 +6,7 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Address, decodeCharter } from "@svc/protocol";
 import { createPublicClient, http } from "viem";
-import { loadWalletCalls } from "../../service/src/kyb/wallet-calls.ts";
+import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
 import { advanceClock } from "../../service/src/platform/clock.ts";
 import { type CrashPoint, type Gates, type GateTime, openGates, pointsAt } from "../crash-gates.ts";
 import { nodePid, openContextOf } from "../embedded-chain.ts";

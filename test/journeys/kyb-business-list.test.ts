@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { type Address, bytesOfHex, encodeCharter } from "@svc/protocol";
-import { insertMembers } from "../../service/src/kyb/founding-store.ts";
-import { insertProposal } from "../../service/src/kyb/governance-store.ts";
-import { sealMemberName } from "../../service/src/kyb/members.ts";
-import { showBusinesses } from "../../service/src/kyb/shown-business.ts";
+import { insertMembers } from "../../service/src/kyb/business/founding-store.ts";
+import { insertProposal } from "../../service/src/kyb/business/governance-store.ts";
+import { sealMemberName } from "../../service/src/kyb/business/members.ts";
+import { showBusinesses } from "../../service/src/kyb/business/shown-business.ts";
 import { type Queryable, type Statement, sql } from "../../service/src/platform/db.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 

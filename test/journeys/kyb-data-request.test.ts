@@ -10,7 +10,7 @@ import {
   setEntitlement,
   topUp,
 } from "../../service/src/accounts/index.ts";
-import { purgeBallots } from "../../service/src/kyb/ballots.ts";
+import { purgeBallots } from "../../service/src/kyb/ballot/ballots.ts";
 import { openDataWorld, registerEndpoint, requestsPath, someRequest } from "../kyb-data-world.ts";
 import type { Answer } from "../kyb-world.ts";
 

@@ -4,8 +4,8 @@ import { after, before, test } from "node:test";
 import { type Address, decodeCharter, type Hex } from "@svc/protocol";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { findBusiness } from "../../service/src/kyb/index.ts";
-import { findFounding } from "../../service/src/kyb/founding-store.ts";
-import { loadWalletCalls } from "../../service/src/kyb/wallet-calls.ts";
+import { findFounding } from "../../service/src/kyb/business/founding-store.ts";
+import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 
 let world: KybWorld;

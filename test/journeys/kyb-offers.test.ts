@@ -11,7 +11,7 @@ import {
   setEntitlement,
   topUp,
 } from "../../service/src/accounts/index.ts";
-import { purgeOffers } from "../../service/src/kyb/offers.ts";
+import { purgeOffers } from "../../service/src/kyb/offer/offers.ts";
 import { openDataWorld, registerEndpoint, requestsPath, someRequest } from "../kyb-data-world.ts";
 import { openReceiver } from "../kyb-receiver.ts";
 import { signaturesPath, someText } from "../kyb-signature-world.ts";

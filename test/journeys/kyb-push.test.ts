@@ -14,8 +14,8 @@ import {
   type PushDevice,
   WalletRefusal,
 } from "@svc/wallet";
-import { lockBallot, restartBallot } from "../../service/src/kyb/ballot-store.ts";
-import { forgetVotes } from "../../service/src/kyb/governance-store.ts";
+import { lockBallot, restartBallot } from "../../service/src/kyb/ballot/ballot-store.ts";
+import { forgetVotes } from "../../service/src/kyb/business/governance-store.ts";
 import { openKybWorld } from "../kyb-world.ts";
 
 await using world = await openKybWorld();

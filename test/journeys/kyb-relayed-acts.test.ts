@@ -4,7 +4,10 @@ import { after, before, test } from "node:test";
 import { type Address, encodeCharter, governanceActs, type Hex, type Hex32 } from "@svc/protocol";
 import { findBusiness } from "../../service/src/kyb/index.ts";
 import { sql } from "../../service/src/platform/db.ts";
-import { type GovernanceOperation, loadWalletCalls } from "../../service/src/kyb/wallet-calls.ts";
+import {
+  type GovernanceOperation,
+  loadWalletCalls,
+} from "../../service/src/kyb/business/wallet-calls.ts";
 import { callAsStranger, firstActCall, recordCall } from "../kyb-stranger.ts";
 import { type InboxItem, type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
 

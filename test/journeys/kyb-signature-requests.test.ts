@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createApiKey, createDomain } from "../../service/src/accounts/index.ts";
-import { purgeBallots } from "../../service/src/kyb/ballots.ts";
-import { purgeDocuments } from "../../service/src/kyb/signature-requests.ts";
+import { purgeBallots } from "../../service/src/kyb/ballot/ballots.ts";
+import { purgeDocuments } from "../../service/src/kyb/request/signature-requests.ts";
 import type { Answer } from "../kyb-world.ts";
 import { openSignatureWorld, signaturesPath, someText } from "../kyb-signature-world.ts";
 

@@ -17,8 +17,8 @@ import {
 import { hashMessage, hashTypedData, parseAbi } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { setBusinessVerified, suspendBusiness } from "../../service/src/kyb/index.ts";
-import { joinApprovals } from "../../service/src/kyb/ballots.ts";
-import { loadWalletCalls } from "../../service/src/kyb/wallet-calls.ts";
+import { joinApprovals } from "../../service/src/kyb/ballot/ballots.ts";
+import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
 import { sql } from "../../service/src/platform/db.ts";
 import { actAs, openBusinessPage } from "../business-login.ts";
 import type { Answer, TestBusiness } from "../kyb-world.ts";

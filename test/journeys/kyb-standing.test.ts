@@ -10,8 +10,8 @@ import {
 } from "../../service/src/accounts/index.ts";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { logInFor } from "../business-login.ts";
-import { noteBusinessAcquaintance } from "../../service/src/kyb/business-store.ts";
-import { setMoved } from "../../service/src/kyb/standing-store.ts";
+import { noteBusinessAcquaintance } from "../../service/src/kyb/business/business-store.ts";
+import { setMoved } from "../../service/src/kyb/business/standing-store.ts";
 import { sql } from "../../service/src/platform/db.ts";
 import { openReceiver, type Receiver } from "../kyb-receiver.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";

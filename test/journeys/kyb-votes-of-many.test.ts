@@ -10,7 +10,7 @@ import {
   signDigest,
 } from "@svc/protocol";
 import { encodeFunctionData, parseAbi } from "viem";
-import { joinApprovals } from "../../service/src/kyb/ballots.ts";
+import { joinApprovals } from "../../service/src/kyb/ballot/ballots.ts";
 import { actAs, openBusinessPage } from "../business-login.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 import { reachEpoch, rosterOf } from "../kyb-signature-world.ts";

@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import type { Address } from "@svc/protocol";
 import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials/index.ts";
 import { purgeLogins } from "../../service/src/login/retention.ts";
-import { purgeDeliveries } from "../../service/src/login/back-channel-store.ts";
+import { purgeDeliveries } from "../../service/src/login/session/back-channel-store.ts";
 import { openJar } from "../cookie-jar.ts";
 import {
   approveByQr,

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Address } from "@svc/protocol";
-import { suspendBusiness } from "../../service/src/kyb/standing.ts";
+import { suspendBusiness } from "../../service/src/kyb/business/standing.ts";
 import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
 import { insertBusinesses } from "../kyb-many-businesses.ts";
 import { checkMoney } from "../kyb-money-checks.ts";

@@ -2,46 +2,46 @@ import type { FinalHandlers } from "../chain/index.ts";
 import type { CredentialsContext } from "../credentials/index.ts";
 import type { Http } from "../platform/http.ts";
 import type { SealedColumn } from "../platform/sealed-columns.ts";
-import { attestationKeySealedColumns, createAttestationKeys } from "./attestation-keys.ts";
-import { attestationRoutes } from "./attestation-routes.ts";
-import type { BallotRules } from "./ballot.ts";
-import { billingRoutes } from "./billing-routes.ts";
-import { blockRoutes } from "./block-routes.ts";
-import { businessRoutes } from "./business-routes.ts";
+import { attestationKeySealedColumns, createAttestationKeys } from "./release/attestation-keys.ts";
+import { attestationRoutes } from "./release/attestation-routes.ts";
+import type { BallotRules } from "./ballot/ballot.ts";
+import { billingRoutes } from "./billing/billing-routes.ts";
+import { blockRoutes } from "./business/block-routes.ts";
+import { businessRoutes } from "./business/business-routes.ts";
 import { requireEntitlement } from "./caller.ts";
-import { dataRequestBallots } from "./data-request-ballots.ts";
-import { dataRequestRoutes } from "./data-request-routes.ts";
-import { endpointRoutes } from "./endpoint-routes.ts";
-import { eventRoutes } from "./event-routes.ts";
-import { foundingFinalHandlers } from "./founding.ts";
-import { governanceFinalHandlers, governanceRules } from "./governance.ts";
+import { dataRequestBallots } from "./request/data-request-ballots.ts";
+import { dataRequestRoutes } from "./request/data-request-routes.ts";
+import { endpointRoutes } from "./event/endpoint-routes.ts";
+import { eventRoutes } from "./event/event-routes.ts";
+import { foundingFinalHandlers } from "./business/founding.ts";
+import { governanceFinalHandlers, governanceRules } from "./business/governance.ts";
 import { idempotencySealedColumns } from "./idempotency.ts";
-import { inboxRoutes } from "./inbox-routes.ts";
+import { inboxRoutes } from "./ballot/inbox-routes.ts";
 import type { KybCallbacks, KybContext, WalletCaller } from "./kyb-context.ts";
-import { lookupRoutes } from "./lookup-routes.ts";
-import { memberSealedColumns } from "./members.ts";
-import { offerRoutes } from "./offer-routes.ts";
-import { offerWalletRoutes } from "./offer-wallet-routes.ts";
-import { offerSealedColumns } from "./offers.ts";
-import { proposalSealedColumns } from "./shown-proposal.ts";
-import { releaseSealedColumns } from "./releases.ts";
-import { removalFinalHandlers } from "./removal.ts";
-import { signatureBallots, signatureFinalHandlers } from "./signature-ballots.ts";
-import { signatureSealedColumns } from "./signature-requests.ts";
-import { signatureRoutes } from "./signature-routes.ts";
-import { validRoutes } from "./valid-routes.ts";
+import { lookupRoutes } from "./business/lookup-routes.ts";
+import { memberSealedColumns } from "./business/members.ts";
+import { offerRoutes } from "./offer/offer-routes.ts";
+import { offerWalletRoutes } from "./offer/offer-wallet-routes.ts";
+import { offerSealedColumns } from "./offer/offers.ts";
+import { proposalSealedColumns } from "./business/shown-proposal.ts";
+import { releaseSealedColumns } from "./release/releases.ts";
+import { removalFinalHandlers } from "./business/removal.ts";
+import { signatureBallots, signatureFinalHandlers } from "./request/signature-ballots.ts";
+import { signatureSealedColumns } from "./request/signature-requests.ts";
+import { signatureRoutes } from "./request/signature-routes.ts";
+import { validRoutes } from "./release/valid-routes.ts";
 
-export type { Ballot, BallotRules, MemberApproval, Vote } from "./ballot.ts";
-export { cancelBallot, castVoteIn, type NewBallot, openBallot } from "./ballots.ts";
-export type { Business, BusinessMember, BusinessStatus } from "./business.ts";
-export { findBusinessDomain } from "./business-domain.ts";
-export { hasReleased } from "./charge-store.ts";
-export { findBusiness, noteBusinessAcquaintance } from "./business-store.ts";
+export type { Ballot, BallotRules, MemberApproval, Vote } from "./ballot/ballot.ts";
+export { cancelBallot, castVoteIn, type NewBallot, openBallot } from "./ballot/ballots.ts";
+export type { Business, BusinessMember, BusinessStatus } from "./business/business.ts";
+export { findBusinessDomain } from "./business/business-domain.ts";
+export { hasReleased } from "./billing/charge-store.ts";
+export { findBusiness, noteBusinessAcquaintance } from "./business/business-store.ts";
 export { kybJobs } from "./jobs.ts";
 export type { ChangedBusiness, KybCallbacks, KybContext } from "./kyb-context.ts";
-export { createLoginDirectory } from "./login-directory.ts";
-export { listMembers } from "./members.ts";
-export { requestLook } from "./roster-store.ts";
+export { createLoginDirectory } from "./business/login-directory.ts";
+export { listMembers } from "./business/members.ts";
+export { requestLook } from "./business/roster-store.ts";
 export {
   announceMove,
   listBusinesses,
@@ -50,8 +50,8 @@ export {
   showBusiness,
   suspendBusiness,
   withdrawMove,
-} from "./standing.ts";
-export { holdCompany, noteCompanyRecord } from "./company-standing.ts";
+} from "./business/standing.ts";
+export { holdCompany, noteCompanyRecord } from "./business/company-standing.ts";
 
 /** What this slice keeps sealed. */
 export const kybSealedColumns: readonly SealedColumn[] = [

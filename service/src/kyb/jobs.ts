@@ -1,20 +1,20 @@
 import type { Job } from "../platform/jobs.ts";
-import { expireBallots, purgeBallots } from "./ballots.ts";
-import { watchWallets } from "./chain-watch.ts";
-import { announceDataRefusals } from "./data-requests.ts";
+import { expireBallots, purgeBallots } from "./ballot/ballots.ts";
+import { watchWallets } from "./business/chain-watch.ts";
+import { announceDataRefusals } from "./request/data-requests.ts";
 import { readDue } from "./due-store.ts";
-import { forgetLapsed, lapseFoundings } from "./founding.ts";
-import { purgeProposals } from "./governance.ts";
+import { forgetLapsed, lapseFoundings } from "./business/founding.ts";
+import { purgeProposals } from "./business/governance.ts";
 import { purgeIdempotencyKeys } from "./idempotency.ts";
 import type { KybContext } from "./kyb-context.ts";
-import { purgeOffers } from "./offers.ts";
-import { purgeReleases, releaseApproved } from "./releases.ts";
-import { finishRemovals } from "./removal.ts";
-import { followChain, lookAtOpen } from "./roster.ts";
-import { rosterChannel } from "./roster-store.ts";
-import { mendRecordings } from "./signature-ballots.ts";
-import { announceRefusals, purgeDocuments } from "./signature-requests.ts";
-import { finishMoves, stopBusinesses } from "./standing.ts";
+import { purgeOffers } from "./offer/offers.ts";
+import { purgeReleases, releaseApproved } from "./release/releases.ts";
+import { finishRemovals } from "./business/removal.ts";
+import { followChain, lookAtOpen } from "./business/roster.ts";
+import { rosterChannel } from "./business/roster-store.ts";
+import { mendRecordings } from "./request/signature-ballots.ts";
+import { announceRefusals, purgeDocuments } from "./request/signature-requests.ts";
+import { finishMoves, stopBusinesses } from "./business/standing.ts";
 
 /** The jobs of this slice; every process runs them. */
 export function kybJobs(ctx: KybContext): Job[] {

@@ -3,8 +3,8 @@ import type { AccountsContext } from "../accounts/index.ts";
 import type { ChainContext } from "../chain/index.ts";
 import type { CredentialsContext } from "../credentials/index.ts";
 import type { Queryable } from "../platform/db.ts";
-import type { AttestationKeys } from "./attestation-keys.ts";
-import type { BallotKinds } from "./ballot.ts";
+import type { AttestationKeys } from "./release/attestation-keys.ts";
+import type { BallotKinds } from "./ballot/ballot.ts";
 
 /** A business whose roster, rules, standing or wallet changed. */
 export interface ChangedBusiness {

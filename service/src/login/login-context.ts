@@ -1,5 +1,5 @@
 import type { Address } from "@svc/protocol";
-import type { RecentAttempts } from "./recent-attempts.ts";
+import type { RecentAttempts } from "./attempt/recent-attempts.ts";
 import type { TokenContext } from "./token-context.ts";
 
 /** What the authorization side of login works with. */

@@ -4,9 +4,9 @@ import type { Queryable } from "../platform/db.ts";
 import { firstUuid } from "../platform/ids.ts";
 import type { Job } from "../platform/jobs.ts";
 import { purgeInBatches } from "../platform/purge.ts";
-import { withdrawOpenLogin } from "./business-login.ts";
+import { withdrawOpenLogin } from "./business/business-login.ts";
 import * as store from "./retention-store.ts";
-import { endSession } from "./session-end.ts";
+import { endSession } from "./session/session-end.ts";
 
 /** Attempts and sessions are kept 30 days (decisions section 8, Retention). */
 const retentionSeconds = 30 * 86_400;

@@ -1,4 +1,4 @@
-import type { AuthorizationCode } from "./authorization-code.ts";
+import type { AuthorizationCode } from "./token/authorization-code.ts";
 import { type Queryable, sql } from "../platform/db.ts";
 
 export interface TestClientRow {

@@ -1,4 +1,4 @@
-import { makeCode } from "./authorization-code.ts";
+import { makeCode } from "./token/authorization-code.ts";
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { openClients } from "../accounts/index.ts";
 import { createAudit } from "../platform/audit.ts";
@@ -15,13 +15,13 @@ import { createRandom } from "../platform/random.ts";
 import { createRateLimiter } from "../platform/rate-limit.ts";
 import { createSeal } from "../platform/seal.ts";
 import { openTestDatabase, type TestDatabase } from "../platform/test-database.ts";
-import type { BusinessDirectory } from "./business-directory.ts";
-import { openLiveClaims } from "./live-claims.ts";
-import { createSealedCopies, type SealedCopies } from "./sealed-copies.ts";
-import { openSigningKeys } from "./signing-keys.ts";
+import type { BusinessDirectory } from "./business/business-directory.ts";
+import { openLiveClaims } from "./token/live-claims.ts";
+import { createSealedCopies, type SealedCopies } from "./token/sealed-copies.ts";
+import { openSigningKeys } from "./keys/signing-keys.ts";
 import * as store from "./test-login-store.ts";
 import type { TokenContext } from "./token-context.ts";
-import { tokenRoutes } from "./token-routes.ts";
+import { tokenRoutes } from "./token/token-routes.ts";
 
 /** Time that stands still until a test moves it; shared by the processes that a test plays. */
 export interface TestClock {

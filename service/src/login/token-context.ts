@@ -1,8 +1,8 @@
 import type { Clients } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
-import type { ClaimSource } from "./business-claims.ts";
-import type { BusinessDirectory } from "./business-directory.ts";
-import type { SigningKeys } from "./signing-keys.ts";
+import type { ClaimSource } from "./business/business-claims.ts";
+import type { BusinessDirectory } from "./business/business-directory.ts";
+import type { SigningKeys } from "./keys/signing-keys.ts";
 
 /** What the token side of login works with. */
 export interface TokenContext extends Ctx {

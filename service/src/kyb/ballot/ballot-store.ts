@@ -1,0 +1,232 @@
+import {
+  type Address,
+  type BusinessCategory,
+  type Hex,
+  hexOfBytes,
+  type Hex32,
+} from "@svc/protocol";
+import { type Queryable, sql } from "../../platform/db.ts";
+import { bufferOfHex } from "../../platform/hex.ts";
+import type { Ballot, BallotKind, MemberApproval } from "./ballot.ts";
+
+interface BallotRow {
+  id: string;
+  kind: BallotKind;
+  business: Address;
+  category: BusinessCategory;
+  hash: Buffer | null;
+  client_domain_id: string | null;
+  epoch: number;
+  voters: Address[];
+  needed: number;
+  valid_until: number;
+  expires_at: number;
+  status: Ballot["status"];
+}
+
+function toBallot(row: BallotRow): Ballot {
+  return {
+    id: row.id,
+    kind: row.kind,
+    business: row.business,
+    category: row.category,
+    hash: row.hash === null ? null : hexOfBytes(row.hash),
+    clientDomainId: row.client_domain_id,
+    epoch: row.epoch,
+    voters: row.voters,
+    needed: row.needed,
+    validUntil: row.valid_until,
+    expiresAt: row.expires_at,
+    status: row.status,
+  };
+}
+
+const bytesOrNull = (hex: Hex | null): Buffer | null => (hex === null ? null : bufferOfHex(hex));
+
+export async function insertBallot(
+  tx: Queryable,
+  ballot: Omit<Ballot, "status">,
+  now: number,
+): Promise<void> {
+  await tx.query(
+    sql`insert into ballot (id, kind, business, category, hash, client_domain_id, epoch, voters, needed, valid_until,
+        expires_at, status, created_at)
+      values (${ballot.id}, ${ballot.kind}, ${ballot.business}, ${ballot.category}, ${bytesOrNull(ballot.hash)},
+        ${ballot.clientDomainId}, ${ballot.epoch}, ${[...ballot.voters]}, ${ballot.needed}, ${ballot.validUntil},
+        ${ballot.expiresAt}, 'open', ${now})`,
+  );
+}
+
+/**
+ * The ballot, for this transaction alone; its business stays as it is meanwhile. The business comes first, as in a
+ * change of its roster, so that the two wait for each other in one order.
+ */
+export async function lockBallot(tx: Queryable, id: string): Promise<Ballot | null> {
+  await tx.query(
+    sql`select 1 from business where address = (select business from ballot where id = ${id}) for share`,
+  );
+  const [row] = await tx.query<BallotRow>(
+    sql`select id, kind, business, category, hash, client_domain_id, epoch, voters, needed, valid_until, expires_at, status
+      from ballot where id = ${id} for update`,
+  );
+  return row === undefined ? null : toBallot(row);
+}
+
+/** Ballots whose time is over, for this transaction alone. Those that somebody votes on just now are left for later. */
+export async function lockDueBallots(tx: Queryable, now: number, limit: number): Promise<Ballot[]> {
+  const rows = await tx.query<BallotRow>(
+    sql`select id, kind, business, category, hash, client_domain_id, epoch, voters, needed, valid_until, expires_at, status
+      from ballot where status = 'open' and expires_at < ${now}
+      order by expires_at limit ${limit} for update skip locked`,
+  );
+  return rows.map(toBallot);
+}
+
+/** Open ballots of a business, for this transaction alone, in the order of their ids. */
+export async function lockOpenBallots(tx: Queryable, business: Address): Promise<Ballot[]> {
+  const rows = await tx.query<BallotRow>(
+    sql`select id, kind, business, category, hash, client_domain_id, epoch, voters, needed, valid_until, expires_at, status
+      from ballot where business = ${business} and status = 'open' order by id for update`,
+  );
+  return rows.map(toBallot);
+}
+
+export async function fixHash(tx: Queryable, id: string, hash: Hex32): Promise<void> {
+  await tx.query(sql`update ballot set hash = ${bufferOfHex(hash)} where id = ${id}`);
+}
+
+export async function endBallot(
+  tx: Queryable,
+  ended: { id: string; status: Exclude<Ballot["status"], "open">; now: number },
+): Promise<void> {
+  await tx.query(
+    sql`update ballot set status = ${ended.status}, ended_at = ${ended.now} where id = ${ended.id} and status = 'open'`,
+  );
+}
+
+export async function reopenBallot(tx: Queryable, id: string): Promise<void> {
+  await tx.query(
+    sql`update ballot set status = 'open', ended_at = null where id = ${id} and status = 'approved'`,
+  );
+}
+
+/** Begins to collect anew, and to tell devices: votes of the epoch before no longer count. @param next.hash null where the first approval fixes it */
+export async function restartBallot(
+  tx: Queryable,
+  next: {
+    id: string;
+    epoch: number;
+    voters: readonly Address[];
+    needed: number;
+    hash: Hex32 | null;
+  },
+): Promise<void> {
+  await tx.query(
+    sql`update ballot set epoch = ${next.epoch}, voters = ${[...next.voters]}, needed = ${next.needed},
+        hash = ${bytesOrNull(next.hash)}, hinted_epoch = null, restarts = restarts + 1
+      where id = ${next.id}`,
+  );
+}
+
+interface VoteRow {
+  member: Address;
+  approval: Buffer | null;
+  refusal: Buffer | null;
+}
+
+/** Adds a vote. @returns all votes of this epoch, this one included, or null where the member has voted in it before */
+export async function insertVote(
+  tx: Queryable,
+  vote: {
+    ballotId: string;
+    epoch: number;
+    member: Address;
+    kind: "approve" | "reject";
+    signature: Hex;
+    now: number;
+  },
+): Promise<{ approvals: MemberApproval[]; refusals: number } | null> {
+  const signature = bytesOrNull(vote.signature);
+  const isApproval = vote.kind === "approve";
+  const added = await tx.query(
+    sql`insert into ballot_vote (ballot_id, epoch, member, approval, refusal, created_at)
+      values (${vote.ballotId}, ${vote.epoch}, ${vote.member}, ${isApproval ? signature : null},
+        ${isApproval ? null : signature}, ${vote.now})
+      on conflict do nothing returning 1 as added`,
+  );
+  if (added.length === 0) return null;
+  const rows = await tx.query<VoteRow>(
+    sql`select member, approval, refusal from ballot_vote
+      where ballot_id = ${vote.ballotId} and epoch = ${vote.epoch} order by member`,
+  );
+  const approvals = rows.flatMap(({ member, approval }) =>
+    approval === null ? [] : [{ member, signature: hexOfBytes(approval) }],
+  );
+  return { approvals, refusals: rows.length - approvals.length };
+}
+
+/** How the member voted in this epoch; null where it did not. */
+export async function findVote(
+  db: Queryable,
+  of: { ballotId: string; epoch: number; member: Address },
+): Promise<"approve" | "reject" | null> {
+  const [row] = await db.query<{ approves: boolean }>(
+    sql`select approval is not null as approves from ballot_vote
+      where ballot_id = ${of.ballotId} and epoch = ${of.epoch} and member = ${of.member}`,
+  );
+  if (row === undefined) return null;
+  return row.approves ? "approve" : "reject";
+}
+
+/** A ballot as it lies in a member's inbox. */
+export interface InboxRow {
+  readonly ballot: Ballot;
+  readonly businessName: string;
+  /** Who asks; null where the business asks itself. */
+  readonly requester: { organizationName: string; domain: string; provedAt: number | null } | null;
+}
+
+interface InboxColumns extends BallotRow {
+  business_name: string;
+  organization_name: string | null;
+  domain: string | null;
+  proved_at: number | null;
+}
+
+/** Open ballots that the member may vote on and has not, by id. @param page.after the id they come after; empty begins */
+export async function listInbox(
+  db: Queryable,
+  member: Address,
+  page: { after: string; limit: number; now: number },
+): Promise<InboxRow[]> {
+  const rows = await db.query<InboxColumns>(
+    sql`select ballot.id, ballot.kind, ballot.business, ballot.category, ballot.hash, ballot.client_domain_id,
+        ballot.epoch, ballot.voters, ballot.needed, ballot.valid_until, ballot.expires_at, ballot.status,
+        business.name as business_name, organization.name as organization_name, client_domain.domain,
+        client_domain.proved_at
+      from business_member
+        join ballot on ballot.business = business_member.business and ballot.status = 'open'
+        join business on business.address = ballot.business
+        left join client_domain on client_domain.id = ballot.client_domain_id
+        left join organization on organization.id = client_domain.organization_id
+      where business_member.member = ${member} and ${member} = any(ballot.voters)
+        and (business.status = 'active' or (business.status = 'moved' and ballot.kind = 'governance'))
+        and ballot.expires_at >= ${page.now} and ballot.id > ${page.after}
+        and not exists (select 1 from ballot_vote
+          where ballot_id = ballot.id and ballot_vote.epoch = ballot.epoch and ballot_vote.member = ${member})
+      order by ballot.id limit ${page.limit}`,
+  );
+  return rows.map((row) => {
+    const { organization_name: organizationName, domain } = row;
+    const requester =
+      organizationName === null || domain === null
+        ? null
+        : { organizationName, domain, provedAt: row.proved_at };
+    return { ballot: toBallot(row), businessName: row.business_name, requester };
+  });
+}
+
+/** Forgets ballots that ended before then, with their votes. */
+export async function deleteBallots(db: Queryable, before: number): Promise<void> {
+  await db.query(sql`delete from ballot where ended_at < ${before}`);
+}

@@ -1,0 +1,277 @@
+import { type Address, type BusinessRule, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
+import type { BusinessCategory } from "@svc/protocol";
+import type { Queryable } from "../../platform/db.ts";
+import { bufferOfHex } from "../../platform/hex.ts";
+import { Problem } from "../../platform/problems.ts";
+import {
+  type Ballot,
+  type BallotKind,
+  electorateOf,
+  isApprovalOf,
+  isOutOfReach,
+  isRefusalOf,
+  type MemberApproval,
+  type Vote,
+} from "./ballot.ts";
+import * as store from "./ballot-store.ts";
+import { type Business, isGoodStanding } from "../business/business.ts";
+import { findBusiness, holdBusiness } from "../business/business-store.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { noteAnswered } from "../business/roster-store.ts";
+
+/** A question to put to the members. */
+export interface NewBallot {
+  /** Of what is decided. */
+  readonly id: string;
+  readonly kind: BallotKind;
+  readonly business: Address;
+  readonly category: BusinessCategory;
+  /** Null where the first approval fixes it. */
+  readonly hash: Hex32 | null;
+  readonly clientDomainId: string | null;
+  /** No vote is taken after it, Unix seconds. */
+  readonly expiresAt: number;
+  /** In place of the business's own rule for the category. */
+  readonly rule?: BusinessRule;
+  /** A member that is asked about, and so not asked. */
+  readonly without?: Address;
+}
+
+/** Approvals count on chain for so long after the last vote is taken (decisions section 6, Approval). */
+const chainGraceSeconds = 3600;
+const dueBatch = 50;
+const retentionSeconds = 30 * 86_400;
+
+/** Where the wallet sends its vote, and what a refusal names. */
+export function connectionOfVotes(ctx: Pick<KybContext, "config">, id: string): string {
+  return `${ctx.config.baseUrl}/w/votes/${id}`;
+}
+
+/**
+ * Asks the voting members of a business, in the caller's transaction, which holds the business as it is.
+ *
+ * @throws {Problem} business_not_found
+ */
+export async function openBallot(
+  ctx: Pick<KybContext, "clock">,
+  tx: Queryable,
+  given: NewBallot,
+): Promise<Ballot> {
+  const business = await holdBusiness(tx, given.business);
+  if (business === null || !isOpenTo(business, given.kind)) throw new Problem("business_not_found");
+  const { id, kind, category, hash, clientDomainId, expiresAt, rule, without } = given;
+  const ballot = {
+    id,
+    kind,
+    business: business.address,
+    category,
+    hash,
+    clientDomainId,
+    epoch: business.epoch,
+    ...electorateOf(business.charter, { category, rule, without }),
+    validUntil: expiresAt + chainGraceSeconds,
+    expiresAt,
+  };
+  await store.insertBallot(tx, ballot, ctx.clock.now());
+  return { ...ballot, status: "open" };
+}
+
+/** A member's vote on a ballot. */
+export interface CastVote {
+  readonly id: string;
+  readonly member: Address;
+  readonly vote: Vote;
+}
+
+/**
+ * Takes a vote, in a transaction of its own, with everything that follows when it decides. The same vote again changes
+ * nothing.
+ *
+ * @returns how the ballot stands
+ * @throws {Problem} ballot_not_found, ballot_over, ballot_changed, already_voted, signature_wrong, and what the kind's rules throw
+ */
+export async function castVote(ctx: KybContext, cast: CastVote): Promise<Ballot["status"]> {
+  return ctx.db.transaction(async (tx) => castVoteIn(ctx, tx, cast));
+}
+
+/** The same in the caller's transaction. */
+export async function castVoteIn(
+  ctx: KybContext,
+  tx: Queryable,
+  { id, member, vote }: CastVote,
+): Promise<Ballot["status"]> {
+  const ballot = await store.lockBallot(tx, id);
+  if (!ballot?.voters.includes(member)) throw new Problem("ballot_not_found");
+  const { epoch } = ballot;
+  const earlier = await store.findVote(tx, { ballotId: id, epoch, member });
+  if (earlier === vote.kind) return ballot.status;
+  if (earlier !== null) throw new Problem("already_voted");
+  if (ballot.status !== "open" || ballot.expiresAt < ctx.clock.now())
+    throw new Problem("ballot_over");
+  const business = await findBusiness(tx, ballot.business);
+  if (business === null || !isOpenTo(business, ballot.kind)) throw new Problem("ballot_over");
+  const hash =
+    vote.kind === "approve" ? await checkApproval(ctx, tx, { ballot, member, vote }) : null;
+  if (vote.kind === "reject") checkRefusal(ctx, { ballot, member, signature: vote.signature });
+  if (hash !== null && ballot.hash === null) await store.fixHash(tx, id, hash);
+  const votes = await store.insertVote(tx, {
+    ballotId: id,
+    epoch,
+    member,
+    kind: vote.kind,
+    signature: vote.signature.toLowerCase() as Hex,
+    now: ctx.clock.now(),
+  });
+  if (votes === null) throw new Problem("already_voted");
+  // Whoever votes is not lost (decisions section 6, Lost member).
+  await noteAnswered(tx, { business: ballot.business, member, now: ctx.clock.now() });
+  return decide(ctx, tx, { ballot: { ...ballot, hash: hash ?? ballot.hash }, votes });
+}
+
+/**
+ * Its members decide about themselves while nobody vouches for it, and take back what they signed when it has moved: the
+ * move ended every other vote. Requests of others end with either (see `stopBusiness`).
+ */
+function isOpenTo(business: Business, kind: BallotKind): boolean {
+  if (kind === "data_request" || kind === "signature_request") return isGoodStanding(business);
+  return business.status === "active" || (kind === "governance" && business.status === "moved");
+}
+
+/** @returns what is approved */
+async function checkApproval(
+  ctx: KybContext,
+  tx: Queryable,
+  given: { ballot: Ballot; member: Address; vote: Extract<Vote, { kind: "approve" }> },
+): Promise<Hex32> {
+  const { ballot, member, vote } = given;
+  if (vote.epoch !== ballot.epoch || vote.validUntil !== ballot.validUntil)
+    throw new Problem("ballot_changed");
+  const hash = await hashOf(ctx, tx, { ballot, optional: vote.optional ?? [] });
+  const { business, category, epoch, validUntil } = ballot;
+  const approval = { chainId: ctx.chain.chainId, business, category, hash, epoch, validUntil };
+  if (!isApprovalOf(member, approval, vote.signature)) throw new Problem("signature_wrong");
+  return hash;
+}
+
+async function hashOf(
+  ctx: KybContext,
+  tx: Queryable,
+  first: { ballot: Ballot; optional: readonly string[] },
+): Promise<Hex32> {
+  const { ballot } = first;
+  if (ballot.hash !== null) return ballot.hash;
+  const fixed = await ctx.ballotKinds[ballot.kind].fixHash?.(ctx, tx, first);
+  if (fixed === undefined) throw new Error(`a ballot on ${ballot.kind} has nothing to approve`);
+  return fixed;
+}
+
+function checkRefusal(
+  ctx: KybContext,
+  { ballot, member, signature }: { ballot: Ballot; member: Address; signature: string },
+): void {
+  const connection = connectionOfVotes(ctx, ballot.id);
+  if (!isRefusalOf(member, { id: ballot.id, connection }, signature))
+    throw new Problem("signature_wrong");
+}
+
+async function decide(
+  ctx: KybContext,
+  tx: Queryable,
+  { ballot, votes }: { ballot: Ballot; votes: { approvals: MemberApproval[]; refusals: number } },
+): Promise<Ballot["status"]> {
+  const rules = ctx.ballotKinds[ballot.kind];
+  const now = ctx.clock.now();
+  if (votes.approvals.length >= ballot.needed) {
+    await store.endBallot(tx, { id: ballot.id, status: "approved", now });
+    await rules.onApproved(ctx, tx, {
+      ballot: { ...ballot, status: "approved" },
+      approvals: votes.approvals,
+    });
+    return "approved";
+  }
+  if (!isOutOfReach(ballot, votes.refusals)) return "open";
+  await store.endBallot(tx, { id: ballot.id, status: "refused", now });
+  await rules.onEnded(ctx, tx, { ballot: { ...ballot, status: "refused" }, outcome: "refused" });
+  return "refused";
+}
+
+/**
+ * Ends an open ballot on behalf of whoever asked; one that has ended stays as it is. One that is opened again at the same
+ * moment is waited for: what is cancelled is asked of nobody.
+ */
+export async function cancelBallot(
+  ctx: Pick<KybContext, "clock">,
+  tx: Queryable,
+  id: string,
+): Promise<void> {
+  await store.lockBallot(tx, id);
+  await store.endBallot(tx, { id, status: "cancelled", now: ctx.clock.now() });
+}
+
+/**
+ * Begins to collect anew on every open ballot of a business whose members or rules have changed, in the transaction of
+ * the change, which has locked the business and stored its new charter.
+ */
+export async function restartBallots(
+  ctx: KybContext,
+  tx: Queryable,
+  address: Address,
+): Promise<void> {
+  const business = await findBusiness(tx, address);
+  if (business === null) throw new Problem("business_not_found");
+  for (const ballot of await store.lockOpenBallots(tx, address)) {
+    const rules = ctx.ballotKinds[ballot.kind];
+    const { voters, needed } = electorateOf(business.charter, { category: ballot.category });
+    const hash = rules.fixHash === undefined ? ballot.hash : null;
+    const { id } = ballot;
+    await store.restartBallot(tx, { id, epoch: business.epoch, voters, needed, hash });
+    await rules.onRestarted?.(ctx, tx, { ...ballot, epoch: business.epoch, voters, needed, hash });
+  }
+}
+
+/**
+ * Asks again on an approved ballot whose approvals came to nothing because members or rules have changed since.
+ *
+ * @returns false where they have not
+ */
+export async function reopenBallot(tx: Queryable, id: string): Promise<boolean> {
+  const ballot = await store.lockBallot(tx, id);
+  const business = ballot === null ? null : await findBusiness(tx, ballot.business);
+  if (ballot?.status !== "approved" || business === null || business.epoch === ballot.epoch)
+    return false;
+  const { voters, needed } = electorateOf(business.charter, { category: ballot.category });
+  await store.reopenBallot(tx, id);
+  await store.restartBallot(tx, { id, epoch: business.epoch, voters, needed, hash: ballot.hash });
+  return true;
+}
+
+/** Ends ballots whose time is over. */
+export async function expireBallots(ctx: KybContext): Promise<void> {
+  for (;;) {
+    const count = await ctx.db.transaction(async (tx) => {
+      const now = ctx.clock.now();
+      const due = await store.lockDueBallots(tx, now, dueBatch);
+      for (const ballot of due) {
+        await store.endBallot(tx, { id: ballot.id, status: "expired", now });
+        const ended = {
+          ballot: { ...ballot, status: "expired" as const },
+          outcome: "expired" as const,
+        };
+        await ctx.ballotKinds[ballot.kind].onEnded(ctx, tx, ended);
+      }
+      return due.length;
+    });
+    if (count < dueBatch) return;
+  }
+}
+
+/** Forgets ballots 30 days after they ended (decisions section 8, Retention: logins and requests). */
+export async function purgeBallots(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
+  await store.deleteBallots(ctx.db, ctx.clock.now() - retentionSeconds);
+}
+
+/** The approvals in the form that the contract takes: joined in the order of the members' addresses. */
+export function joinApprovals(approvals: readonly MemberApproval[]): Hex {
+  const bytes = approvals.map(({ signature }) => bufferOfHex(signature));
+  return hexOfBytes(Buffer.concat(bytes));
+}

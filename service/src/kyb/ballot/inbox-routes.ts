@@ -1,0 +1,222 @@
+import { Type } from "../../platform/schema.ts";
+import { type Address, isHexOf } from "@svc/protocol";
+import { isVerified, proofNeeded } from "../../accounts/index.ts";
+import type { Http } from "../../platform/http.ts";
+import { pageBody } from "../../platform/page.ts";
+import { invalidRequest } from "../../platform/problems.ts";
+import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import type { Vote } from "./ballot.ts";
+import * as store from "./ballot-store.ts";
+import { castVote } from "./ballots.ts";
+import { answerInvitation, listInvitations } from "../business/invitations.ts";
+import type { KybContext, WalletCaller } from "../kyb-context.ts";
+import { findRemovalByBallot } from "../business/roster-store.ts";
+
+const tags = ["wallet"];
+const pageMax = 100;
+/** A cursor behind the votes begins with it. */
+const invitationCursor = "invitation:";
+
+const InboxItem = Type.Object(
+  {
+    id: Type.String(),
+    kind: Type.String(),
+    business: Type.Object({ address: Type.String(), name: Type.String() }),
+    expiresAt: Type.Integer({ description: "Unix seconds." }),
+  },
+  {
+    additionalProperties: true,
+    description: "With what the wallet recomputes the approval from, by kind.",
+  },
+);
+
+/** What waits for this identity's vote, and its vote. */
+export function inboxRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  scope.get(
+    "/w/inbox",
+    {
+      schema: {
+        querystring: Type.Object({
+          limit: Type.Optional(Type.String({ pattern: "^([1-9][0-9]?|100)$" })),
+          cursor: Type.Optional(Type.String({ maxLength: 100 })),
+        }),
+        response: {
+          200: pageBody(InboxItem, {
+            description: "Open votes first, then invitations, oldest first.",
+          }),
+          ...refusals("invalid_request", "wallet_session_required"),
+        },
+        tags,
+        summary: "What waits for this identity's vote",
+      },
+    },
+    async (request, reply) => {
+      const user = await getWalletUser(request.headers.authorization);
+      void reply.header("cache-control", "no-store");
+      const { limit = String(pageMax), cursor = "" } = request.query;
+      return readInbox(ctx, user, { limit: Number(limit), after: cursor });
+    },
+  );
+  voteRoute(ctx, scope, getWalletUser);
+}
+
+interface InboxPage {
+  readonly items: {
+    id: string;
+    kind: string;
+    business: { address: string; name: string };
+    expiresAt: number;
+  }[];
+  readonly nextCursor?: string;
+}
+
+/** Anybody can invite anybody: invitations come last, so that no number of them stands before a vote. */
+async function readInbox(
+  ctx: KybContext,
+  user: Address,
+  { limit, after }: { limit: number; after: string },
+): Promise<InboxPage> {
+  const isPastVotes = after.startsWith(invitationCursor);
+  const votes = isPastVotes ? { items: [] } : await readVotes(ctx, user, { limit, after });
+  if (votes.nextCursor !== undefined) return votes;
+  const room = limit - votes.items.length;
+  const invitations = await listInvitations(ctx, user, {
+    limit: room + 1,
+    after: isPastVotes ? after.slice(invitationCursor.length) : "",
+  });
+  const shown = invitations.slice(0, room);
+  const hasMore = invitations.length > room;
+  return {
+    items: [...votes.items, ...shown],
+    ...(hasMore ? { nextCursor: `${invitationCursor}${shown.at(-1)?.id ?? ""}` } : {}),
+  };
+}
+
+async function readVotes(
+  ctx: KybContext,
+  user: Address,
+  page: { limit: number; after: string },
+): Promise<InboxPage> {
+  const now = ctx.clock.now();
+  const rows = await store.listInbox(ctx.db, user, { ...page, limit: page.limit + 1, now });
+  const shown = rows.slice(0, page.limit);
+  const details = await showAll(ctx, shown);
+  const items = shown.map(({ ballot, businessName, requester }) => {
+    const { id, kind, category, business, epoch, validUntil, expiresAt } = ballot;
+    return {
+      id,
+      kind,
+      category,
+      business: { address: business, name: businessName },
+      chainId: ctx.chain.chainId,
+      epoch,
+      validUntil,
+      expiresAt,
+      requester: requester === null ? null : shownRequester(ctx, requester, now),
+      ...details.get(id),
+    };
+  });
+  const last = shown.at(-1)?.ballot.id;
+  const hasMore = rows.length > shown.length && last !== undefined;
+  return { items, ...(hasMore ? { nextCursor: last } : {}) };
+}
+
+/** One question to each kind, however many ballots there are. */
+async function showAll(
+  ctx: KybContext,
+  rows: readonly store.InboxRow[],
+): Promise<ReadonlyMap<string, object>> {
+  const byKind = Map.groupBy(rows, ({ ballot }) => ballot.kind);
+  const shown = await Promise.all(
+    [...byKind].map(async ([kind, of]) =>
+      ctx.ballotKinds[kind].show(
+        ctx,
+        of.map(({ ballot }) => ballot.id),
+      ),
+    ),
+  );
+  return new Map(shown.flatMap((each) => Array.from(each)));
+}
+
+function shownRequester(
+  ctx: KybContext,
+  requester: NonNullable<store.InboxRow["requester"]>,
+  now: number,
+): { name: string; domain?: string } {
+  const proof = proofNeeded(requester.domain, ctx.config.profile);
+  const isShown = isVerified({ proof, provedAt: requester.provedAt }, now);
+  return { name: requester.organizationName, ...(isShown ? { domain: requester.domain } : {}) };
+}
+
+const VoteBody = Type.Object(
+  {
+    vote: Type.Union([Type.Literal("approve"), Type.Literal("reject")]),
+    signature: Type.String({ minLength: 1, maxLength: 200 }),
+    epoch: Type.Optional(Type.Integer({ minimum: 0 })),
+    validUntil: Type.Optional(Type.Integer({ minimum: 0 })),
+    optional: Type.Optional(Type.Array(Type.String({ maxLength: 100 }), { maxItems: 40 })),
+  },
+  { additionalProperties: false },
+);
+
+function voteRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  scope.post(
+    "/w/votes/:id",
+    {
+      schema: {
+        params: Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) }),
+        body: VoteBody,
+        response: {
+          200: Type.Object(
+            {
+              id: Type.String(),
+              status: Type.String(),
+              removalOpen: Type.Optional(
+                Type.Literal(true, { description: "This member is being removed: sign `Keep`." }),
+              ),
+            },
+            { description: "How it stands now.", additionalProperties: true },
+          ),
+          ...refusals(
+            ...bodyReasons,
+            "wallet_session_required",
+            "ballot_not_found",
+            "ballot_over",
+            "ballot_changed",
+            "already_voted",
+            "signature_wrong",
+            "result_refused",
+          ),
+        },
+        tags,
+        summary: "Vote on what waits in the inbox",
+      },
+    },
+    async (request, reply) => {
+      const member = await getWalletUser(request.headers.authorization);
+      void reply.header("cache-control", "no-store");
+      const { id } = request.params;
+      if (!isHexOf(request.body.signature, 65))
+        throw invalidRequest("signature must be 65 bytes in hex");
+      const invited = await answerInvitation(ctx, { id, member, ...request.body });
+      if (invited !== null) return { id, ...invited };
+      const status = await castVote(ctx, { id, member, vote: voteOf(request.body) });
+      const removal = await findRemovalByBallot(ctx.db, { ballotId: id, member });
+      return { id, status, ...(removal === null ? {} : { removalOpen: true as const }) };
+    },
+  );
+}
+
+function voteOf(body: {
+  vote: "approve" | "reject";
+  signature: string;
+  epoch?: number;
+  validUntil?: number;
+  optional?: string[];
+}): Vote {
+  const { vote: kind, signature, epoch, validUntil, optional } = body;
+  if (kind === "reject") return { kind, signature };
+  if (epoch === undefined || validUntil === undefined)
+    throw invalidRequest("an approval names epoch and validUntil");
+  return { kind, signature, epoch, validUntil, ...(optional === undefined ? {} : { optional }) };
+}

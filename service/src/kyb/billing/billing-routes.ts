@@ -1,0 +1,117 @@
+import { Type } from "../../platform/schema.ts";
+import type { Http } from "../../platform/http.ts";
+import { parseUlid } from "../../platform/ids.ts";
+import { pageBody, pageOf, pageParameters, readPage } from "../../platform/page.ts";
+import { refusals } from "../../platform/refusals.ts";
+import { chargeRecordOf, listCharges, readAccount } from "./billing.ts";
+import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { currency, listPrices } from "./pricing.ts";
+
+const chf = (description: string) =>
+  Type.Number({ description: `${description} CHF, two decimals at most.` });
+
+const account = Type.Object(
+  {
+    currency: Type.String(),
+    totalChf: chf("All that was ever paid in: the sum of the other three."),
+    spentChf: chf("Charged for releases and packages."),
+    frozenChf: chf("Kept back for open requests."),
+    availableChf: chf("What requests may still keep back."),
+    billingEnabled: Type.Boolean({ description: "Whether there was ever any money." }),
+  },
+  { description: "The balance of the organization, live or of the sandbox as the key is." },
+);
+
+const line = Type.Object({ field: Type.String(), tier: Type.String(), cents: Type.Integer() });
+const charge = Type.Object({
+  chargeId: Type.String(),
+  requestId: Type.String(),
+  businessWalletAddress: Type.String(),
+  chargedAt: Type.Integer({ description: "Unix seconds." }),
+  currency: Type.String(),
+  totalCents: Type.Integer(),
+  lines: Type.Array(line),
+});
+
+/** Prices and what was paid, for merchants (decisions section 6, Lookups and Billing). */
+export async function billingRoutes(ctx: KybContext, http: Http): Promise<void> {
+  await http.register(async (plain) => {
+    const scope = plain as Http;
+    requireEntitlement(ctx, scope, "kyb:read");
+    pricingRoute(scope);
+    accountRoute(ctx, scope);
+    chargesRoute(ctx, scope);
+  });
+}
+
+function pricingRoute(scope: Http): void {
+  scope.get(
+    "/api/v1/kyb/pricing",
+    {
+      schema: {
+        summary: "What each field costs",
+        tags: ["kyb"],
+        response: {
+          200: Type.Object(
+            {
+              currency: Type.String(),
+              fields: Type.Array(
+                Type.Object({
+                  name: Type.String(),
+                  tier: Type.String(),
+                  cents: Type.Integer(),
+                  naturalPersonPii: Type.Boolean({
+                    description: "By the catalogue; of a sole proprietor every field is personal.",
+                  }),
+                  subjectType: Type.String(),
+                }),
+              ),
+            },
+            { description: "In catalogue order." },
+          ),
+          ...refusals(...callerReasons),
+        },
+      },
+    },
+    async () => ({ currency, fields: listPrices() }),
+  );
+}
+
+function accountRoute(ctx: KybContext, scope: Http): void {
+  scope.get(
+    "/api/v1/kyb/billing/account",
+    {
+      schema: {
+        summary: "The organization's balance",
+        tags: ["kyb"],
+        response: { 200: account, ...refusals(...callerReasons) },
+      },
+    },
+    async (request) => {
+      return readAccount(ctx, callerOf(request));
+    },
+  );
+}
+
+function chargesRoute(ctx: KybContext, scope: Http): void {
+  scope.get(
+    "/api/v1/kyb/billing/charges",
+    {
+      schema: {
+        summary: "What releases cost, line by line",
+        tags: ["kyb"],
+        querystring: Type.Object(pageParameters, { additionalProperties: false }),
+        response: {
+          200: pageBody(charge, { description: "Newest first." }),
+          ...refusals("invalid_request", ...callerReasons),
+        },
+      },
+    },
+    async (request) => {
+      const { limit, before } = readPage(request.query, parseUlid);
+      const rows = await listCharges(ctx, callerOf(request), { before, limit: limit + 1 });
+      return pageOf(rows, limit, chargeRecordOf);
+    },
+  );
+}

@@ -1,0 +1,66 @@
+import type { Address, BusinessFieldName } from "@svc/protocol";
+import { type ApiKey, type Balance, readBalance } from "../../accounts/index.ts";
+import { chfOfRappen } from "../../platform/money.ts";
+import * as store from "./charge-store.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { currency, type PriceLine } from "./pricing.ts";
+
+/** What one release cost. */
+export interface Charge {
+  readonly id: string;
+  readonly requestId: string;
+  readonly business: Address;
+  readonly amountRappen: number;
+  readonly lines: readonly PriceLine[];
+  /** Unix seconds. */
+  readonly at: number;
+}
+
+/** What an organization has on the caller's side of live and sandbox. */
+export async function readAccount(
+  ctx: Pick<KybContext, "db">,
+  { organizationId, environment }: Pick<ApiKey, "organizationId" | "environment">,
+) {
+  return accountOf(await readBalance(ctx, { organizationId, environment }));
+}
+
+function accountOf({ availableRappen, heldRappen, spentRappen, paidInRappen }: Balance) {
+  return {
+    currency,
+    totalChf: chfOfRappen(paidInRappen),
+    spentChf: chfOfRappen(spentRappen),
+    frozenChf: chfOfRappen(heldRappen),
+    availableChf: chfOfRappen(availableRappen),
+    billingEnabled: paidInRappen > 0n,
+  };
+}
+
+/** Newest first, of all client domains of the caller's organization. */
+export async function listCharges(
+  ctx: Pick<KybContext, "db">,
+  { organizationId, environment }: Pick<ApiKey, "organizationId" | "environment">,
+  page: { before: string | null; limit: number },
+): Promise<Charge[]> {
+  return store.listCharges(ctx.db, { organizationId, environment }, page);
+}
+
+/** A charge as the wire shows it; its lines are those of the quote that were released. */
+export function chargeRecordOf(charge: Charge): {
+  chargeId: string;
+  requestId: string;
+  businessWalletAddress: Address;
+  chargedAt: number;
+  currency: string;
+  totalCents: number;
+  lines: { field: BusinessFieldName; tier: string; cents: number }[];
+} {
+  return {
+    chargeId: charge.id,
+    requestId: charge.requestId,
+    businessWalletAddress: charge.business,
+    chargedAt: charge.at,
+    currency,
+    totalCents: charge.amountRappen,
+    lines: [...charge.lines],
+  };
+}

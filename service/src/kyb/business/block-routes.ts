@@ -1,0 +1,86 @@
+import { Type } from "../../platform/schema.ts";
+import { type Address, parseAddress } from "@svc/protocol";
+import type { Http } from "../../platform/http.ts";
+import { Problem } from "../../platform/problems.ts";
+import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import { findBusiness } from "./business-store.ts";
+import type { KybContext, WalletCaller } from "../kyb-context.ts";
+import { blockRequester, unblockRequester } from "../request/request-limits.ts";
+import { findRequestingOrganization } from "../request/request-limits-store.ts";
+
+const BlockBody = Type.Object(
+  {
+    requestId: Type.String({
+      minLength: 1,
+      maxLength: 100,
+      description: "A request of the organization to this business, open or ended.",
+    }),
+    isBlocked: Type.Optional(Type.Boolean({ description: "Default: true." })),
+  },
+  { additionalProperties: false },
+);
+
+/** Lets a voting member stop an organization from asking its business. */
+export function blockRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  scope.post(
+    "/w/businesses/:address/block",
+    {
+      schema: {
+        summary: "Take no more requests of an organization, or take them again",
+        description: "Open requests go on. It is recorded who did it.",
+        tags: ["wallet"],
+        params: Type.Object({ address: Type.String({ maxLength: 100 }) }),
+        body: BlockBody,
+        response: {
+          200: Type.Object({ isBlocked: Type.Boolean() }, { description: "As it is now." }),
+          ...refusals(
+            ...bodyReasons,
+            "wallet_session_required",
+            "business_not_found",
+            "not_a_member",
+            "request_not_found",
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const member = await getWalletUser(request.headers.authorization);
+      void reply.header("cache-control", "no-store");
+      const { requestId, isBlocked = true } = request.body;
+      const business = parseAddress(request.params.address);
+      if (business === null) throw new Problem("business_not_found");
+      await setBlocked(ctx, { member, business, requestId, isBlocked });
+      return { isBlocked };
+    },
+  );
+}
+
+/** @throws {Problem} business_not_found, not_a_member, request_not_found */
+async function setBlocked(
+  ctx: KybContext,
+  given: { member: Address; business: Address; requestId: string; isBlocked: boolean },
+): Promise<void> {
+  const { member, requestId, isBlocked } = given;
+  await ctx.db.transaction(async (tx) => {
+    const business = await findBusiness(tx, given.business);
+    const found = business?.charter.members.find(({ address }) => address === member);
+    // Who is no member learns nothing of the business.
+    if (found === undefined) throw new Problem("business_not_found");
+    if (!found.isVoting) throw new Problem("not_a_member");
+    const organizationId = await findRequestingOrganization(tx, {
+      id: requestId,
+      business: given.business,
+    });
+    if (organizationId === null) throw new Problem("request_not_found");
+    const pair = { organizationId, business: given.business };
+    const tied = { db: tx, clock: ctx.clock };
+    if (isBlocked) await blockRequester(tied, pair);
+    else await unblockRequester(tied, pair);
+    await ctx.audit.record(tx, {
+      actor: member,
+      action: isBlocked ? "business.block" : "business.unblock",
+      subject: given.business,
+      details: { organizationId },
+    });
+  });
+}

@@ -1,0 +1,28 @@
+import { listCompanyFields } from "../../credentials/index.ts";
+import type { Queryable } from "../../platform/db.ts";
+import type { Business } from "./business.ts";
+import type { KybContext } from "../kyb-context.ts";
+
+/** The domain of a business: the host of the website that its issuer vouches for; null where there is none. */
+export async function findBusinessDomain(
+  ctx: Pick<KybContext, "seal" | "clock">,
+  db: Queryable,
+  { address, environment }: Pick<Business, "address" | "environment">,
+): Promise<string | null> {
+  const question = {
+    environment,
+    business: address,
+    names: ["BUSINESS_WEBSITE"] as const,
+    now: ctx.clock.now(),
+  };
+  const [website] = await listCompanyFields(ctx, db, question);
+  return website === undefined ? null : hostOf(website.value);
+}
+
+/** Null where it is no address of the web. */
+function hostOf(website: string): string | null {
+  const text = /^[a-z]+:\/\//i.test(website) ? website : `https://${website}`;
+  if (!URL.canParse(text)) return null;
+  const { hostname, protocol } = new URL(text);
+  return protocol === "https:" || protocol === "http:" ? hostname : null;
+}

@@ -1,0 +1,292 @@
+import { Type } from "../../platform/schema.ts";
+import { type Address, isHexOf, parseAddress } from "@svc/protocol";
+import type { Http } from "../../platform/http.ts";
+import { invalidRequest, Problem } from "../../platform/problems.ts";
+import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import { MembersBody, RulesBody } from "./charter-request.ts";
+import { foundBusiness } from "./founding.ts";
+import { limitGas } from "./gas-limits.ts";
+import { propose, retractProposal } from "./governance.ts";
+import type { KybContext, WalletCaller } from "../kyb-context.ts";
+import type { ProposalRequest } from "./proposal.ts";
+import { keepMember } from "./removal.ts";
+import { showBusinesses } from "./shown-business.ts";
+
+const tags = ["wallet"];
+
+const BusinessParams = Type.Object({ address: Type.String({ maxLength: 100 }) });
+const Signature = Type.String({ minLength: 1, maxLength: 200, description: "65 bytes in hex." });
+
+/** Businesses, for their members: founding, governance, and the way back of one who seemed lost. */
+export function businessRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  foundRoute(ctx, scope, getWalletUser);
+  listRoute(ctx, scope, getWalletUser);
+  proposeRoute(ctx, scope, getWalletUser);
+  retractRoute(ctx, scope, getWalletUser);
+  keepRoute(ctx, scope, getWalletUser);
+}
+
+const FoundBody = Type.Object(
+  {
+    name: Type.String({ maxLength: 200 }),
+    environment: Type.Optional(Type.Union([Type.Literal("live"), Type.Literal("sandbox")])),
+    members: MembersBody,
+    rules: Type.Optional(RulesBody),
+    salt: Type.String({ maxLength: 66, description: "32 bytes in hex." }),
+    deadline: Type.Integer({ minimum: 0, description: "Unix seconds." }),
+    signature: Signature,
+  },
+  { additionalProperties: false },
+);
+
+const founded = Type.Object(
+  {
+    invitationId: Type.String(),
+    address: Type.String({ description: "Where the wallet will be." }),
+    status: Type.String(),
+    deadline: Type.Integer(),
+  },
+  { description: "Members find the invitation in their inbox." },
+);
+
+function foundRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  scope.post(
+    "/w/businesses",
+    {
+      schema: {
+        body: FoundBody,
+        response: {
+          200: founded,
+          201: founded,
+          ...refusals(
+            ...bodyReasons,
+            "wallet_session_required",
+            "not_a_member",
+            "signature_wrong",
+            "too_many",
+            "rate_limited",
+            "business_exists",
+          ),
+        },
+        tags,
+        summary: "Found a business",
+      },
+    },
+    async (request, reply) => {
+      const founder = await getWalletUser(request.headers.authorization);
+      void reply.header("cache-control", "no-store");
+      await limitGas(ctx, request);
+      const { body } = request;
+      const salt = body.salt.toLowerCase();
+      if (!isHexOf(salt, 32)) throw invalidRequest("salt is 32 bytes in hex");
+      const { environment = "live" } = body;
+      const given = { ...body, environment, salt };
+      const { founding, isNew } = await foundBusiness(ctx, founder, given);
+      const { invitationId, address, status, deadline } = founding;
+      return reply.code(isNew ? 201 : 200).send({ invitationId, address, status, deadline });
+    },
+  );
+}
+
+function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  scope.get(
+    "/w/businesses",
+    {
+      schema: {
+        querystring: Type.Object({
+          cursor: Type.Optional(Type.String({ maxLength: 100 })),
+        }),
+        response: {
+          200: Type.Object(
+            {
+              items: Type.Array(
+                Type.Object(
+                  { address: Type.String(), name: Type.String(), status: Type.String() },
+                  { additionalProperties: true },
+                ),
+              ),
+              nextCursor: Type.Optional(Type.String()),
+              chainId: Type.Integer(),
+              factories: Type.Object(
+                { live: Type.String(), sandbox: Type.String() },
+                { description: "By environment: what an invitation names." },
+              ),
+            },
+            {
+              description:
+                "With members, rules, and what is under way; oldest first, at most 100 on a page of about 1 MiB.",
+            },
+          ),
+          ...refusals("invalid_request", "wallet_session_required"),
+        },
+        tags,
+        summary: "Businesses of this identity",
+      },
+    },
+    async (request, reply) => {
+      const member = await getWalletUser(request.headers.authorization);
+      void reply.header("cache-control", "no-store");
+      const page = await showBusinesses(ctx, member, request.query.cursor);
+      const { chainId, contracts } = ctx.chain;
+      const { live, sandbox } = contracts.factories;
+      return { ...page, chainId, factories: { live, sandbox } };
+    },
+  );
+}
+
+const operationOf = <T extends string>(name: T, description: string) =>
+  Type.Literal(name, { description });
+
+const ProposalBody = Type.Union([
+  Type.Object(
+    {
+      operation: operationOf("changeCharter", "Members and rules; rules not named stay."),
+      members: MembersBody,
+      rules: Type.Optional(RulesBody),
+    },
+    { additionalProperties: false },
+  ),
+  Type.Object(
+    {
+      operation: operationOf("moveTo", "The business goes on in another wallet."),
+      successor: Type.String({ maxLength: 100 }),
+    },
+    { additionalProperties: false },
+  ),
+  Type.Object(
+    {
+      operation: operationOf("startRemoval", "Removes a member who seems lost, after 30 days."),
+      member: Type.String({ maxLength: 100 }),
+    },
+    { additionalProperties: false },
+  ),
+  Type.Object(
+    {
+      operation: operationOf("withdraw", "Takes a signature of the business back."),
+      hash: Type.String({ maxLength: 66 }),
+    },
+    { additionalProperties: false },
+  ),
+]);
+
+function proposeRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  scope.post(
+    "/w/businesses/:address/proposals",
+    {
+      schema: {
+        params: BusinessParams,
+        body: ProposalBody,
+        response: {
+          201: Type.Object(
+            {
+              proposalId: Type.String({ description: "Also what is voted on." }),
+              expiresAt: Type.Integer(),
+              nonce: Type.Integer(),
+              needed: Type.Integer({ description: "Approvals." }),
+            },
+            { description: "Voting members, the proposer too, find it in their inbox." },
+          ),
+          ...refusals(
+            ...bodyReasons,
+            "wallet_session_required",
+            "business_not_found",
+            "not_a_member",
+            "too_many",
+            "rate_limited",
+            "removal_refused",
+            "not_signed",
+          ),
+        },
+        tags,
+        summary: "Propose a change of a business",
+      },
+    },
+    async (request, reply) => {
+      const proposer = await getWalletUser(request.headers.authorization);
+      void reply.header("cache-control", "no-store");
+      await limitGas(ctx, request);
+      const business = addressOf(request.params.address);
+      const given = { business, request: request.body as ProposalRequest };
+      const { id, ...made } = await propose(ctx, proposer, given);
+      return reply.code(201).send({ proposalId: id, ...made });
+    },
+  );
+}
+
+function retractRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  scope.post(
+    "/w/businesses/:address/proposals/:id/retract",
+    {
+      schema: {
+        params: Type.Object({
+          address: Type.String({ maxLength: 100 }),
+          id: Type.String({ minLength: 1, maxLength: 100 }),
+        }),
+        body: Type.Optional(Type.Object({}, { additionalProperties: false })),
+        response: {
+          200: Type.Object(
+            { status: Type.Literal("retracted") },
+            { description: "Nobody is asked any more." },
+          ),
+          ...refusals(
+            ...bodyReasons,
+            "wallet_session_required",
+            "business_not_found",
+            "ballot_not_found",
+            "ballot_over",
+          ),
+        },
+        tags,
+        summary: "Take back one's own proposal before it is decided",
+      },
+    },
+    async (request, reply) => {
+      const proposer = await getWalletUser(request.headers.authorization);
+      void reply.header("cache-control", "no-store");
+      const { address, id } = request.params;
+      await retractProposal(ctx, proposer, { business: addressOf(address), id });
+      return { status: "retracted" as const };
+    },
+  );
+}
+
+function keepRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  scope.post(
+    "/w/businesses/:address/keep",
+    {
+      schema: {
+        params: BusinessParams,
+        body: Type.Object({ signature: Signature }, { additionalProperties: false }),
+        response: {
+          200: Type.Object(
+            { ended: Type.Union([Type.Literal("removal"), Type.Literal("move")]) },
+            { description: "A removal ends on the chain with its next block." },
+          ),
+          ...refusals(
+            ...bodyReasons,
+            "wallet_session_required",
+            "business_not_found",
+            "nothing_to_end",
+            "signature_wrong",
+          ),
+        },
+        tags,
+        summary: "End one's own removal, or a move by the operator",
+      },
+    },
+    async (request, reply) => {
+      const member = await getWalletUser(request.headers.authorization);
+      void reply.header("cache-control", "no-store");
+      const { signature } = request.body;
+      if (!isHexOf(signature, 65)) throw invalidRequest("signature must be 65 bytes in hex");
+      const business = addressOf(request.params.address);
+      return keepMember(ctx, member, { business, signature });
+    },
+  );
+}
+
+function addressOf(text: string): Address {
+  const address = parseAddress(text);
+  if (address === null) throw new Problem("business_not_found");
+  return address;
+}

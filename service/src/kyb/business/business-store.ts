@@ -1,0 +1,115 @@
+import type { Address } from "@svc/protocol";
+import type { Environment } from "../../accounts/index.ts";
+import { type Queryable, sql } from "../../platform/db.ts";
+import { type Business, type BusinessStatus, charterOfBytes } from "./business.ts";
+
+interface BusinessRow {
+  address: Address;
+  environment: Environment;
+  name: string;
+  status: BusinessStatus;
+  creator: Address;
+  charter: Buffer;
+  epoch: number;
+  nonce: number;
+  verified_at: number | null;
+  registered_at: number | null;
+  successor: Address | null;
+}
+
+function toBusiness(row: BusinessRow): Business {
+  return {
+    address: row.address,
+    environment: row.environment,
+    name: row.name,
+    status: row.status,
+    creator: row.creator,
+    charter: charterOfBytes(row.charter),
+    epoch: row.epoch,
+    nonce: row.nonce,
+    verifiedAt: row.verified_at,
+    registeredAt: row.registered_at,
+    successor: row.successor,
+  };
+}
+
+/** Whatever its status. */
+export async function findBusiness(db: Queryable, address: Address): Promise<Business | null> {
+  const [row] = await db.query<BusinessRow>(
+    sql`select address, environment, name, status, creator, charter, epoch, nonce, verified_at, registered_at, successor
+      from business where address = ${address}`,
+  );
+  return row === undefined ? null : toBusiness(row);
+}
+
+/** Those of these addresses that there are. */
+export async function listBusinessesAt(
+  db: Queryable,
+  addresses: readonly Address[],
+): Promise<Business[]> {
+  const rows = await db.query<BusinessRow>(
+    sql`select address, environment, name, status, creator, charter, epoch, nonce, verified_at, registered_at, successor
+      from business where address = any(${[...addresses]}::text[])`,
+  );
+  return rows.map(toBusiness);
+}
+
+/** The same as {@link findBusiness}, and it stays as it is until the transaction ends; others may hold it so as well. */
+export async function holdBusiness(tx: Queryable, address: Address): Promise<Business | null> {
+  const [row] = await tx.query<BusinessRow>(
+    sql`select address, environment, name, status, creator, charter, epoch, nonce, verified_at, registered_at, successor
+      from business where address = ${address} for share`,
+  );
+  return row === undefined ? null : toBusiness(row);
+}
+
+/** The same for whoever will change it. */
+export async function lockBusiness(tx: Queryable, address: Address): Promise<Business | null> {
+  const [row] = await tx.query<BusinessRow>(
+    sql`select address, environment, name, status, creator, charter, epoch, nonce, verified_at, registered_at, successor
+      from business where address = ${address} for update`,
+  );
+  return row === undefined ? null : toBusiness(row);
+}
+
+export interface MemberRow {
+  readonly id: string;
+  readonly business: Address;
+  readonly member: Address;
+  readonly nameSealed: Buffer;
+  readonly isVoting: boolean;
+  readonly isCreator: boolean;
+}
+
+/** In the order of their addresses. */
+export async function listMemberRows(
+  db: Queryable,
+  businesses: readonly Address[],
+): Promise<MemberRow[]> {
+  return db.query<MemberRow>(
+    sql`select id, business, member, name_sealed as "nameSealed", is_voting as "isVoting", is_creator as "isCreator"
+      from business_member where business = any(${[...businesses]}::text[]) order by member`,
+  );
+}
+
+/** Remembers that the business logged in to an organization, released to it, or signed for it. */
+export async function noteBusinessAcquaintance(
+  tx: Queryable,
+  met: { business: Address; organizationId: string; now: number },
+): Promise<void> {
+  await tx.query(
+    sql`insert into business_acquaintance (business, organization_id, created_at)
+      values (${met.business}, ${met.organizationId}, ${met.now}) on conflict do nothing`,
+  );
+}
+
+export async function isBusinessAcquainted(
+  db: Queryable,
+  met: { business: Address; organizationId: string },
+): Promise<boolean> {
+  const rows = await db.query(
+    sql`select 1 as known from business_acquaintance
+      where business = ${met.business} and organization_id = ${met.organizationId}`,
+  );
+  return rows.length === 1;
+}

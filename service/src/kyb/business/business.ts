@@ -1,0 +1,54 @@
+import { type Address, type Charter, decodeCharter, type Hex, hexOfBytes } from "@svc/protocol";
+import type { Environment } from "../../accounts/index.ts";
+
+/** Founded and signed by some, by all, deployed, stopped by the operator, gone on elsewhere, or never come to be. */
+export const businessStatuses = [
+  "inviting",
+  "deploying",
+  "active",
+  "suspended",
+  "moved",
+  "lapsed",
+] as const;
+export type BusinessStatus = (typeof businessStatuses)[number];
+
+/** A company with a contract wallet. */
+export interface Business {
+  readonly address: Address;
+  readonly environment: Environment;
+  /** What its founders call it. */
+  readonly name: string;
+  readonly status: BusinessStatus;
+  readonly creator: Address;
+  readonly charter: Charter;
+  /** Counts the changes of the charter, as the contract does. */
+  readonly epoch: number;
+  /** Counts the acts of governance, as the contract does. */
+  readonly nonce: number;
+  /** Since when somebody vouches for its record, Unix seconds; null where nobody does. */
+  readonly verifiedAt: number | null;
+  /** When its wallet was deployed. */
+  readonly registeredAt: number | null;
+  readonly successor: Address | null;
+}
+
+/** A member by name. */
+export interface BusinessMember {
+  readonly address: Address;
+  readonly name: string;
+  readonly isVoting: boolean;
+  readonly isCreator: boolean;
+}
+
+/** Reads the bytes that the contract keeps. @throws when they are no charter: the row was never the contract's */
+export function charterOfBytes(bytes: Uint8Array): Charter {
+  const hex: Hex = hexOfBytes(bytes);
+  const charter = decodeCharter(hex);
+  if (charter === null) throw new Error("a business has a charter that the contract would refuse");
+  return charter;
+}
+
+/** Whether it may release and sign: deployed, verified, and neither suspended nor moved. */
+export function isGoodStanding({ status, verifiedAt }: Business): boolean {
+  return status === "active" && verifiedAt !== null;
+}

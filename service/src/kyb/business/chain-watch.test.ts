@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { test } from "node:test";
+import { type Address, type CharterMember, encodeCharter } from "@svc/protocol";
+import { NodeAway } from "../../chain/index.ts";
+import { openContext } from "../../compose.ts";
+import { advanceClock } from "../../platform/clock.ts";
+import { parseConfig } from "../../platform/config.ts";
+import { sql } from "../../platform/db.ts";
+import { openTestDatabase } from "../../platform/test-database.ts";
+import { watchWallets } from "./chain-watch.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { followChain } from "./roster.ts";
+
+await using database = await openTestDatabase();
+await using opened = await openContext(
+  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
+);
+
+const business: Address = `0x${"ab".repeat(20)}`;
+const anna: CharterMember = { address: `0x${"0a".repeat(20)}`, isVoting: true };
+const bela: CharterMember = { address: `0x${"0b".repeat(20)}`, isVoting: true };
+const rules = {
+  signature_requests: "MAJORITY",
+  data_requests: "MAJORITY",
+  governance: "UNANIMOUS",
+} as const;
+const charterOf = (...members: CharterMember[]) => encodeCharter({ rules, members });
+
+/** Bela leaves in this block. */
+const changedIn = 10;
+
+/** What answers one exchange after the other: a node that has blocks up to here. The last one goes on. */
+let heads: readonly number[] = [];
+let exchange: Promise<number> | null = null;
+
+/** What is asked in one turn goes to one node. @returns the newest block that it has */
+async function ask(): Promise<number> {
+  exchange ??= new Promise((resolve) => {
+    setImmediate(() => {
+      const [head = 0, ...later] = heads;
+      if (later.length > 0) heads = later;
+      exchange = null;
+      resolve(head);
+    });
+  });
+  return exchange;
+}
+
+async function read(functionName: string): Promise<unknown> {
+  const hasChanged = (await ask()) >= changedIn;
+  const zero = `0x${"00".repeat(20)}`;
+  if (functionName === "charter") return hasChanged ? charterOf(anna) : charterOf(anna, bela);
+  if (functionName === "removal") return [zero, 0, 0];
+  if (functionName === "successor") return zero;
+  return hasChanged ? 1n : 0n;
+}
+
+const ownChainId = 31_999;
+let chainId = ownChainId;
+
+/** Two nodes behind one address, of which one may lag. */
+const chain = {
+  isEmbedded: false,
+  confirmations: 1,
+  chainId: ownChainId,
+  metrics: { raise: () => undefined },
+  reader: {
+    getBlockNumber: async () => BigInt(await ask()),
+    readContract: async (call: { functionName: string }) => read(call.functionName),
+  },
+  node: {
+    readChainId: async () => {
+      await ask();
+      return chainId;
+    },
+    request: async (method: string) => {
+      const head = await ask();
+      if (method === "eth_blockNumber") return `0x${head.toString(16)}`;
+      return head >= changedIn ? [{ address: business }] : [];
+    },
+  },
+};
+const ctx = Object.assign(opened, {
+  chain,
+  onRosterChanged: async () => undefined,
+}) as unknown as KybContext;
+
+/** What a service does in a while. @returns how many members it knows of then */
+async function followFor(seconds: number): Promise<number> {
+  await advanceClock(ctx.db, seconds);
+  await opened.refreshClock();
+  await watchWallets(ctx);
+  await followChain(ctx);
+  return (await ctx.db.query(sql`select from business_member where business = ${business}`)).length;
+}
+
+/** The business as it was before the change, and everything up to there followed. */
+async function begin(): Promise<void> {
+  await ctx.db.query(sql`delete from business_member`);
+  await ctx.db.query(sql`delete from business`);
+  await ctx.db.query(sql`delete from business_watch`);
+  await ctx.db.query(
+    sql`insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
+        charter, created_at)
+      values (${business}, 'live', 'Test Ltd', 'active', ${anna.address}, 'invitation', 0, ${Buffer.alloc(32)},
+        ${Buffer.from(charterOf(anna, bela).slice(2), "hex")}, 0)`,
+  );
+  for (const { address } of [anna, bela])
+    await ctx.db.query(
+      sql`insert into business_member (id, business, member, name_sealed, is_voting, is_creator, joined_at)
+        values (${randomUUID()}, ${business}, ${address}, ${Buffer.alloc(1)}, true, false, 0)`,
+    );
+  heads = [changedIn - 1];
+  assert.equal(await followFor(0), 2);
+}
+
+await test("a member who was voted out leaves also where the node that is looked at has the block later than that of the events", async () => {
+  await begin();
+  heads = [changedIn, changedIn, changedIn - 1];
+  assert.equal(await followFor(5), 2);
+  heads = [changedIn];
+  assert.equal(await followFor(30), 1);
+});
+
+await test("a member who was voted out leaves also where the node of the events has the block later than another", async () => {
+  await begin();
+  heads = [changedIn, changedIn - 1];
+  assert.equal(await followFor(5), 2);
+  heads = [changedIn];
+  assert.equal(await followFor(5), 1);
+});
+
+await test("what a node that lags says of a wallet does not pass for what another has", async () => {
+  await begin();
+  heads = [changedIn, changedIn, changedIn, changedIn - 1, changedIn];
+  assert.equal(await followFor(5), 1);
+});
+
+await test("what happened on the own chain is not passed over where a node answered for another, longer one", async () => {
+  await begin();
+  chainId = ownChainId + 1;
+  heads = [changedIn * 100];
+  await assert.rejects(watchWallets(ctx), NodeAway);
+  chainId = ownChainId;
+  heads = [changedIn];
+  assert.equal(await followFor(5), 1);
+});

@@ -1,0 +1,41 @@
+import { type ChainContext, refuseOtherChain } from "../../chain/index.ts";
+import { blocksMax, readLogs } from "./event-logs.ts";
+import * as store from "./roster-store.ts";
+
+/** Further behind than this nothing is looked for: whatever is open is looked at by itself. */
+const behindMax = 100_000;
+
+/** What a wallet says when members, rules, numbers, removal or successor change. */
+const events = [
+  "CharterChanged(bytes32 indexed charter, uint64 epoch)",
+  "Moved(address indexed successor)",
+  "RemovalStarted(address indexed member, uint48 endsAt, uint48 nonce)",
+  "RemovalEnded(address indexed member, uint48 protectedUntil)",
+  "Withdrawn(bytes32 indexed hash)",
+] as const;
+
+/**
+ * Looks for businesses of which somebody else had the contract do something, who may be anybody: one call of the
+ * chain's node however many businesses there are, and one more where there are new blocks,
+ * or several where the node answers for few blocks at once.
+ */
+export async function watchWallets(ctx: ChainContext): Promise<void> {
+  const { chain, db } = ctx;
+  const asked = chain.reader.getBlockNumber({ cacheTime: 0 });
+  // Blocks of another chain would pass for those that were looked at here.
+  const [head] = await Promise.all([asked, refuseOtherChain(ctx)]);
+  const final = Number(head) - (chain.confirmations - 1);
+  const last = (await store.findWatchedBlock(db)) ?? Math.max(0, final - blocksMax);
+  if (final <= last) return;
+  const { toEventSelector } = await import("viem/utils");
+  const topics = [events.map((event) => toEventSelector(`event ${event}`))];
+  const first = Math.max(last, final - behindMax) + 1;
+  for await (const { logs, until } of readLogs(chain, { topics }, { first, last: final }))
+    await store.saveWatched(db, { addresses: addressesOf(logs), block: until });
+}
+
+function addressesOf(logs: readonly Record<string, unknown>[]): string[] {
+  const addresses = logs.map(({ address }) => address);
+  const texts = addresses.filter((address) => typeof address === "string");
+  return [...new Set(texts.map((address) => address.toLowerCase()))];
+}

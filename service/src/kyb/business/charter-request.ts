@@ -1,0 +1,94 @@
+import { Type } from "../../platform/schema.ts";
+import {
+  type Address,
+  type Charter,
+  defaultGovernanceRule,
+  hasKey,
+  isBlank,
+  isShowable,
+  parseAddress,
+} from "@svc/protocol";
+import { invalidRequest } from "../../platform/problems.ts";
+
+/** The contract takes 100; more than this many cannot be asked in one go, and no business has them. */
+const membersMax = 50;
+const nameMax = 100;
+
+const RuleBody = Type.Optional(Type.Union([Type.Literal("MAJORITY"), Type.Literal("UNANIMOUS")]));
+
+/** Rules as a body names them; strict. */
+export const RulesBody = Type.Object(
+  { signature_requests: RuleBody, data_requests: RuleBody, governance: RuleBody },
+  { additionalProperties: false, description: "Where none is named: MAJORITY." },
+);
+
+/** Members as a body names them; strict. */
+export const MembersBody = Type.Array(
+  Type.Object(
+    {
+      address: Type.String({ maxLength: 100 }),
+      name: Type.String({ minLength: 1, maxLength: nameMax }),
+      votingRights: Type.Boolean(),
+    },
+    { additionalProperties: false },
+  ),
+  { minItems: 1, maxItems: membersMax },
+);
+
+/** A roster as its names travel. */
+export interface NamedMember {
+  readonly address: Address;
+  readonly name: string;
+  readonly isVoting: boolean;
+}
+
+interface RequestedMember {
+  readonly address: string;
+  readonly name: string;
+  readonly votingRights: boolean;
+}
+
+/** Members and rules of a business to be, or of one that changes. @throws {Problem} invalid_request */
+export function parseCharter(body: {
+  readonly members: readonly RequestedMember[];
+  readonly rules?: Partial<Charter["rules"]>;
+}): { charter: Charter; members: NamedMember[] } {
+  const members = body.members.map(parseMember);
+  if (new Set(members.map(({ address }) => address)).size < members.length)
+    throw invalidRequest("a member stands twice");
+  const voters = members.filter(({ isVoting }) => isVoting).length;
+  if (voters === 0) throw invalidRequest("somebody has to have a vote");
+  const rules = {
+    signature_requests: body.rules?.signature_requests ?? "MAJORITY",
+    data_requests: body.rules?.data_requests ?? "MAJORITY",
+    governance: body.rules?.governance ?? defaultGovernanceRule(voters),
+  };
+  return { charter: { rules, members }, members };
+}
+
+/** A name that others are shown. @throws {Problem} invalid_request */
+export function parseName(text: string, of: string): string {
+  const name = text.trim();
+  if (isBlank(name) || name.length > nameMax)
+    throw invalidRequest(`${of} has 1 to ${nameMax} characters`);
+  if (!isShowable(name) || name.includes("\n"))
+    throw invalidRequest(`${of} holds control or bidirectional characters`);
+  return name;
+}
+
+/** An address in a body. @throws {Problem} invalid_request */
+export function parseMemberAddress(text: string): Address {
+  const address = parseAddress(text);
+  if (address === null)
+    throw invalidRequest("an address is 20 bytes in hex, with the right checksum");
+  if (!hasKey(address)) throw invalidRequest(`nobody has the key of ${address}`);
+  return address;
+}
+
+function parseMember({ address, name, votingRights }: RequestedMember): NamedMember {
+  return {
+    address: parseMemberAddress(address),
+    name: parseName(name, "the name of a member"),
+    isVoting: votingRights,
+  };
+}

@@ -1,0 +1,32 @@
+import type { RecordedCompany } from "../../credentials/index.ts";
+import type { Ctx } from "../../platform/context.ts";
+import type { Queryable } from "../../platform/db.ts";
+import { lockBusiness } from "./business-store.ts";
+import * as store from "./standing-store.ts";
+
+/** A business that is, or was until it was suspended; one that nobody founded yet, or that went, gets no record. */
+const recordable = new Set(["deploying", "active", "suspended"]);
+
+/** Locks a business until the transaction ends. @returns whether an issuer of this side may issue a record for it */
+export async function holdCompany(
+  tx: Queryable,
+  { business, environment }: RecordedCompany,
+): Promise<boolean> {
+  const found = await lockBusiness(tx, business);
+  return found?.environment === environment && recordable.has(found.status);
+}
+
+/**
+ * Marks a held business verified, or no longer: then nothing may be asked of it from this transaction on, and a running
+ * service ends what was asked of it and what it holds elsewhere. What the operator said of it goes before.
+ */
+export async function noteCompanyRecord(
+  { clock }: Pick<Ctx, "clock">,
+  tx: Queryable,
+  { business, isVouchedFor }: RecordedCompany & { readonly isVouchedFor: boolean },
+): Promise<void> {
+  const word = await store.findOperatorWord(tx, business);
+  if (word !== null && word !== isVouchedFor) return;
+  const isChanged = await store.setVerified(tx, business, isVouchedFor ? clock.now() : null);
+  if (isChanged && !isVouchedFor) await store.requestStop(tx, business, "business_not_verified");
+}

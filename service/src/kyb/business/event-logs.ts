@@ -1,0 +1,81 @@
+import { isRecord } from "@svc/protocol";
+import { type Chain, NodeAway, RpcError } from "../../chain/index.ts";
+
+/** Most nodes answer for the events of so many blocks at once. */
+export const blocksMax = 2_000;
+
+export interface BlockRange {
+  readonly first: number;
+  /** Included. */
+  readonly last: number;
+}
+
+interface LogFilter {
+  readonly address?: string;
+  /** As `eth_getLogs` takes them. */
+  readonly topics: readonly (string | readonly string[])[];
+}
+
+/** Events of a range, part by part. */
+interface LogPart {
+  readonly logs: readonly Record<string, unknown>[];
+  /** Everything up to this block was read. */
+  readonly until: number;
+}
+
+/**
+ * Reads events. A part that the node refuses is asked again by half, down to one block, and the parts after it are no
+ * longer: nodes bound blocks or results, each in its own words. One that breaks over a part, or whose answer is longer
+ * than we read, gets a sixteenth, since each try may last as long as a call may. The embedded chain answers for all
+ * blocks at once. The range ends early at what the node has: one that lags knows of no events in later blocks.
+ *
+ * @yields what the node serves at once
+ * @throws {RpcError} when the node refuses one block; {@link NodeAway} when it does not answer for one
+ */
+export async function* readLogs(
+  { node, isEmbedded }: Pick<Chain, "node" | "isEmbedded">,
+  filter: LogFilter,
+  { first, last }: BlockRange,
+): AsyncGenerator<LogPart> {
+  let size = isEmbedded ? last - first + 1 : blocksMax;
+  let next = first;
+  while (next <= last) {
+    const until = Math.min(last, next + size - 1);
+    const range = { ...filter, fromBlock: quantity(next), toBlock: quantity(until) };
+    let answer;
+    try {
+      // In one turn, so that one node answers both.
+      answer = await Promise.all([
+        node.request("eth_blockNumber"),
+        node.request("eth_getLogs", [range]),
+      ]);
+    } catch (error) {
+      const divisor = divisorFor(error);
+      if (divisor === null || until === next) throw error;
+      size = Math.ceil((until - next + 1) / divisor);
+      continue;
+    }
+    const head = heightOf(answer[0]);
+    if (head >= next) yield { logs: listOf(answer[1]), until: Math.min(until, head) };
+    if (head < until) return;
+    next = until + 1;
+  }
+}
+
+function divisorFor(error: unknown): number | null {
+  if (error instanceof RpcError) return 2;
+  return error instanceof NodeAway ? 16 : null;
+}
+
+const quantity = (block: number): string => `0x${block.toString(16)}`;
+
+function heightOf(head: unknown): number {
+  const height = typeof head === "string" ? Number(head) : NaN;
+  if (!Number.isSafeInteger(height)) throw new Error("the chain's node answered with no height");
+  return height;
+}
+
+function listOf(logs: unknown): Record<string, unknown>[] {
+  if (!Array.isArray(logs)) throw new Error("the chain's node answered with no list of events");
+  return logs.filter(isRecord);
+}

@@ -1,0 +1,216 @@
+import { type Address, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
+import type { Environment } from "../../accounts/index.ts";
+import { type Queryable, sql } from "../../platform/db.ts";
+import { bufferOfHex } from "../../platform/hex.ts";
+import type { BusinessStatus } from "./business.ts";
+
+/** A business that is being founded, or was. */
+export interface Founding {
+  readonly address: Address;
+  readonly environment: Environment;
+  readonly name: string;
+  readonly status: BusinessStatus;
+  readonly creator: Address;
+  readonly invitationId: string;
+  /** Unix seconds. */
+  readonly deadline: number;
+  readonly salt: Hex32;
+  /** As the contract packs it. */
+  readonly charter: Hex;
+}
+
+interface FoundingRow extends Omit<Founding, "salt" | "charter"> {
+  readonly salt: Buffer;
+  readonly charter: Buffer;
+}
+
+const toFounding = (row: FoundingRow): Founding => ({
+  ...row,
+  salt: hexOfBytes(row.salt),
+  charter: hexOfBytes(row.charter),
+});
+
+/** False where the address has a business already. */
+export async function insertFounding(
+  tx: Queryable,
+  founding: Omit<Founding, "status">,
+  now: number,
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
+        charter, created_at)
+      values (${founding.address}, ${founding.environment}, ${founding.name}, 'inviting', ${founding.creator},
+        ${founding.invitationId}, ${founding.deadline}, ${bufferOfHex(founding.salt)}, ${bufferOfHex(founding.charter)}, ${now})
+      on conflict (address) do nothing returning 1 as added`,
+  );
+  return rows.length === 1;
+}
+
+/** A member's row; its name sealed under `id`. */
+export interface NewMember {
+  readonly id: string;
+  readonly member: Address;
+  readonly nameSealed: Buffer;
+  readonly isVoting: boolean;
+  readonly isCreator: boolean;
+  /** Of the invitation; null until it is given, and where there was none. */
+  readonly signature: Hex | null;
+}
+
+export async function insertMembers(
+  tx: Queryable,
+  business: Address,
+  given: { members: readonly NewMember[]; now: number },
+): Promise<void> {
+  const { members, now } = given;
+  await tx.query(
+    sql`insert into business_member (id, business, member, name_sealed, is_voting, is_creator, invitation_signature, joined_at)
+      select id, ${business}, member, name_sealed, is_voting, is_creator, signature, ${now}
+      from unnest(${members.map(({ id }) => id)}::uuid[], ${members.map(({ member }) => member)}::text[],
+        ${members.map(({ nameSealed }) => nameSealed)}::bytea[], ${members.map(({ isVoting }) => isVoting)}::boolean[],
+        ${members.map(({ isCreator }) => isCreator)}::boolean[],
+        ${members.map(({ signature }) => (signature === null ? null : bufferOfHex(signature)))}::bytea[])
+        as given (id, member, name_sealed, is_voting, is_creator, signature)`,
+  );
+}
+
+/** Foundings by this identity that still wait for somebody, each counted after the one before it is there. */
+export async function countOpenFoundings(tx: Queryable, creator: Address): Promise<number> {
+  await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${creator}, 9))`);
+  const [row] = await tx.query<{ total: number }>(
+    sql`select count(*)::int as total from business where creator = ${creator} and status = 'inviting'`,
+  );
+  return row?.total ?? 0;
+}
+
+export async function findFounding(db: Queryable, address: Address): Promise<Founding | null> {
+  const [row] = await db.query<FoundingRow>(
+    sql`select address, environment, name, status, creator, invitation_id as "invitationId",
+        invitation_deadline as deadline, salt, charter from business where address = ${address}`,
+  );
+  return row === undefined ? null : toFounding(row);
+}
+
+/** The founding of an invitation to this identity, for this transaction alone. */
+export async function lockInvitation(
+  tx: Queryable,
+  of: { id: string; member: Address },
+): Promise<(Founding & { hasSigned: boolean }) | null> {
+  const [row] = await tx.query<FoundingRow & { hasSigned: boolean }>(
+    sql`select address, environment, name, status, creator, invitation_id as "invitationId",
+        invitation_deadline as deadline, business.salt, charter, invitation_signature is not null as "hasSigned"
+      from business join business_member on business = address and member = ${of.member}
+      where invitation_id = ${of.id} for update of business`,
+  );
+  return row === undefined ? null : { ...toFounding(row), hasSigned: row.hasSigned };
+}
+
+/** Keeps a signature of the invitation. @returns how many members have not signed yet */
+export async function keepInvitationSignature(
+  tx: Queryable,
+  given: { business: Address; member: Address; signature: Hex },
+): Promise<number> {
+  const [row] = await tx.query<{ missing: number }>(
+    sql`with signed as (
+        update business_member set invitation_signature = ${bufferOfHex(given.signature)}
+        where business = ${given.business} and member = ${given.member})
+      select count(*)::int as missing from business_member
+      where business = ${given.business} and member <> ${given.member} and invitation_signature is null`,
+  );
+  return row?.missing ?? 0;
+}
+
+export async function setFoundingStatus(
+  tx: Queryable,
+  address: Address,
+  status: "deploying" | "lapsed",
+): Promise<void> {
+  await tx.query(sql`update business set status = ${status} where address = ${address}`);
+}
+
+/** Marks businesses whose wallets are deployed. @returns those that waited for it */
+export async function activate(
+  tx: Queryable,
+  deployed: readonly { address: string; at: number }[],
+): Promise<{ address: Address; environment: Environment }[]> {
+  return tx.query<{ address: Address; environment: Environment }>(
+    sql`update business set status = 'active', registered_at = given.at, look_due_at = 0
+      from unnest(${deployed.map(({ address }) => address)}::text[], ${deployed.map(({ at }) => at)}::bigint[])
+        as given (address, at)
+      where business.address = given.address and status = 'deploying'
+      returning business.address, environment`,
+  );
+}
+
+/** Invitations that wait for this identity, oldest first, after the one of this id. */
+export async function listInvitationsTo(
+  db: Queryable,
+  member: Address,
+  page: { after: string; limit: number; now: number },
+): Promise<Founding[]> {
+  const rows = await db.query<FoundingRow>(
+    sql`select address, environment, name, status, creator, invitation_id as "invitationId",
+        invitation_deadline as deadline, business.salt, charter
+      from business_member join business on address = business
+      where member = ${member} and invitation_signature is null and status = 'inviting'
+        and invitation_deadline >= ${page.now} and invitation_id > ${page.after}
+      order by invitation_id limit ${page.limit}`,
+  );
+  return rows.map(toFounding);
+}
+
+/** A founding that not everybody signed in time has ended. */
+export async function lapseFoundings(db: Queryable, now: number): Promise<void> {
+  await db.query(
+    sql`update business set status = 'lapsed' where status = 'inviting' and invitation_deadline < ${now}`,
+  );
+}
+
+/** Forgets foundings that came to nothing, with the names in them. @returns how many went */
+export async function deleteLapsed(db: Queryable, before: number, limit: number): Promise<number> {
+  const rows = await db.query(
+    sql`with old as (
+        select address from business where status = 'lapsed' and invitation_deadline < ${before} limit ${limit}),
+      gone as (delete from business_member using old where business = old.address)
+      delete from business using old where business.address = old.address returning business.address`,
+  );
+  return rows.length;
+}
+
+/** Where a business stands among those of a member. */
+export interface Place {
+  readonly isInvited: boolean;
+  readonly createdAt: number;
+  readonly address: string;
+}
+
+/** Before all others. */
+export const firstPlace: Place = { isInvited: false, createdAt: -1, address: "" };
+
+/** A business of a member, with its invitation. */
+export interface PlacedBusiness extends Place {
+  readonly address: Address;
+  readonly invitationId: string;
+  readonly deadline: number;
+}
+
+/**
+ * Businesses of a member, whatever their status but lapsed; oldest first. Those that it is only invited to come last:
+ * anybody can make them.
+ */
+export async function listBusinessesOf(
+  db: Queryable,
+  member: Address,
+  page: { after: Place; limit: number },
+): Promise<PlacedBusiness[]> {
+  const { after } = page;
+  return db.query<PlacedBusiness>(
+    sql`select address, created_at as "createdAt", invitation_id as "invitationId", invitation_deadline as deadline,
+        invitation_signature is null and status = 'inviting' as "isInvited"
+      from business_member join business on address = business
+      where member = ${member} and status <> 'lapsed'
+        and (invitation_signature is null and status = 'inviting', created_at, address)
+          > (${after.isInvited}::boolean, ${after.createdAt}::bigint, ${after.address}::text)
+      order by invitation_signature is null and status = 'inviting', created_at, address limit ${page.limit}`,
+  );
+}

@@ -1,0 +1,178 @@
+// How a business comes to be (decisions section 6, BusinessWallet): everybody on its roster signs, then it is deployed.
+import {
+  type Address,
+  type Charter,
+  encodeCharter,
+  type Hex,
+  type Hex32,
+  invitationDigest,
+} from "@svc/protocol";
+import type { Environment } from "../../accounts/index.ts";
+import { enqueueTransaction, type FinalHandlers } from "../../chain/index.ts";
+import { ulid, uuidv7 } from "../../platform/ids.ts";
+import type { Queryable } from "../../platform/db.ts";
+import { invalidRequest, Problem } from "../../platform/problems.ts";
+import { recoverAddress } from "../../platform/secp256k1.ts";
+import { type NamedMember, parseCharter, parseName } from "./charter-request.ts";
+import * as store from "./founding-store.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { sealMemberName } from "./members.ts";
+import { wakeRoster } from "./roster-store.ts";
+import { loadWalletCalls } from "./wallet-calls.ts";
+
+/** Kind of the transaction that deploys a wallet. */
+const createKind = "business.create";
+/** A deadline is so far ahead, in seconds. */
+const deadlineMin = 60;
+const deadlineMax = 30 * 86_400;
+/** Invitations of one founder that wait; each of them stands in others' inboxes. */
+const openMax = 20;
+const lapsedRetentionSeconds = 30 * 86_400;
+/** Each of them is looked for in every table that refers to businesses. */
+const lapsedBatch = 500;
+
+/** A business as its founder asks for it. */
+export interface FoundingRequest {
+  readonly name: string;
+  readonly environment: Environment;
+  readonly members: readonly { address: string; name: string; votingRights: boolean }[];
+  readonly rules?: Partial<Charter["rules"]>;
+  readonly salt: Hex32;
+  /** Unix seconds. */
+  readonly deadline: number;
+  /** The founder's, of the invitation. */
+  readonly signature: string;
+}
+
+/**
+ * Founds a business: invites everybody on its roster. The founder's own signature comes with it, so where nobody else
+ * has to sign it is deployed at once. The same call by the same founder changes nothing.
+ *
+ * @returns the founding, and whether this call made it
+ * @throws {Problem} invalid_request, not_a_member, signature_wrong, too_many, business_exists
+ */
+export async function foundBusiness(
+  ctx: KybContext,
+  founder: Address,
+  request: FoundingRequest,
+): Promise<{ founding: store.Founding; isNew: boolean }> {
+  const now = ctx.clock.now();
+  const { environment, salt, deadline } = request;
+  if (deadline < now + deadlineMin || deadline > now + deadlineMax)
+    throw invalidRequest("deadline is 60 seconds to 30 days ahead");
+  const { charter, members } = parseCharter(request);
+  const name = parseName(request.name, "the name of a business");
+  if (members.every(({ address }) => address !== founder)) throw new Problem("not_a_member");
+  const bytes = encodeCharter(charter);
+  const factory = ctx.chain.contracts.factories[environment];
+  const calls = await loadWalletCalls();
+  const address = calls.addressOf({ factory, charter: bytes, salt });
+  const invitation = { chainId: ctx.chain.chainId, factory, salt, charter: bytes, deadline };
+  if (recoverAddress(invitationDigest(invitation), request.signature) !== founder)
+    throw new Problem("signature_wrong");
+  const invitationId = ulid(ctx.clock, ctx.random);
+  const founding = { address, environment, name, creator: founder, invitationId, deadline, salt };
+  return ctx.db.transaction(async (tx) =>
+    keep(ctx, tx, {
+      founding: { ...founding, charter: bytes },
+      members,
+      signature: request.signature.toLowerCase() as Hex,
+    }),
+  );
+}
+
+async function keep(
+  ctx: KybContext,
+  tx: Queryable,
+  given: {
+    founding: Omit<store.Founding, "status">;
+    members: readonly NamedMember[];
+    signature: Hex;
+  },
+): Promise<{ founding: store.Founding; isNew: boolean }> {
+  const { founding, members, signature } = given;
+  const { address, creator } = founding;
+  const now = ctx.clock.now();
+  if (!(await store.insertFounding(tx, founding, now))) {
+    const known = await store.findFounding(tx, address);
+    if (known?.creator !== creator || known.status === "lapsed")
+      throw new Problem("business_exists");
+    return { founding: known, isNew: false };
+  }
+  if ((await store.countOpenFoundings(tx, creator)) > openMax) throw new Problem("too_many");
+  const rows = members.map((member) => {
+    const id = uuidv7(ctx.clock, ctx.random);
+    const isCreator = member.address === creator;
+    return {
+      id,
+      member: member.address,
+      nameSealed: sealMemberName(ctx, id, member.name),
+      isVoting: member.isVoting,
+      isCreator,
+      signature: isCreator ? signature : null,
+    };
+  });
+  await store.insertMembers(tx, address, { members: rows, now });
+  await ctx.audit.record(tx, { actor: creator, action: "business.found", subject: address });
+  if (members.length > 1) return { founding: { ...founding, status: "inviting" }, isNew: true };
+  await deploy(ctx, tx, founding);
+  return { founding: { ...founding, status: "deploying" }, isNew: true };
+}
+
+/** An answer to an invitation. */
+export interface InvitationAnswer {
+  readonly id: string;
+  readonly member: Address;
+  readonly vote: "approve" | "reject";
+  readonly signature: string;
+}
+
+/** Deploys the wallet: everybody on the roster has signed. Whoever calls the factory first, it is the same wallet. */
+export async function deploy(
+  ctx: KybContext,
+  tx: Queryable,
+  founding: Pick<store.Founding, "address" | "environment" | "charter" | "salt">,
+): Promise<void> {
+  const { address, environment, charter, salt } = founding;
+  const calls = await loadWalletCalls();
+  await store.setFoundingStatus(tx, address, "deploying");
+  await enqueueTransaction(ctx, tx, {
+    kind: createKind,
+    subjectId: address,
+    to: ctx.chain.contracts.factories[environment],
+    data: calls.create(charter, salt),
+  });
+}
+
+/** What becomes of a founding once its transaction is final. */
+export function foundingFinalHandlers(ctx: KybContext): FinalHandlers {
+  return {
+    [createKind]: async (tx, done) => {
+      const deployed = done
+        .filter(({ status }) => status === "succeeded")
+        .map(({ subjectId, blockTime }) => ({ address: subjectId, at: blockTime }));
+      const active = await store.activate(tx, deployed);
+      for (const { address, environment } of active) {
+        const details = { environment };
+        const entry = { actor: "system", action: "business.register", subject: address, details };
+        await ctx.audit.record(tx, entry);
+      }
+      for (const { subjectId, status } of done) {
+        if (status === "succeeded") continue;
+        ctx.log.error({ alarm: "business_create", business: subjectId }, "no wallet was made");
+        await store.setFoundingStatus(tx, subjectId as Address, "lapsed");
+      }
+      await wakeRoster(tx);
+    },
+  };
+}
+
+/** Ends foundings that were not signed in time, and forgets those that ended 30 days ago. */
+export async function lapseFoundings(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
+  await store.lapseFoundings(ctx.db, ctx.clock.now());
+}
+
+export async function forgetLapsed(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
+  const before = ctx.clock.now() - lapsedRetentionSeconds;
+  while ((await store.deleteLapsed(ctx.db, before, lapsedBatch)) === lapsedBatch);
+}

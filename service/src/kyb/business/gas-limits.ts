@@ -1,0 +1,20 @@
+import type { FastifyRequest } from "fastify";
+import { clientAddressOf, limitNetworkOf } from "../../platform/client-address.ts";
+import { takeOrRefuse } from "../../platform/rate-limit.ts";
+import type { KybContext } from "../kyb-context.ts";
+
+/** Of one network in an hour, foundings and proposals together. */
+const perHour = 60;
+
+/**
+ * Counts what has the service pay for a transaction that nobody is charged for. Anybody can make identities without end,
+ * and a business of one member decides by itself, so it is counted by network.
+ *
+ * @throws {Problem} rate_limited
+ */
+export async function limitGas(ctx: KybContext, request: FastifyRequest): Promise<void> {
+  const forwarded = request.headers["x-forwarded-for"];
+  const address = clientAddressOf(request.ip, forwarded, ctx.config.trustedProxies);
+  const limit = { perSecond: perHour / 3600, burst: perHour, address };
+  await takeOrRefuse(ctx, `business:gas:${limitNetworkOf(address)}`, limit);
+}

@@ -1,0 +1,185 @@
+import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
+import { type Queryable, sql } from "../../platform/db.ts";
+import { bufferOfHex } from "../../platform/hex.ts";
+import type { Proposal, ProposalStatus } from "./proposal.ts";
+
+interface ProposalRow extends Omit<Proposal, "arguments"> {
+  readonly arguments: Buffer;
+}
+
+const toProposal = (row: ProposalRow): Proposal => ({
+  ...row,
+  arguments: hexOfBytes(row.arguments),
+});
+
+export async function insertProposal(
+  tx: Queryable,
+  proposal: Omit<Proposal, "status">,
+): Promise<void> {
+  await tx.query(
+    sql`insert into business_proposal (id, business, operation, arguments, names_sealed, member, proposer, nonce, status,
+        created_at)
+      values (${proposal.id}, ${proposal.business}, ${proposal.operation}, ${bufferOfHex(proposal.arguments)},
+        ${proposal.namesSealed}, ${proposal.member}, ${proposal.proposer}, ${proposal.nonce}, 'open',
+        ${proposal.createdAt})`,
+  );
+}
+
+/** Proposals that are open or on their way to the chain. Those of one business are counted and made one after the other. */
+export async function countPending(
+  tx: Queryable,
+  of: { business: Address; proposer: Address },
+): Promise<{ all: number; own: number }> {
+  await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${of.business}, 8))`);
+  const [row] = await tx.query<{ all: number; own: number }>(
+    sql`select count(*)::int as "all", (count(*) filter (where proposer = ${of.proposer}))::int as own
+      from business_proposal where business = ${of.business} and status in ('open', 'relaying')`,
+  );
+  return row ?? { all: 0, own: 0 };
+}
+
+export async function listProposals(db: Queryable, ids: readonly string[]): Promise<Proposal[]> {
+  const rows = await db.query<ProposalRow>(
+    sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
+        created_at as "createdAt"
+      from business_proposal where id = any(${[...ids]}::text[])`,
+  );
+  return rows.map(toProposal);
+}
+
+/**
+ * The last change to this charter that members approved: it says what its members are called, whoever handed their
+ * approvals to the chain. The same change may be proposed beside it, by one member alone and with other names.
+ */
+export async function findCharterChange(
+  db: Queryable,
+  of: { business: Address; arguments: Hex },
+): Promise<Proposal | null> {
+  const [row] = await db.query<ProposalRow>(
+    sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
+        created_at as "createdAt"
+      from business_proposal where business = ${of.business} and operation = 'changeCharter'
+        and arguments = ${bufferOfHex(of.arguments)}
+        and exists (select from ballot where ballot.id = business_proposal.id and ballot.status = 'approved')
+      order by nonce desc, id desc limit 1`,
+  );
+  return row === undefined ? null : toProposal(row);
+}
+
+/** Moves proposals on; `open` and `relaying` begin and end nothing. */
+export async function setProposalStatus(
+  tx: Queryable,
+  ids: readonly string[],
+  change: { status: Exclude<ProposalStatus, "open">; now: number },
+): Promise<void> {
+  const endedAt = change.status === "relaying" ? null : change.now;
+  await tx.query(
+    sql`update business_proposal set status = ${change.status}, ended_at = ${endedAt}
+      where id = any(${[...ids]}::text[]) and ended_at is null`,
+  );
+}
+
+/** The chain refused the transaction, in this block: what follows is said by whoever looks at the wallet next. */
+export async function noteRefusedProposal(tx: Queryable, id: string, block: number): Promise<void> {
+  await tx.query(
+    sql`update business_proposal set refused_block = ${block} where id = ${id} and status = 'relaying'`,
+  );
+}
+
+/** What members of a business approved and the chain refused. @param of.block as of which the wallet is known */
+export async function listRefusedProposals(
+  tx: Queryable,
+  of: { business: Address; block: number },
+): Promise<Proposal[]> {
+  const rows = await tx.query<ProposalRow>(
+    sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
+        created_at as "createdAt"
+      from business_proposal
+      where business = ${of.business} and status = 'relaying' and refused_block <= ${of.block} order by id`,
+  );
+  return rows.map(toProposal);
+}
+
+/**
+ * Proposals to take back a signature that somebody else may have taken back: the chain refused them, or they wait for
+ * votes and their number is taken. @param of.nonce of the wallet's next act
+ */
+export async function listDoubtfulWithdrawals(
+  db: Queryable,
+  of: { business: Address; block: number; nonce: number },
+): Promise<Proposal[]> {
+  const rows = await db.query<ProposalRow>(
+    sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
+        created_at as "createdAt"
+      from business_proposal
+      where business = ${of.business} and operation = 'withdraw'
+        and (status = 'relaying' and refused_block <= ${of.block} or status = 'open' and nonce <> ${of.nonce})`,
+  );
+  return rows.map(toProposal);
+}
+
+/** The collecting begins anew, for the wallet's next act. */
+export async function restartProposal(tx: Queryable, id: string, nonce: number): Promise<void> {
+  await tx.query(
+    sql`update business_proposal set nonce = ${nonce}, status = 'open', refused_block = null where id = ${id}`,
+  );
+}
+
+/** Whether members took back a signature here: then it is gone for ever. */
+export async function isWithdrawn(
+  tx: Queryable,
+  of: { business: Address; arguments: Hex },
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`select from business_proposal where business = ${of.business} and operation = 'withdraw'
+      and arguments = ${bufferOfHex(of.arguments)} and status = 'executed' limit 1`,
+  );
+  return rows.length === 1;
+}
+
+/** Votes that count for an act that can no longer be: it has another number now. */
+export async function forgetVotes(tx: Queryable, ballotId: string): Promise<void> {
+  await tx.query(sql`delete from ballot_vote where ballot_id = ${ballotId}`);
+}
+
+/** How the vote on a proposal stands. */
+interface Tally {
+  readonly expiresAt: number;
+  /** How many have to approve. */
+  readonly needed: number;
+  readonly approvals: number;
+  readonly refusals: number;
+}
+
+/** A proposal among those of its business; with its tally while it is voted on. */
+export interface ListedProposal extends Proposal {
+  readonly tally: Tally | null;
+}
+
+/** Proposals of businesses that are open, or ended a short time ago; newest first. @param limit of each business */
+export async function listProposalsOf(
+  db: Queryable,
+  businesses: readonly Address[],
+  limit: number,
+): Promise<ListedProposal[]> {
+  const rows = await db.query<ProposalRow & { tally: Tally | null }>(
+    sql`select proposal.id, proposal.business, operation, arguments, names_sealed as "namesSealed", member, proposer,
+        nonce, proposal.status, proposal.created_at as "createdAt",
+        case when ballot.status = 'open' then json_build_object('expiresAt', ballot.expires_at, 'needed', needed,
+          'approvals', approvals, 'refusals', refusals) end as tally
+      from unnest(${[...businesses]}::text[]) as asked (address)
+        cross join lateral (
+          select * from business_proposal where business = asked.address order by id desc limit ${limit}) as proposal
+        left join ballot on ballot.id = proposal.id and proposal.status = 'open'
+        left join lateral (
+          select count(approval) as approvals, count(refusal) as refusals from ballot_vote
+          where ballot_id = ballot.id and ballot_vote.epoch = ballot.epoch) as votes on true
+      order by proposal.id desc`,
+  );
+  return rows.map((row) => Object.assign(toProposal(row), { tally: row.tally }));
+}
+
+/** Forgets proposals that ended before then, with the names in them. */
+export async function deleteProposals(db: Queryable, before: number): Promise<void> {
+  await db.query(sql`delete from business_proposal where ended_at < ${before}`);
+}

@@ -1,0 +1,102 @@
+import { type Address, decodeCharter, type Hex, invitationDigest } from "@svc/protocol";
+import { Problem } from "../../platform/problems.ts";
+import { recoverAddress } from "../../platform/secp256k1.ts";
+import { isRefusalOf } from "../ballot/ballot.ts";
+import { connectionOfVotes } from "../ballot/ballots.ts";
+import { deploy, type InvitationAnswer } from "./founding.ts";
+import * as store from "./founding-store.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { listMembers } from "./members.ts";
+import { shownCharter } from "./shown-charter.ts";
+
+/** An invitation as it lies in the inbox of whoever is invited. */
+export interface InboxInvitation {
+  readonly id: string;
+  readonly kind: "invitation";
+  readonly business: { readonly address: Address; readonly name: string };
+  /** Unix seconds. */
+  readonly expiresAt: number;
+}
+
+/**
+ * Foundings that wait for this identity's signature, with what it recomputes the invitation from; oldest first.
+ *
+ * @param page.after an invitation's id; empty at the beginning
+ */
+export async function listInvitations(
+  ctx: KybContext,
+  user: Address,
+  page: { limit: number; after: string },
+): Promise<InboxInvitation[]> {
+  const now = ctx.clock.now();
+  const foundings = await store.listInvitationsTo(ctx.db, user, { ...page, now });
+  return Promise.all(
+    foundings.map(async ({ invitationId: id, address, name, ...founding }) => {
+      const { environment, salt, deadline, creator } = founding;
+      const members = await listMembers(ctx, ctx.db, address);
+      const charter = decodeCharter(founding.charter);
+      if (charter === null) throw new Error(`${address} is founded with no charter`);
+      return {
+        id,
+        kind: "invitation" as const,
+        business: { address, name },
+        chainId: ctx.chain.chainId,
+        requester: null,
+        name,
+        environment,
+        creator,
+        factory: ctx.chain.contracts.factories[environment],
+        salt,
+        charter: shownCharter(charter, members),
+        deadline,
+        expiresAt: deadline,
+      };
+    }),
+  );
+}
+
+/**
+ * The identity's answer to its invitation; null where the id is none of an invitation to it. The last signature has
+ * the wallet deployed, one refusal ends the founding. The same answer again changes nothing.
+ *
+ * @throws {Problem} ballot_over, already_voted, signature_wrong
+ */
+export async function answerInvitation(
+  ctx: KybContext,
+  answer: InvitationAnswer,
+): Promise<{ status: string } | null> {
+  const { id, member, vote, signature } = answer;
+  return ctx.db.transaction(async (tx) => {
+    const founding = await store.lockInvitation(tx, { id, member });
+    if (founding === null) return null;
+    const { address, status } = founding;
+    if (founding.hasSigned && vote === "approve" && status !== "lapsed")
+      return { status: status === "inviting" ? "open" : "approved" };
+    if (status !== "inviting" || founding.deadline < ctx.clock.now())
+      throw new Problem("ballot_over");
+    if (founding.hasSigned) throw new Problem("already_voted");
+    if (!isAnswer(ctx, founding, answer)) throw new Problem("signature_wrong");
+    if (vote === "reject") {
+      await store.setFoundingStatus(tx, address, "lapsed");
+      await ctx.audit.record(tx, { actor: member, action: "business.decline", subject: address });
+      return { status: "refused" };
+    }
+    const kept = { business: address, member, signature: signature.toLowerCase() as Hex };
+    if ((await store.keepInvitationSignature(tx, kept)) > 0) return { status: "open" };
+    await deploy(ctx, tx, founding);
+    return { status: "approved" };
+  });
+}
+
+function isAnswer(
+  ctx: KybContext,
+  founding: store.Founding,
+  { id, member, vote, signature }: InvitationAnswer,
+): boolean {
+  if (vote === "reject")
+    return isRefusalOf(member, { id, connection: connectionOfVotes(ctx, id) }, signature);
+  const { environment, salt, charter, deadline } = founding;
+  const factory = ctx.chain.contracts.factories[environment];
+  const invitation = { chainId: ctx.chain.chainId, factory, salt, charter, deadline };
+  return recoverAddress(invitationDigest(invitation), signature) === member;
+}

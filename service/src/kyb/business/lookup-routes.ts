@@ -1,0 +1,196 @@
+import type { FastifyRequest } from "fastify";
+import { Type } from "../../platform/schema.ts";
+import { type Address, parseAddress } from "@svc/protocol";
+import type { Http } from "../../platform/http.ts";
+import { invalidRequest, Problem } from "../../platform/problems.ts";
+import { refusals } from "../../platform/refusals.ts";
+import type { Business } from "./business.ts";
+import { findBusinessDomain } from "./business-domain.ts";
+import { findBusiness, isBusinessAcquainted } from "./business-store.ts";
+import { callerOf, callerReasons } from "../caller.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { listMembers } from "./members.ts";
+import { isAcquaintedAlong } from "./standing-store.ts";
+
+const tags = ["kyb"];
+const WalletParams = Type.Object({
+  wallet: Type.String({ maxLength: 100, description: "The address of the business." }),
+});
+
+const standing = {
+  walletAddress: Type.String(),
+  businessName: Type.String({ description: "What its members call it." }),
+  domain: Type.Optional(Type.String({ description: "Of its website, where one was attested." })),
+  status: Type.Union([Type.Literal("active"), Type.Literal("suspended"), Type.Literal("moved")]),
+  verified: Type.Boolean({
+    description: "Whether it may release and sign; logins say the same of it.",
+  }),
+  registeredAt: Type.Integer({ description: "When its wallet was deployed, Unix seconds." }),
+  successor: Type.Optional(
+    Type.String({
+      description: "The wallet that it moved to; only for organizations that are told of the move.",
+    }),
+  ),
+};
+
+const Rule = Type.Object({
+  category: Type.Union([Type.Literal("signature_requests"), Type.Literal("data_requests")]),
+  approvalMode: Type.Union([Type.Literal("MAJORITY"), Type.Literal("UNANIMOUS")]),
+});
+
+const Member = Type.Object({
+  name: Type.Optional(
+    Type.String({
+      description: "Only for organizations that it logged in to, released to, or signed for.",
+    }),
+  ),
+  walletAddress: Type.String(),
+  votingRights: Type.Boolean(),
+  isCreator: Type.Boolean(),
+});
+
+const reasons = [...callerReasons, "invalid_request", "business_not_found"] as const;
+
+/** Lookups of businesses (decisions section 6), in a scope behind `kyb:read`. They cost nothing. */
+export function lookupRoutes(ctx: KybContext, scope: Http): void {
+  scope.get(
+    "/api/v1/kyb/status/:wallet",
+    {
+      schema: {
+        params: WalletParams,
+        response: {
+          200: Type.Object(standing, { description: "As it stands now." }),
+          ...refusals(...reasons),
+        },
+        tags,
+        summary: "The standing of a business",
+      },
+    },
+    async (request) =>
+      standingOf(ctx, request, await getKnown(ctx, request, request.params.wallet)),
+  );
+  scope.get(
+    "/api/v1/kyb/verify/:wallet",
+    {
+      schema: {
+        params: WalletParams,
+        response: {
+          200: Type.Object(
+            { ...standing, memberCount: Type.Integer(), governanceRules: Type.Array(Rule) },
+            { description: "With the rules by which its members approve." },
+          ),
+          ...refusals(...reasons),
+        },
+        tags,
+        summary: "The standing and the approval rules of a business",
+      },
+    },
+    async (request) => {
+      const business = await getKnown(ctx, request, request.params.wallet);
+      const { members, rules } = business.charter;
+      return {
+        ...(await standingOf(ctx, request, business)),
+        memberCount: members.length,
+        governanceRules: [
+          { category: "signature_requests" as const, approvalMode: rules.signature_requests },
+          { category: "data_requests" as const, approvalMode: rules.data_requests },
+        ],
+      };
+    },
+  );
+  membersRoute(ctx, scope);
+}
+
+function membersRoute(ctx: KybContext, scope: Http): void {
+  scope.get(
+    "/api/v1/kyb/members/:wallet",
+    {
+      schema: {
+        params: WalletParams,
+        response: {
+          200: Type.Object(
+            {
+              walletAddress: Type.String(),
+              totalMembers: Type.Integer(),
+              members: Type.Array(Member),
+            },
+            { description: "By address." },
+          ),
+          ...refusals(...reasons),
+        },
+        tags,
+        summary: "The members of a business",
+      },
+    },
+    async (request) => {
+      const { address } = await getKnown(ctx, request, request.params.wallet);
+      const { organizationId } = callerOf(request);
+      const met = { business: address, organizationId };
+      const [isAcquainted, members] = await Promise.all([
+        isBusinessAcquainted(ctx.db, met),
+        listMembers(ctx, ctx.db, address),
+      ]);
+      return {
+        walletAddress: address,
+        totalMembers: members.length,
+        members: members.map(({ name, address: walletAddress, isVoting, isCreator }) => {
+          const shown = { walletAddress, votingRights: isVoting, isCreator };
+          return isAcquainted ? Object.assign(shown, { name }) : shown;
+        }),
+      };
+    },
+  );
+}
+
+type KnownBusiness = Business & { status: "active" | "suspended" | "moved" };
+
+/** A business that was deployed, of the environment of the key: others do not exist for it. */
+async function getKnown(
+  ctx: KybContext,
+  request: FastifyRequest,
+  text: string,
+): Promise<KnownBusiness> {
+  const address: Address | null = parseAddress(text);
+  if (address === null) throw invalidRequest("wallet must be an address");
+  const business = await findBusiness(ctx.db, address);
+  if (business === null || !isKnown(business)) throw new Problem("business_not_found");
+  if (business.environment !== callerOf(request).environment)
+    throw new Problem("business_not_found");
+  return business;
+}
+
+function isKnown(business: Business): business is KnownBusiness {
+  const { status, registeredAt } = business;
+  return registeredAt !== null && ["active", "suspended", "moved"].includes(status);
+}
+
+interface Standing {
+  walletAddress: string;
+  businessName: string;
+  domain?: string;
+  status: KnownBusiness["status"];
+  verified: boolean;
+  registeredAt: number;
+  successor?: string;
+}
+
+async function standingOf(
+  ctx: KybContext,
+  request: FastifyRequest,
+  business: KnownBusiness,
+): Promise<Standing> {
+  const { address, name, status, verifiedAt, registeredAt, successor } = business;
+  const domain = await findBusinessDomain(ctx, ctx.db, business);
+  const { environment, organizationId } = callerOf(request);
+  const met = { business: address, environment, organizationId };
+  const isTold = successor !== null && (await isAcquaintedAlong(ctx.db, met));
+  return {
+    walletAddress: address,
+    businessName: name,
+    ...(domain === null ? {} : { domain }),
+    status,
+    verified: status === "active" && verifiedAt !== null,
+    registeredAt: registeredAt ?? 0,
+    ...(isTold ? { successor } : {}),
+  };
+}

@@ -1,0 +1,55 @@
+import type { Address } from "@svc/protocol";
+import type { Ctx } from "../../platform/context.ts";
+import type { Queryable } from "../../platform/db.ts";
+import type { SealedColumn } from "../../platform/sealed-columns.ts";
+import type { BusinessMember } from "./business.ts";
+import * as store from "./business-store.ts";
+
+/** What is kept sealed of members: what the others call them. */
+export const memberSealedColumns: readonly SealedColumn[] = [
+  { table: "business_member", idColumn: "id", column: "name_sealed" },
+];
+
+/** Seals the name of a new row. */
+export function sealMemberName(ctx: Pick<Ctx, "seal">, id: string, name: string): Buffer {
+  return ctx.seal.seal(Buffer.from(name), placeOf(id));
+}
+
+/** The roster by name, in the order of the addresses. */
+export async function listMembers(
+  ctx: Pick<Ctx, "seal">,
+  db: Queryable,
+  business: Address,
+): Promise<BusinessMember[]> {
+  return (await listMembersOf(ctx, db, [business])).get(business) ?? [];
+}
+
+/** The same for several businesses, by their addresses. */
+export async function listMembersOf(
+  ctx: Pick<Ctx, "seal">,
+  db: Queryable,
+  businesses: readonly Address[],
+): Promise<Map<Address, BusinessMember[]>> {
+  const rows = await store.listMemberRows(db, businesses);
+  const rosters = new Map<Address, BusinessMember[]>(businesses.map((each) => [each, []]));
+  for (const row of rows)
+    rosters.get(row.business)?.push({
+      address: row.member,
+      name: openMemberName(ctx, row),
+      isVoting: row.isVoting,
+      isCreator: row.isCreator,
+    });
+  return rosters;
+}
+
+/** What the others call a member. */
+export function openMemberName(
+  ctx: Pick<Ctx, "seal">,
+  row: { readonly id: string; readonly nameSealed: Buffer },
+): string {
+  return ctx.seal.open(row.nameSealed, placeOf(row.id)).toString();
+}
+
+function placeOf(id: string): { table: string; id: string; column: string } {
+  return { table: "business_member", id, column: "name_sealed" };
+}

@@ -1,0 +1,124 @@
+// The rules of a proposal (decisions section 6): what an act of governance is, and whose approval it takes.
+import {
+  type Address,
+  type BusinessRule,
+  type Charter,
+  decodeCharter,
+  encodeCharter,
+  type GovernanceAct,
+  governanceActs,
+  type Hex,
+  type Hex32,
+} from "@svc/protocol";
+import { invalidRequest } from "../../platform/problems.ts";
+import { type NamedMember, parseCharter } from "./charter-request.ts";
+import type { GovernanceOperation } from "./wallet-calls.ts";
+
+export type ProposalStatus =
+  | "open"
+  | "relaying"
+  | "executed"
+  | "refused"
+  | "expired"
+  | "failed"
+  | "retracted";
+
+/** An act of governance that members decide on; its ballot has the same id. */
+export interface Proposal {
+  readonly id: string;
+  readonly business: Address;
+  readonly operation: GovernanceOperation;
+  /** As the contract takes it (ABI). */
+  readonly arguments: Hex;
+  /** Of a changed charter: names of its members, sealed. */
+  readonly namesSealed: Buffer | null;
+  /** Of a removal: whom. */
+  readonly member: Address | null;
+  readonly proposer: Address;
+  /** Of the wallet: the act counts for this one alone. */
+  readonly nonce: number;
+  readonly status: ProposalStatus;
+  readonly createdAt: number;
+}
+
+/** A proposal as a member's wallet sends it. */
+export type ProposalRequest =
+  | {
+      readonly operation: "changeCharter";
+      readonly members: readonly { address: string; name: string; votingRights: boolean }[];
+      readonly rules?: Partial<Charter["rules"]>;
+    }
+  | { readonly operation: "moveTo"; readonly successor: string }
+  | { readonly operation: "startRemoval"; readonly member: string }
+  | { readonly operation: "withdraw"; readonly hash: string };
+
+/** What is proposed, and who decides it. */
+export interface Planned {
+  readonly operation: GovernanceOperation;
+  readonly act: GovernanceAct;
+  readonly names: readonly NamedMember[] | null;
+  readonly member: Address | null;
+  readonly rule?: BusinessRule;
+}
+
+/** A new charter: the stricter of the old and the new rule of governance decides. @throws {Problem} invalid_request */
+export function planCharter(
+  current: Charter,
+  request: Extract<ProposalRequest, { operation: "changeCharter" }>,
+): Planned {
+  const { charter, members } = parseCharter({
+    members: request.members,
+    rules: { ...current.rules, ...request.rules },
+  });
+  const bytes = encodeCharter(charter);
+  if (bytes === encodeCharter(current)) throw invalidRequest("that changes nothing");
+  const rule = stricterRule(current, charter);
+  const act = governanceActs.changeCharter(bytes);
+  return { operation: "changeCharter", act, names: members, member: null, rule };
+}
+
+const stricterRule = (one: Charter, other: Charter): BusinessRule =>
+  [one, other].some(({ rules }) => rules.governance === "UNANIMOUS") ? "UNANIMOUS" : "MAJORITY";
+
+/** @throws {Problem} invalid_request */
+export function parseHash(text: string): Hex32 {
+  const hash = text.toLowerCase();
+  if (!/^0x[0-9a-f]{64}$/.test(hash)) throw invalidRequest("hash is 32 bytes in hex");
+  return hash as Hex32;
+}
+
+export function actOf({
+  operation,
+  arguments: args,
+}: Pick<Proposal, "operation" | "arguments">): GovernanceAct {
+  return { operation: operations[operation], arguments: args };
+}
+
+/** The contract's functions, which approvals name. */
+export const operations = {
+  changeCharter: "changeCharter(bytes)",
+  moveTo: "moveTo(address)",
+  startRemoval: "startRemoval(address)",
+  withdraw: "withdraw(bytes32)",
+} as const satisfies Record<GovernanceOperation, string>;
+
+/** The rule by which members decide it while the business has this charter. */
+export function ruleOf(
+  proposal: Pick<Proposal, "operation" | "arguments">,
+  charter: Charter,
+): BusinessRule {
+  if (proposal.operation === "startRemoval") return "MAJORITY";
+  const next = charterOf(proposal);
+  return next === null ? charter.rules.governance : stricterRule(charter, next);
+}
+
+/** The charter that is proposed; null where another act is. */
+export function charterOf({
+  operation,
+  arguments: args,
+}: Pick<Proposal, "operation" | "arguments">): Charter | null {
+  if (operation !== "changeCharter") return null;
+  // `abi.encode` of bytes: offset, length, the bytes themselves.
+  const length = Number(`0x${args.slice(2 + 64, 2 + 128)}`);
+  return decodeCharter(`0x${args.slice(2 + 128, 2 + 128 + length * 2)}`);
+}

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ChainContext, FinalTransaction } from "../../chain/index.ts";
+import { openContext } from "../../compose.ts";
+import { advanceClock } from "../../platform/clock.ts";
+import { parseConfig } from "../../platform/config.ts";
+import { sql } from "../../platform/db.ts";
+import { openTestDatabase } from "../../platform/test-database.ts";
+import { finishRemovals, removalFinalHandlers } from "./removal.ts";
+
+await using database = await openTestDatabase();
+await using opened = await openContext(
+  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
+);
+// Removals look at nothing else of a chain; the transactions stay in their queue.
+const ctx = Object.assign(opened, { chain: { isEmbedded: true } }) as unknown as ChainContext;
+const business = `0x${"ab".repeat(20)}`;
+const member = `0x${"cd".repeat(20)}`;
+
+async function run(seconds = 0): Promise<string[]> {
+  await advanceClock(ctx.db, seconds);
+  await opened.refreshClock();
+  await finishRemovals(ctx);
+  const rows = await ctx.db.query<{ subject_id: string }>(
+    sql`select subject_id from chain_transaction where kind = 'business.remove' order by id`,
+  );
+  return rows.map((row) => row.subject_id);
+}
+
+async function announce(subjectId: string, status: FinalTransaction["status"]): Promise<void> {
+  const done: FinalTransaction = {
+    id: "1",
+    kind: "business.remove",
+    subjectId,
+    hash: `0x${"77".repeat(32)}`,
+    signer: `0x${"66".repeat(20)}`,
+    status,
+    blockNumber: 2,
+    blockTime: ctx.clock.now(),
+  };
+  await ctx.db.transaction(async (tx) =>
+    removalFinalHandlers(ctx)["business.remove"]?.(tx, [done]),
+  );
+}
+
+await test("a removal that the chain reverts is sent again after a pause that grows, each time as another one", async () => {
+  await ctx.db.query(
+    sql`insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
+        charter, created_at)
+      values (${business}, 'live', 'Test Ltd', 'active', ${member}, 'invitation', 0, ${Buffer.alloc(32)},
+        ${Buffer.alloc(1)}, 0)`,
+  );
+  await ctx.db.query(
+    sql`insert into business_removal (business, member, ends_at, keep_nonce)
+      values (${business}, ${member}, ${ctx.clock.now()}, 7)`,
+  );
+  const first = `${business}:7:0`;
+  assert.deepEqual(await run(), [first]);
+  assert.deepEqual(await run(86_400), [first], "one under way is enough");
+  await announce(first, "reverted");
+  await announce(first, "reverted");
+  assert.deepEqual(await run(), [first]);
+  assert.deepEqual(await run(590), [first]);
+  assert.deepEqual(await run(10), [first, `${first}:2`]);
+  await announce(`${first}:2`, "reverted");
+  assert.deepEqual(await run(1190), [first, `${first}:2`]);
+  assert.deepEqual(await run(10), [first, `${first}:2`, `${first}:3`]);
+  await announce(`${first}:3`, "succeeded");
+  assert.equal((await run(86_400)).length, 3);
+  await ctx.db.query(sql`update business set epoch = 1 where address = ${business}`);
+  await announce(`${first}:3`, "reverted");
+  assert.equal((await run()).at(-1), `${business}:7:1`, "another epoch begins anew");
+});
+
+await test("a removal that the chain reverts twelve times is left until the members or rules change", async () => {
+  await ctx.db.query(sql`update business set epoch = 2 where address = ${business}`);
+  const sent = await run();
+  for (let number = 1; number <= 12; number += 1) {
+    const last = (await run(86_400)).at(-1) ?? "";
+    assert.equal(last, number === 1 ? `${business}:7:2` : `${business}:7:2:${number}`);
+    await announce(last, "reverted");
+  }
+  assert.equal((await run(30 * 86_400)).length, sent.length + 11);
+  await ctx.db.query(sql`update business set epoch = 3 where address = ${business}`);
+  assert.equal((await run()).at(-1), `${business}:7:3`);
+});
+
+await test("nobody is removed from a wallet that its business left", async () => {
+  const sent = await run();
+  await ctx.db.query(
+    sql`update business set epoch = 4, status = 'moved' where address = ${business}`,
+  );
+  assert.deepEqual(await run(), sent);
+});

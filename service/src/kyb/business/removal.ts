@@ -1,0 +1,127 @@
+// The removal of a member who seems lost (decisions section 6, Lost member), and a move by the operator's hand: the
+// member's signature ends either.
+import { type Address, type Hex, keepDigest } from "@svc/protocol";
+import {
+  type ChainContext,
+  enqueueTransaction,
+  type FinalHandlers,
+  type FinalTransaction,
+} from "../../chain/index.ts";
+import type { Queryable } from "../../platform/db.ts";
+import { Problem } from "../../platform/problems.ts";
+import { recoverAddress } from "../../platform/secp256k1.ts";
+import { lockBusiness } from "./business-store.ts";
+import type { KybContext } from "../kyb-context.ts";
+import * as store from "./roster-store.ts";
+import { cancelMove, listMoves } from "./standing-store.ts";
+import { loadWalletCalls } from "./wallet-calls.ts";
+
+const kinds = { keep: "business.keep", finish: "business.remove" } as const;
+const dueBatch = 20;
+/** Blocks of other chains may be stamped a little behind. */
+const lateSeconds = 120;
+/** A transaction that was reverted is followed by another one after so long, times the number of those that were. */
+const retrySeconds = 600;
+/** Transactions of one epoch: the last goes eleven hours after the first, and what still stands in the way will stay. */
+const triesMax = 12;
+
+/**
+ * A member stays: its signature over the number of its removal, or of a move of the business, is its own word that it
+ * is there. The removal ends on the chain, and is not finished from here meanwhile; the move ends at once.
+ *
+ * @throws {Problem} business_not_found, nothing_to_end, signature_wrong
+ */
+export async function keepMember(
+  ctx: KybContext,
+  member: Address,
+  given: { business: Address; signature: string },
+): Promise<{ ended: "removal" | "move" }> {
+  const calls = await loadWalletCalls();
+  return ctx.db.transaction(async (tx) => {
+    const business = await lockBusiness(tx, given.business);
+    if (!business?.charter.members.some(({ address }) => address === member))
+      throw new Problem("business_not_found");
+    const { address } = business;
+    const removal = (await store.listRemovals(tx, [address])).find(
+      (each) => each.member === member,
+    );
+    const [move] = await listMoves(tx, [address]);
+    const isSigned = (nonce: number): boolean => {
+      const digest = keepDigest({ chainId: ctx.chain.chainId, business: address, nonce });
+      return recoverAddress(digest, given.signature) === member;
+    };
+    if (removal !== undefined && isSigned(removal.keepNonce)) {
+      await store.noteAnswered(tx, { business: address, member, now: ctx.clock.now() });
+      const subjectId = `${address}:${removal.keepNonce}`;
+      const data = calls.keep(given.signature.toLowerCase() as Hex);
+      await enqueueTransaction(ctx, tx, { kind: kinds.keep, subjectId, to: address, data });
+      return { ended: "removal" };
+    }
+    if (move !== undefined && isSigned(move.keepNonce)) {
+      await cancelMove(tx, address);
+      await ctx.audit.record(tx, {
+        actor: member,
+        action: "business.move.cancel",
+        subject: address,
+      });
+      return { ended: "move" };
+    }
+    throw new Problem(
+      removal === undefined && move === undefined ? "nothing_to_end" : "signature_wrong",
+    );
+  });
+}
+
+/** Removes members who did not answer within the notice. One who voted since is there, and is never removed from here. */
+export async function finishRemovals(ctx: ChainContext): Promise<void> {
+  const now = ctx.clock.now();
+  const before = now - (ctx.chain.isEmbedded ? 0 : lateSeconds);
+  const calls = await loadWalletCalls();
+  await ctx.db.transaction(async (tx) => {
+    const due = await store.takeDueRemovals(tx, { now, before, limit: dueBatch });
+    for (const removal of due) {
+      const { business: to } = removal;
+      const subjectId = subjectOf(removal);
+      const data = calls.finishRemoval();
+      await enqueueTransaction(ctx, tx, { kind: kinds.finish, subjectId, to, data });
+    }
+  });
+}
+
+/** Tries after the first are numbered, since a subject has one transaction for ever. */
+function subjectOf({ business, keepNonce, epoch, failures }: store.DueRemoval): string {
+  return [business, keepNonce, epoch, ...(failures === 0 ? [] : [failures + 1])].join(":");
+}
+
+function removalOf(subjectId: string): store.DueRemoval {
+  const [business, keepNonce, epoch, number = "1"] = subjectId.split(":");
+  return {
+    business: business as Address,
+    keepNonce: Number(keepNonce),
+    epoch: Number(epoch),
+    failures: Number(number) - 1,
+  };
+}
+
+/** The roster follows what the chain says afterwards, whether it did as asked or not. */
+export function removalFinalHandlers(ctx: Pick<KybContext, "clock">): FinalHandlers {
+  return {
+    [kinds.keep]: lookAgain,
+    [kinds.finish]: async (tx, done) => {
+      // The row of a business is always locked before that of its removal.
+      await lookAgain(tx, done);
+      for (const { subjectId, status } of done)
+        if (status === "reverted") {
+          const sent = removalOf(subjectId);
+          if (sent.failures + 1 >= triesMax) continue;
+          const pause = retrySeconds * (sent.failures + 1);
+          await store.putOffRemoval(tx, sent, ctx.clock.now() + pause);
+        }
+    },
+  };
+}
+
+async function lookAgain(tx: Queryable, done: readonly FinalTransaction[]): Promise<void> {
+  for (const { subjectId } of done)
+    await store.requestLook(tx, subjectId.slice(0, subjectId.indexOf(":")) as Address);
+}

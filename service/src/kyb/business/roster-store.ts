@@ -1,0 +1,238 @@
+import type { Address, Hex } from "@svc/protocol";
+import { type Queryable, sql } from "../../platform/db.ts";
+import { bufferOfHex } from "../../platform/hex.ts";
+import type { BusinessStatus } from "./business.ts";
+
+/** Jobs that follow the chain wake on it. */
+export const rosterChannel = "kyb_roster";
+
+/** Has those jobs look once this transaction commits. */
+export async function wakeRoster(tx: Queryable): Promise<void> {
+  await tx.query(sql`select pg_notify(${rosterChannel}, '')`);
+}
+
+/**
+ * Has the chain looked at for what has become of a business, once this transaction commits: a transaction of it was
+ * mined, or refused because it is not what it was here.
+ */
+export async function requestLook(tx: Queryable, business: Address): Promise<void> {
+  await tx.query(
+    sql`with marked as (update business set look_due_at = 0 where address = ${business})
+      select pg_notify(${rosterChannel}, '')`,
+  );
+}
+
+/** A business that this process looks at; the claim is given back by itself when it dies. */
+export interface ClaimedLook {
+  readonly address: Address;
+  readonly claim: number;
+}
+
+/** Takes businesses that are due. @param given.until when others may take them again */
+export async function claimLooks(
+  db: Queryable,
+  given: { now: number; until: number; limit: number },
+): Promise<ClaimedLook[]> {
+  return db.query<ClaimedLook>(
+    sql`update business set look_due_at = ${given.until} where address in (
+        select address from business where look_due_at <= ${given.now}
+        order by look_due_at limit ${given.limit} for update skip locked)
+      returning address, look_due_at as claim`,
+  );
+}
+
+/**
+ * Has everything looked at of which something is open: others may have called the contracts themselves. A look that
+ * {@link requestLook} asks for goes before all of these.
+ */
+export async function requestOpenLooks(db: Queryable, now: number): Promise<void> {
+  await db.query(
+    sql`update business set look_due_at = ${now}
+      where look_due_at is null and status in ('active', 'suspended', 'moved') and address in (
+        select business from business_removal
+        union select business from ballot where status = 'open'
+        union select business from business_proposal where status in ('open', 'relaying'))`,
+  );
+}
+
+/** The block as of which the row mirrors the chain. */
+export async function findChainBlock(tx: Queryable, business: Address): Promise<number> {
+  const [row] = await tx.query<{ block: number }>(
+    sql`select chain_block as block from business where address = ${business}`,
+  );
+  return row?.block ?? 0;
+}
+
+/**
+ * What the chain says, as the row keeps it. The look is done unless somebody asked for another meanwhile, or events were
+ * read further: then it was perhaps for one of those, and the node that was looked at does not have it yet.
+ */
+export async function saveMirror(
+  tx: Queryable,
+  mirror: {
+    address: Address;
+    charter: Hex;
+    epoch: number;
+    nonce: number;
+    successor: Address | null;
+    status: BusinessStatus;
+    block: number;
+    claim: number;
+  },
+): Promise<void> {
+  await tx.query(
+    sql`update business set charter = ${bufferOfHex(mirror.charter)}, epoch = ${mirror.epoch}, nonce = ${mirror.nonce},
+        successor = ${mirror.successor}, status = ${mirror.status}, chain_block = ${mirror.block},
+        look_due_at = case when look_due_at = ${mirror.claim}
+          and not exists (select from business_watch where block > ${mirror.block}) then null else look_due_at end
+      where address = ${mirror.address}`,
+  );
+}
+
+/** Those who are no longer on the roster. */
+export async function deleteMembers(
+  tx: Queryable,
+  business: Address,
+  members: readonly Address[],
+): Promise<void> {
+  await tx.query(
+    sql`delete from business_member where business = ${business} and member = any(${[...members]}::text[])`,
+  );
+}
+
+export async function setVotingRights(
+  tx: Queryable,
+  business: Address,
+  voters: readonly Address[],
+): Promise<void> {
+  await tx.query(
+    sql`update business_member set is_voting = (member = any(${[...voters]}::text[])) where business = ${business}`,
+  );
+}
+
+/** The removal of a member, as the chain has it. */
+export interface Removal {
+  readonly business: Address;
+  readonly member: Address;
+  /** Unix seconds. */
+  readonly endsAt: number;
+  readonly keepNonce: number;
+  /** Since when the member is known to be there. */
+  readonly answeredAt: number | null;
+}
+
+export async function saveRemoval(
+  tx: Queryable,
+  removal: Omit<Removal, "answeredAt">,
+): Promise<void> {
+  await tx.query(
+    sql`insert into business_removal (business, member, ends_at, keep_nonce)
+      values (${removal.business}, ${removal.member}, ${removal.endsAt}, ${removal.keepNonce})
+      on conflict (business) do update set member = excluded.member, ends_at = excluded.ends_at,
+        keep_nonce = excluded.keep_nonce, answered_at = null, finishing_epoch = null, finish_failures = 0,
+        finish_due_at = null
+      where business_removal.keep_nonce <> excluded.keep_nonce`,
+  );
+}
+
+export async function deleteRemoval(tx: Queryable, business: Address): Promise<void> {
+  await tx.query(sql`delete from business_removal where business = ${business}`);
+}
+
+export async function listRemovals(
+  db: Queryable,
+  businesses: readonly Address[],
+): Promise<Removal[]> {
+  return db.query<Removal>(
+    sql`select business, member, ends_at as "endsAt", keep_nonce as "keepNonce", answered_at as "answeredAt"
+      from business_removal where business = any(${[...businesses]}::text[])`,
+  );
+}
+
+/** Remembers that the member is there. @returns whether its removal is open */
+export async function noteAnswered(
+  tx: Queryable,
+  given: { business: Address; member: Address; now: number },
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`update business_removal set answered_at = coalesce(answered_at, ${given.now})
+      where business = ${given.business} and member = ${given.member} returning 1 as noted`,
+  );
+  return rows.length === 1;
+}
+
+/** The open removal of this member, by a ballot of its business. */
+export async function findRemovalByBallot(
+  db: Queryable,
+  of: { ballotId: string; member: Address },
+): Promise<Removal | null> {
+  const [row] = await db.query<Removal>(
+    sql`select business_removal.business, member, ends_at as "endsAt", keep_nonce as "keepNonce",
+        answered_at as "answeredAt"
+      from business_removal join ballot on ballot.business = business_removal.business
+      where ballot.id = ${of.ballotId} and member = ${of.member}`,
+  );
+  return row ?? null;
+}
+
+/** A removal to finish. */
+export interface DueRemoval {
+  readonly business: Address;
+  readonly keepNonce: number;
+  readonly epoch: number;
+  /** Transactions of this epoch that were reverted. */
+  readonly failures: number;
+}
+
+/**
+ * Removals that are due and that nobody has sent yet, for this transaction alone; each is sent once an epoch, and again
+ * where {@link putOffRemoval} says so.
+ */
+export async function takeDueRemovals(
+  tx: Queryable,
+  due: { now: number; before: number; limit: number },
+): Promise<DueRemoval[]> {
+  return tx.query<DueRemoval>(
+    sql`update business_removal set finishing_epoch = business.epoch, finish_due_at = null,
+        finish_failures = case when finishing_epoch = business.epoch then finish_failures else 0 end
+      from business
+      where business.address = business_removal.business and business_removal.business in (
+        select r.business from business_removal r join business b on b.address = r.business
+        where r.ends_at <= ${due.before} and r.answered_at is null and b.status in ('active', 'suspended')
+          and (r.finishing_epoch is null or r.finishing_epoch < b.epoch or r.finish_due_at <= ${due.now})
+        limit ${due.limit} for update of r skip locked)
+      returning business_removal.business, keep_nonce as "keepNonce", business.epoch, finish_failures as failures`,
+  );
+}
+
+/** Has a removal sent again from `dueAt` on, unless that is said already or it is no longer the one that was sent. */
+export async function putOffRemoval(tx: Queryable, sent: DueRemoval, dueAt: number): Promise<void> {
+  await tx.query(
+    sql`update business_removal set finish_failures = ${sent.failures + 1}, finish_due_at = ${dueAt}
+      where business = ${sent.business} and keep_nonce = ${sent.keepNonce} and finishing_epoch = ${sent.epoch}
+        and finish_failures = ${sent.failures} and finish_due_at is null`,
+  );
+}
+
+/** Up to which block events were looked for; null before the first time. */
+export async function findWatchedBlock(db: Queryable): Promise<number | null> {
+  const [row] = await db.query<{ block: number }>(sql`select block from business_watch`);
+  return row?.block ?? null;
+}
+
+/** Has those of the addresses looked at that are businesses. Blocks up to `block` are done. */
+export async function saveWatched(
+  db: Queryable,
+  watched: { addresses: readonly string[]; block: number },
+): Promise<void> {
+  await db.query(
+    sql`with marked as (
+        update business set look_due_at = 0
+        where address = any(${[...watched.addresses]}::text[]) and status in ('active', 'suspended', 'moved')
+        returning 1 as found),
+      noted as (
+        insert into business_watch (block) values (${watched.block})
+        on conflict (single) do update set block = greatest(business_watch.block, excluded.block))
+      select pg_notify(${rosterChannel}, '') from (select 1 from marked limit 1) as any_marked`,
+  );
+}

@@ -1,0 +1,147 @@
+// The rows of a business follow its wallet on the chain: members, rules, epoch, nonce, removal and successor change
+// here when they are final there, whoever called the contract.
+import {
+  type Address,
+  type Charter,
+  decodeCharter,
+  encodeCharter,
+  governanceActs,
+} from "@svc/protocol";
+import { uuidv7 } from "../../platform/ids.ts";
+import type { Queryable } from "../../platform/db.ts";
+import { restartBallots } from "../ballot/ballots.ts";
+import type { Business } from "./business.ts";
+import { findBusiness, lockBusiness } from "./business-store.ts";
+import { insertMembers } from "./founding-store.ts";
+import { findWithdrawals, mendProposals, restartProposals } from "./governance.ts";
+import { findCharterChange } from "./governance-store.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { sealMemberName } from "./members.ts";
+import { namesOf } from "./shown-proposal.ts";
+import * as store from "./roster-store.ts";
+import { stopBusiness } from "./standing.ts";
+import { loadWalletCalls, type WalletState } from "./wallet-calls.ts";
+
+const looksMax = 20;
+/** When another process looks again after one that died. */
+const claimSeconds = 30;
+
+/** Looks at the chain for every business that is due. Any number of processes may do so at once. */
+export async function followChain(ctx: KybContext): Promise<void> {
+  for (;;) {
+    const now = ctx.clock.now();
+    const claim = { now, until: now + claimSeconds, limit: looksMax };
+    const looks = await store.claimLooks(ctx.db, claim);
+    const outcomes = await Promise.allSettled(looks.map(async (look) => follow(ctx, look)));
+    const failed = outcomes.find((each) => each.status === "rejected");
+    if (failed !== undefined)
+      throw new Error("a business could not be looked at", { cause: failed.reason });
+    if (looks.length < looksMax) return;
+  }
+}
+
+/** Has everything looked at of which something is open: anybody may call the contracts themselves. */
+export async function lookAtOpen({ db, clock }: Pick<KybContext, "db" | "clock">): Promise<void> {
+  await store.requestOpenLooks(db, clock.now());
+}
+
+async function follow(ctx: KybContext, { address, claim }: store.ClaimedLook): Promise<void> {
+  const calls = await loadWalletCalls();
+  const state = await calls.read(ctx, address);
+  const { block, nonce } = state;
+  const withdrawals = await findWithdrawals(ctx, { business: address, block, nonce });
+  await ctx.db.transaction(async (tx) => {
+    const before = await lockBusiness(tx, address);
+    if (before === null) return;
+    // Somebody else read it later.
+    if (block < (await store.findChainBlock(tx, address))) return;
+    await mirror(ctx, tx, { before, state, claim });
+    const business = await findBusiness(tx, address);
+    if (business !== null) await mendProposals(ctx, tx, { business, block, withdrawals });
+  });
+}
+
+async function mirror(
+  ctx: KybContext,
+  tx: Queryable,
+  { before, state, claim }: { before: Business; state: WalletState; claim: number },
+): Promise<void> {
+  const { address } = before;
+  const charter = decodeCharter(state.charter);
+  if (charter === null) throw new Error(`the wallet ${address} holds no charter`);
+  const isOpen = before.status === "active" || before.status === "suspended";
+  const hasMoved = state.successor !== null && isOpen;
+  const status = hasMoved ? "moved" : before.status;
+  const { epoch, nonce, successor } = state;
+  await store.saveMirror(tx, {
+    address,
+    charter: state.charter,
+    epoch,
+    nonce,
+    successor: successor ?? before.successor,
+    status,
+    block: state.block,
+    claim,
+  });
+  // Nobody is removed from a wallet that the business left.
+  if (state.removal === null || status === "moved") await store.deleteRemoval(tx, address);
+  else await store.saveRemoval(tx, { business: address, ...state.removal });
+  if (epoch !== before.epoch) {
+    const removed = await replaceRoster(ctx, tx, { before, charter });
+    await restartBallots(ctx, tx, address);
+    await ctx.onRosterChanged(tx, { business: address, removed });
+    const details = { epoch, removed: removed.length, members: charter.members.length };
+    const entry = { actor: "system", action: "business.roster", subject: address, details };
+    await ctx.audit.record(tx, entry);
+  } else if (nonce !== before.nonce) {
+    const business = await findBusiness(tx, address);
+    if (business !== null) await restartProposals(ctx, tx, business);
+  }
+  if (hasMoved)
+    await stopBusiness(ctx, tx, { business: address, reason: "business_wallet_rotated" });
+}
+
+/** @returns who is no longer on the roster */
+async function replaceRoster(
+  ctx: KybContext,
+  tx: Queryable,
+  { before, charter }: { before: Business; charter: Charter },
+): Promise<Address[]> {
+  const { address, creator } = before;
+  const stays = new Set(charter.members.map((member) => member.address));
+  const known = new Set(before.charter.members.map((member) => member.address));
+  const removed = [...known].filter((member) => !stays.has(member));
+  const added = charter.members.filter((member) => !known.has(member.address));
+  if (removed.length > 0) await store.deleteMembers(tx, address, removed);
+  if (added.length > 0) {
+    const nameOf = await readNames(ctx, tx, { address, charter });
+    const rows = added.map((member) => {
+      const id = uuidv7(ctx.clock, ctx.random);
+      const name = nameOf.get(member.address) ?? member.address;
+      const nameSealed = sealMemberName(ctx, id, name);
+      const isCreator = member.address === creator;
+      const { isVoting } = member;
+      return { id, member: member.address, nameSealed, isVoting, isCreator, signature: null };
+    });
+    await insertMembers(tx, address, { members: rows, now: ctx.clock.now() });
+  }
+  const voters = charter.members.filter(({ isVoting }) => isVoting);
+  await store.setVotingRights(
+    tx,
+    address,
+    voters.map((member) => member.address),
+  );
+  return removed;
+}
+
+/** What whoever proposed this charter called its members; nobody did where the contract was called directly. */
+async function readNames(
+  ctx: KybContext,
+  tx: Queryable,
+  { address, charter }: { address: Address; charter: Charter },
+): Promise<ReadonlyMap<Address, string>> {
+  const { arguments: args } = governanceActs.changeCharter(encodeCharter(charter));
+  const change = await findCharterChange(tx, { business: address, arguments: args });
+  const names = change === null ? [] : namesOf(ctx, change);
+  return new Map(names.map((member) => [member.address, member.name]));
+}

@@ -1,0 +1,90 @@
+// A proposal as members see it.
+import type { Address } from "@svc/protocol";
+import type { SealedColumn } from "../../platform/sealed-columns.ts";
+import { listBusinessesAt } from "./business-store.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { listMembersOf } from "./members.ts";
+import { charterOf, operations, type Proposal } from "./proposal.ts";
+import { shownCharter } from "./shown-charter.ts";
+
+/** What governance keeps sealed: names of members to be. */
+export const proposalSealedColumns: readonly SealedColumn[] = [
+  { table: "business_proposal", idColumn: "id", column: "names_sealed" },
+];
+
+/** An address with what it is called. */
+interface Named {
+  readonly address: Address;
+  readonly name: string;
+}
+
+/**
+ * A proposal as wallets show it, with what they recompute the approval from. Who is a member already is called as ever,
+ * whatever the proposer calls it: nobody is taken for somebody else, and no name changes with the charter.
+ *
+ * @param members of its business, as they are called now
+ */
+export function showProposal(
+  ctx: Pick<KybContext, "seal">,
+  proposal: Proposal,
+  members: readonly Named[],
+): object {
+  const { operation, arguments: args, nonce, proposer } = proposal;
+  const charter = charterOf(proposal);
+  const word = args.slice(-64);
+  return {
+    proposer,
+    operation: operations[operation],
+    arguments: args,
+    nonce,
+    ...(charter === null
+      ? {}
+      : { charter: shownCharter(charter, [...namesOf(ctx, proposal), ...members]) }),
+    ...(operation === "startRemoval" ? { member: proposal.member } : {}),
+    ...(operation === "moveTo" ? { successor: `0x${word.slice(24)}` } : {}),
+    ...(operation === "withdraw" ? { hash: `0x${word}` } : {}),
+  };
+}
+
+/** The same for voters, by id, with the charter as it is: from it a wallet tells what would change. */
+export async function showProposals(
+  ctx: Pick<KybContext, "db" | "seal">,
+  proposals: readonly Proposal[],
+): Promise<ReadonlyMap<string, object>> {
+  const addresses = [...new Set(proposals.map(({ business }) => business))];
+  const [businesses, rosters] = await Promise.all([
+    listBusinessesAt(ctx.db, addresses),
+    listMembersOf(ctx, ctx.db, addresses),
+  ]);
+  const charters = new Map(businesses.map(({ address, charter }) => [address, charter]));
+  return new Map(
+    proposals.map((proposal) => {
+      const members = rosters.get(proposal.business) ?? [];
+      const charter = charters.get(proposal.business);
+      const current = charter === undefined ? {} : { current: shownCharter(charter, members) };
+      return [proposal.id, { ...showProposal(ctx, proposal, members), ...current }];
+    }),
+  );
+}
+
+/** What the proposer called the members of a new charter. */
+export function namesOf(
+  ctx: Pick<KybContext, "seal">,
+  { id, namesSealed }: Proposal,
+): readonly Named[] {
+  if (namesSealed === null) return [];
+  return JSON.parse(ctx.seal.open(namesSealed, placeOf(id)).toString()) as Named[];
+}
+
+export function sealNames(
+  ctx: Pick<KybContext, "seal">,
+  id: string,
+  names: readonly Named[],
+): Buffer {
+  const kept = names.map(({ address, name }) => ({ address, name }));
+  return ctx.seal.seal(Buffer.from(JSON.stringify(kept)), placeOf(id));
+}
+
+function placeOf(id: string): { table: string; id: string; column: string } {
+  return { table: "business_proposal", id, column: "names_sealed" };
+}

@@ -1,0 +1,194 @@
+import type { Address } from "@svc/protocol";
+import type { Environment } from "../../accounts/index.ts";
+import { type Queryable, sql } from "../../platform/db.ts";
+import type { BusinessStatus } from "./business.ts";
+import { rosterChannel } from "./roster-store.ts";
+
+/** Why everything asked of a business ends; also the reason that requests fail with. */
+export type StopReason = "business_not_verified" | "business_wallet_rotated";
+
+/** A business as the operator lists it. */
+export interface ListedBusiness {
+  readonly address: Address;
+  readonly environment: Environment;
+  readonly name: string;
+  readonly status: BusinessStatus;
+  readonly members: number;
+  readonly verifiedAt: number | null;
+  readonly registeredAt: number | null;
+}
+
+export async function listBusinesses(
+  db: Queryable,
+  of: { status: string | null; environment: Environment | null; after: string; limit: number },
+): Promise<ListedBusiness[]> {
+  return db.query<ListedBusiness>(
+    sql`select address, environment, name, status, verified_at as "verifiedAt", registered_at as "registeredAt",
+        (select count(*)::int from business_member where business = address) as members
+      from business
+      where (${of.status}::text is null or status = ${of.status})
+        and (${of.environment}::text is null or environment = ${of.environment}) and address > ${of.after}
+      order by address limit ${of.limit}`,
+  );
+}
+
+/** Since when somebody vouches for its record; a time that is set already stays. @returns whether that is news */
+export async function setVerified(
+  tx: Queryable,
+  address: Address,
+  verifiedAt: number | null,
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`update business set verified_at = ${verifiedAt}::bigint
+      where address = ${address} and (verified_at is null) <> (${verifiedAt}::bigint is null) returning 1 as changed`,
+  );
+  return rows.length === 1;
+}
+
+/** What the operator says of its record; null for nothing. @returns whether that is news */
+export async function setOperatorWord(
+  tx: Queryable,
+  address: Address,
+  word: boolean | null,
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`update business set operator_word = ${word}::boolean
+      where address = ${address} and operator_word is distinct from ${word}::boolean returning 1 as changed`,
+  );
+  return rows.length === 1;
+}
+
+/** Null where the operator said nothing. */
+export async function findOperatorWord(tx: Queryable, address: Address): Promise<boolean | null> {
+  const [row] = await tx.query<{ word: boolean | null }>(
+    sql`select operator_word as word from business where address = ${address}`,
+  );
+  return row?.word ?? null;
+}
+
+export async function setStatus(
+  tx: Queryable,
+  address: Address,
+  change: { from: BusinessStatus; to: BusinessStatus },
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`update business set status = ${change.to} where address = ${address} and status = ${change.from}
+      returning 1 as changed`,
+  );
+  return rows.length === 1;
+}
+
+/** Has a running service end what is asked of a business, once this transaction commits. */
+export async function requestStop(
+  tx: Queryable,
+  address: Address,
+  reason: StopReason,
+): Promise<void> {
+  await tx.query(
+    sql`with marked as (update business set stop_reason = ${reason} where address = ${address})
+      select pg_notify(${rosterChannel}, '')`,
+  );
+}
+
+/** One business of which everything has to end, for this transaction alone. */
+export async function takeStop(
+  tx: Queryable,
+): Promise<{ business: Address; reason: StopReason } | null> {
+  const [row] = await tx.query<{ business: Address; reason: StopReason }>(
+    sql`with taken as (
+        select address, stop_reason from business where stop_reason is not null
+        order by address limit 1 for update skip locked)
+      update business set stop_reason = null from taken where business.address = taken.address
+      returning business.address as business, taken.stop_reason as reason`,
+  );
+  return row ?? null;
+}
+
+/** A move by the operator's hand, until it is done or cancelled. */
+export interface Move {
+  readonly business: Address;
+  readonly successor: Address;
+  /** When the business goes on there, Unix seconds. */
+  readonly endsAt: number;
+  readonly keepNonce: number;
+}
+
+/** False where one is announced already. */
+export async function insertMove(tx: Queryable, move: Move, now: number): Promise<boolean> {
+  const rows = await tx.query(
+    sql`insert into business_move (business, successor, ends_at, keep_nonce, created_at)
+      values (${move.business}, ${move.successor}, ${move.endsAt}, ${move.keepNonce}, ${now})
+      on conflict (business) do nothing returning 1 as added`,
+  );
+  return rows.length === 1;
+}
+
+export async function listMoves(db: Queryable, businesses: readonly Address[]): Promise<Move[]> {
+  return db.query<Move>(
+    sql`select business, successor, ends_at as "endsAt", keep_nonce as "keepNonce"
+      from business_move where business = any(${[...businesses]}::text[])`,
+  );
+}
+
+/** False where there was none. */
+export async function cancelMove(tx: Queryable, business: Address): Promise<boolean> {
+  const rows = await tx.query(
+    sql`delete from business_move where business = ${business} returning 1 as gone`,
+  );
+  return rows.length === 1;
+}
+
+/** Without those that wait for the end of a suspension of the successor. */
+export async function listDueMoves(db: Queryable, now: number): Promise<Address[]> {
+  const rows = await db.query<{ business: Address }>(
+    sql`select business from business_move join business next on next.address = business_move.successor
+      where ends_at <= ${now} and next.status <> 'suspended' order by business limit 50`,
+  );
+  return rows.map(({ business }) => business);
+}
+
+export async function setMoved(tx: Queryable, address: Address, successor: Address): Promise<void> {
+  await tx.query(
+    sql`update business set status = 'moved', successor = ${successor} where address = ${address}`,
+  );
+}
+
+/**
+ * Whether an organization is one that {@link listAcquaintedDomains} finds domains of: the business logged in to it,
+ * released to or signed for it, in this wallet or in one that went on in it.
+ */
+export async function isAcquaintedAlong(
+  db: Queryable,
+  of: { business: Address; environment: Environment; organizationId: string },
+): Promise<boolean> {
+  const rows = await db.query(
+    sql`with recursive wallet as (
+        select ${of.business}::text as address
+        union select business.address from business join wallet on business.successor = wallet.address
+          where business.status = 'moved' and business.environment = ${of.environment})
+      select from wallet join business_acquaintance on business_acquaintance.business = wallet.address
+      where organization_id = ${of.organizationId} limit 1`,
+  );
+  return rows.length === 1;
+}
+
+/**
+ * The client domains of one environment, of organizations that the business logged in to, released to or signed for, in
+ * this wallet or in one that went on in it.
+ */
+export async function listAcquaintedDomains(
+  db: Queryable,
+  of: { business: Address; environment: Environment },
+): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(
+    sql`with recursive wallet as (
+        select ${of.business}::text as address
+        union select business.address from business join wallet on business.successor = wallet.address
+          where business.status = 'moved' and business.environment = ${of.environment})
+      select distinct client_domain.id from wallet
+        join business_acquaintance on business_acquaintance.business = wallet.address
+        join client_domain using (organization_id)
+      where environment = ${of.environment} order by client_domain.id`,
+  );
+  return rows.map(({ id }) => id);
+}

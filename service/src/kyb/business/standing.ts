@@ -1,0 +1,251 @@
+// How a business stands with the operator: verified, suspended, moved. The command line changes it in the database;
+// what is asked of the business is refused from then on, and a running service ends what was asked before.
+import { type Address, parseAddress } from "@svc/protocol";
+import { parseEnvironment } from "../../accounts/index.ts";
+import { isVouchedFor } from "../../credentials/index.ts";
+import type { Ctx } from "../../platform/context.ts";
+import type { Queryable } from "../../platform/db.ts";
+import { invalidRequest, Problem } from "../../platform/problems.ts";
+import { endBallot, lockOpenBallots } from "../ballot/ballot-store.ts";
+import { type Business, businessStatuses } from "./business.ts";
+import { findBusiness, lockBusiness } from "./business-store.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { listMembers } from "./members.ts";
+import { deleteRemoval, listRemovals } from "./roster-store.ts";
+import * as store from "./standing-store.ts";
+import { announceMoved } from "./wallet-moves.ts";
+
+/** Members have so long to object to a move by the operator's hand. */
+const moveNoticeSeconds = 30 * 86_400;
+const pageMax = 100;
+
+type StandingContext = Pick<Ctx, "db" | "clock" | "audit">;
+
+/** Businesses by address, at most 100 from after the cursor. @throws {Problem} invalid_request */
+export async function listBusinesses(
+  ctx: Pick<Ctx, "db">,
+  of: {
+    status?: string | undefined;
+    environment?: string | undefined;
+    cursor?: string | undefined;
+  } = {},
+): Promise<{ items: store.ListedBusiness[]; nextCursor?: string }> {
+  const { status = null, environment, cursor } = of;
+  const after = cursor === undefined ? "" : parseAddress(cursor);
+  if (after === null) throw invalidRequest("a page begins after the address of a business");
+  if (status !== null && !businessStatuses.some((each) => each === status))
+    throw invalidRequest(`a status is one of ${businessStatuses.join(", ")}`);
+  const rows = await store.listBusinesses(ctx.db, {
+    status,
+    environment: environment === undefined ? null : parseEnvironment(environment),
+    after,
+    limit: pageMax + 1,
+  });
+  const items = rows.slice(0, pageMax);
+  const last = items.at(-1)?.address;
+  return { items, ...(rows.length > pageMax && last !== undefined ? { nextCursor: last } : {}) };
+}
+
+/** Everything about a business, the names of its members included. @throws {Problem} business_not_found */
+export async function showBusiness(
+  ctx: Pick<Ctx, "db" | "seal">,
+  text: string,
+): Promise<Record<string, unknown>> {
+  const business = await getBusiness(ctx.db, text);
+  const { address, charter, ...shown } = business;
+  const [operatorWord, members, removals, moves] = await Promise.all([
+    store.findOperatorWord(ctx.db, address),
+    listMembers(ctx, ctx.db, address),
+    listRemovals(ctx.db, [address]),
+    store.listMoves(ctx.db, [address]),
+  ]);
+  const [removal = null] = removals;
+  const [move = null] = moves;
+  return { address, ...shown, operatorWord, rules: charter.rules, members, removal, move };
+}
+
+/**
+ * Vouches for the record of a business, or no longer does: then nothing may be asked of it, and what was asked ends.
+ * Either way no record of an issuer changes that, until the operator says otherwise.
+ *
+ * @param given.isVerified null to leave it to the records of issuers again
+ * @throws {Problem} business_not_found
+ */
+export async function setBusinessVerified(
+  ctx: StandingContext,
+  given: { address: string; isVerified: boolean | null },
+  actor: string,
+): Promise<Business> {
+  return change(ctx, given.address, async (tx, { address, environment }) => {
+    const now = ctx.clock.now();
+    const word = given.isVerified;
+    const isVerified = word ?? (await isVouchedFor(tx, { business: address, environment, now }));
+    const isNewWord = await store.setOperatorWord(tx, address, word);
+    const isChanged = await store.setVerified(tx, address, isVerified ? now : null);
+    if (!isNewWord && !isChanged) return;
+    if (isChanged && !isVerified) await store.requestStop(tx, address, "business_not_verified");
+    const action = isVerified ? "business.verify" : "business.unverify";
+    await ctx.audit.record(tx, { actor, action, subject: address, details: { word } });
+  });
+}
+
+/**
+ * Suspends a business: nothing may be asked of it, its logins and what was asked of it end. What it signed stays.
+ *
+ * @throws {Problem} business_not_found where there is no active one
+ */
+export async function suspendBusiness(
+  ctx: StandingContext,
+  text: string,
+  actor: string,
+): Promise<Business> {
+  return change(ctx, text, async (tx, { address, status }) => {
+    if (status === "suspended") return;
+    const step = { from: "active", to: "suspended" } as const;
+    if (!(await store.setStatus(tx, address, step))) throw new Problem("business_not_found");
+    await store.requestStop(tx, address, "business_not_verified");
+    await ctx.audit.record(tx, { actor, action: "business.suspend", subject: address });
+  });
+}
+
+/** Ends a suspension; what it ended stays ended. @throws {Problem} business_not_found where there is no suspended one */
+export async function reinstateBusiness(
+  ctx: StandingContext,
+  text: string,
+  actor: string,
+): Promise<Business> {
+  return change(ctx, text, async (tx, { address, status }) => {
+    if (status === "active") return;
+    const step = { from: "suspended", to: "active" } as const;
+    if (!(await store.setStatus(tx, address, step))) throw new Problem("business_not_found");
+    await ctx.audit.record(tx, { actor, action: "business.reinstate", subject: address });
+  });
+}
+
+/**
+ * Announces that a business goes on in another wallet, where its own members cannot decide it any more: 30 days'
+ * notice, in which any member can cancel it by a signature (decisions section 6, Wallet move).
+ *
+ * @returns when it takes effect
+ * @throws {Problem} business_not_found, invalid_request, too_many
+ */
+export async function announceMove(
+  ctx: StandingContext,
+  given: { address: string; successor: string },
+  actor: string,
+): Promise<store.Move> {
+  return ctx.db.transaction(async (tx) => {
+    const { address, environment, nonce, status } = await lockOf(tx, given.address);
+    if (status !== "active" && status !== "suspended") throw new Problem("business_not_found");
+    const next = await getBusiness(tx, given.successor);
+    const isGood = next.status === "active" && next.environment === environment;
+    if (!isGood || next.address === address)
+      throw invalidRequest("the successor is another active business of the same environment");
+    const endsAt = ctx.clock.now() + moveNoticeSeconds;
+    const move = { business: address, successor: next.address, endsAt, keepNonce: nonce };
+    if (!(await store.insertMove(tx, move, ctx.clock.now()))) throw new Problem("too_many");
+    const details = { successor: next.address, endsAt };
+    await ctx.audit.record(tx, { actor, action: "business.move", subject: address, details });
+    return move;
+  });
+}
+
+/** Takes an announced move back. @throws {Problem} business_not_found, nothing_to_end */
+export async function withdrawMove(
+  ctx: StandingContext,
+  text: string,
+  actor: string,
+): Promise<Business> {
+  return change(ctx, text, async (tx, { address }) => {
+    if (!(await store.cancelMove(tx, address))) throw new Problem("nothing_to_end");
+    await ctx.audit.record(tx, { actor, action: "business.move.cancel", subject: address });
+  });
+}
+
+/** Ends what is asked of businesses that were suspended or lost their verification. */
+export async function stopBusinesses(ctx: KybContext): Promise<void> {
+  let isDone = false;
+  while (!isDone)
+    isDone = await ctx.db.transaction(async (tx) => {
+      const stop = await store.takeStop(tx);
+      if (stop === null) return true;
+      await stopBusiness(ctx, tx, stop);
+      return false;
+    });
+}
+
+/**
+ * Does the moves whose notice is over. One whose successor is suspended waits until that ends; one that can never be done
+ * is cancelled.
+ */
+export async function finishMoves(ctx: KybContext): Promise<void> {
+  for (const address of await store.listDueMoves(ctx.db, ctx.clock.now()))
+    await ctx.db.transaction(async (tx) => finishMove(ctx, tx, address));
+}
+
+async function finishMove(ctx: KybContext, tx: Queryable, address: Address): Promise<void> {
+  const business = await lockBusiness(tx, address);
+  const [move] = await store.listMoves(tx, [address]);
+  // A member may have cancelled it meanwhile.
+  if (business === null || move === undefined) return;
+  const { successor } = move;
+  const next = await findBusiness(tx, successor);
+  if (next?.status === "suspended") return;
+  const hasLeft = business.status === "moved";
+  await store.cancelMove(tx, address);
+  if (hasLeft || next?.status !== "active") {
+    const details = { successor, reason: hasLeft ? "business_moved" : "successor_moved" };
+    const action = "business.move.cancel";
+    await ctx.audit.record(tx, { actor: "system", action, subject: address, details });
+    return;
+  }
+  await store.setMoved(tx, address, successor);
+  await deleteRemoval(tx, address);
+  await stopBusiness(ctx, tx, { business: address, reason: "business_wallet_rotated" });
+  const entry = { actor: "system", action: "business.moved", subject: address };
+  await ctx.audit.record(tx, { ...entry, details: { successor } });
+}
+
+/** Ends open votes, and tells whoever asked; ends what the business holds elsewhere. The caller has locked it. */
+export async function stopBusiness(
+  ctx: KybContext,
+  tx: Queryable,
+  { business, reason }: { business: Address; reason: store.StopReason },
+): Promise<void> {
+  const now = ctx.clock.now();
+  for (const ballot of await lockOpenBallots(tx, business)) {
+    // Its members go on deciding about themselves while the operator's doubt lasts.
+    if (ballot.kind === "governance" && reason === "business_not_verified") continue;
+    await endBallot(tx, { id: ballot.id, status: "cancelled", now });
+    const stopped = { ballot: { ...ballot, status: "cancelled" as const }, reason };
+    await ctx.ballotKinds[ballot.kind].onStopped?.(ctx, tx, stopped);
+  }
+  await ctx.onRosterChanged(tx, { business, removed: null });
+  if (reason === "business_wallet_rotated") await announceMoved(ctx, tx, business);
+}
+
+async function change(
+  ctx: Pick<Ctx, "db">,
+  text: string,
+  work: (tx: Queryable, business: Business) => Promise<void>,
+): Promise<Business> {
+  return ctx.db.transaction(async (tx) => {
+    const business = await lockOf(tx, text);
+    await work(tx, business);
+    return getBusiness(tx, business.address);
+  });
+}
+
+async function lockOf(tx: Queryable, text: string): Promise<Business> {
+  const address = parseAddress(text);
+  const business = address === null ? null : await lockBusiness(tx, address);
+  if (business === null) throw new Problem("business_not_found");
+  return business;
+}
+
+async function getBusiness(db: Queryable, text: string): Promise<Business> {
+  const address = parseAddress(text);
+  const business = address === null ? null : await findBusiness(db, address);
+  if (business === null) throw new Problem("business_not_found");
+  return business;
+}

@@ -1,0 +1,216 @@
+import { type Address, type Hex, type Hex32, parseAddress } from "@svc/protocol";
+import type { ParseAbi } from "viem";
+import type { Chain, ChainContext } from "../../chain/index.ts";
+import { type BlockRange, readLogs } from "./event-logs.ts";
+
+/** What a business wallet says of itself. */
+export interface WalletState {
+  /** Read as of this block, or a later one. */
+  readonly block: number;
+  readonly charter: Hex;
+  readonly epoch: number;
+  readonly nonce: number;
+  /** The removal under way. */
+  readonly removal: {
+    readonly member: Address;
+    readonly endsAt: number;
+    readonly keepNonce: number;
+  } | null;
+  readonly successor: Address | null;
+}
+
+/** Approvals as the contract takes them. */
+interface RelayedApprovals {
+  readonly validUntil: number;
+  /** Joined, in the order of the signers' addresses. */
+  readonly signatures: Hex;
+}
+
+/** The calls of factory and wallet that this slice makes, encoded (Solidity ABI). */
+export interface WalletCalls {
+  /** Where the factory makes the wallet of a charter. */
+  addressOf(given: { factory: Address; charter: Hex; salt: Hex32 }): Address;
+  create(charter: Hex, salt: Hex32): Hex;
+  /** @param args as `abi.encode` writes them, which is what was approved */
+  govern(operation: GovernanceOperation, args: Hex, approvals: RelayedApprovals): Hex;
+  keep(signature: Hex): Hex;
+  finishRemoval(): Hex;
+  record(hash: Hex32, approvals: RelayedApprovals): Hex;
+  /** What is final of a deployed wallet. @throws when the chain's node cannot be asked */
+  read(ctx: ChainContext, wallet: Address): Promise<WalletState>;
+  /** Whether the business signed the hash and has not taken it back. */
+  isRecorded(ctx: ChainContext, wallet: Address, hash: Hex32): Promise<boolean>;
+  /** The transaction that recorded a hash, and when, Unix seconds; null while none has. */
+  findRecording(
+    ctx: ChainContext,
+    wallet: Address,
+    hash: Hex32,
+  ): Promise<{ transactionHash: Hex32; at: number } | null>;
+  /** The epoch at the head of the chain, which may not be final yet. */
+  epochOf(ctx: ChainContext, wallet: Address): Promise<number>;
+  /** Until when a member is safe from removal, Unix seconds. */
+  protectedUntil(ctx: ChainContext, wallet: Address, member: Address): Promise<number>;
+}
+
+/** What members decide on. */
+export type GovernanceOperation = "changeCharter" | "moveTo" | "startRemoval" | "withdraw";
+
+/** A wallet that changes while it is read is read again, so often. */
+const readsMax = 10;
+
+/** Loaded when first needed: verbs of the command line do without the library. */
+export async function loadWalletCalls(): Promise<WalletCalls> {
+  const viem = await import("viem/utils");
+  const abi = viem.parseAbi(callTexts);
+  const views = viem.parseAbi(viewTexts);
+  return {
+    addressOf: ({ factory, charter, salt }) => {
+      // The factory makes one contract of its own, in its constructor: what its wallets run.
+      const implementation = viem.getContractAddress({ from: factory, nonce: 1n });
+      const bytecodeHash = viem.keccak256(cloneCode(implementation, charter));
+      const given = { from: factory, salt, bytecodeHash, opcode: "CREATE2" } as const;
+      return addressOf(viem.getContractAddress(given));
+    },
+    create: (charter, salt) =>
+      viem.encodeFunctionData({ abi, functionName: "create", args: [charter, salt] }),
+    govern: (functionName, args, { validUntil, signatures }) => {
+      const [value] = viem.decodeAbiParameters(argumentOf[functionName], args);
+      return viem.encodeFunctionData({ abi, functionName, args: [value, validUntil, signatures] });
+    },
+    keep: (signature) => viem.encodeFunctionData({ abi, functionName: "keep", args: [signature] }),
+    finishRemoval: () => viem.encodeFunctionData({ abi, functionName: "finishRemoval" }),
+    record: (hash, { validUntil, signatures }) =>
+      viem.encodeFunctionData({
+        abi,
+        functionName: "record",
+        args: [hash, validUntil, signatures],
+      }),
+    findRecording: async ({ chain }, address, hash) => {
+      const call = { abi: views, address, functionName: "recordedAt", args: [hash] } as const;
+      const at = await chain.reader.readContract(call);
+      if (at === 0) return null;
+      const filter = { address, topics: [viem.toEventSelector(recordedEvent), hash] };
+      let transactionHash: Hex32 | null = null;
+      for await (const { logs } of readLogs(chain, filter, await blocksAt(chain, at)))
+        for (const log of logs) transactionHash = hashOf(log["transactionHash"]);
+      if (transactionHash === null)
+        throw new Error(`the chain's node has no event for what ${address} recorded`);
+      return { transactionHash, at };
+    },
+    epochOf: async ({ chain }, address) =>
+      Number(await chain.reader.readContract({ abi: views, address, functionName: "epoch" })),
+    isRecorded: async ({ chain }, address, hash) => {
+      const call = { abi: views, address, functionName: "recordedAt", args: [hash] } as const;
+      return (await chain.reader.readContract(call)) !== 0;
+    },
+    protectedUntil: async ({ chain }, address, member) => {
+      const call = { abi: views, address, functionName: "protectedUntil", args: [member] } as const;
+      return chain.reader.readContract(call);
+    },
+    read: async ({ chain }, wallet) => readWallet(chain, { abi: views, address: wallet }),
+  };
+}
+
+const callTexts = [
+  "function create(bytes charter, bytes32 salt)",
+  "function changeCharter(bytes charter, uint48 validUntil, bytes approvals)",
+  "function moveTo(address successor, uint48 validUntil, bytes approvals)",
+  "function startRemoval(address member, uint48 validUntil, bytes approvals)",
+  "function withdraw(bytes32 hash, uint48 validUntil, bytes approvals)",
+  "function keep(bytes signature)",
+  "function finishRemoval()",
+  "function record(bytes32 hash, uint48 validUntil, bytes signatures)",
+] as const;
+const viewTexts = [
+  "function charter() view returns (bytes)",
+  "function epoch() view returns (uint64)",
+  "function nonce() view returns (uint256)",
+  "function removal() view returns (address member, uint48 endsAt, uint48 keepNonce)",
+  "function successor() view returns (address)",
+  "function recordedAt(bytes32 hash) view returns (uint48)",
+  "function protectedUntil(address member) view returns (uint48)",
+] as const;
+const recordedEvent = "event Recorded(bytes32 indexed hash)";
+const argumentOf = {
+  changeCharter: [{ type: "bytes" }],
+  moveTo: [{ type: "address" }],
+  startRemoval: [{ type: "address" }],
+  withdraw: [{ type: "bytes32" }],
+} as const;
+
+async function readWallet(
+  { reader, confirmations }: Chain,
+  wallet: { abi: ParseAbi<typeof viewTexts>; address: Address },
+): Promise<WalletState> {
+  for (let tries = 0; tries < readsMax; tries += 1) {
+    const head = await reader.getBlockNumber({ cacheTime: 0 });
+    const block = head - BigInt(confirmations - 1);
+    // A chain that is final at once may keep no state but the newest; that is read again when a block came between.
+    const place = confirmations === 1 ? wallet : { ...wallet, blockNumber: block };
+    // In one turn, so that one node answers all: it may have fewer blocks than the one that was asked before.
+    const [charter, epoch, nonce, removal, successor, seen] = await Promise.all([
+      reader.readContract({ ...place, functionName: "charter" }),
+      reader.readContract({ ...place, functionName: "epoch" }),
+      reader.readContract({ ...place, functionName: "nonce" }),
+      reader.readContract({ ...place, functionName: "removal" }),
+      reader.readContract({ ...place, functionName: "successor" }),
+      reader.getBlockNumber({ cacheTime: 0 }),
+    ]);
+    const isOne =
+      confirmations > 1 ||
+      (seen === head && (await reader.getBlockNumber({ cacheTime: 0 })) === head);
+    if (!isOne) continue;
+    const [member, endsAt, keepNonce] = removal;
+    return {
+      block: Number(block),
+      charter,
+      epoch: Number(epoch),
+      nonce: Number(nonce),
+      removal: isZero(member) ? null : { member: addressOf(member), endsAt, keepNonce },
+      successor: isZero(successor) ? null : addressOf(successor),
+    };
+  }
+  throw new Error(`the chain went on whenever the wallet ${wallet.address} was read`);
+}
+
+/**
+ * The blocks of one second, where a contract that notes its block's time has its event. The embedded chain answers for all
+ * of its blocks, and need not know when each of them was.
+ */
+async function blocksAt({ reader, isEmbedded }: Chain, at: number): Promise<BlockRange> {
+  const head = Number(await reader.getBlockNumber({ cacheTime: 0 }));
+  if (isEmbedded) return { first: 0, last: head };
+  const firstAfter = async (time: number, from: number): Promise<number> => {
+    let [first, end] = [from, head + 1];
+    while (first < end) {
+      const middle = Math.floor((first + end) / 2);
+      const { timestamp } = await reader.getBlock({ blockNumber: BigInt(middle) });
+      if (Number(timestamp) > time) end = middle;
+      else first = middle + 1;
+    }
+    return first;
+  };
+  const first = await firstAfter(at - 1, 0);
+  return { first, last: (await firstAfter(at, first)) - 1 };
+}
+
+function hashOf(value: unknown): Hex32 {
+  if (typeof value !== "string" || !/^0x[0-9a-f]{64}$/.test(value))
+    throw new Error("the chain's node answered with something else than a hash");
+  return value as Hex32;
+}
+
+/** As OpenZeppelin's Clones writes it: an ERC-1167 proxy with the charter behind its code. */
+function cloneCode(implementation: string, charter: Hex): Hex {
+  const length = (charter.length / 2 - 1 + 0x2d).toString(16).padStart(4, "0");
+  const target = implementation.slice(2).toLowerCase();
+  return `0x61${length}3d81600a3d39f3363d3d373d3d3d363d73${target}5af43d82803e903d91602b57fd5bf3${charter.slice(2)}`;
+}
+
+const isZero = (address: string): boolean => /^0x0+$/.test(address);
+
+function addressOf(text: string): Address {
+  const address = parseAddress(text);
+  if (address === null) throw new Error("the chain named an address that is none");
+  return address;
+}

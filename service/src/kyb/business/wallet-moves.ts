@@ -1,0 +1,70 @@
+// Whoever knows a business is told where it goes on (decisions section 6, Webhook events).
+import type { Address } from "@svc/protocol";
+import { ulid } from "../../platform/ids.ts";
+import type { Queryable } from "../../platform/db.ts";
+import { hasEndpoint } from "../../webhooks/index.ts";
+import { attestationSeconds } from "../release/attestation-keys.ts";
+import { findBusiness } from "./business-store.ts";
+import { announce, type KybAnnouncement, newKybEventId } from "../event/events.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { listAcquaintedDomains } from "./standing-store.ts";
+
+const event = "kyb.business.wallet_address_changed";
+
+/**
+ * Tells every organization that the business logged in to, released to or signed for, at each of its client domains of
+ * the same environment with an endpoint, in the transaction of the move. Whoever knows it by a wallet that it left before
+ * is told of every further one. Each gets a stream and an attestation of its own: whoever is told goes by the attestation,
+ * for the address is what future votes are checked against.
+ */
+export async function announceMoved(
+  ctx: KybContext,
+  tx: Queryable,
+  address: Address,
+): Promise<void> {
+  const business = await findBusiness(tx, address);
+  if (business === null || business.successor === null) return;
+  const { environment, successor } = business;
+  const announcements: KybAnnouncement[] = [];
+  for (const clientDomainId of await listAcquaintedDomains(tx, { business: address, environment }))
+    if (await hasEndpoint(tx, clientDomainId))
+      announcements.push(
+        await announcementOf(ctx, { address, successor, environment, clientDomainId }),
+      );
+  if (announcements.length > 0) await announce(ctx, tx, announcements);
+}
+
+async function announcementOf(
+  ctx: KybContext,
+  of: Pick<KybAnnouncement, "clientDomainId" | "environment"> & {
+    address: Address;
+    successor: Address;
+  },
+): Promise<KybAnnouncement> {
+  const { address, successor, environment, clientDomainId } = of;
+  const now = ctx.clock.now();
+  const eventId = newKybEventId(ctx);
+  const streamId = ulid(ctx.clock, ctx.random);
+  const sequence = 1;
+  const payloadExpiresAt = now + attestationSeconds;
+  const data = {
+    business_wallet_address: address,
+    new_business_wallet_address: successor,
+    changed_at: now,
+  };
+  const attestation = await ctx.attestationKeys.sign({
+    iss: `${ctx.config.baseUrl}/kyb`,
+    aud: clientDomainId,
+    sub: address,
+    jti: eventId,
+    iat: now,
+    exp: payloadExpiresAt,
+    event,
+    stream_id: streamId,
+    seq: sequence,
+    livemode: environment === "live",
+    ...data,
+  });
+  const place = { clientDomainId, environment, streamId, sequence, event, eventId } as const;
+  return { ...place, data, attestation, payloadExpiresAt };
+}

@@ -1,0 +1,178 @@
+import { Type } from "../../platform/schema.ts";
+import type { Http } from "../../platform/http.ts";
+import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import {
+  getEndpoint,
+  reactivateEndpoint,
+  registerEndpoint,
+  rotateSecret,
+  takeTestPlace,
+} from "../../webhooks/index.ts";
+import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
+import { announce } from "./events.ts";
+import { idempotently } from "../idempotency.ts";
+import type { KybContext } from "../kyb-context.ts";
+
+const path = "/api/v1/kyb/webhook-endpoint";
+const changeReasons = [...bodyReasons, ...callerReasons, "idempotency_key_conflict"] as const;
+const NoMembers = Type.Optional(Type.Object({}, { additionalProperties: false }));
+
+const recordMembers = {
+  url: Type.String(),
+  secretVersion: Type.Integer({ description: "Of the newest secret; it only rises." }),
+  active: Type.Boolean({ description: "False in quarantine: events are held until reactivation." }),
+  createdAt: Type.Integer({ description: "Unix seconds." }),
+};
+const endpointRecord = Type.Object(recordMembers, { description: "The endpoint." });
+const recordWithSecret = Type.Object(
+  { ...recordMembers, secret: Type.String({ description: "64 hex digits; shown this once." }) },
+  { description: "The endpoint with its new secret." },
+);
+
+/** The KYB webhook endpoint of a client domain (service document, Endpoints; decisions section 6). */
+export async function endpointRoutes(ctx: KybContext, http: Http): Promise<void> {
+  await http.register(async (plain) => {
+    const scope = plain as Http;
+    requireEntitlement(ctx, scope, "kyb:read");
+    registerRoute(ctx, scope);
+    getRoute(ctx, scope);
+    rotateRoute(ctx, scope);
+    reactivateRoute(ctx, scope);
+    testRoute(ctx, scope);
+  });
+}
+
+function registerRoute(ctx: KybContext, scope: Http): void {
+  scope.put(
+    path,
+    {
+      schema: {
+        summary: "Register or replace the webhook endpoint",
+        description:
+          "Secrets it had end at once and so does a quarantine: what was held goes to the new address.",
+        tags: ["kyb"],
+        body: Type.Object(
+          { url: Type.String({ description: "https, a public host, no userinfo, no fragment." }) },
+          { additionalProperties: false },
+        ),
+        response: { 200: recordWithSecret, ...refusals(...changeReasons) },
+      },
+    },
+    async (request, reply) => {
+      const { clientDomainId } = callerOf(request);
+      const { url } = request.body;
+      const ownHosts = [new URL(ctx.config.baseUrl).host];
+      return idempotently(ctx, { request, reply }, async (tx) => ({
+        status: 200,
+        body: await registerEndpoint(ctx, tx, { clientDomainId, url, ownHosts }),
+      }));
+    },
+  );
+}
+
+function getRoute(ctx: KybContext, scope: Http): void {
+  scope.get(
+    path,
+    {
+      schema: {
+        summary: "The webhook endpoint",
+        tags: ["kyb"],
+        response: {
+          200: endpointRecord,
+          ...refusals(...callerReasons, "endpoint_not_found"),
+        },
+      },
+    },
+    async (request) => {
+      return getEndpoint(ctx.db, callerOf(request).clientDomainId);
+    },
+  );
+}
+
+const RotateBody = Type.Optional(
+  Type.Object(
+    {
+      immediate: Type.Optional(
+        Type.Boolean({ description: "The old secret ends now, not in 24 hours. Default: false." }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+);
+
+function rotateRoute(ctx: KybContext, scope: Http): void {
+  scope.post(
+    `${path}/rotate-secret`,
+    {
+      schema: {
+        summary: "Make a new secret",
+        description: "For 24 hours deliveries carry the signatures of both, the new one first.",
+        tags: ["kyb"],
+        body: RotateBody,
+        response: { 200: recordWithSecret, ...refusals(...changeReasons, "no_webhook_endpoint") },
+      },
+    },
+    async (request, reply) => {
+      const { clientDomainId } = callerOf(request);
+      const immediate = request.body?.immediate === true;
+      return idempotently(ctx, { request, reply }, async (tx) => ({
+        status: 200,
+        body: await rotateSecret(ctx, tx, { clientDomainId, immediate }),
+      }));
+    },
+  );
+}
+
+function reactivateRoute(ctx: KybContext, scope: Http): void {
+  scope.post(
+    `${path}/reactivate`,
+    {
+      schema: {
+        summary: "End a quarantine",
+        description: "Held events go out, the oldest first, and slowly until the first 2xx.",
+        tags: ["kyb"],
+        body: NoMembers,
+        response: {
+          200: endpointRecord,
+          ...refusals(...changeReasons, "no_webhook_endpoint", "endpoint_not_quarantined"),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { clientDomainId } = callerOf(request);
+      return idempotently(ctx, { request, reply }, async (tx) => ({
+        status: 200,
+        body: await reactivateEndpoint(ctx, tx, clientDomainId),
+      }));
+    },
+  );
+}
+
+function testRoute(ctx: KybContext, scope: Http): void {
+  scope.post(
+    `${path}/test`,
+    {
+      schema: {
+        summary: "Send a test event",
+        description: "`kyb.endpoint.test`, signed and delivered as every event.",
+        tags: ["kyb"],
+        body: NoMembers,
+        response: {
+          201: Type.Object({ eventId: Type.String() }, { description: "It is on its way." }),
+          200: Type.Object({ eventId: Type.String() }, { description: "The call was repeated." }),
+          ...refusals(...changeReasons, "no_webhook_endpoint"),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { clientDomainId, environment } = callerOf(request);
+      return idempotently(ctx, { request, reply }, async (tx) => {
+        const place = await takeTestPlace(tx, clientDomainId);
+        const [eventId = ""] = await announce(ctx, tx, [
+          { clientDomainId, environment, ...place, event: "kyb.endpoint.test", data: {} },
+        ]);
+        return { status: 201, body: { eventId } };
+      });
+    },
+  );
+}

@@ -1,0 +1,87 @@
+import type { Environment } from "../../accounts/index.ts";
+import { ulid } from "../../platform/ids.ts";
+import type { Queryable } from "../../platform/db.ts";
+import { enqueueEvents } from "../../webhooks/index.ts";
+import type { KybContext } from "../kyb-context.ts";
+
+/** Every kind of event that a KYB endpoint gets (decisions section 6, Webhook events). */
+export const kybEventKinds = [
+  "kyb.data_request.pending_approval",
+  "kyb.data_request.released",
+  "kyb.data_request.refused",
+  "kyb.data_request.cancelled",
+  "kyb.data_request.failed",
+  "kyb.signature_request.pending_approval",
+  "kyb.signature_request.signed",
+  "kyb.signature_request.refused",
+  "kyb.signature_request.expired",
+  "kyb.signature_request.cancelled",
+  "kyb.signature_request.failed",
+  "kyb.business.wallet_address_changed",
+  "kyb.endpoint.test",
+] as const;
+
+export type KybEventKind = (typeof kybEventKinds)[number];
+
+/** One change to tell the merchant of. */
+export interface KybAnnouncement {
+  readonly clientDomainId: string;
+  readonly environment: Environment;
+  /** The request, or what else the event tells of. */
+  readonly streamId: string;
+  /** From 1 without a gap: the caller keeps it in the row that it changes. */
+  readonly sequence: number;
+  readonly event: KybEventKind;
+  /** In snake_case; without personal data, which only an attestation carries. */
+  readonly data: Readonly<Record<string, unknown>>;
+  /** Where it was made before: an attestation names it. */
+  readonly eventId?: string;
+  /** Signed; the body is then kept only sealed. */
+  readonly attestation?: string;
+  /** When a body with an attestation goes, Unix seconds. */
+  readonly payloadExpiresAt?: number;
+}
+
+const apiVersion = "v1";
+
+/** An id for a new event: a ULID. */
+export function newKybEventId(ctx: Pick<KybContext, "clock" | "random">): string {
+  return ulid(ctx.clock, ctx.random);
+}
+
+/** Announces changes in the caller's transaction. @returns the ids of the events, in order */
+export async function announce(
+  ctx: Pick<KybContext, "clock" | "random" | "seal">,
+  tx: Queryable,
+  announcements: readonly KybAnnouncement[],
+): Promise<string[]> {
+  const now = ctx.clock.now();
+  const events = announcements.map((each) => {
+    const id = each.eventId ?? newKybEventId(ctx);
+    const { event, streamId, sequence, data, attestation } = each;
+    const body = {
+      event,
+      event_id: id,
+      stream_id: streamId,
+      seq: sequence,
+      timestamp: now,
+      api_version: apiVersion,
+      livemode: each.environment === "live",
+      data,
+      ...(attestation === undefined ? {} : { attestation }),
+    };
+    return {
+      id,
+      streamId,
+      sequence,
+      kind: event,
+      channel: "kyb" as const,
+      clientDomainId: each.clientDomainId,
+      body: JSON.stringify(body),
+      isPersonal: attestation !== undefined,
+      payloadExpiresAt: each.payloadExpiresAt ?? null,
+    };
+  });
+  await enqueueEvents(ctx, tx, events);
+  return events.map(({ id }) => id);
+}

@@ -1,0 +1,197 @@
+import { Type } from "../../platform/schema.ts";
+import type { ApiKey } from "../../accounts/index.ts";
+import type { Http } from "../../platform/http.ts";
+import { pageParameters, readLimit } from "../../platform/page.ts";
+import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import {
+  type ListedEvent,
+  listDeliveriesOf,
+  listEventsOf,
+  redeliverEvents,
+} from "../../webhooks/index.ts";
+import { callerOf, callerReasons } from "../caller.ts";
+import { idempotently } from "../idempotency.ts";
+import type { KybContext } from "../kyb-context.ts";
+
+/** The events of one kind of request. */
+export interface Stream {
+  /** Of the requests, such as `/api/v1/kyb/data-requests`. */
+  readonly path: string;
+  /** Whether the caller has that request. @throws {Problem} request_not_found */
+  readonly check: (key: ApiKey, id: string) => Promise<void>;
+}
+
+const Params = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
+const After = Type.Optional(
+  Type.String({
+    pattern: "^[0-9]{1,9}$",
+    description: "The `seq` that they come after. Default: 0.",
+  }),
+);
+
+const AfterAttempt = Type.Optional(
+  Type.String({
+    pattern: "^[0-9]{1,9}$",
+    description:
+      "Of the event `after_seq`: the `attempt` that they come after. Default: none of that event is listed.",
+  }),
+);
+
+/** The members of an event as merchants see it in a list. */
+export const listedEvent = {
+  eventId: Type.String(),
+  seq: Type.Integer(),
+  event: Type.String(),
+  createdAt: Type.Integer(),
+  attempts: Type.Integer(),
+  deliveredAt: Type.Optional(Type.Integer()),
+  nextAttemptAt: Type.Optional(Type.Integer()),
+  body: Type.Optional(Type.String({ description: "The bytes as delivered; gone once purged." })),
+};
+
+const listedDelivery = Type.Object({
+  eventId: Type.String(),
+  seq: Type.Integer(),
+  event: Type.String(),
+  attempt: Type.Integer(),
+  at: Type.Integer({ description: "Unix seconds." }),
+  outcome: Type.String({ description: "`delivered`, `refused` by its status, or `failed`." }),
+  status: Type.Optional(Type.Integer({ description: "HTTP status of the answer." })),
+  durationMs: Type.Optional(Type.Integer({ description: "Where there was an answer." })),
+});
+
+/** Adds what every kind of request has for its events: the list, the attempts, and sending them again. */
+export function streamRoutes(ctx: KybContext, scope: Http, stream: Stream): void {
+  eventsRoute(ctx, scope, stream);
+  deliveriesRoute(ctx, scope, stream);
+  redeliverRoute(ctx, scope, stream);
+}
+
+function eventsRoute(ctx: KybContext, scope: Http, { path, check }: Stream): void {
+  scope.get(
+    `${path}/:id/events`,
+    {
+      schema: {
+        summary: "Events of a request in their order",
+        description:
+          "For receivers that missed some: ask for what comes after the last one you have. A page holds at most 8 MiB" +
+          " of them, and one at least, so it may be shorter than `limit`: only an empty page is the end.",
+        tags: ["kyb"],
+        params: Params,
+        querystring: Type.Object(
+          { after_seq: After, limit: pageParameters.limit },
+          { additionalProperties: false },
+        ),
+        response: {
+          200: Type.Object(
+            { items: Type.Array(Type.Object(listedEvent)) },
+            { description: "By sequence." },
+          ),
+          ...refusals("invalid_request", ...callerReasons, "request_not_found"),
+        },
+      },
+    },
+    async (request) => {
+      const { id } = request.params;
+      await check(callerOf(request), id);
+      const { after_seq: after = "0" } = request.query;
+      const limit = readLimit(request.query);
+      const events = await listEventsOf(ctx, id, { after: Number(after), limit });
+      return { items: events.map(shownEvent) };
+    },
+  );
+}
+
+/** As {@link listedEvent} says. */
+export function shownEvent(event: ListedEvent) {
+  const { id, sequence, kind, createdAt, attempts, deliveredAt, nextAttemptAt, body } = event;
+  return {
+    eventId: id,
+    seq: sequence,
+    event: kind,
+    createdAt,
+    attempts,
+    ...(deliveredAt === null ? {} : { deliveredAt }),
+    ...(nextAttemptAt === null ? {} : { nextAttemptAt }),
+    ...(body === null ? {} : { body }),
+  };
+}
+
+function deliveriesRoute(ctx: KybContext, scope: Http, { path, check }: Stream): void {
+  scope.get(
+    `${path}/:id/deliveries`,
+    {
+      schema: {
+        summary: "Attempts to deliver the events of a request",
+        description:
+          "A page may end between two attempts at one event: go on after the `seq` and the `attempt` of its last item." +
+          " Only an empty page is the end.",
+        tags: ["kyb"],
+        params: Params,
+        querystring: Type.Object(
+          { after_seq: After, after_attempt: AfterAttempt, limit: pageParameters.limit },
+          { additionalProperties: false },
+        ),
+        response: {
+          200: Type.Object({ items: Type.Array(listedDelivery) }, { description: "In order." }),
+          ...refusals("invalid_request", ...callerReasons, "request_not_found"),
+        },
+      },
+    },
+    async (request) => {
+      const { id } = request.params;
+      await check(callerOf(request), id);
+      const { after_seq: after = "0", after_attempt: attempt } = request.query;
+      const afterAttempt = attempt === undefined ? null : Number(attempt);
+      const page = { after: Number(after), afterAttempt, limit: readLimit(request.query) };
+      return { items: await listDeliveriesOf(ctx, id, page) };
+    },
+  );
+}
+
+/** What a resend answers. */
+export const redelivered = Type.Object(
+  { count: Type.Integer() },
+  { description: "They are on their way." },
+);
+
+const RedeliverBody = Type.Optional(
+  Type.Object(
+    { eventId: Type.Optional(Type.String({ maxLength: 100, description: "Default: all." })) },
+    { additionalProperties: false },
+  ),
+);
+
+function redeliverRoute(ctx: KybContext, scope: Http, { path, check }: Stream): void {
+  scope.post(
+    `${path}/:id/redeliver`,
+    {
+      schema: {
+        summary: "Send events of a request again",
+        tags: ["kyb"],
+        params: Params,
+        body: RedeliverBody,
+        response: {
+          200: redelivered,
+          ...refusals(
+            ...bodyReasons,
+            ...callerReasons,
+            "request_not_found",
+            "event_not_found",
+            "idempotency_key_conflict",
+            "payload_expired",
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params;
+      await check(callerOf(request), id);
+      const eventId = request.body?.eventId;
+      return idempotently(ctx, { request, reply }, async (tx) => {
+        const of = { streamId: id, ...(eventId === undefined ? {} : { eventId }) };
+        return { status: 200, body: { count: await redeliverEvents(ctx, tx, of) } };
+      });
+    },
+  );
+}

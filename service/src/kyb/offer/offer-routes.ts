@@ -1,0 +1,206 @@
+import { Type } from "../../platform/schema.ts";
+import type { ApiKey } from "../../accounts/index.ts";
+import type { Http } from "../../platform/http.ts";
+import { qrPng } from "../../platform/qr-png.ts";
+import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import { callerOf, callerReasons, checkEntitled, requireEntitlement } from "../caller.ts";
+import { dataMembers, readDataTerms } from "../request/data-request-routes.ts";
+import { readDocument, refuseDocument } from "../request/document.ts";
+import { idempotently } from "../idempotency.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { linksOf, type OfferedRequest, offerStatusOf } from "./offer.ts";
+import { cancelOffer, getOffer, makeOffer, type OpenedOffer } from "./offers.ts";
+import { readPurpose } from "../request/purpose.ts";
+import { signingRequesterOf } from "../request/signature-requests.ts";
+import { documentMembers } from "../request/signature-routes.ts";
+
+const bodyLimit = 160 * 1024;
+
+const offerRecord = Type.Object(
+  {
+    offerId: Type.String(),
+    status: Type.Union([
+      Type.Literal("OPEN"),
+      Type.Literal("CLAIMED"),
+      Type.Literal("CANCELLED"),
+      Type.Literal("EXPIRED"),
+    ]),
+    link: Type.String({ description: "For a button on the phone." }),
+    universalLink: Type.String({ description: "The same for phones without the app." }),
+    qrcode: Type.String({ description: "PNG in Base64." }),
+    expiresAt: Type.Integer(),
+    businessWalletAddress: Type.Optional(Type.String({ description: "Once it is claimed." })),
+    requestId: Type.Optional(Type.String({ description: "Once it is claimed." })),
+  },
+  { description: "An offer: a request for whichever business scans it first." },
+);
+
+const offerMembers = {
+  offerExpiresInSeconds: Type.Optional(
+    Type.Integer({ description: "How long it may be claimed: 300 to 3,600; default 1,800." }),
+  ),
+};
+
+/** Offers, for merchants (decisions section 6, Offers). */
+export async function offerRoutes(ctx: KybContext, http: Http): Promise<void> {
+  await http.register(async (plain) => {
+    const scope = plain as Http;
+    requireEntitlement(ctx, scope, "kyb:signature");
+    offerSignatureRoute(ctx, scope);
+  });
+  await http.register(async (plain) => {
+    const scope = plain as Http;
+    requireEntitlement(ctx, scope, "kyb:data-request");
+    offerDataRoute(ctx, scope);
+  });
+  await http.register(async (plain) => {
+    const scope = plain as Http;
+    requireEntitlement(ctx, scope, "kyb:read");
+    readRoutes(ctx, scope);
+  });
+}
+
+const offerReasons = [
+  ...bodyReasons,
+  ...callerReasons,
+  "idempotency_key_required",
+  "idempotency_key_conflict",
+  "no_webhook_endpoint",
+] as const;
+
+function offerSignatureRoute(ctx: KybContext, scope: Http): void {
+  scope.post(
+    "/api/v1/kyb/signature-requests/offers",
+    {
+      bodyLimit,
+      schema: {
+        summary: "Offer a document for signature by QR code",
+        description: "Needs an `Idempotency-Key`. Whichever business scans it first is asked.",
+        tags: ["kyb"],
+        body: Type.Object({ ...documentMembers, ...offerMembers }, { additionalProperties: false }),
+        response: {
+          200: offerRecord,
+          201: offerRecord,
+          ...refusals(...offerReasons, "kyb_signature_not_entitled", "document_refused"),
+        },
+      },
+    },
+    async (request, reply) => {
+      const key = callerOf(request);
+      const { body } = request;
+      const { document, digest } = readDocument(body);
+      const asked: OfferedRequest = {
+        kind: "signature_request",
+        document,
+        digest,
+        purpose: readPurpose(body.purpose),
+        expiresInSeconds: body.expiresInSeconds ?? null,
+      };
+      refuseDocument(document, signingRequesterOf(ctx, key));
+      return idempotently(ctx, { request, reply, isKeyRequired: true }, async (tx) => {
+        const windowSeconds = body.offerExpiresInSeconds;
+        const made = await makeOffer(ctx, tx, { key, request: asked, windowSeconds });
+        return { status: 201, body: recordOf(ctx, made) };
+      });
+    },
+  );
+}
+
+function offerDataRoute(ctx: KybContext, scope: Http): void {
+  scope.post(
+    "/api/v1/kyb/data-requests/offers",
+    {
+      schema: {
+        summary: "Offer a data request by QR code",
+        description: "Needs an `Idempotency-Key`. Whichever business scans it first is asked.",
+        tags: ["kyb"],
+        body: Type.Object({ ...dataMembers, ...offerMembers }, { additionalProperties: false }),
+        response: {
+          200: offerRecord,
+          201: offerRecord,
+          ...refusals(...offerReasons, "pii_not_entitled", "field_not_priced", "unknown_field"),
+        },
+      },
+    },
+    async (request, reply) => {
+      const key = callerOf(request);
+      const { body } = request;
+      const asked: OfferedRequest = { kind: "data_request", ...readDataTerms(key, body) };
+      return idempotently(ctx, { request, reply, isKeyRequired: true }, async (tx) => {
+        const windowSeconds = body.offerExpiresInSeconds;
+        const made = await makeOffer(ctx, tx, { key, request: asked, windowSeconds });
+        return { status: 201, body: recordOf(ctx, made) };
+      });
+    },
+  );
+}
+
+const Params = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
+
+function readRoutes(ctx: KybContext, scope: Http): void {
+  scope.get(
+    "/api/v1/kyb/offers/:id",
+    {
+      schema: {
+        summary: "One offer",
+        tags: ["kyb"],
+        params: Params,
+        response: { 200: offerRecord, ...refusals(...callerReasons, "offer_not_found") },
+      },
+    },
+    async (request) => {
+      const key = callerOf(request);
+      const found = await getOffer(ctx, key, request.params.id);
+      checkKind(key, found);
+      return recordOf(ctx, found);
+    },
+  );
+  scope.post(
+    "/api/v1/kyb/offers/:id/cancel",
+    {
+      schema: {
+        summary: "End an open offer",
+        tags: ["kyb"],
+        params: Params,
+        body: Type.Optional(Type.Object({}, { additionalProperties: false })),
+        response: {
+          200: offerRecord,
+          ...refusals(
+            ...bodyReasons,
+            ...callerReasons,
+            "offer_not_found",
+            "offer_not_open",
+            "idempotency_key_conflict",
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const key = callerOf(request);
+      checkKind(key, await getOffer(ctx, key, request.params.id));
+      return idempotently(ctx, { request, reply }, async (tx) => {
+        const ended = await cancelOffer(ctx, tx, { key, id: request.params.id });
+        return { status: 200, body: recordOf(ctx, ended) };
+      });
+    },
+  );
+}
+
+/** An offer is there for whoever may make one of its kind. */
+function checkKind(key: ApiKey, { offer }: OpenedOffer): void {
+  checkEntitled(key, offer.kind === "data_request" ? "kyb:data-request" : "kyb:signature");
+}
+
+function recordOf(ctx: KybContext, { offer }: OpenedOffer) {
+  const { link, universalLink } = linksOf(ctx, offer);
+  return {
+    offerId: offer.id,
+    status: offerStatusOf(offer, ctx.clock.now()),
+    link,
+    universalLink,
+    qrcode: qrPng(link).toString("base64"),
+    expiresAt: offer.expiresAt,
+    ...(offer.business === null ? {} : { businessWalletAddress: offer.business }),
+    ...(offer.requestId === null ? {} : { requestId: offer.requestId }),
+  };
+}

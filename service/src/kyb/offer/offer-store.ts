@@ -1,0 +1,138 @@
+import { type Address, hexOfBytes } from "@svc/protocol";
+import type { Environment } from "../../accounts/index.ts";
+import { type Queryable, sql } from "../../platform/db.ts";
+import { bufferOfHex } from "../../platform/hex.ts";
+import type { Offer, OfferKind } from "./offer.ts";
+
+interface OfferRow {
+  id: string;
+  client_domain_id: string;
+  organization_id: string;
+  environment: Environment;
+  kind: OfferKind;
+  requester: string;
+  created_at: number;
+  expires_at: number;
+  cancelled_at: number | null;
+  claimed_at: number | null;
+  business: string | null;
+  request_id: string | null;
+  digest: Buffer | null;
+  request_sealed: Buffer | null;
+}
+
+/** An offer with what is asked, as it was sealed; null once it was purged. */
+export interface StoredOffer {
+  readonly offer: Offer;
+  readonly requestSealed: Buffer | null;
+}
+
+function toStored(row: OfferRow): StoredOffer {
+  return {
+    offer: {
+      id: row.id,
+      clientDomainId: row.client_domain_id,
+      organizationId: row.organization_id,
+      environment: row.environment,
+      kind: row.kind,
+      requester: row.requester,
+      createdAt: row.created_at,
+      expiresAt: row.expires_at,
+      cancelledAt: row.cancelled_at,
+      claimedAt: row.claimed_at,
+      business: row.business,
+      requestId: row.request_id,
+      digest: row.digest === null ? null : hexOfBytes(row.digest),
+    },
+    requestSealed: row.request_sealed,
+  };
+}
+
+export async function insertOffer(
+  tx: Queryable,
+  offer: Offer,
+  requestSealed: Buffer,
+): Promise<void> {
+  await tx.query(
+    sql`insert into kyb_offer (id, client_domain_id, organization_id, environment, kind, request_sealed, requester,
+        digest, created_at, expires_at)
+      values (${offer.id}, ${offer.clientDomainId}, ${offer.organizationId}, ${offer.environment}, ${offer.kind},
+        ${requestSealed}, ${offer.requester},
+        ${offer.digest === null ? null : bufferOfHex(offer.digest)}, ${offer.createdAt}, ${offer.expiresAt})`,
+  );
+}
+
+export async function findOffer(db: Queryable, id: string): Promise<StoredOffer | null> {
+  const [row] = await db.query<OfferRow>(
+    sql`select id, client_domain_id, organization_id, environment, kind, requester, created_at, expires_at,
+        cancelled_at, claimed_at, business, request_id, digest, request_sealed
+      from kyb_offer where id = ${id}`,
+  );
+  return row === undefined ? null : toStored(row);
+}
+
+/** Keeps the request object of an offer. @returns the one that is kept, since another process may have been faster */
+export async function keepObject(db: Queryable, id: string, object: string): Promise<string> {
+  const [row] = await db.query<{ request_object: string }>(
+    sql`update kyb_offer set request_object = coalesce(request_object, ${object})
+      where id = ${id} returning request_object`,
+  );
+  return row?.request_object ?? object;
+}
+
+export async function findObject(db: Queryable, id: string): Promise<string | null> {
+  const [row] = await db.query<{ request_object: string | null }>(
+    sql`select request_object from kyb_offer where id = ${id}`,
+  );
+  return row?.request_object ?? null;
+}
+
+/** An offer, for this transaction alone. */
+export async function lockOffer(tx: Queryable, id: string): Promise<StoredOffer | null> {
+  const [row] = await tx.query<OfferRow>(
+    sql`select id, client_domain_id, organization_id, environment, kind, requester, created_at, expires_at,
+        cancelled_at, claimed_at, business, request_id, digest, request_sealed
+      from kyb_offer where id = ${id} for update`,
+  );
+  return row === undefined ? null : toStored(row);
+}
+
+export async function markCancelled(tx: Queryable, id: string, now: number): Promise<void> {
+  await tx.query(sql`update kyb_offer set cancelled_at = ${now} where id = ${id}`);
+}
+
+export async function markClaimed(
+  tx: Queryable,
+  claimed: { id: string; business: Address; requestId: string; now: number },
+): Promise<void> {
+  await tx.query(
+    sql`update kyb_offer set claimed_at = ${claimed.now}, business = ${claimed.business},
+        request_id = ${claimed.requestId}
+      where id = ${claimed.id}`,
+  );
+}
+
+/** Until when members may vote on the request of a claimed offer, Unix seconds. */
+export async function findRequestEnd(tx: Queryable, requestId: string): Promise<number | null> {
+  const [row] = await tx.query<{ expires_at: number }>(
+    sql`select expires_at from signature_request where id = ${requestId}
+      union all select expires_at from data_request where id = ${requestId}`,
+  );
+  return row?.expires_at ?? null;
+}
+
+/** What was asked goes a day after the offer is over; the request keeps its own. */
+export async function purgeOffered(db: Queryable, before: number): Promise<void> {
+  await db.query(
+    sql`update kyb_offer set request_sealed = null, request_object = null
+      where request_sealed is not null and expires_at < ${before}`,
+  );
+}
+
+/** The name of an organization, as wallets show it. */
+export async function findOrganizationName(db: Queryable, id: string): Promise<string | null> {
+  const [row] = await db.query<{ name: string }>(
+    sql`select name from organization where id = ${id}`,
+  );
+  return row?.name ?? null;
+}

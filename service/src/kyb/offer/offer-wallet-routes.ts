@@ -1,0 +1,110 @@
+import { Type } from "../../platform/schema.ts";
+import { parseAddress } from "@svc/protocol";
+import type { Http } from "../../platform/http.ts";
+import { Problem } from "../../platform/problems.ts";
+import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import type { KybContext, WalletCaller } from "../kyb-context.ts";
+import { claimOffer, openOffer } from "./offers.ts";
+
+const tags = ["wallet"];
+const TokenParams = Type.Object({ token: Type.String({ minLength: 1, maxLength: 100 }) });
+const offerReasons = ["offer_not_found", "offer_not_open"] as const;
+
+/** The routes behind `conn` of an offer's link. */
+export function offerWalletRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  openRoute(ctx, scope);
+  claimRoute(ctx, scope, getWalletUser);
+  scope.post(
+    "/w/f/:token",
+    {
+      schema: {
+        params: TokenParams,
+        body: Type.Object({}, { additionalProperties: true }),
+        response: refusals(...bodyReasons, "unsupported"),
+        tags,
+        summary: "An offer takes claims alone",
+      },
+    },
+    () => {
+      throw new Problem("unsupported");
+    },
+  );
+}
+
+function openRoute(ctx: KybContext, scope: Http): void {
+  scope.post(
+    "/w/f/:token/open",
+    {
+      schema: {
+        params: TokenParams,
+        body: Type.Object({}),
+        response: {
+          200: {
+            description: "The signed request object: who offers what.",
+            content: { "application/jwt": { schema: Type.String() } },
+          },
+          ...refusals(...bodyReasons, ...offerReasons),
+        },
+        tags,
+        summary: "The wallet opens an offer",
+      },
+    },
+    async (request, reply) => {
+      const object = await openOffer(ctx, request.params.token);
+      return reply.type("application/jwt").header("cache-control", "no-store").send(object);
+    },
+  );
+}
+
+const ClaimBody = Type.Object(
+  { svcID: Type.String({ maxLength: 100 }), business: Type.String({ maxLength: 100 }) },
+  { additionalProperties: false },
+);
+
+function claimRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  scope.post(
+    "/w/f/:token/claim",
+    {
+      schema: {
+        params: TokenParams,
+        body: ClaimBody,
+        response: {
+          200: Type.Object(
+            { offerId: Type.String(), requestId: Type.String(), expiresAt: Type.Integer() },
+            { description: "The request began; its members find it in their inbox." },
+          ),
+          ...refusals(
+            ...bodyReasons,
+            ...offerReasons,
+            "wallet_session_required",
+            "not_a_member",
+            "requester_blocked",
+            "business_not_found",
+            "no_webhook_endpoint",
+            "request_already_open",
+            "document_refused",
+            "business_not_verified",
+            "field_not_available",
+            "pii_not_entitled",
+            "kyb_not_entitled",
+            "kyb_signature_not_entitled",
+            "no_credit_account",
+            "insufficient_credit",
+            "rate_limited",
+          ),
+        },
+        tags,
+        summary: "A member takes an offer for its business",
+      },
+    },
+    async (request, reply) => {
+      const member = await getWalletUser(request.headers.authorization);
+      const { svcID, business: given } = request.body;
+      const business = parseAddress(given);
+      // Whoever has the session may speak for itself alone.
+      if (business === null || parseAddress(svcID) !== member) throw new Problem("not_a_member");
+      void reply.header("cache-control", "no-store");
+      return claimOffer(ctx, { token: request.params.token, member, business });
+    },
+  );
+}

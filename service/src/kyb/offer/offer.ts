@@ -1,0 +1,99 @@
+import { buildLink, type Hex32, organizationIdentity, universalLinkOf } from "@svc/protocol";
+import type { Environment } from "../../accounts/index.ts";
+import { equalBytes } from "../../platform/mac.ts";
+import type { KybContext } from "../kyb-context.ts";
+import type { SignedDocument } from "../request/document.ts";
+
+export type OfferKind = "data_request" | "signature_request";
+export type OfferStatus = "OPEN" | "CLAIMED" | "CANCELLED" | "EXPIRED";
+
+/** A request that whoever scans it takes for its business. */
+export interface Offer {
+  readonly id: string;
+  readonly clientDomainId: string;
+  readonly organizationId: string;
+  readonly environment: Environment;
+  readonly kind: OfferKind;
+  /** The verified domain of whoever asks, when it was made; empty where none was. */
+  readonly requester: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly cancelledAt: number | null;
+  readonly claimedAt: number | null;
+  readonly business: string | null;
+  readonly requestId: string | null;
+  /** Of an offered document; it stays when the document was purged, and null for data. */
+  readonly digest: Hex32 | null;
+}
+
+/** What is asked of whatever business takes it, sealed with the offer. */
+export type OfferedRequest =
+  | {
+      readonly kind: "data_request";
+      readonly fields: readonly string[];
+      readonly optionalFields: readonly string[];
+      readonly purpose: string;
+      readonly reference: string | null;
+    }
+  | {
+      readonly kind: "signature_request";
+      readonly document: SignedDocument;
+      readonly digest: Hex32;
+      readonly purpose: string;
+      readonly expiresInSeconds: number | null;
+    };
+
+const windowSeconds = { min: 300, default: 1800, max: 3600 };
+const macBytes = 16;
+
+/** How long an offer is open: 30 minutes, at most an hour. */
+export function clampOfferWindow(asked: number | undefined): number {
+  return Math.min(Math.max(asked ?? windowSeconds.default, windowSeconds.min), windowSeconds.max);
+}
+
+export function offerStatusOf(offer: Offer, now: number): OfferStatus {
+  if (offer.claimedAt !== null) return "CLAIMED";
+  if (offer.cancelledAt !== null) return "CANCELLED";
+  return offer.expiresAt < now ? "EXPIRED" : "OPEN";
+}
+
+/** What stands in the link: nobody finds it from the id, and nothing about it has to be stored. */
+function offerTokenOf(ctx: Pick<KybContext, "keys">, id: string): string {
+  const mac = ctx.keys.mac("kyb-offer", id).subarray(0, macBytes);
+  return `${id}.${mac.toString("base64url")}`;
+}
+
+/** The offer's id in a token of ours; null for any other text. */
+export function offerIdOf(ctx: Pick<KybContext, "keys">, token: string): string | null {
+  const [id = ""] = token.split(".", 1);
+  return equalBytes(Buffer.from(token), Buffer.from(offerTokenOf(ctx, id))) ? id : null;
+}
+
+/** `conn` of the offer's link. */
+function connectionOfOffer(ctx: Pick<KybContext, "keys" | "config">, id: string): string {
+  return `${ctx.config.baseUrl}/w/f/${offerTokenOf(ctx, id)}`;
+}
+
+/** The links of an offer, the same whenever they are asked for. */
+export function linksOf(
+  ctx: Pick<KybContext, "keys" | "config">,
+  offer: Offer,
+): { link: string; universalLink: string } {
+  const route = {
+    connection: connectionOfOffer(ctx, offer.id),
+    deadline: offer.expiresAt,
+    returnType: "callback",
+  } as const;
+  const { digest } = offer;
+  const link =
+    digest === null
+      ? buildLink({
+          action: "request",
+          ...route,
+          from: organizationIdentity(offer.organizationId),
+          attributes: ["business"],
+          id: offer.id,
+        })
+      : buildLink({ action: "sign", ...route, data: digest });
+  return { link, universalLink: universalLinkOf(ctx.config.walletOrigin, link) };
+}

@@ -1,0 +1,237 @@
+import { type Address, organizationIdentity } from "@svc/protocol";
+import { type ApiKey, readRequester } from "../../accounts/index.ts";
+import { ulid } from "../../platform/ids.ts";
+import type { Queryable } from "../../platform/db.ts";
+import { Problem } from "../../platform/problems.ts";
+import type { SealedColumn } from "../../platform/sealed-columns.ts";
+import { holdBusiness } from "../business/business-store.ts";
+import { checkEntitled } from "../caller.ts";
+import { requestData } from "../request/data-requests.ts";
+import type { KybContext } from "../kyb-context.ts";
+import {
+  clampOfferWindow,
+  type Offer,
+  offerIdOf,
+  type OfferedRequest,
+  offerStatusOf,
+} from "./offer.ts";
+import * as store from "./offer-store.ts";
+import { refuseUnheard, requestSignature } from "../request/signature-requests.ts";
+
+/** What is kept sealed of offers. */
+export const offerSealedColumns: readonly SealedColumn[] = [
+  { table: "kyb_offer", idColumn: "id", column: "request_sealed" },
+];
+
+/** An offer with what it asks for; null once that was purged. */
+export interface OpenedOffer {
+  readonly offer: Offer;
+  readonly request: OfferedRequest | null;
+}
+
+const offeredKeptSeconds = 86_400;
+
+/** Makes an offer, in the caller's transaction; what it asks for was checked. @throws {Problem} no_webhook_endpoint */
+export async function makeOffer(
+  ctx: KybContext,
+  tx: Queryable,
+  given: { key: ApiKey; request: OfferedRequest; windowSeconds?: number | undefined },
+): Promise<OpenedOffer> {
+  const { key, request } = given;
+  await refuseUnheard(tx, key);
+  const now = ctx.clock.now();
+  const id = ulid(ctx.clock, ctx.random);
+  const offer: Offer = {
+    id,
+    clientDomainId: key.clientDomainId,
+    organizationId: key.organizationId,
+    environment: key.environment,
+    kind: request.kind,
+    requester: key.verified ? key.domain : "",
+    createdAt: now,
+    expiresAt: now + clampOfferWindow(given.windowSeconds),
+    cancelledAt: null,
+    claimedAt: null,
+    business: null,
+    requestId: null,
+    digest: request.kind === "signature_request" ? request.digest : null,
+  };
+  const sealed = ctx.seal.seal(Buffer.from(JSON.stringify(request)), placeOf(id));
+  await store.insertOffer(tx, offer, sealed);
+  return { offer, request };
+}
+
+/** An offer of the caller's client domain. @throws {Problem} offer_not_found */
+export async function getOffer(
+  ctx: Pick<KybContext, "db" | "seal">,
+  key: Pick<ApiKey, "clientDomainId">,
+  id: string,
+): Promise<OpenedOffer> {
+  const found = await store.findOffer(ctx.db, id);
+  if (found?.offer.clientDomainId !== key.clientDomainId) throw new Problem("offer_not_found");
+  return open(ctx, found);
+}
+
+/** Ends an open offer, in the caller's transaction. @throws {Problem} offer_not_found, offer_not_open */
+export async function cancelOffer(
+  ctx: Pick<KybContext, "clock" | "seal">,
+  tx: Queryable,
+  given: { key: Pick<ApiKey, "clientDomainId">; id: string },
+): Promise<OpenedOffer> {
+  const found = await store.lockOffer(tx, given.id);
+  if (found?.offer.clientDomainId !== given.key.clientDomainId)
+    throw new Problem("offer_not_found");
+  const now = ctx.clock.now();
+  if (offerStatusOf(found.offer, now) !== "OPEN") throw new Problem("offer_not_open");
+  await store.markCancelled(tx, given.id, now);
+  return open(ctx, { ...found, offer: { ...found.offer, cancelledAt: now } });
+}
+
+/**
+ * Says who offers what to whom: the signed request object behind an offer's link, made once and kept (decisions section
+ * 3, Request object). Until it would have expired it is shown of an offer that was taken, too: whoever took it and lost the
+ * answer comes as far as the claim, and others are refused there.
+ *
+ * @throws {Problem} offer_not_found, offer_not_open
+ */
+export async function openOffer(ctx: KybContext, token: string): Promise<string> {
+  const { offer, request } = await findByToken(ctx, ctx.db, token);
+  const now = ctx.clock.now();
+  const status = offerStatusOf(offer, now);
+  const isShown = status === "OPEN" || (status === "CLAIMED" && offer.expiresAt >= now);
+  if (!isShown || request === null) throw new Problem("offer_not_open");
+  const known = await store.findObject(ctx.db, offer.id);
+  return known ?? store.keepObject(ctx.db, offer.id, await signObject(ctx, offer, request));
+}
+
+async function signObject(ctx: KybContext, offer: Offer, request: OfferedRequest): Promise<string> {
+  const name = await store.findOrganizationName(ctx.db, offer.organizationId);
+  const isData = request.kind === "data_request";
+  return ctx.signRequestObject({
+    iss: ctx.config.baseUrl,
+    aud: "svc-wallet",
+    action: isData ? "request" : "sign",
+    id: offer.id,
+    client_name: name ?? "",
+    domain: offer.requester,
+    from: organizationIdentity(offer.organizationId),
+    required: isData ? request.fields : [],
+    optional: isData ? request.optionalFields : [],
+    ...(isData ? { callback_host: new URL(ctx.config.baseUrl).host } : {}),
+    scopes: [],
+    purpose: request.purpose,
+    iat: offer.createdAt,
+    exp: offer.expiresAt,
+  });
+}
+
+/** A member takes an offer for its business. */
+export interface Claim {
+  readonly token: string;
+  readonly member: Address;
+  readonly business: Address;
+}
+
+/** The request that came of a claim. */
+export interface ClaimedOffer {
+  readonly offerId: string;
+  readonly requestId: string;
+  /** Unix seconds: until when members may vote. */
+  readonly expiresAt: number;
+}
+
+/**
+ * Takes an offer for a business: the request begins, and its members find it in their inbox. A claim of the
+ * same business again, by whichever of its voting members, gets the answer of the first.
+ *
+ * @throws {Problem} offer_not_found, offer_not_open, not_a_member, and what a request of that kind may be refused by
+ */
+export async function claimOffer(ctx: KybContext, claim: Claim): Promise<ClaimedOffer> {
+  const id = offerIdOf(ctx, claim.token);
+  if (id === null) throw new Problem("offer_not_found");
+  return ctx.db.transaction(async (tx) => {
+    const found = await store.lockOffer(tx, id);
+    if (found === null) throw new Problem("offer_not_found");
+    const { offer, request } = open(ctx, found);
+    await refuseStranger(tx, claim, offer);
+    const now = ctx.clock.now();
+    const { requestId } = offer;
+    if (requestId !== null && offer.business === claim.business) {
+      const expiresAt = (await store.findRequestEnd(tx, requestId)) ?? offer.expiresAt;
+      return { offerId: id, requestId, expiresAt };
+    }
+    if (offerStatusOf(offer, now) !== "OPEN" || request === null)
+      throw new Problem("offer_not_open");
+    const made = await begin(ctx, tx, { offer, request, business: claim.business });
+    await store.markClaimed(tx, { id, business: claim.business, requestId: made.id, now });
+    return { offerId: id, requestId: made.id, expiresAt: made.expiresAt };
+  });
+}
+
+/** Takes offers for a business: whoever may vote in it, on the offer's side of live and sandbox. */
+async function refuseStranger(
+  tx: Queryable,
+  { business: address, member }: Claim,
+  offer: Offer,
+): Promise<void> {
+  const business = await holdBusiness(tx, address);
+  const isMember = business?.charter.members.some(
+    (each) => each.address === member && each.isVoting,
+  );
+  if (isMember !== true || business?.environment !== offer.environment)
+    throw new Problem("not_a_member");
+}
+
+/**
+ * Begins what was offered. Whoever asks has to be entitled to it still; and what credit it has is none of the business
+ * of the member that claims.
+ */
+async function begin(
+  ctx: KybContext,
+  tx: Queryable,
+  given: { offer: Offer; request: OfferedRequest; business: Address },
+): Promise<{ id: string; expiresAt: number }> {
+  const { request, business } = given;
+  const requester = await readRequester(ctx, tx, given.offer.clientDomainId);
+  if (request.kind === "data_request") {
+    const { fields, optionalFields, purpose, reference } = request;
+    const asked = { business, fields, optionalFields, purpose, reference };
+    checkEntitled(requester, "kyb:data-request");
+    try {
+      return await requestData(ctx, tx, { requester, request: asked });
+    } catch (error) {
+      throw error instanceof Problem && error.status === 402 ? new Problem(error.reason) : error;
+    }
+  }
+  checkEntitled(requester, "kyb:signature");
+  const { document, digest, purpose, expiresInSeconds } = request;
+  const asked = {
+    business,
+    read: { document, digest },
+    purpose,
+    expiresInSeconds: expiresInSeconds ?? undefined,
+  };
+  return requestSignature(ctx, tx, { requester, request: asked });
+}
+
+/** Forgets what was asked a day after an offer is over. */
+export async function purgeOffers(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
+  await store.purgeOffered(ctx.db, ctx.clock.now() - offeredKeptSeconds);
+}
+
+/** @throws {Problem} offer_not_found for a token that is none of ours */
+async function findByToken(ctx: KybContext, db: Queryable, token: string): Promise<OpenedOffer> {
+  const id = offerIdOf(ctx, token);
+  const found = id === null ? null : await store.findOffer(db, id);
+  if (found === null) throw new Problem("offer_not_found");
+  return open(ctx, found);
+}
+
+function open(ctx: Pick<KybContext, "seal">, stored: store.StoredOffer): OpenedOffer {
+  const { offer, requestSealed } = stored;
+  if (requestSealed === null) return { offer, request: null };
+  const written = ctx.seal.open(requestSealed, placeOf(offer.id)).toString();
+  return { offer, request: JSON.parse(written) as OfferedRequest };
+}
+
+const placeOf = (id: string) => ({ table: "kyb_offer", id, column: "request_sealed" });

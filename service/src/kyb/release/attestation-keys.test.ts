@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { createPublicKey, type JsonWebKey, verify } from "node:crypto";
+import { test } from "node:test";
+import { openContext } from "../../compose.ts";
+import { advanceClock } from "../../platform/clock.ts";
+import { parseConfig } from "../../platform/config.ts";
+import { openTestDatabase } from "../../platform/test-database.ts";
+import { createAttestationKeys } from "./attestation-keys.ts";
+
+await using database = await openTestDatabase();
+const lifetimeSeconds = 90 * 86_400;
+await using ctx = await openContext(
+  parseConfig({
+    DATABASE_URL: database.url,
+    MASTER_KEY: "11".repeat(32),
+    LOG_LEVEL: "silent",
+    KEY_LIFETIME_SECONDS: String(lifetimeSeconds),
+  }),
+);
+
+interface Jwk extends JsonWebKey {
+  kid: string;
+  alg: string;
+  n: string;
+}
+
+const published = async (keys: ReturnType<typeof createAttestationKeys>): Promise<Jwk[]> =>
+  (JSON.parse((await keys.keySet()).body) as { keys: Jwk[] }).keys;
+
+const partOf = (jwt: string, index: number): Record<string, unknown> =>
+  JSON.parse(Buffer.from(jwt.split(".")[index] ?? "", "base64url").toString()) as Record<
+    string,
+    unknown
+  >;
+
+function isGenuine(jwt: string, keys: readonly Jwk[]): boolean {
+  const { kid } = partOf(jwt, 0);
+  const jwk = keys.find((each) => each.kid === kid);
+  if (jwk === undefined) return false;
+  const [header, claims, signature = ""] = jwt.split(".");
+  const key = createPublicKey({ key: jwk, format: "jwk" });
+  return verify(
+    "sha256",
+    Buffer.from(`${header}.${claims}`),
+    key,
+    Buffer.from(signature, "base64url"),
+  );
+}
+
+async function advance(seconds: number): Promise<void> {
+  await advanceClock(ctx.db, seconds);
+  await ctx.refreshClock();
+}
+
+await test("processes that begin at once sign with one key, of RSA with 3072 bits, and publish it", async () => {
+  const processes = [createAttestationKeys(ctx), createAttestationKeys(ctx)];
+  const signed = await Promise.all(
+    processes.flatMap((keys) => [keys.sign({ a: 1 }), keys.sign({ a: 2 })]),
+  );
+  assert.equal(new Set(signed.map((jwt) => partOf(jwt, 0).kid)).size, 1);
+  for (const keys of processes) {
+    const set = await published(keys);
+    assert.equal(set.length, 1);
+    assert.equal(Buffer.from(set[0]?.n ?? "", "base64url").length * 8, 3072);
+    assert.ok(signed.every((jwt) => isGenuine(jwt, set)));
+  }
+  const { alg, typ } = partOf(signed[0] ?? "", 0);
+  assert.deepEqual({ alg, typ }, { alg: "RS256", typ: "kyb-attestation+jwt" });
+});
+
+await test("a successor is published before it signs, and what the old one signed stays good for 30 days", async () => {
+  const keys = createAttestationKeys(ctx);
+  const old = await keys.sign({});
+  await keys.rotate();
+  assert.equal((await published(keys)).length, 2, "the next one is there for every cache");
+  // Keys start at whole multiples of the lifetime.
+  await advance(lifetimeSeconds - (ctx.clock.now() % lifetimeSeconds));
+  const fresh = await keys.sign({});
+  assert.notEqual(partOf(fresh, 0).kid, partOf(old, 0).kid);
+  await keys.rotate();
+  await advance(30 * 86_400 - 60);
+  assert.ok(isGenuine(old, await published(keys)) && isGenuine(fresh, await published(keys)));
+  await advance(2000);
+  await keys.rotate();
+  assert.equal(isGenuine(old, await published(keys)), false);
+  assert.ok(isGenuine(fresh, await published(keys)));
+});
+
+await test("keys are kept sealed, and found again after a restart", async () => {
+  const before = await createAttestationKeys(ctx).sign({});
+  const after = await createAttestationKeys(ctx).sign({});
+  assert.equal(partOf(before, 0).kid, partOf(after, 0).kid);
+  const rows = await ctx.db.query<{ private_sealed: Buffer }>({
+    name: "",
+    text: "select private_sealed from attestation_key",
+    values: [],
+  });
+  for (const { private_sealed: sealed } of rows)
+    assert.equal(sealed.includes(Buffer.from("300d06092a864886f70d0101010500", "hex")), false);
+});

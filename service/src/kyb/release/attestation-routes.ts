@@ -1,0 +1,14 @@
+import type { Http } from "../../platform/http.ts";
+import { publish } from "../../platform/published-document.ts";
+import type { KybContext } from "../kyb-context.ts";
+
+/** Publishes the keys of attestations, for everybody. */
+export function attestationRoutes(ctx: KybContext, http: Http): void {
+  publish(http, {
+    name: "kyb-jwks.json",
+    read: async () => ctx.attestationKeys.keySet(),
+    tag: "kyb",
+    summary: "Keys of attestations",
+    description: "RSA keys (RFC 7517) that sign attestations and nothing else.",
+  });
+}

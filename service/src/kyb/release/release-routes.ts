@@ -1,0 +1,96 @@
+import { Type } from "../../platform/schema.ts";
+import { proveCompanyLeaves } from "../../credentials/index.ts";
+import type { Http } from "../../platform/http.ts";
+import { refusals } from "../../platform/refusals.ts";
+import { callerOf, callerReasons } from "../caller.ts";
+import { getDataRequest } from "../request/data-requests.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { getRelease } from "./releases.ts";
+
+const Params = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
+const readReasons = [
+  ...callerReasons,
+  "request_not_found",
+  "not_released",
+  "payload_expired",
+] as const;
+
+const release = Type.Object(
+  {
+    requestId: Type.String(),
+    attestation: Type.String({ description: "JWT; byte for byte as it was delivered." }),
+    releasedAt: Type.Integer(),
+    expiresAt: Type.Integer({ description: "It is purged then." }),
+  },
+  { description: "What the business released." },
+);
+
+const proof = Type.Object({
+  name: Type.String(),
+  subject: Type.String({ description: "Empty for the business itself." }),
+  commitment: Type.String(),
+  expiresAt: Type.Integer(),
+  leaf: Type.String(),
+  root: Type.String(),
+  proof: Type.Array(Type.String()),
+  issuer: Type.String(),
+  transactionHash: Type.String(),
+  chainId: Type.Integer(),
+  registry: Type.String(),
+});
+
+/** What was released, for as long as it is kept. @param path of the requests */
+export function releaseRoutes(ctx: KybContext, scope: Http, path: string): void {
+  scope.get(
+    `${path}/:id/release`,
+    {
+      schema: {
+        summary: "The attestation again",
+        description: "For 30 days after the release.",
+        tags: ["kyb"],
+        params: Params,
+        response: { 200: release, ...refusals(...readReasons) },
+      },
+    },
+    async (request) => {
+      const { id } = await getDataRequest(ctx, callerOf(request), request.params.id);
+      const { attestation, releasedAt, expiresAt } = await getRelease(ctx, id);
+      return { requestId: id, attestation, releasedAt, expiresAt };
+    },
+  );
+  proofsRoute(ctx, scope, path);
+}
+
+function proofsRoute(ctx: KybContext, scope: Http, path: string): void {
+  scope.get(
+    `${path}/:id/proofs`,
+    {
+      schema: {
+        summary: "Proofs of what was released, against the chain",
+        description: "Leaves whose root the chain holds already; ask again for those on the way.",
+        tags: ["kyb"],
+        params: Params,
+        response: {
+          200: Type.Object(
+            { requestId: Type.String(), proofs: Type.Array(proof) },
+            { description: "With value and pepper anybody can check them." },
+          ),
+          ...refusals(...readReasons),
+        },
+      },
+    },
+    async (request) => {
+      const found = await getDataRequest(ctx, callerOf(request), request.params.id);
+      const { leaves } = await getRelease(ctx, found.id);
+      const { business, environment } = found;
+      const asked = { business, environment, leaves: leaves.map(({ leaf }) => leaf) };
+      const proofs = await proveCompanyLeaves(ctx, asked);
+      const { chainId, contracts } = ctx.chain;
+      const place = () => ({ chainId, registry: contracts.registry });
+      return {
+        requestId: found.id,
+        proofs: proofs.map((each) => Object.assign(place(), each, { proof: [...each.proof] })),
+      };
+    },
+  );
+}

@@ -1,0 +1,77 @@
+import type { BusinessFieldName, Hex32 } from "@svc/protocol";
+import { type Queryable, sql } from "../../platform/db.ts";
+import type { DataRequest } from "../request/data-request.ts";
+import type { PriceLine } from "../billing/pricing.ts";
+
+/** One value that was released, without it. */
+export interface ReleasedLeaf {
+  readonly name: BusinessFieldName;
+  /** Which person it tells of; empty for the business itself. */
+  readonly subject: string;
+  readonly leaf: Hex32;
+}
+
+/**
+ * Ends an open request with its release and its charge, all in one statement.
+ *
+ * @returns false where it has ended already
+ */
+export async function insertRelease(
+  tx: Queryable,
+  request: DataRequest,
+  made: {
+    readonly attestationSealed: Buffer;
+    readonly leaves: readonly ReleasedLeaf[];
+    readonly now: number;
+    readonly expiresAt: number;
+    readonly chargeId: string;
+    readonly amountRappen: number;
+    readonly lines: readonly PriceLine[];
+  },
+): Promise<boolean> {
+  const { now } = made;
+  const rows = await tx.query(
+    sql`with ended as (
+        update data_request set status = 'released', ended_at = ${now}, sequence = sequence + 1
+        where id = ${request.id} and status = 'pending_approval' and sequence = ${request.sequence}
+        returning id, organization_id, environment, client_domain_id, business
+      ), released as (
+        insert into data_release (request_id, attestation_sealed, leaves, released_at, expires_at)
+        select id, ${made.attestationSealed}::bytea, ${JSON.stringify(made.leaves)}::jsonb, ${now}::bigint,
+          ${made.expiresAt}::bigint
+        from ended
+      ), charged as (
+        insert into kyb_charge (id, organization_id, environment, client_domain_id, request_id, business, amount_rappen,
+          lines, created_at)
+        select ${made.chargeId}::text, organization_id, environment, client_domain_id, id, business,
+          ${made.amountRappen}::bigint, ${JSON.stringify(made.lines)}::jsonb, ${now}::bigint
+        from ended
+      )
+      select 1 as ended from ended`,
+  );
+  return rows.length === 1;
+}
+
+export interface ReleaseRow {
+  /** Null once it was purged. */
+  readonly attestationSealed: Buffer | null;
+  readonly leaves: readonly ReleasedLeaf[] | null;
+  readonly releasedAt: number;
+  readonly expiresAt: number;
+}
+
+export async function findRelease(db: Queryable, requestId: string): Promise<ReleaseRow | null> {
+  const [row] = await db.query<ReleaseRow>(
+    sql`select attestation_sealed as "attestationSealed", leaves, released_at as "releasedAt", expires_at as "expiresAt"
+      from data_release where request_id = ${requestId}`,
+  );
+  return row ?? null;
+}
+
+/** What was released goes; that it was stays. */
+export async function purgeReleases(db: Queryable, now: number): Promise<void> {
+  await db.query(
+    sql`update data_release set attestation_sealed = null, leaves = null
+      where attestation_sealed is not null and expires_at <= ${now}`,
+  );
+}

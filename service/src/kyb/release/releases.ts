@@ -1,0 +1,204 @@
+import { capture, readRequester } from "../../accounts/index.ts";
+import { type CompanyField, isSoleProprietor, listCompanyFields } from "../../credentials/index.ts";
+import type { Queryable } from "../../platform/db.ts";
+import { ulid } from "../../platform/ids.ts";
+import { Problem } from "../../platform/problems.ts";
+import { SealBroken } from "../../platform/seal.ts";
+import type { SealedColumn } from "../../platform/sealed-columns.ts";
+import { attestationSeconds } from "./attestation-keys.ts";
+import { holdBusiness, noteBusinessAcquaintance } from "../business/business-store.ts";
+import {
+  agreedFields,
+  announcementOf,
+  type DataRequest,
+  linesOf,
+} from "../request/data-request.ts";
+import type { RequestedField } from "../request/data-request.ts";
+import * as requests from "../request/data-request-store.ts";
+import { endDataRequest, holdOf } from "../request/data-requests.ts";
+import { announce, newKybEventId } from "../event/events.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { totalOf } from "../billing/pricing.ts";
+import { attestationClaims, decideRelease, releasedData } from "./release.ts";
+import * as store from "./release-store.ts";
+
+/** What is kept sealed of releases. */
+export const releaseSealedColumns: readonly SealedColumn[] = [
+  { table: "data_release", idColumn: "request_id", column: "attestation_sealed" },
+];
+
+/** A value that is sealed with an unknown master key waits so long for a process that knows it. */
+const keyWithinSeconds = 72 * 3600;
+
+/**
+ * Releases what members have approved. Runs in every process when an approval commits, and again and again: a process
+ * that dies leaves the request as it was, approved and unpaid, for the next. One that fails is left for the next run;
+ * the others go on.
+ */
+export async function releaseApproved(ctx: KybContext): Promise<void> {
+  const failures: { id: string; error: unknown }[] = [];
+  for (;;) {
+    const id = await releaseNext(ctx, failures);
+    if (id === null) break;
+  }
+  const [first] = failures;
+  if (first !== undefined)
+    throw new Error(`${failures.length} releases failed, ${first.id} first`, {
+      cause: first.error,
+    });
+}
+
+/** @returns the request that was looked at; null when there is none to release */
+async function releaseNext(
+  ctx: KybContext,
+  failures: { id: string; error: unknown }[],
+): Promise<string | null> {
+  let id: string | null = null;
+  const except = failures.map((each) => each.id);
+  try {
+    await ctx.db.transaction(async (tx) => {
+      const request = await requests.lockApproved(tx, except);
+      id = request?.id ?? null;
+      if (request !== null) await release(ctx, tx, request);
+    });
+  } catch (error) {
+    if (id === null) throw error;
+    failures.push({ id, error });
+  }
+  return id;
+}
+
+/** Releases and charges in one transaction, in which the request is locked; or ends it where it cannot go any more. */
+async function release(ctx: KybContext, tx: Queryable, request: DataRequest): Promise<void> {
+  const { id } = request;
+  const business = await holdBusiness(tx, request.business);
+  if (business === null) throw new Error("businesses are never deleted");
+  const { entitlements } = await readRequester(ctx, tx, request.clientDomainId);
+  const read = await openLive(ctx, tx, request);
+  if (read === "broken") {
+    ctx.log.error({ alarm: "release-broken", request: id }, "a value that was approved is broken");
+    await endDataRequest(ctx, tx, { id, status: "failed", reason: "unavailable" });
+    return;
+  }
+  const { live } = read;
+  const decision = decideRelease(request, { business, entitlements, ...read });
+  if (decision.kind === "failed") {
+    await endDataRequest(ctx, tx, { id, status: "failed", reason: decision.reason });
+    return;
+  }
+  const { fields } = decision;
+  const values = live.filter(({ name }) => fields.some((field) => field.name === name));
+  const made = await attest(ctx, tx, { request, values, fields });
+  await announce(ctx, tx, [made]);
+  const now = ctx.clock.now();
+  const { business: address, organizationId, clientDomainId } = request;
+  await noteBusinessAcquaintance(tx, { business: address, organizationId, now });
+  const lines = linesOf(fields);
+  await ctx.audit.record(tx, {
+    actor: address,
+    action: "data-request.release",
+    subject: id,
+    details: { clientDomainId, fields: fields.map(({ name }) => name), cents: totalOf(lines) },
+  });
+  // Last: every request of the organization waits for its ledger rows.
+  await capture(ctx, tx, { ...holdOf(request), amountRappen: BigInt(totalOf(lines)) });
+}
+
+interface LiveFields {
+  readonly live: CompanyField[];
+  readonly isSoleProprietor: boolean;
+}
+
+/** @throws {SealBroken} while a process that knows its master key may still come */
+async function openLive(
+  ctx: KybContext,
+  tx: Queryable,
+  request: DataRequest,
+): Promise<LiveFields | "broken"> {
+  try {
+    return await readLive(ctx, tx, request);
+  } catch (error) {
+    if (!(error instanceof SealBroken)) throw error;
+    const isHopeless = ctx.clock.now() - (request.approvedAt ?? 0) >= keyWithinSeconds;
+    if (error.isKeyMissing && !isHopeless) throw error;
+    return "broken";
+  }
+}
+
+/** The agreed fields that count now, and whether they are a person's. */
+async function readLive(ctx: KybContext, tx: Queryable, request: DataRequest): Promise<LiveFields> {
+  const { business, environment } = request;
+  const agreed = agreedFields(request).map(({ name }) => name);
+  const question = { environment, business, names: agreed, now: ctx.clock.now() };
+  return {
+    live: await listCompanyFields(ctx, tx, question),
+    isSoleProprietor: await isSoleProprietor(tx, { environment, business }),
+  };
+}
+
+/** Signs and stores what goes, with its charge. @returns its event */
+async function attest(
+  ctx: KybContext,
+  tx: Queryable,
+  given: {
+    request: DataRequest;
+    values: readonly CompanyField[];
+    fields: readonly RequestedField[];
+  },
+) {
+  const { request, values, fields } = given;
+  const now = ctx.clock.now();
+  const eventId = newKybEventId(ctx);
+  const sequence = request.sequence + 1;
+  const { baseUrl } = ctx.config;
+  const attestation = await ctx.attestationKeys.sign(
+    attestationClaims(request, { baseUrl, eventId, sequence, now, values }),
+  );
+  const lines = linesOf(fields);
+  const expiresAt = now + attestationSeconds;
+  const isMade = await store.insertRelease(tx, request, {
+    attestationSealed: ctx.seal.seal(Buffer.from(attestation), placeOf(request.id)),
+    leaves: values.map(({ name, subject, leaf }) => ({ name, subject, leaf })),
+    now,
+    expiresAt,
+    chargeId: ulid(ctx.clock, ctx.random),
+    amountRappen: totalOf(lines),
+    lines,
+  });
+  if (!isMade) throw new Error("a locked request ended");
+  const announced = announcementOf(
+    { ...request, status: "released", sequence },
+    releasedData(fields, now),
+  );
+  return { ...announced, eventId, attestation, payloadExpiresAt: expiresAt };
+}
+
+/** What was released, as long as it is kept. */
+export interface Release {
+  /** Byte for byte as delivered. */
+  readonly attestation: string;
+  readonly leaves: readonly store.ReleasedLeaf[];
+  readonly releasedAt: number;
+  readonly expiresAt: number;
+}
+
+/** @throws {Problem} not_released before; payload_expired from 30 days after on, purged or not */
+export async function getRelease(
+  ctx: Pick<KybContext, "db" | "clock" | "seal">,
+  requestId: string,
+): Promise<Release> {
+  const row = await store.findRelease(ctx.db, requestId);
+  if (row === null) throw new Problem("not_released");
+  const { attestationSealed, leaves, releasedAt, expiresAt } = row;
+  if (attestationSealed === null || leaves === null || expiresAt <= ctx.clock.now())
+    throw new Problem("payload_expired", { message: "payload_expired: the release was purged" });
+  const attestation = ctx.seal.open(attestationSealed, placeOf(requestId)).toString();
+  return { attestation, leaves, releasedAt, expiresAt };
+}
+
+/** Forgets what was released 30 days ago. */
+export async function purgeReleases(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
+  await store.purgeReleases(ctx.db, ctx.clock.now());
+}
+
+const placeOf = (id: string) => ({ table: "data_release", id, column: "attestation_sealed" });

@@ -1,0 +1,125 @@
+import { type Static, Type } from "../../platform/schema.ts";
+import { type Address, type Hex32, isBusinessField, parseAddress } from "@svc/protocol";
+import type { ApiKey } from "../../accounts/index.ts";
+import { type CompanyClaim, matchCompanyLeaves } from "../../credentials/index.ts";
+import type { Queryable } from "../../platform/db.ts";
+import type { Http } from "../../platform/http.ts";
+import { invalidRequest } from "../../platform/problems.ts";
+import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
+import { hasReleased } from "../billing/charge-store.ts";
+import { idempotently } from "../idempotency.ts";
+import type { KybContext } from "../kyb-context.ts";
+
+/** As many as a record has fields, twice over: some hold what several releases brought. */
+const fieldsMax = 800;
+const bodyBytesMax = 256 * 1024;
+
+const place = {
+  name: Type.String({ maxLength: 100 }),
+  subject: Type.String({ maxLength: 40, description: "Empty for the business itself." }),
+};
+
+const ValidBody = Type.Object(
+  {
+    businessWalletAddress: Type.String({ maxLength: 100 }),
+    fields: Type.Array(
+      Type.Object(
+        {
+          ...place,
+          hash: Type.String({
+            pattern: "^0x[0-9a-fA-F]{64}$",
+            description: "As the attestation has it: the leaf.",
+          }),
+        },
+        { additionalProperties: false },
+      ),
+      { minItems: 1, maxItems: fieldsMax },
+    ),
+  },
+  { additionalProperties: false },
+);
+
+const Reason = Type.Union(
+  [Type.Literal("EXPIRED"), Type.Literal("REVOKED"), Type.Literal("UNKNOWN")],
+  { description: "`UNKNOWN`: no such leaf, or the business never released to you." },
+);
+
+const Validity = Type.Object(
+  {
+    valid: Type.Array(Type.Object(place)),
+    invalid: Type.Array(Type.Object({ ...place, reason: Reason })),
+  },
+  { description: "Both lists in the order of the call." },
+);
+
+/** Whether what a business released still holds (decisions section 6, Attestation). It costs nothing. */
+export async function validRoutes(ctx: KybContext, http: Http): Promise<void> {
+  await http.register(async (plain) => {
+    const scope = plain as Http;
+    requireEntitlement(ctx, scope, "kyb:data-request");
+    scope.post(
+      "/api/v1/kyb/valid",
+      {
+        bodyLimit: bodyBytesMax,
+        config: { onlyReads: true },
+        schema: {
+          summary: "Whether released fields still hold",
+          description: "No value is sent: the leaf stands for it.",
+          tags: ["kyb"],
+          body: ValidBody,
+          response: {
+            200: Validity,
+            ...refusals(...bodyReasons, ...callerReasons, "idempotency_key_conflict"),
+          },
+        },
+      },
+      async (request, reply) => {
+        const asked = readClaims(request.body);
+        const caller = callerOf(request);
+        return idempotently(ctx, { request, reply }, async (tx) => {
+          ctx.lookups.note(caller.id, asked.business);
+          return { status: 200, body: await checkClaims(ctx, tx, { caller, ...asked }) };
+        });
+      },
+    );
+  });
+}
+
+interface Asked {
+  readonly business: Address;
+  readonly claims: readonly CompanyClaim[];
+}
+
+function readClaims(body: Static<typeof ValidBody>): Asked {
+  const business = parseAddress(body.businessWalletAddress);
+  if (business === null)
+    throw invalidRequest("businessWalletAddress must be an address of 20 bytes in hex");
+  return { business, claims: body.fields.map(readClaim) };
+}
+
+/** Of a business that never released to the caller nothing is known, after the same calls. */
+async function checkClaims(
+  ctx: KybContext,
+  tx: Queryable,
+  { caller, business, claims }: Asked & { caller: ApiKey },
+): Promise<Static<typeof Validity>> {
+  const { organizationId, environment } = caller;
+  const isKnown = await hasReleased(tx, { organizationId, business });
+  const now = ctx.clock.now();
+  const statuses = await matchCompanyLeaves(tx, { environment, business, claims, now });
+  const validity: Static<typeof Validity> = { valid: [], invalid: [] };
+  for (const [index, { name, subject }] of claims.entries()) {
+    const status = isKnown ? (statuses[index] ?? "UNKNOWN") : "UNKNOWN";
+    if (status === "LIVE") validity.valid.push({ name, subject });
+    else validity.invalid.push({ name, subject, reason: status });
+  }
+  return validity;
+}
+
+function readClaim(given: Static<typeof ValidBody>["fields"][number], index: number): CompanyClaim {
+  const { name, subject, hash } = given;
+  if (!isBusinessField(name))
+    throw invalidRequest(`fields[${index}].name is not a business field of the catalogue`);
+  return { name, subject, hash: hash.toLowerCase() as Hex32 };
+}

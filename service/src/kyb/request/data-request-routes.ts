@@ -1,0 +1,184 @@
+import { type Static, Type } from "../../platform/schema.ts";
+import type { Http } from "../../platform/http.ts";
+import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
+import { type DataRequest, linesOf, recordOf } from "./data-request.ts";
+import { dataMembers, fieldMembers, readAskedFields, readTerms } from "./data-request-terms.ts";
+import {
+  cancelDataRequest,
+  getDataRequest,
+  listDataRequests,
+  quoteFields,
+  requestData,
+} from "./data-requests.ts";
+import { idempotently } from "../idempotency.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { currency, totalOf } from "../billing/pricing.ts";
+import { releaseRoutes } from "../release/release-routes.ts";
+import { type RequestKind, requestRoutes } from "./request-routes.ts";
+import { readBusinessAddress } from "./signature-requests.ts";
+
+export { dataMembers, readDataTerms } from "./data-request-terms.ts";
+
+const path = "/api/v1/kyb/data-requests";
+
+const status = Type.Union([
+  Type.Literal("pending_approval"),
+  Type.Literal("released"),
+  Type.Literal("refused"),
+  Type.Literal("cancelled"),
+  Type.Literal("failed"),
+]);
+const line = Type.Object({ field: Type.String(), tier: Type.String(), cents: Type.Integer() });
+
+const requestRecord = Type.Object(
+  {
+    requestId: Type.String(),
+    businessWalletAddress: Type.String(),
+    purpose: Type.String(),
+    reference: Type.Optional(Type.String()),
+    fields: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        hash: Type.String({ description: "keccak256 of the name." }),
+        naturalPersonPii: Type.Boolean(),
+        optional: Type.Boolean(),
+        subjectType: Type.String(),
+      }),
+    ),
+    status,
+    reason: Type.Optional(Type.String()),
+    createdAt: Type.Integer(),
+    expiresAt: Type.Integer(),
+    price: Type.Object({
+      quotedCents: Type.Integer({ description: "Kept back until the request ends." }),
+      currency: Type.String(),
+      lines: Type.Array(line),
+    }),
+  },
+  { description: "A request. It tells neither who voted nor how many." },
+);
+
+/** Data requests, for merchants (decisions section 6). */
+export async function dataRequestRoutes(ctx: KybContext, http: Http): Promise<void> {
+  await http.register(async (plain) => {
+    const scope = plain as Http;
+    requireEntitlement(ctx, scope, "kyb:data-request");
+    quoteRoute(ctx, scope);
+    createRoute(ctx, scope);
+    requestRoutes(ctx, scope, dataRequestKind(ctx));
+    releaseRoutes(ctx, scope, path);
+  });
+}
+
+function dataRequestKind(ctx: KybContext): RequestKind<DataRequest> {
+  return {
+    path,
+    name: "data request",
+    reasons: callerReasons,
+    record: requestRecord,
+    status,
+    show: recordOf,
+    list: async (key, page) => listDataRequests(ctx, key, page),
+    get: async (key, id) => getDataRequest(ctx, key, id),
+    cancel: async (tx, of) => cancelDataRequest(ctx, tx, of),
+  };
+}
+
+function quoteRoute(ctx: KybContext, scope: Http): void {
+  scope.post(
+    `${path}/quote`,
+    {
+      config: { onlyReads: true },
+      schema: {
+        summary: "What a request would cost at most",
+        description: "Keeps nothing back. With a business, its own fields decide what is personal.",
+        tags: ["kyb"],
+        body: Type.Object(
+          {
+            ...fieldMembers,
+            businessWalletAddress: Type.Optional(Type.String({ maxLength: 100 })),
+          },
+          { additionalProperties: false },
+        ),
+        response: {
+          200: Type.Object(
+            { currency: Type.String(), totalCents: Type.Integer(), lines: Type.Array(line) },
+            { description: "One line for each field, however many persons it tells of." },
+          ),
+          ...refusals(
+            ...bodyReasons,
+            ...callerReasons,
+            "pii_not_entitled",
+            "field_not_priced",
+            "business_not_found",
+            "unknown_field",
+            "idempotency_key_conflict",
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const requester = callerOf(request);
+      const asked = readAskedFields(requester, request.body);
+      const { businessWalletAddress: text } = request.body;
+      const business = text === undefined ? null : readBusinessAddress(text);
+      return idempotently(ctx, { request, reply }, async (tx) => {
+        const lines = linesOf(await quoteFields(tx, { requester, business, asked }));
+        return { status: 200, body: { currency, totalCents: totalOf(lines), lines } };
+      });
+    },
+  );
+}
+
+const CreateBody = Type.Object(
+  { businessWalletAddress: Type.String({ maxLength: 100 }), ...dataMembers },
+  { additionalProperties: false },
+);
+
+function createRoute(ctx: KybContext, scope: Http): void {
+  scope.post(
+    path,
+    {
+      schema: {
+        summary: "Ask a business for data",
+        description: "Keeps back what it may cost. Its members are asked at once, for 24 hours.",
+        tags: ["kyb"],
+        body: CreateBody,
+        response: {
+          200: requestRecord,
+          201: requestRecord,
+          ...refusals(
+            ...bodyReasons,
+            ...callerReasons,
+            "pii_not_entitled",
+            "requester_blocked",
+            "field_not_priced",
+            "business_not_found",
+            "idempotency_key_conflict",
+            "no_webhook_endpoint",
+            "request_already_open",
+            "unknown_field",
+            "business_not_verified",
+            "field_not_available",
+            "no_credit_account",
+            "insufficient_credit",
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const requester = callerOf(request);
+      const asked = readCreate(requester, request.body);
+      return idempotently(ctx, { request, reply }, async (tx) => {
+        const made = await requestData(ctx, tx, { requester, request: asked });
+        return { status: 201, body: recordOf(made) };
+      });
+    },
+  );
+}
+
+function readCreate(key: Parameters<typeof readTerms>[0], body: Static<typeof CreateBody>) {
+  const terms = readTerms(key, body);
+  return { ...terms, business: readBusinessAddress(body.businessWalletAddress) };
+}

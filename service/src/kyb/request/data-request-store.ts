@@ -1,0 +1,188 @@
+import type { Address } from "@svc/protocol";
+import type { Environment } from "../../accounts/index.ts";
+import { type Queryable, sql } from "../../platform/db.ts";
+import { lastUlid } from "../../platform/ids.ts";
+import type {
+  DataRequest,
+  DataRequestReason,
+  DataRequestStatus,
+  RequestedField,
+} from "./data-request.ts";
+
+interface RequestRow {
+  id: string;
+  client_domain_id: string;
+  organization_id: string;
+  environment: Environment;
+  business: Address;
+  purpose: string;
+  reference: string | null;
+  fields: RequestedField[];
+  quoted_rappen: number;
+  status: DataRequestStatus;
+  reason: DataRequestReason | null;
+  sequence: number;
+  created_at: number;
+  expires_at: number;
+  fixed_optional: string[] | null;
+  approved_at: number | null;
+}
+
+function toRequest(row: RequestRow): DataRequest {
+  return {
+    id: row.id,
+    clientDomainId: row.client_domain_id,
+    organizationId: row.organization_id,
+    environment: row.environment,
+    business: row.business,
+    purpose: row.purpose,
+    reference: row.reference,
+    fields: row.fields,
+    quotedRappen: row.quoted_rappen,
+    status: row.status,
+    reason: row.reason,
+    sequence: row.sequence,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    fixedOptional: row.fixed_optional,
+    approvedAt: row.approved_at,
+  };
+}
+
+/** Opens a request unless the client domain has one open to that business. @returns false where it has */
+export async function insertRequest(tx: Queryable, request: DataRequest): Promise<boolean> {
+  const rows = await tx.query(
+    sql`insert into data_request (id, client_domain_id, organization_id, environment, business, purpose, reference,
+        fields, quoted_rappen, status, sequence, created_at, expires_at)
+      values (${request.id}, ${request.clientDomainId}, ${request.organizationId}, ${request.environment},
+        ${request.business}, ${request.purpose}, ${request.reference}, ${JSON.stringify(request.fields)},
+        ${request.quotedRappen}, ${request.status}, ${request.sequence}, ${request.createdAt}, ${request.expiresAt})
+      on conflict (client_domain_id, business) where status = 'pending_approval' do nothing
+      returning 1 as made`,
+  );
+  return rows.length === 1;
+}
+
+/** The open request of a client domain to a business. */
+export async function findOpenRequest(
+  db: Queryable,
+  of: { clientDomainId: string; business: Address },
+): Promise<string | null> {
+  const [row] = await db.query<{ id: string }>(
+    sql`select id from data_request
+      where client_domain_id = ${of.clientDomainId} and business = ${of.business} and status = 'pending_approval'`,
+  );
+  return row?.id ?? null;
+}
+
+export async function findRequest(db: Queryable, id: string): Promise<DataRequest | null> {
+  const [request] = await findRequests(db, [id]);
+  return request ?? null;
+}
+
+/** In any order. */
+export async function findRequests(db: Queryable, ids: readonly string[]): Promise<DataRequest[]> {
+  const rows = await db.query<RequestRow>(
+    sql`select id, client_domain_id, organization_id, environment, business, purpose, reference, fields, quoted_rappen,
+        status, reason, sequence, created_at, expires_at, fixed_optional, approved_at
+      from data_request where id = any(${[...ids]})`,
+  );
+  return rows.map(toRequest);
+}
+
+/** Newest first. @param page.before the id they come before */
+export async function listRequests(
+  db: Queryable,
+  clientDomainId: string,
+  page: { status: string | null; before: string | null; limit: number },
+): Promise<DataRequest[]> {
+  const { status, before, limit } = { ...page, before: page.before ?? lastUlid };
+  // Two statements: one for both would be planned once, and walk every request of the client domain.
+  const rows = await db.query<RequestRow>(
+    status === null
+      ? sql`select id, client_domain_id, organization_id, environment, business, purpose, reference, fields, quoted_rappen,
+            status, reason, sequence, created_at, expires_at, fixed_optional, approved_at
+          from data_request
+          where client_domain_id = ${clientDomainId} and id < ${before}
+          order by id desc limit ${limit}`
+      : sql`select id, client_domain_id, organization_id, environment, business, purpose, reference, fields, quoted_rappen,
+            status, reason, sequence, created_at, expires_at, fixed_optional, approved_at
+          from data_request
+          where client_domain_id = ${clientDomainId} and status = ${status} and id < ${before}
+          order by id desc limit ${limit}`,
+  );
+  return rows.map(toRequest);
+}
+
+/** Ends an open request, one step on in its events. @returns null where it has ended already */
+export async function endRequest(
+  tx: Queryable,
+  ended: {
+    id: string;
+    status: Exclude<DataRequestStatus, "pending_approval">;
+    reason: DataRequestReason | null;
+    now: number;
+  },
+): Promise<DataRequest | null> {
+  const [row] = await tx.query<RequestRow>(
+    sql`update data_request set status = ${ended.status}, reason = ${ended.reason}, ended_at = ${ended.now},
+        sequence = sequence + 1
+      where id = ${ended.id} and status = 'pending_approval'
+      returning id, client_domain_id, organization_id, environment, business, purpose, reference, fields, quoted_rappen,
+        status, reason, sequence, created_at, expires_at, fixed_optional, approved_at`,
+  );
+  return row === undefined ? null : toRequest(row);
+}
+
+/** Which optional fields go; null opens the question again. */
+export async function fixOptional(
+  tx: Queryable,
+  id: string,
+  optional: readonly string[] | null,
+): Promise<void> {
+  await tx.query(
+    sql`update data_request set fixed_optional = ${optional === null ? null : [...optional]}
+      where id = ${id} and status = 'pending_approval'`,
+  );
+}
+
+/** Enough members refused; it is told of later. */
+export async function putOffRefusal(tx: Queryable, id: string, dueAt: number): Promise<void> {
+  await tx.query(
+    sql`update data_request set refused_due_at = ${dueAt} where id = ${id} and status = 'pending_approval'`,
+  );
+}
+
+/** Open requests that were refused and are due to be told so, for this transaction alone. */
+export async function lockRefused(tx: Queryable, now: number, limit: number): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>(
+    sql`select id from data_request
+      where refused_due_at <= ${now} and status = 'pending_approval'
+      order by refused_due_at limit ${limit} for update skip locked`,
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Enough members approved: whoever releases is woken when the transaction commits. */
+export async function markApproved(tx: Queryable, id: string, now: number): Promise<void> {
+  await tx.query(
+    sql`with approved as (
+        update data_request set approved_at = ${now} where id = ${id} and status = 'pending_approval' returning id)
+      select pg_notify('kyb_release', '') from approved`,
+  );
+}
+
+/** The open request that was approved first, for this transaction alone. @param except that are left alone */
+export async function lockApproved(
+  tx: Queryable,
+  except: readonly string[],
+): Promise<DataRequest | null> {
+  const [row] = await tx.query<RequestRow>(
+    sql`select id, client_domain_id, organization_id, environment, business, purpose, reference, fields, quoted_rappen,
+        status, reason, sequence, created_at, expires_at, fixed_optional, approved_at
+      from data_request
+      where approved_at is not null and status = 'pending_approval' and id <> all(${[...except]})
+      order by approved_at limit 1 for update skip locked`,
+  );
+  return row === undefined ? null : toRequest(row);
+}

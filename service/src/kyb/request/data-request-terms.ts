@@ -1,0 +1,116 @@
+// What is asked of a business, read from the body of a call; without looking at any business.
+import { Type } from "../../platform/schema.ts";
+import { type BusinessFieldName, businessFieldOfHash, isBusinessField } from "@svc/protocol";
+import type { ApiKey } from "../../accounts/index.ts";
+import { invalidRequest, Problem } from "../../platform/problems.ts";
+import { checkEntitled } from "../caller.ts";
+import { isPersonal } from "./data-request.ts";
+import { priceOf } from "../billing/pricing.ts";
+import { readPurpose, readShown } from "./purpose.ts";
+
+/** Required and optional together. */
+const fieldsMax = 40;
+const referenceMax = 280;
+
+const FieldNames = (description: string) =>
+  Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: fieldsMax, description });
+
+/** Members that name fields, of a request and a quote. */
+export const fieldMembers = {
+  fields: FieldNames("Names of the catalogue, or keccak256 of them; at least one."),
+  optionalFields: Type.Optional(
+    FieldNames("The members choose which of them go. At most 40 together with `fields`."),
+  ),
+};
+
+/** Members of a request that an offer has as well. */
+export const dataMembers = {
+  ...fieldMembers,
+  purpose: Type.String({ description: "Shown to the members, 8 to 280 characters." }),
+  reference: Type.Optional(
+    Type.String({ maxLength: referenceMax, description: "Yours; at most 280 characters." }),
+  ),
+};
+
+/** Names as they were asked for, hashes replaced by what they stand for; some may be in no catalogue. */
+export interface AskedFields {
+  readonly fields: readonly string[];
+  readonly optionalFields: readonly string[];
+}
+
+export interface DataTerms extends AskedFields {
+  readonly purpose: string;
+  readonly reference: string | null;
+}
+
+/**
+ * Reads which fields are asked for. Names that the catalogue does not have pass: what they get comes after whether the
+ * business exists.
+ *
+ * @throws {Problem} pii_not_entitled by the catalogue's flags; invalid_request, field_not_priced
+ */
+export function readAskedFields(
+  key: Pick<ApiKey, "entitlements">,
+  body: { fields: readonly string[]; optionalFields?: readonly string[] },
+): AskedFields {
+  const fields = body.fields.map(nameOf);
+  const optionalFields = (body.optionalFields ?? []).map(nameOf);
+  const all = [...fields, ...optionalFields];
+  const known = all.filter(isBusinessField);
+  if (known.some((name) => isPersonal(name, false))) checkEntitled(key, "kyb:pii");
+  if (fields.length === 0) throw invalidRequest("fields names at least one field");
+  if (all.length > fieldsMax)
+    throw invalidRequest(`fields and optionalFields name at most ${fieldsMax} together`);
+  if (new Set(all).size < all.length) throw invalidRequest("a field is named twice");
+  const unpriced = known.filter((name) => priceOf(name) === null);
+  if (unpriced.length > 0) throw new Problem("field_not_priced", { details: { fields: unpriced } });
+  return { fields, optionalFields };
+}
+
+/** A field may be named by its hash. */
+function nameOf(text: string): string {
+  return businessFieldOfHash(text) ?? text;
+}
+
+/** The same with what else a request says. @throws {Problem} as {@link readAskedFields} */
+export function readTerms(
+  key: Pick<ApiKey, "entitlements">,
+  body: {
+    fields: readonly string[];
+    optionalFields?: readonly string[];
+    purpose: string;
+    reference?: string;
+  },
+): DataTerms {
+  const asked = readAskedFields(key, body);
+  const purpose = readPurpose(body.purpose);
+  const { reference } = body;
+  return {
+    ...asked,
+    purpose,
+    reference: reference === undefined ? null : readShown("reference", reference),
+  };
+}
+
+/** Everything that can be checked without a business. @throws {Problem} as {@link readTerms}, and unknown_field */
+export function readDataTerms(
+  key: Pick<ApiKey, "entitlements">,
+  body: Parameters<typeof readTerms>[1],
+): DataTerms {
+  const terms = readTerms(key, body);
+  knownFields(terms);
+  return terms;
+}
+
+/** The fields, all of them of the catalogue. @throws {Problem} unknown_field, naming them in the details */
+export function knownFields({ fields, optionalFields }: AskedFields): {
+  fields: BusinessFieldName[];
+  optionalFields: BusinessFieldName[];
+} {
+  const unknown = [...fields, ...optionalFields].filter((name) => !isBusinessField(name));
+  if (unknown.length > 0) throw new Problem("unknown_field", { details: { fields: unknown } });
+  return {
+    fields: fields.filter(isBusinessField),
+    optionalFields: optionalFields.filter(isBusinessField),
+  };
+}

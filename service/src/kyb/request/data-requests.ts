@@ -1,0 +1,208 @@
+import { type Address, type BusinessFieldName, businessCategory } from "@svc/protocol";
+import { type ApiKey, hold, releaseHold, type Requester } from "../../accounts/index.ts";
+import { findCompanyNames, isSoleProprietor } from "../../credentials/index.ts";
+import type { Queryable } from "../../platform/db.ts";
+import { ulid } from "../../platform/ids.ts";
+import { Problem } from "../../platform/problems.ts";
+import { cancelBallot, openBallot } from "../ballot/ballots.ts";
+import { type Business, isGoodStanding } from "../business/business.ts";
+import { findBusiness, holdBusiness } from "../business/business-store.ts";
+import { checkEntitled } from "../caller.ts";
+import {
+  announcementOf,
+  type DataRequest,
+  type DataRequestReason,
+  dataRequestSeconds,
+  requestedFields,
+  type RequestedField,
+} from "./data-request.ts";
+import * as store from "./data-request-store.ts";
+import { type AskedFields, type DataTerms, knownFields } from "./data-request-terms.ts";
+import { announce } from "../event/events.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { totalOf } from "../billing/pricing.ts";
+import { checkRequestLimits } from "./request-limits.ts";
+import { refuseUnheard } from "./signature-requests.ts";
+
+const dueBatch = 100;
+
+/**
+ * Asks a business for data, in the caller's transaction, and keeps back what it may cost. Checks come in the documented
+ * order: what is not there, what does not fit, and money last.
+ *
+ * @throws {Problem} business_not_found, unknown_field, pii_not_entitled, no_webhook_endpoint, business_not_verified,
+ * field_not_available, requester_blocked, rate_limited, request_already_open, no_credit_account, insufficient_credit
+ */
+export async function requestData(
+  ctx: KybContext,
+  tx: Queryable,
+  given: { requester: Requester; request: DataTerms & { readonly business: Address } },
+): Promise<DataRequest> {
+  const { requester, request } = given;
+  const { clientDomainId, organizationId, environment } = requester;
+  const business = await holdBusiness(tx, request.business);
+  checkKnown(business, requester);
+  const fields = await priceFields(tx, { requester, business, asked: request });
+  await refuseUnheard(tx, requester);
+  if (!isGoodStanding(business)) throw new Problem("business_not_verified");
+  const required = fields.filter(({ optional }) => !optional).map(({ name }) => name);
+  await refuseUnavailable(ctx, tx, { business, required });
+  await checkRequestLimits(ctx, tx, { organizationId, business: business.address });
+  const now = ctx.clock.now();
+  const made: DataRequest = {
+    id: ulid(ctx.clock, ctx.random),
+    clientDomainId,
+    organizationId,
+    environment,
+    business: business.address,
+    purpose: request.purpose,
+    reference: request.reference,
+    fields,
+    quotedRappen: totalOf(fields),
+    status: "pending_approval",
+    reason: null,
+    sequence: 1,
+    createdAt: now,
+    expiresAt: now + dataRequestSeconds,
+    fixedOptional: null,
+    approvedAt: null,
+  };
+  if (!(await store.insertRequest(tx, made))) {
+    const openRequestId = await store.findOpenRequest(tx, made);
+    throw new Problem("request_already_open", { details: { openRequestId } });
+  }
+  await openBallot(ctx, tx, {
+    id: made.id,
+    kind: "data_request",
+    business: made.business,
+    category: businessCategory.data,
+    hash: null,
+    clientDomainId,
+    expiresAt: made.expiresAt,
+  });
+  await announce(ctx, tx, [announcementOf(made)]);
+  // Last: every request of the organization waits for the row of what it has available.
+  await hold(ctx, tx, { ...holdOf(made), amountRappen: BigInt(made.quotedRappen) });
+  return made;
+}
+
+/**
+ * What fields cost and whether they tell of a person: by the catalogue, and of a business by what is known of it.
+ *
+ * @throws {Problem} business_not_found, unknown_field, pii_not_entitled
+ */
+export async function quoteFields(
+  db: Queryable,
+  given: { requester: Requester; business: Address | null; asked: AskedFields },
+): Promise<RequestedField[]> {
+  const { requester, asked } = given;
+  if (given.business === null) return requestedFields(knownFields(asked), false);
+  const business = await findBusiness(db, given.business);
+  checkKnown(business, requester);
+  return priceFields(db, { requester, business, asked });
+}
+
+/** A business that its wallet makes known, on the caller's side of live and sandbox. @throws {Problem} business_not_found */
+function checkKnown(
+  business: Business | null,
+  { environment }: Pick<Requester, "environment">,
+): asserts business is Business {
+  if (business?.environment !== environment || business.registeredAt === null)
+    throw new Problem("business_not_found");
+}
+
+async function priceFields(
+  db: Queryable,
+  given: { requester: Requester; business: Business; asked: AskedFields },
+): Promise<RequestedField[]> {
+  const known = knownFields(given.asked);
+  const { address: business, environment } = given.business;
+  const isSole = await isSoleProprietor(db, { environment, business });
+  const fields = requestedFields(known, isSole);
+  if (fields.some(({ naturalPersonPii }) => naturalPersonPii))
+    checkEntitled(given.requester, "kyb:pii");
+  return fields;
+}
+
+/** @throws {Problem} field_not_available, naming them in the details */
+async function refuseUnavailable(
+  ctx: Pick<KybContext, "clock">,
+  tx: Queryable,
+  { business, required }: { business: Business; required: readonly BusinessFieldName[] },
+): Promise<void> {
+  const { address, environment } = business;
+  const question = { environment, business: address, names: required, now: ctx.clock.now() };
+  const live = await findCompanyNames(tx, question);
+  const missing = required.filter((name) => !live.has(name));
+  if (missing.length > 0)
+    throw new Problem("field_not_available", { details: { fields: missing } });
+}
+
+/** What the ledger keeps back for a request. */
+export function holdOf(request: DataRequest): Omit<Parameters<typeof hold>[2], "amountRappen"> {
+  const { organizationId, environment, id } = request;
+  return { purse: { organizationId, environment }, subject: id };
+}
+
+/** A request of the caller's client domain. @throws {Problem} request_not_found */
+export async function getDataRequest(
+  ctx: { readonly db: Queryable },
+  key: Pick<ApiKey, "clientDomainId">,
+  id: string,
+): Promise<DataRequest> {
+  const found = await store.findRequest(ctx.db, id);
+  if (found?.clientDomainId !== key.clientDomainId) throw new Problem("request_not_found");
+  return found;
+}
+
+/** Newest first. */
+export async function listDataRequests(
+  ctx: Pick<KybContext, "db">,
+  key: Pick<ApiKey, "clientDomainId">,
+  page: { status: string | null; before: string | null; limit: number },
+): Promise<DataRequest[]> {
+  return store.listRequests(ctx.db, key.clientDomainId, page);
+}
+
+/** Ends an open request, in the caller's transaction. @throws {Problem} request_not_found, request_not_open */
+export async function cancelDataRequest(
+  ctx: KybContext,
+  tx: Queryable,
+  given: { key: Pick<ApiKey, "clientDomainId">; id: string },
+): Promise<DataRequest> {
+  const { id } = await getDataRequest({ db: tx }, given.key, given.id);
+  await cancelBallot(ctx, tx, id);
+  const ended = await endDataRequest(ctx, tx, { id, status: "cancelled", reason: null });
+  if (ended === null) throw new Problem("request_not_open");
+  return ended;
+}
+
+/** Ends an open request without a release: its money is free again, and it is announced. @returns null where it had ended */
+export async function endDataRequest(
+  ctx: KybContext,
+  tx: Queryable,
+  end: {
+    id: string;
+    status: "refused" | "cancelled" | "failed";
+    reason: DataRequestReason | null;
+  },
+): Promise<DataRequest | null> {
+  const ended = await store.endRequest(tx, { ...end, now: ctx.clock.now() });
+  if (ended === null) return null;
+  await announce(ctx, tx, [announcementOf(ended)]);
+  await releaseHold(ctx, tx, holdOf(ended));
+  return ended;
+}
+
+/** Tells of refusals whose time has come, and frees their money only then: neither is a measure of how members vote. */
+export async function announceDataRefusals(ctx: KybContext): Promise<void> {
+  for (;;) {
+    const count = await ctx.db.transaction(async (tx) => {
+      const due = await store.lockRefused(tx, ctx.clock.now(), dueBatch);
+      for (const id of due)
+        await endDataRequest(ctx, tx, { id, status: "refused", reason: "declined" });
+      return due.length;
+    });
+    if (count < dueBatch) return;
+  }
+}

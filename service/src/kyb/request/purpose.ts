@@ -1,0 +1,19 @@
+import { isShowable } from "@svc/protocol";
+import { invalidRequest } from "../../platform/problems.ts";
+
+const purposeLength = { min: 8, max: 280 };
+
+/** Why a business is asked, as its members are shown it: 8 to 280 characters, blanks around it not among the 8. @throws {Problem} invalid_request */
+export function readPurpose(text: string): string {
+  const { min, max } = purposeLength;
+  if (text.trim().length < min || text.length > max)
+    throw invalidRequest(`purpose has ${min} to ${max} characters`);
+  return readShown("purpose", text);
+}
+
+/** A text that people are shown. @throws {Problem} invalid_request */
+export function readShown(name: string, text: string): string {
+  if (!isShowable(text.replaceAll("\n", "")))
+    throw invalidRequest(`${name} holds characters that cannot be shown`);
+  return text;
+}

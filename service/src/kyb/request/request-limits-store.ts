@@ -1,0 +1,70 @@
+import type { Address } from "@svc/protocol";
+import { type Queryable, sql } from "../../platform/db.ts";
+
+/** One organization and one business. */
+export interface Pair {
+  readonly organizationId: string;
+  readonly business: Address;
+}
+
+/** What the organization has asked of the business, requests of both kinds together. */
+interface Asked {
+  readonly open: number;
+  /** When the first of the last so many was made; null where there were fewer since then. */
+  readonly firstOfLastAt: number | null;
+  readonly isBlocked: boolean;
+}
+
+export async function countRequests(
+  tx: Queryable,
+  { organizationId, business }: Pair,
+  last: { since: number; count: number },
+): Promise<Asked> {
+  // Requests of one pair are counted and made one after the other.
+  await tx.query(
+    sql`select pg_advisory_xact_lock(hashtextextended(${`${organizationId} ${business}`}, 7))`,
+  );
+  const [row] = await tx.query<Asked>(
+    sql`select
+        (select count(*) from data_request where organization_id = ${organizationId} and business = ${business}
+          and status = 'pending_approval')
+        + (select count(*) from signature_request where organization_id = ${organizationId} and business = ${business}
+          and status = 'pending_approval') as open,
+        (select created_at from (
+          select created_at from data_request where organization_id = ${organizationId} and business = ${business}
+            and created_at > ${last.since}
+          union all
+          select created_at from signature_request where organization_id = ${organizationId} and business = ${business}
+            and created_at > ${last.since}
+        ) as recent order by created_at desc limit 1 offset ${last.count - 1}::int) as "firstOfLastAt",
+        exists (select 1 from business_block
+          where organization_id = ${organizationId} and business = ${business}) as "isBlocked"`,
+  );
+  return row ?? { open: 0, firstOfLastAt: null, isBlocked: false };
+}
+
+/** The organization that a request to this business is of, of either kind and however old. */
+export async function findRequestingOrganization(
+  db: Queryable,
+  request: { id: string; business: Address },
+): Promise<string | null> {
+  const [row] = await db.query<{ organization_id: string }>(
+    sql`select organization_id from data_request where id = ${request.id} and business = ${request.business}
+      union all
+      select organization_id from signature_request where id = ${request.id} and business = ${request.business}`,
+  );
+  return row?.organization_id ?? null;
+}
+
+export async function insertBlock(tx: Queryable, pair: Pair, now: number): Promise<void> {
+  await tx.query(
+    sql`insert into business_block (business, organization_id, created_at)
+      values (${pair.business}, ${pair.organizationId}, ${now}) on conflict do nothing`,
+  );
+}
+
+export async function deleteBlock(tx: Queryable, pair: Pair): Promise<void> {
+  await tx.query(
+    sql`delete from business_block where business = ${pair.business} and organization_id = ${pair.organizationId}`,
+  );
+}

@@ -1,0 +1,52 @@
+import type { Queryable } from "../../platform/db.ts";
+import { Problem } from "../../platform/problems.ts";
+import type { KybContext } from "../kyb-context.ts";
+import * as store from "./request-limits-store.ts";
+
+/** Requests of one organization to one business, data and signatures together (decisions section 6, Limits). */
+const openMax = 5;
+const perDayMax = 20;
+const daySeconds = 86_400;
+/** An open request may end at any time. */
+const openRetrySeconds = 60;
+
+/**
+ * Refuses a request beyond the limits of its organization and business, in the transaction that makes it.
+ *
+ * @throws {Problem} requester_blocked, rate_limited
+ */
+export async function checkRequestLimits(
+  ctx: Pick<KybContext, "clock">,
+  tx: Queryable,
+  pair: store.Pair,
+): Promise<void> {
+  const since = ctx.clock.now() - daySeconds;
+  const counted = await store.countRequests(tx, pair, { since, count: perDayMax });
+  if (counted.isBlocked) throw new Problem("requester_blocked");
+  if (counted.open >= openMax)
+    throw new Problem("rate_limited", {
+      message: `rate_limited: at most ${openMax} open requests to one business`,
+      retryAfterSeconds: openRetrySeconds,
+    });
+  if (counted.firstOfLastAt !== null)
+    throw new Problem("rate_limited", {
+      message: `rate_limited: at most ${perDayMax} requests to one business in 24 hours`,
+      retryAfterSeconds: counted.firstOfLastAt - since,
+    });
+}
+
+/** The business takes no more requests of the organization; open ones go on. */
+export async function blockRequester(
+  ctx: { readonly db: Queryable } & Pick<KybContext, "clock">,
+  pair: store.Pair,
+): Promise<void> {
+  await store.insertBlock(ctx.db, pair, ctx.clock.now());
+}
+
+/** It takes them again. */
+export async function unblockRequester(
+  ctx: { readonly db: Queryable },
+  pair: store.Pair,
+): Promise<void> {
+  await store.deleteBlock(ctx.db, pair);
+}

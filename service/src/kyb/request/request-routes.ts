@@ -1,0 +1,129 @@
+import { type TSchema, Type } from "../../platform/schema.ts";
+import type { ApiKey } from "../../accounts/index.ts";
+import type { Queryable } from "../../platform/db.ts";
+import type { Http } from "../../platform/http.ts";
+import { parseUlid } from "../../platform/ids.ts";
+import { pageBody, pageOf, pageParameters, readPage } from "../../platform/page.ts";
+import type { Reason } from "../../platform/problems.ts";
+import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import { callerOf } from "../caller.ts";
+import { idempotently } from "../idempotency.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { streamRoutes } from "../event/stream-routes.ts";
+
+/** What data requests and signature requests have in common, seen from their merchant. */
+export interface RequestKind<Row extends { readonly id: string }> {
+  /** Such as `/api/v1/kyb/data-requests`. */
+  readonly path: string;
+  /** In summaries: `data request`. */
+  readonly name: string;
+  /** What any of its routes may answer before it looks at the request. */
+  readonly reasons: readonly Reason[];
+  readonly record: TSchema;
+  /** Every status there is. */
+  readonly status: TSchema;
+  readonly show: (row: Row) => object;
+  readonly list: (
+    key: ApiKey,
+    page: { status: string | null; before: string | null; limit: number },
+  ) => Promise<Row[]>;
+  /** @throws {Problem} request_not_found */
+  readonly get: (key: ApiKey, id: string) => Promise<Row>;
+  /** @throws {Problem} request_not_found, request_not_open */
+  readonly cancel: (tx: Queryable, of: { key: ApiKey; id: string }) => Promise<Row>;
+}
+
+/** Of a route of one request. */
+export const RequestParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
+
+/** Adds the list, the record, its cancellation and its events. */
+export function requestRoutes<Row extends { readonly id: string }>(
+  ctx: KybContext,
+  scope: Http,
+  kind: RequestKind<Row>,
+): void {
+  listRoute(scope, kind);
+  readRoute(scope, kind);
+  cancelRoute(ctx, scope, kind);
+  const { path, get } = kind;
+  streamRoutes(ctx, scope, { path, check: async (key, id) => void (await get(key, id)) });
+}
+
+function listRoute<Row extends { readonly id: string }>(scope: Http, kind: RequestKind<Row>): void {
+  scope.get(
+    kind.path,
+    {
+      schema: {
+        summary: `The ${kind.name}s of this client domain`,
+        tags: ["kyb"],
+        querystring: Type.Object(
+          {
+            status: Type.Optional(kind.status),
+            ...pageParameters,
+          },
+          { additionalProperties: false },
+        ),
+        response: {
+          200: pageBody(kind.record, { description: "Newest first." }),
+          ...refusals("invalid_request", ...kind.reasons),
+        },
+      },
+    },
+    async (request) => {
+      const { limit, before } = readPage(request.query, parseUlid);
+      const status = (request.query.status as string | undefined) ?? null;
+      const rows = await kind.list(callerOf(request), { status, before, limit: limit + 1 });
+      return pageOf(rows, limit, kind.show);
+    },
+  );
+}
+
+function readRoute<Row extends { readonly id: string }>(scope: Http, kind: RequestKind<Row>): void {
+  scope.get(
+    `${kind.path}/:id`,
+    {
+      schema: {
+        summary: `One ${kind.name}`,
+        tags: ["kyb"],
+        params: RequestParams,
+        response: { 200: kind.record, ...refusals(...kind.reasons, "request_not_found") },
+      },
+    },
+    async (request) => kind.show(await kind.get(callerOf(request), request.params.id)),
+  );
+}
+
+function cancelRoute<Row extends { readonly id: string }>(
+  ctx: KybContext,
+  scope: Http,
+  kind: RequestKind<Row>,
+): void {
+  scope.post(
+    `${kind.path}/:id/cancel`,
+    {
+      schema: {
+        summary: `End a ${kind.name} that waits for approval`,
+        tags: ["kyb"],
+        params: RequestParams,
+        body: Type.Optional(Type.Object({}, { additionalProperties: false })),
+        response: {
+          200: kind.record,
+          ...refusals(
+            ...bodyReasons,
+            ...kind.reasons,
+            "request_not_found",
+            "request_not_open",
+            "idempotency_key_conflict",
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const of = { key: callerOf(request), id: request.params.id };
+      return idempotently(ctx, { request, reply }, async (tx) => ({
+        status: 200,
+        body: kind.show(await kind.cancel(tx, of)),
+      }));
+    },
+  );
+}

@@ -1,0 +1,137 @@
+// What follows from the votes on a signature: its recording on chain, and how that ends.
+import { type Hex32, hexOfBytes } from "@svc/protocol";
+import { enqueueTransaction, type FinalHandlers } from "../../chain/index.ts";
+import type { Queryable } from "../../platform/db.ts";
+import type { BallotRules } from "../ballot/ballot.ts";
+import { joinApprovals, reopenBallot } from "../ballot/ballots.ts";
+import { type Business, isGoodStanding } from "../business/business.ts";
+import { lockBusiness, noteBusinessAcquaintance } from "../business/business-store.ts";
+import { announce } from "../event/events.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { refusalDelay } from "../ballot/refusal-delay.ts";
+import { requestLook } from "../business/roster-store.ts";
+import {
+  announcementOf,
+  type SignatureReason,
+  type SignatureRequest,
+} from "./signature-request.ts";
+import { endRequest, openDocument } from "./signature-requests.ts";
+import * as store from "./signature-store.ts";
+import { loadWalletCalls } from "../business/wallet-calls.ts";
+
+const recordKind = "business.record";
+const failedBatch = 20;
+
+export const signatureBallots: BallotRules = {
+  show: async (ctx, ids) => {
+    const rows = await store.listDocuments(ctx.db, ids);
+    return new Map(
+      rows.map((row) => [
+        row.id,
+        { ...openDocument(ctx, row), digest: hexOfBytes(row.digest), purpose: row.purpose },
+      ]),
+    );
+  },
+
+  onApproved: async (ctx, tx, { ballot, approvals }) => {
+    const recordings = await store.beginRecording(tx, ballot.id, ctx.clock.now());
+    if (recordings === null || ballot.hash === null) return;
+    const calls = await loadWalletCalls();
+    const { hash, validUntil } = ballot;
+    const data = calls.record(hash, { validUntil, signatures: joinApprovals(approvals) });
+    const subjectId = `${ballot.id}.${recordings}`;
+    await enqueueTransaction(ctx, tx, { kind: recordKind, subjectId, to: ballot.business, data });
+  },
+
+  onEnded: async (ctx, tx, { ballot, outcome }) => {
+    if (outcome === "expired") {
+      await endRequest(ctx, tx, { id: ballot.id, status: "expired", reason: "expired" });
+      return;
+    }
+    const dueAt = ctx.clock.now() + refusalDelay(ctx.random);
+    await store.putOffRefusal(tx, ballot.id, dueAt);
+  },
+
+  onStopped: async (ctx, tx, { ballot, reason }) => {
+    await endRequest(ctx, tx, { id: ballot.id, status: "failed", reason });
+  },
+};
+
+/** What follows when a recording is final. */
+export function signatureFinalHandlers(ctx: KybContext): FinalHandlers {
+  return {
+    [recordKind]: async (tx, done) => {
+      const failed: string[] = [];
+      for (const each of done) {
+        const [id = ""] = each.subjectId.split(".");
+        if (each.status === "reverted") failed.push(id);
+        else await finishSigned(ctx, tx, { id, transactionHash: each.hash, at: each.blockTime });
+      }
+      if (failed.length === 0) return;
+      const businesses = await store.noteFailedRecordings(tx, failed);
+      for (const business of businesses) await requestLook(tx, business);
+    },
+  };
+}
+
+async function finishSigned(
+  ctx: KybContext,
+  tx: Queryable,
+  signed: { id: string; transactionHash: Hex32; at: number },
+): Promise<void> {
+  const now = ctx.clock.now();
+  const request = await store.markSigned(tx, { ...signed, now });
+  if (request === null) return;
+  const { business, organizationId } = request;
+  await noteBusinessAcquaintance(tx, { business, organizationId, now });
+  await announce(ctx, tx, [announcementOf(request, ctx.chain.chainId)]);
+}
+
+/**
+ * Looks at recordings that the chain refused. Somebody else may have recorded the same document: then it is signed. The
+ * members may have changed meanwhile: then they are asked again. Else it cannot be signed. One that cannot be looked at now
+ * keeps none behind it waiting.
+ */
+export async function mendRecordings(ctx: KybContext): Promise<void> {
+  const faults: unknown[] = [];
+  let [after, isLast] = ["", false];
+  while (!isLast) {
+    const requests = await store.listFailedRecordings(ctx.db, { after, limit: failedBatch });
+    for (const request of requests)
+      await mend(ctx, request).catch((error: unknown) => faults.push(error));
+    after = requests.at(-1)?.id ?? "";
+    isLast = requests.length < failedBatch;
+  }
+  if (faults.length > 0) throw new AggregateError(faults, "recordings could not be looked at");
+}
+
+async function mend(ctx: KybContext, request: SignatureRequest): Promise<void> {
+  const { id, business: wallet, digest } = request;
+  const calls = await loadWalletCalls();
+  const recorded = await calls.findRecording(ctx, wallet, digest);
+  const { epoch, successor } = await calls.read(ctx, wallet);
+  await ctx.db.transaction(async (tx) => {
+    const business = await lockBusiness(tx, wallet);
+    if (recorded !== null) return finishSigned(ctx, tx, { id, ...recorded });
+    // What the chain has of it is not known here yet.
+    const isBehind = business !== null && business.epoch < epoch;
+    if (isBehind || (successor !== null && business?.status === "active")) return;
+    // Two processes look at the same time: whoever comes second finds the question open again, and leaves it so.
+    if (!(await store.takeFailedRecording(tx, request))) return;
+    const reason = endingOf(request, business, ctx.clock.now());
+    if (reason === "unavailable" && (await reopenBallot(tx, id))) return;
+    const status = reason === "expired" ? "expired" : "failed";
+    await endRequest(ctx, tx, { id, status, reason });
+  });
+}
+
+/** Why a recording that failed ends its request; `unavailable` where the members may be asked again. */
+function endingOf(
+  { expiresAt }: SignatureRequest,
+  business: Business | null,
+  now: number,
+): SignatureReason {
+  if (business?.status === "moved") return "business_wallet_rotated";
+  if (business === null || !isGoodStanding(business)) return "business_not_verified";
+  return expiresAt < now ? "expired" : "unavailable";
+}

@@ -1,0 +1,196 @@
+import { type Address, businessCategory, parseAddress } from "@svc/protocol";
+import type { ApiKey, Requester } from "../../accounts/index.ts";
+import { ulid } from "../../platform/ids.ts";
+import type { Queryable } from "../../platform/db.ts";
+import { invalidRequest, Problem } from "../../platform/problems.ts";
+import type { SealedColumn } from "../../platform/sealed-columns.ts";
+import { hasEndpoint } from "../../webhooks/index.ts";
+import { cancelBallot, openBallot } from "../ballot/ballots.ts";
+import { isGoodStanding } from "../business/business.ts";
+import { holdBusiness } from "../business/business-store.ts";
+import { type ReadDocument, refuseDocument, type SignedDocument } from "./document.ts";
+import { announce } from "../event/events.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { checkRequestLimits } from "./request-limits.ts";
+import {
+  announcementOf,
+  clampWindow,
+  type SignatureReason,
+  type SignatureRequest,
+} from "./signature-request.ts";
+import * as store from "./signature-store.ts";
+
+/** What is kept sealed of signature requests. */
+export const signatureSealedColumns: readonly SealedColumn[] = [
+  { table: "signature_request", idColumn: "id", column: "document_sealed" },
+];
+
+/** A request to be made. */
+export interface NewSignatureRequest {
+  readonly business: Address;
+  readonly read: ReadDocument;
+  readonly purpose: string;
+  readonly expiresInSeconds?: number | undefined;
+}
+
+const retentionSeconds = 30 * 86_400;
+const dueBatch = 100;
+
+/**
+ * Asks a business for a signature, in the caller's transaction.
+ *
+ * @throws {Problem} business_not_found, no_webhook_endpoint, document_refused, business_not_verified, rate_limited, requester_blocked
+ */
+export async function requestSignature(
+  ctx: KybContext,
+  tx: Queryable,
+  given: { requester: Requester; request: NewSignatureRequest },
+): Promise<SignatureRequest> {
+  const { requester, request } = given;
+  const { organizationId, clientDomainId, environment } = requester;
+  const business = await holdBusiness(tx, request.business);
+  if (business?.environment !== environment || business.registeredAt === null)
+    throw new Problem("business_not_found");
+  await refuseUnheard(tx, requester);
+  refuseDocument(request.read.document, signingRequesterOf(ctx, requester));
+  if (!isGoodStanding(business)) throw new Problem("business_not_verified");
+  await checkRequestLimits(ctx, tx, { organizationId, business: business.address });
+  const now = ctx.clock.now();
+  const id = ulid(ctx.clock, ctx.random);
+  const made: SignatureRequest = {
+    id,
+    clientDomainId,
+    organizationId,
+    environment,
+    business: business.address,
+    messageKind: request.read.document.messageKind,
+    digest: request.read.digest,
+    purpose: request.purpose,
+    status: "pending_approval",
+    reason: null,
+    sequence: 1,
+    createdAt: now,
+    expiresAt: now + clampWindow(request.expiresInSeconds),
+    recordings: 0,
+    transactionHash: null,
+    signedAt: null,
+  };
+  const written = Buffer.from(JSON.stringify(request.read.document));
+  await store.insertRequest(tx, made, ctx.seal.seal(written, placeOfDocument(id)));
+  await openBallot(ctx, tx, {
+    id,
+    kind: "signature_request",
+    business: made.business,
+    category: businessCategory.signature,
+    hash: made.digest,
+    clientDomainId,
+    expiresAt: made.expiresAt,
+  });
+  await announce(ctx, tx, [announcementOf(made, ctx.chain.chainId)]);
+  return made;
+}
+
+/** Who asks, as far as it matters for what may be signed: a domain counts once it is verified. */
+export function signingRequesterOf(
+  ctx: Pick<KybContext, "chain">,
+  { domain, verified }: Pick<Requester, "domain" | "verified">,
+): { domain: string; chainId: number } {
+  return { domain: verified ? domain : "", chainId: ctx.chain.chainId };
+}
+
+/** @throws {Problem} no_webhook_endpoint: nobody would hear of the end of a request */
+export async function refuseUnheard(
+  tx: Queryable,
+  requester: Pick<Requester, "clientDomainId">,
+): Promise<void> {
+  if (!(await hasEndpoint(tx, requester.clientDomainId))) throw new Problem("no_webhook_endpoint");
+}
+
+/** The address of a business, in any spelling of an address. @throws {Problem} invalid_request */
+export function readBusinessAddress(text: string): Address {
+  const address = parseAddress(text);
+  if (address === null)
+    throw invalidRequest("businessWalletAddress must be an address of 20 bytes in hex");
+  return address;
+}
+
+/** A request of the caller's client domain. @throws {Problem} request_not_found */
+export async function getSignatureRequest(
+  ctx: { readonly db: Queryable },
+  key: Pick<ApiKey, "clientDomainId">,
+  id: string,
+): Promise<SignatureRequest> {
+  const found = await store.findRequest(ctx.db, id);
+  if (found?.clientDomainId !== key.clientDomainId) throw new Problem("request_not_found");
+  return found;
+}
+
+/** Newest first. */
+export async function listSignatureRequests(
+  ctx: Pick<KybContext, "db">,
+  key: Pick<ApiKey, "clientDomainId">,
+  page: { status: string | null; before: string | null; limit: number },
+): Promise<SignatureRequest[]> {
+  return store.listRequests(ctx.db, key.clientDomainId, page);
+}
+
+/** Ends an open request, in the caller's transaction. @throws {Problem} request_not_found, request_not_open */
+export async function cancelSignatureRequest(
+  ctx: KybContext,
+  tx: Queryable,
+  given: { key: Pick<ApiKey, "clientDomainId">; id: string },
+): Promise<SignatureRequest> {
+  const { id } = await getSignatureRequest({ db: tx }, given.key, given.id);
+  await cancelBallot(ctx, tx, id);
+  const ended = await endRequest(ctx, tx, { id, status: "cancelled", reason: null });
+  if (ended === null) throw new Problem("request_not_open");
+  return ended;
+}
+
+/** Ends an open request and announces it. @returns null where it had ended */
+export async function endRequest(
+  ctx: KybContext,
+  tx: Queryable,
+  end: {
+    id: string;
+    status: "refused" | "expired" | "cancelled" | "failed";
+    reason: SignatureReason | null;
+  },
+): Promise<SignatureRequest | null> {
+  const ended = await store.endRequest(tx, { ...end, now: ctx.clock.now() });
+  if (ended !== null) await announce(ctx, tx, [announcementOf(ended, ctx.chain.chainId)]);
+  return ended;
+}
+
+/** Tells of refusals whose time has come: it is no measure of how members vote. */
+export async function announceRefusals(ctx: KybContext): Promise<void> {
+  for (;;) {
+    const count = await ctx.db.transaction(async (tx) => {
+      const due = await store.lockRefused(tx, ctx.clock.now(), dueBatch);
+      for (const id of due)
+        await endRequest(ctx, tx, { id, status: "refused", reason: "declined" });
+      return due.length;
+    });
+    if (count < dueBatch) return;
+  }
+}
+
+/** Forgets documents 30 days after the end of their request. */
+export async function purgeDocuments(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
+  await store.purgeDocuments(ctx.db, ctx.clock.now() - retentionSeconds);
+}
+
+/** The document of a sealed row. @throws {SealBroken} */
+export function openDocument(
+  ctx: Pick<KybContext, "seal">,
+  row: { id: string; documentSealed: Buffer },
+): SignedDocument {
+  const written = ctx.seal.open(row.documentSealed, placeOfDocument(row.id)).toString();
+  return JSON.parse(written) as SignedDocument;
+}
+
+const placeOfDocument = (id: string) => ({
+  table: "signature_request",
+  id,
+  column: "document_sealed",
+});

@@ -1,0 +1,174 @@
+import { Type } from "../../platform/schema.ts";
+import type { Http } from "../../platform/http.ts";
+import { Problem } from "../../platform/problems.ts";
+import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
+import { readDocument } from "./document.ts";
+import { idempotently } from "../idempotency.ts";
+import type { KybContext } from "../kyb-context.ts";
+import { readPurpose } from "./purpose.ts";
+import { RequestParams, type RequestKind, requestRoutes } from "./request-routes.ts";
+import { recordOf, signatureOf, type SignatureRequest } from "./signature-request.ts";
+import {
+  cancelSignatureRequest,
+  getSignatureRequest,
+  listSignatureRequests,
+  readBusinessAddress,
+  requestSignature,
+} from "./signature-requests.ts";
+
+const path = "/api/v1/kyb/signature-requests";
+/** The document in JSON may be twice its size in bytes. */
+const bodyLimit = 160 * 1024;
+const signatureReasons = [...callerReasons, "kyb_signature_not_entitled"] as const;
+
+/** Members of a request that an offer has as well. */
+export const documentMembers = {
+  messageKind: Type.Union([Type.Literal("TEXT"), Type.Literal("TYPED_DATA")]),
+  message: Type.Optional(Type.String({ description: "Of a TEXT: at most 4,096 bytes." })),
+  typedData: Type.Optional(
+    Type.Unknown({ description: "EIP-712 document: domain, types, primaryType, message." }),
+  ),
+  purpose: Type.String({ description: "Shown to the members, 8 to 280 characters." }),
+  expiresInSeconds: Type.Optional(
+    Type.Integer({ description: "How long members may vote; clamped to 300 to 86,400." }),
+  ),
+};
+
+const RequestBody = Type.Object(
+  { businessWalletAddress: Type.String({ maxLength: 100 }), ...documentMembers },
+  { additionalProperties: false },
+);
+
+const status = Type.Union([
+  Type.Literal("pending_approval"),
+  Type.Literal("signed"),
+  Type.Literal("refused"),
+  Type.Literal("expired"),
+  Type.Literal("cancelled"),
+  Type.Literal("failed"),
+]);
+
+const requestRecord = Type.Object(
+  {
+    requestId: Type.String(),
+    businessWalletAddress: Type.String(),
+    messageKind: Type.String(),
+    digest: Type.String({ description: "EIP-191 of a TEXT, EIP-712 of TYPED_DATA." }),
+    purpose: Type.String(),
+    status,
+    reason: Type.Optional(Type.String()),
+    createdAt: Type.Integer(),
+    expiresAt: Type.Integer(),
+  },
+  { description: "A request. It tells neither who voted nor how many." },
+);
+
+const signatureRecord = Type.Object(
+  {
+    requestId: Type.String(),
+    businessWalletAddress: Type.String(),
+    signature: Type.String(),
+    digest: Type.String(),
+    signedAt: Type.Integer(),
+    transactionHash: Type.String(),
+    verification: Type.Object({
+      method: Type.Literal("eip1271"),
+      contract: Type.String(),
+      chainId: Type.Integer(),
+      selector: Type.Literal("0x1626ba7e"),
+    }),
+  },
+  { description: "For any ERC-1271 verifier, for ever." },
+);
+
+/** Signature requests, for merchants (decisions section 6). */
+export async function signatureRoutes(ctx: KybContext, http: Http): Promise<void> {
+  await http.register(async (plain) => {
+    const scope = plain as Http;
+    requireEntitlement(ctx, scope, "kyb:signature");
+    createRoute(ctx, scope);
+    requestRoutes(ctx, scope, signatureKind(ctx));
+    signatureRoute(ctx, scope);
+  });
+}
+
+function signatureKind(ctx: KybContext): RequestKind<SignatureRequest> {
+  return {
+    path,
+    name: "signature request",
+    reasons: signatureReasons,
+    record: requestRecord,
+    status,
+    show: recordOf,
+    list: async (key, page) => listSignatureRequests(ctx, key, page),
+    get: async (key, id) => getSignatureRequest(ctx, key, id),
+    cancel: async (tx, of) => cancelSignatureRequest(ctx, tx, of),
+  };
+}
+
+function createRoute(ctx: KybContext, scope: Http): void {
+  scope.post(
+    path,
+    {
+      bodyLimit,
+      schema: {
+        summary: "Ask a business to sign a document",
+        description: "Needs an `Idempotency-Key`. Its members are asked at once.",
+        tags: ["kyb"],
+        body: RequestBody,
+        response: {
+          200: requestRecord,
+          201: requestRecord,
+          ...refusals(
+            ...bodyReasons,
+            ...signatureReasons,
+            "idempotency_key_required",
+            "idempotency_key_conflict",
+            "business_not_found",
+            "no_webhook_endpoint",
+            "document_refused",
+            "business_not_verified",
+            "requester_blocked",
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const requester = callerOf(request);
+      const { body } = request;
+      const given = {
+        business: readBusinessAddress(body.businessWalletAddress),
+        read: readDocument(body),
+        purpose: readPurpose(body.purpose),
+        expiresInSeconds: body.expiresInSeconds,
+      };
+      return idempotently(ctx, { request, reply, isKeyRequired: true }, async (tx) => {
+        const made = await requestSignature(ctx, tx, { requester, request: given });
+        return { status: 201, body: recordOf(made) };
+      });
+    },
+  );
+}
+
+function signatureRoute(ctx: KybContext, scope: Http): void {
+  scope.get(
+    `${path}/:id/signature`,
+    {
+      schema: {
+        summary: "What the business signed",
+        tags: ["kyb"],
+        params: RequestParams,
+        response: {
+          200: signatureRecord,
+          ...refusals(...signatureReasons, "request_not_found", "not_signed"),
+        },
+      },
+    },
+    async (request) => {
+      const found = await getSignatureRequest(ctx, callerOf(request), request.params.id);
+      if (found.status !== "signed") throw new Problem("not_signed");
+      return signatureOf(found, ctx.chain.chainId);
+    },
+  );
+}

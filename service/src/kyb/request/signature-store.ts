@@ -1,0 +1,221 @@
+import { type Address, type Hex32, hexOfBytes } from "@svc/protocol";
+import type { Environment } from "../../accounts/index.ts";
+import { type Queryable, sql } from "../../platform/db.ts";
+import { bufferOfHex } from "../../platform/hex.ts";
+import { lastUlid } from "../../platform/ids.ts";
+import type { SignatureReason, SignatureRequest, SignatureStatus } from "./signature-request.ts";
+
+interface RequestRow {
+  id: string;
+  client_domain_id: string;
+  organization_id: string;
+  environment: Environment;
+  business: Address;
+  message_kind: "TEXT" | "TYPED_DATA";
+  digest: Buffer;
+  purpose: string;
+  status: SignatureStatus;
+  reason: SignatureReason | null;
+  sequence: number;
+  created_at: number;
+  expires_at: number;
+  recordings: number;
+  transaction_hash: Buffer | null;
+  signed_at: number | null;
+}
+
+function toRequest(row: RequestRow): SignatureRequest {
+  return {
+    id: row.id,
+    clientDomainId: row.client_domain_id,
+    organizationId: row.organization_id,
+    environment: row.environment,
+    business: row.business,
+    messageKind: row.message_kind,
+    digest: hexOfBytes(row.digest),
+    purpose: row.purpose,
+    status: row.status,
+    reason: row.reason,
+    sequence: row.sequence,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    recordings: row.recordings,
+    transactionHash: row.transaction_hash === null ? null : hexOfBytes(row.transaction_hash),
+    signedAt: row.signed_at,
+  };
+}
+
+export async function insertRequest(
+  tx: Queryable,
+  request: SignatureRequest,
+  documentSealed: Buffer,
+): Promise<void> {
+  await tx.query(
+    sql`insert into signature_request (id, client_domain_id, organization_id, environment, business, message_kind,
+        document_sealed, digest, purpose, status, sequence, created_at, expires_at)
+      values (${request.id}, ${request.clientDomainId}, ${request.organizationId}, ${request.environment},
+        ${request.business}, ${request.messageKind}, ${documentSealed}, ${bufferOfHex(request.digest)}, ${request.purpose},
+        ${request.status}, ${request.sequence}, ${request.createdAt}, ${request.expiresAt})`,
+  );
+}
+
+export async function findRequest(db: Queryable, id: string): Promise<SignatureRequest | null> {
+  const [row] = await db.query<RequestRow>(
+    sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
+        reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at
+      from signature_request where id = ${id}`,
+  );
+  return row === undefined ? null : toRequest(row);
+}
+
+/** Newest first. @param page.before the id they come before */
+export async function listRequests(
+  db: Queryable,
+  clientDomainId: string,
+  page: { status: string | null; before: string | null; limit: number },
+): Promise<SignatureRequest[]> {
+  const { status, before, limit } = { ...page, before: page.before ?? lastUlid };
+  // Two statements: one for both would be planned once, and walk every request of the client domain.
+  const rows = await db.query<RequestRow>(
+    status === null
+      ? sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
+            reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at
+          from signature_request
+          where client_domain_id = ${clientDomainId} and id < ${before}
+          order by id desc limit ${limit}`
+      : sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
+            reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at
+          from signature_request
+          where client_domain_id = ${clientDomainId} and status = ${status} and id < ${before}
+          order by id desc limit ${limit}`,
+  );
+  return rows.map(toRequest);
+}
+
+/** The documents that are still kept, as they were sealed. */
+export async function listDocuments(
+  db: Queryable,
+  ids: readonly string[],
+): Promise<{ id: string; documentSealed: Buffer; digest: Buffer; purpose: string }[]> {
+  return db.query(
+    sql`select id, document_sealed as "documentSealed", digest, purpose from signature_request
+      where id = any(${[...ids]}) and document_sealed is not null`,
+  );
+}
+
+/**
+ * Ends an open request, one step on in its events. One that members have approved is not cancelled while the chain
+ * records it: it would be signed all the same.
+ *
+ * @returns null where it has ended already
+ */
+export async function endRequest(
+  tx: Queryable,
+  ended: {
+    id: string;
+    status: Exclude<SignatureStatus, "pending_approval" | "signed">;
+    reason: SignatureReason | null;
+    now: number;
+  },
+): Promise<SignatureRequest | null> {
+  const [row] = await tx.query<RequestRow>(
+    sql`update signature_request set status = ${ended.status}, reason = ${ended.reason}, ended_at = ${ended.now},
+        sequence = sequence + 1, has_failed_recording = false
+      where id = ${ended.id} and status = 'pending_approval'
+        and (approved_at is null or ${ended.status} <> 'cancelled')
+      returning id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
+        reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at`,
+  );
+  return row === undefined ? null : toRequest(row);
+}
+
+/** Enough members refused; it is told of later. */
+export async function putOffRefusal(tx: Queryable, id: string, dueAt: number): Promise<void> {
+  await tx.query(
+    sql`update signature_request set refused_due_at = ${dueAt} where id = ${id} and status = 'pending_approval'`,
+  );
+}
+
+/** Open requests that were refused and are due to be told so, for this transaction alone. */
+export async function lockRefused(tx: Queryable, now: number, limit: number): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>(
+    sql`select id from signature_request
+      where refused_due_at <= ${now} and status = 'pending_approval'
+      order by refused_due_at limit ${limit} for update skip locked`,
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Enough members approved. @returns how many recordings there are with this one; null where the request has ended */
+export async function beginRecording(
+  tx: Queryable,
+  id: string,
+  now: number,
+): Promise<number | null> {
+  const [row] = await tx.query<{ recordings: number }>(
+    sql`update signature_request set approved_at = ${now}, recordings = recordings + 1, has_failed_recording = false
+      where id = ${id} and status = 'pending_approval' returning recordings`,
+  );
+  return row?.recordings ?? null;
+}
+
+/** @returns false where the request has ended, or somebody else looked after this recording */
+export async function takeFailedRecording(
+  tx: Queryable,
+  of: Pick<SignatureRequest, "id" | "recordings">,
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`update signature_request set approved_at = null, has_failed_recording = false
+      where id = ${of.id} and recordings = ${of.recordings} and has_failed_recording and status = 'pending_approval'
+      returning 1 as taken`,
+  );
+  return rows.length === 1;
+}
+
+/** The chain holds the signature. @returns null where the request has ended */
+export async function markSigned(
+  tx: Queryable,
+  signed: { id: string; transactionHash: Hex32; at: number; now: number },
+): Promise<SignatureRequest | null> {
+  const [row] = await tx.query<RequestRow>(
+    sql`update signature_request set status = 'signed', sequence = sequence + 1, ended_at = ${signed.now},
+        signed_at = ${signed.at}, transaction_hash = ${bufferOfHex(signed.transactionHash)}, has_failed_recording = false
+      where id = ${signed.id} and status = 'pending_approval'
+      returning id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
+        reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at`,
+  );
+  return row === undefined ? null : toRequest(row);
+}
+
+/** @returns the businesses whose documents these are */
+export async function noteFailedRecordings(
+  tx: Queryable,
+  ids: readonly string[],
+): Promise<Address[]> {
+  const rows = await tx.query<{ business: Address }>(
+    sql`update signature_request set has_failed_recording = true
+      where id = any(${[...ids]}) and status = 'pending_approval' returning business`,
+  );
+  return [...new Set(rows.map(({ business }) => business))];
+}
+
+/** By id. */
+export async function listFailedRecordings(
+  db: Queryable,
+  { after, limit }: { after: string; limit: number },
+): Promise<SignatureRequest[]> {
+  const rows = await db.query<RequestRow>(
+    sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
+        reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at
+      from signature_request where has_failed_recording and id > ${after} order by id limit ${limit}`,
+  );
+  return rows.map(toRequest);
+}
+
+/** Documents go 30 days after their request has ended; what was signed is told by its digest. */
+export async function purgeDocuments(db: Queryable, before: number): Promise<void> {
+  await db.query(
+    sql`update signature_request set document_sealed = null
+      where document_sealed is not null and ended_at < ${before}`,
+  );
+}

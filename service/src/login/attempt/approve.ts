@@ -1,0 +1,329 @@
+import {
+  type Address,
+  type BusinessPart,
+  claimOf,
+  declineDigest,
+  isClaim,
+  loginDigest,
+  parseAddress,
+  requestObjectHash,
+  zeroHash,
+} from "@svc/protocol";
+import type { Client } from "../../accounts/index.ts";
+import { equalBytes } from "../../platform/mac.ts";
+import { invalidRequest, Problem } from "../../platform/problems.ts";
+import { type Attempt, type Channel, connectionOf } from "./attempt.ts";
+import * as store from "./attempt-store.ts";
+import { approveForBusiness } from "../business/business-login.ts";
+import {
+  acrOf,
+  checkSession,
+  getAttempt,
+  getClient,
+  needsNumber,
+  parseUser,
+  readAttempt,
+  refuseUnfit,
+} from "./claim.ts";
+import { endAttempt } from "./end-attempt.ts";
+import type { LoginContext, SignatureVerifier } from "../login-context.ts";
+import { isBusinessScope } from "../authorization/scope.ts";
+
+/** What a wallet sends to finish its part (decisions section 2, the QR page, rule 3). */
+export interface Answer {
+  readonly loginId: string;
+  readonly session: string;
+  readonly svcID: string;
+  readonly signature: string;
+  readonly claimSecret?: string;
+  readonly code?: string;
+  /** For which business the user acts, with its approval as a member; needed where the client asks for it. */
+  readonly business?: BusinessPart;
+  /** Address that the wallet calls from. */
+  readonly address: string;
+}
+
+/** How a login stands after its wallet's part: `waiting` for other members of a business. */
+export type Approved = "approved" | "waiting";
+
+/**
+ * A wallet approves a login that was opened by QR code.
+ *
+ * @throws {Problem} claim_wrong, identity_changed, signature_wrong, number_required, wrong_number (which ends the login), login_over,
+ *   without a claim what {@link approveWithoutClaim} throws, and for a business what {@link approveForBusiness} throws
+ */
+export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<Approved> {
+  const user = parseUser(answer.svcID);
+  const attempt = await claimedOrWaiting(ctx, answer);
+  const client = await getClient(ctx, attempt);
+  if (attempt.status === "waiting")
+    return approveWithoutClaim(ctx, { answer, user, attempt, client });
+  if (attempt.channel !== "qr") throw new Problem("wrong_channel");
+  if (answer.claimSecret === undefined) return answerSecondResult(ctx, { answer, user, attempt });
+  checkClaim(attempt, answer, user);
+  const part = businessPartOf(attempt, answer.business);
+  const { code = "" } = answer;
+  const isNumberNeeded = needsNumber(client, attempt);
+  if (isNumberNeeded && code === "") throw new Problem("number_required");
+  if (!isNumberNeeded && code !== "")
+    throw new Problem("signature_wrong", { message: "this login takes no number" });
+  const { signature, address: callerAddress } = answer;
+  const signed = { user, signature, attempt, client, code, callerAddress };
+  if (!(await isSignedBy(ctx, signed))) throw new Problem("signature_wrong");
+  if (isNumberNeeded && !equalBytes(Buffer.from(code), Buffer.from(attempt.digits ?? ""))) {
+    await endAttempt(ctx, attempt, "wrong_number");
+    throw new Problem("wrong_number");
+  }
+  const outcome = await decide(ctx, { attempt, client, user, part });
+  if (outcome === null) return refuseLate(ctx, { answer, user });
+  ctx.recent.forget(attempt.id);
+  return outcome;
+}
+
+/** What a login for a business needs beside the signature; null for a person's own. @throws {Problem} invalid_request */
+export function businessPartOf(
+  { request }: Attempt,
+  part: BusinessPart | undefined,
+): BusinessPart | null {
+  if (!isBusinessScope(request.scope)) return null;
+  if (part === undefined)
+    throw invalidRequest("business is required, since the client asks for a business");
+  return part;
+}
+
+/** A claimed attempt with everything proved. @returns null when it was decided meanwhile */
+export async function decide(
+  ctx: LoginContext,
+  {
+    attempt,
+    client,
+    user,
+    part,
+  }: { attempt: Attempt; client: Client; user: Address; part: BusinessPart | null },
+): Promise<Approved | null> {
+  if (part !== null) return approveForBusiness(ctx, { attempt, client, user, part });
+  const approval = {
+    user,
+    organizationId: client.organizationId,
+    claimSha256: attempt.claimSha256 ?? "",
+    now: ctx.clock.now(),
+  };
+  return (await store.approveAttempt(ctx.db, attempt.id, approval)) ? "approved" : null;
+}
+
+/** The attempt, read again when what this process remembers cannot be the whole story. */
+async function claimedOrWaiting(ctx: LoginContext, answer: Answer): Promise<Attempt> {
+  const known = await getAttempt(ctx, answer.loginId);
+  const attempt =
+    known.status === "waiting" && answer.claimSecret !== undefined
+      ? await readAttempt(ctx, answer.loginId)
+      : known;
+  if (attempt.status === "waiting" && answer.claimSecret !== undefined)
+    throw new Problem("not_claimed");
+  if (attempt.expiresAt <= ctx.clock.now()) throw new Problem("login_over");
+  if (attempt.status === "failed") throw new Problem("login_over");
+  return attempt;
+}
+
+function checkClaim(attempt: Attempt, answer: Answer, user: Address): void {
+  if (!isClaimedWith(attempt, answer.claimSecret ?? "")) throw new Problem("claim_wrong");
+  if (attempt.claimedBy !== user) throw new Problem("identity_changed");
+  if (attempt.sessionText !== answer.session)
+    throw new Problem("signature_wrong", {
+      message: "the session is not the one that was claimed",
+    });
+}
+
+/** Whether this secret made the claim that the login was taken with. */
+function isClaimedWith({ claimSha256 }: Attempt, secret: string): boolean {
+  return (
+    isClaim(secret) && equalBytes(Buffer.from(claimOf(secret)), Buffer.from(claimSha256 ?? ""))
+  );
+}
+
+interface Signed {
+  readonly user: Address;
+  readonly signature: string;
+  readonly attempt: Attempt;
+  readonly client: Client;
+  readonly code: string;
+  readonly callerAddress: string;
+}
+
+/** The signature over what was claimed: session, `conn`, who asks, the number, and the request object. */
+export async function isSignedBy(
+  ctx: SignatureVerifier,
+  { user, signature, attempt, client, code, callerAddress }: Signed,
+): Promise<boolean> {
+  const { sessionText, connection, requestObject } = attempt;
+  if (sessionText === null || connection === null || requestObject === null) return false;
+  const object = requestObjectHash(requestObject);
+  const digest = loginDigest({
+    session: sessionText,
+    connection,
+    requester: client.domain ?? "",
+    code,
+    object,
+  });
+  const loginId = attempt.id;
+  return ctx.verifySignature({ address: user, digest, signature, loginId, callerAddress });
+}
+
+export interface UnclaimedAnswer {
+  readonly loginId: string;
+  readonly user: Address;
+  readonly session: string;
+  readonly connection: string;
+  readonly signature: string;
+  readonly callerAddress: string;
+}
+
+/** The signature of a wallet that never asked who the requester is: requester, number and object are empty. */
+export async function isSignedWithoutClaim(
+  ctx: SignatureVerifier,
+  { user, session, connection, ...given }: UnclaimedAnswer,
+): Promise<boolean> {
+  const digest = loginDigest({ session, connection, requester: "", code: "", object: zeroHash });
+  return ctx.verifySignature({ address: user, digest, ...given });
+}
+
+/** Claims and approves in one. @throws {Problem} not_claimed, code_expired, already_claimed, identity_refused, acr_unmet, signature_wrong, login_over */
+async function approveWithoutClaim(
+  ctx: LoginContext,
+  {
+    answer,
+    user,
+    attempt,
+    client,
+  }: { answer: Answer; user: Address; attempt: Attempt; client: Client },
+): Promise<Approved> {
+  // What a member approves names the client, and only the answer to a claim tells who that is.
+  if (isBusinessScope(attempt.request.scope)) throw new Problem("not_claimed");
+  if (
+    checkSession(ctx, { loginId: attempt.id, channel: "qr", session: answer.session }) ===
+      "static" ||
+    client.numberMatching
+  ) {
+    throw new Problem("not_claimed");
+  }
+  const acr = acrOf(attempt, "qr", answer.address);
+  refuseUnfit(attempt, { user, acr });
+  if (answer.code !== undefined && answer.code !== "")
+    throw new Problem("signature_wrong", { message: "this login takes no number" });
+  if (!(await isResultSigned(ctx, answer, user))) throw new Problem("signature_wrong");
+  const approval = {
+    user,
+    organizationId: client.organizationId,
+    channel: "qr" as const,
+    sessionText: answer.session,
+    connection: connectionOf(ctx.config.baseUrl, "qr", attempt.id),
+    acr,
+    now: ctx.clock.now(),
+  };
+  if (!(await store.approveUnclaimed(ctx.db, attempt.id, approval)))
+    return answerSecondResult(ctx, { answer, user, attempt: await readAttempt(ctx, attempt.id) });
+  ctx.recent.forget(attempt.id);
+  return "approved";
+}
+
+async function isResultSigned(ctx: LoginContext, answer: Answer, user: Address): Promise<boolean> {
+  const { loginId, session, signature, address: callerAddress } = answer;
+  const connection = connectionOf(ctx.config.baseUrl, "qr", loginId);
+  return isSignedWithoutClaim(ctx, {
+    loginId,
+    user,
+    session,
+    connection,
+    signature,
+    callerAddress,
+  });
+}
+
+/**
+ * A result without a claim for a login that is taken. The one that took it, again, is no error: the wallet may have lost
+ * our answer. Any other is a second claim, of which the page is told.
+ */
+async function answerSecondResult(
+  ctx: LoginContext,
+  { answer, user, attempt }: { answer: Answer; user: Address; attempt: Attempt },
+): Promise<Approved> {
+  const isRepeated =
+    (attempt.status === "approved" || attempt.status === "finished") &&
+    attempt.claimSha256 === null &&
+    attempt.claimedBy === user &&
+    attempt.sessionText === answer.session;
+  if (isRepeated && (await isResultSigned(ctx, answer, user))) return "approved";
+  checkSession(ctx, { loginId: attempt.id, channel: "qr", session: answer.session });
+  if (attempt.status !== "claimed") throw new Problem("login_over");
+  await store.contestAttempt(ctx.db, attempt.id);
+  throw new Problem("already_claimed");
+}
+
+/** Another process or call was faster. The same approval again is no error: the wallet may have lost our answer. */
+async function refuseLate(
+  ctx: LoginContext,
+  { answer, user }: { answer: Answer; user: Address },
+): Promise<Approved> {
+  const attempt = await readAttempt(ctx, answer.loginId);
+  const isOurs =
+    ["gathering", "approved", "finished"].includes(attempt.status) &&
+    attempt.claimedBy === user &&
+    attempt.sessionText === answer.session;
+  if (!isOurs) throw new Problem("login_over");
+  return attempt.status === "gathering" ? "waiting" : "approved";
+}
+
+/** A wallet's refusal (decisions section 3, Refusal and failure). */
+export interface Refusal {
+  readonly loginId: string;
+  readonly channel: Channel;
+  readonly session: string;
+  readonly claimSecret?: string;
+  readonly svcID?: string;
+  readonly signature?: string;
+  /** The user says that somebody else started this login. */
+  readonly notStarted: boolean;
+  /** Address that the wallet calls from. */
+  readonly address: string;
+}
+
+/**
+ * Ends a claimed login for the wallet that claimed it, proved by the claim secret or a signed `Decline`; also one for
+ * which other members of a business are being asked.
+ *
+ * @throws {Problem} not_claimed, claim_wrong, signature_wrong, login_over
+ */
+export async function declineLogin(ctx: LoginContext, refusal: Refusal): Promise<void> {
+  const attempt = await readAttempt(ctx, refusal.loginId);
+  if (attempt.status === "waiting") throw new Problem("not_claimed");
+  if (attempt.status !== "claimed" && attempt.status !== "gathering")
+    throw new Problem("login_over");
+  if (attempt.channel !== refusal.channel) throw new Problem("wrong_channel");
+  if (attempt.sessionText !== refusal.session)
+    throw new Problem("signature_wrong", {
+      message: "the session is not the one that was claimed",
+    });
+  await proveRefusal(ctx, attempt, refusal);
+  await endAttempt(ctx, attempt, refusal.notStarted ? "not_started" : "declined");
+}
+
+async function proveRefusal(
+  ctx: SignatureVerifier,
+  attempt: Attempt,
+  refusal: Refusal,
+): Promise<void> {
+  if (refusal.claimSecret !== undefined) {
+    if (!isClaimedWith(attempt, refusal.claimSecret)) throw new Problem("claim_wrong");
+    return;
+  }
+  const digest = declineDigest({ request: refusal.session, connection: attempt.connection ?? "" });
+  const address = parseAddress(attempt.claimedBy ?? "");
+  const claim = {
+    digest,
+    signature: refusal.signature ?? "",
+    loginId: attempt.id,
+    callerAddress: refusal.address,
+  };
+  if (address === null || !(await ctx.verifySignature({ address, ...claim })))
+    throw new Problem("signature_wrong");
+}

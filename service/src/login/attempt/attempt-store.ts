@@ -1,0 +1,328 @@
+import { type Queryable, sql } from "../../platform/db.ts";
+import type { Attempt, AttemptFailure, Channel } from "./attempt.ts";
+import type { Acr } from "../authorization/acr.ts";
+
+interface Row {
+  id: string;
+  client_id: string;
+  request: Attempt["request"];
+  status: Attempt["status"];
+  failure: AttemptFailure | null;
+  browser_sha256: Buffer;
+  browser_network: string;
+  created_at: number;
+  expires_at: number;
+  restarts: number;
+  is_static: boolean;
+  is_contested: boolean;
+  channel: Channel | null;
+  session_text: string | null;
+  connection: string | null;
+  claimed_by: string | null;
+  claim_sha256: string | null;
+  digits: string | null;
+  request_object: string | null;
+  acr: Acr | null;
+  business: string | null;
+  gathering_since: number | null;
+}
+
+function attemptOf(row: Row): Attempt {
+  return {
+    id: row.id,
+    clientId: row.client_id,
+    request: row.request,
+    status: row.status,
+    failure: row.failure,
+    browserSha256: row.browser_sha256,
+    browserNetwork: row.browser_network,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    restarts: row.restarts,
+    isStatic: row.is_static,
+    isContested: row.is_contested,
+    channel: row.channel,
+    sessionText: row.session_text,
+    connection: row.connection,
+    claimedBy: row.claimed_by,
+    claimSha256: row.claim_sha256,
+    digits: row.digits,
+    requestObject: row.request_object,
+    acr: row.acr,
+    business: row.business,
+    gatheringSince: row.gathering_since,
+  };
+}
+
+/** What the first row of an attempt holds. */
+export type NewAttempt = Pick<
+  Attempt,
+  | "id"
+  | "clientId"
+  | "request"
+  | "browserSha256"
+  | "browserNetwork"
+  | "createdAt"
+  | "expiresAt"
+  | "restarts"
+>;
+
+export async function insertAttempt(db: Queryable, attempt: NewAttempt): Promise<void> {
+  await db.query(sql`
+    insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at, restarts)
+    values (${attempt.id}, ${attempt.clientId}, ${JSON.stringify(attempt.request)}, 'waiting', ${attempt.browserSha256},
+      ${attempt.browserNetwork}, ${attempt.createdAt}, ${attempt.expiresAt}, ${attempt.restarts})`);
+}
+
+/**
+ * Ends an attempt and starts the same request anew, once: not when a code may still come or has come, when the person
+ * refused, or when it was restarted too often. What ran out after its approval can only be started again.
+ */
+export async function restartAttempt(
+  db: Queryable,
+  previousId: string,
+  next: Omit<NewAttempt, "request" | "clientId" | "restarts"> & { restartsMax: number },
+): Promise<boolean> {
+  const rows = await db.query(sql`
+    with ended as (
+      update login set status = 'failed', failure = 'restarted'
+      where id = ${previousId} and restarts < ${next.restartsMax} and (status in ('waiting', 'claimed')
+        or (status in ('gathering', 'approved') and expires_at <= ${next.createdAt})
+        or (status = 'failed' and failure in ('wrong_number', 'other_browser', 'expired')))
+      returning client_id, request, restarts, is_static)
+    insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at, restarts, is_static)
+    select ${next.id}, client_id, request, 'waiting', ${next.browserSha256}::bytea, ${next.browserNetwork}, ${next.createdAt}::bigint,
+      ${next.expiresAt}::bigint, restarts + 1, is_static
+    from ended returning id`);
+  return rows.length === 1;
+}
+
+export async function findAttempt(db: Queryable, id: string): Promise<Attempt | null> {
+  const [row] = await db.query<Row>(sql`
+    select id, client_id, request, status, failure, browser_sha256, browser_network, created_at, expires_at, restarts,
+      is_static, is_contested, channel, session_text, connection, claimed_by, claim_sha256, digits, request_object, acr,
+      business, gathering_since
+    from login where id = ${id}`);
+  return row === undefined ? null : attemptOf(row);
+}
+
+/** Which of these attempts have left the states in which their page waits for long. */
+export async function listChanged(db: Queryable, ids: readonly string[]): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(
+    sql`select id from login where id = any(${ids}) and status not in ('waiting', 'gathering')`,
+  );
+  return rows.map((row) => row.id);
+}
+
+/** For good: a single code; only before anybody claimed. */
+export async function makeStatic(db: Queryable, id: string, now: number): Promise<boolean> {
+  const rows = await db.query(sql`
+    update login set is_static = true where id = ${id} and status = 'waiting' and channel is null and expires_at > ${now}
+    returning id`);
+  return rows.length === 1;
+}
+
+export interface Claim {
+  readonly channel: Channel;
+  readonly sessionText: string;
+  readonly connection: string;
+  readonly claimedBy: string;
+  readonly claimSha256: string;
+  readonly digits: string;
+  readonly requestObject: string;
+  readonly acr: Acr;
+  /** What the scanned code was; the page may have switched meanwhile. Without meaning on the same device. */
+  readonly isStatic: boolean;
+}
+
+/** The first claim wins; it fixes the identity. */
+export async function claimAttempt(
+  db: Queryable,
+  id: string,
+  { claim, now }: { claim: Claim; now: number },
+): Promise<boolean> {
+  const rows = await db.query(sql`
+    with claimed as (
+      update login set status = 'claimed', channel = ${claim.channel}, session_text = ${claim.sessionText},
+        connection = ${claim.connection}, claimed_by = ${claim.claimedBy}, claim_sha256 = ${claim.claimSha256},
+        digits = ${claim.digits}, request_object = ${claim.requestObject}, acr = ${claim.acr}
+      where id = ${id} and status = 'waiting' and expires_at > ${now}
+        and (is_static = ${claim.isStatic} or ${claim.channel} = 'app-link')
+      returning id)
+    select pg_notify('login', id) from claimed`);
+  return rows.length === 1;
+}
+
+export async function contestAttempt(db: Queryable, id: string): Promise<void> {
+  await db.query(sql`
+    with contested as (update login set is_contested = true where id = ${id} and status = 'claimed' and not is_contested returning id)
+    select pg_notify('login', id) from contested`);
+}
+
+export interface Approval {
+  readonly user: string;
+  /** The client's, which knows the user from now on. */
+  readonly organizationId: string;
+  readonly claimSha256: string;
+  readonly now: number;
+}
+
+/**
+ * The approval of a claimed attempt. The sign-up of an unseen identity and its audit entry happen here, once, and the
+ * organization knows the user from now on.
+ */
+export async function approveAttempt(
+  db: Queryable,
+  id: string,
+  approval: Approval,
+): Promise<boolean> {
+  const rows = await db.query(sql`
+    with approved as (
+      update login set status = 'approved', approved_at = ${approval.now}
+      where id = ${id} and status = 'claimed' and claim_sha256 = ${approval.claimSha256} and claimed_by = ${approval.user}
+        and expires_at > ${approval.now}
+      returning id, claimed_by, channel)
+    select sign_up(claimed_by, ${approval.now}), acquaint(${approval.organizationId}, claimed_by, ${approval.now}),
+      pg_notify('login', id || case channel when 'qr' then ' approved' else '' end)
+    from approved`);
+  return rows.length === 1;
+}
+
+export interface DirectApproval {
+  readonly user: string;
+  /** The client's, which knows the user from now on. */
+  readonly organizationId: string;
+  readonly channel: Channel;
+  readonly sessionText: string;
+  readonly connection: string;
+  readonly acr: Acr;
+  readonly now: number;
+}
+
+/** Claim and approval in one call: a wallet that knows the service document alone, or the same device. */
+export async function approveUnclaimed(
+  db: Queryable,
+  id: string,
+  approval: DirectApproval,
+): Promise<boolean> {
+  const rows = await db.query(sql`
+    with approved as (
+      update login set status = 'approved', channel = ${approval.channel}, session_text = ${approval.sessionText},
+        connection = ${approval.connection}, claimed_by = ${approval.user}, acr = ${approval.acr}, approved_at = ${approval.now}
+      where id = ${id} and status = 'waiting' and expires_at > ${approval.now}
+        and (not is_static or ${approval.channel} = 'app-link')
+      returning id, claimed_by, channel)
+    select sign_up(claimed_by, ${approval.now}), acquaint(${approval.organizationId}, claimed_by, ${approval.now}),
+      pg_notify('login', id || case channel when 'qr' then ' approved' else '' end)
+    from approved`);
+  return rows.length === 1;
+}
+
+/** Ends an attempt that is still open. */
+export async function failAttempt(
+  db: Queryable,
+  id: string,
+  failure: AttemptFailure,
+): Promise<boolean> {
+  return failAmong(db, ["waiting", "claimed", "gathering", "approved"], { id, failure });
+}
+
+/** The same where the acting member of a business has not approved, so that nobody else was asked. */
+export async function failUnasked(
+  db: Queryable,
+  id: string,
+  failure: AttemptFailure,
+): Promise<boolean> {
+  return failAmong(db, ["waiting", "claimed"], { id, failure });
+}
+
+async function failAmong(
+  db: Queryable,
+  statuses: readonly string[],
+  { id, failure }: { id: string; failure: AttemptFailure },
+): Promise<boolean> {
+  const rows = await db.query(sql`
+    with failed as (
+      update login set status = 'failed', failure = ${failure}
+      where id = ${id} and status = any(${statuses}::text[]) returning id)
+    select pg_notify('login', id) from failed`);
+  return rows.length === 1;
+}
+
+export interface Finish {
+  readonly now: number;
+  readonly browserSha256: Buffer;
+  readonly channel: Channel;
+  readonly codeSha256: Buffer;
+  readonly codeExpiresAt: number;
+  readonly sessionId: string;
+  readonly sessionSecretSha256: Buffer;
+  /** Of the session cookie that the browser sent, if any: the same user goes on in that session, under a new secret. */
+  readonly presentedSecretSha256: Buffer | null;
+  readonly sessionIdleSeconds: number;
+  readonly sessionAbsoluteSeconds: number;
+}
+
+/**
+ * Turns an approved attempt into a code, once, together with the browser's session and what it now remembers as
+ * approved. Nothing happens for another browser or another channel.
+ */
+export async function finishAttempt(
+  db: Queryable,
+  id: string,
+  finish: Finish,
+): Promise<Attempt["request"] | null> {
+  const [row] = await db.query<{ request: Attempt["request"] }>(sql`
+    with found as (
+      select id, client_id, request, claimed_by, approved_at, acr, jsonb_build_array(jsonb_build_object('client', client_id,
+        'scope', request ->> 'scope', 'audience', request ->> 'audience', 'acr', acr)) as approval
+      from login
+      where id = ${id} and status = 'approved' and browser_sha256 = ${finish.browserSha256} and expires_at > ${finish.now}
+        and (channel = ${finish.channel} or (gathering_since is not null and ${finish.channel} = 'qr'))
+        and (business is null or seat_of(business, claimed_by) is not null)
+      for update),
+    kept as (
+      select keep_session(${finish.presentedSecretSha256}, ${finish.sessionSecretSha256}, claimed_by, approved_at, acr, approval,
+        ${finish.now}, ${finish.now - finish.sessionIdleSeconds}, ${finish.now - finish.sessionAbsoluteSeconds}) as id
+      from found),
+    made as (
+      insert into session (id, secret_sha256, user_address, authenticated_at, acr, created_at, used_at, approvals)
+      select ${finish.sessionId}::uuid, ${finish.sessionSecretSha256}::bytea, claimed_by, approved_at, acr, ${finish.now}::bigint, ${finish.now}::bigint, approval
+      from found cross join kept where kept.id is null returning id),
+    finished as (
+      update login set status = 'finished', finished_at = ${finish.now}, session_id = coalesce(made.id, kept.id),
+        code_sha256 = ${finish.codeSha256}, code_expires_at = ${finish.codeExpiresAt}
+      from found cross join kept left join made on true
+      where login.id = found.id)
+    select request from found`);
+  return row?.request ?? null;
+}
+
+export interface DirectCode {
+  readonly id: string;
+  readonly clientId: string;
+  readonly request: Attempt["request"];
+  readonly user: string;
+  readonly acr: Acr;
+  readonly authenticatedAt: number;
+  readonly sessionId: string;
+  readonly browserSha256: Buffer;
+  readonly browserNetwork: string;
+  readonly now: number;
+  readonly codeSha256: Buffer;
+  readonly codeExpiresAt: number;
+}
+
+/** A code answered from the browser's session, without the wallet; the session counts as used. False where it has ended. */
+export async function insertAnsweredAttempt(db: Queryable, code: DirectCode): Promise<boolean> {
+  const rows = await db.query(sql`
+    with used as (
+      update session set used_at = ${code.now} where id = ${code.sessionId} and ended_at is null returning id)
+    insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at, claimed_by,
+      acr, approved_at, session_id, code_sha256, code_expires_at, finished_at)
+    select ${code.id}, ${code.clientId}, ${JSON.stringify(code.request)}::jsonb, 'finished', ${code.browserSha256}::bytea, ${code.browserNetwork},
+      ${code.now}::bigint, ${code.codeExpiresAt}::bigint, ${code.user}, ${code.acr}, ${code.authenticatedAt}::bigint, used.id, ${code.codeSha256}::bytea, ${code.codeExpiresAt}::bigint, ${code.now}::bigint
+    from used
+    returning id`);
+  return rows.length === 1;
+}

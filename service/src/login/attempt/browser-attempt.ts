@@ -1,0 +1,69 @@
+import type { Client } from "../../accounts/index.ts";
+import { equalBytes } from "../../platform/mac.ts";
+import { Problem } from "../../platform/problems.ts";
+import { type Attempt, restartsMax } from "./attempt.ts";
+import * as store from "./attempt-store.ts";
+import { type BrowserCall, newAttempt } from "../authorization/authorize.ts";
+import { attemptSecretHash, endedAttemptCookie } from "./browser-cookies.ts";
+import { getClient, readAttempt } from "./claim.ts";
+import { endAttempt } from "./end-attempt.ts";
+import type { LoginContext } from "../login-context.ts";
+import { backLocation } from "./login-state.ts";
+
+/** The attempt and its client, for the browser that started it. @throws {Problem} login_not_found for any other */
+export async function getBrowserAttempt(
+  ctx: LoginContext,
+  loginId: string,
+  browser: BrowserCall,
+): Promise<{ attempt: Attempt; client: Client }> {
+  const attempt = await readAttempt(ctx, loginId);
+  if (!isStartedBy(ctx, attempt, browser)) throw new Problem("login_not_found");
+  return { attempt, client: await getClient(ctx, attempt) };
+}
+
+/** Whether the browser holds the cookie that it got when it started the login. */
+export function isStartedBy(ctx: LoginContext, attempt: Attempt, browser: BrowserCall): boolean {
+  const held = attemptSecretHash(ctx.config, browser.cookieHeader, attempt.id);
+  return held !== null && equalBytes(held, attempt.browserSha256);
+}
+
+/** Switches the page to a single code without scripts, for good; where it is too late for that, the page says what happened. @throws {Problem} login_not_found */
+export async function showStaticCode(
+  ctx: LoginContext,
+  loginId: string,
+  browser: BrowserCall,
+): Promise<void> {
+  await getBrowserAttempt(ctx, loginId, browser);
+  await store.makeStatic(ctx.db, loginId, ctx.clock.now());
+  ctx.recent.forget(loginId);
+}
+
+/** The same request once more, as a new login; null where that cannot be: finished, refused, or restarted too often. @throws {Problem} login_not_found */
+export async function restartLogin(
+  ctx: LoginContext,
+  loginId: string,
+  browser: BrowserCall,
+): Promise<{ loginId: string; cookies: readonly string[] } | null> {
+  const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
+  const { scope } = attempt.request;
+  const fresh = newAttempt(ctx, browser, { scope, replacedId: loginId });
+  if (!(await store.restartAttempt(ctx.db, attempt.id, { ...fresh.attempt, restartsMax })))
+    return null;
+  ctx.recent.forget(loginId);
+  return {
+    loginId: fresh.attempt.id,
+    cookies: [...fresh.cookies, endedAttemptCookie(ctx.config, loginId)],
+  };
+}
+
+/** The person gives up while other members are asked; nobody is any more. @returns where to go, or null for a login that does not wait so */
+export async function giveUpGathering(
+  ctx: LoginContext,
+  loginId: string,
+  browser: BrowserCall,
+): Promise<string | null> {
+  const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
+  if (attempt.status !== "gathering") return null;
+  await endAttempt(ctx, attempt, "declined");
+  return backLocation(ctx, attempt);
+}

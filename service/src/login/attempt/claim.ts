@@ -1,0 +1,200 @@
+import { isClaim, parseAddress, parseLoginSession, type Address } from "@svc/protocol";
+import type { Client } from "../../accounts/index.ts";
+import { networkOf } from "../../platform/client-address.ts";
+import { invalidRequest, Problem } from "../../platform/problems.ts";
+import { type Acr, acrAtLeast } from "../authorization/acr.ts";
+import { type Attempt, type Channel, connectionOf, judgeSession } from "./attempt.ts";
+import * as store from "./attempt-store.ts";
+import type { LoginContext } from "../login-context.ts";
+import { signLoginObject } from "./request-object.ts";
+
+export interface ClaimInput {
+  readonly loginId: string;
+  readonly channel: Channel;
+  readonly session: string;
+  readonly svcID: string;
+  readonly claim: string;
+  /** Address that the wallet calls from. */
+  readonly address: string;
+}
+
+/**
+ * A wallet takes a login for one identity; rotation of the code stops. The same claim again gets the same answer.
+ *
+ * @returns the signed request object
+ * @throws {Problem} login_not_found, code_expired, already_claimed, login_over, wrong_channel, identity_refused, acr_unmet
+ */
+export async function claimLogin(ctx: LoginContext, input: ClaimInput): Promise<string> {
+  const user = parseUser(input.svcID);
+  if (!isClaim(input.claim)) throw invalidRequest("claim must be base64url of 32 bytes");
+  const mode = judgeInput(ctx, input);
+  if (mode === "stale") return repeatClaim(ctx, input, user);
+  const attempt = await getAttempt(ctx, input.loginId);
+  const client = await getClient(ctx, attempt);
+  // A code that does not change is shown for the time of a person's login, however long members have.
+  const isOld = attempt.createdAt + ctx.config.loginLifetimeSeconds <= ctx.clock.now();
+  if (attempt.status === "waiting" && mode === "static" && isOld) throw new Problem("code_expired");
+  if (attempt.status === "waiting") {
+    const acr = acrOf(attempt, input.channel, input.address);
+    refuseUnfit(attempt, { user, acr });
+    const claimed = claimedAttempt(ctx, {
+      attempt,
+      client,
+      input,
+      user,
+      acr,
+      isStatic: mode === "static",
+    });
+    if (await store.claimAttempt(ctx.db, attempt.id, { claim: claimed, now: ctx.clock.now() })) {
+      ctx.recent.put(claimed);
+      return claimed.requestObject;
+    }
+  }
+  return answerSecondClaim(ctx, input, user);
+}
+
+/** @throws {Problem} invalid_request */
+export function parseUser(svcID: string): Address {
+  const user = parseAddress(svcID);
+  if (user === null) throw invalidRequest("svcID must be an address of 20 bytes in hex");
+  return user;
+}
+
+interface ScannedInput {
+  readonly loginId: string;
+  readonly channel: Channel;
+  readonly session: string;
+}
+
+/**
+ * What was scanned: a code of the page, at most one step old; or the login id alone, on the same device.
+ *
+ * @throws {Problem} login_not_found, code_expired
+ */
+export function checkSession(ctx: LoginContext, input: ScannedInput): "rolling" | "static" {
+  const judged = judgeInput(ctx, input);
+  if (judged === "stale") throw new Problem("code_expired");
+  return judged;
+}
+
+function judgeInput(ctx: LoginContext, input: ScannedInput): "rolling" | "static" | "stale" {
+  if (input.channel === "app-link") {
+    if (input.session !== input.loginId) throw new Problem("login_not_found");
+    return "rolling";
+  }
+  const session = parseLoginSession(input.session);
+  if (session === null || session.loginId !== input.loginId) throw new Problem("login_not_found");
+  const judged = judgeSession(ctx.keys.hmac("login-code"), session, ctx.clock.now());
+  if (judged === "forged") throw new Problem("login_not_found");
+  return judged;
+}
+
+/** The attempt as this process knows it, else as stored. @throws {Problem} login_not_found */
+export async function getAttempt(ctx: LoginContext, loginId: string): Promise<Attempt> {
+  return ctx.recent.get(loginId) ?? readAttempt(ctx, loginId);
+}
+
+/** The attempt as stored. @throws {Problem} login_not_found */
+export async function readAttempt(ctx: LoginContext, loginId: string): Promise<Attempt> {
+  // Anything else cannot be one of ours, and some of it PostgreSQL cannot even read.
+  if (!/^[A-Za-z0-9_-]{22}$/.test(loginId)) throw new Problem("login_not_found");
+  const attempt = await store.findAttempt(ctx.db, loginId);
+  if (attempt === null) throw new Problem("login_not_found");
+  ctx.recent.put(attempt);
+  return attempt;
+}
+
+/** @throws {Problem} login_over when the client was disabled meanwhile */
+export async function getClient(ctx: LoginContext, attempt: Attempt): Promise<Client> {
+  const client = await ctx.clients.find(attempt.clientId);
+  if (client === null) throw new Problem("login_over");
+  return client;
+}
+
+export function acrOf(attempt: Attempt, channel: Channel, address: string): Acr {
+  if (channel === "app-link") return "urn:svc:acr:same-device";
+  return networkOf(address) === attempt.browserNetwork ? "urn:svc:acr:qr-near" : "urn:svc:acr:qr";
+}
+
+export function refuseUnfit(attempt: Attempt, { user, acr }: { user: Address; acr: Acr }): void {
+  const { expectedUser, acrMinimum } = attempt.request;
+  if (expectedUser !== undefined && expectedUser !== user) throw new Problem("identity_refused");
+  if (acrMinimum !== undefined && !acrAtLeast(acr, acrMinimum)) throw new Problem("acr_unmet");
+}
+
+export function needsNumber(
+  client: Client,
+  attempt: Pick<Attempt, "isStatic" | "channel">,
+): boolean {
+  return attempt.channel === "qr" && (client.numberMatching || attempt.isStatic);
+}
+
+type Claimed = Attempt & store.Claim & { requestObject: string };
+
+interface ClaimFacts {
+  readonly attempt: Attempt;
+  readonly client: Client;
+  readonly input: ClaimInput;
+  readonly user: Address;
+  readonly acr: Acr;
+  readonly isStatic: boolean;
+}
+
+function claimedAttempt(
+  ctx: LoginContext,
+  { attempt, client, input, user, acr, isStatic }: ClaimFacts,
+): Claimed {
+  const numberMatching = needsNumber(client, { isStatic, channel: input.channel });
+  return {
+    ...attempt,
+    status: "claimed",
+    channel: input.channel,
+    isStatic,
+    sessionText: input.session,
+    connection: connectionOf(ctx.config.baseUrl, input.channel, attempt.id),
+    claimedBy: user,
+    claimSha256: input.claim,
+    digits: String(ctx.random.below(100)).padStart(2, "0"),
+    acr,
+    requestObject: signLoginObject(ctx, {
+      attempt,
+      client,
+      sessionText: input.session,
+      acr,
+      numberMatching,
+    }),
+  };
+}
+
+async function answerSecondClaim(
+  ctx: LoginContext,
+  input: ClaimInput,
+  user: Address,
+): Promise<string> {
+  const attempt = await readAttempt(ctx, input.loginId);
+  if (attempt.status === "waiting")
+    throw new Problem(attempt.expiresAt > ctx.clock.now() ? "code_expired" : "login_over");
+  if (attempt.status !== "claimed" || attempt.expiresAt <= ctx.clock.now())
+    throw new Problem("login_over");
+  if (attempt.channel !== input.channel) throw new Problem("wrong_channel");
+  if (isSameClaim(attempt, input, user) && attempt.requestObject !== null)
+    return attempt.requestObject;
+  await store.contestAttempt(ctx.db, attempt.id);
+  throw new Problem("already_claimed");
+}
+
+function isSameClaim(attempt: Attempt, input: ClaimInput, user: Address): boolean {
+  return (
+    attempt.claimSha256 === input.claim &&
+    attempt.claimedBy === user &&
+    attempt.sessionText === input.session
+  );
+}
+
+/** A code that is no longer shown is good for one thing: the answer to a claim that it made, asked for again. */
+async function repeatClaim(ctx: LoginContext, input: ClaimInput, user: Address): Promise<string> {
+  const attempt = await readAttempt(ctx, input.loginId);
+  if (attempt.status === "claimed" && isSameClaim(attempt, input, user))
+    return answerSecondClaim(ctx, input, user);
+  throw new Problem("code_expired");
+}

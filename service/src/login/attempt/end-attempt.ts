@@ -1,0 +1,36 @@
+import type { Attempt, AttemptFailure } from "./attempt.ts";
+import * as store from "./attempt-store.ts";
+import { deleteOpenLogin } from "../business/business-login-store.ts";
+import type { LoginContext } from "../login-context.ts";
+import { isBusinessScope } from "../authorization/scope.ts";
+
+/** Ends an attempt that is still open, for the reason that its page then gives; one that is over stays as it is. */
+export async function endAttempt(
+  ctx: LoginContext,
+  { id, request }: Pick<Attempt, "id" | "request">,
+  failure: AttemptFailure,
+): Promise<void> {
+  const isEnded = isBusinessScope(request.scope)
+    ? await endForBusiness(ctx, id, failure)
+    : await store.failAttempt(ctx.db, id, failure);
+  ctx.recent.forget(id);
+  if (isEnded) ctx.metrics.logins.inc({ outcome: failure });
+}
+
+/**
+ * Other members may have been asked; they are not any more. Their question comes before the login, as in every vote, and
+ * an approval that is under way has yet to ask it: the login alone is tried first, in a transaction of its own, since
+ * that waits for the approval.
+ */
+async function endForBusiness(
+  ctx: LoginContext,
+  id: string,
+  failure: AttemptFailure,
+): Promise<boolean> {
+  if (await store.failUnasked(ctx.db, id, failure)) return true;
+  return ctx.db.transaction(async (tx) => {
+    await ctx.businesses.withdraw(tx, id);
+    await deleteOpenLogin(tx, id);
+    return store.failAttempt(tx, id, failure);
+  });
+}

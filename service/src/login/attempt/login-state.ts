@@ -1,0 +1,64 @@
+import { parseAddress, shortAddress } from "@svc/protocol";
+import type { Client } from "../../accounts/index.ts";
+import { type Attempt, type AttemptFailure, errorLocation, restartsMax } from "./attempt.ts";
+import { needsNumber } from "./claim.ts";
+import type { LoginContext } from "../login-context.ts";
+
+/** What the page of an attempt may know; the same words go over the status channel. */
+export type LoginState =
+  | { readonly kind: "waiting" }
+  | {
+      readonly kind: "claimed";
+      readonly digits: string | null;
+      readonly identity: string;
+      readonly contested: boolean;
+    }
+  /** Other members of a business are asked; who, how many and how they vote is nobody's business here. */
+  | { readonly kind: "gathering" }
+  | { readonly kind: "approved" }
+  | { readonly kind: "finished" }
+  | {
+      readonly kind: "failed";
+      readonly failure: AttemptFailure;
+      readonly canRestart: boolean;
+      readonly location?: string;
+    };
+
+export function stateOf(ctx: LoginContext, attempt: Attempt, client: Client): LoginState {
+  if (attempt.status === "failed") return failedState(ctx, attempt, attempt.failure ?? "expired");
+  if (attempt.status === "finished") return { kind: "finished" };
+  if (attempt.expiresAt <= ctx.clock.now()) return failedState(ctx, attempt, "expired");
+  // The link of the same device comes back by itself in a page of its own.
+  if (attempt.status === "approved") {
+    const isAwaited = attempt.channel === "qr" || attempt.gatheringSince !== null;
+    return isAwaited ? { kind: "approved" } : { kind: "waiting" };
+  }
+  if (attempt.status === "gathering") return { kind: "gathering" };
+  if (attempt.status === "waiting" || attempt.channel === "app-link") return { kind: "waiting" };
+  const user = parseAddress(attempt.claimedBy ?? "");
+  return {
+    kind: "claimed",
+    digits: needsNumber(client, attempt) ? attempt.digits : null,
+    identity: user === null ? "" : shortAddress(user),
+    contested: attempt.isContested,
+  };
+}
+
+function failedState(ctx: LoginContext, attempt: Attempt, failure: AttemptFailure): LoginState {
+  const isRefusal = failure === "declined" || failure === "not_started";
+  const canRestart = !isRefusal && failure !== "restarted" && attempt.restarts < restartsMax;
+  return {
+    kind: "failed",
+    failure,
+    canRestart,
+    ...(isRefusal ? { location: backLocation(ctx, attempt) } : {}),
+  };
+}
+
+/** "Back to the client": the login is given up (RFC 6749 section 4.1.2.1). */
+export function backLocation(ctx: LoginContext, attempt: Attempt): string {
+  return errorLocation(attempt.request, ctx.config.baseUrl, {
+    code: "access_denied",
+    description: "the login was not approved",
+  });
+}

@@ -1,0 +1,108 @@
+import { type Address, type BusinessPart, parseAddress } from "@svc/protocol";
+import type { Client } from "../../accounts/index.ts";
+import { Problem } from "../../platform/problems.ts";
+import type { Acr } from "../authorization/acr.ts";
+import {
+  type Approved,
+  businessPartOf,
+  decide,
+  isSignedBy,
+  isSignedWithoutClaim,
+} from "./approve.ts";
+import { connectionOf } from "./attempt.ts";
+import * as store from "./attempt-store.ts";
+import type { BrowserCall } from "../authorization/authorize.ts";
+import { getBrowserAttempt, isStartedBy } from "./browser-attempt.ts";
+import { getClient, readAttempt, refuseUnfit } from "./claim.ts";
+import { endAttempt } from "./end-attempt.ts";
+import type { LoginContext } from "../login-context.ts";
+import { backLocation } from "./login-state.ts";
+
+/** What the wallet's link brings back on the same device (decisions section 2, the QR page, rule 6). */
+export interface Returned {
+  readonly session: string;
+  readonly svcID: string;
+  readonly signature: string;
+  readonly business?: BusinessPart;
+}
+
+/**
+ * Reads and consumes the wallet's answer on the same device; once more, it leads on again until the code is released. A
+ * valid answer that arrives in another browser ends the login.
+ *
+ * @throws {Problem} login_not_found, other_browser, wrong_channel, signature_wrong, login_over, identity_refused, acr_unmet, and for a
+ *   business not_claimed and what `approveForBusiness` throws
+ */
+export async function returnOnSameDevice(
+  ctx: LoginContext,
+  loginId: string,
+  { returned, browser }: { returned: Returned; browser: BrowserCall },
+): Promise<Approved> {
+  const user = parseAddress(returned.svcID);
+  if (user === null || returned.session !== loginId) throw new Problem("login_not_found");
+  const attempt = await readAttempt(ctx, loginId);
+  const client = await getClient(ctx, attempt);
+  if (attempt.channel === "qr") throw new Problem("wrong_channel");
+  // Before a contract is asked about a signature: what is over costs nothing.
+  const isOver = attempt.status === "finished" || attempt.status === "failed";
+  if (isOver || attempt.expiresAt <= ctx.clock.now()) throw new Problem("login_over");
+  const connection = connectionOf(ctx.config.baseUrl, "app-link", loginId);
+  const part = businessPartOf(attempt, returned.business);
+  const isClaimed = attempt.claimedBy === user && attempt.requestObject !== null;
+  if (part !== null && !isClaimed) throw new Problem("not_claimed");
+  const signed = { user, signature: returned.signature, callerAddress: browser.address };
+  const isValid = isClaimed
+    ? await isSignedBy(ctx, { ...signed, attempt, client, code: "" })
+    : await isSignedWithoutClaim(ctx, { ...signed, loginId, session: loginId, connection });
+  if (!isValid) throw new Problem("signature_wrong");
+  if (!isStartedBy(ctx, attempt, browser)) {
+    await endAttempt(ctx, attempt, "other_browser");
+    throw new Problem("other_browser");
+  }
+  const acr = "urn:svc:acr:same-device" as const;
+  refuseUnfit(attempt, { user, acr });
+  const outcome = isClaimed
+    ? await decide(ctx, { attempt, client, user, part })
+    : await approveAtOnce(ctx, { loginId, user, client, connection, acr });
+  ctx.recent.forget(loginId);
+  return outcome ?? repeatReturn(ctx, loginId, user);
+}
+
+/** Another call was faster: the browser may have sent the same once more, and goes where the first one led. */
+async function repeatReturn(ctx: LoginContext, loginId: string, user: Address): Promise<Approved> {
+  const { status, channel, claimedBy } = await readAttempt(ctx, loginId);
+  const isOurs =
+    (status === "gathering" || status === "approved") &&
+    channel === "app-link" &&
+    claimedBy === user;
+  if (!isOurs) throw new Problem("login_over");
+  return status === "gathering" ? "waiting" : "approved";
+}
+
+/** Claim and approval in one: the wallet asked nobody before. */
+async function approveAtOnce(
+  ctx: LoginContext,
+  given: { loginId: string; user: Address; client: Client; connection: string; acr: Acr },
+): Promise<Approved | null> {
+  const { loginId, client, ...approval } = given;
+  const isApproved = await store.approveUnclaimed(ctx.db, loginId, {
+    ...approval,
+    organizationId: client.organizationId,
+    channel: "app-link",
+    sessionText: loginId,
+    now: ctx.clock.now(),
+  });
+  return isApproved ? "approved" : null;
+}
+
+/** The wallet's refusal on the same device; only the browser that began can end its login so. @returns where to go */
+export async function refuseOnSameDevice(
+  ctx: LoginContext,
+  loginId: string,
+  browser: BrowserCall,
+): Promise<string> {
+  const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
+  if (attempt.channel === "qr") throw new Problem("wrong_channel");
+  await endAttempt(ctx, attempt, "declined");
+  return backLocation(ctx, attempt);
+}

@@ -1,0 +1,203 @@
+import type { ServerResponse } from "node:http";
+import type { FastifyReply } from "fastify";
+import { invalidRequest } from "../../platform/problems.ts";
+import type { BrowserCall } from "../authorization/authorize.ts";
+import { getBrowserAttempt } from "./browser-attempt.ts";
+import type { LoginContext } from "../login-context.ts";
+import type { LoginFeed } from "./login-feed.ts";
+import { type LoginState, stateOf } from "./login-state.ts";
+
+/** Proxies close silent connections after 30 s or more; the page gives a stream up after 20 s of silence. */
+const keepAliveMs = 15_000;
+/** An event, because scripts see no comments; one without data is none. */
+const keepAlive = "event: alive\ndata\n\n";
+const longPollMs = 25_000;
+
+/** The open status streams of this process. A waiting page costs one socket and its share of one timer. */
+export interface StatusStreams {
+  /** Begins with the state as it is. @throws {Problem} login_not_found for another browser */
+  open(loginId: string, reply: FastifyReply, browser: BrowserCall): Promise<void>;
+  /** Answers as soon as the state is another than the one that `after` names, at the latest after 25 s. */
+  wait(
+    loginId: string,
+    { after, browser }: { after: string; browser: BrowserCall },
+  ): Promise<LoginState>;
+  /** Ends every stream; browsers reconnect to another process. */
+  close(): void;
+}
+
+/** One person has fewer tabs of one login; whoever opens more ends the oldest. */
+const followersMax = 8;
+
+interface Stream {
+  readonly response: ServerResponse;
+  readonly expiresAt: number;
+  end(): void;
+}
+
+export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusStreams {
+  const streams = new Set<Stream>();
+  const followers = createFollowers();
+  const timer = setInterval(() => {
+    const now = ctx.clock.now();
+    for (const stream of streams) {
+      // A page whose login ran out asks once more by itself and is told so.
+      if (stream.expiresAt <= now) stream.end();
+      else tell(stream.response, keepAlive);
+    }
+  }, keepAliveMs);
+  timer.unref();
+  const read = async (loginId: string, browser: BrowserCall): Promise<LoginState> => {
+    const { attempt, client } = await getBrowserAttempt(ctx, loginId, browser);
+    return stateOf(ctx, attempt, client);
+  };
+  return {
+    async open(loginId, reply, browser) {
+      const gap = watchGap(feed, loginId);
+      const { attempt, client } = await getBrowserAttempt(ctx, loginId, browser).finally(gap.stop);
+      const { expiresAt } = attempt;
+      const response = beginStream(reply);
+      let told = JSON.stringify(stateOf(ctx, attempt, client));
+      tell(response, `retry: 1000\ndata: ${told}\n\n`);
+      // Late news, and the poll, may lead to a state that was told already.
+      const tellOther = (state: LoginState): void => {
+        const text = JSON.stringify(state);
+        if (text === told) return;
+        told = text;
+        tell(response, `data: ${text}\n\n`);
+      };
+      const tellState = (next: Promise<LoginState>): void => {
+        next.then(tellOther, () => stream.end());
+      };
+      const stop = feed.follow(loginId, ({ isApproved }) =>
+        tellState(isApproved ? approved : read(loginId, browser)),
+      );
+      // Forgotten at once: a caller that reads nothing could put off the close for long.
+      const end = (): void => {
+        stop();
+        leave();
+        streams.delete(stream);
+        response.end();
+      };
+      const leave = followers.admit(loginId, end);
+      const stream: Stream = { response, expiresAt, end };
+      streams.add(stream);
+      response.on("close", end);
+      if (gap.isChanged()) tellState(read(loginId, browser));
+    },
+    wait: async (loginId, { after, browser }) =>
+      readOther(after, {
+        read: async () => read(loginId, browser),
+        follow: (wake) => feed.follow(loginId, wake),
+        admit: (end) => followers.admit(loginId, end),
+      }),
+    close() {
+      clearInterval(timer);
+      followers.endAll();
+    },
+  };
+}
+
+/** A second wallet's try is news of its own to a page that knows of the claim. */
+const nameOf = (state: LoginState): string =>
+  state.kind === "claimed" && state.contested ? "contested" : state.kind;
+
+/** Reads until it is another state than `after` names; late news may tell of what was seen already. */
+async function readOther(
+  after: string,
+  given: {
+    read: () => Promise<LoginState>;
+    /** Both answer with what ends them. */
+    follow: (wake: () => void) => () => void;
+    admit: (end: () => void) => () => void;
+  },
+): Promise<LoginState> {
+  let [news, isOver] = [Promise.withResolvers<void>(), false];
+  const end = (): void => {
+    isOver = true;
+    news.resolve();
+  };
+  // Listening starts before the first look, so a change in between is not missed.
+  const stop = given.follow(() => news.resolve());
+  const timeout = setTimeout(end, longPollMs);
+  const leave = given.admit(end);
+  try {
+    for (;;) {
+      const state = await given.read();
+      if (nameOf(state) !== after || isOver) return state;
+      await news.promise;
+      news = Promise.withResolvers();
+    }
+  } finally {
+    stop();
+    leave();
+    clearTimeout(timeout);
+  }
+}
+
+const approved = Promise.resolve<LoginState>({ kind: "approved" });
+
+/** Listens while the state is read for the first time, so that a change in between is not missed. */
+function watchGap(feed: LoginFeed, loginId: string): { stop: () => void; isChanged(): boolean } {
+  let changed = false;
+  const stop = feed.follow(loginId, () => {
+    changed = true;
+  });
+  return { stop, isChanged: () => changed };
+}
+
+/** Who follows which login in this process, each with what ends it. */
+function createFollowers() {
+  const byLogin = new Map<string, Set<() => void>>();
+  let isClosed = false;
+  return {
+    /** Who comes after the end is ended too. Returns what leaves again. */
+    admit(loginId: string, end: () => void): () => void {
+      if (isClosed) queueMicrotask(end);
+      const known = byLogin.get(loginId) ?? new Set();
+      byLogin.set(loginId, known.add(end));
+      const [oldest] = known;
+      if (known.size > followersMax && oldest !== undefined) {
+        known.delete(oldest);
+        oldest();
+      }
+      return () => {
+        known.delete(end);
+        if (known.size === 0 && byLogin.get(loginId) === known) byLogin.delete(loginId);
+      };
+    },
+    endAll(): void {
+      isClosed = true;
+      for (const known of byLogin.values()) for (const end of known) end();
+    },
+  };
+}
+
+function beginStream(reply: FastifyReply): ServerResponse {
+  const response = reply.raw;
+  refuseWithoutSocket(response);
+  void reply.hijack();
+  // The end of one stream must not be the end of the process.
+  response.on("error", () => response.destroy());
+  return response.writeHead(200, {
+    "content-type": "text/event-stream",
+    "cache-control": "no-store",
+    "x-accel-buffering": "no",
+    "x-request-id": reply.request.id,
+  });
+}
+
+/** A stream may have ended while its next state was read. */
+function tell(response: ServerResponse, text: string): void {
+  if (!response.writableEnded && !response.destroyed) response.write(text);
+}
+
+/**
+ * A response waits without a socket behind another one of its connection when the caller sends requests ahead of the
+ * answers, as no browser does: what it is told would pile up, and nothing tells when its connection is gone. Likewise
+ * where the caller has gone already.
+ */
+function refuseWithoutSocket(response: ServerResponse): void {
+  if (response.socket === null || response.destroyed)
+    throw invalidRequest("a status stream needs a connection of its own");
+}

@@ -1,0 +1,204 @@
+import { Type } from "../../platform/schema.ts";
+import type { Http } from "../../platform/http.ts";
+import { invalidRequest } from "../../platform/problems.ts";
+import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import { approveLogin, declineLogin } from "./approve.ts";
+import type { Channel } from "./attempt.ts";
+import { addressOf } from "../authorization/authorize-routes.ts";
+import { readBusinessPart } from "../business/business-part.ts";
+import { claimLogin } from "./claim.ts";
+import type { LoginContext } from "../login-context.ts";
+
+const LoginParams = Type.Object({ loginId: Type.String({ minLength: 1, maxLength: 100 }) });
+const Session = Type.String({
+  minLength: 1,
+  maxLength: 200,
+  description: "`sess` of the link.",
+});
+const Identity = Type.String({ minLength: 1, maxLength: 100, description: "The user's identity." });
+
+const ClaimBody = Type.Object({
+  session: Session,
+  svcID: Identity,
+  claim: Type.String({
+    minLength: 43,
+    maxLength: 43,
+    description: "BASE64URL(SHA-256(32 random bytes)), which the wallet keeps.",
+  }),
+});
+
+/** Either a result with its signature, or a refusal with `error`; other members are ignored. */
+const AnswerBody = Type.Object({
+  session: Session,
+  svcID: Type.Optional(Identity),
+  signature: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 2000,
+      description: "Over the `Login` message, or the `Decline` message with `error`.",
+    }),
+  ),
+  claimSecret: Type.Optional(
+    Type.String({ minLength: 43, maxLength: 43, description: "BASE64URL of those 32 bytes." }),
+  ),
+  code: Type.Optional(Type.String({ maxLength: 2, description: "The two digits of the page." })),
+  business: Type.Optional(
+    Type.Object(
+      {
+        address: Type.String({ minLength: 1, maxLength: 100 }),
+        epoch: Type.Integer({ minimum: 0, description: "Of the business wallet." }),
+        validUntil: Type.Integer({
+          minimum: 0,
+          description: "`valid_until` of the request object.",
+        }),
+        approval: Type.String({
+          minLength: 1,
+          maxLength: 200,
+          description: "The member's `BusinessApproval` of category 4.",
+        }),
+      },
+      { description: "With the scope `business`: for which business the member acts." },
+    ),
+  ),
+  error: Type.Optional(
+    Type.Union(
+      ["access_denied", "expired", "unsupported", "no_matching_data", "invalid_request"].map(
+        (each) => Type.Literal(each),
+      ),
+    ),
+  ),
+  notStarted: Type.Optional(
+    Type.Boolean({ description: "With `error`: somebody else started this login." }),
+  ),
+});
+
+const claimReasons = [
+  "login_not_found",
+  "login_over",
+  "wrong_channel",
+  "identity_refused",
+  "acr_unmet",
+] as const;
+const claimAnswers = {
+  200: {
+    description: "The signed request object: who asks.",
+    content: { "application/jwt": { schema: Type.String() } },
+  },
+  ...refusals(...bodyReasons, ...claimReasons, "already_claimed", "code_expired"),
+};
+const Done = Type.Object(
+  {
+    status: Type.Union([
+      Type.Literal("approved"),
+      Type.Literal("declined"),
+      Type.Literal("waiting"),
+    ]),
+  },
+  { description: "The login is decided, or waits for other members of the business." },
+);
+const answerAnswers = {
+  200: Done,
+  ...refusals(
+    ...bodyReasons,
+    ...claimReasons,
+    "not_claimed",
+    "already_claimed",
+    "code_expired",
+    "claim_wrong",
+    "identity_changed",
+    "number_required",
+    "wrong_number",
+    "signature_wrong",
+    "not_a_member",
+    "business_not_found",
+    "business_login_open",
+    "ballot_changed",
+  ),
+};
+
+/** The routes behind `conn` of a login's link: claim, result, refusal (decisions section 2, the QR page, rule 3). */
+export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
+  claimRoute(ctx, scope, { path: "/w/l/:loginId/claim", channel: "qr" });
+  claimRoute(ctx, scope, { path: "/w/b/:loginId/claim", channel: "app-link" });
+  const schema = {
+    params: LoginParams,
+    body: AnswerBody,
+    response: answerAnswers,
+    tags: ["wallet"],
+    summary: "The wallet approves or declines a login",
+  };
+  scope.post("/w/l/:loginId", { schema }, async (request) => {
+    const {
+      session,
+      svcID,
+      signature,
+      claimSecret,
+      code,
+      business,
+      error,
+      notStarted = false,
+    } = request.body;
+    const { loginId } = request.params;
+    if (error !== undefined) {
+      await declineLogin(ctx, {
+        loginId,
+        channel: "qr",
+        session,
+        notStarted,
+        address: addressOf(ctx, request),
+        ...given({ svcID, signature, claimSecret }),
+      });
+      return { status: "declined" as const };
+    }
+    if (svcID === undefined || signature === undefined)
+      throw invalidRequest("svcID and signature are required");
+    const status = await approveLogin(ctx, {
+      loginId,
+      session,
+      svcID,
+      signature,
+      address: addressOf(ctx, request),
+      ...given({ claimSecret, code }),
+      ...(business === undefined ? {} : { business: readBusinessPart(business) }),
+    });
+    return { status };
+  });
+}
+
+function claimRoute(
+  ctx: LoginContext,
+  scope: Http,
+  { path, channel }: { path: string; channel: Channel },
+): void {
+  const schema = {
+    params: LoginParams,
+    body: ClaimBody,
+    response: claimAnswers,
+    tags: ["wallet"],
+    summary: "The wallet claims a login; answers the signed request object",
+  };
+  scope.post<{
+    Params: { loginId: string };
+    Body: { session: string; svcID: string; claim: string };
+  }>(path, { schema }, async (request, reply) => {
+    const { session, svcID, claim } = request.body;
+    const object = await claimLogin(ctx, {
+      loginId: request.params.loginId,
+      channel,
+      session,
+      svcID,
+      claim,
+      address: addressOf(ctx, request),
+    });
+    return reply.type("application/jwt").header("cache-control", "no-store").send(object);
+  });
+}
+
+/** Only the members that are there. */
+function given<T extends Record<string, string | undefined>>(
+  members: T,
+): { [K in keyof T]?: string } {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: string;
+  };
+}

@@ -1,0 +1,34 @@
+import type { Client } from "../../accounts/index.ts";
+import type { Form } from "../../platform/http-input.ts";
+import { OAuthProblem } from "../../platform/problems.ts";
+
+/**
+ * The audience that a request asks for, by `audience` or its alias `resource` (RFC 8707): at most one, exactly as
+ * registered. Empty when none is asked; the token's `aud` is the client id then.
+ *
+ * @throws {OAuthProblem} invalid_target
+ */
+export function resolveAudience(given: Readonly<Form>, client: Client): readonly string[] {
+  const asked = new Set(
+    [given["audience"] ?? [], given["resource"] ?? []].flat().filter((value) => value !== ""),
+  );
+  if (asked.size > 1) throw new OAuthProblem("invalid_target", "ask for one audience at a time");
+  const [audience] = asked;
+  if (audience === undefined) return [];
+  if (!client.audiences.includes(audience))
+    throw new OAuthProblem("invalid_target", "this audience is not registered for the client");
+  return [audience];
+}
+
+/** Whom access tokens of the client may be for: the audiences that it has now, and itself. */
+export function audiencesOf(client: Client): readonly string[] {
+  return [...client.audiences, client.id];
+}
+
+/** What is wrong with a grant for an audience that was taken from the client since; null while it has them all. */
+export function lostAudienceFault(granted: readonly string[], client: Client): OAuthProblem | null {
+  const present = audiencesOf(client);
+  return granted.every((audience) => present.includes(audience))
+    ? null
+    : new OAuthProblem("invalid_target", "this audience is not registered for the client any more");
+}

@@ -1,0 +1,125 @@
+import { Type } from "../../platform/schema.ts";
+import type { Form } from "../../platform/http-input.ts";
+import { invalidRequest, type Problem } from "../../platform/problems.ts";
+import { ownJwtLengthMax } from "../token/access-token.ts";
+
+/** What the reference says about a parameter, and how long its value may be. */
+interface Parameter {
+  /** Characters. */
+  readonly maxLength: number;
+  readonly description: string;
+  /** May be given several times; any other parameter only once (RFC 6749 section 3.1). */
+  readonly repeatable?: true;
+}
+
+const valueLengthMax = 4096;
+const shortValueLengthMax = 512;
+/** With it the longest id token still is a good `id_token_hint`. */
+export const nonceBytesMax = 1024;
+
+function short(description: string): Parameter {
+  return { maxLength: shortValueLengthMax, description };
+}
+
+function long(description: string): Parameter {
+  return { maxLength: valueLengthMax, description };
+}
+
+/** Parameters of the authorization endpoint; anything else is ignored (RFC 6749 section 3.1). */
+const authorizationParameters = {
+  client_id: { maxLength: 200, description: "The client." },
+  redirect_uri: {
+    maxLength: 2048,
+    description: "Where the browser returns to: one of those registered, to the letter.",
+  },
+  response_type: short("`code`."),
+  response_mode: short("`query`, which is also the default."),
+  scope: short(
+    "Of `openid`, `offline`, `offline_access` and `business`, separated by spaces. `offline` and `offline_access` yield a refresh token, `business` logs in for a business.",
+  ),
+  state: long("Comes back unchanged with the answer."),
+  nonce: {
+    maxLength: nonceBytesMax,
+    description: `Comes back in the id token, where it takes at most ${nonceBytesMax} bytes.`,
+  },
+  code_challenge: short(
+    "BASE64URL(SHA-256(code_verifier)), 43 characters (RFC 7636). Required of every client.",
+  ),
+  code_challenge_method: short("`S256`."),
+  audience: {
+    maxLength: valueLengthMax,
+    description:
+      "Whom the access token is for: one of the client's audiences. Default: the client itself.",
+    repeatable: true,
+  },
+  resource: {
+    maxLength: valueLengthMax,
+    description: "The same as `audience` (RFC 8707).",
+    repeatable: true,
+  },
+  prompt: short(
+    "`none` asks nobody: without a session the answer is `login_required`. `login`, `consent` and `select_account` always ask the wallet. Without it, a session may answer.",
+  ),
+  max_age: short("Oldest approval that will do, in seconds; whole number of up to 9 digits."),
+  acr_values: short(
+    "Proximities that will do, separated by spaces: `urn:svc:acr:qr`, `urn:svc:acr:qr-near`, `urn:svc:acr:same-device`. The weakest of them is demanded; unknown ones are ignored.",
+  ),
+  id_token_hint: {
+    maxLength: ownJwtLengthMax,
+    description: "An id token of this client: only its user may answer.",
+  },
+  login_hint: short(
+    "An identity, or the `sub` of one: a session of anybody else does not answer. Anything else is ignored.",
+  ),
+  ui_locales: short(
+    "Languages of the page in the order of preference: `en`, `de`, `fr`, `it`, `es`.",
+  ),
+  dpop_jkt: short("Thumbprint of the DPoP key that the code is bound to (RFC 9449 section 10)."),
+  request: long("Not supported: `request_not_supported`. Push the request instead."),
+  request_uri: {
+    maxLength: 200,
+    description:
+      "Of a pushed request (RFC 9126), once, within 60 seconds; its browser may load the page again. Only `client_id` stands beside it.",
+  },
+  registration: long("Not supported: `registration_not_supported`."),
+  access_type: long("Ignored; `scope` says whether there is a refresh token."),
+} as const satisfies Record<string, Parameter>;
+
+export type ParameterName = keyof typeof authorizationParameters;
+
+/** In the order in which they are looked at. */
+export const parameterNames = Object.keys(authorizationParameters) as ParameterName[];
+
+export function lengthMaxOf(name: ParameterName): number {
+  return authorizationParameters[name].maxLength;
+}
+
+export function isRepeatable(name: ParameterName): boolean {
+  return "repeatable" in authorizationParameters[name];
+}
+
+/** The members of the form for the reference: routes that use it judge by the visible list of checks, see {@link takeAnyForm}. */
+export const authorizationMembers = Object.fromEntries(
+  parameterNames.map((name) => {
+    const { maxLength, description } = authorizationParameters[name];
+    const text = { maxLength };
+    const schema = isRepeatable(name)
+      ? Type.Union([Type.String(text), Type.Array(Type.String(text))], { description })
+      : Type.String({ ...text, description });
+    return [name, Type.Optional(schema)];
+  }),
+);
+
+/**
+ * Lets any form pass: what is wrong with a parameter must reach the client at its redirect URI, which the schema does
+ * not know (RFC 6749 section 4.1.2.1). For `validatorCompiler`.
+ */
+export function takeAnyForm(): (form: unknown) => { value: Form } | { error: Error } {
+  // A body that was left out is not even parsed.
+  return (form) =>
+    typeof form === "object" && form !== null ? { value: form as Form } : { error: missingForm() };
+}
+
+function missingForm(): Problem {
+  return invalidRequest("the body must be a form");
+}

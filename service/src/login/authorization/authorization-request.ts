@@ -1,0 +1,240 @@
+import { parseAddress } from "@svc/protocol";
+import type { Client } from "../../accounts/index.ts";
+import type { Form } from "../../platform/http-input.ts";
+import { type OAuthCode, OAuthProblem } from "../../platform/problems.ts";
+import { type Acr, acrAtLeast, acrWeakest, isAcr } from "./acr.ts";
+import { resolveAudience } from "./audience.ts";
+import {
+  isRepeatable,
+  lengthMaxOf,
+  nonceBytesMax,
+  type ParameterName,
+  parameterNames,
+} from "./authorization-parameters.ts";
+import { parseScope } from "./scope.ts";
+
+type Prompt = "none" | "login" | "consent" | "select_account";
+
+/** What the user is asked to approve: the authorization request after every check, as it is stored with the login. */
+export interface AuthorizationRequest {
+  readonly redirectUri: string;
+  /** Space-separated, as asked. */
+  readonly scope: string;
+  readonly wantsRefresh: boolean;
+  readonly audience: readonly string[];
+  readonly prompt: readonly Prompt[];
+  readonly responseMode: "query";
+  readonly state?: string;
+  readonly nonce?: string;
+  readonly codeChallenge?: string;
+  readonly acrMinimum?: Acr;
+  /** Seconds. */
+  readonly maxAge?: number;
+  readonly uiLocales?: string;
+  readonly dpopJkt?: string;
+  /** Identity that an id token hint names: nobody else may answer. */
+  readonly expectedUser?: string;
+  /** Identity that a login hint names: a session of another one does not answer. */
+  readonly hintedUser?: string;
+  /** Under which it was pushed. */
+  readonly pushedId?: string;
+}
+
+/** The parameters as given, each at most once but for `audience` and `resource`. */
+export type Given = Readonly<Form>;
+
+/** The value of a parameter; empty counts as absent (RFC 6749 section 3.1); of a repeated one, the first. */
+export function valueOf(given: Given, name: ParameterName): string | undefined {
+  const value = [given[name]].flat()[0];
+  return value === undefined || value === "" ? undefined : value;
+}
+
+/** What the checks build up, row by row. */
+type Draft = { -readonly [K in keyof AuthorizationRequest]?: AuthorizationRequest[K] };
+
+export interface CheckContext {
+  readonly client: Client;
+  /** Reads the user of an id token that this service issued to this client, expired or not; null when it is not one. */
+  readonly userOfIdToken: (idToken: string) => string | null;
+}
+
+type Check = (given: Given, draft: Draft, context: CheckContext) => void;
+
+function fail(code: ConstructorParameters<typeof OAuthProblem>[0], description: string): never {
+  throw new OAuthProblem(code, description);
+}
+
+const refuseRepeated: Check = (given) => {
+  const repeated = parameterNames.find((name) => Array.isArray(given[name]) && !isRepeatable(name));
+  if (repeated !== undefined) fail("invalid_request", `${repeated} is given more than once`);
+};
+
+const refuseLong: Check = (given) => {
+  for (const name of parameterNames) {
+    const most = lengthMaxOf(name);
+    if ([given[name]].flat().some((value) => (value ?? "").length > most))
+      fail("invalid_request", `${name} is longer than ${most} characters`);
+  }
+};
+
+/** Counted as the id token spells it: JSON takes up to six bytes for a character. */
+const refuseLongNonce: Check = (given) => {
+  const spelled = JSON.stringify(valueOf(given, "nonce") ?? "").slice(1, -1);
+  if (Buffer.byteLength(spelled) > nonceBytesMax)
+    fail("invalid_request", `nonce takes more than ${nonceBytesMax} bytes`);
+};
+
+const takeState: Check = (given, draft) => {
+  const state = valueOf(given, "state");
+  if (state !== undefined) draft.state = state;
+};
+
+const refuseUnsupported: Check = (given) => {
+  if (valueOf(given, "request") !== undefined)
+    fail("request_not_supported", "request objects are not supported; push the request instead");
+  if (valueOf(given, "registration") !== undefined)
+    fail("registration_not_supported", "registration is not supported");
+};
+
+const checkResponseType: Check = (given) => {
+  const type = valueOf(given, "response_type");
+  if (type === undefined) fail("invalid_request", "response_type is missing");
+  if (type !== "code") fail("unsupported_response_type", "response_type must be code");
+};
+
+const checkResponseMode: Check = (given, draft) => {
+  const mode = valueOf(given, "response_mode") ?? "query";
+  if (mode !== "query") fail("invalid_request", "response_mode must be query");
+  draft.responseMode = "query";
+};
+
+const checkScope: Check = (given, draft) => {
+  const { scope, wantsRefresh } = parseScope(valueOf(given, "scope"));
+  draft.scope = scope;
+  draft.wantsRefresh = wantsRefresh;
+};
+
+const checkChallenge: Check = (given, draft, { client }) => {
+  const challenge = valueOf(given, "code_challenge");
+  const method = valueOf(given, "code_challenge_method");
+  if (challenge === undefined) {
+    if (method !== undefined) fail("invalid_request", "code_challenge is missing");
+    if (client.pkceRequired) fail("invalid_request", "PKCE is required: code_challenge is missing");
+    return;
+  }
+  // Absent means plain (RFC 7636 section 4.3), which protects nobody.
+  if (method !== "S256") fail("invalid_request", "code_challenge_method must be S256");
+  if (!/^[A-Za-z0-9_-]{43}$/.test(challenge))
+    fail("invalid_request", "code_challenge must be 43 characters of base64url");
+  draft.codeChallenge = challenge;
+};
+
+const checkAudience: Check = (given, draft, { client }) => {
+  draft.audience = resolveAudience(given, client);
+};
+
+const promptValues: readonly string[] = [
+  "none",
+  "login",
+  "consent",
+  "select_account",
+] satisfies Prompt[];
+
+const checkPrompt: Check = (given, draft) => {
+  const prompts = (valueOf(given, "prompt") ?? "").split(" ").filter((prompt) => prompt !== "");
+  const unknown = prompts.find((prompt) => !promptValues.includes(prompt));
+  if (unknown !== undefined) fail("invalid_request", "prompt holds an unknown value");
+  if (prompts.includes("none") && prompts.length > 1)
+    fail("invalid_request", "prompt none stands alone");
+  draft.prompt = prompts as Prompt[];
+};
+
+const checkMaxAge: Check = (given, draft) => {
+  const age = valueOf(given, "max_age");
+  if (age === undefined) return;
+  if (!/^\d{1,9}$/.test(age)) fail("invalid_request", "max_age must be a whole number of seconds");
+  draft.maxAge = Number(age);
+};
+
+const checkAcr: Check = (given, draft, { client }) => {
+  const asked = (valueOf(given, "acr_values") ?? "").split(" ").filter(isAcr);
+  const wanted = asked.length === 0 ? undefined : acrWeakest(asked);
+  const minimum = client.acrMinimum ?? undefined;
+  const strongest =
+    wanted === undefined || (minimum !== undefined && acrAtLeast(minimum, wanted))
+      ? minimum
+      : wanted;
+  if (strongest !== undefined) draft.acrMinimum = strongest;
+};
+
+const checkHints: Check = (given, draft, { userOfIdToken }) => {
+  const idToken = valueOf(given, "id_token_hint");
+  if (idToken !== undefined) {
+    const user = userOfIdToken(idToken);
+    if (user === null) fail("invalid_request", "id_token_hint is not an id token of this client");
+    draft.expectedUser = user;
+  }
+  const hinted = parseAddress((valueOf(given, "login_hint") ?? "").replace(/^svcid:/, ""));
+  if (hinted !== null) draft.hintedUser = hinted;
+};
+
+const takeTexts: Check = (given, draft) => {
+  const nonce = valueOf(given, "nonce");
+  if (nonce !== undefined) draft.nonce = nonce;
+  const locales = valueOf(given, "ui_locales");
+  if (locales !== undefined) draft.uiLocales = locales;
+};
+
+const checkDpopKey: Check = (given, draft) => {
+  const thumbprint = valueOf(given, "dpop_jkt");
+  if (thumbprint === undefined) return;
+  if (!/^[A-Za-z0-9_-]{43}$/.test(thumbprint))
+    fail("invalid_request", "dpop_jkt must be a SHA-256 thumbprint in base64url");
+  draft.dpopJkt = thumbprint;
+};
+
+/** The order in which a request is judged once client and redirect URI are known to be good; the first failure answers. */
+const checks: readonly Check[] = [
+  takeState,
+  refuseRepeated,
+  refuseLong,
+  refuseLongNonce,
+  refuseUnsupported,
+  checkResponseType,
+  checkResponseMode,
+  checkScope,
+  checkChallenge,
+  checkAudience,
+  checkPrompt,
+  checkMaxAge,
+  checkAcr,
+  checkHints,
+  takeTexts,
+  checkDpopKey,
+];
+
+/** What the checks may find wrong. */
+export const authorizationFaults = [
+  "invalid_request",
+  "unsupported_response_type",
+  "invalid_scope",
+  "invalid_target",
+  "request_not_supported",
+  "registration_not_supported",
+] as const satisfies readonly OAuthCode[];
+
+/**
+ * Judges everything but client and redirect URI (RFC 6749 section 4.1.1, OpenID Connect Core section 3.1.2.1, RFC 7636,
+ * RFC 8707, RFC 9449 section 10).
+ *
+ * @throws {OAuthProblem} which the caller sends to the redirect URI
+ */
+export function checkAuthorizationRequest(
+  given: Given,
+  redirectUri: string,
+  context: CheckContext,
+): AuthorizationRequest {
+  const draft: Draft = { redirectUri };
+  for (const check of checks) check(given, draft, context);
+  return draft as AuthorizationRequest;
+}

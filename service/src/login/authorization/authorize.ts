@@ -1,0 +1,274 @@
+import type { Client } from "../../accounts/index.ts";
+import type { Form } from "../../platform/http-input.ts";
+import { randomId } from "../../platform/ids.ts";
+import { OAuthProblem } from "../../platform/problems.ts";
+import { sha256 } from "../../platform/sha256.ts";
+import { acrAtLeast } from "./acr.ts";
+import { approvedAcr } from "./approved-acr.ts";
+import { makeCode } from "../token/authorization-code.ts";
+import { type Attempt, codeLocation, errorLocation } from "../attempt/attempt.ts";
+import * as store from "../attempt/attempt-store.ts";
+import { attemptCookies, sessionSecretHash } from "../attempt/browser-cookies.ts";
+import {
+  type AuthorizationRequest,
+  checkAuthorizationRequest,
+  type Given,
+  valueOf,
+} from "./authorization-request.ts";
+import { businessLoginSeconds } from "../business/business-login.ts";
+import type { LoginContext } from "../login-context.ts";
+import { pushedIdOf, takePushedRequest } from "./pushed-request.ts";
+import { type FoundSession, findSession } from "../session/session-store.ts";
+import { userOfIdToken } from "./id-token-hint.ts";
+import { isBusinessScope, withoutRefresh } from "./scope.ts";
+import { limitClient } from "./start-limits.ts";
+
+/** A browser's call, reduced to what login decides by. */
+export interface BrowserCall {
+  readonly cookieHeader: string | undefined;
+  /** Where it calls from, seen through the trusted proxies. */
+  readonly address: string;
+  /** The network of that address, see `networkOf`. */
+  readonly network: string;
+}
+
+export type AuthorizeOutcome =
+  | {
+      readonly kind: "page";
+      readonly attempt: Attempt;
+      readonly client: Client;
+      readonly cookies: readonly string[];
+    }
+  | { readonly kind: "redirect"; readonly location: string };
+
+/** How long an attempt's cookie outlives its page. */
+const cookieSlackSeconds = 600;
+
+/**
+ * Judges an authorization request and answers it: with a QR page, from the browser's session, or with an error at the
+ * client's redirect URI.
+ *
+ * @throws {OAuthProblem} when client or redirect URI are wrong: shown as a page, never sent anywhere
+ */
+export async function authorize(
+  ctx: LoginContext,
+  form: Form,
+  browser: BrowserCall,
+): Promise<AuthorizeOutcome> {
+  const client = await getClientOf(ctx, form);
+  // Before a pushed request is used up: whoever has to wait tries again with the same.
+  await limitClient(ctx, client, browser.address);
+  const { given, pushed } = await resolvePushed(ctx, form);
+  const redirectUri = getRedirectUri(given, client);
+  try {
+    const request = checkAuthorizationRequest(given, redirectUri, {
+      client,
+      userOfIdToken: (token) => userOfIdToken(ctx, token, client.id),
+    });
+    return await answer(ctx, { client, request: { ...request, ...pushed } }, browser);
+  } catch (error) {
+    if (!(error instanceof OAuthProblem)) throw error;
+    const state = statePlain(given);
+    const location = errorLocation(
+      { redirectUri, ...(state === undefined ? {} : { state }) },
+      ctx.config.baseUrl,
+      { code: error.code, description: error.message },
+    );
+    return { kind: "redirect", location };
+  }
+}
+
+/** A pushed request stands for all its parameters; only the client id stands beside it (RFC 9126 section 4). */
+async function resolvePushed(
+  ctx: LoginContext,
+  form: Form,
+): Promise<{ given: Given; pushed: Pick<AuthorizationRequest, "pushedId"> }> {
+  const uri = valueOf(form, "request_uri");
+  if (uri === undefined) return { given: form, pushed: {} };
+  if (Array.isArray(form["request_uri"]))
+    throw new OAuthProblem("invalid_request", "request_uri must be given once");
+  const pushedId = pushedIdOf(uri) ?? "";
+  const given = await takePushedRequest(ctx, pushedId, valueOf(form, "client_id") ?? "");
+  if (given === null)
+    throw new OAuthProblem(
+      "invalid_request_uri",
+      "this pushed request is unknown, used or expired; go back and start again",
+    );
+  return { given, pushed: { pushedId } };
+}
+
+async function getClientOf(ctx: LoginContext, given: Given): Promise<Client> {
+  const id = valueOf(given, "client_id");
+  if (id === undefined || Array.isArray(given["client_id"]))
+    throw new OAuthProblem("invalid_request", "client_id must be given once");
+  const client = id.length > 200 ? null : await ctx.clients.find(id);
+  if (client === null)
+    throw new OAuthProblem("invalid_client", "the client is unknown", { status: 400 });
+  return client;
+}
+
+/** Exact match, no exception (decisions section 2, redirect_uri). */
+function getRedirectUri(given: Given, client: Client): string {
+  const uri = valueOf(given, "redirect_uri");
+  if (uri === undefined || Array.isArray(given["redirect_uri"]))
+    throw new OAuthProblem("invalid_request", "redirect_uri must be given once");
+  if (!client.redirectUris.includes(uri))
+    throw new OAuthProblem("invalid_request", "redirect_uri is not registered for this client");
+  return uri;
+}
+
+/** The state to send back with an error: only one that was given once and is of bearable length. */
+function statePlain(given: Given): string | undefined {
+  const state = given["state"];
+  return typeof state === "string" && state !== "" && state.length <= 4096 ? state : undefined;
+}
+
+interface Asked {
+  readonly client: Client;
+  readonly request: AuthorizationRequest;
+}
+
+async function answer(
+  ctx: LoginContext,
+  asked: Asked,
+  browser: BrowserCall,
+): Promise<AuthorizeOutcome> {
+  const session = await usableSession(ctx, asked, browser);
+  const answered =
+    session === null ? null : await answerFromSession(ctx, { ...asked, session }, browser);
+  if (answered !== null) return answered;
+  if (asked.request.prompt.includes("none"))
+    throw new OAuthProblem("login_required", "the user has to log in with the wallet");
+  return startAttempt(ctx, asked, browser);
+}
+
+/** The session that may answer for the wallet (decisions section 2, Session), or null. */
+async function usableSession(
+  ctx: LoginContext,
+  { client, request }: Asked,
+  browser: BrowserCall,
+): Promise<FoundSession | null> {
+  const secretSha256 = sessionSecretHash(ctx.config, browser.cookieHeader);
+  const isPromptless = request.prompt.length === 0 || request.prompt.includes("none");
+  // Who acts for a business says so in the wallet, every time.
+  if (isBusinessScope(request.scope)) return null;
+  // A scope that only asks for refresh tokens leaves nothing that a session may give.
+  if (withoutRefresh(request.scope) === "") return null;
+  if (secretSha256 === null || !isPromptless || client.authenticationMethod === "none") return null;
+  const now = ctx.clock.now();
+  const session = await findSession(ctx.db, {
+    secretSha256,
+    now,
+    idleSeconds: ctx.config.sessionIdleSeconds,
+    absoluteSeconds: ctx.config.sessionAbsoluteSeconds,
+    clientId: client.id,
+  });
+  const acr = session === null ? null : approvedAcr(session, request);
+  if (session === null || acr === null) return null;
+  // No login is young enough for 0, not even one of this second (OpenID Connect Core section 3.1.2.1: the same as prompt=login).
+  if (request.maxAge === 0) return null;
+  if (request.maxAge !== undefined && now - session.authenticatedAt > request.maxAge) return null;
+  if (request.acrMinimum !== undefined && !acrAtLeast(acr, request.acrMinimum)) return null;
+  // A hint decides nothing, but who hints at one person does not mean another one's session.
+  const meant = request.expectedUser ?? request.hintedUser;
+  if (meant !== undefined && meant !== session.user) return null;
+  return { ...session, acr };
+}
+
+/** @returns null for a session that ended meanwhile */
+async function answerFromSession(
+  ctx: LoginContext,
+  { client, request, session }: Asked & { session: FoundSession },
+  browser: BrowserCall,
+): Promise<AuthorizeOutcome | null> {
+  const now = ctx.clock.now();
+  const loginId = randomId(ctx.random, 16);
+  const code = makeCode(ctx.random, loginId);
+  const isAnswered = await store.insertAnsweredAttempt(ctx.db, {
+    id: loginId,
+    clientId: client.id,
+    request: { ...request, scope: withoutRefresh(request.scope), wantsRefresh: false },
+    user: session.user,
+    acr: session.acr,
+    authenticatedAt: session.authenticatedAt,
+    sessionId: session.id,
+    browserSha256: ctx.random.bytes(32),
+    browserNetwork: browser.network,
+    now,
+    codeSha256: code.sha256,
+    codeExpiresAt: now + ctx.config.codeLifetimeSeconds,
+  });
+  if (!isAnswered) return null;
+  return { kind: "redirect", location: codeLocation(request, ctx.config.baseUrl, code.text) };
+}
+
+async function startAttempt(
+  ctx: LoginContext,
+  { client, request }: Asked,
+  browser: BrowserCall,
+): Promise<AuthorizeOutcome> {
+  const fresh = newAttempt(ctx, browser, request);
+  const attempt: Attempt = {
+    ...blankAttempt,
+    ...fresh.attempt,
+    clientId: client.id,
+    request,
+    restarts: 0,
+  };
+  await store.insertAttempt(ctx.db, attempt);
+  ctx.recent.put(attempt);
+  return { kind: "page", attempt, client, cookies: fresh.cookies };
+}
+
+const blankAttempt = {
+  status: "waiting",
+  failure: null,
+  isStatic: false,
+  isContested: false,
+  channel: null,
+  sessionText: null,
+  connection: null,
+  claimedBy: null,
+  claimSha256: null,
+  digits: null,
+  requestObject: null,
+  acr: null,
+  business: null,
+  gatheringSince: null,
+} as const satisfies Partial<Attempt>;
+
+type Fresh = Pick<Attempt, "id" | "browserSha256" | "browserNetwork" | "createdAt" | "expiresAt">;
+
+/**
+ * Id, browser secret and lifetime of a new attempt; the secret leaves only in the cookie.
+ *
+ * @param asked.replacedId the login that it is the restart of, whose cookie the caller ends
+ */
+export function newAttempt(
+  ctx: LoginContext,
+  browser: BrowserCall,
+  { scope, replacedId }: Pick<AuthorizationRequest, "scope"> & { readonly replacedId?: string },
+): { attempt: Fresh; cookies: string[] } {
+  const now = ctx.clock.now();
+  const loginId = randomId(ctx.random, 16);
+  const secret = ctx.random.bytes(32).toString("base64url");
+  const lifetimeSeconds = isBusinessScope(scope)
+    ? businessLoginSeconds
+    : ctx.config.loginLifetimeSeconds;
+  return {
+    attempt: {
+      id: loginId,
+      browserSha256: sha256(secret),
+      browserNetwork: browser.network,
+      createdAt: now,
+      expiresAt: now + lifetimeSeconds,
+    },
+    cookies: attemptCookies(ctx.config, browser.cookieHeader, {
+      loginId,
+      secret,
+      createdAt: now,
+      lifetimeSeconds: lifetimeSeconds + cookieSlackSeconds,
+      ...(replacedId === undefined ? {} : { replacedId }),
+    }),
+  };
+}

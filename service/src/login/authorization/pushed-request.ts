@@ -1,0 +1,84 @@
+import type { Client } from "../../accounts/index.ts";
+import type { Form } from "../../platform/http-input.ts";
+import { OAuthProblem } from "../../platform/problems.ts";
+import { parameterNames } from "./authorization-parameters.ts";
+import { checkAuthorizationRequest, valueOf } from "./authorization-request.ts";
+import { checkDpopProof, refuseReplayedProof } from "../token/dpop.ts";
+import { userOfIdToken } from "./id-token-hint.ts";
+import type { LoginContext } from "../login-context.ts";
+import * as store from "./pushed-request-store.ts";
+import { spendOnce } from "../token/used-once-store.ts";
+
+const uriPrefix = "urn:ietf:params:oauth:request_uri:";
+const pushedLifetimeSeconds = 60;
+export const pushPath = "/oauth2/par";
+
+/**
+ * Keeps an authorization request for one use (RFC 9126 section 2). It is judged in full now, so the client learns of
+ * its faults server to server.
+ *
+ * @throws {OAuthProblem}
+ */
+export async function pushRequest(
+  ctx: LoginContext,
+  client: Client,
+  call: { readonly form: Form; readonly dpop: string | undefined },
+): Promise<{ request_uri: string; expires_in: number }> {
+  const form = await bindToProof(ctx, call);
+  if (valueOf(form, "request_uri") !== undefined)
+    throw new OAuthProblem("invalid_request", "request_uri must not be pushed");
+  const clientId = valueOf(form, "client_id");
+  if (clientId !== undefined && clientId !== client.id)
+    throw new OAuthProblem("invalid_request", "client_id is not that of the authenticated client");
+  const redirectUri = valueOf(form, "redirect_uri");
+  if (redirectUri === undefined || Array.isArray(form["redirect_uri"]))
+    throw new OAuthProblem("invalid_request", "redirect_uri must be given once");
+  if (!client.redirectUris.includes(redirectUri))
+    throw new OAuthProblem("invalid_request", "redirect_uri is not registered for this client");
+  checkAuthorizationRequest(form, redirectUri, {
+    client,
+    userOfIdToken: (token) => userOfIdToken(ctx, token, client.id),
+  });
+  const id = ctx.random.bytes(32).toString("base64url");
+  const parameters: Form = { client_id: client.id };
+  for (const name of parameterNames) {
+    const value = form[name];
+    if (value !== undefined) parameters[name] = value;
+  }
+  await store.insertPushed(ctx.db, {
+    id,
+    clientId: client.id,
+    parameters,
+    expiresAt: ctx.clock.now() + pushedLifetimeSeconds,
+  });
+  return { request_uri: `${uriPrefix}${id}`, expires_in: pushedLifetimeSeconds };
+}
+
+/** A proof that comes along binds the code to its key, as `dpop_jkt` does (RFC 9449 section 10.1). @throws {OAuthProblem} */
+async function bindToProof(
+  ctx: LoginContext,
+  { form, dpop }: { readonly form: Form; readonly dpop: string | undefined },
+): Promise<Form> {
+  if (dpop === undefined) return form;
+  const url = `${ctx.config.baseUrl}${pushPath}`;
+  const proof = checkDpopProof(dpop, { method: "POST", url, now: ctx.clock.now() });
+  const named = valueOf(form, "dpop_jkt");
+  if (named !== undefined && named !== proof.jkt)
+    throw new OAuthProblem("invalid_dpop_proof", "dpop_jkt names another key than the proof's");
+  if ((await spendOnce(ctx.db, [proof.oneTime])).length === 0) refuseReplayedProof();
+  return { ...form, dpop_jkt: proof.jkt };
+}
+
+/** The id in a `request_uri` of ours; null for anything else. */
+export function pushedIdOf(uri: string): string | null {
+  return uri.startsWith(uriPrefix) && uri.length <= 200 ? uri.slice(uriPrefix.length) : null;
+}
+
+/** The parameters that were pushed under this id, once; null for anything else. */
+export async function takePushedRequest(
+  ctx: LoginContext,
+  id: string,
+  clientId: string,
+): Promise<Form | null> {
+  return store.takePushed(ctx.db, id, { clientId, now: ctx.clock.now() });
+}

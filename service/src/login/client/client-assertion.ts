@@ -1,0 +1,117 @@
+import { createHash, type KeyObject } from "node:crypto";
+import type { Client } from "../../accounts/index.ts";
+import { OAuthProblem } from "../../platform/problems.ts";
+import { findClientKeys } from "./client-keys.ts";
+import {
+  type ForeignAlgorithm,
+  type ForeignJwt,
+  isForeignAlgorithm,
+  isSignedBy,
+  parseForeignJwt,
+} from "./foreign-jwt.ts";
+import type { TokenContext } from "../token-context.ts";
+import type { OneTimeValue } from "../token/used-once-store.ts";
+
+/** An assertion as presented: readable, not yet believed. */
+export interface PresentedAssertion {
+  readonly jwt: ForeignJwt;
+  readonly algorithm: ForeignAlgorithm;
+  readonly clientId: string;
+}
+
+const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+const lifetimeSecondsMax = 300;
+/** For clocks of clients that run ahead of ours. */
+const leewaySeconds = 30;
+const jtiLengthMax = 256;
+
+/** Reads the two parameters of RFC 7521 section 4.2. @throws {OAuthProblem} invalid_request, invalid_client */
+export function readAssertion(
+  text: string | undefined,
+  type: string | undefined,
+): PresentedAssertion {
+  if (type !== assertionType)
+    throw new OAuthProblem("invalid_request", `client_assertion_type must be ${assertionType}`);
+  if (text === undefined) throw new OAuthProblem("invalid_request", "client_assertion is missing");
+  const jwt = parseForeignJwt(text);
+  const subject = jwt?.claims["sub"];
+  const algorithm = jwt?.header["alg"];
+  if (jwt === null || typeof subject !== "string")
+    throw new OAuthProblem("invalid_client", "the client assertion is not a JWT with a sub");
+  if (!isForeignAlgorithm(algorithm))
+    throw new OAuthProblem(
+      "invalid_client",
+      "the client assertion must be signed with RS256 or ES256",
+    );
+  return { jwt, algorithm, clientId: subject };
+}
+
+/** What a check looks at. */
+interface Asked {
+  readonly jwt: ForeignJwt;
+  readonly client: Client;
+  readonly issuer: string;
+  readonly now: number;
+}
+
+type Check = (asked: Asked) => string | null;
+
+const checkType: Check = ({ jwt }) => {
+  const typ = jwt.header["typ"];
+  const isKnown = typ === undefined || typ === "JWT" || typ === "client-authentication+jwt";
+  return isKnown ? null : "typ must be JWT or client-authentication+jwt";
+};
+
+const checkNames: Check = ({ jwt, client }) =>
+  jwt.claims["iss"] === client.id && jwt.claims["sub"] === client.id
+    ? null
+    : "iss and sub must both be the client id";
+
+/** One string and the issuer: an assertion for several servers could be replayed by any of them. */
+const checkAudience: Check = ({ jwt, issuer }) =>
+  jwt.claims["aud"] === issuer ? null : "aud must be the issuer, as one string";
+
+const checkTimes: Check = ({ jwt, now }) => {
+  const { exp, iat, nbf } = jwt.claims;
+  if (typeof exp !== "number" || exp <= now) return "exp is missing or past";
+  if (exp > now + lifetimeSecondsMax + leewaySeconds)
+    return `exp is more than ${lifetimeSecondsMax} seconds ahead`;
+  const isAhead = [iat, nbf].some(
+    (time) => time !== undefined && !(Number(time) <= now + leewaySeconds),
+  );
+  return isAhead ? "iat or nbf lies in the future" : null;
+};
+
+const checkJti: Check = ({ jwt }) => {
+  const { jti } = jwt.claims;
+  const isUsable = typeof jti === "string" && jti !== "" && jti.length <= jtiLengthMax;
+  return isUsable ? null : "jti is missing or too long";
+};
+
+const checks: readonly Check[] = [checkType, checkNames, checkAudience, checkTimes, checkJti];
+
+/** Judges an assertion of this client (RFC 7523 section 3, decisions section 2, Client types). Its `jti` is still to be spent. */
+export async function checkAssertion(
+  ctx: TokenContext,
+  client: Client,
+  { jwt, algorithm }: PresentedAssertion,
+): Promise<{ oneTime: readonly OneTimeValue[] } | { fault: string }> {
+  const asked = { jwt, client, issuer: ctx.config.baseUrl, now: ctx.clock.now() };
+  for (const check of checks) {
+    const fault = check(asked);
+    if (fault !== null) return { fault: `client assertion: ${fault}` };
+  }
+  const keys = await findClientKeys(ctx, client, keyIdOf(jwt));
+  if (!keys.some((key: KeyObject) => isSignedBy(jwt, key, algorithm)))
+    return { fault: "client assertion: no key of the client made the signature" };
+  const sha256 = createHash("sha256")
+    .update(`${client.id} ${String(jwt.claims["jti"])}`)
+    .digest();
+  const expiresAt = Math.ceil(Number(jwt.claims["exp"])) + 1;
+  return { oneTime: [{ kind: "assertion", sha256, expiresAt }] };
+}
+
+function keyIdOf(jwt: ForeignJwt): string | null {
+  const { kid } = jwt.header;
+  return typeof kid === "string" ? kid : null;
+}

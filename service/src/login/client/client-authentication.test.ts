@@ -1,0 +1,277 @@
+import assert from "node:assert/strict";
+import { generateKeyPairSync, randomUUID } from "node:crypto";
+import { after, test } from "node:test";
+import { exportJWK, SignJWT } from "jose";
+import type { Outbound } from "../../platform/outbound.ts";
+import {
+  addClient,
+  addCode,
+  type Answer,
+  openTestLogin,
+  post,
+  redeem,
+  redirectUri,
+} from "../test-login.ts";
+import { disableTestClient } from "../test-login-store.ts";
+
+const asked: string[] = [];
+let published: unknown = { keys: [] };
+/** Plays the host behind `jwks_uri`. */
+const outbound: Outbound = {
+  async send({ url }) {
+    asked.push(url);
+    return {
+      kind: "answered",
+      status: 200,
+      headers: {},
+      body: Buffer.from(JSON.stringify(published)),
+    };
+  },
+  close: async () => undefined,
+};
+const login = await openTestLogin({ outbound });
+after(async () => login[Symbol.asyncDispose]());
+
+const ec = generateKeyPairSync("ec", { namedCurve: "P-256" });
+const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const ecJwk = { ...(await exportJWK(ec.publicKey)), kid: "ec-1" };
+const rsaJwk = { ...(await exportJWK(rsa.publicKey)), kid: "rsa-1" };
+
+function refused(answer: Answer, status: number, error: string): void {
+  assert.deepEqual([answer.status, answer.body["error"]], [status, error], answer.text);
+}
+
+async function ask(form: Record<string, string>, authorization?: string): Promise<Answer> {
+  return post(login, "/oauth2/token", {
+    form: { grant_type: "client_credentials", ...form },
+    headers: { authorization },
+  });
+}
+
+function basicOf(id: string, secret: string): string {
+  return `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}`;
+}
+
+test("each type of client is taken by its own method alone", async () => {
+  const basic = await addClient(login);
+  const body = await addClient(login, { method: "client_secret_post" });
+  const spa = await addClient(login, { method: "none" });
+  assert.equal((await ask({}, basic.basic)).status, 200);
+  assert.equal((await ask({ client_id: body.id, client_secret: body.secret })).status, 200);
+  const code = await addCode(login, spa);
+  const headers = { authorization: undefined };
+  assert.equal(
+    (await redeem(login, spa, { ...code, form: { client_id: spa.id }, headers })).status,
+    200,
+  );
+
+  refused(await ask({ client_id: basic.id, client_secret: basic.secret }), 401, "invalid_client");
+  refused(await ask({}, body.basic), 401, "invalid_client");
+  refused(await ask({ client_id: basic.id }), 401, "invalid_client");
+  refused(await ask({ client_id: body.id }), 401, "invalid_client");
+  refused(await ask({}, spa.basic), 401, "invalid_client");
+});
+
+test("a wrong, unknown or disabled client is refused, with a challenge where it used the header", async () => {
+  const client = await addClient(login);
+  const cases: [Record<string, string>, string | undefined][] = [
+    [{}, basicOf(client.id, "wrong")],
+    [{}, basicOf(randomUUID(), client.secret)],
+    [{}, basicOf("", "")],
+    [{}, basicOf("no/such\u0000", "x")],
+    [{}, "Basic !!!"],
+    [{}, `Bearer ${client.secret}`],
+  ];
+  for (const [form, authorization] of cases) {
+    const answer = await ask(form, authorization);
+    refused(answer, 401, "invalid_client");
+    assert.match(String(answer.headers["www-authenticate"]), /^Basic /);
+  }
+  const silent = await ask({});
+  refused(silent, 401, "invalid_client");
+  assert.equal(silent.headers["www-authenticate"], undefined);
+  await disableTestClient(login.ctx.db, client.id);
+  login.clock.advance(61);
+  refused(await ask({}, client.basic), 401, "invalid_client");
+});
+
+test("id and secret in the header are form-decoded", async () => {
+  const client = await addClient(login);
+  const encoded = Array.from(
+    client.secret,
+    (letter) => `%${letter.charCodeAt(0).toString(16)}`,
+  ).join("");
+  assert.equal((await ask({}, basicOf(client.id, encoded))).status, 200);
+  refused(await ask({}, basicOf(client.id, "%zz")), 400, "invalid_request");
+});
+
+test("several methods at once, or ids that differ, are refused", async () => {
+  const client = await addClient(login);
+  refused(
+    await ask({ client_id: client.id, client_secret: client.secret }, client.basic),
+    400,
+    "invalid_request",
+  );
+  refused(await ask({ client_id: randomUUID() }, client.basic), 400, "invalid_request");
+  assert.equal((await ask({ client_id: client.id }, client.basic)).status, 200);
+});
+
+test("after ten wrong secrets within ten minutes even the right one has to wait", async () => {
+  const client = await addClient(login);
+  for (let at = 0; at < 10; at += 1)
+    refused(await ask({}, basicOf(client.id, `wrong-${at}`)), 401, "invalid_client");
+  for (const authorization of [basicOf(client.id, "wrong"), client.basic]) {
+    const answer = await ask({}, authorization);
+    assert.equal(answer.status, 429);
+    assert.ok(Number(answer.headers["retry-after"]) >= 1);
+  }
+  const other = await addClient(login);
+  assert.equal((await ask({}, other.basic)).status, 200);
+  login.clock.advance(600);
+  assert.equal((await ask({}, client.basic)).status, 200);
+});
+
+const type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+async function assertionOf(
+  clientId: string,
+  given: {
+    claims?: Record<string, unknown>;
+    header?: Record<string, unknown>;
+    key?: Parameters<SignJWT["sign"]>[0];
+  } = {},
+): Promise<string> {
+  const now = login.clock.now();
+  const claims = {
+    iss: clientId,
+    sub: clientId,
+    aud: "http://localhost:4000",
+    jti: randomUUID(),
+    iat: now,
+    exp: now + 60,
+    ...given.claims,
+  };
+  const header = { alg: "ES256", kid: "ec-1", ...given.header };
+  return new SignJWT(claims).setProtectedHeader(header).sign(given.key ?? ec.privateKey);
+}
+
+test("a signed assertion proves a client once", async () => {
+  const client = await addClient(login, {
+    method: "private_key_jwt",
+    jwks: { keys: [ecJwk, rsaJwk] },
+  });
+  const assertion = await assertionOf(client.id);
+  const form = { client_assertion: assertion, client_assertion_type: type };
+  assert.equal((await ask(form)).status, 200);
+  refused(await ask(form), 401, "invalid_client");
+  const header = { alg: "RS256", kid: "rsa-1" };
+  const byRsa = await assertionOf(client.id, { header, key: rsa.privateKey });
+  assert.equal((await ask({ client_assertion: byRsa, client_assertion_type: type })).status, 200);
+});
+
+test("one assertion sent 20 times at once over two processes counts once", async () => {
+  await using second = await openTestLogin({ with: login });
+  const client = await addClient(login, { method: "private_key_jwt", jwks: { keys: [ecJwk] } });
+  const form = {
+    grant_type: "client_credentials",
+    client_assertion: await assertionOf(client.id),
+    client_assertion_type: type,
+  };
+  const all = await Promise.all(
+    Array.from({ length: 20 }, async (_, at) =>
+      post(at % 2 === 0 ? login : second, "/oauth2/token", { form }),
+    ),
+  );
+  assert.equal(all.filter((answer) => answer.status === 200).length, 1);
+});
+
+test("an assertion that does not hold in every part is refused", async (t) => {
+  const client = await addClient(login, {
+    method: "private_key_jwt",
+    jwks: { keys: [ecJwk, rsaJwk] },
+  });
+  const now = login.clock.now();
+  const stranger = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const cases: [string, Parameters<typeof assertionOf>[1]][] = [
+    ["another issuer", { claims: { iss: "somebody" } }],
+    ["the token endpoint as audience", { claims: { aud: "http://localhost:4000/oauth2/token" } }],
+    ["audiences as a list", { claims: { aud: ["http://localhost:4000"] } }],
+    ["expired", { claims: { exp: now } }],
+    ["an hour ahead", { claims: { exp: now + 3600 } }],
+    ["no expiry", { claims: { exp: undefined } }],
+    ["from the future", { claims: { nbf: now + 120 } }],
+    ["no jti", { claims: { jti: undefined } }],
+    ["another typ", { header: { typ: "at+jwt" } }],
+    ["another key", { key: stranger.privateKey }],
+    ["an unknown key id", { header: { kid: "ec-2" } }],
+    ["a key of another kind", { header: { kid: "rsa-1" } }],
+  ];
+  for (const [name, given] of cases) {
+    await t.test(name, async () => {
+      const fresh = await addClient(login, {
+        method: "private_key_jwt",
+        jwks: { keys: [ecJwk, rsaJwk] },
+      });
+      const assertion = await assertionOf(fresh.id, given);
+      refused(
+        await ask({ client_assertion: assertion, client_assertion_type: type }),
+        401,
+        "invalid_client",
+      );
+    });
+  }
+  await t.test("hmac with the public key", async () => {
+    const header = { alg: "HS256", kid: "ec-1" };
+    const assertion = await assertionOf(client.id, { header, key: Buffer.alloc(32, 1) });
+    refused(
+      await ask({ client_assertion: assertion, client_assertion_type: type }),
+      401,
+      "invalid_client",
+    );
+  });
+  await t.test("another type of assertion", async () => {
+    const assertion = await assertionOf(client.id);
+    refused(
+      await ask({ client_assertion: assertion, client_assertion_type: "saml" }),
+      400,
+      "invalid_request",
+    );
+    refused(
+      await ask({ client_assertion: "junk", client_assertion_type: type }),
+      401,
+      "invalid_client",
+    );
+    refused(await ask({ client_assertion_type: type }), 400, "invalid_request");
+  });
+});
+
+test("keys behind jwks_uri are fetched once, and again for an unknown key id, at most every 30 seconds", async () => {
+  const jwksUri = `https://shop.example/${randomUUID()}`;
+  const client = await addClient(login, { method: "private_key_jwt", jwksUri });
+  const send = async (given: Parameters<typeof assertionOf>[1] = {}): Promise<number> => {
+    const assertion = await assertionOf(client.id, given);
+    return (await ask({ client_assertion: assertion, client_assertion_type: type })).status;
+  };
+  const fetches = (): number => asked.filter((url) => url === jwksUri).length;
+  // What we cannot use does not spoil what we can.
+  published = { keys: [{ kty: "OKP", crv: "X25519", x: "AAAA", use: "enc" }, ecJwk] };
+  assert.deepEqual(await Promise.all([send(), send(), send()]), [200, 200, 200]);
+  assert.equal(fetches(), 1);
+  const header = { alg: "RS256", kid: "rsa-1" };
+  assert.equal(await send({ header, key: rsa.privateKey }), 401);
+  assert.equal(fetches(), 1);
+  published = { keys: [rsaJwk] };
+  login.clock.advance(31);
+  assert.equal(await send({ header, key: rsa.privateKey }), 200);
+  assert.equal(fetches(), 2);
+  assert.equal(await send(), 401);
+  assert.equal(fetches(), 2);
+});
+
+test("a redirect_uri is still compared when the client is a public one", async () => {
+  const spa = await addClient(login, { method: "none" });
+  const code = await addCode(login, spa);
+  const headers = { authorization: undefined };
+  const wrong = { client_id: spa.id, redirect_uri: `${redirectUri}?x=1` };
+  refused(await redeem(login, spa, { ...code, form: wrong, headers }), 400, "invalid_grant");
+});

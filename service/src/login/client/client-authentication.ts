@@ -1,0 +1,175 @@
+import type { Client } from "../../accounts/index.ts";
+import type { Form } from "../../platform/http-input.ts";
+import { OAuthProblem } from "../../platform/problems.ts";
+import { type PresentedAssertion, checkAssertion, readAssertion } from "./client-assertion.ts";
+import { countFailure, refuseBlocked } from "./failed-secrets.ts";
+import type { TokenContext } from "../token-context.ts";
+import { clientMembers } from "../token/token-schemas.ts";
+import { type OneTimeValue, spendOnce } from "../token/used-once-store.ts";
+
+/** A call to an endpoint where clients prove themselves, reduced to what that takes. */
+export interface ClientCall {
+  readonly form: Form;
+  /** The `Authorization` header. */
+  readonly authorization: string | undefined;
+  /** Network address of the caller, for the limit on failed secrets. */
+  readonly address: string;
+}
+
+export interface AuthenticatedClient {
+  readonly client: Client;
+  /** Whether it proved itself by a secret or key; a browser-only client has neither. */
+  readonly isConfidential: boolean;
+  /** Must be spent in the statement that does what the client asked for; see {@link refuseReplayedAssertion}. */
+  readonly oneTime: readonly OneTimeValue[];
+}
+
+/** What a call presents as proof, before anything about it is known to be true. */
+type Presented =
+  | {
+      readonly method: "client_secret_basic" | "client_secret_post";
+      readonly clientId: string;
+      readonly secret: string;
+    }
+  | {
+      readonly method: "private_key_jwt";
+      readonly clientId: string;
+      readonly assertion: PresentedAssertion;
+    }
+  | { readonly method: "none"; readonly clientId: string };
+
+/**
+ * Finds out which client calls, by the one method it is registered for (RFC 6749 section 2.3, RFC 7523 section 3).
+ *
+ * @throws {OAuthProblem} invalid_request (several methods, or unreadable ones), invalid_client
+ * @throws {Problem} rate_limited after 10 failures per client and address in 10 minutes
+ */
+export async function authenticateClient(
+  ctx: TokenContext,
+  call: ClientCall,
+): Promise<AuthenticatedClient> {
+  const presented = readPresented(call);
+  refuseBlocked(ctx, presented.clientId, call.address);
+  const client = await ctx.clients.find(presented.clientId);
+  if (client === null) return refuse(call, "the client is unknown");
+  if (client.authenticationMethod !== presented.method)
+    return refuse(call, `this client must authenticate with ${client.authenticationMethod}`);
+  if (presented.method === "none") return { client, isConfidential: false, oneTime: [] };
+  const proved = await prove(ctx, client, presented);
+  if ("fault" in proved) {
+    await countFailure(ctx, client.id, call.address);
+    return refuse(call, proved.fault);
+  }
+  return { client, isConfidential: true, oneTime: proved.oneTime };
+}
+
+/**
+ * As {@link authenticateClient}, for an endpoint without a statement that could spend the assertion: spends it here.
+ *
+ * @throws {OAuthProblem} | {Problem}
+ */
+export async function authenticateClientOnce(ctx: TokenContext, call: ClientCall): Promise<Client> {
+  const { client, oneTime } = await authenticateClient(ctx, call);
+  if (oneTime.length === 0) return client;
+  const spent = await spendOnce(ctx.db, oneTime);
+  if (spent.length < oneTime.length) refuseReplayedAssertion();
+  return client;
+}
+
+/** The assertion was good but has been seen before. */
+export function refuseReplayedAssertion(): never {
+  throw new OAuthProblem("invalid_client", "this client assertion was used before");
+}
+
+/** One value of a form by name; empty counts as absent (RFC 6749 section 3.1). */
+export function valueOf(form: Form, name: string): string | undefined {
+  const value = form[name];
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+type Reader = (call: ClientCall) => Presented | null;
+
+const readBasic: Reader = ({ authorization, form }) => {
+  if (authorization === undefined) return null;
+  const encoded = /^Basic +([\w+/-]+={0,2})$/i.exec(authorization)?.[1];
+  const text = encoded === undefined ? "" : Buffer.from(encoded, "base64").toString("utf8");
+  const at = text.indexOf(":");
+  if (at < 0)
+    throw new OAuthProblem("invalid_client", "the Authorization header is not Basic", {
+      challenge: "Basic",
+    });
+  const clientId = formDecode(text.slice(0, at));
+  const named = valueOf(form, "client_id");
+  if (named !== undefined && named !== clientId)
+    throw new OAuthProblem("invalid_request", "client_id is not that of the Authorization header");
+  return { method: "client_secret_basic", clientId, secret: formDecode(text.slice(at + 1)) };
+};
+
+const readPost: Reader = ({ form }) => {
+  const secret = valueOf(form, "client_secret");
+  if (secret === undefined) return null;
+  const clientId = valueOf(form, "client_id");
+  if (clientId === undefined) throw new OAuthProblem("invalid_request", "client_id is missing");
+  return { method: "client_secret_post", clientId, secret };
+};
+
+const readKeyJwt: Reader = ({ form }) => {
+  const text = valueOf(form, "client_assertion");
+  const type = valueOf(form, "client_assertion_type");
+  if (text === undefined && type === undefined) return null;
+  const assertion = readAssertion(text, type);
+  const named = valueOf(form, "client_id");
+  if (named !== undefined && named !== assertion.clientId)
+    throw new OAuthProblem("invalid_request", "client_id is not that of the client assertion");
+  return { method: "private_key_jwt", clientId: assertion.clientId, assertion };
+};
+
+/** Every way to present a proof; a call must use exactly one (RFC 6749 section 2.3), or name itself alone. */
+const readers: readonly Reader[] = [readBasic, readPost, readKeyJwt];
+
+function readPresented(call: ClientCall): Presented {
+  refuseRepeated(call.form);
+  const found = readers.map((read) => read(call)).filter((presented) => presented !== null);
+  const [first, second] = found;
+  if (second !== undefined)
+    throw new OAuthProblem("invalid_request", "authenticate the client by one method only");
+  if (first !== undefined) return first;
+  const clientId = valueOf(call.form, "client_id");
+  if (clientId === undefined)
+    throw new OAuthProblem("invalid_client", "the client did not authenticate");
+  return { method: "none", clientId };
+}
+
+/** RFC 6749 section 3.2. Not every form that comes here was judged by a schema, and a repeated value would pass for none. */
+function refuseRepeated(form: Form): void {
+  const repeated = Object.keys(clientMembers).find((name) => Array.isArray(form[name]));
+  if (repeated !== undefined)
+    throw new OAuthProblem("invalid_request", `${repeated} is given more than once`);
+}
+
+/** RFC 6749 section 2.3.1: id and secret are form-encoded before they are joined. */
+function formDecode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll("+", " "));
+  } catch {
+    throw new OAuthProblem("invalid_request", "the Authorization header is not form-encoded");
+  }
+}
+
+async function prove(
+  ctx: TokenContext,
+  client: Client,
+  presented: Exclude<Presented, { method: "none" }>,
+): Promise<{ oneTime: readonly OneTimeValue[] } | { fault: string }> {
+  if (presented.method === "private_key_jwt")
+    return checkAssertion(ctx, client, presented.assertion);
+  return ctx.clients.verifySecret(client, presented.secret)
+    ? { oneTime: [] }
+    : { fault: "the client secret is wrong" };
+}
+
+/** RFC 6749 section 5.2: a client that used the header is answered with its scheme. */
+function refuse(call: ClientCall, fault: string): never {
+  const challenge = call.authorization === undefined ? {} : { challenge: "Basic" as const };
+  throw new OAuthProblem("invalid_client", fault, challenge);
+}

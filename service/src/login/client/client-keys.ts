@@ -1,0 +1,146 @@
+import { createPublicKey, type KeyObject } from "node:crypto";
+import {
+  type Client,
+  type ClientJwk,
+  type ClientKeySet,
+  parseKeySet,
+} from "../../accounts/index.ts";
+import { parseJson } from "../../platform/http-input.ts";
+import type { TokenContext } from "../token-context.ts";
+
+interface NamedKey {
+  readonly kid: string | null;
+  readonly key: KeyObject;
+}
+
+/** What is known of the set behind a `jwks_uri`, and when it was asked for last, with or without success. */
+interface Fetched {
+  readonly keys: readonly NamedKey[];
+  readonly fetchedAtMs: number;
+  readonly triedAtMs: number;
+}
+
+/** A removed key is forgotten after this long. */
+const lifetimeMs = 600_000;
+/** An unknown key id, or a fetch that failed, may ask for the set again, but not more often than this. */
+const refetchMs = 30_000;
+const timeoutMs = 5_000;
+const responseBytesMax = 64 * 1024;
+const keysMax = 20;
+const urisMax = 1_000;
+
+interface Cache {
+  readonly given: WeakMap<ClientKeySet, readonly NamedKey[]>;
+  readonly fetched: Map<string, Promise<Fetched>>;
+}
+
+const caches = new WeakMap<TokenContext["outbound"], Cache>();
+
+function cacheOf(ctx: TokenContext): Cache {
+  const known = caches.get(ctx.outbound) ?? { given: new WeakMap(), fetched: new Map() };
+  caches.set(ctx.outbound, known);
+  return known;
+}
+
+/** Public keys that a client may have signed with: those of this key id, or all when it names none. */
+export async function findClientKeys(
+  ctx: TokenContext,
+  client: Client,
+  kid: string | null,
+): Promise<readonly KeyObject[]> {
+  if (client.jwks !== null) return chosen(givenKeys(ctx, client.jwks), kid);
+  if (client.jwksUri === null) return [];
+  const first = await fetchedKeys(ctx, client.jwksUri, lifetimeMs);
+  const found = chosen(first, kid);
+  if (found.length > 0) return found;
+  return chosen(await fetchedKeys(ctx, client.jwksUri, refetchMs), kid);
+}
+
+function chosen(keys: readonly NamedKey[], kid: string | null): readonly KeyObject[] {
+  return keys.filter((each) => kid === null || each.kid === kid).map((each) => each.key);
+}
+
+function givenKeys(ctx: TokenContext, jwks: ClientKeySet): readonly NamedKey[] {
+  const { given } = cacheOf(ctx);
+  const known = given.get(jwks) ?? importKeys(jwks.keys);
+  given.set(jwks, known);
+  return known;
+}
+
+function importKeys(keys: readonly ClientJwk[]): NamedKey[] {
+  return keys.map((jwk) => ({
+    kid: jwk.kid ?? null,
+    key: createPublicKey({ key: { ...jwk }, format: "jwk" }),
+  }));
+}
+
+/** The set behind a `jwks_uri`, asked for anew when it is older than `maxAgeMs`; calls at the same time share one request. */
+async function fetchedKeys(
+  ctx: TokenContext,
+  uri: string,
+  maxAgeMs: number,
+): Promise<readonly NamedKey[]> {
+  const { fetched } = cacheOf(ctx);
+  const pending = fetched.get(uri);
+  const known = await pending;
+  if (known !== undefined && isUsable(known, { nowMs: ctx.clock.nowMs(), maxAgeMs }))
+    return known.keys;
+  const newer = fetched.get(uri);
+  // Somebody else asked while we waited.
+  if (newer !== undefined && newer !== pending) return (await newer).keys;
+  const asked = fetchKeys(ctx, uri, known);
+  fetched.delete(uri);
+  fetched.set(uri, asked);
+  const [oldest] = fetched.keys();
+  if (fetched.size > urisMax && oldest !== undefined) fetched.delete(oldest);
+  return (await asked).keys;
+}
+
+function isUsable(
+  known: Fetched,
+  { nowMs, maxAgeMs }: { nowMs: number; maxAgeMs: number },
+): boolean {
+  return nowMs - known.fetchedAtMs < maxAgeMs || nowMs - known.triedAtMs < refetchMs;
+}
+
+/** A fetch that fails keeps what was known before, within its lifetime. */
+async function fetchKeys(
+  ctx: TokenContext,
+  uri: string,
+  known: Fetched | undefined,
+): Promise<Fetched> {
+  const triedAtMs = ctx.clock.nowMs();
+  const keys = await requestKeys(ctx, uri);
+  if (keys !== null) return { keys, fetchedAtMs: triedAtMs, triedAtMs };
+  if (known === undefined || triedAtMs - known.fetchedAtMs >= lifetimeMs)
+    return { keys: [], fetchedAtMs: -Infinity, triedAtMs };
+  return { ...known, triedAtMs };
+}
+
+async function requestKeys(ctx: TokenContext, uri: string): Promise<readonly NamedKey[] | null> {
+  const result = await ctx.outbound.send({
+    method: "GET",
+    url: uri,
+    headers: { accept: "application/json" },
+    timeoutMs,
+    responseBytesMax,
+  });
+  if (result.kind === "failed" || result.status !== 200) return null;
+  try {
+    const document = parseJson(result.body) as { keys?: unknown };
+    const keys: unknown[] = Array.isArray(document.keys) ? document.keys : [];
+    return keys.slice(0, keysMax).flatMap((key) => usableKeys(key));
+  } catch {
+    // Whatever is wrong with the document, the client has no key in it.
+    return null;
+  }
+}
+
+/** A published set may hold keys for other purposes; they are passed over, unlike in a set that is registered with us. */
+function usableKeys(key: unknown): readonly NamedKey[] {
+  try {
+    return importKeys(parseKeySet({ keys: [key] }).keys);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,56 @@
+import { limitNetworkOf } from "../../platform/client-address.ts";
+import { Problem } from "../../platform/problems.ts";
+import { failedSecretLimit, limitHeaders } from "../../platform/rate-limit.ts";
+import type { TokenContext } from "../token-context.ts";
+
+/** Beyond this, the pair that was blocked first is forgotten: its next failure blocks it again. */
+const blockedMax = 10_000;
+
+/** Until when a pair is blocked, in Unix milliseconds; a process learns it from its own calls. */
+const blockedByLimiter = new WeakMap<TokenContext["limits"], Map<string, number>>();
+
+function blockedOf(ctx: TokenContext): Map<string, number> {
+  const known = blockedByLimiter.get(ctx.limits) ?? new Map<string, number>();
+  blockedByLimiter.set(ctx.limits, known);
+  return known;
+}
+
+function nameOf(clientId: string, address: string): string {
+  return `secret:${clientId}:${limitNetworkOf(address)}`;
+}
+
+/**
+ * Refuses before the secret is looked at: a right guess after too many wrong ones must not be told apart.
+ *
+ * @throws {Problem} rate_limited
+ */
+export function refuseBlocked(ctx: TokenContext, clientId: string, address: string): void {
+  const blocked = blockedOf(ctx);
+  const name = nameOf(clientId, address);
+  const untilMs = blocked.get(name);
+  if (untilMs === undefined) return;
+  const leftMs = untilMs - ctx.clock.nowMs();
+  if (leftMs > 0) refuse(Math.ceil(leftMs / 1000));
+  blocked.delete(name);
+}
+
+/** Counts a wrong secret or assertion. @throws {Problem} rate_limited when it was one too many */
+export async function countFailure(
+  ctx: TokenContext,
+  clientId: string,
+  address: string,
+): Promise<void> {
+  const name = nameOf(clientId, address);
+  const taken = await ctx.limits.take(name, { ...failedSecretLimit, address });
+  if (taken.ok) return;
+  const blocked = blockedOf(ctx);
+  blocked.set(name, ctx.clock.nowMs() + taken.retryAfterSeconds * 1000);
+  const [oldest] = blocked.keys();
+  if (blocked.size > blockedMax && oldest !== undefined) blocked.delete(oldest);
+  refuse(taken.retryAfterSeconds);
+}
+
+function refuse(retryAfterSeconds: number): never {
+  const headers = limitHeaders({ ok: false, retryAfterSeconds }, failedSecretLimit);
+  throw new Problem("rate_limited", { retryAfterSeconds, headers });
+}

@@ -1,0 +1,71 @@
+import { type Queryable, sql } from "../../platform/db.ts";
+import type { KeyPurpose } from "./signing-key.ts";
+
+export interface SigningKeyRow {
+  readonly kid: string;
+  readonly purpose: KeyPurpose;
+  readonly publicJwk: Readonly<Record<string, string>>;
+  readonly privateSealed: Buffer;
+  readonly createdAt: number;
+  readonly startsAt: number;
+}
+
+interface Columns {
+  kid: string;
+  purpose: KeyPurpose;
+  public_jwk: Record<string, string>;
+  private_sealed: Buffer;
+  created_at: number;
+  starts_at: number;
+}
+
+/** Every key that was not revoked, oldest first. */
+export async function listKeys(db: Queryable): Promise<SigningKeyRow[]> {
+  const rows = await db.query<Columns>(sql`
+    select kid, purpose, public_jwk, private_sealed, created_at, starts_at from signing_key
+    where revoked_at is null order by purpose, starts_at`);
+  return rows.map((row) => ({
+    kid: row.kid,
+    purpose: row.purpose,
+    publicJwk: row.public_jwk,
+    privateSealed: row.private_sealed,
+    createdAt: row.created_at,
+    startsAt: row.starts_at,
+  }));
+}
+
+/** Takes the slot (purpose, starts_at) unless another process was first. */
+export async function insertKey(db: Queryable, key: SigningKeyRow): Promise<void> {
+  await db.query(sql`
+    with made as (
+      insert into signing_key (kid, purpose, public_jwk, private_sealed, created_at, starts_at)
+      values (${key.kid}, ${key.purpose}, ${JSON.stringify(key.publicJwk)}, ${key.privateSealed}, ${key.createdAt}, ${key.startsAt})
+      on conflict do nothing returning kid)
+    select pg_notify('signing-key', kid) from made`);
+}
+
+/** Lets a key that was meant for later sign from now on, after the current one was revoked. */
+export async function startKey(db: Queryable, kid: string, now: number): Promise<void> {
+  await db.query(sql`
+    with started as (
+      update signing_key set starts_at = ${now} where kid = ${kid} and starts_at > ${now} and revoked_at is null
+      returning kid)
+    select pg_notify('signing-key', kid) from started`);
+}
+
+/** @returns false when there is no such live key */
+export async function revokeKey(db: Queryable, kid: string, now: number): Promise<boolean> {
+  const rows = await db.query(sql`
+    with revoked as (
+      update signing_key set revoked_at = ${now} where kid = ${kid} and revoked_at is null returning kid)
+    select pg_notify('signing-key', kid) from revoked`);
+  return rows.length === 1;
+}
+
+/** Removes keys whose successor started long ago: nothing that they signed can still matter. */
+export async function purgeKeys(db: Queryable, retiredBefore: number): Promise<void> {
+  await db.query(sql`
+    delete from signing_key as old where exists (
+      select from signing_key as successor where successor.purpose = old.purpose and successor.revoked_at is null
+        and successor.starts_at > old.starts_at and successor.starts_at < ${retiredBefore})`);
+}

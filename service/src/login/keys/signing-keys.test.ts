@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { createLocalJWKSet, jwtVerify } from "jose";
+import { signJwt } from "./jwt.ts";
+import { planKeys } from "./signing-key.ts";
+import { revokeSigningKey } from "./manage-signing-keys.ts";
+import { revokeKey } from "./signing-key-store.ts";
+import { ensureKeys } from "./signing-keys.ts";
+import { addClient, addCode, get, openTestLogin, redeem, type TestLogin } from "../test-login.ts";
+import { listTestKeys } from "../test-login-store.ts";
+
+const login = await openTestLogin();
+after(async () => login[Symbol.asyncDispose]());
+const day = 86_400;
+
+interface Jwk {
+  readonly kid: string;
+  readonly alg: string;
+  readonly kty: string;
+}
+
+async function publishedOf(on: TestLogin, set: "jwks" | "wallet-jwks"): Promise<Jwk[]> {
+  const answer = await get(on, `/.well-known/${set}.json`);
+  return (answer.body as { keys: Jwk[] }).keys;
+}
+
+function slotOf(kid: string, startsAt: number) {
+  return { kid, purpose: "login-rs256", startsAt } as const;
+}
+
+test("plans one key per slot, a successor for it, and promotes what is published already", () => {
+  const at = { now: 1_000_500, lifetimeSeconds: 1000 };
+  const plan = (...keys: ReturnType<typeof slotOf>[]) => planKeys(keys, "login-rs256", at);
+  assert.deepEqual(plan(), { start: null, make: [1_000_000, 1_001_000] });
+  assert.deepEqual(plan(slotOf("a", 1_000_000)), { start: null, make: [1_001_000] });
+  assert.deepEqual(plan(slotOf("a", 1_000_000), slotOf("b", 1_001_000)), { start: null, make: [] });
+  assert.deepEqual(plan(slotOf("b", 1_001_000)), { start: "b", make: [1_001_000] });
+  // After a year without the service the old key goes on until a published one takes over.
+  assert.deepEqual(plan(slotOf("a", 5)), { start: null, make: [1_001_000] });
+});
+
+test("the first start makes a key and its successor for each purpose, however many processes start at once", async () => {
+  await using first = await openTestLogin();
+  const more = await Promise.all([openTestLogin({ with: first }), openTestLogin({ with: first })]);
+  const keys = await listTestKeys(first.ctx.db);
+  assert.equal(keys.length, 6);
+  for (const each of more) {
+    for (const purpose of ["login-rs256", "login-es256", "wallet-es256"] as const)
+      assert.equal(
+        each.ctx.signingKeys.current(purpose).kid,
+        first.ctx.signingKeys.current(purpose).kid,
+      );
+    await each[Symbol.asyncDispose]();
+  }
+});
+
+test("processes that race on an empty table fill each slot once", async () => {
+  await using first = await openTestLogin();
+  await using second = await openTestLogin({ with: first });
+  for (const { kid } of await listTestKeys(first.ctx.db)) await revokeKey(first.ctx.db, kid, 1);
+  await Promise.all([ensureKeys(first.ctx), ensureKeys(second.ctx), ensureKeys(first.ctx)]);
+  assert.equal((await listTestKeys(first.ctx.db)).length, 6);
+});
+
+test("no key's id begins with a hyphen, so `svc key revoke` takes every one", async () => {
+  await using own = await openTestLogin();
+  for (const { kid } of await listTestKeys(own.ctx.db)) await revokeKey(own.ctx.db, kid, 1);
+  const { random } = own.ctx;
+  let draws = 0;
+  const bytes = (length: number): Buffer => {
+    draws += 1;
+    return draws % 2 === 1 ? Buffer.alloc(length, 0xf8) : random.bytes(length);
+  };
+  await ensureKeys({ ...own.ctx, random: { ...random, bytes } });
+  const kids = (await listTestKeys(own.ctx.db)).map(({ kid }) => kid);
+  assert.equal(kids.length, 6);
+  assert.deepEqual(
+    kids.filter((kid) => kid.startsWith("-")),
+    [],
+  );
+});
+
+test("login and wallet keys are published apart, public parts alone", async () => {
+  const loginKeys = await publishedOf(login, "jwks");
+  const walletKeys = await publishedOf(login, "wallet-jwks");
+  assert.deepEqual(loginKeys.map((key) => key.alg).toSorted(), [
+    "ES256",
+    "ES256",
+    "RS256",
+    "RS256",
+  ]);
+  assert.deepEqual(
+    walletKeys.map((key) => key.alg),
+    ["ES256", "ES256"],
+  );
+  assert.ok(walletKeys.every((key) => !loginKeys.some((other) => other.kid === key.kid)));
+  for (const key of [...loginKeys, ...walletKeys]) {
+    const members = Object.keys(key).toSorted();
+    const expected =
+      key.kty === "RSA"
+        ? ["alg", "e", "kid", "kty", "n", "use"]
+        : ["alg", "crv", "kid", "kty", "use", "x", "y"];
+    assert.deepEqual(members, expected);
+  }
+});
+
+test("key sets and discovery are answered with an etag, and 304 to whoever has them", async () => {
+  for (const name of [
+    "jwks.json",
+    "wallet-jwks.json",
+    "openid-configuration",
+    "oauth-authorization-server",
+  ]) {
+    const first = await get(login, `/.well-known/${name}`);
+    assert.equal(first.headers["cache-control"], "public, max-age=300");
+    assert.equal(first.headers["access-control-allow-origin"], "*");
+    assert.match(String(first.headers["content-type"]), /^application\/json/);
+    const etag = String(first.headers["etag"]);
+    const second = await get(login, `/.well-known/${name}`, { "if-none-match": etag });
+    assert.deepEqual([second.status, second.text], [304, ""]);
+  }
+});
+
+test("the published successor takes over without a restart, and the old key stays until its last token is dead", async () => {
+  await using own = await openTestLogin();
+  const before = await publishedOf(own, "jwks");
+  const old = own.ctx.signingKeys.current("login-rs256");
+  own.clock.advance(90 * day);
+  const current = own.ctx.signingKeys.current("login-rs256");
+  assert.notEqual(current.kid, old.kid);
+  assert.ok(
+    before.some((key) => key.kid === current.kid),
+    "it was published before",
+  );
+  await ensureKeys(own.ctx);
+  await own.ctx.signingKeys.refresh();
+  const starts = (await listTestKeys(own.ctx.db)).filter((key) => key.purpose === "login-rs256");
+  own.clock.advance((starts.at(-1)?.startsAt ?? 0) - own.clock.now());
+  await ensureKeys(own.ctx);
+  await own.ctx.signingKeys.refresh();
+  assert.ok(
+    (await publishedOf(own, "jwks")).some((key) => key.kid === current.kid),
+    "its tokens live",
+  );
+  own.clock.advance(3600 + 900);
+  assert.ok(
+    !(await publishedOf(own, "jwks")).some((key) => key.kid === current.kid),
+    "its tokens are dead",
+  );
+});
+
+test("a revoked key is gone everywhere at once and its tokens count no more", async () => {
+  await using own = await openTestLogin();
+  await using second = await openTestLogin({ with: own });
+  const shop = await addClient(own);
+  const tokens = (await redeem(own, shop, await addCode(own, shop))).body;
+  const authorization = `Bearer ${String(tokens["access_token"])}`;
+  assert.equal((await get(second, "/userinfo", { authorization })).status, 200);
+  const { kid } = own.ctx.signingKeys.current("login-rs256");
+  const published = await publishedOf(own, "jwks");
+  await revokeSigningKey(own.ctx, kid, "test");
+  await assert.rejects(revokeSigningKey(own.ctx, kid, "test"), /no such live signing key/);
+  await own.ctx.signingKeys.refresh();
+  await second.ctx.signingKeys.refresh();
+  for (const process of [own, second]) {
+    assert.equal((await get(process, "/userinfo", { authorization })).status, 401);
+    assert.ok(!(await publishedOf(process, "jwks")).some((key) => key.kid === kid));
+    assert.equal(process.ctx.signingKeys.publicKey(kid), null);
+    const next = process.ctx.signingKeys.current("login-rs256");
+    assert.ok(
+      published.some((key) => key.kid === next.kid),
+      "the published successor took over",
+    );
+  }
+});
+
+test("other processes learn of a revoked key by notification", async () => {
+  await using own = await openTestLogin();
+  // On its one connection statements go in order.
+  await using second = await openTestLogin({ with: own, connections: 1 });
+  const { kid } = own.ctx.signingKeys.current("login-es256");
+  const { promise: told, resolve } = Promise.withResolvers<void>();
+  await second.ctx.notifications.subscribe("signing-key", (payload) => {
+    if (payload === kid) resolve();
+  });
+  await revokeSigningKey(own.ctx, kid, "test");
+  await told;
+  // The keys' own handler was called before ours, so its read was sent before this one.
+  await listTestKeys(second.ctx.db);
+  assert.equal(second.ctx.signingKeys.publicKey(kid), null);
+});
+
+test("ES256 signatures verify whatever their length in DER", async () => {
+  const key = login.ctx.signingKeys.current("login-es256");
+  const set = createLocalJWKSet({ keys: await publishedOf(login, "jwks") });
+  for (let at = 0; at < 300; at += 1) {
+    const { payload } = await jwtVerify(signJwt(key, "JWT", { at }), set);
+    assert.equal(payload["at"], at);
+  }
+});

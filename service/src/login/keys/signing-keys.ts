@@ -1,0 +1,211 @@
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPair as generateKeyPairWithCallback,
+  type KeyObject,
+} from "node:crypto";
+import { promisify } from "node:util";
+import { isClockRight } from "../../platform/clock.ts";
+import type { Ctx } from "../../platform/context.ts";
+import { randomId } from "../../platform/ids.ts";
+import type { PublishedDocument } from "../../platform/published-document.ts";
+import type { Place } from "../../platform/seal.ts";
+import { accessTokenTyp, headerSegment, idTokenTyp } from "./jwt.ts";
+import {
+  algorithmOf,
+  currentOf,
+  keyPurposes,
+  keySetDocument,
+  type KeyPurpose,
+  type KeySetName,
+  keySetOf,
+  planKeys,
+  publishedOf,
+  type SigningKey,
+} from "./signing-key.ts";
+import * as store from "./signing-key-store.ts";
+
+/** The signing keys of this installation, in memory; every process follows their changes. */
+export interface SigningKeys extends AsyncDisposable {
+  /** The key that signs at this moment. */
+  current(purpose: KeyPurpose): SigningKey;
+  /** The login key whose tokens of this `typ` begin with this header segment; null for any other text. */
+  findByHeader(segment: string, typ: string): SigningKey | null;
+  /** Of any key that was not revoked. */
+  publicKey(kid: string): KeyObject | null;
+  /** What is published of a set at this moment. */
+  keySet(set: KeySetName): PublishedDocument;
+  /** Reads the keys again; done by itself on every notification. */
+  refresh(): Promise<void>;
+}
+
+type KeyContext = Pick<
+  Ctx,
+  "config" | "db" | "clock" | "random" | "seal" | "notifications" | "log"
+>;
+
+const channel = "signing-key";
+const generateKeyPair = promisify(generateKeyPairWithCallback);
+const modulusBits = 2048;
+const kidBytes = 16;
+/** Verifiers whose clock runs behind; also covers wallets' request objects, which live 15 minutes at most. */
+const retentionSlackSeconds = 900;
+/** For how long expired id tokens are still known as hints at logout. */
+const hintRetentionSeconds = 30 * 86_400;
+
+/** What is derived from the keys, until the next of them starts or retires. */
+interface Snapshot {
+  readonly validFrom: number;
+  readonly validUntil: number;
+  readonly current: ReadonlyMap<KeyPurpose, SigningKey>;
+  readonly sets: Readonly<Record<KeySetName, PublishedDocument>>;
+}
+
+/** Opens the keys, making those that are missing. @throws {SealBroken} when the configured master keys do not open them */
+export async function openSigningKeys(ctx: KeyContext): Promise<SigningKeys> {
+  await ensureKeys(ctx);
+  let keys: readonly SigningKey[] = [];
+  let byHeader: ReadonlyMap<string, SigningKey> = new Map();
+  let snapshot: Snapshot | null = null;
+  const refresh = async (): Promise<void> => {
+    keys = await loadKeys(ctx, keys);
+    byHeader = indexByHeader(keys);
+    snapshot = null;
+  };
+  const present = (): Snapshot => {
+    const now = ctx.clock.now();
+    if (snapshot === null || now < snapshot.validFrom || now >= snapshot.validUntil)
+      snapshot = takeSnapshot(keys, { now, retentionSeconds: retentionSeconds(ctx) });
+    return snapshot;
+  };
+  const unsubscribe = await ctx.notifications.subscribe(channel, refresh);
+  await refresh();
+  return {
+    current(purpose) {
+      const key = present().current.get(purpose);
+      if (key === undefined) throw new Error(`no signing key for ${purpose}`);
+      return key;
+    },
+    findByHeader: (segment, typ) => {
+      const key = byHeader.get(segment);
+      return key !== undefined && headerSegment(key, typ) === segment ? key : null;
+    },
+    publicKey: (kid) => keys.find((key) => key.kid === kid)?.publicKey ?? null,
+    keySet: (set) => present().sets[set],
+    refresh,
+    [Symbol.asyncDispose]: async () => unsubscribe(),
+  };
+}
+
+/**
+ * Makes sure that every purpose has a key that signs and a published successor. Runs at the start and by a job, in any
+ * number of processes at once.
+ */
+export async function ensureKeys(ctx: KeyContext): Promise<void> {
+  const known = await store.listKeys(ctx.db);
+  // A process that only believes that their time is over would end keys that all others sign with.
+  if (known.length > 0 && !(await isClockRight(ctx.db, ctx.clock))) return;
+  const now = ctx.clock.now();
+  const lifetimeSeconds = ctx.config.keyLifetimeSeconds;
+  await Promise.all(
+    keyPurposes.map(async (purpose) => {
+      const plan = planKeys(known, purpose, { now, lifetimeSeconds });
+      if (plan.start !== null) await store.startKey(ctx.db, plan.start, now);
+      for (const startsAt of plan.make) {
+        await store.insertKey(ctx.db, await makeKey(ctx, purpose, { now, startsAt }));
+      }
+    }),
+  );
+  await store.purgeKeys(ctx.db, now - retentionSeconds(ctx) - hintRetentionSeconds);
+}
+
+/** Sealed columns of this file, for the change of master keys. */
+export const signingKeyColumns = [
+  { table: "signing_key", idColumn: "kid", column: "private_sealed" },
+] as const;
+
+function placeOf(kid: string): Place {
+  return { table: "signing_key", id: kid, column: "private_sealed" };
+}
+
+function retentionSeconds(ctx: KeyContext): number {
+  return ctx.config.accessTokenLifetimeSeconds + retentionSlackSeconds;
+}
+
+async function makeKey(
+  ctx: KeyContext,
+  purpose: KeyPurpose,
+  { now, startsAt }: { now: number; startsAt: number },
+): Promise<store.SigningKeyRow> {
+  const pair =
+    algorithmOf(purpose) === "RS256"
+      ? await generateKeyPair("rsa", { modulusLength: modulusBits })
+      : await generateKeyPair("ec", { namedCurve: "P-256" });
+  const kid = randomId(ctx.random, kidBytes);
+  const plain = pair.privateKey.export({ format: "der", type: "pkcs8" });
+  const publicJwk = pair.publicKey.export({ format: "jwk" }) as Record<string, string>;
+  const privateSealed = ctx.seal.seal(plain, placeOf(kid));
+  return { kid, purpose, publicJwk, privateSealed, createdAt: now, startsAt };
+}
+
+/** Keys that are known already are kept as they are: opening one again would cost a decryption and its caches. */
+async function loadKeys(
+  ctx: KeyContext,
+  known: readonly SigningKey[],
+): Promise<readonly SigningKey[]> {
+  const rows = await store.listKeys(ctx.db);
+  return rows.map((row) => {
+    const same = known.find((key) => key.kid === row.kid && key.startsAt === row.startsAt);
+    return same ?? openKey(ctx, row);
+  });
+}
+
+function openKey(ctx: KeyContext, row: store.SigningKeyRow): SigningKey {
+  const der = ctx.seal.open(row.privateSealed, placeOf(row.kid));
+  return {
+    kid: row.kid,
+    purpose: row.purpose,
+    algorithm: algorithmOf(row.purpose),
+    privateKey: createPrivateKey({ key: der, format: "der", type: "pkcs8" }),
+    publicKey: createPublicKey({ key: { ...row.publicJwk }, format: "jwk" }),
+    publicJwk: row.publicJwk,
+    startsAt: row.startsAt,
+    headers: new Map(),
+  };
+}
+
+/** Types of tokens that come back to us. Access tokens are RS256 alone, so that resource servers need one algorithm. */
+function indexByHeader(keys: readonly SigningKey[]): ReadonlyMap<string, SigningKey> {
+  const entries = keys.flatMap((key): [string, SigningKey][] => {
+    if (keySetOf(key.purpose) !== "login") return [];
+    const idToken: [string, SigningKey] = [headerSegment(key, idTokenTyp), key];
+    return key.algorithm === "RS256"
+      ? [idToken, [headerSegment(key, accessTokenTyp), key]]
+      : [idToken];
+  });
+  return new Map(entries);
+}
+
+function takeSnapshot(
+  keys: readonly SigningKey[],
+  options: { now: number; retentionSeconds: number },
+): Snapshot {
+  const { now } = options;
+  const current = new Map<KeyPurpose, SigningKey>();
+  for (const purpose of keyPurposes) {
+    const key = currentOf(keys, purpose, now);
+    if (key !== null) current.set(purpose, key);
+  }
+  const turns = keys
+    .flatMap((key) => [key.startsAt, key.startsAt + options.retentionSeconds])
+    .filter((time) => time > now);
+  return {
+    validFrom: now,
+    validUntil: Math.min(...turns, now + options.retentionSeconds),
+    current,
+    sets: {
+      login: keySetDocument(publishedOf(keys, "login", options)),
+      wallet: keySetDocument(publishedOf(keys, "wallet", options)),
+    },
+  };
+}

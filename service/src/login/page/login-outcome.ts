@@ -1,0 +1,96 @@
+import type { AttemptFailure } from "../attempt/attempt.ts";
+import { backLink, loginForm } from "./login-forms.ts";
+import type { LoginView } from "./page-view.ts";
+import { foreign, markup, say, type Markup } from "./page-markup.ts";
+import type { TextKey } from "./page-texts.ts";
+
+/**
+ * After the claim. With `digits` the person carries them to the wallet (decisions section 2, rule 4); empty ones make the
+ * form that the script fills in, which has no `[data-code]` yet.
+ */
+export function renderClaimed(
+  view: LoginView,
+  { digits, identity }: { digits: string | null; identity: string },
+): Markup {
+  const { locale } = view;
+  const hasNumber = digits !== null;
+  return markup`<h2 tabindex="-1">${say(locale, hasNumber ? "numberTitle" : "confirmTitle")}</h2>
+    ${digits === null ? markup`<p class="pulse" aria-hidden="true"></p>` : markup`<p class="number" ${digits === "" ? "data-digits" : "data-code"}>${digits}</p>`}
+    <p class="identity">
+      ${say(locale, "claimedBy", { identity: markup`<code data-identity>${identity}</code>` })}
+    </p>
+    <p>${say(locale, hasNumber ? "numberHint" : "confirmHint")}</p>
+    ${carryOn(view)} ${backLink(view)}`;
+}
+
+/** Where no script watches for the approval, the person says when it is done. */
+function carryOn(view: LoginView): Markup {
+  const label = say(view.locale, "continue");
+  const button = markup`<p class="hint">${say(view.locale, "approvedContinue")}</p>
+    ${loginForm(view, { action: "continue", label })}`;
+  return view.isStatic ? button : markup`<noscript>${button}</noscript>`;
+}
+
+/** The members of a business are asked. Nothing here tells who they are, how many, or how they vote. */
+export function renderGathering(view: LoginView): Markup {
+  const { locale, clientName } = view;
+  const whenApproved = markup`<p class="hint">${say(locale, "gatheringContinue")}</p>
+    <div class="buttons">${loginForm(view, { action: "continue", label: say(locale, "continue") })}</div>`;
+  const label = say(locale, "back", { client: foreign(clientName) });
+  const hint = say(locale, "gatheringHint");
+  return markup`<h2 tabindex="-1">${say(locale, "gatheringTitle")}</h2>
+    <p class="pulse" aria-hidden="true"></p>
+    <p>${hint}${view.isStatic ? null : markup` ${say(locale, "gatheringOn")}`}</p>
+    <p class="left" role="timer" data-left hidden>
+      ${say(locale, "timeLeft", { time: markup`<span data-time></span>` })}
+    </p>
+    ${view.isStatic ? whenApproved : markup`<noscript>${whenApproved}</noscript>`}
+    <div class="buttons">${loginForm(view, { action: "give-up", label, look: "quiet" })}</div>`;
+}
+
+/** The script takes the code at once; the button is for when it cannot. */
+export function renderApproved(view: LoginView): Markup {
+  const { locale, clientName } = view;
+  return markup`<h2 tabindex="-1">${say(locale, "approvedTitle")}</h2>
+    <p>${say(locale, "approvedHint", { client: foreign(clientName) })}</p>
+    ${loginForm(view, { action: "continue", label: say(locale, "continue") })}`;
+}
+
+const outcomes: Readonly<Record<AttemptFailure, readonly [title: TextKey, hint: TextKey]>> = {
+  expired: ["expiredTitle", "expiredHint"],
+  wrong_number: ["wrongNumberTitle", "wrongNumberHint"],
+  declined: ["declinedTitle", "declinedHint"],
+  not_started: ["notStartedTitle", "notStartedHint"],
+  other_browser: ["otherBrowserTitle", "otherBrowserHint"],
+  restarted: ["restartedTitle", "restartedHint"],
+};
+
+export function renderFailed(
+  view: LoginView,
+  { failure, canRestart }: { failure: AttemptFailure; canRestart: boolean },
+): Markup {
+  const [title, hint] = outcomes[failure];
+  const mayRestart = canRestart && failure !== "restarted";
+  return ended(view, { title, hint, mayRestart });
+}
+
+/** The login went on without this page, so there is nothing to start again. */
+export function renderOver(view: LoginView): Markup {
+  return ended(view, { title: "overTitle", hint: "overHint", mayRestart: false });
+}
+
+/** Who holds no cookie of the login gets nothing of it, so it goes on nowhere. */
+export function renderUnheld(view: LoginView): Markup {
+  return ended(view, { title: "errorTitle", hint: "noCookieHint", mayRestart: false });
+}
+
+function ended(
+  view: LoginView,
+  { title, hint, mayRestart }: { title: TextKey; hint: TextKey; mayRestart: boolean },
+): Markup {
+  const { locale } = view;
+  return markup`<h2 tabindex="-1">${say(locale, title)}</h2>
+    <p>${say(locale, hint)}</p>
+    ${mayRestart ? loginForm(view, { action: "restart", label: say(locale, "startAgain") }) : null}
+    ${backLink(view, mayRestart ? "text" : "button")}`;
+}

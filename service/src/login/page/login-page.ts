@@ -1,0 +1,203 @@
+import { qrSvg } from "../../platform/qr-svg.ts";
+import { attemptFailures, connectionOf, qrLink, stepAt } from "../attempt/attempt.ts";
+import {
+  renderApproved,
+  renderClaimed,
+  renderFailed,
+  renderOver,
+  renderUnheld,
+  renderGathering,
+} from "./login-outcome.ts";
+import { backLink, loginForm } from "./login-forms.ts";
+import { type PageSlots, renderFromSkeleton } from "./page-skeleton.ts";
+import type { LoginView } from "./page-view.ts";
+import { assetPaths } from "./page-assets.ts";
+import { renderPage } from "./page-layout.ts";
+import { drawn, foreign, href, markup, say, type Markup } from "./page-markup.ts";
+
+/**
+ * The QR page of decisions section 2. It works without its script; with it the code rotates and the outcome comes by
+ * itself. Hooks for tools: `[data-qr]` (one element while waiting), `a[data-same-device]`, `[data-code]` after the claim.
+ *
+ * @throws {Error} when `backUrl` or `sameDeviceLink` could run in the page
+ */
+export function renderLoginPage(view: LoginView): string {
+  if (view.state.kind !== "waiting") return renderWhole(view, { data: pageData(view), code: null });
+  return renderFromSkeleton(view, { data: pageData(view), code: renderCode(view) }, renderWhole);
+}
+
+function renderWhole(view: LoginView, slots: PageSlots): string {
+  const isOver = view.state.kind === "failed" || view.state.kind === "finished";
+  return renderPage({
+    locale: view.locale,
+    title: say(view.locale, "title", { client: view.clientName }),
+    head: isOver ? markup`` : scripts(view),
+    body: markup`<main class="card login" ${isOver ? null : slots.data}>
+        <header>
+          <h1>${say(view.locale, "title", { client: foreign(view.clientName) })}</h1>
+          ${requester(view)}
+        </header>
+        <section class="panel" data-panel>
+          <p class="notice" role="alert" data-contested${view.contested ? null : markup` hidden`}>
+            ${say(view.locale, "contested")}
+          </p>
+          <div data-state>${statePanel(view, slots.code)}</div>
+          <p class="notice" data-offline hidden>${say(view.locale, "offline")}</p>
+        </section>
+        <footer>
+          <p>
+            ${say(view.locale, "host", { host: markup`<strong>${new URL(view.base).host}</strong>` })}
+          </p>
+        </footer>
+      </main>
+      <p class="unseen" role="status" data-status></p>
+      ${isOver ? null : templates(view)}`,
+  });
+}
+
+/** Who asks, and for what. The domain is the only thing about the requester that somebody checked. */
+function requester(view: LoginView): Markup {
+  const { locale, clientDomain } = view;
+  const badge =
+    clientDomain === null
+      ? markup`<p class="badge unverified"><span>${say(locale, "unverified")}</span></p>`
+      : markup`<p class="badge verified">
+          <span>${say(locale, "verified", { domain: markup`<strong>${foreign(clientDomain)}</strong>` })}</span>
+        </p>`;
+  return markup`${badge}
+    <div class="receives">
+      <p>${say(locale, "receives", { client: foreign(view.clientName) })}</p>
+      <ul>
+        ${receivedThings(view).map((thing) => markup`<li>${thing}</li>`)}
+      </ul>
+    </div>`;
+}
+
+function receivedThings({ locale, scopes, isBusiness }: LoginView): Markup[] {
+  const known = new Set(["openid", "offline", "offline_access", "business"]);
+  return [
+    say(locale, "receivesIdentity"),
+    ...(isBusiness ? [say(locale, "receivesBusiness")] : []),
+    ...(scopes.some((scope) => scope.startsWith("offline")) ? [say(locale, "receivesStay")] : []),
+    ...scopes.filter((scope) => !known.has(scope)).map((scope) => markup`<code>${scope}</code>`),
+  ];
+}
+
+function statePanel(view: LoginView, code: Markup | null): Markup {
+  const { state } = view;
+  if (state.kind === "waiting") return renderWaiting(view, code);
+  if (state.kind === "claimed") return renderClaimed(view, state);
+  if (state.kind === "gathering") return renderGathering(view);
+  if (state.kind === "finished") return renderOver(view);
+  return state.kind === "approved" ? renderApproved(view) : renderFailed(view, state);
+}
+
+function renderWaiting(view: LoginView, code: Markup | null): Markup {
+  const { locale, isSameDeviceOnly } = view;
+  const hint = say(locale, isSameDeviceOnly ? "sameDeviceOnly" : "sameDeviceHint");
+  return markup`<div class="ways">
+      ${isSameDeviceOnly ? null : scanWay(view, code)}
+      <div class="way same">
+        <a class="button" data-same-device href="${href(view.sameDeviceLink)}"
+          >${say(locale, "sameDevice")}</a
+        >
+        <p class="hint">${hint}</p>
+      </div>
+    </div>
+    ${backLink(view)}`;
+}
+
+function scanWay(view: LoginView, code: Markup | null): Markup {
+  const { locale } = view;
+  return markup`<div class="way scan">
+      <h2 tabindex="-1">${say(locale, "scanTitle")}</h2>
+      ${code}
+      <p class="left" role="timer" data-left hidden>
+        ${say(locale, "timeLeft", { time: markup`<span data-time></span>` })}
+      </p>
+      ${view.isStatic ? staticButtons(view) : showCode(view)}
+    </div>
+    <p class="or"><span>${say(locale, "or")}</span></p>`;
+}
+
+/** The current code is in the HTML, so it is there before any script and where none runs. */
+function renderCode(view: LoginView): Markup | null {
+  if (view.isSameDeviceOnly) return null;
+  const text = codeText(view);
+  return markup`<div
+      class="qr${view.isStatic ? "" : " live"}"
+      role="img"
+      aria-label="${say(view.locale, "qrLabel")}"
+      data-qr="${text}"
+    >
+      ${drawn(qrSvg(text))}
+    </div>
+    <p class="hint${view.isStatic ? "" : " live"}">
+      ${say(view.locale, view.isStatic ? "staticHint" : "scanHint")}
+    </p>`;
+}
+
+function codeText(view: LoginView): string {
+  const step = view.isStatic ? view.firstStep : stepAt(view.nowMs / 1000);
+  const index = Math.min(Math.max(step - view.firstStep, 0), view.macs.length - 1);
+  const mac = view.macs[index] ?? "";
+  return qrLink(view.base, { loginId: view.loginId, step: view.firstStep + index, mac });
+}
+
+function showCode(view: LoginView): Markup {
+  return markup`<noscript>
+    <p>${say(view.locale, "noScript")}</p>
+    ${loginForm(view, { action: "show-code", label: say(view.locale, "showCode") })}
+  </noscript>`;
+}
+
+function staticButtons(view: LoginView): Markup {
+  const newCode = say(view.locale, "newCode");
+  return markup`<div class="buttons">
+    ${loginForm(view, { action: "continue", label: say(view.locale, "continue") })}
+    ${view.canRestart ? loginForm(view, { action: "restart", label: newCode, look: "quiet" }) : null}
+  </div>`;
+}
+
+/** The code must not look current where no script renews it: that style hides what needs one. */
+function scripts(view: LoginView): Markup {
+  const { script, encoder, noScriptStyle } = assetPaths();
+  const stale = view.state.kind === "waiting" && !view.isStatic;
+  return markup`<link rel="modulepreload" href="${encoder}" />
+    <script type="module" src="${script}"></script>
+    ${stale ? markup`<noscript><link rel="stylesheet" href="${noScriptStyle}" /></noscript>` : null}`;
+}
+
+/** What the script works with. It is data in an attribute, because the policy allows nothing inline. */
+function pageData(view: LoginView): Markup {
+  const { loginId, nowMs, expiresAt, isStatic, firstStep, macs, state } = view;
+  const data = {
+    loginId,
+    conn: connectionOf(view.base, "qr", loginId),
+    nowMs,
+    expiresAt,
+    isStatic: isStatic || view.isSameDeviceOnly,
+    firstStep,
+    kind: state.kind,
+  };
+  // A list of its own, since nothing in it needs escaping.
+  const shown = state.kind === "waiting" ? macs.join(" ") : "";
+  return markup` data-login="${JSON.stringify(data)}" data-macs="${shown}"`;
+}
+
+/** The other states of the page in its language, for the script to show. They hold no secret and no `[data-code]`. */
+function templates(view: LoginView): Markup {
+  const states: [string, Markup][] = [
+    ["claimed", renderClaimed(view, { digits: null, identity: "" })],
+    ["claimed-number", renderClaimed(view, { digits: "", identity: "" })],
+    ...(view.isBusiness ? [["gathering", renderGathering(view)] as [string, Markup]] : []),
+    ["approved", renderApproved(view)],
+    ["over", renderOver(view)],
+    ["no_cookie", renderUnheld(view)],
+    ...attemptFailures.map((failure): [string, Markup] => [
+      failure,
+      renderFailed(view, { failure, canRestart: true }),
+    ]),
+  ];
+  return markup`${states.map(([name, panel]) => markup`<template data-for="${name}">${panel}</template>`)}`;
+}

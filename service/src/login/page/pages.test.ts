@@ -1,0 +1,455 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { gunzipSync, gzipSync } from "node:zlib";
+import { decodeQR } from "qr/decode.js";
+import { encodeQR } from "qr";
+import {
+  loadPageAssets,
+  type LoginView,
+  pageHeaders,
+  pickLocale,
+  renderErrorPage,
+  renderLoggedOutPage,
+  renderLoginPage,
+  renderLogoutPage,
+  renderStayedPage,
+} from "./pages.ts";
+import { locales, texts } from "./page-texts.ts";
+import { type AttemptFailure, attemptFailures } from "../attempt/attempt.ts";
+
+const loginId = "V1StGXR8_Z5jdHi6B-myTA";
+const startMs = 1_790_000_001_500;
+const firstStep = Math.floor(startMs / 4000);
+const macs = Array.from(
+  { length: 31 },
+  (_, index) => `${String(index).padStart(2, "0")}${"m".repeat(20)}`,
+);
+const identity = "0x52ab…19fe";
+
+const waiting: LoginView = {
+  loginId,
+  clientName: "Alpine Books",
+  clientDomain: "books.example.com",
+  scopes: ["openid", "offline", "offline_access"],
+  locale: "en",
+  nowMs: startMs,
+  expiresAt: Math.floor(startMs / 1000) + 120,
+  base: "https://login.example.com",
+  isStatic: false,
+  firstStep,
+  macs,
+  sameDeviceLink: `svc:login?sess=${loginId}&conn=https%3A%2F%2Flogin.example.com%2Fw%2Fb%2F${loginId}&type=app-link`,
+  state: { kind: "waiting" },
+  contested: false,
+  backUrl:
+    "https://books.example.com/callback?error=access_denied&state=1&iss=https%3A%2F%2Flogin.example.com",
+  isBusiness: false,
+  isSameDeviceOnly: false,
+  canRestart: true,
+};
+const fixed: LoginView = {
+  ...waiting,
+  isStatic: true,
+  firstStep: 0,
+  macs: ["abcdefghijklmnopqrstuv"],
+};
+const claimed: LoginView = { ...waiting, state: { kind: "claimed", digits: "07", identity } };
+const failedAs = (failure: AttemptFailure, canRestart = true): LoginView => ({
+  ...waiting,
+  state: { kind: "failed", failure, canRestart },
+});
+const gathering: LoginView = { ...waiting, isBusiness: true, state: { kind: "gathering" } };
+const views: LoginView[] = [
+  waiting,
+  fixed,
+  claimed,
+  { ...fixed, state: claimed.state },
+  { ...claimed, state: { kind: "claimed", digits: null, identity } },
+  {
+    ...waiting,
+    contested: true,
+    isBusiness: true,
+    clientDomain: null,
+    scopes: ["openid", "business"],
+  },
+  gathering,
+  { ...gathering, isStatic: true },
+  { ...waiting, state: { kind: "approved" } },
+  { ...waiting, state: { kind: "finished" } },
+  ...attemptFailures.map((failure) => failedAs(failure)),
+];
+const error = {
+  locale: "en",
+  status: 400,
+  code: "invalid_request",
+  message: "redirect_uri is unknown",
+  requestId: "req_1",
+} as const;
+const logout = {
+  locale: "en",
+  action: "/oauth2/sessions/logout",
+  hidden: { challenge: "c1" },
+  clientName: "Alpine Books",
+  identity,
+} as const;
+
+function everyPage(): string[] {
+  return locales.flatMap((locale) => [
+    ...views.map((view) => renderLoginPage({ ...view, locale })),
+    renderErrorPage({ ...error, locale }),
+    renderErrorPage({
+      ...error,
+      locale,
+      status: 429,
+      retryUrl: "/oauth2/auth?a=1&b=2",
+      retryAfterSeconds: 7,
+    }),
+    renderErrorPage({ ...error, locale, status: 500 }),
+    renderErrorPage({ ...error, locale, logoutUrl: logout.action }),
+    renderLogoutPage({ ...logout, locale }),
+    renderLogoutPage({ ...logout, locale, clientName: null, identity: null }),
+    renderLoggedOutPage({ locale }),
+    renderStayedPage({ locale }),
+  ]);
+}
+
+/** The page without the parts that a browser does not show. */
+function shown(page: string): string {
+  return page.replaceAll(/<template[^]*?<\/template>/g, "");
+}
+
+function attributeOf(page: string, pattern: RegExp): string {
+  const value = pattern.exec(page)?.[1] ?? assert.fail(`nothing like ${pattern}`);
+  return value.replaceAll("&amp;", "&").replaceAll("&quot;", '"');
+}
+
+const count = (page: string, pattern: RegExp): number => page.match(pattern)?.length ?? 0;
+
+test("no page holds an inline script, style or event handler, or anything of another site", () => {
+  for (const page of everyPage()) {
+    assert.doesNotMatch(page, /<style|\sstyle=|\son\w+=|javascript:/i);
+    for (const [tag] of page.matchAll(/<script[^>]*>/g))
+      assert.match(tag, /^<script type="module" src="\/oauth2\/assets\//);
+    for (const [, target = ""] of page.matchAll(/<(?:link|script)[^>]*(?:href|src)="([^"]*)"/g))
+      assert.ok(loadPageAssets().has(target), target);
+    assert.equal(count(page, /<img|<iframe|<object|@import/g), 0);
+  }
+});
+
+test("every page is in the language it says and leaves no placeholder", () => {
+  for (const page of everyPage()) {
+    assert.match(page, /^<!doctype html>\n<html lang="(en|de|fr|it|es)">/);
+    assert.doesNotMatch(
+      shown(page).replaceAll(/data-login="[^"]*"/g, ""),
+      /\{\w+\}|undefined|\[object/,
+    );
+  }
+});
+
+test("every state has a way on that works without a script", () => {
+  for (const view of views) {
+    const page = renderLoginPage(view);
+    if (view.state.kind === "approved") assert.match(shown(page), /data-form="continue"/);
+    else if (view.state.kind === "gathering")
+      assert.match(shown(page), /data-form="continue"[^]*data-form="give-up"/);
+    else
+      assert.equal(
+        attributeOf(shown(page), /<p class="back">\s*<a[^>]*href="([^"]*)"/),
+        waiting.backUrl,
+      );
+    for (const [, action = ""] of page.matchAll(/<form[^>]*action="([^"]*)"/g))
+      assert.match(
+        action,
+        new RegExp(`^/oauth2/login/${loginId}/(show-code|continue|restart|give-up)$`),
+      );
+  }
+});
+
+test("a waiting page shows the code of its own step, and shows it once", () => {
+  for (const step of [0, 1, 30]) {
+    const page = renderLoginPage({ ...waiting, nowMs: (firstStep + step) * 4000 });
+    assert.equal(count(page, /data-qr/g), 1);
+    const text = attributeOf(page, /data-qr="([^"]*)"/);
+    assert.equal(
+      text,
+      `svc:login?sess=${loginId}.${firstStep + step}.${macs[step]}&conn=https%3A%2F%2Flogin.example.com%2Fw%2Fl%2F${loginId}&type=callback`,
+    );
+    assert.equal(decodeQR(paint(attributeOf(page, /<path[^>]* d="([^"]*)"/))), text);
+  }
+});
+
+const codeAt = (nowMs: number): string =>
+  attributeOf(renderLoginPage({ ...waiting, nowMs }), /data-qr="([^"]*)"/);
+
+test("a page that is shown late or early shows the nearest code it has", () => {
+  assert.match(codeAt(startMs - 60_000), new RegExp(`\\.${firstStep}\\.`));
+  assert.match(codeAt(startMs + 600_000), new RegExp(`\\.${firstStep + 30}\\.`));
+});
+
+test("the link for the same device is there while the login waits, and only then", () => {
+  for (const view of [waiting, fixed])
+    assert.equal(
+      attributeOf(renderLoginPage(view), /<a[^>]*data-same-device[^>]*href="([^"]*)"/),
+      waiting.sameDeviceLink,
+    );
+  assert.doesNotMatch(renderLoginPage(claimed), /data-same-device|data-qr/);
+});
+
+test("the digits exist only after the claim, and nothing else in the element", () => {
+  for (const view of views.filter(({ state }) => state.kind !== "claimed"))
+    assert.doesNotMatch(renderLoginPage(view), /data-code/);
+  const page = renderLoginPage(claimed);
+  assert.equal(attributeOf(page, /<p class="number" data-code>([^<]*)<\/p>/), "07");
+  assert.equal(count(page, /data-code/g), 1);
+  assert.match(shown(page), new RegExp(identity));
+  const plain = renderLoginPage({ ...claimed, state: { kind: "claimed", digits: null, identity } });
+  assert.doesNotMatch(plain, /data-code/);
+});
+
+test("a page that was claimed no longer holds the macs of its codes", () => {
+  assert.match(renderLoginPage(waiting), new RegExp(macs[30] ?? ""));
+  for (const view of views.filter(({ state }) => state.kind !== "waiting"))
+    assert.doesNotMatch(renderLoginPage(view), /mmmm/);
+});
+
+test("without JavaScript a rotating page offers one button, for a code that stays", () => {
+  const page = renderLoginPage(waiting);
+  const blocks = [...page.matchAll(/<noscript>([^]*?)<\/noscript>/g)].map(
+    (match) => match[1] ?? "",
+  );
+  assert.equal(
+    blocks.filter((block) => block.includes("<form")).length,
+    3,
+    "here and in the two templates of a claim",
+  );
+  const [style = "", form = ""] = blocks;
+  assert.match(style, /<link rel="stylesheet"/);
+  assert.equal(count(form, /<button/g), 1);
+  assert.match(form, new RegExp(`action="/oauth2/login/${loginId}/show-code"`));
+});
+
+test("a page with a code that stays has its buttons outside noscript and never refreshes by itself", () => {
+  const page = shown(renderLoginPage(fixed)).replaceAll(/<noscript>[^]*?<\/noscript>/g, "");
+  assert.deepEqual(
+    [...page.matchAll(/data-form="([^"]*)"/g)].map((match) => match[1]),
+    ["continue", "restart"],
+  );
+  assert.doesNotMatch(renderLoginPage(fixed), /show-code|http-equiv/);
+  assert.match(attributeOf(page, /data-qr="([^"]*)"/), /\.0\.abcdefghijklmnopqrstuv&/);
+});
+
+test("a page with a code that stays offers a new one only while the login may start again", () => {
+  const [first, last] = [renderLoginPage(fixed), renderLoginPage({ ...fixed, canRestart: false })];
+  assert.match(shown(first), /data-form="restart"/);
+  assert.doesNotMatch(shown(last), /data-form="restart"/);
+});
+
+test("a claimed page without JavaScript goes on by a button", () => {
+  assert.match(
+    shown(renderLoginPage(claimed)),
+    /<noscript>[^]*data-form="continue"[^]*<\/noscript>/,
+  );
+  assert.doesNotMatch(shown(renderLoginPage({ ...fixed, state: claimed.state })), /<noscript>/);
+});
+
+test("a failed page starts again only while that is allowed, and runs no script", () => {
+  for (const failure of attemptFailures) {
+    const page = renderLoginPage(failedAs(failure));
+    assert.equal(page.includes("/restart"), failure !== "restarted");
+    assert.doesNotMatch(page, /<script|<template|data-login/);
+    assert.doesNotMatch(renderLoginPage(failedAs(failure, false)), /\/restart/);
+  }
+});
+
+test("the page names its own host, and says in words whether the site was verified", () => {
+  assert.match(renderLoginPage(waiting), /<strong>login\.example\.com<\/strong>/);
+  assert.match(renderLoginPage(waiting), /Verified site: <strong><bdi>books\.example\.com<\/bdi>/);
+  assert.match(
+    renderLoginPage({ ...waiting, clientDomain: null }),
+    /Unverified: nobody has checked/,
+  );
+});
+
+test("both the person and the screen reader are told of a second wallet", () => {
+  const banner = /role="alert" data-contested( hidden)?>/;
+  assert.equal(banner.exec(renderLoginPage(waiting))?.[1], " hidden");
+  assert.equal(banner.exec(renderLoginPage({ ...claimed, contested: true }))?.[1], undefined);
+});
+
+test("a browser without the cookie of its login is told to allow cookies, with and without a script", () => {
+  const told = /allow them for this page/;
+  assert.match(renderErrorPage({ ...error, status: 404, code: "login_not_found" }), told);
+  const [, template] =
+    /data-for="no_cookie">([^]*?)<\/template>/.exec(renderLoginPage(waiting)) ?? [];
+  assert.match(template ?? "", told);
+  assert.doesNotMatch(template ?? "", /data-form/);
+});
+
+test("a hostile name stays text", () => {
+  const clientName = `"><script>alert(1)</script><img src=x onerror='x'>&\u202Egro.live\u2066\u0007`;
+  const page = renderLoginPage({
+    ...waiting,
+    clientName,
+    clientDomain: clientName,
+    scopes: [clientName],
+  });
+  assert.doesNotMatch(page, /<script>|<img|\sonerror='|\p{Bidi_Control}/u);
+  assert.match(
+    page,
+    /<bdi>&quot;&gt;&lt;script&gt;alert\(1\)&lt;\/script&gt;&lt;img src=x onerror=&#39;x&#39;&gt;&amp;&#65533;gro\.live&#65533;&#65533;<\/bdi>/,
+  );
+  const others = [
+    renderErrorPage({
+      ...error,
+      code: clientName,
+      message: clientName,
+      requestId: clientName,
+      status: 400,
+    }),
+    renderLogoutPage({
+      ...logout,
+      clientName,
+      identity: clientName,
+      action: `/x"${clientName}`,
+      hidden: { [clientName]: clientName },
+    }),
+  ];
+  for (const other of others) assert.doesNotMatch(other, /<script>|<img|\u202e/);
+});
+
+test("an address that would run in the page is refused", () => {
+  for (const backUrl of [
+    "javascript:alert(1)",
+    " JavaScript:alert(1)",
+    "java\tscript:alert(1)",
+    "\u0001javascript:alert(1)",
+    "data:text/html,x",
+  ])
+    assert.throws(() => renderLoginPage({ ...waiting, backUrl }), /executable/, backUrl);
+  assert.match(
+    renderLoginPage({ ...waiting, backUrl: "com.example.app:/callback?error=access_denied" }),
+    /href="com\.example\.app:\/callback/,
+  );
+});
+
+test("the logout page sends what it was given, with the person's decision", () => {
+  const page = renderLogoutPage(logout);
+  assert.match(page, /<form[^>]*method="post"[^>]*action="\/oauth2\/sessions\/logout"/);
+  assert.match(page, /<input type="hidden" name="challenge" value="c1"/);
+  assert.deepEqual(
+    [...page.matchAll(/name="decision" value="([^"]*)"/g)].map((match) => match[1]),
+    ["logout", "stay"],
+  );
+});
+
+const placeholders = (text: string): string[] => (text.match(/\{\w+\}/g) ?? []).toSorted();
+
+test("every text exists in every language, with the same placeholders, and is used", () => {
+  const sources = readdirSync(import.meta.dirname)
+    .filter(
+      (name) => name.endsWith(".ts") && !name.endsWith(".test.ts") && name !== "page-texts.ts",
+    )
+    .map((name) => readFileSync(`${import.meta.dirname}/${name}`, "utf8"))
+    .join("\n");
+  for (const [key, english] of Object.entries(texts.en)) {
+    assert.ok(sources.includes(`"${key}"`), `${key} is not used`);
+    for (const locale of locales) {
+      const text = Object.entries(texts[locale]).find(([name]) => name === key)?.[1] ?? "";
+      assert.ok(text.trim() !== "" && text === text.trim(), `${locale} ${key}`);
+      assert.deepEqual(placeholders(text), placeholders(english), `${locale} ${key}`);
+    }
+  }
+  for (const locale of locales) assert.deepEqual(Object.keys(texts[locale]), Object.keys(texts.en));
+});
+
+test("the language is the first that the request asks for and the pages have", () => {
+  const cases: [string | undefined, string | undefined, string][] = [
+    [undefined, undefined, "en"],
+    ["fr-CH de", "it", "fr"],
+    ["rm de-CH", "fr", "de"],
+    ["rm", "it-CH,it;q=0.9,en;q=0.8", "it"],
+    ["", "en;q=0.3, es;q=0.9, *;q=0.1", "es"],
+    [undefined, "de;q=0, fr;q=0.5", "fr"],
+    [undefined, "zz, ;;;q=,q=1", "en"],
+    ["DE", "fr", "de"],
+    ["x".repeat(10_000), `${",".repeat(10_000)}de`, "en"],
+  ];
+  for (const [uiLocales, acceptLanguage, locale] of cases)
+    assert.equal(pickLocale(uiLocales, acceptLanguage), locale, `${uiLocales} ${acceptLanguage}`);
+});
+
+const policyOf = (leadsTo?: string): string | undefined =>
+  pageHeaders({ leadsTo })["content-security-policy"];
+const policyWith = (formAction: string): string =>
+  `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action ${formAction}; frame-ancestors 'none'; base-uri 'none'`;
+
+test("the policy allows this origin alone, and forms to go on to the client and wherever it redirects", () => {
+  assert.equal(policyOf(), policyWith("'self'"));
+  assert.equal(policyOf("https://books.example.com/callback?a=1;b"), policyWith("'self' https:"));
+  assert.equal(policyOf("com.example.app:/cb"), policyWith("'self' https: com.example.app:"));
+  assert.equal(policyOf("http://[::1]:3000/cb"), policyWith("'self' https: http:"));
+  const headers = pageHeaders();
+  assert.equal(headers["x-frame-options"], "DENY");
+  assert.equal(headers["referrer-policy"], "same-origin");
+  assert.equal(headers["cache-control"], "no-store");
+});
+
+test("a page of a client stays with the page that opened it, any other parts from it", () => {
+  const ofClient = pageHeaders({ leadsTo: "https://books.example.com/callback" });
+  assert.equal(ofClient["cross-origin-opener-policy"], undefined);
+  assert.equal(pageHeaders()["cross-origin-opener-policy"], "same-origin");
+});
+
+test("page and files together take at most 25 kB, in every language and for the longest login", () => {
+  const files = [...loadPageAssets().values()].reduce((sum, { gzip }) => sum + gzip.length, 0);
+  const random = Array.from({ length: 226 }, () =>
+    Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("base64url"),
+  );
+  for (const locale of locales) {
+    const page = gzipSync(
+      renderLoginPage({ ...waiting, locale, isBusiness: true, macs: random }),
+    ).length;
+    assert.ok(page + files <= 25_000, `${locale}: ${page} + ${files}`);
+  }
+});
+
+test("files are named after their content and packed without loss", () => {
+  assert.equal(loadPageAssets(), loadPageAssets());
+  for (const [path, { body, gzip }] of loadPageAssets()) {
+    const hash = createHash("sha256").update(body).digest("base64url").slice(0, 16);
+    assert.match(path, new RegExp(`^/oauth2/assets/[a-z-]+\\.${hash}\\.(?:js|css|svg)$`));
+    assert.deepEqual(gunzipSync(gzip), body);
+  }
+});
+
+test("the encoder that is served draws what the installed one draws, and keeps its licence", async () => {
+  const served =
+    [...loadPageAssets()].find(([path]) => path.includes("/qr."))?.[1].body.toString() ?? "";
+  assert.match(served, /SPDX-License-Identifier/);
+  const module = (await import(`data:text/javascript,${encodeURIComponent(served)}`)) as {
+    encodeQR: typeof encodeQR;
+  };
+  for (const text of ["1", "HELLO 1", "svc:login?sess=a", "ü€𐍈", "x".repeat(700)])
+    for (const ecc of ["low", "high"] as const)
+      assert.deepEqual(module.encodeQR(text, "raw", { ecc }), encodeQR(text, "raw", { ecc }));
+});
+
+/** Paints the strokes of the code's path, 3 pixels a module, on white. */
+function paint(path: string): { width: number; height: number; data: Uint8Array } {
+  const strokes = [...path.matchAll(/M(\d+) (\d+)\.5|m(\d+) 0|h(\d+)/g)];
+  const side = Math.max(...strokes.map((match) => Number(match[2] ?? 0))) + 5;
+  const width = side * 3;
+  const data = new Uint8Array(width * width * 4).fill(255);
+  let [x, y] = [0, 0];
+  for (const [, startX, startY, gap, run] of strokes) {
+    if (startX !== undefined) [x, y] = [Number(startX), Number(startY)];
+    x += Number(gap ?? 0);
+    for (let row = 3 * y; row < 3 * y + 3; row++)
+      data.fill(0, 4 * (row * width + 3 * x), 4 * (row * width + 3 * (x + Number(run ?? 0))));
+    x += Number(run ?? 0);
+  }
+  for (let alpha = 3; alpha < data.length; alpha += 4) data[alpha] = 255;
+  return { width, height: width, data };
+}

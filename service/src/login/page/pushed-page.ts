@@ -1,0 +1,37 @@
+import type { Client } from "../../accounts/index.ts";
+import { Problem } from "../../platform/problems.ts";
+import type { Attempt } from "../attempt/attempt.ts";
+import { type Given, valueOf } from "../authorization/authorization-request.ts";
+import type { BrowserCall } from "../authorization/authorize.ts";
+import { getBrowserAttempt } from "../attempt/browser-attempt.ts";
+import { heldLoginIds } from "../attempt/browser-cookies.ts";
+import type { LoginContext } from "../login-context.ts";
+import { pushedIdOf } from "../authorization/pushed-request.ts";
+
+/** As many logins of one browser are looked at; a cookie costs nothing to invent. */
+const loginsMax = 8;
+
+/**
+ * The login that this browser started with a pushed request which is used up since: a page that is loaded again goes on
+ * (RFC 9126 section 4). Null for any other browser.
+ */
+export async function findPushedPage(
+  ctx: LoginContext,
+  given: Given,
+  browser: BrowserCall,
+): Promise<{ attempt: Attempt; client: Client } | null> {
+  const pushedId = pushedIdOf(valueOf(given, "request_uri") ?? "");
+  if (pushedId === null) return null;
+  for (const loginId of heldLoginIds(ctx.config, browser.cookieHeader).slice(0, loginsMax)) {
+    const found = await getBrowserAttempt(ctx, loginId, browser).catch(nullWhereRefused);
+    const isMeant =
+      found?.attempt.request.pushedId === pushedId && found.client.id === given["client_id"];
+    if (isMeant) return found;
+  }
+  return null;
+}
+
+function nullWhereRefused(error: unknown): null {
+  if (error instanceof Problem) return null;
+  throw error;
+}

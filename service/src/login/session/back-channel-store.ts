@@ -1,0 +1,84 @@
+import { type Queryable, sql } from "../../platform/db.ts";
+
+/** A logout that a client has to be told of, taken for one try. */
+export interface LogoutDelivery {
+  readonly id: string;
+  readonly clientId: string;
+  readonly user: string;
+  readonly sessionId: string | null;
+  /** This try included; also the fence: who holds an older count has lost its lease. */
+  readonly attempts: number;
+}
+
+export interface Lease {
+  readonly now: number;
+  readonly seconds: number;
+  readonly limit: number;
+  /** Of one client at most, those included that this process has under way: their counts by client. */
+  readonly perClient: number;
+  readonly underWay: Readonly<Record<string, number>>;
+}
+
+/**
+ * Takes deliveries that are due, from one client after the other, so that a long queue of one hides no other; two
+ * processes never take the same one while its lease runs.
+ */
+export async function leaseDeliveries(db: Queryable, lease: Lease): Promise<LogoutDelivery[]> {
+  return db.query<LogoutDelivery>(sql`
+    with recursive client as (
+      (select client_id as id from logout_delivery where ended_at is null order by client_id limit 1)
+      union all
+      select (select client_id from logout_delivery where ended_at is null and client_id > client.id order by client_id limit 1)
+      from client where client.id is not null),
+    due as (
+      select waiting.id from client cross join lateral (
+        select id, due_at from logout_delivery
+        where client_id = client.id and ended_at is null and due_at <= ${lease.now}
+          and (leased_until is null or leased_until <= ${lease.now})
+        order by due_at
+        limit greatest(0, ${lease.perClient}::int - coalesce((${JSON.stringify(lease.underWay)}::jsonb ->> client.id)::int, 0))
+        for update skip locked) as waiting
+      order by waiting.due_at limit ${lease.limit})
+    update logout_delivery set attempts = attempts + 1, leased_until = ${lease.now + lease.seconds}
+    where id in (select id from due)
+    returning id, client_id as "clientId", user_address as user, session_id as "sessionId", attempts`);
+}
+
+export async function endDelivery(
+  db: Queryable,
+  delivery: LogoutDelivery,
+  { outcome, now }: { outcome: string; now: number },
+): Promise<void> {
+  await db.query(sql`
+    update logout_delivery set ended_at = ${now}, outcome = ${outcome}, leased_until = null
+    where id = ${delivery.id} and attempts = ${delivery.attempts} and ended_at is null`);
+}
+
+export async function postponeDelivery(
+  db: Queryable,
+  delivery: LogoutDelivery,
+  dueAt: number,
+): Promise<void> {
+  await db.query(sql`
+    update logout_delivery set due_at = ${dueAt}, leased_until = null
+    where id = ${delivery.id} and attempts = ${delivery.attempts} and ended_at is null`);
+}
+
+/**
+ * Removes deliveries that ended before a moment, and all that ended of users who were deleted.
+ *
+ * @returns how many went; fewer than `limit` means that none is left
+ */
+export async function purgeDeliveries(
+  db: Queryable,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const rows = await db.query(sql`
+    delete from logout_delivery where id in (
+      (select id from logout_delivery where ended_at < ${before} limit ${limit})
+      union all
+      (select id from logout_delivery where is_user_deleted and ended_at is not null limit ${limit}))
+    returning id`);
+  return rows.length;
+}

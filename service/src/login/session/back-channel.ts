@@ -1,0 +1,115 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { type Address, subjectOf } from "@svc/protocol";
+import type { Client } from "../../accounts/index.ts";
+import * as store from "./back-channel-store.ts";
+import { signJwt } from "../keys/jwt.ts";
+import type { TokenContext } from "../token-context.ts";
+
+/** `typ` of logout tokens (OpenID Connect Back-Channel Logout section 2.4). */
+const logoutTokenTyp = "logout+jwt";
+const logoutEvent = "http://schemas.openid.net/event/backchannel-logout";
+const tokenLifetimeSeconds = 120;
+
+/** Seconds after a failed try until the next; after the last one the delivery is given up. */
+const retrySeconds = [5, 30, 120, 600, 3600] as const;
+/** Fails the lease of a process that died; longer than a try can take. */
+const leaseSeconds = 60;
+/** Under way in one process; of one client a part, since one that hangs keeps each for the whole timeout. */
+const underWayMax = 64;
+const underWayPerClient = 8;
+const timeoutMs = 10_000;
+/** What becomes due while others are under way waits no longer than this. */
+const lookAgainMs = 1_000;
+const responseBytesMax = 4096;
+
+/**
+ * Tells clients of logouts that are due, one try each, until none is due or under way.
+ *
+ * @param closing begins no more once it is aborted; what is under way ends
+ * @returns how many were tried
+ */
+export async function deliverLogouts(ctx: TokenContext, closing: AbortSignal): Promise<number> {
+  const underWay = new Map<Promise<void>, string>();
+  try {
+    for (let tried = 0; ;) {
+      const due = closing.aborted ? [] : await leaseDue(ctx, [...underWay.values()]);
+      tried += due.length;
+      if (due.length === 0 && underWay.size === 0) return tried;
+      for (const delivery of due) {
+        const made = deliver(ctx, delivery)
+          .catch((error: unknown) => ctx.log.error({ err: error }, "telling of a logout broke off"))
+          .finally(() => underWay.delete(made));
+        underWay.set(made, delivery.clientId);
+      }
+      await Promise.race([...underWay.keys(), pause(lookAgainMs, undefined, { ref: false })]);
+    }
+  } finally {
+    await Promise.all(underWay.keys());
+  }
+}
+
+async function leaseDue(
+  ctx: TokenContext,
+  clientsUnderWay: readonly string[],
+): Promise<store.LogoutDelivery[]> {
+  const limit = underWayMax - clientsUnderWay.length;
+  if (limit === 0) return [];
+  const underWay: Record<string, number> = {};
+  for (const id of clientsUnderWay) underWay[id] = (underWay[id] ?? 0) + 1;
+  return store.leaseDeliveries(ctx.db, {
+    now: ctx.clock.now(),
+    seconds: leaseSeconds,
+    limit,
+    perClient: underWayPerClient,
+    underWay,
+  });
+}
+
+async function deliver(ctx: TokenContext, delivery: store.LogoutDelivery): Promise<void> {
+  const client = await ctx.clients.find(delivery.clientId);
+  const url = client?.backchannelLogoutUri ?? null;
+  if (client === null || url === null) return end(ctx, delivery, "not_wanted");
+  const result = await ctx.outbound.send({
+    method: "POST",
+    url,
+    headers: { "content-type": "application/x-www-form-urlencoded", "cache-control": "no-store" },
+    body: new URLSearchParams({ logout_token: signLogoutToken(ctx, client, delivery) }).toString(),
+    timeoutMs,
+    responseBytesMax,
+  });
+  if (result.kind === "answered" && result.status >= 200 && result.status < 300)
+    return end(ctx, delivery, "delivered");
+  const waitSeconds = retrySeconds[delivery.attempts - 1];
+  if (waitSeconds === undefined) return end(ctx, delivery, "given_up");
+  await store.postponeDelivery(ctx.db, delivery, ctx.clock.now() + waitSeconds);
+}
+
+async function end(
+  ctx: TokenContext,
+  delivery: store.LogoutDelivery,
+  outcome: string,
+): Promise<void> {
+  if (outcome === "given_up")
+    ctx.log.warn({ clientId: delivery.clientId }, "a client could not be told of a logout");
+  await store.endDelivery(ctx.db, delivery, { outcome, now: ctx.clock.now() });
+}
+
+/** A new token for each try: it lives two minutes, and its `jti` counts once at the client. */
+function signLogoutToken(
+  ctx: TokenContext,
+  client: Client,
+  delivery: store.LogoutDelivery,
+): string {
+  const now = ctx.clock.now();
+  const purpose = client.idTokenAlgorithm === "ES256" ? "login-es256" : "login-rs256";
+  return signJwt(ctx.signingKeys.current(purpose), logoutTokenTyp, {
+    iss: ctx.config.baseUrl,
+    sub: subjectOf(delivery.user as Address),
+    aud: client.id,
+    iat: now,
+    exp: now + tokenLifetimeSeconds,
+    jti: ctx.random.bytes(16).toString("base64url"),
+    events: { [logoutEvent]: {} },
+    ...(delivery.sessionId === null ? {} : { sid: delivery.sessionId }),
+  });
+}

@@ -1,0 +1,124 @@
+import { Type } from "../../platform/schema.ts";
+import { parseAddress, shortAddress } from "@svc/protocol";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Http } from "../../platform/http.ts";
+import { oauthProblemOf } from "../../platform/http-errors.ts";
+import type { Form } from "../../platform/http-input.ts";
+import { htmlPage, refusalPages } from "../../platform/refusals.ts";
+import { endedSessionCookie } from "../attempt/browser-cookies.ts";
+import { valueOf } from "../client/client-authentication.ts";
+import { logOut, type LogoutOutcome, logoutPath } from "./logout.ts";
+import {
+  type Locale,
+  pageHeaders,
+  pickLocale,
+  renderErrorPage,
+  renderLoggedOutPage,
+  renderLogoutPage,
+  renderStayedPage,
+} from "../page/pages.ts";
+import type { TokenContext } from "../token-context.ts";
+import { LogoutForm } from "../token/token-schemas.ts";
+
+interface Call {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly form: Form;
+}
+
+/** Adds RP-initiated logout. What fails is a page: the browser is never sent to an address that is not registered. */
+export function logoutRoutes(ctx: TokenContext, scope: Http): void {
+  const tags = ["login"];
+  const response = {
+    200: htmlPage("The person is asked, or logged out and stays here."),
+    303: Type.Null({ description: "Logged out; on to `post_logout_redirect_uri`." }),
+    ...refusalPages({ 400: "`invalid_request`: nothing is ever sent to an unregistered address." }),
+  };
+  scope.removeContentTypeParser("application/json");
+  scope.setErrorHandler((error, request, reply) => {
+    const form = (request.body ?? request.query ?? {}) as Form;
+    return showError(ctx, error, { request, reply, form });
+  });
+  const onQuery = { querystring: LogoutForm, response, tags, summary: "Log the browser out" };
+  scope.get(logoutPath, { schema: onQuery }, async (request, reply) =>
+    answer(ctx, "GET", { request, reply, form: request.query }),
+  );
+  const onForm = {
+    body: LogoutForm,
+    response: {
+      ...response,
+      ...refusalPages({ 413: "The form is too large." }),
+    },
+    consumes: ["application/x-www-form-urlencoded"],
+    tags,
+    summary: "Log the browser out, by form",
+  };
+  scope.post(logoutPath, { schema: onForm }, async (request, reply) =>
+    answer(ctx, "POST", { request, reply, form: request.body }),
+  );
+}
+
+async function answer(
+  ctx: TokenContext,
+  method: "GET" | "POST",
+  call: Call,
+): Promise<FastifyReply> {
+  const { form, request } = call;
+  const outcome = await logOut(ctx, { method, form, cookieHeader: request.headers.cookie });
+  return show(ctx, outcome, call);
+}
+
+function show(ctx: TokenContext, outcome: LogoutOutcome, call: Call): FastifyReply {
+  const { reply } = call;
+  if (outcome.kind === "ask") return ask(outcome, call);
+  if (outcome.kind === "again") return leave(reply, `${logoutPath}?${outcome.query}`);
+  const locale = localeOf(call);
+  const headers = pageHeaders();
+  if (outcome.kind === "stayed") return reply.headers(headers).send(renderStayedPage({ locale }));
+  if (outcome.cookieEnded) void reply.header("set-cookie", endedSessionCookie(ctx.config));
+  if (outcome.location !== null) return leave(reply, outcome.location);
+  return reply.headers(headers).send(renderLoggedOutPage({ locale }));
+}
+
+function ask(outcome: Extract<LogoutOutcome, { kind: "ask" }>, call: Call): FastifyReply {
+  const { client, hidden, user } = outcome;
+  const address = parseAddress(user);
+  const page = renderLogoutPage({
+    locale: localeOf(call),
+    action: logoutPath,
+    hidden,
+    clientName: client?.name ?? null,
+    identity: address === null ? null : shortAddress(address),
+  });
+  const headers = pageHeaders({ leadsTo: hidden["post_logout_redirect_uri"] });
+  return call.reply.headers(headers).send(page);
+}
+
+function localeOf({ form, request }: Call): Locale {
+  return pickLocale(valueOf(form, "ui_locales"), request.headers["accept-language"]);
+}
+
+function leave(reply: FastifyReply, location: string): FastifyReply {
+  const headers = { location, "cache-control": "no-store", "referrer-policy": "no-referrer" };
+  return reply.code(303).headers(headers).send();
+}
+
+function showError(ctx: TokenContext, error: unknown, call: Call): FastifyReply {
+  const { request, reply } = call;
+  const problem = oauthProblemOf(error);
+  if (problem === null)
+    ctx.log.error(
+      { requestId: request.id, route: request.routeOptions.url, err: error },
+      "a page failed",
+    );
+  const status = problem?.status ?? 500;
+  const page = renderErrorPage({
+    locale: localeOf(call),
+    status,
+    code: problem?.code ?? "server_error",
+    message: problem?.message ?? "something failed here",
+    requestId: request.id,
+    logoutUrl: logoutPath,
+  });
+  return reply.code(status).headers(pageHeaders()).send(page);
+}

@@ -1,0 +1,16 @@
+import { type Queryable, sql } from "../../platform/db.ts";
+
+export interface LiveSession {
+  readonly id: string;
+  readonly user: string;
+}
+
+/** The session behind a cookie, unless it has ended. An idle one counts: its tokens may live. */
+export async function findSessionBySecret(
+  db: Queryable,
+  secretSha256: Buffer,
+): Promise<LiveSession | null> {
+  const [row] = await db.query<LiveSession>(sql`
+    select id, user_address as user from session where secret_sha256 = ${secretSha256} and ended_at is null`);
+  return row ?? null;
+}

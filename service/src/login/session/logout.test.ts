@@ -1,0 +1,321 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { createLocalJWKSet, jwtVerify } from "jose";
+import type { Outbound, OutboundResult } from "../../platform/outbound.ts";
+import { deliverLogouts } from "./back-channel.ts";
+import { createSealedCopies } from "../token/sealed-copies.ts";
+import {
+  addClient,
+  addCode,
+  type Answer,
+  get,
+  openTestLogin,
+  post,
+  redeem,
+  refresh,
+  type TestClient,
+  type TestCode,
+  user,
+} from "../test-login.ts";
+import { insertTestLogouts, listTestFamilies, listTestLogouts } from "../test-login-store.ts";
+import { tokenJobs } from "../token/token-jobs.ts";
+
+const hangingUrl = "https://slow.example/logout";
+const sent: { url: string; token: string }[] = [];
+const answered: OutboundResult = {
+  kind: "answered",
+  status: 200,
+  headers: {},
+  body: Buffer.alloc(0),
+};
+let answer: OutboundResult = answered;
+/** Ends what clients that hang have under way. */
+const hanging = Promise.withResolvers<OutboundResult>();
+const open = AbortSignal.any([]);
+const outbound: Outbound = {
+  async send({ url, body }) {
+    sent.push({ url, token: new URLSearchParams(String(body)).get("logout_token") ?? "" });
+    return url === hangingUrl ? hanging.promise : answer;
+  },
+  close: async () => undefined,
+};
+const login = await openTestLogin({ outbound });
+after(async () => login[Symbol.asyncDispose]());
+
+const path = "/oauth2/sessions/logout";
+const bye = "https://shop.example/bye";
+const client = await addClient(login, { backchannelLogoutUri: "https://shop.example/logout" });
+
+async function logIn(
+  of: TestClient = client,
+): Promise<TestCode & { tokens: Record<string, unknown>; cookie: string }> {
+  const code = await addCode(login, of);
+  const redeemed = await redeem(login, of, code);
+  assert.equal(redeemed.status, 200);
+  return { ...code, tokens: redeemed.body, cookie: `svc_session=${code.sessionSecret}` };
+}
+
+async function visit(form: Record<string, string>, cookie?: string): Promise<Answer> {
+  const query = new URLSearchParams(form).toString();
+  return get(login, `${path}?${query}`, cookie === undefined ? {} : { cookie });
+}
+
+async function isLive(tokens: Record<string, unknown>): Promise<boolean> {
+  const authorization = `Bearer ${String(tokens["access_token"])}`;
+  return (await get(login, "/userinfo", { authorization })).status === 200;
+}
+
+/** The hidden members of the page's form. */
+function hiddenOf(page: string): Record<string, string> {
+  const pairs = [...page.matchAll(/type="hidden" name="([^"]*)" value="([^"]*)"/g)];
+  return Object.fromEntries(
+    pairs.map(([, name, value]) => [name, (value ?? "").replaceAll("&amp;", "&")]),
+  );
+}
+
+test("with a hint of this browser's session it logs out at once and returns to the client", async () => {
+  const { tokens, cookie } = await logIn();
+  login.clock.advance(7200); // An expired hint will do.
+  const form = {
+    id_token_hint: String(tokens["id_token"]),
+    post_logout_redirect_uri: bye,
+    state: "a&b",
+  };
+  const done = await visit(form, cookie);
+  assert.equal(done.status, 303, done.text);
+  assert.equal(done.headers["location"], `${bye}?state=a%26b`);
+  assert.match(String(done.headers["set-cookie"]), /^svc_session=; .*Max-Age=0/);
+  assert.equal(
+    (await refresh(login, client, tokens["refresh_token"])).body["error"],
+    "invalid_grant",
+  );
+});
+
+test("a hint alone, from a form of the client's site without our cookie, logs out too", async () => {
+  const { tokens } = await logIn();
+  const form = { id_token_hint: String(tokens["id_token"]) };
+  const done = await post(login, path, { form });
+  assert.equal(done.status, 200);
+  assert.equal(await isLive(tokens), false);
+});
+
+test("without a hint the person is asked, by a form that is good for this session and target alone", async () => {
+  const { tokens, cookie } = await logIn();
+  const asked = { client_id: client.id, post_logout_redirect_uri: bye, state: "s" };
+  const page = await visit(asked, cookie);
+  assert.equal(page.status, 200);
+  assert.match(page.text, /Shop/);
+  assert.match(String(page.headers["content-security-policy"]), /form-action 'self' https:;/);
+  const unled = await visit({ client_id: client.id }, cookie);
+  assert.match(String(unled.headers["content-security-policy"]), /form-action 'self';/);
+  const hidden = hiddenOf(page.text);
+  assert.ok(hidden["confirm"]);
+
+  const submit = async (form: Record<string, string>, by = cookie): Promise<Answer> =>
+    post(login, path, { form: { decision: "logout", ...form }, headers: { cookie: by } });
+  assert.equal((await submit({ ...hidden, confirm: "A".repeat(43) })).status, 400);
+  assert.equal((await submit({ ...hidden, state: "other" })).status, 400);
+  const stranger = await logIn();
+  assert.equal((await submit(hidden, stranger.cookie)).status, 400);
+  assert.equal((await submit({ ...hidden, decision: "stay" })).status, 200);
+  assert.equal(await isLive(tokens), true);
+
+  const done = await submit(hidden);
+  assert.deepEqual([done.status, done.headers["location"]], [303, `${bye}?state=s`]);
+  assert.equal(await isLive(tokens), false);
+  assert.equal(await isLive(stranger.tokens), true);
+});
+
+test("a hint of another session ends that one, and this one only when the person says so", async () => {
+  const [mine, other] = [await logIn(), await logIn()];
+  const page = await visit({ id_token_hint: String(other.tokens["id_token"]) }, mine.cookie);
+  assert.equal(page.status, 200);
+  const hidden = hiddenOf(page.text);
+  assert.ok(hidden["confirm"]);
+  assert.equal(await isLive(other.tokens), false);
+  assert.equal(await isLive(mine.tokens), true);
+  await post(login, path, {
+    form: { decision: "logout", ...hidden },
+    headers: { cookie: mine.cookie },
+  });
+  assert.equal(await isLive(mine.tokens), false);
+});
+
+test("a logout that another site starts leaves the cookie of a session that it does not name", async () => {
+  const other = await logIn();
+  const form = { id_token_hint: String(other.tokens["id_token"]) };
+  // The browser's own session is live, but its cookie stays behind: SameSite=Lax.
+  for (const done of [await post(login, path, { form }), await visit(form)]) {
+    assert.equal(done.status, 200);
+    assert.equal(done.headers["set-cookie"], undefined);
+  }
+  assert.equal(await isLive(other.tokens), false);
+  const dead = await visit(form, other.cookie);
+  assert.match(String(dead.headers["set-cookie"]), /^svc_session=; .*Max-Age=0/);
+});
+
+test("a forged hint counts as none", async () => {
+  const { tokens, cookie } = await logIn();
+  const forged = `${String(tokens["id_token"]).slice(0, -6)}AAAAAA`;
+  assert.ok(hiddenOf((await visit({ id_token_hint: forged }, cookie)).text)["confirm"]);
+  const access = String(tokens["access_token"]);
+  assert.ok(hiddenOf((await visit({ id_token_hint: access }, cookie)).text)["confirm"]);
+  assert.equal(await isLive(tokens), true);
+});
+
+test("a POST without cookie and hint comes back as a GET that carries the cookie", async () => {
+  const form = { client_id: client.id, post_logout_redirect_uri: bye };
+  const again = await post(login, path, { form });
+  assert.equal(again.status, 303);
+  const expected = `${path}?${new URLSearchParams(form).toString()}`;
+  assert.equal(again.headers["location"], expected);
+});
+
+test("it sends nobody to an address that is not registered", async () => {
+  const { tokens } = await logIn();
+  const hint = String(tokens["id_token"]);
+  const other = await addClient(login);
+  const cases: Record<string, string>[] = [
+    { id_token_hint: hint, post_logout_redirect_uri: "https://evil.example/" },
+    { id_token_hint: hint, post_logout_redirect_uri: `${bye}/` },
+    { client_id: client.id, post_logout_redirect_uri: `${bye}?x` },
+    { post_logout_redirect_uri: bye },
+    { id_token_hint: hint, client_id: other.id, post_logout_redirect_uri: bye },
+    { client_id: "unknown", post_logout_redirect_uri: bye },
+    { state: "x".repeat(5000) },
+  ];
+  for (const form of cases) {
+    for (const done of [await visit(form), await post(login, path, { form })]) {
+      assert.equal(done.status, 400, JSON.stringify(form).slice(0, 200));
+      assert.equal(done.headers["location"], undefined);
+      assert.match(String(done.headers["content-type"]), /^text\/html/);
+    }
+  }
+  assert.equal(await isLive(tokens), true);
+});
+
+test("a logout that fails says that the login may go on, and leads to one that asks", async () => {
+  const { tokens, cookie } = await logIn();
+  const form = { client_id: client.id, post_logout_redirect_uri: "https://evil.example/" };
+  const failed = await visit(form, cookie);
+  assert.equal(failed.status, 400);
+  assert.match(failed.text, /This logout cannot go on[^]*You may still be logged in here/);
+  const [, link = ""] = /<a class="button" href="([^"]*)"/.exec(failed.text) ?? [];
+  const asked = await get(login, link, { cookie });
+  await post(login, link, {
+    form: { decision: "logout", ...hiddenOf(asked.text) },
+    headers: { cookie },
+  });
+  assert.equal(await isLive(tokens), false);
+});
+
+test("a logout that fails says so in the language that it was asked in, by GET or POST", async () => {
+  const form = { client_id: "unknown", ui_locales: "de" };
+  for (const failed of [await visit(form), await post(login, path, { form })])
+    assert.match(failed.text, /<html lang="de">/);
+});
+
+test("every client of the session that wants to know is told once, by a signed logout token", async () => {
+  await deliverLogouts(login.ctx, open);
+  sent.length = 0;
+  const { tokens, cookie, sessionId } = await logIn();
+  const form = { id_token_hint: String(tokens["id_token"]) };
+  for (let time = 0; time < 2; time += 1) assert.equal((await visit(form, cookie)).status, 200);
+  await deliverLogouts(login.ctx, open);
+  await deliverLogouts(login.ctx, open);
+  assert.equal(sent.length, 1);
+  assert.equal(sent[0]?.url, "https://shop.example/logout");
+  const keys = createLocalJWKSet(JSON.parse((await get(login, "/.well-known/jwks.json")).text));
+  const options = {
+    currentDate: new Date(login.clock.nowMs()),
+    typ: "logout+jwt",
+    audience: client.id,
+  };
+  const { payload } = await jwtVerify(sent[0]?.token ?? "", keys, options);
+  const { jti, ...claims } = payload;
+  assert.ok(jti);
+  const now = login.clock.now();
+  assert.deepEqual(claims, {
+    iss: "http://localhost:4000",
+    sub: `svcid:${user}`,
+    aud: client.id,
+    iat: now,
+    exp: now + 120,
+    events: { "http://schemas.openid.net/event/backchannel-logout": {} },
+    sid: sessionId,
+  });
+});
+
+test("a client that does not answer is tried six times, then given up", async () => {
+  await deliverLogouts(login.ctx, open);
+  const { tokens, cookie } = await logIn();
+  await visit({ id_token_hint: String(tokens["id_token"]) }, cookie);
+  sent.length = 0;
+  answer = { kind: "failed", reason: "timeout" };
+  for (const waitSeconds of [0, 5, 30, 120, 600, 3600]) {
+    login.clock.advance(Math.max(0, waitSeconds - 1));
+    if (waitSeconds > 0) assert.equal(await deliverLogouts(login.ctx, open), 0);
+    login.clock.advance(1);
+    assert.equal(await deliverLogouts(login.ctx, open), 1);
+  }
+  login.clock.advance(86_400);
+  assert.equal(await deliverLogouts(login.ctx, open), 0);
+  assert.equal(new Set(sent.map((each) => each.token)).size, 6);
+  const rows = await listTestLogouts(login.ctx.db);
+  assert.ok(rows.some((row) => row.outcome === "given_up" && row.attempts === 6));
+  answer = answered;
+});
+
+test("a client that hangs with a long queue delays no other; what begins no more when the process ends stays due", async () => {
+  await deliverLogouts(login.ctx, open);
+  const slow = await addClient(login, { backchannelLogoutUri: hangingUrl });
+  const dueAt = login.clock.now();
+  await insertTestLogouts(login.ctx.db, { clientId: slow.id, user, dueAt: dueAt - 60, count: 100 });
+  await insertTestLogouts(login.ctx.db, { clientId: client.id, user, dueAt, count: 20 });
+  sent.length = 0;
+  const closing = new AbortController();
+  const delivered = deliverLogouts(login.ctx, closing.signal);
+  const others = (): number => sent.filter(({ url }) => url !== hangingUrl).length;
+  while (others() < 20) await turn();
+  closing.abort();
+  hanging.resolve({ kind: "failed", reason: "timeout" });
+  assert.equal(await delivered, 28);
+  assert.equal(sent.length, 28, "eight of the slow one, and none after the end");
+  await deliverLogouts(login.ctx, open);
+  assert.equal(sent.length, 120, "each once");
+});
+
+test("the jobs remove sealed copies after the grace and families that are over", async () => {
+  await using own = await openTestLogin();
+  const shop = await addClient(own);
+  const run = async (name: string): Promise<void> => {
+    for (const job of tokenJobs(own.ctx, own.copies))
+      if (job.name === name) await job.run(AbortSignal.any([]));
+  };
+  const hasCopy = async (): Promise<boolean> =>
+    (await listTestFamilies(own.ctx.db)).some((row) => row.hasSealedCopy);
+  const tokens = (await redeem(own, shop, await addCode(own, shop))).body;
+  const next = await refresh(own, shop, tokens["refresh_token"]);
+  await run("sealed-copies");
+  assert.equal(await hasCopy(), true);
+  own.clock.advance(10);
+  await run("sealed-copies");
+  assert.equal(await hasCopy(), false);
+
+  // A copy of a process that was killed is found by the sweep over all.
+  const killed = createSealedCopies(own.ctx);
+  await refresh(own, shop, next.body["refresh_token"]);
+  own.clock.advance(10);
+  assert.equal(await hasCopy(), true);
+  await killed.sweep();
+  assert.equal(await hasCopy(), true);
+  await killed.sweepAll();
+  assert.equal(await hasCopy(), false);
+
+  await run("token-families");
+  assert.equal((await listTestFamilies(own.ctx.db)).length, 1);
+  own.clock.advance(31 * 86_400);
+  for (const { name } of tokenJobs(own.ctx, own.copies)) await run(name);
+  assert.equal((await listTestFamilies(own.ctx.db)).length, 0);
+});

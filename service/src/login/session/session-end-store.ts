@@ -1,0 +1,40 @@
+import { type Queryable, sql } from "../../platform/db.ts";
+
+/** Ends a session that has not ended. @returns its user, or null */
+export async function endSession(
+  db: Queryable,
+  sessionId: string,
+  now: number,
+): Promise<string | null> {
+  const [row] = await db.query<{ user_address: string }>(sql`
+    update session set ended_at = ${now} where id = ${sessionId} and ended_at is null returning user_address`);
+  return row?.user_address ?? null;
+}
+
+/** Ends everything that came from a session. Runs after {@link endSession}, as a statement of its own: it must see what a code was turned into while that one waited. */
+export async function revokeSessionFamilies(
+  db: Queryable,
+  sessionId: string,
+  now: number,
+): Promise<void> {
+  await db.query(sql`
+    update token_family set revoked_at = ${now}, revoked_reason = 'session_ended', successor_sealed = null
+    where session_id = ${sessionId} and revoked_at is null`);
+}
+
+/** Every client that the user logged in to within the session, and that wants to be told of its end. */
+export async function insertLogouts(
+  db: Queryable,
+  session: { id: string; user: string; now: number },
+): Promise<void> {
+  await db.query(sql`
+    with due as (
+      insert into logout_delivery (id, client_id, user_address, session_id, due_at, created_at)
+      select gen_random_uuid(), client.id, ${session.user}::text, ${session.id}::uuid, ${session.now}::bigint, ${session.now}::bigint
+      from oauth_client as client
+      where backchannel_logout_uri is not null and disabled_at is null and id in (
+        select approval ->> 'client' from session, jsonb_array_elements(approvals) as approval where session.id = ${session.id}
+        union select client_id from token_family where session_id = ${session.id})
+      returning id)
+    select pg_notify('logout', '') from due limit 1`);
+}

@@ -1,0 +1,16 @@
+import type { Queryable } from "../../platform/db.ts";
+import * as store from "./session-end-store.ts";
+
+/**
+ * Ends a browser session with all that came from it: its token families, and the clients' own sessions by back-channel
+ * logout. Part of the caller's transaction.
+ *
+ * @returns false when it had ended before; nothing is announced twice
+ */
+export async function endSession(tx: Queryable, sessionId: string, now: number): Promise<boolean> {
+  const user = await store.endSession(tx, sessionId, now);
+  if (user === null) return false;
+  await store.revokeSessionFamilies(tx, sessionId, now);
+  await store.insertLogouts(tx, { id: sessionId, user, now });
+  return true;
+}

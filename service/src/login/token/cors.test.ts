@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { addClient, addCode, get, openTestLogin, post, redeem } from "../test-login.ts";
+
+const login = await openTestLogin();
+after(async () => login[Symbol.asyncDispose]());
+const shop = "https://shop.example";
+const spa = await addClient(login, {
+  method: "none",
+  redirectUris: [`${shop}/callback`, "com.example.app:/cb"],
+});
+const other = await addClient(login, {
+  method: "none",
+  redirectUris: ["http://localhost:4999/callback"],
+});
+const allowed = "access-control-allow-origin";
+
+async function preflight(path: string, origin: string): Promise<Record<string, unknown>> {
+  const headers = { origin, "access-control-request-method": "POST" };
+  const response = await login.http.inject({ method: "OPTIONS", url: path, headers });
+  return { status: response.statusCode, ...response.headers };
+}
+
+test("a preflight is answered for the origins of registered clients, without credentials", async () => {
+  for (const path of ["/oauth2/token", "/oauth2/revoke", "/userinfo"]) {
+    for (const origin of [shop, "http://localhost:4999"]) {
+      const answer = await preflight(path, origin);
+      assert.equal(answer["status"], 204);
+      assert.equal(answer[allowed], origin);
+      assert.equal(answer["access-control-allow-credentials"], undefined);
+      assert.match(String(answer["access-control-allow-headers"]), /Authorization.*DPoP/);
+      assert.equal(answer["vary"], "Origin");
+    }
+    for (const origin of [
+      "https://evil.example",
+      "null",
+      "https://shop.example.evil.example",
+      "http://shop.example",
+      "com.example.app:",
+    ])
+      assert.equal((await preflight(path, origin))[allowed], undefined, origin);
+  }
+});
+
+test("a client registered a moment ago is known to preflights, and foreign origins ask at most once a second", async () => {
+  await addClient(login, { redirectUris: ["https://new.example/cb"] });
+  login.clock.advance(2);
+  assert.equal(
+    (await preflight("/oauth2/token", "https://new.example"))[allowed],
+    "https://new.example",
+  );
+  const before = login.ctx.db.callsTotal;
+  for (let at = 0; at < 20; at += 1) await preflight("/oauth2/token", `https://evil${at}.example`);
+  assert.ok(login.ctx.db.callsTotal - before <= 1);
+});
+
+test("the answer is open to the client's own origins alone, errors included", async () => {
+  const redeemFrom = async (origin: string): Promise<unknown> => {
+    const code = await addCode(login, spa);
+    const headers = { authorization: undefined, origin };
+    const answer = await redeem(login, spa, { ...code, form: { client_id: spa.id }, headers });
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers["vary"], "Origin");
+    return answer.headers[allowed];
+  };
+  assert.equal(await redeemFrom(shop), shop);
+  assert.equal(await redeemFrom("http://localhost:4999"), undefined);
+  const form = { client_id: spa.id, grant_type: "authorization_code" };
+  const failed = await post(login, "/oauth2/token", { form, headers: { origin: shop } });
+  assert.deepEqual([failed.status, failed.headers[allowed]], [400, shop]);
+  const revoked = await post(login, "/oauth2/revoke", {
+    form: { client_id: other.id, token: "x" },
+    headers: { origin: shop },
+  });
+  assert.deepEqual([revoked.status, revoked.headers[allowed]], [200, undefined]);
+});
+
+test("userinfo is open to the origins of the token's client", async () => {
+  const code = await addCode(login, spa);
+  const given = { ...code, form: { client_id: spa.id }, headers: { authorization: undefined } };
+  const token = String((await redeem(login, spa, given)).body["access_token"]);
+  const ask = async (origin: string) =>
+    get(login, "/userinfo", { authorization: `Bearer ${token}`, origin });
+  const good = await ask(shop);
+  assert.deepEqual([good.status, good.headers[allowed]], [200, shop]);
+  assert.match(String(good.headers["access-control-expose-headers"]), /WWW-Authenticate/);
+  assert.equal((await ask("https://evil.example")).headers[allowed], undefined);
+  const junk = await get(login, "/userinfo", { authorization: "Bearer junk", origin: shop });
+  assert.deepEqual([junk.status, junk.headers[allowed]], [401, undefined]);
+});
+
+test("a preflight for a published document is answered for every origin, whatever headers a script adds", async () => {
+  for (const name of [
+    "openid-configuration",
+    "oauth-authorization-server",
+    "jwks.json",
+    "wallet-jwks.json",
+  ]) {
+    const answer = await preflight(`/.well-known/${name}`, "https://anybody.example");
+    assert.deepEqual([answer["status"], answer[allowed]], [204, "*"]);
+    assert.equal(answer["access-control-allow-headers"], "*");
+    assert.equal(answer["access-control-allow-methods"], "GET");
+    assert.equal(answer["access-control-allow-credentials"], undefined);
+  }
+});
+
+test("introspection is never open to scripts", async () => {
+  const confidential = await addClient(login);
+  assert.notEqual((await preflight("/oauth2/introspect", shop))["status"], 204);
+  const headers = { authorization: confidential.basic, origin: shop };
+  const answer = await post(login, "/oauth2/introspect", { form: { token: "x" }, headers });
+  assert.deepEqual([answer.status, answer.headers[allowed]], [200, undefined]);
+});
+
+test("discovery says where everything is, and only what is true", async () => {
+  const { body } = await get(login, "/.well-known/openid-configuration");
+  const same = await get(login, "/.well-known/oauth-authorization-server");
+  assert.deepEqual(body, same.body);
+  assert.equal(body["issuer"], "http://localhost:4000");
+  for (const [name, value] of Object.entries(body))
+    if (/_endpoint$|_uri$/.test(name))
+      assert.ok(String(value).startsWith("http://localhost:4000/"), name);
+  for (const name of ["token", "revocation", "introspection", "userinfo", "end_session"]) {
+    const url = new URL(String(body[`${name}_endpoint`]));
+    const response = await login.http.inject({ method: "POST", url: url.pathname });
+    assert.notEqual(response.statusCode, 404, name);
+  }
+  assert.equal(body["request_uri_parameter_supported"], false);
+  assert.deepEqual(body["code_challenge_methods_supported"], ["S256"]);
+});

@@ -1,0 +1,115 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Client } from "../../accounts/index.ts";
+import type { Form } from "../../platform/http-input.ts";
+import type { Http } from "../../platform/http.ts";
+import { valueOf } from "../client/client-authentication.ts";
+import { listOrigins } from "./origin-store.ts";
+import type { TokenContext } from "../token-context.ts";
+import { userinfoPath } from "./userinfo.ts";
+
+/** For how long an origin that was registered is answered without asking again; a new one is seen at once. */
+const originsLifetimeMs = 30_000;
+/** A flood of foreign origins reads the list no more often than this. */
+const rereadMs = 1_000;
+const preflightSeconds = 600;
+
+/** Which origins any client may be called from; preflights name no client (decisions section 2, CORS). */
+export interface RegisteredOrigins {
+  has(origin: string): Promise<boolean>;
+}
+
+export function createRegisteredOrigins(ctx: TokenContext): RegisteredOrigins {
+  let origins: ReadonlySet<string> = new Set();
+  let readAtMs = -Infinity;
+  let reading: Promise<void> | null = null;
+  const read = async (): Promise<void> => {
+    const startedAtMs = ctx.clock.nowMs();
+    try {
+      origins = new Set(await listOrigins(ctx.db));
+      readAtMs = startedAtMs;
+    } finally {
+      reading = null;
+    }
+  };
+  return {
+    async has(origin) {
+      const ageMs = ctx.clock.nowMs() - readAtMs;
+      const isOld = ageMs > originsLifetimeMs || (!origins.has(origin) && ageMs > rereadMs);
+      if (isOld) await (reading ??= read());
+      return origins.has(origin);
+    },
+  };
+}
+
+/** Whether the client has a redirect URI on this origin. */
+function hasOrigin(client: Client, origin: string): boolean {
+  return client.redirectUris.some(
+    (uri) => /^https?:/.test(uri) && URL.parse(uri)?.origin === origin,
+  );
+}
+
+/**
+ * Opens these paths to scripts: the preflight for the origins of every client, the answer itself, errors included, only
+ * for the origins of the client that it is for. Never with credentials.
+ */
+export function allowClientOrigins(
+  ctx: TokenContext,
+  scope: Http,
+  { paths, origins }: { paths: readonly string[]; origins: RegisteredOrigins },
+): void {
+  scope.addHook("preValidation", async (request, reply) => {
+    const { origin } = request.headers;
+    if (!paths.includes(request.routeOptions.url ?? "") || request.method === "OPTIONS") return;
+    void reply.header("vary", "Origin");
+    const clientId = origin === undefined ? undefined : clientIdOf(request);
+    if (origin === undefined || clientId === undefined) return;
+    const client = await ctx.clients.find(clientId);
+    if (client !== null && hasOrigin(client, origin)) allow(reply, origin);
+  });
+  for (const path of paths) {
+    scope.options(path, { schema: { hide: true } }, async (request, reply) => {
+      const { origin } = request.headers;
+      void reply.header("vary", "Origin");
+      if (origin !== undefined && (await origins.has(origin))) {
+        allow(reply, origin);
+        void reply.headers({
+          "access-control-allow-methods": path === userinfoPath ? "GET, POST" : "POST",
+          "access-control-allow-headers": "Authorization, Content-Type, DPoP",
+          "access-control-max-age": String(preflightSeconds),
+        });
+      }
+      return reply.code(204).send();
+    });
+  }
+}
+
+function allow(reply: FastifyReply, origin: string): void {
+  void reply.headers({
+    "access-control-allow-origin": origin,
+    "access-control-expose-headers": "WWW-Authenticate, DPoP-Nonce",
+  });
+}
+
+/** The client that a call names. Not proved: it decides who may read the answer, not what the answer is. */
+function clientIdOf(request: FastifyRequest): string | undefined {
+  const form =
+    typeof request.body === "object" && request.body !== null ? (request.body as Form) : {};
+  const { authorization = "" } = request.headers;
+  const [, scheme = "", credentials = ""] = /^(\w+) +(\S+)$/.exec(authorization) ?? [];
+  if (scheme.toLowerCase() === "basic")
+    return Buffer.from(credentials, "base64").toString("utf8").split(":", 1)[0];
+  const token = scheme === "" ? valueOf(form, "access_token") : credentials;
+  // What is said about a token is for the token's own client, whatever the form calls itself.
+  const named = request.routeOptions.url === userinfoPath ? undefined : valueOf(form, "client_id");
+  return named ?? claimedClient(token ?? valueOf(form, "client_assertion"));
+}
+
+function claimedClient(token: string | undefined): string | undefined {
+  try {
+    const text = Buffer.from(token?.split(".")[1] ?? "", "base64url").toString("utf8");
+    const { client_id: clientId, iss } = JSON.parse(text) as Record<string, unknown>;
+    return [clientId, iss].find((value) => typeof value === "string");
+  } catch {
+    return undefined;
+  }
+}

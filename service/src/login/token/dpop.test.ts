@@ -1,0 +1,278 @@
+import assert from "node:assert/strict";
+import { createHash, generateKeyPairSync, type KeyObject, randomUUID } from "node:crypto";
+import { after, test } from "node:test";
+import { calculateJwkThumbprint, exportJWK, SignJWT } from "jose";
+import { familyOf, readAccessToken } from "./access-token.ts";
+import {
+  addClient,
+  addCode,
+  type Answer,
+  claimsOf,
+  get,
+  openTestLogin,
+  post,
+  redeem,
+  type TestClient,
+} from "../test-login.ts";
+import { listTestFamilies } from "../test-login-store.ts";
+
+const login = await openTestLogin();
+after(async () => login[Symbol.asyncDispose]());
+const confidential = await addClient(login);
+const spa = await addClient(login, { method: "none" });
+
+const pair = generateKeyPairSync("ec", { namedCurve: "P-256" });
+const otherPair = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const jkt = await calculateJwkThumbprint(await exportJWK(pair.publicKey));
+const tokenUrl = "http://localhost:4000/oauth2/token";
+const userinfoUrl = "http://localhost:4000/userinfo";
+
+interface ProofWish {
+  readonly pair?: { publicKey: KeyObject; privateKey: KeyObject };
+  readonly claims?: Record<string, unknown>;
+  readonly header?: Record<string, unknown>;
+  readonly accessToken?: string;
+}
+
+async function proofOf(wish: ProofWish = {}): Promise<string> {
+  const keys = wish.pair ?? pair;
+  const hash = createHash("sha256")
+    .update(wish.accessToken ?? "")
+    .digest("base64url");
+  const claims = {
+    htm: "POST",
+    htu: tokenUrl,
+    iat: login.clock.now(),
+    jti: randomUUID(),
+    ...(wish.accessToken === undefined ? {} : { ath: hash }),
+    ...wish.claims,
+  };
+  const alg = keys.publicKey.asymmetricKeyType === "rsa" ? "RS256" : "ES256";
+  const jwk = await exportJWK(keys.publicKey);
+  return new SignJWT(claims)
+    .setProtectedHeader({ alg, typ: "dpop+jwt", jwk, ...wish.header })
+    .sign(keys.privateKey);
+}
+
+function refused(answer: Answer, status: number, error: string): void {
+  assert.deepEqual([answer.status, answer.body["error"]], [status, error], answer.text);
+}
+
+async function redeemWith(
+  client: TestClient,
+  proof: string | undefined,
+  request = {},
+): Promise<Answer> {
+  const code = await addCode(login, client, request);
+  const isPublic = client === spa;
+  return redeem(login, client, {
+    ...code,
+    form: isPublic ? { client_id: client.id } : {},
+    headers: { dpop: proof, authorization: isPublic ? undefined : client.basic },
+  });
+}
+
+async function refreshWith(
+  client: TestClient,
+  token: unknown,
+  proof: string | undefined,
+): Promise<Answer> {
+  const isPublic = client === spa;
+  return post(login, "/oauth2/token", {
+    form: {
+      grant_type: "refresh_token",
+      refresh_token: String(token),
+      ...(isPublic ? { client_id: client.id } : {}),
+    },
+    headers: { dpop: proof, authorization: isPublic ? undefined : client.basic },
+  });
+}
+
+async function revocationOf(tokens: Answer["body"]): Promise<string | null | undefined> {
+  const claims = readAccessToken(login.ctx, String(tokens["access_token"]));
+  assert.ok(claims);
+  const rows = await listTestFamilies(login.ctx.db);
+  return rows.find((row) => row.id === familyOf(claims))?.revokedReason;
+}
+
+test("a proof binds the tokens to its key, in one database call", async () => {
+  const code = await addCode(login, confidential);
+  const proof = await proofOf();
+  await login.ctx.clients.find(confidential.id);
+  const before = login.ctx.db.callsTotal;
+  const answer = await redeem(login, confidential, { ...code, headers: { dpop: proof } });
+  assert.equal(login.ctx.db.callsTotal - before, 1);
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(answer.body["token_type"], "DPoP");
+  assert.deepEqual(claimsOf(answer.body["access_token"])["cnf"], { jkt });
+});
+
+test("a proof that does not hold in every part is refused and costs the code nothing", async (t) => {
+  const now = login.clock.now();
+  const privateJwk = await exportJWK(pair.privateKey);
+  const small = generateKeyPairSync("rsa", { modulusLength: 1024 });
+  const cases: [string, ProofWish | string][] = [
+    ["no JWT", "junk"],
+    ["two proofs", `${await proofOf()}, ${await proofOf()}`],
+    ["another typ", { header: { typ: "JWT" } }],
+    ["no key", { header: { jwk: undefined } }],
+    ["a private key", { header: { jwk: privateJwk } }],
+    ["a key of another kind than alg", { header: { jwk: await exportJWK(otherPair.publicKey) } }],
+    [
+      "somebody else's key",
+      {
+        header: {
+          jwk: await exportJWK(generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey),
+        },
+      },
+    ],
+    ["another method", { claims: { htm: "GET" } }],
+    ["another address", { claims: { htu: userinfoUrl } }],
+    ["too old", { claims: { iat: now - 61 } }],
+    ["too new", { claims: { iat: now + 61 } }],
+    ["no time", { claims: { iat: undefined } }],
+    ["past its own end", { claims: { exp: now } }],
+    ["an end that is no time", { claims: { exp: "never" } }],
+    ["before its own beginning", { claims: { nbf: now + 61 } }],
+    ["no jti", { claims: { jti: undefined } }],
+    ["an endless jti", { claims: { jti: "x".repeat(300) } }],
+    ["a critical extension", { header: { crit: ["b64"], b64: true } }],
+  ];
+  for (const [name, wish] of cases) {
+    await t.test(name, async () => {
+      const code = await addCode(login, confidential);
+      const proof = typeof wish === "string" ? wish : await proofOf(wish);
+      refused(
+        await redeem(login, confidential, { ...code, headers: { dpop: proof } }),
+        400,
+        "invalid_dpop_proof",
+      );
+      const good = {
+        dpop: await proofOf({
+          claims: { htu: `${tokenUrl}?x=1#y`, exp: now + 1, nbf: now + 60 },
+        }),
+      };
+      assert.equal((await redeem(login, confidential, { ...code, headers: good })).status, 200);
+    });
+  }
+  await t.test("a short RSA key", async () => {
+    const input = await proofOf({
+      pair: otherPair,
+      header: { jwk: await exportJWK(small.publicKey) },
+    });
+    refused(await redeemWith(confidential, input), 400, "invalid_dpop_proof");
+  });
+});
+
+test("a proof counts once", async () => {
+  const proof = await proofOf();
+  assert.equal((await redeemWith(confidential, proof)).status, 200);
+  refused(await redeemWith(confidential, proof), 400, "invalid_dpop_proof");
+});
+
+test("a login that named its key is finished with that key alone", async () => {
+  assert.equal((await redeemWith(confidential, await proofOf(), { dpopJkt: jkt })).status, 200);
+  refused(
+    await redeemWith(confidential, await proofOf({ pair: otherPair }), { dpopJkt: jkt }),
+    400,
+    "invalid_grant",
+  );
+  refused(await redeemWith(confidential, undefined, { dpopJkt: jkt }), 400, "invalid_grant");
+});
+
+test("a client that must bind its tokens gets none without a proof", async () => {
+  const strict = await addClient(login, { dpopRequired: true });
+  refused(await redeemWith(strict, undefined), 400, "invalid_dpop_proof");
+  assert.equal((await redeemWith(strict, await proofOf())).status, 200);
+});
+
+test("a public client's refresh token is bound to its key; a confidential client may change keys, not drop them", async () => {
+  const bound = await redeemWith(spa, await proofOf());
+  const token = bound.body["refresh_token"];
+  refused(await refreshWith(spa, token, undefined), 400, "invalid_grant");
+  refused(await refreshWith(spa, token, await proofOf({ pair: otherPair })), 400, "invalid_grant");
+  const next = await refreshWith(spa, token, await proofOf());
+  assert.equal(next.body["token_type"], "DPoP");
+  const again = await refreshWith(spa, token, await proofOf());
+  assert.equal(again.body["refresh_token"], next.body["refresh_token"]);
+
+  const free = await redeemWith(confidential, await proofOf());
+  refused(
+    await refreshWith(confidential, free.body["refresh_token"], undefined),
+    400,
+    "invalid_grant",
+  );
+  const moved = await refreshWith(
+    confidential,
+    free.body["refresh_token"],
+    await proofOf({ pair: otherPair }),
+  );
+  const { cnf } = claimsOf(moved.body["access_token"]) as { cnf: { jkt: string } };
+  assert.notEqual(cnf.jkt, jkt);
+  // Two keys hold the same token: a repeat by the old one is a reuse.
+  const repeated = await refreshWith(confidential, free.body["refresh_token"], await proofOf());
+  refused(repeated, 400, "invalid_grant");
+  const current = await refreshWith(confidential, moved.body["refresh_token"], await proofOf());
+  refused(current, 400, "invalid_grant");
+});
+
+test("a thief who binds a login to his own key does not hide that its refresh token was used twice", async () => {
+  for (const client of [spa, confidential]) {
+    const { body: owned } = await redeemWith(client, undefined);
+    const stolen = await refreshWith(client, owned["refresh_token"], await proofOf());
+    assert.equal(stolen.body["token_type"], "DPoP");
+    login.clock.advance(60);
+    refused(await refreshWith(client, owned["refresh_token"], undefined), 400, "invalid_grant");
+    assert.equal(await revocationOf(owned), "reuse");
+    const next = await refreshWith(client, stolen.body["refresh_token"], await proofOf());
+    refused(next, 400, "invalid_grant");
+  }
+});
+
+test("a repeat within the grace with another key, or without one, revokes the login", async () => {
+  for (const proof of [undefined, await proofOf({ pair: otherPair })]) {
+    const { body: bound } = await redeemWith(spa, await proofOf());
+    assert.equal((await refreshWith(spa, bound["refresh_token"], await proofOf())).status, 200);
+    refused(await refreshWith(spa, bound["refresh_token"], proof), 400, "invalid_grant");
+    assert.equal(await revocationOf(bound), "reuse");
+  }
+  const { body: free } = await redeemWith(spa, undefined);
+  assert.equal((await refreshWith(spa, free["refresh_token"], undefined)).status, 200);
+  refused(await refreshWith(spa, free["refresh_token"], await proofOf()), 400, "invalid_grant");
+  assert.equal(await revocationOf(free), "reuse");
+});
+
+test("userinfo takes a bound token with its proof alone, in one call, and never as Bearer", async () => {
+  const access = String((await redeemWith(confidential, await proofOf())).body["access_token"]);
+  const plain = String((await redeemWith(confidential, undefined)).body["access_token"]);
+  const at = { htm: "GET", htu: userinfoUrl };
+  const ask = async (authorization: string, dpop?: string): Promise<Answer> =>
+    get(login, "/userinfo", { authorization, ...(dpop === undefined ? {} : { dpop }) });
+  const proof = await proofOf({ accessToken: access, claims: at });
+  const before = login.ctx.db.callsTotal;
+  assert.equal((await ask(`DPoP ${access}`, proof)).status, 200);
+  assert.equal(login.ctx.db.callsTotal - before, 1);
+
+  const cases: [string, string | undefined, string][] = [
+    [`DPoP ${access}`, proof, "invalid_dpop_proof"],
+    [`DPoP ${access}`, undefined, "invalid_dpop_proof"],
+    [`Bearer ${access}`, undefined, "invalid_token"],
+    [`Bearer ${access}`, await proofOf({ accessToken: access, claims: at }), "invalid_token"],
+    [`DPoP ${access}`, await proofOf({ claims: at }), "invalid_dpop_proof"],
+    [`DPoP ${access}`, await proofOf({ accessToken: plain, claims: at }), "invalid_dpop_proof"],
+    [
+      `DPoP ${access}`,
+      await proofOf({ accessToken: access, claims: at, pair: otherPair }),
+      "invalid_token",
+    ],
+    [`DPoP ${plain}`, await proofOf({ accessToken: plain, claims: at }), "invalid_token"],
+  ];
+  for (const [authorization, dpop, error] of cases) {
+    const answer = await ask(authorization, dpop);
+    refused(answer, 401, error);
+    assert.match(
+      String(answer.headers["www-authenticate"]),
+      /^(?:DPoP|Bearer) realm="svc", error=/,
+    );
+  }
+});

@@ -1,0 +1,128 @@
+import { subjectOf, type Address } from "@svc/protocol";
+import type { Client } from "../../accounts/index.ts";
+import { OAuthProblem } from "../../platform/problems.ts";
+import { type AccessTokenClaims, familyOf, readAccessToken } from "./access-token.ts";
+import {
+  authenticateClient,
+  type ClientCall,
+  refuseReplayedAssertion,
+} from "../client/client-authentication.ts";
+import { type ClaimSource, extOf } from "../business/business-claims.ts";
+import { parseRefreshToken } from "./refresh-token.ts";
+import type { TokenContext } from "../token-context.ts";
+import { getValue } from "./token-request.ts";
+import * as store from "./token-store.ts";
+import { type OneTimeValue, spendOnce } from "./used-once-store.ts";
+
+/** What is said about a token (RFC 7662 section 2.2). */
+export type Introspection =
+  | { readonly active: false }
+  | {
+      readonly active: true;
+      readonly iss: string;
+      readonly sub: string;
+      readonly aud: readonly string[];
+      readonly client_id: string;
+      readonly scope: string;
+      readonly iat: number;
+      readonly exp: number;
+      readonly token_use: "access_token" | "refresh_token";
+      readonly token_type?: "bearer" | "DPoP";
+      readonly nbf?: number;
+      readonly jti?: string;
+      readonly cnf?: { readonly jkt: string };
+      readonly ext?: Readonly<Record<string, unknown>>;
+    };
+
+const inactive: Introspection = { active: false };
+
+/**
+ * Tells a confidential client whether a token is good. It learns only about tokens of its own and access tokens for
+ * an audience of its own; every other one is inactive, as is one that never was.
+ *
+ * @throws {OAuthProblem} | {Problem}
+ */
+export async function introspect(ctx: TokenContext, call: ClientCall): Promise<Introspection> {
+  const { client, isConfidential, oneTime } = await authenticateClient(ctx, call);
+  if (!isConfidential)
+    throw new OAuthProblem("invalid_client", "introspection is for clients with a secret or key");
+  const text = getValue(call.form, "token");
+  const access = readAccessToken(ctx, text);
+  if (access !== null) return introspectAccess(ctx, access, { client, oneTime });
+  await spend(ctx, oneTime);
+  return introspectRefresh(ctx, text, client);
+}
+
+interface Caller {
+  readonly client: Client;
+  readonly oneTime: readonly OneTimeValue[];
+}
+
+async function introspectAccess(
+  ctx: TokenContext,
+  token: AccessTokenClaims,
+  { client, oneTime }: Caller,
+): Promise<Introspection> {
+  const now = ctx.clock.now();
+  const isMeant =
+    token.client_id === client.id ||
+    token.aud.some((audience) => audience === client.id || client.audiences.includes(audience));
+  const isKnown = isMeant && token.exp > now && (await ctx.clients.find(token.client_id)) !== null;
+  if (!isKnown) {
+    await spend(ctx, oneTime);
+    return inactive;
+  }
+  const live = await readLiveClaims(ctx, familyOf(token), { now, oneTime });
+  if (live === null) return inactive;
+  return {
+    active: true,
+    ...token,
+    ext: extOf(ctx, live, token.scope),
+    token_type: token.cnf === undefined ? "bearer" : "DPoP",
+    token_use: "access_token",
+  };
+}
+
+/** One call, whether or not the caller proved itself by an assertion. */
+async function readLiveClaims(
+  ctx: TokenContext,
+  familyId: string,
+  { now, oneTime }: { now: number; oneTime: readonly OneTimeValue[] },
+): Promise<ClaimSource | null> {
+  if (oneTime.length === 0) return ctx.findLiveClaims(familyId);
+  const { row, spent } = await store.findLiveClaimsOnce(ctx.db, familyId, { now, oneTime });
+  if (spent.length < oneTime.length) refuseReplayedAssertion();
+  return row;
+}
+
+async function introspectRefresh(
+  ctx: TokenContext,
+  text: string,
+  client: Client,
+): Promise<Introspection> {
+  const token = parseRefreshToken(ctx.keys.hmac("refresh-token"), text);
+  const family = token === null ? null : await store.findRefresh(ctx.db, token.familyId);
+  if (token === null || family === null || family.clientId !== client.id) return inactive;
+  const now = ctx.clock.now();
+  const expiresAt = Math.min(family.refreshExpiresAt ?? 0, family.expiresAt);
+  const isNewest = family.refreshSha256?.equals(token.sha256) === true;
+  const isActing = family.business === null || family.seat !== null;
+  if (!isNewest || !isActing || family.revokedAt !== null || expiresAt <= now) return inactive;
+  return {
+    active: true,
+    iss: ctx.config.baseUrl,
+    sub: subjectOf(family.userAddress as Address),
+    aud: family.audience.length === 0 ? [client.id] : family.audience,
+    client_id: client.id,
+    scope: family.scope,
+    iat: family.rotatedAtMs === null ? family.createdAt : Math.floor(family.rotatedAtMs / 1000),
+    exp: expiresAt,
+    token_use: "refresh_token",
+  };
+}
+
+async function spend(ctx: TokenContext, oneTime: readonly OneTimeValue[]): Promise<void> {
+  if (oneTime.length === 0) return;
+  const spent = await spendOnce(ctx.db, oneTime);
+  if (spent.length < oneTime.length) refuseReplayedAssertion();
+}

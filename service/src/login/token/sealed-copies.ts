@@ -1,0 +1,59 @@
+import { SealBroken, openWith, sealWith } from "../../platform/seal.ts";
+import type { RefreshToken } from "./refresh-token.ts";
+import * as store from "./sealed-copy-store.ts";
+import type { TokenContext } from "../token-context.ts";
+
+/**
+ * Successors of refresh tokens, sealed for whoever holds the token before: the database alone does not open them. The
+ * copies go as soon as the grace is over.
+ */
+export interface SealedCopies {
+  seal(previous: RefreshToken, successor: RefreshToken): Buffer;
+  /** Null when there is none, or it was sealed for another token. */
+  open(previous: RefreshToken, sealed: Buffer | null): string | null;
+  /** Remembers that this family holds a copy. */
+  note(familyId: string): void;
+  /** Removes copies of this process whose grace is over, in one statement for all. */
+  sweep(): Promise<void>;
+  /** Removes such copies whoever made them: those of processes that were killed. Reads the whole table. */
+  sweepAll(): Promise<void>;
+}
+
+const context = "refresh-successor";
+/** Above this, the oldest are left to `sweepAll`. */
+const notedMax = 100_000;
+
+/** An index on what tells the copies apart would cost every refresh more than remembering them here does. */
+export function createSealedCopies(
+  ctx: Pick<TokenContext, "config" | "db" | "clock">,
+): SealedCopies {
+  const noted = new Map<string, number>();
+  const graceMs = ctx.config.refreshGraceSeconds * 1000;
+  return {
+    seal: (previous, successor) =>
+      sealWith(Buffer.from(previous.text), Buffer.from(successor.text), context),
+    open(previous, sealed) {
+      if (sealed === null) return null;
+      try {
+        return openWith(Buffer.from(previous.text), sealed, context).toString("utf8");
+      } catch (error) {
+        if (error instanceof SealBroken) return null;
+        throw error;
+      }
+    },
+    note(familyId) {
+      noted.delete(familyId);
+      noted.set(familyId, ctx.clock.nowMs());
+      const [oldest] = noted.keys();
+      if (noted.size > notedMax && oldest !== undefined) noted.delete(oldest);
+    },
+    async sweep() {
+      const before = ctx.clock.nowMs() - graceMs;
+      const due = [...noted].filter(([, at]) => at <= before).map(([id]) => id);
+      if (due.length === 0) return;
+      await store.deleteCopies(ctx.db, due, before);
+      for (const id of due) if ((noted.get(id) ?? Infinity) <= before) noted.delete(id);
+    },
+    sweepAll: async () => store.deleteAllCopies(ctx.db, ctx.clock.nowMs() - graceMs),
+  };
+}

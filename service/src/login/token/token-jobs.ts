@@ -1,0 +1,70 @@
+import { firstUuid } from "../../platform/ids.ts";
+import type { Job } from "../../platform/jobs.ts";
+import { purgeInBatches } from "../../platform/purge.ts";
+import { deliverLogouts } from "../session/back-channel.ts";
+import { purgeDeliveries } from "../session/back-channel-store.ts";
+import { purgeFamilies } from "./family-purge-store.ts";
+import type { SealedCopies } from "./sealed-copies.ts";
+import { ensureKeys } from "../keys/signing-keys.ts";
+import type { TokenContext } from "../token-context.ts";
+import { deleteUsedOnce } from "./used-once-store.ts";
+
+const purgeBatch = 5_000;
+/** Revoked families stay for a day, for whoever looks into a reuse. */
+const revokedRetentionSeconds = 86_400;
+/** Logouts are kept like logins (decisions section 8, Retention). */
+const logoutRetentionSeconds = 30 * 86_400;
+
+/** The jobs of the token side. */
+export function tokenJobs(ctx: TokenContext, copies: SealedCopies): readonly Job[] {
+  return [
+    {
+      name: "logout-delivery",
+      everySeconds: 1,
+      wakeOn: "logout",
+      run: async (closing) => void (await deliverLogouts(ctx, closing)),
+    },
+    { name: "sealed-copies", everySeconds: 2, run: async () => copies.sweep() },
+    { name: "signing-keys", everySeconds: 15, run: async () => followKeys(ctx) },
+    {
+      name: "used-once",
+      everySeconds: 60,
+      run: async () => purgeUsedOnce(ctx),
+    },
+    { name: "sealed-copies-of-all", everySeconds: 600, run: async () => copies.sweepAll() },
+    { name: "token-families", everySeconds: 3_600, run: async () => purgeEndedFamilies(ctx) },
+    {
+      name: "logout-records",
+      everySeconds: 3_600,
+      run: async () => purgeLogouts(ctx),
+    },
+  ];
+}
+
+/** Makes the next keys in time, and reads all of them again: the floor under lost notifications. */
+async function followKeys(ctx: TokenContext): Promise<void> {
+  await ensureKeys(ctx);
+  await ctx.signingKeys.refresh();
+}
+
+async function purgeLogouts(ctx: TokenContext): Promise<void> {
+  const before = ctx.clock.now() - logoutRetentionSeconds;
+  await purgeInBatches(async (limit) => purgeDeliveries(ctx.db, before, limit));
+}
+
+async function purgeUsedOnce(ctx: TokenContext): Promise<void> {
+  const now = ctx.clock.now();
+  await purgeInBatches(async (limit) => deleteUsedOnce(ctx.db, now, limit));
+}
+
+async function purgeEndedFamilies(ctx: TokenContext): Promise<void> {
+  const now = ctx.clock.now();
+  const purge = {
+    now,
+    revokedBefore: now - revokedRetentionSeconds,
+    idleBefore: now - ctx.config.accessTokenLifetimeSeconds,
+    limit: purgeBatch,
+  };
+  let after: string | null = firstUuid;
+  while (after !== null) after = await purgeFamilies(ctx.db, { ...purge, after });
+}

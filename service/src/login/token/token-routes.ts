@@ -1,0 +1,190 @@
+import type { Static } from "../../platform/schema.ts";
+import { Type } from "../../platform/schema.ts";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { clientAddressOf } from "../../platform/client-address.ts";
+import { type Http, useOAuthErrors } from "../../platform/http.ts";
+import type { Form } from "../../platform/http-input.ts";
+import { publish, type PublishedDocument } from "../../platform/published-document.ts";
+import { oauthRefusals } from "../../platform/refusals.ts";
+import type { ClientCall } from "../client/client-authentication.ts";
+import { allowClientOrigins, createRegisteredOrigins } from "./cors.ts";
+import { discoveryDocument, introspectionPath, revocationPath } from "./discovery.ts";
+import { introspect } from "./introspection.ts";
+import { logoutRoutes } from "../session/logout-routes.ts";
+import { revoke } from "./revocation.ts";
+import type { SealedCopies } from "./sealed-copies.ts";
+import type { TokenContext } from "../token-context.ts";
+import { answerTokenCall } from "./token.ts";
+import { tokenPath } from "./token-request.ts";
+import {
+  anyClient,
+  IntrospectionBody,
+  TokenBody,
+  TokenForm,
+  TokenNameForm,
+  UserinfoBody,
+  UserinfoForm,
+} from "./token-schemas.ts";
+import { readUserinfo, userinfoPath } from "./userinfo.ts";
+
+const consumes = ["application/x-www-form-urlencoded"];
+const tags = ["login"];
+const noStore = { "cache-control": "no-store", pragma: "no-cache" };
+const bodyFailures = oauthRefusals({
+  401: ["invalid_client"],
+  413: ["invalid_request"],
+  429: ["temporarily_unavailable"],
+});
+const failures = { ...oauthRefusals({ 400: ["invalid_request"] }), ...bodyFailures };
+const tokenFailures = {
+  ...oauthRefusals({
+    400: [
+      "invalid_request",
+      "invalid_grant",
+      "invalid_scope",
+      "invalid_target",
+      "unauthorized_client",
+      "unsupported_grant_type",
+      "invalid_dpop_proof",
+    ],
+  }),
+  ...bodyFailures,
+};
+const userinfoFailures = oauthRefusals({
+  400: ["invalid_request"],
+  401: ["invalid_token", "invalid_dpop_proof"],
+  403: ["insufficient_scope"],
+});
+
+/** Adds everything but the authorization endpoint: tokens, what is said about them, discovery, logout. */
+export async function tokenRoutes(
+  ctx: TokenContext,
+  http: Http,
+  { copies }: { copies: SealedCopies },
+): Promise<void> {
+  await http.register(async (scope: Http) => {
+    useOAuthErrors(ctx, scope);
+    // Forms alone (RFC 6749 section 4.1.3): a JSON body would get past what a browser's preflight guards.
+    scope.removeContentTypeParser("application/json");
+    const paths = [tokenPath, revocationPath, userinfoPath];
+    allowClientOrigins(ctx, scope, { paths, origins: createRegisteredOrigins(ctx) });
+    tokenRoute(ctx, scope, copies);
+    introspectionRoute(ctx, scope);
+    revocationRoute(ctx, scope);
+    userinfoRoutes(ctx, scope);
+  });
+  await http.register(async (scope: Http) => logoutRoutes(ctx, scope));
+  documentRoutes(ctx, http);
+}
+
+/** How a client presents itself in this request. */
+export function clientCallOf(ctx: TokenContext, request: FastifyRequest): ClientCall {
+  return {
+    form: request.body as Form,
+    authorization: request.headers.authorization,
+    address: clientAddressOf(
+      request.ip,
+      request.headers["x-forwarded-for"],
+      ctx.config.trustedProxies,
+    ),
+  };
+}
+
+/** The `DPoP` header. */
+export function dpopOf(request: FastifyRequest): string | undefined {
+  const header = request.headers["dpop"];
+  return header === undefined ? undefined : String(header);
+}
+
+function tokenRoute(ctx: TokenContext, scope: Http, copies: SealedCopies): void {
+  const summary = "Exchange a code or refresh token, or client credentials, for tokens";
+  const schema = {
+    body: TokenForm,
+    response: { 200: TokenBody, ...tokenFailures },
+    consumes,
+    tags,
+    security: anyClient,
+    summary,
+  };
+  scope.post(tokenPath, { schema }, async (request, reply) => {
+    const call = { ...clientCallOf(ctx, request), dpop: dpopOf(request) };
+    const tokens = await answerTokenCall(ctx, call, copies);
+    return reply.headers(noStore).send(tokens);
+  });
+}
+
+function introspectionRoute(ctx: TokenContext, scope: Http): void {
+  const summary = "Whether a token is good";
+  const response = { 200: IntrospectionBody, ...failures };
+  const schema = { body: TokenNameForm, response, consumes, tags, summary };
+  scope.post(introspectionPath, { schema }, async (request, reply) => {
+    const found = await introspect(ctx, clientCallOf(ctx, request));
+    return reply.headers(noStore).send(found as Static<typeof IntrospectionBody>);
+  });
+}
+
+function revocationRoute(ctx: TokenContext, scope: Http): void {
+  const summary = "Revoke a token and everything issued with it";
+  const response = {
+    200: Type.Null({ description: "The token is revoked, or was never one of this client's." }),
+    ...failures,
+  };
+  const schema = {
+    body: TokenNameForm,
+    response,
+    consumes,
+    tags,
+    security: anyClient,
+    summary,
+  };
+  scope.post(revocationPath, { schema }, async (request, reply) => {
+    await revoke(ctx, clientCallOf(ctx, request));
+    return (reply as FastifyReply).headers(noStore).code(200).send();
+  });
+}
+
+function userinfoRoutes(ctx: TokenContext, scope: Http): void {
+  const summary = "Who the user behind an access token is";
+  const response = { 200: UserinfoBody, ...userinfoFailures };
+  scope.get(userinfoPath, { schema: { response, tags, summary } }, async (request, reply) =>
+    reply.headers(noStore).send(await userinfoOf(ctx, request)),
+  );
+  // The body is optional: the token may stand in the header (RFC 6750 section 2).
+  const body = Type.Union([UserinfoForm, Type.Null()]);
+  const onForm = {
+    ...response,
+    ...oauthRefusals({ 413: ["invalid_request"] }),
+  };
+  const schema = { body, response: onForm, consumes, tags, summary };
+  scope.post(userinfoPath, { schema }, async (request, reply) =>
+    reply.headers(noStore).send(await userinfoOf(ctx, request)),
+  );
+}
+
+async function userinfoOf(
+  ctx: TokenContext,
+  request: FastifyRequest,
+): Promise<Static<typeof UserinfoBody>> {
+  return readUserinfo(ctx, {
+    method: request.method === "GET" ? "GET" : "POST",
+    authorization: request.headers.authorization,
+    dpop: dpopOf(request),
+    form: (request.body ?? {}) as Form,
+  });
+}
+
+function documentRoutes(ctx: TokenContext, http: Http): void {
+  const discovery = discoveryDocument(ctx.config);
+  const documents: readonly [path: string, read: () => PublishedDocument, summary: string][] = [
+    ["openid-configuration", () => discovery, "OpenID Connect Discovery"],
+    ["oauth-authorization-server", () => discovery, "Authorization server metadata (RFC 8414)"],
+    ["jwks.json", () => ctx.signingKeys.keySet("login"), "Keys of id and access tokens"],
+    [
+      "wallet-jwks.json",
+      () => ctx.signingKeys.keySet("wallet"),
+      "Keys of request objects for wallets",
+    ],
+  ];
+  for (const [name, read, summary] of documents)
+    publish(http, { name, read, tag: "login", summary });
+}

@@ -1,0 +1,493 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { after, test } from "node:test";
+import { createLocalJWKSet, jwtVerify } from "jose";
+import { familyOf, readAccessToken } from "./access-token.ts";
+import {
+  addClient,
+  addCode,
+  type Answer,
+  claimsOf,
+  get,
+  openTestLogin,
+  post,
+  redeem,
+  refresh,
+  refreshAs,
+  type TestClient,
+  type TestLogin,
+  user,
+} from "../test-login.ts";
+import { listTestFamilies } from "../test-login-store.ts";
+
+const login = await openTestLogin();
+after(async () => login[Symbol.asyncDispose]());
+const client = await addClient(login);
+
+function refused(answer: Answer, status: number, error: string): void {
+  assert.deepEqual([answer.status, answer.body["error"]], [status, error], answer.text);
+  assert.equal(answer.headers["cache-control"], "no-store");
+}
+
+/** Statements that an operation takes, once the client is known. */
+async function callsOf(on: TestLogin, work: () => Promise<unknown>): Promise<number> {
+  await on.ctx.clients.find(client.id);
+  const before = on.ctx.db.callsTotal;
+  await work();
+  return on.ctx.db.callsTotal - before;
+}
+
+async function tokensOf(
+  on: TestLogin,
+  of: TestClient,
+  request = {},
+): Promise<Record<string, unknown>> {
+  const answer = await redeem(on, of, await addCode(on, of, request));
+  assert.equal(answer.status, 200, answer.text);
+  return answer.body;
+}
+
+async function familyStateOf(refreshOrAccess: unknown): Promise<string | null | undefined> {
+  const claims = readAccessToken(login.ctx, String(refreshOrAccess));
+  assert.ok(claims);
+  const rows = await listTestFamilies(login.ctx.db);
+  return rows.find((row) => row.id === familyOf(claims))?.revokedReason;
+}
+
+test("a code yields the documented token response in one database call", async () => {
+  const code = await addCode(login, client, {
+    scope: "openid offline offline_access",
+    audience: ["https://api.example.com"],
+  });
+  let answer: Answer | undefined;
+  assert.equal(await callsOf(login, async () => (answer = await redeem(login, client, code))), 1);
+  assert.ok(answer);
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(answer.headers["cache-control"], "no-store");
+  const { access_token: access, id_token: id, refresh_token: token, ...rest } = answer.body;
+  assert.deepEqual(rest, {
+    token_type: "bearer",
+    expires_in: 3600,
+    scope: "openid offline offline_access",
+  });
+  assert.match(String(token), /^[\w-]{22}\.0\.[\w-]{43}\.[\w-]{22}$/);
+
+  const keys = createLocalJWKSet(JSON.parse((await get(login, "/.well-known/jwks.json")).text));
+  const currentDate = new Date(login.clock.nowMs());
+  const options = { issuer: "http://localhost:4000", algorithms: ["RS256"], currentDate };
+  const verified = await jwtVerify(String(access), keys, {
+    ...options,
+    typ: "at+jwt",
+    audience: "https://api.example.com",
+  });
+  const now = login.clock.now();
+  const { jti, ...claims } = verified.payload;
+  assert.match(String(jti), /^[\w-]{22}\.[\w-]{16}$/);
+  assert.deepEqual(claims, {
+    iss: "http://localhost:4000",
+    sub: `svcid:${user}`,
+    aud: ["https://api.example.com"],
+    client_id: client.id,
+    scope: "openid offline offline_access",
+    scp: ["openid", "offline", "offline_access"],
+    iat: now,
+    nbf: now,
+    exp: now + 3600,
+    ext: {},
+  });
+  const idToken = await jwtVerify(String(id), keys, {
+    ...options,
+    typ: "JWT",
+    audience: client.id,
+  });
+  const hash = createHash("sha256").update(String(access)).digest().subarray(0, 16);
+  assert.deepEqual(idToken.payload, {
+    iss: "http://localhost:4000",
+    sub: `svcid:${user}`,
+    aud: [client.id],
+    exp: now + 3600,
+    iat: now,
+    auth_time: now,
+    nonce: "n-1",
+    at_hash: hash.toString("base64url"),
+    sid: code.sessionId,
+    acr: "urn:svc:acr:qr",
+    amr: ["pop"],
+  });
+});
+
+test("without an audience aud is the client, and without offline there is no refresh token", async () => {
+  const tokens = await tokensOf(login, client, { scope: "openid" });
+  assert.deepEqual(claimsOf(tokens["access_token"])["aud"], [client.id]);
+  assert.equal(tokens["refresh_token"], undefined);
+});
+
+test("a client may have its id tokens signed with ES256; access tokens stay RS256", async () => {
+  const es = await addClient(login, { idTokenAlgorithm: "ES256" });
+  const tokens = await tokensOf(login, es);
+  const keys = createLocalJWKSet(JSON.parse((await get(login, "/.well-known/jwks.json")).text));
+  const currentDate = new Date(login.clock.nowMs());
+  await jwtVerify(String(tokens["id_token"]), keys, { algorithms: ["ES256"], currentDate });
+  await jwtVerify(String(tokens["access_token"]), keys, { algorithms: ["RS256"], currentDate });
+});
+
+test("a code is refused for every request that does not fit its login", async (t) => {
+  const other = await addClient(login);
+  const cases: [
+    string,
+    Parameters<typeof addCode>[2],
+    Record<string, string | readonly string[] | undefined>,
+    number,
+    string,
+  ][] = [
+    ["no code", {}, { code: undefined }, 400, "invalid_request"],
+    ["empty code", {}, { code: "" }, 400, "invalid_request"],
+    ["another code", {}, { code: "x".repeat(43) }, 400, "invalid_grant"],
+    ["an over-long code", {}, { code: "x".repeat(5000) }, 400, "invalid_request"],
+    ["two codes", {}, { code: ["a", "b"] }, 400, "invalid_request"],
+    ["no redirect_uri", {}, { redirect_uri: undefined }, 400, "invalid_request"],
+    [
+      "another redirect_uri",
+      {},
+      { redirect_uri: "https://shop.example/callback/" },
+      400,
+      "invalid_grant",
+    ],
+    ["no verifier", {}, { code_verifier: undefined }, 400, "invalid_grant"],
+    ["another verifier", {}, { code_verifier: "y".repeat(43) }, 400, "invalid_grant"],
+    ["a short verifier", {}, { code_verifier: "y".repeat(42) }, 400, "invalid_request"],
+    ["a verifier without challenge", { codeChallenge: undefined }, {}, 400, "invalid_grant"],
+    [
+      "an audience that was not granted",
+      {},
+      { audience: "https://api.example.com" },
+      400,
+      "invalid_target",
+    ],
+    [
+      "a resource that was not granted",
+      {},
+      { resource: "https://other.example" },
+      400,
+      "invalid_target",
+    ],
+    ["another grant", {}, { grant_type: "password" }, 400, "unsupported_grant_type"],
+    ["no grant", {}, { grant_type: undefined }, 400, "invalid_request"],
+    [
+      "two grants",
+      {},
+      { grant_type: ["authorization_code", "refresh_token"] },
+      400,
+      "invalid_request",
+    ],
+    ["a login bound to another DPoP key", { dpopJkt: "k".repeat(43) }, {}, 400, "invalid_grant"],
+  ];
+  for (const [name, request, form, status, error] of cases) {
+    await t.test(name, async () => {
+      const code = await addCode(login, client, request);
+      refused(await redeem(login, client, { ...code, form }), status, error);
+    });
+  }
+  await t.test("the parameter at fault is named", async () => {
+    const answer = await redeem(login, client, {
+      ...(await addCode(login, client)),
+      form: { code: ["a", "b"] },
+    });
+    assert.match(String(answer.body["error_description"]), /\bcode\b/);
+  });
+  await t.test("another client", async () => {
+    const code = await addCode(login, client);
+    refused(await redeem(login, other, code), 400, "invalid_grant");
+    assert.equal((await redeem(login, client, code)).status, 200);
+  });
+  await t.test(
+    "a login without challenge and verifier is good where the login was allowed so",
+    async () => {
+      const code = await addCode(login, client, { codeChallenge: undefined });
+      assert.equal(
+        (await redeem(login, client, { ...code, form: { code_verifier: undefined } })).status,
+        200,
+      );
+    },
+  );
+});
+
+test("a code dies after its lifetime", async () => {
+  const code = await addCode(login, client);
+  login.clock.advance(60);
+  refused(await redeem(login, client, code), 400, "invalid_grant");
+});
+
+test("a code is of no use once its session has ended", async () => {
+  const code = await addCode(login, client);
+  const { endSession } = await import("../session/session-end.ts");
+  await login.ctx.db.transaction(async (tx) => endSession(tx, code.sessionId, login.clock.now()));
+  refused(await redeem(login, client, code), 400, "invalid_grant");
+});
+
+test("a code's reuse revokes its tokens, but only by who can show client and verifier", async () => {
+  const code = await addCode(login, client);
+  const first = await redeem(login, client, code);
+  const other = await addClient(login);
+  refused(await redeem(login, other, code), 400, "invalid_grant");
+  refused(
+    await redeem(login, client, { ...code, form: { code_verifier: "z".repeat(43) } }),
+    400,
+    "invalid_grant",
+  );
+  refused(
+    await redeem(login, client, { ...code, headers: { authorization: other.basic } }),
+    400,
+    "invalid_grant",
+  );
+  assert.equal(await familyStateOf(first.body["access_token"]), null);
+  refused(await redeem(login, client, code), 400, "invalid_grant");
+  assert.equal(await familyStateOf(first.body["access_token"]), "code_reuse");
+  refused(await refresh(login, client, first.body["refresh_token"]), 400, "invalid_grant");
+});
+
+test("one code redeemed 50 times at once over two processes succeeds once and ends revoked", async () => {
+  await using second = await openTestLogin({ with: login, connections: 10 });
+  const code = await addCode(login, client);
+  const all = await Promise.all(
+    Array.from({ length: 50 }, async (_, index) =>
+      redeem(index % 2 === 0 ? login : second, client, code),
+    ),
+  );
+  const good = all.filter((answer) => answer.status === 200);
+  assert.equal(good.length, 1);
+  assert.ok(
+    all.every((answer) => answer.status === 200 || answer.body["error"] === "invalid_grant"),
+  );
+  assert.equal(await familyStateOf(good[0]?.body["access_token"]), "code_reuse");
+});
+
+test("a refresh rotates the token in one database call and repeats no nonce", async () => {
+  const first = await tokensOf(login, client);
+  login.clock.advance(1000);
+  let answer: Answer | undefined;
+  const calls = await callsOf(
+    login,
+    async () => (answer = await refresh(login, client, first["refresh_token"])),
+  );
+  assert.equal(calls, 1);
+  assert.ok(answer);
+  assert.equal(answer.status, 200, answer.text);
+  assert.match(String(answer.body["refresh_token"]), /^[\w-]{22}\.1\./);
+  const [old, fresh] = [claimsOf(first["id_token"]), claimsOf(answer.body["id_token"])];
+  assert.equal(fresh["nonce"], undefined);
+  for (const name of ["sub", "aud", "auth_time", "sid", "acr"])
+    assert.deepEqual(fresh[name], old[name]);
+  assert.equal(fresh["iat"], login.clock.now());
+});
+
+test("a repeat within the grace gets the same successor with fresh tokens", async () => {
+  const first = await tokensOf(login, client);
+  const second = await refresh(login, client, first["refresh_token"]);
+  login.clock.advance(9);
+  const again = await refresh(login, client, first["refresh_token"]);
+  assert.equal(again.status, 200);
+  assert.equal(again.body["refresh_token"], second.body["refresh_token"]);
+  assert.notEqual(again.body["access_token"], second.body["access_token"]);
+  assert.equal((await refresh(login, client, again.body["refresh_token"])).status, 200);
+});
+
+test("after the grace a reuse revokes the family, and so does a token before the last within it", async () => {
+  const first = await tokensOf(login, client);
+  const second = await refresh(login, client, first["refresh_token"]);
+  login.clock.advance(10);
+  refused(await refresh(login, client, first["refresh_token"]), 400, "invalid_grant");
+  assert.equal(await familyStateOf(first["access_token"]), "reuse");
+  refused(await refresh(login, client, second.body["refresh_token"]), 400, "invalid_grant");
+
+  const other = await tokensOf(login, client);
+  const next = await refresh(login, client, other["refresh_token"]);
+  await refresh(login, client, next.body["refresh_token"]);
+  refused(await refresh(login, client, other["refresh_token"]), 400, "invalid_grant");
+  assert.equal(await familyStateOf(other["access_token"]), "reuse");
+});
+
+test("a reuse revokes the family whatever else it asks; a repeat or the newest token that asks too much is only refused", async () => {
+  const tooMuch = [{ scope: "openid offline" }, { resource: "https://other.example.com" }];
+  const request = { scope: "openid offline_access" };
+  for (const form of tooMuch) {
+    const first = await tokensOf(login, client, request);
+    const old = { refresh_token: String(first["refresh_token"]), ...form };
+    assert.equal((await refreshAs(login, client, old)).status, 400);
+    const second = await refresh(login, client, first["refresh_token"]);
+    assert.equal((await refreshAs(login, client, old)).status, 400);
+    assert.equal(await familyStateOf(first["access_token"]), null);
+    await refresh(login, client, second.body["refresh_token"]);
+    refused(await refreshAs(login, client, old), 400, "invalid_grant");
+    assert.equal(await familyStateOf(first["access_token"]), "reuse");
+  }
+});
+
+test("50 refreshes at once within the grace all get the one successor", async () => {
+  await using second = await openTestLogin({ with: login, connections: 10 });
+  const first = await tokensOf(login, client);
+  const all = await Promise.all(
+    Array.from({ length: 50 }, async (_, index) =>
+      refresh(index % 2 === 0 ? login : second, client, first["refresh_token"]),
+    ),
+  );
+  assert.ok(all.every((answer) => answer.status === 200));
+  assert.equal(new Set(all.map((answer) => answer.body["refresh_token"])).size, 1);
+});
+
+test("50 refreshes at once without a grace succeed once and end revoked", async () => {
+  const environment = { REFRESH_GRACE_SECONDS: "0" };
+  await using one = await openTestLogin({ with: login, environment, connections: 10 });
+  await using two = await openTestLogin({ with: login, environment, connections: 10 });
+  const first = await tokensOf(login, client);
+  const all = await Promise.all(
+    Array.from({ length: 50 }, async (_, index) =>
+      refresh(index % 2 === 0 ? one : two, client, first["refresh_token"]),
+    ),
+  );
+  assert.equal(all.filter((answer) => answer.status === 200).length, 1);
+  assert.equal(await familyStateOf(first["access_token"]), "reuse");
+});
+
+test("a made-up refresh token revokes nothing and asks no database", async () => {
+  const first = await tokensOf(login, client);
+  const [family, , secret, mac] = String(first["refresh_token"]).split(".");
+  const forged = `${family}.0.${"A".repeat(43)}.${mac}`;
+  const later = `${family}.7.${secret}.${mac}`;
+  const calls = await callsOf(login, async () => {
+    refused(await refresh(login, client, forged), 400, "invalid_grant");
+    refused(await refresh(login, client, later), 400, "invalid_grant");
+    refused(await refresh(login, client, "junk"), 400, "invalid_grant");
+  });
+  assert.equal(calls, 0);
+  assert.equal((await refresh(login, client, first["refresh_token"])).status, 200);
+});
+
+test("another client's refresh token is unknown and stays good", async () => {
+  const first = await tokensOf(login, client);
+  const other = await addClient(login);
+  refused(await refresh(login, other, first["refresh_token"]), 400, "invalid_grant");
+  assert.equal((await refresh(login, client, first["refresh_token"])).status, 200);
+});
+
+test("scope may be narrowed for the access token, never widened", async () => {
+  const first = await tokensOf(login, client, { scope: "openid offline_access" });
+  refused(
+    await refreshAs(login, client, {
+      refresh_token: String(first["refresh_token"]),
+      scope: "openid offline",
+    }),
+    400,
+    "invalid_scope",
+  );
+  const narrow = await refreshAs(login, client, {
+    refresh_token: String(first["refresh_token"]),
+    scope: "openid",
+  });
+  assert.equal(narrow.body["scope"], "openid");
+  assert.deepEqual(claimsOf(narrow.body["access_token"])["scp"], ["openid"]);
+  const wide = await refresh(login, client, narrow.body["refresh_token"]);
+  assert.equal(wide.body["scope"], "openid offline_access");
+  refused(
+    await refreshAs(login, client, {
+      refresh_token: String(wide.body["refresh_token"]),
+      resource: "https://api.example.com",
+    }),
+    400,
+    "invalid_target",
+  );
+});
+
+test("a refresh for a scope of spaces alone is refused and keeps its token", async () => {
+  const { refresh_token: token } = await tokensOf(login, client);
+  for (const scope of [" ", "   "]) {
+    const form = { refresh_token: String(token), scope };
+    refused(await refreshAs(login, client, form), 400, "invalid_scope");
+  }
+  const whole = await refreshAs(login, client, { refresh_token: String(token), scope: "" });
+  assert.equal(whole.body["scope"], "openid offline_access");
+});
+
+test("a refresh token dies after 30 idle days and its family after a year", async () => {
+  await using own = await openTestLogin();
+  const shop = await addClient(own);
+  const idle = await tokensOf(own, shop);
+  own.clock.advance(30 * 86_400);
+  refused(await refresh(own, shop, idle["refresh_token"]), 400, "invalid_grant");
+
+  let token = (await tokensOf(own, shop))["refresh_token"];
+  for (let month = 0; month < 12; month += 1) {
+    own.clock.advance(29 * 86_400);
+    const next = await refresh(own, shop, token);
+    assert.equal(next.status, 200);
+    token = next.body["refresh_token"];
+  }
+  own.clock.advance(17 * 86_400 - 600);
+  const last = await refresh(own, shop, token);
+  assert.equal(last.body["expires_in"], 600);
+  own.clock.advance(600);
+  refused(await refresh(own, shop, last.body["refresh_token"]), 400, "invalid_grant");
+});
+
+test("client credentials yield a token of the client alone, in one call", async () => {
+  const form = { grant_type: "client_credentials", audience: "https://api.example.com" };
+  let answer: Answer | undefined;
+  const headers = { authorization: client.basic };
+  const calls = await callsOf(
+    login,
+    async () => (answer = await post(login, "/oauth2/token", { form, headers })),
+  );
+  assert.equal(calls, 1);
+  assert.ok(answer);
+  const { access_token: access, ...rest } = answer.body;
+  assert.deepEqual(rest, { token_type: "bearer", expires_in: 3600, scope: "" });
+  const claims = claimsOf(access);
+  assert.deepEqual(
+    [claims["sub"], claims["aud"], claims["scp"]],
+    [client.id, ["https://api.example.com"], []],
+  );
+  const userinfo = await get(login, "/userinfo", { authorization: `Bearer ${String(access)}` });
+  refused(userinfo, 403, "insufficient_scope");
+});
+
+test("client credentials are refused to public clients, with scopes, and for foreign audiences", async () => {
+  const spa = await addClient(login, { method: "none" });
+  const grant = { grant_type: "client_credentials" };
+  const headers = { authorization: client.basic };
+  refused(
+    await post(login, "/oauth2/token", { form: { ...grant, client_id: spa.id } }),
+    400,
+    "unauthorized_client",
+  );
+  for (const scope of ["openid", "offline", "offline_access", "email"])
+    refused(
+      await post(login, "/oauth2/token", { form: { ...grant, scope }, headers }),
+      400,
+      "invalid_scope",
+    );
+  refused(
+    await post(login, "/oauth2/token", {
+      form: { ...grant, audience: "https://x.example" },
+      headers,
+    }),
+    400,
+    "invalid_target",
+  );
+  const both = { ...grant, audience: "https://api.example.com", resource: "https://x.example" };
+  refused(await post(login, "/oauth2/token", { form: both, headers }), 400, "invalid_target");
+});
+
+test("bodies of another kind are refused", async () => {
+  const headers = { authorization: client.basic, "content-type": "application/json" };
+  refused(await post(login, "/oauth2/token", { form: {}, headers }), 400, "invalid_request");
+  refused(
+    await post(login, "/oauth2/token", { headers: { ...headers, "content-type": "text/plain" } }),
+    400,
+    "invalid_request",
+  );
+  refused(
+    await post(login, "/oauth2/token", { headers: { authorization: client.basic } }),
+    400,
+    "invalid_request",
+  );
+});
