@@ -11,7 +11,7 @@ const records = "journeys/kyb-company-record.test.ts";
 const attestation = "journeys/kyb-attestation.test.ts";
 const sdk = "journeys/kyb-sdk.test.ts";
 const silence = "journeys/kyb-silence.test.ts";
-const pricing = "kyb/pricing.test.ts";
+const pricing = "kyb/billing/pricing.test.ts";
 const votes = "races/kyb-votes.test.ts";
 const walletContract = "contracts/test/BusinessWallet.t.sol";
 const api = "/api/v1/kyb";
@@ -176,7 +176,7 @@ const dataRows: readonly Row[] = [
         "jose refuses another typ, another audience, another issuer, another key and another time",
       ],
       [
-        "kyb/attestation-keys.test.ts",
+        "kyb/release/attestation-keys.test.ts",
         "processes that begin at once sign with one key, of RSA with 3072 bits, and publish it",
       ],
       [

@@ -23,7 +23,7 @@ const login = "journeys/business-login.test.ts";
 const sdk = "journeys/kyb-sdk.test.ts";
 const push = "journeys/kyb-push.test.ts";
 const many = "journeys/kyb-votes-of-many.test.ts";
-const pricing = "kyb/pricing.test.ts";
+const pricing = "kyb/billing/pricing.test.ts";
 const walletContract = "contracts/test/BusinessWallet.t.sol";
 const factoryContract = "contracts/test/BusinessFactory.t.sol";
 const governanceContract = "contracts/test/BusinessGovernance.t.sol";
@@ -297,7 +297,7 @@ const memberRows: readonly Row[] = [
     ],
     shownBy: [
       [
-        "kyb/ballot.test.ts",
+        "kyb/ballot/ballot.test.ts",
         "so many approvals are enough, and so many refusals end a vote early, in every category",
       ],
       [many, "of 25 members 13 are the majority: 12 are not, and 13 refusals end it"],
