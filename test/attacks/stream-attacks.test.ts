@@ -34,19 +34,29 @@ async function readUntil(socket: Socket, pattern: RegExp): Promise<string> {
 }
 
 test("a stream that waits behind another one of its connection is refused, so nothing piles up in it", async () => {
+  let answer = await answerBehindAnother();
+  // Where its login took longer to read than the stream before it lasted, it waited behind none.
+  for (let again = 0; again < 10 && !answer.startsWith("HTTP/1.1 400"); again += 1)
+    answer = await answerBehindAnother();
+  assert.match(answer, /^HTTP\/1\.1 400[^]*needs a connection of its own/);
+  assert.equal((await fetch(`${world.baseUrl}/health/alive`)).status, 200);
+});
+
+/** What is answered to the second of two streams that were asked for on one connection. */
+async function answerBehindAnother(): Promise<string> {
   const [first, second] = [
     await openPage(world.baseUrl, world.client),
     await openPage(world.baseUrl, world.client),
   ];
   const socket = await openSocket();
+  opened.push(socket);
   socket.write(eventsRequest(first) + eventsRequest(second));
   await readUntil(socket, /"waiting"/);
   // The ninth stream of the first login ends the one on the socket; then the other answer gets its turn.
   for (let more = 0; more < 8; more += 1) await openStream(first);
-  assert.match(await readUntil(socket, /needs a connection of its own/), /HTTP\/1\.1 400/);
-  socket.destroy();
-  assert.equal((await fetch(`${world.baseUrl}/health/alive`)).status, 200);
-});
+  const text = await readUntil(socket, /HTTP[^]*(?:"waiting"|needs a connection of its own)/);
+  return text.slice(text.indexOf("HTTP"));
+}
 
 const opened: Socket[] = [];
 after(() => opened.forEach((socket) => socket.destroy()));
