@@ -32,8 +32,10 @@ export { shownText } from "./shown-text.ts";
 export { memoryStorage } from "./storage.ts";
 export type { StorageFolder, StorageKey, WalletStorage } from "./storage.ts";
 export {
+  changePassphrase,
   hasIdentity,
   listIdentities,
+  removeIdentity,
   sealIdentity,
   unsealIdentity,
   unsealSecret,

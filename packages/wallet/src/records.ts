@@ -118,7 +118,16 @@ export async function listRecordKeys(
   { storage, identity }: RecordContext,
   folder: RecordFolder,
 ): Promise<readonly StorageKey[]> {
-  const prefix = recordKey(folder, identity.address, "");
+  return listKeysOf(storage, identity.address, folder);
+}
+
+/** Needs no key: the records of an identity are told apart by its address. */
+export async function listKeysOf(
+  storage: WalletStorage,
+  owner: Address,
+  folder: RecordFolder,
+): Promise<readonly StorageKey[]> {
+  const prefix = recordKey(folder, owner, "");
   return (await storage.list(folder)).filter((key) => key.startsWith(prefix)).toSorted();
 }
 

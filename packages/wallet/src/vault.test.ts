@@ -7,11 +7,13 @@ import { test } from "node:test";
 import { fileStorage } from "./command-line/file-storage.ts";
 import {
   WalletRefusal,
+  changePassphrase,
   hasIdentity,
   listIdentities,
   memoryStorage,
   newMnemonic,
   openIdentity,
+  removeIdentity,
   sealIdentity,
   unsealIdentity,
   type IdentitySecret,
@@ -136,4 +138,21 @@ await test("a file that may hold the keys of another identity is never written o
     await refuses(sealing, "invalid_input");
     assert.equal(await kept.get("identity/kept"), text);
   }
+});
+
+await test("a passphrase is changed of what was opened alone: what came into its place meanwhile stays", async () => {
+  const kept = memoryStorage();
+  const own = { ...vault, storage: kept };
+  const seal = async (): Promise<unknown> => {
+    const secret = { kind: "mnemonic", mnemonic: newMnemonic(), index: 0 } as const;
+    return sealIdentity(own, { name: "kept", secret, passphrase });
+  };
+  await seal();
+  const next = async (): Promise<string> => {
+    await removeIdentity(kept, "kept");
+    await seal();
+    return "another horse battery";
+  };
+  await refuses(changePassphrase(own, { name: "kept", passphrase, next }), "invalid_input");
+  await unsealIdentity(kept, { name: "kept", passphrase });
 });

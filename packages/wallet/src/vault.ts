@@ -62,6 +62,18 @@ export async function sealIdentity(
   if (present !== null && !isMended) throw taken;
   const { address } = await openIdentity(secret);
   if (isMended && !isRuinOf(present, address)) throw taken;
+  const text = await sealedText(random, { name, address, secret, passphrase });
+  if (isMended) await storage.put(key, text);
+  else if ((await storage.add(key, text)) !== text) throw taken;
+  return { name, address };
+}
+
+/** The file of an identity, sealed with a salt and nonce of its own. */
+async function sealedText(
+  random: VaultContext["random"],
+  given: VaultEntry & { secret: IdentitySecret; passphrase: string },
+): Promise<string> {
+  const { name, address, secret, passphrase } = given;
   const [salt, nonce] = [random(16), random(12)];
   const cipher = await cipherOfPassphrase(passphrase, salt);
   const content = bytesOfText(JSON.stringify(secret));
@@ -75,10 +87,53 @@ export async function sealIdentity(
     nonce: base64urlOfBytes(nonce),
     sealed: base64urlOfBytes(new Uint8Array(sealed)),
   };
-  const text = JSON.stringify(file);
-  if (isMended) await storage.put(key, text);
-  else if ((await storage.add(key, text)) !== text) throw taken;
+  return JSON.stringify(file);
+}
+
+/**
+ * Seals an identity anew: from then on the new passphrase opens it in this vault, and the old one whatever was copied
+ * from it before.
+ *
+ * @param given.next asked once the present passphrase has opened it
+ * @throws {WalletRefusal} as `unsealIdentity`; invalid_input for a new passphrase of the wrong form, and where the
+ *   identity was changed meanwhile
+ */
+export async function changePassphrase(
+  { storage, random }: VaultContext,
+  given: { name: string; passphrase: string; next: () => Promise<string> },
+): Promise<VaultEntry> {
+  const { name, passphrase } = given;
+  const key = keyOf(name);
+  const before = await storage.get(key);
+  const secret = await unsealSecret(storage, { name, passphrase });
+  const { address } = await openIdentity(secret);
+  const next = await given.next();
+  checkNewPassphrase(next);
+  const text = await sealedText(random, { name, address, secret, passphrase: next });
+  // All that took its time: another call may have removed it, or made another of that name.
+  if ((await storage.get(key)) !== before)
+    throw new WalletRefusal("invalid_input", `${name} was changed meanwhile: nothing was written`);
+  await storage.put(key, text);
   return { name, address };
+}
+
+/** Takes an identity out of the vault, for good. @throws {WalletRefusal} not_found, damaged_state */
+export async function removeIdentity(storage: WalletStorage, name: string): Promise<VaultEntry> {
+  const entry = await requireIdentity(storage, name);
+  await storage.remove(keyOf(name));
+  return entry;
+}
+
+/** One identity of the vault. @throws {WalletRefusal} not_found, damaged_state where its file cannot be read */
+export async function requireIdentity(storage: WalletStorage, name: string): Promise<VaultEntry> {
+  const { address } = await requireFile(storage, name);
+  return { name, address };
+}
+
+async function requireFile(storage: WalletStorage, name: string): Promise<SealedIdentity> {
+  const file = await readFile(storage, keyOf(name));
+  if (file === null) throw new WalletRefusal("not_found", `the vault holds no identity ${name}`);
+  return file;
 }
 
 /** The identities of the vault by name; needs no passphrase. A file that cannot be read is left out, and the storage told so. */
@@ -131,8 +186,7 @@ export async function unsealSecret(
   storage: WalletStorage,
   { name, passphrase }: { name: string; passphrase: string },
 ): Promise<IdentitySecret> {
-  const file = await readFile(storage, keyOf(name));
-  if (file === null) throw new WalletRefusal("not_found", `the vault holds no identity ${name}`);
+  const file = await requireFile(storage, name);
   const [salt, nonce, sealed] = [file.salt, file.nonce, file.sealed].map(bytesOfBase64url);
   if (!salt || !nonce || !sealed || file.name !== name) throw damaged(name);
   const cipher = await cipherOfPassphrase(passphrase, salt);

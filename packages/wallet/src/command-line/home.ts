@@ -91,6 +91,23 @@ export async function readPassphrase(
   );
 }
 
+/**
+ * A passphrase in place of the present one, which is what `WALLET_PASSPHRASE` has: from the file, else asked on the terminal.
+ *
+ * @throws {WalletRefusal} invalid_input
+ */
+export async function readNextPassphrase(
+  file: string | undefined,
+  question: string,
+): Promise<string> {
+  const passphrase = file === undefined ? await askNewSecret(question) : await readSecretFile(file);
+  if (passphrase !== null) return passphrase;
+  throw new WalletRefusal(
+    "invalid_input",
+    "the new passphrase is missing: --new-passphrase-file, or a terminal to ask on",
+  );
+}
+
 /** As `readPassphrase`; null where there is none and no terminal to ask on. */
 export async function findPassphrase(
   home: Home,

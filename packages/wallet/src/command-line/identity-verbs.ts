@@ -1,8 +1,17 @@
 import type { Hex } from "@svc/protocol";
 import { newMnemonic, type IdentitySecret } from "../identity.ts";
-import { listIdentities, sealIdentity } from "../vault.ts";
+import { listKeysOf } from "../records.ts";
+import { WalletRefusal } from "../refusal.ts";
+import {
+  changePassphrase,
+  listIdentities,
+  removeIdentity,
+  requireIdentity,
+  sealIdentity,
+  type VaultEntry,
+} from "../vault.ts";
 import { passphraseOption } from "./identity-options.ts";
-import { readPassphrase, type Home } from "./home.ts";
+import { readNextPassphrase, readPassphrase, type Home } from "./home.ts";
 import { readSecretFile } from "./secret-input.ts";
 import { UsageError, type Input, type Verb } from "./verb.ts";
 
@@ -60,7 +69,80 @@ export const identityVerbs: readonly Verb[] = [
       return { value: { identities } };
     },
   },
+  {
+    name: "identity passphrase",
+    summary: "Changes the passphrase of an identity of the vault.",
+    notes:
+      "Copies of the file and backups that were made before open by the passphrase that they had.",
+    parameters: { name: "Of the vault." },
+    options: {
+      "passphrase-file": {
+        ...passphraseOption["passphrase-file"],
+        description:
+          "File with the present passphrase, - for standard input. Else WALLET_PASSPHRASE, else the terminal asks.",
+      },
+      "new-passphrase-file": {
+        value: "path",
+        description:
+          "File with the new passphrase, - for standard input. Else the terminal asks, twice.",
+      },
+    },
+    example: "identity passphrase mine",
+    run: async (home, input) => ({ value: await changeSeal(home, input) }),
+  },
+  {
+    name: "identity remove",
+    summary: "Takes an identity out of the vault, for good.",
+    notes:
+      "Only its words, its private key or a backup bring it back. Its verified fields and history stay, sealed: nothing else opens them.",
+    parameters: { name: "Of the vault." },
+    options: { yes: { description: "Confirm it." } },
+    example: "identity remove mine --yes",
+    async run({ storage }, input) {
+      const entry = await requireIdentity(storage, input.text("name"));
+      const loss = await sayLoss(storage, entry);
+      if (!input.flag("yes")) throw new WalletRefusal("not_accepted", `${loss}; repeat with --yes`);
+      return { value: { ...(await removeIdentity(storage, entry.name)), status: "removed" } };
+    },
+  },
 ];
+
+async function changeSeal(home: Home, input: Input): Promise<object> {
+  const { name: identityName } = await requireIdentity(home.storage, input.text("name"));
+  const prompt = { question: `Passphrase of ${identityName}: ` };
+  const passphrase = await readPassphrase(home, input.optional("passphrase-file"), prompt);
+  const file = input.optional("new-passphrase-file");
+  const next = async (): Promise<string> =>
+    readNextPassphrase(file, `New passphrase for ${identityName}: `);
+  const changed = await changePassphrase(home, { name: identityName, passphrase, next });
+  return { ...changed, status: "changed" };
+}
+
+/**
+ * What the removal of an identity takes along.
+ *
+ * @throws {WalletRefusal} invalid_request while a transaction that it signed is not answered to the end: only it can say
+ *   what became of that, or send it again instead of another
+ */
+async function sayLoss(storage: Home["storage"], entry: VaultEntry): Promise<string> {
+  const { name: removed, address } = entry;
+  const same = (await listIdentities(storage)).find(
+    (each) => each.address === address && each.name !== removed,
+  );
+  if (same !== undefined) return `${removed} (${address}) goes, and stays as ${same.name}`;
+  const signed = (await listKeysOf(storage, address, "transaction")).find(
+    (key) => !key.endsWith("_doubt"),
+  );
+  if (signed !== undefined)
+    throw new WalletRefusal(
+      "invalid_request",
+      `${removed} signed a transaction that is not answered to the end: approve its link again, or, once you looked up that the account paid nothing for it, remove ${signed}`,
+    );
+  const count = async (folder: "credential" | "history"): Promise<number> =>
+    (await listKeysOf(storage, address, folder)).length;
+  const kept = `its credentials (${await count("credential")}) and history (${await count("history")})`;
+  return `${removed} (${address}) goes for good: without its words, its private key or a backup nobody signs as it any more, or opens ${kept}`;
+}
 
 async function seal(home: Home, input: Input, secret: IdentitySecret) {
   const identityName = input.text("name");

@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, mock, test } from "node:test";
+import { callWallet, type Transcript, valueOf } from "../../test/call-wallet.ts";
+
+let directory = "";
+using cleanup = new DisposableStack();
+
+const secrets = {
+  right: "correct horse battery",
+  other: "another horse battery",
+  short: "1234567",
+};
+const fileOf = (secret: keyof typeof secrets): string => join(directory, secret);
+const vaultFile = (): string => join(directory, "wallet/identity/mine.json");
+const wallet = async (...args: readonly string[]): Promise<Transcript> =>
+  callWallet(args, directory);
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), "svc-wallet-identity-"));
+  const made = directory;
+  cleanup.defer(() => rmSync(made, { recursive: true, force: true }));
+  for (const [name, secret] of Object.entries(secrets))
+    writeFileSync(join(directory, name), `${secret}\n`);
+  valueOf(await wallet("identity", "create", "mine", "--passphrase-file", fileOf("right")));
+});
+
+const change = async (
+  from: keyof typeof secrets,
+  to: keyof typeof secrets,
+): Promise<Transcript> => {
+  const files = ["--passphrase-file", fileOf(from), "--new-passphrase-file", fileOf(to)];
+  return wallet("identity", "passphrase", "mine", ...files);
+};
+
+const opens = async (secret: keyof typeof secrets): Promise<boolean> =>
+  (await wallet("logins", "--as", "mine", "--passphrase-file", fileOf(secret))).status === 0;
+
+await test("the passphrase of an identity is changed: the new one opens it, and the old one no more", async () => {
+  const { address } = JSON.parse(readFileSync(vaultFile(), "utf8")) as { address: string };
+  assert.deepEqual(valueOf(await change("right", "other")), {
+    name: "mine",
+    address,
+    status: "changed",
+  });
+  assert.deepEqual([await opens("other"), await opens("right")], [true, false]);
+  assert.equal(statSync(vaultFile()).mode & 0o777, 0o600);
+  assert.deepEqual(readdirSync(join(directory, "wallet/identity")), ["mine.json"]);
+});
+
+await test("a passphrase that does not open, is too short or lacks its successor changes nothing", async () => {
+  const before = readFileSync(vaultFile(), "utf8");
+  const unasked = ["identity", "passphrase", "mine", "--passphrase-file", fileOf("right")];
+  for (const [transcript, pattern] of [
+    [await change("other", "right"), /wrong_passphrase/],
+    [await change("right", "short"), /at least 8 characters/],
+    [await wallet(...unasked), /--new-passphrase-file/],
+    [await wallet("identity", "passphrase", "nobody"), /not_found/],
+  ] as const) {
+    assert.deepEqual([transcript.status, transcript.out], [1, ""]);
+    assert.match(transcript.err, pattern);
+  }
+  assert.equal(readFileSync(vaultFile(), "utf8"), before);
+});
+
+await test("a passphrase that the disk does not take leaves the old one", async () => {
+  const handle = await open(directory, "r");
+  const prototype = Object.getPrototypeOf(handle) as FileHandle;
+  await handle.close();
+  const full = mock.method(prototype, "sync", async () => {
+    throw new Error("ENOSPC: no space left on device");
+  });
+  const { status, err } = await change("right", "other");
+  full.mock.restore();
+  assert.equal(status, 1);
+  assert.match(err, /ENOSPC/);
+  assert.deepEqual(readdirSync(join(directory, "wallet/identity")), ["mine.json"]);
+  assert.equal(await opens("right"), true);
+});
+
+await test("an identity is removed by an explicit yes, after it was said what is lost", async () => {
+  const { err, status } = await wallet("identity", "remove", "mine");
+  assert.equal(status, 1);
+  assert.match(err, /not_accepted\): mine \(0x[0-9a-f]{40}\) goes for good: .*--yes\n$/);
+  assert.equal(await opens("right"), true);
+  assert.equal(valueOf(await wallet("identity", "remove", "mine", "--yes"))["status"], "removed");
+  assert.deepEqual(valueOf(await wallet("identity", "list")), { identities: [] });
+  assert.match((await wallet("identity", "remove", "mine", "--yes")).err, /not_found/);
+});
+
+await test("an identity that has a transaction under way is not removed", async () => {
+  const { address } = JSON.parse(readFileSync(vaultFile(), "utf8")) as { address: string };
+  const key = `transaction/${address.slice(2, 18)}_${"ab".repeat(20)}`;
+  const folder = join(directory, "wallet/transaction");
+  mkdirSync(folder);
+  writeFileSync(join(directory, `wallet/${key}.json`), "sealed");
+  const { status, err } = await wallet("identity", "remove", "mine", "--yes");
+  assert.equal(status, 1);
+  assert.ok(err.includes(key), err);
+  rmSync(folder, { recursive: true });
+  valueOf(await wallet("identity", "remove", "mine", "--yes"));
+});
+
+await test("an identity that the vault has under another name as well is said to stay", async () => {
+  const backup = join(directory, "backup");
+  const how = ["--passphrase-file", fileOf("right")];
+  valueOf(await wallet("backup", "--as", "mine", "--file", backup, ...how));
+  valueOf(await wallet("restore", backup, "--as", "twin", ...how));
+  const { err } = await wallet("identity", "remove", "mine");
+  assert.match(err, /goes, and stays as twin; repeat with --yes\n$/);
+});
