@@ -8,6 +8,7 @@ import { findIdentity, hasIdentity, sealIdentity } from "../vault.ts";
 import { findPassphrase, findSecret, readPassphrase, type Home } from "./home.ts";
 import { identityOptions } from "./identity-options.ts";
 import { writeNewFile } from "./new-file.ts";
+import { requireOneFromInput } from "./secret-input.ts";
 import { membersOf } from "../transport.ts";
 import type { Input, Verb } from "./verb.ts";
 
@@ -63,6 +64,7 @@ export const backupVerbs: readonly Verb[] = [
     options: identityOptions,
     example: "restore alice.backup --as alice",
     async run(home, input) {
+      requireOneFromInput(input, ["backup", "passphrase-file"]);
       const text = await readBackup(input.text("backup"));
       const file = input.optional("passphrase-file");
       const prompt = { question: "Passphrase of the backup: " };

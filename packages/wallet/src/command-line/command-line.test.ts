@@ -245,6 +245,21 @@ await test("an identity is made, opened by its passphrase and refused by another
   rmSync(join(directory, "wallet/identity"), { recursive: true });
 });
 
+await test("of two secrets one alone comes by standard input: with two nothing is read and nothing written", async () => {
+  for (const [args, named] of [
+    [["identity", "import", "two", "--mnemonic-file", "-"], "mnemonic-file"],
+    [["identity", "import", "two", "--private-key-file", "-"], "private-key-file"],
+    [["restore", "-", "--as", "two"], "backup"],
+  ] as const)
+    await refused(
+      [...args, "--passphrase-file", "-"],
+      new RegExp(`either ${named} or passphrase-file is -, and the other a file; see wallet`),
+    );
+  const both = ["--passphrase-file", "-", "--new-passphrase-file", "-"];
+  await refused(["identity", "passphrase", "two", ...both], /either passphrase-file or new-pass/);
+  assert.equal(existsSync(join(directory, "wallet/identity/two.json")), false);
+});
+
 await test("a broker joins the list by an explicit yes", async () => {
   const unsure = await wallet(["broker", "add", "https://login.example"]);
   assert.equal(unsure.status, 1);

@@ -12,7 +12,7 @@ import {
 } from "../vault.ts";
 import { passphraseOption } from "./identity-options.ts";
 import { readNextPassphrase, readPassphrase, type Home } from "./home.ts";
-import { readSecretFile } from "./secret-input.ts";
+import { readSecretFile, requireOneFromInput } from "./secret-input.ts";
 import { UsageError, type Input, type Verb } from "./verb.ts";
 
 const name = { name: "1 to 32 of a-z, 0-9, _ and -." };
@@ -51,6 +51,7 @@ export const identityVerbs: readonly Verb[] = [
     },
     example: "identity import mine --mnemonic-file words.txt",
     async run(home, input) {
+      requireOneFromInput(input, ["mnemonic-file", "private-key-file", "passphrase-file"]);
       return { value: await seal(home, input, await readSecret(input)) };
     },
   },
@@ -108,6 +109,7 @@ export const identityVerbs: readonly Verb[] = [
 ];
 
 async function changeSeal(home: Home, input: Input): Promise<object> {
+  requireOneFromInput(input, ["passphrase-file", "new-passphrase-file"]);
   const { name: identityName } = await requireIdentity(home.storage, input.text("name"));
   const prompt = { question: `Passphrase of ${identityName}: ` };
   const passphrase = await readPassphrase(home, input.optional("passphrase-file"), prompt);

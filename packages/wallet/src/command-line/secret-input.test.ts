@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { mock, test } from "node:test";
 import { refuses } from "../../test/test-wallet.ts";
-import { askNewSecret } from "./secret-input.ts";
+import { askNewSecret, askSecret } from "./secret-input.ts";
 
 /** Somebody at the terminal, who types these in turn. */
 function typist(...typed: readonly (string | null)[]) {
@@ -27,4 +29,15 @@ test("without a terminal nobody is asked a second time", async () => {
   const { ask, asked } = typist(null);
   assert.equal(await askNewSecret("New passphrase: ", ask), null);
   assert.equal(asked.length, 1);
+});
+
+test("nobody is asked on a terminal that was read to its end for another secret", async () => {
+  const typed = Object.assign(Readable.from(["test test junk"]), { isTTY: true });
+  await text(typed);
+  const stdin = mock.getter(process, "stdin", () => typed as unknown as NodeJS.ReadStream);
+  try {
+    assert.equal(await askSecret("Passphrase: "), null);
+  } finally {
+    stdin.mock.restore();
+  }
 });

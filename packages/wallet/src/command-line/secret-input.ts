@@ -3,8 +3,22 @@ import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { WalletRefusal } from "../refusal.ts";
+import { UsageError, type Input } from "./verb.ts";
 
 const secretLengthMax = 4096;
+
+/**
+ * Standard input is read once, to its end: of two secrets one alone can come by it.
+ *
+ * @throws {UsageError} where several of these are `-`
+ */
+export function requireOneFromInput(input: Input, names: readonly string[]): void {
+  const [first, second] = names.filter((name) => input.optional(name) === "-");
+  if (first === undefined || second === undefined) return;
+  throw new UsageError(
+    `standard input is one: either ${first} or ${second} is -, and the other a file`,
+  );
+}
 
 /** Reads a secret from a file, or from standard input where the path is `-`; without the last line's end. */
 export async function readSecretFile(path: string): Promise<string> {
@@ -32,9 +46,9 @@ export async function askNewSecret(question: string, ask = askSecret): Promise<s
   throw new WalletRefusal("invalid_input", "the two differ: nothing was written");
 }
 
-/** Asks on the terminal without showing what is typed; null where there is no terminal. */
+/** Asks on the terminal without showing what is typed; null where there is no terminal, or it was read to its end as a file. */
 export async function askSecret(question: string): Promise<string | null> {
-  if (!process.stdin.isTTY) return null;
+  if (!process.stdin.isTTY || process.stdin.readableEnded) return null;
   const silence = new Writable({ write: (_chunk, _encoding, done) => done() });
   const reader = createInterface({ input: process.stdin, output: silence, terminal: true });
   try {
