@@ -14,12 +14,12 @@ import {
   type RuleName,
 } from "@svc/protocol";
 import { askEach, askForList } from "./asking-brokers.ts";
-import { addressOfBusiness, chainIdOf } from "./business-wallet.ts";
+import { addressOfBusiness, chainIdOf, readBusiness } from "./business-wallet.ts";
 import type { WalletContext } from "./context.ts";
 import { findItem } from "./inbox.ts";
 import { readNamedCharter, type NamedCharter } from "./inbox-item.ts";
 import { readPages } from "./pages.ts";
-import { sayAct } from "./question.ts";
+import { sayAct, sayProposal } from "./question.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { shownText } from "./shown-text.ts";
 import { membersOf, refusalOfAnswer } from "./transport.ts";
@@ -108,6 +108,8 @@ export interface Proposed {
   readonly operation: Proposal["operation"];
   /** After this identity's own approval, as of a vote. */
   readonly status: string;
+  /** What was proposed, one statement a line. */
+  readonly words: readonly string[];
 }
 
 const foundingSeconds = 7 * 86_400;
@@ -219,6 +221,36 @@ export async function foundBusiness(ctx: WalletContext, plan: FoundingPlan): Pro
 }
 
 /**
+ * What a proposal does, one statement a line; nobody is told of it yet.
+ *
+ * @throws {WalletRefusal} invalid_request where the broker tells other members or rules than the chain has: the change
+ *   would be one of those
+ */
+export async function sayProposed(
+  ctx: WalletContext,
+  business: OwnBusiness,
+  proposal: Proposal,
+): Promise<readonly string[]> {
+  const { broker, address, name, charter } = business;
+  const { charter: held } = await readBusiness(ctx, broker, address);
+  if (encodeCharter(held) !== encodeCharter(charter))
+    throw new WalletRefusal(
+      "invalid_request",
+      `${broker} tells other members or rules of ${address} than the chain has: nothing was proposed`,
+    );
+  const added = proposal.operation === "changeCharter" ? proposal.members : [];
+  const names = new Map(added.map((member) => [member.address, member.name]));
+  return sayProposal(
+    { address, name },
+    {
+      ...actOf(proposal),
+      names: new Map([...names, ...charter.names]),
+      current: charter,
+    },
+  );
+}
+
+/**
  * Puts an act to the members and approves it: whoever proposes something is for it. The approval is signed only where
  * the vote is about exactly what was proposed.
  *
@@ -231,6 +263,7 @@ export async function propose(
 ): Promise<Proposed> {
   const { broker, address } = business;
   const { operation } = proposal;
+  const words = await sayProposed(ctx, business, proposal);
   const path = `/w/businesses/${address}/proposals`;
   const answer = await ctx.sessions.call(broker, { path, body: wireProposal(proposal) });
   if (answer.status !== 201 && answer.status !== 200)
@@ -249,7 +282,7 @@ export async function propose(
   if (!isOwn)
     throw new WalletRefusal("broker_refused", `${broker} asks for another vote than was proposed`);
   const { status } = await castVoteOn(ctx, found, { vote: "approve" });
-  return { proposalId, operation, status };
+  return { proposalId, operation, status, words };
 }
 
 /** Takes back what this identity proposed, before it is decided. @throws {WalletRefusal} broker_refused */

@@ -34,6 +34,7 @@ import type {
   SignatureRequestItem,
 } from "./inbox-item.ts";
 import { sayVouched } from "./requester.ts";
+import { shownText } from "./shown-text.ts";
 import { sayTypedData } from "./typed-data-words.ts";
 
 /** What a member of a business is asked: in words, and as the hash that an approval would name. */
@@ -215,7 +216,7 @@ function loginQuestion(item: BusinessLoginItem, { broker }: Origin): Question {
 function governanceQuestion(item: GovernanceItem): Question {
   const act = actOf(item);
   const encoded = act?.act.arguments;
-  const words = [`The members of ${sayBusiness(item)} are asked to decide.`];
+  const words = [sayDecided(item)];
   if (act === null || encoded !== item.arguments)
     return {
       words,
@@ -237,6 +238,11 @@ type SaidAct = Pick<GovernanceItem, "operation" | "arguments" | "names" | "curre
 /** What an act of governance does, in words; none where this wallet cannot tell. */
 export function sayAct(act: SaidAct): readonly string[] {
   return actOf(act)?.words ?? [];
+}
+
+/** What a proposal puts to the members of a business, before it is put to them: as each of them will read it. */
+export function sayProposal(business: InboxItem["business"], act: SaidAct): readonly string[] {
+  return [sayDecided({ business }), ...sayAct(act), publicWords].map(shownText);
 }
 
 /** What an act does, made anew from its arguments. */
@@ -340,7 +346,11 @@ function sayMember(address: Address, names: ReadonlyMap<Address, string>): strin
   return name === "" ? address : `${JSON.stringify(name)} (${address})`;
 }
 
-function sayBusiness({ business }: InboxItem): string {
+function sayDecided(item: Pick<InboxItem, "business">): string {
+  return `The members of ${sayBusiness(item)} are asked to decide.`;
+}
+
+function sayBusiness({ business }: Pick<InboxItem, "business">): string {
   return `${JSON.stringify(business.name)} (${business.address})`;
 }
 

@@ -18,6 +18,7 @@ import {
   listBusinesses,
   propose,
   retractProposal,
+  sayProposed,
   type Founded,
   type FoundingPlan,
   type OwnBusiness,
@@ -117,6 +118,8 @@ export interface Wallet {
   chooseBusiness(named?: Address): Promise<OwnBusiness>;
   /** Founds a business; the others find their invitations in their inbox. */
   foundBusiness(plan: FoundingPlan): Promise<Founded>;
+  /** Says what an act of governance does, one statement a line, before anybody is asked. */
+  sayProposed(business: OwnBusiness, proposal: Proposal): Promise<readonly string[]>;
   /** Puts an act of governance to the members, and approves it. */
   propose(business: OwnBusiness, proposal: Proposal): Promise<Proposed>;
   /** Takes back what this identity proposed, before it is decided. */
@@ -174,6 +177,7 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
     businesses: async () => listBusinesses(ctx),
     chooseBusiness: async (named) => chooseBusiness(ctx, named),
     foundBusiness: async (plan) => foundBusiness(ctx, plan),
+    sayProposed: async (business, proposal) => sayProposed(ctx, business, proposal),
     propose: async (business, proposal) => propose(ctx, business, proposal),
     retractProposal: async (business, id) => retractProposal(ctx, business, id),
     keepMembership: async (business) => keepMembership(ctx, business),

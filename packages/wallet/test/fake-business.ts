@@ -2,8 +2,11 @@
 // checks what a wallet signs by itself, and lies when told to.
 import {
   approvalDigest,
+  businessCategory,
   encodeCharter,
+  governanceActs,
   invitationDigest,
+  parseAddress,
   type Address,
   type Charter,
   type Hex,
@@ -47,12 +50,16 @@ export function serveBusiness(broker: FakeBroker) {
     founded: [] as Record<string, unknown>[],
     blocks: [] as Record<string, unknown>[],
     retracted: [] as string[],
+    /** Moves that were proposed. */
+    proposed: [] as Record<string, unknown>[],
+    /** What the broker tells of members and rules, where that is not what the chain has. */
+    told: null as Charter | null,
     /** Of what is founded. */
     address: (_body: Record<string, unknown>): string => business,
     reset() {
       Object.assign(fake, { items: [], votes: [], claims: [], founded: [], chainId, charter });
       Object.assign(fake, { epoch: 3, nonce: 7, removal: null, kept: [] });
-      Object.assign(fake, { blocks: [], retracted: [] });
+      Object.assign(fake, { blocks: [], retracted: [], proposed: [], told: null });
     },
   };
   broker.more = (request, isInSession) => route(fake, request, isInSession);
@@ -76,6 +83,11 @@ function route(fake: FakeBusiness, received: Received, isInSession: boolean): An
   if (path === `/w/businesses/${business}/keep`) {
     fake.kept.push(body["signature"]);
     return { status: 200, body: { ended: "removal" } };
+  }
+  if (path === `/w/businesses/${business}/proposals`) {
+    fake.proposed.push(body);
+    fake.items.push(moveVote(fake, parseAddress(String(body["successor"]))));
+    return { status: 201, body: { proposalId: "p" } };
   }
   const [, retracted] = /\/proposals\/([^/]+)\/retract$/.exec(path) ?? [];
   if (retracted !== undefined) {
@@ -101,7 +113,28 @@ function route(fake: FakeBusiness, received: Received, isInSession: boolean): An
   return null;
 }
 
-function listOf({ charter: { rules, members } }: FakeBusiness): object {
+/** The vote on a move. */
+function moveVote(
+  { epoch, nonce }: FakeBusiness,
+  successor: Address | null,
+): Record<string, unknown> {
+  return {
+    id: "p",
+    kind: "governance",
+    category: businessCategory.governance,
+    business: { address: business, name: "Alpine AG" },
+    requester: null,
+    chainId,
+    epoch,
+    nonce,
+    ...governanceActs.moveTo(successor ?? business),
+    validUntil: now + 4200,
+    expiresAt: now + 600,
+  };
+}
+
+function listOf(fake: FakeBusiness): object {
+  const { rules, members } = fake.told ?? fake.charter;
   const shown = members.map(({ address, isVoting }) => ({
     address,
     name: "",

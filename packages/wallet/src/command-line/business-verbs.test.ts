@@ -165,3 +165,47 @@ await test("a member's name is no other's than the one whom this wallet knows by
     assert.ok(err.includes(`${named}: write the address`), err);
   }
 });
+
+const successor = `0x${"5c".repeat(20)}`;
+const moving = [
+  `The members of "Alpine AG" (${business}) are asked to decide.`,
+  `The business goes on in the wallet ${successor}, for good; this one decides nothing more.`,
+  "Approvals stand in public on the chain, with the addresses of who approved.",
+].join("\n");
+
+await test("what a proposal does is said in words, before it is put to anybody by --show", async () => {
+  const shown = valueOf(await wallet("business", "move", successor, "--show"));
+  assert.deepEqual(shown, { operation: "moveTo", words: moving });
+  assert.deepEqual([fake.proposed, fake.votes], [[], []]);
+  const proposed = valueOf(await wallet("business", "move", successor));
+  const said = { proposalId: "p", operation: "moveTo", status: "open", words: moving };
+  assert.deepEqual(proposed, said);
+  assert.deepEqual([fake.proposed.length, fake.votes.length], [1, 1]);
+});
+
+await test("what a proposal of other rules and members does is said against what the chain has", async () => {
+  const stranger = `0x${"5e".repeat(20)}`;
+  const changes = ["--rule", "data_requests=UNANIMOUS", "--member", `Eve=${stranger}`];
+  const bob = addressOf("bob");
+  const { words } = valueOf(await wallet("business", "rules", ...changes, "--drop", bob, "--show"));
+  for (const line of [
+    `New: "Eve" (${stranger}), with a vote.`,
+    `No longer a member: ${bob}.`,
+    "Changed: Releases of data, so far more than half of the voting members.",
+  ])
+    assert.ok(String(words).split("\n").includes(line), `${line} in\n${String(words)}`);
+  const removal = valueOf(await wallet("business", "remove", bob, "--show"));
+  assert.match(String(removal["words"]), new RegExp(`${bob}\\)? seems lost and is removed`));
+});
+
+await test("a change is not proposed to members that the chain does not have, whoever tells them", async () => {
+  const eve = { address: `0x${"ee".repeat(20)}`, isVoting: true } as const;
+  fake.told = { ...charter, members: [...charter.members, eve] };
+  for (const how of [[], ["--show"]]) {
+    const rule = ["--rule", "data_requests=UNANIMOUS"];
+    const { status, err } = await wallet("business", "rules", ...rule, ...how);
+    assert.equal(status, 1);
+    assert.match(err, /tells other members or rules of 0x[0-9a-f]{40} than the chain has/);
+  }
+  assert.deepEqual(fake.proposed, []);
+});

@@ -49,6 +49,11 @@ const rosterOptions = {
 
 const ownOptions = { ...identityOptions, ...businessOption } as const;
 
+const proposalOptions = {
+  ...ownOptions,
+  show: { description: "Say what it would do, and ask nobody yet." },
+} as const satisfies Record<string, Option>;
+
 /** The verbs of businesses: founding one, and changing it. */
 export const businessVerbs: readonly Verb[] = [
   {
@@ -95,7 +100,7 @@ export const businessVerbs: readonly Verb[] = [
     notes:
       "The others vote in their inbox; the stricter of the old and the new rule of governance decides. What is not named stays.",
     options: {
-      ...ownOptions,
+      ...proposalOptions,
       ...rosterOptions,
       drop: {
         value: "name|0x..",
@@ -113,7 +118,7 @@ export const businessVerbs: readonly Verb[] = [
     notes:
       "A majority of the other voting members decides. The member is removed after 30 days, unless it keeps its place before.",
     parameters: { member: "Its name or address." },
-    options: ownOptions,
+    options: proposalOptions,
     example: "business remove carol --as alice",
     run: async (home, input) =>
       act(home, input, async (business) => {
@@ -167,7 +172,7 @@ export const businessVerbs: readonly Verb[] = [
     name: "business move",
     summary: "Proposes that the business goes on in another wallet, for good, and approves that.",
     parameters: { successor: "The address of the other wallet." },
-    options: ownOptions,
+    options: proposalOptions,
     example: "business move 0x5f2c.. --as alice",
     run: async (home, input) =>
       act(home, input, async () => {
@@ -179,7 +184,7 @@ export const businessVerbs: readonly Verb[] = [
     name: "business withdraw",
     summary: "Proposes to take a signature of the business back, and approves that.",
     parameters: { hash: "The digest that the business signed." },
-    options: ownOptions,
+    options: proposalOptions,
     example: "business withdraw 0x9ae1.. --as alice",
     run: async (home, input) =>
       act(home, input, async () => {
@@ -237,7 +242,13 @@ async function act(
   const named = readBusinessOption(input);
   return withWallet(home, input, async (wallet) => {
     const business = await wallet.chooseBusiness(named);
-    return { value: await wallet.propose(business, await proposalOf(business)) };
+    const proposal = await proposalOf(business);
+    if (input.flag("show")) {
+      const words = await wallet.sayProposed(business, proposal);
+      return { value: { operation: proposal.operation, words: words.join("\n") } };
+    }
+    const proposed = await wallet.propose(business, proposal);
+    return { value: { ...proposed, words: proposed.words.join("\n") } };
   });
 }
 
