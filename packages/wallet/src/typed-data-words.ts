@@ -8,7 +8,7 @@ import { shownText } from "./shown-text.ts";
 export function sayTypedData(document: TypedDataDocument): readonly string[] {
   const { domain, primaryType, message } = document;
   const lines = Object.entries(domain).map(
-    ([name, value]) => `domain.${name}: ${sayValue(undefined, value)}`,
+    ([name, value]) => `domain.${name}: ${sayDomainValue(document, name, value)}`,
   );
   if (lines.length === 0) lines.push("domain: empty");
   // A bare domain has no message, and its own members stand above.
@@ -44,10 +44,20 @@ function collect(document: TypedDataDocument, place: Place, lines: string[]): vo
     collect(document, { type: inner, value: members[name], at: `${at}.${name}` }, lines);
 }
 
+/** What is no number is quoted: where `types` leave the domain's own out, of its members the chain alone is one. */
+function sayDomainValue({ types }: TypedDataDocument, name: string, value: unknown): string {
+  const declared = Object.hasOwn(types, "EIP712Domain") ? types["EIP712Domain"] : undefined;
+  const fields = declared ?? [{ name: "chainId", type: "uint256" }];
+  const type = fields.find((field) => field.name === name)?.type;
+  return sayValue(type !== undefined && isInteger(type) ? type : undefined, value);
+}
+
+const isInteger = (type: string): boolean => /^u?int\d+$/.test(type);
+
 /** Numbers in decimal, however they were spelled; texts in quotes, so that none passes for the wallet's words. */
 function sayValue(type: string | undefined, value: unknown): string {
-  const isInteger = type !== undefined && /^u?int\d+$/.test(type);
-  if (isInteger && (typeof value === "string" || typeof value === "number"))
+  const isNumber = type !== undefined && isInteger(type);
+  if (isNumber && (typeof value === "string" || typeof value === "number"))
     return BigInt(value).toString();
   if (type === "string" || type === undefined) return JSON.stringify(value) ?? "nothing";
   return String(value);

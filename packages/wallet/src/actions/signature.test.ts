@@ -139,6 +139,22 @@ await test("every member of a document is shown, numbers in decimal and texts as
   ]);
 });
 
+await test("the chain that a document is for is shown as the number that is signed, however it is spelled", async () => {
+  const { types } = mail;
+  const chainLines = async (made: object): Promise<readonly string[]> => {
+    const { words } = await wallet.describe(tdLink({ ...mail, ...made }));
+    return words.filter((line) => line.startsWith("domain.chainId"));
+  };
+  for (const chainId of ["0x89", "0x0000000089", "137", 137])
+    assert.deepEqual(await chainLines({ types, domain: { chainId } }), ["domain.chainId: 137"]);
+  const declared = { ...types, EIP712Domain: [{ name: "chainId", type: "uint64" }] };
+  const hex = { chainId: "0xff" };
+  assert.deepEqual(await chainLines({ types: declared, domain: hex }), ["domain.chainId: 255"]);
+  // A text is signed as it is spelled.
+  const text = { ...types, EIP712Domain: [{ name: "chainId", type: "string" }] };
+  assert.deepEqual(await chainLines({ types: text, domain: hex }), ['domain.chainId: "0xff"']);
+});
+
 await test("no member of a message passes for one of the domain", async () => {
   const { words } = await wallet.describe(
     tdLink({
