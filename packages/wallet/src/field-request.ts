@@ -145,12 +145,21 @@ function withheldOf(choices: readonly Choice[], without: readonly string[]): Rea
     const name = nameOfText(text);
     const named = choices.filter((choice) => choice.name === name || choice.source?.field === name);
     if (named.length === 0) throw new WalletRefusal("invalid_input", `nobody asks for ${text}`);
-    if (named.some(({ isOptional }) => !isOptional))
+    // What answers one of them may answer another name as well: it goes for all of them, or for none.
+    const fields = new Set(named.map(({ source }) => source?.field));
+    const affected = choices.filter(
+      (choice) =>
+        named.includes(choice) || (choice.source !== null && fields.has(choice.source.field)),
+    );
+    const required = affected.find(({ isOptional }) => !isOptional);
+    if (required !== undefined) {
+      const what = required.name === name ? text : `${text} goes as ${required.name}, which`;
       throw new WalletRefusal(
         "invalid_input",
-        `${text} is required: decline the request to withhold it`,
+        `${what} is required: decline the request to withhold it`,
       );
-    for (const choice of named) withheld.add(choice);
+    }
+    for (const choice of affected) withheld.add(choice);
   }
   return withheld;
 }

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { decideRelease } from "./field-request.ts";
 import { checkValues, readListed, type HeldCredential } from "./held-credential.ts";
+import { WalletRefusal } from "./refusal.ts";
 import { chooseSources } from "./selection.ts";
 import { issue, now } from "../test/fake-fields.ts";
 import { addressOf } from "../test/test-wallet.ts";
@@ -34,4 +36,30 @@ test("fields come from the side that the request is of, and from the live one fi
       [email, phone],
     );
   }
+});
+
+test("a field that answers two names goes for both of them or for neither", () => {
+  const held = [hold(alice, { IDCARD_NAME: "Alice Muster", EMAIL: "alice@example.com" })];
+  const release = (required: string[], optional: string[], without: string): readonly string[] => {
+    const asked = [
+      ...required.map((name) => ({ name, isOptional: false })),
+      ...optional.map((name) => ({ name, isOptional: true })),
+    ];
+    const terms = { now, isKnown: true, mustHold: false, environment: undefined };
+    const released = decideRelease(chooseSources(held, asked, terms), { without: [without] });
+    return released.map(({ field }) => field);
+  };
+  const [field, parent] = ["IDCARD_NAME", "NAME_PARENT_FIELD"];
+  for (const [required, optional, without, said] of [
+    [[parent], ["EMAIL"], field, `${field} goes as ${parent}, which is required: decline`],
+    [[parent], [field, "EMAIL"], field, `${field} goes as ${parent}, which is required: decline`],
+    [[field], [parent, "EMAIL"], parent, `${parent} goes as ${field}, which is required: decline`],
+    [[parent], [field, "EMAIL"], parent, `${parent} is required: decline`],
+  ] as const)
+    assert.throws(
+      () => release([...required], [...optional], without),
+      (error) => error instanceof WalletRefusal && error.message.startsWith(said),
+    );
+  for (const without of [field, parent])
+    assert.deepEqual(release(["EMAIL"], [field, parent], without), ["EMAIL"]);
 });
