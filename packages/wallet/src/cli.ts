@@ -2,10 +2,16 @@
 import { readEnvironment } from "./command-line/environment.ts";
 import { runCommandLine } from "./command-line/run.ts";
 
-// Whoever reads may go, as `head` does: what was signed and sent stays so, and the status says how it went.
+// Whoever reads may go, as `head` does: what was signed and sent stays so, and the status says how it went. Where the
+// result is lost otherwise, as on a full disk, nobody is to take it for written.
 for (const stream of [process.stdout, process.stderr]) {
-  stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error;
+  stream.on("error", ({ code }: NodeJS.ErrnoException) => {
+    if (code === "EPIPE") return;
+    process.once("exit", () => (process.exitCode = 1));
+    if (stream === process.stdout)
+      process.stderr.write(
+        `wallet: what was done stands, but its result cannot be written (${code})\n`,
+      );
   });
 }
 

@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -83,6 +91,22 @@ await test("a reader who goes before the end breaks nothing off", async () => {
   const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
   child.stdout.destroy();
   assert.deepEqual([await text(child.stderr), await exit], ["", 0]);
+});
+
+await test("a result that the disk does not take is one line and status 1", async (t) => {
+  if (!existsSync("/dev/full")) {
+    t.skip("this system has no disk that is always full");
+    return;
+  }
+  const full = openSync("/dev/full", "w");
+  const args = ["--conditions=source", cli, "broker", "list"];
+  const env = { ...process.env, DATA_DIR: directory };
+  const child = spawn(process.execPath, args, { env, stdio: ["ignore", full, "pipe"] });
+  const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
+  assert.ok(child.stderr !== null);
+  const lost = "wallet: what was done stands, but its result cannot be written (ENOSPC)\n";
+  assert.deepEqual([await text(child.stderr), await exit], [lost, 1]);
+  closeSync(full);
 });
 
 await test("the guide names every verb", () => {
