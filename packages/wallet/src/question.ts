@@ -114,7 +114,7 @@ function dataQuestion(item: DataRequestItem, origin: Origin, release: Release): 
       quietWords,
     ],
     concerns: [],
-    refusal: null,
+    refusal: refusalOfEnd(item),
     hash: releaseHash({
       requestId: id,
       audience,
@@ -290,9 +290,14 @@ function invitationQuestion(item: InvitationItem): Question {
       "Rules and the addresses of the members stand in public on the chain; names do not.",
     ],
     concerns: [],
-    refusal: null,
+    refusal: refusalOfEnd(item),
     hash: null,
   };
+}
+
+/** The end that is signed has to be the one that is shown. */
+function refusalOfEnd({ deadline, expiresAt }: DataRequestItem | InvitationItem): string | null {
+  return deadline === expiresAt ? null : "what is signed would end at another time than is shown";
 }
 
 const ruleWords = {

@@ -419,6 +419,18 @@ await test("an invitation is signed over roster and rules, for the address that 
   assert.equal(invitationSigner({ salt, charter, deadline: expiresAt }, body["signature"]), alice);
 });
 
+await test("nothing is approved that would end at another time than the one that is shown", async () => {
+  const wallet = await fresh();
+  for (const asked of [dataRequest, invitation()]) {
+    put({ ...asked, deadline: expiresAt + 86_400 });
+    const [entry] = await wallet.inbox();
+    assert.match(entry?.refusal ?? "", /at another time than is shown/);
+    await refuses(wallet.vote("01J", { vote: "approve" }), "invalid_request", /another time/);
+    fake.items = [];
+  }
+  assert.deepEqual(fake.votes, []);
+});
+
 await test("a founder signs what the others are asked to sign", async () => {
   const wallet = await fresh();
   const members = [
