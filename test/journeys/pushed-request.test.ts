@@ -111,6 +111,47 @@ test("a pushed request that was used opens nothing for anybody else", async () =
   }
 });
 
+test("a client that demands pushed requests is answered at its redirect URI where one was not pushed", async () => {
+  const client = await world.addClient({ pushedRequestRequired: true });
+  const direct = authorizationUrl(world.baseUrl, client, pkce, { scope: "unknown" });
+  const { search } = new URL(direct);
+  const form = { method: "POST", body: new URLSearchParams(search) };
+  for (const response of [
+    await openJar().fetch(direct),
+    await openJar().fetch(`${world.baseUrl}/oauth2/auth`, form),
+  ]) {
+    assert.equal(response.status, 303);
+    const location = new URL(response.headers.get("location") ?? "");
+    assert.equal(`${location.origin}${location.pathname}`, client.redirectUri);
+    const { error, state, iss } = Object.fromEntries(location.searchParams);
+    const asked = new URL(direct).searchParams.get("state");
+    assert.deepEqual(
+      { error, state, iss },
+      { error: "invalid_request", state: asked, iss: world.baseUrl },
+    );
+    assert.match(location.searchParams.get("error_description") ?? "", /request_uri is missing/);
+  }
+  const elsewhere = { redirect_uri: "https://evil.example/" };
+  const page = await openJar().fetch(authorizationUrl(world.baseUrl, client, pkce, elsewhere));
+  assert.equal(page.status, 400, "nothing is sent where the client does not live");
+});
+
+test("a client that demands pushed requests logs people in by them, and its sessions answer them alone", async () => {
+  const client = await world.addClient({ pushedRequestRequired: true });
+  const jar = openJar();
+  const page = await load(jar, await push(client));
+  await approveByQr(world.baseUrl, page, newIdentity());
+  await finish(world.baseUrl, page);
+  const answerTo = async (url: string): Promise<string[]> => {
+    const response = await jar.fetch(url);
+    return [...new URL(response.headers.get("location") ?? "").searchParams.keys()];
+  };
+  const silently = { prompt: "none" };
+  const direct = authorizationUrl(world.baseUrl, client, pkce, silently);
+  assert.ok((await answerTo(direct)).includes("error"));
+  assert.ok((await answerTo(await push(client, { changed: silently }))).includes("code"));
+});
+
 test("a request that names two pushed requests is refused and uses up neither", async () => {
   const [first, second] = [await push(world.client), await push(world.client)];
   const both = `${first}&request_uri=${new URL(second).searchParams.get("request_uri")}`;

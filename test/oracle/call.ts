@@ -106,6 +106,7 @@ function goodParameters(scene: Scene, call: Call, client: OracleClient): Record<
 const registeredProofs: Record<ClientKind, NonNullable<Call["proof"]>> = {
   basic: "basic",
   other: "basic",
+  pushing: "basic",
   post: "post",
   key: "key",
   browser: "none",

@@ -10,6 +10,7 @@ import type { ClientKind } from "./row.ts";
 const methods: Record<ClientKind, AuthenticationMethod> = {
   basic: "client_secret_basic",
   other: "client_secret_basic",
+  pushing: "client_secret_basic",
   post: "client_secret_post",
   key: "private_key_jwt",
   browser: "none",
@@ -29,6 +30,7 @@ export async function openOurselves(): Promise<Party> {
       key: await addClient(world, "key", key),
       browser: await addClient(world, "browser", key),
       other: await addClient(world, "other", key),
+      pushing: await addClient(world, "pushing", key),
     },
     isPage: (response, html) => response.status === 200 && html.includes("data-qr="),
     approve: async (jar, page, html) => approve(world, { jar, html, page, user }),
@@ -43,6 +45,7 @@ async function addClient(world: World, kind: ClientKind, key: ClientKey): Promis
     authenticationMethod: methods[kind],
     redirectUris,
     audiences,
+    pushedRequestRequired: kind === "pushing",
     ...(kind === "key" ? { jwks: { keys: [{ ...jwk, alg: "ES256" }] } } : {}),
   });
   return { id, secret };

@@ -81,6 +81,7 @@ function makeClients(): Record<ClientKind, OracleClient> {
     basic: withSecret("client-basic"),
     post: withSecret("client-post"),
     other: withSecret("client-other"),
+    pushing: withSecret("client-pushing"),
     key: { id: "client-key", secret: "" },
     browser: { id: "client-browser", secret: "" },
   };
@@ -93,6 +94,7 @@ function withSecret(id: string): OracleClient {
 const methods: Record<ClientKind, string> = {
   basic: "client_secret_basic",
   other: "client_secret_basic",
+  pushing: "client_secret_basic",
   post: "client_secret_post",
   key: "private_key_jwt",
   browser: "none",
@@ -115,6 +117,7 @@ function metadataOf(
     response_types: ["code"],
     token_endpoint_auth_method: methods[kind],
     id_token_signed_response_alg: "RS256",
+    require_pushed_authorization_requests: kind === "pushing",
   };
 }
 

@@ -138,6 +138,30 @@ const use: readonly Row[] = [
     set: { ...pushed, request_uri: ({ requestUri }) => `${requestUri}x` },
     theirs: "error page",
   },
+  {
+    name: "a pushed request of a client that demands them",
+    by: "pushing",
+    before: [pushing],
+    set: pushed,
+    theirs: "page",
+  },
+  {
+    name: "the document's request by a client that demands pushed ones",
+    by: "pushing",
+    theirs: "redirect invalid_request",
+  },
+  {
+    name: "the same as a form",
+    by: "pushing",
+    method: "POST",
+    theirs: "redirect invalid_request",
+  },
+  {
+    name: "the same with an unknown redirect_uri",
+    by: "pushing",
+    set: { redirect_uri: "https://evil.example/" },
+    theirs: "error page",
+  },
 ];
 
 export const pushedSections: readonly Section[] = [

@@ -1,8 +1,11 @@
 // What one row of the table says. Rows are data: a change to a good request, and what became of it.
 import type { Scene } from "./scene.ts";
 
-/** The clients that both sides know, named after how they prove themselves; `other` is a second one with a secret. */
-export type ClientKind = "basic" | "post" | "key" | "browser" | "other";
+/**
+ * The clients that both sides know, named after how they prove themselves; `other` is a second one with a secret, and
+ * `pushing` one that demands pushed requests.
+ */
+export type ClientKind = "basic" | "post" | "key" | "browser" | "other" | "pushing";
 
 /** Where a call goes, and which good request it starts from. */
 export type Target =

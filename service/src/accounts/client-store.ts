@@ -31,6 +31,7 @@ interface SettingsColumns {
   number_matching: boolean;
   pkce_required: boolean;
   dpop_required: boolean;
+  pushed_request_required: boolean;
   id_token_algorithm: ClientSettings["idTokenAlgorithm"];
   acr_minimum: ClientSettings["acrMinimum"];
 }
@@ -67,6 +68,7 @@ export function toSettings(row: SettingsColumns): ClientSettings {
     numberMatching: row.number_matching,
     pkceRequired: row.pkce_required,
     dpopRequired: row.dpop_required,
+    pushedRequestRequired: row.pushed_request_required,
     idTokenAlgorithm: row.id_token_algorithm,
     acrMinimum: row.acr_minimum,
   };
@@ -88,7 +90,7 @@ export async function findLiveClient(db: Queryable, id: string): Promise<LiveCli
     sql`select client.id, client_domain_id, organization_id, domain, environment, proved_at,
         name, authentication_method, redirect_uris, post_logout_redirect_uris, audiences,
         backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required,
-        id_token_algorithm, acr_minimum,
+        pushed_request_required, id_token_algorithm, acr_minimum,
         array(select secret.id::text from client_secret as secret
           where client_id = client.id and revoked_at is null order by secret.id) as secret_ids,
         array(select sha256 from client_secret as secret
@@ -102,8 +104,8 @@ export async function findLiveClient(db: Queryable, id: string): Promise<LiveCli
 export async function findClient(db: Queryable, id: string): Promise<ClientRow | null> {
   const [row] = await db.query<ClientColumns>(
     sql`select id, client_domain_id, name, authentication_method, redirect_uris, post_logout_redirect_uris, audiences,
-        backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required, id_token_algorithm,
-        acr_minimum, created_at, disabled_at
+        backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required,
+        pushed_request_required, id_token_algorithm, acr_minimum, created_at, disabled_at
       from oauth_client where id = ${id}`,
   );
   return row === undefined ? null : toClientRow(row);
@@ -113,8 +115,8 @@ export async function findClient(db: Queryable, id: string): Promise<ClientRow |
 export async function lockClient(tx: Queryable, id: string): Promise<ClientRow | null> {
   const [row] = await tx.query<ClientColumns>(
     sql`select id, client_domain_id, name, authentication_method, redirect_uris, post_logout_redirect_uris, audiences,
-        backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required, id_token_algorithm,
-        acr_minimum, created_at, disabled_at
+        backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required,
+        pushed_request_required, id_token_algorithm, acr_minimum, created_at, disabled_at
       from oauth_client where id = ${id} for update`,
   );
   return row === undefined ? null : toClientRow(row);
@@ -123,8 +125,8 @@ export async function lockClient(tx: Queryable, id: string): Promise<ClientRow |
 export async function listClients(db: Queryable, clientDomainId: string): Promise<ClientRow[]> {
   const rows = await db.query<ClientColumns>(
     sql`select id, client_domain_id, name, authentication_method, redirect_uris, post_logout_redirect_uris, audiences,
-        backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required, id_token_algorithm,
-        acr_minimum, created_at, disabled_at
+        backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required,
+        pushed_request_required, id_token_algorithm, acr_minimum, created_at, disabled_at
       from oauth_client where client_domain_id = ${clientDomainId} order by created_at, id`,
   );
   return rows.map(toClientRow);
@@ -143,12 +145,12 @@ export async function insertClient(tx: Queryable, client: ClientRow): Promise<vo
   await tx.query(
     sql`insert into oauth_client (id, client_domain_id, name, authentication_method, redirect_uris,
         post_logout_redirect_uris, audiences, backchannel_logout_uri, jwks, jwks_uri, number_matching,
-        pkce_required, dpop_required, id_token_algorithm, acr_minimum, created_at)
+        pkce_required, dpop_required, pushed_request_required, id_token_algorithm, acr_minimum, created_at)
       values (${client.id}, ${client.clientDomainId}, ${settings.name}, ${settings.authenticationMethod},
         ${settings.redirectUris}, ${settings.postLogoutRedirectUris}, ${settings.audiences},
         ${settings.backchannelLogoutUri}, ${settings.jwks}, ${settings.jwksUri}, ${settings.numberMatching},
-        ${settings.pkceRequired}, ${settings.dpopRequired}, ${settings.idTokenAlgorithm},
-        ${settings.acrMinimum}, ${client.createdAt})`,
+        ${settings.pkceRequired}, ${settings.dpopRequired}, ${settings.pushedRequestRequired},
+        ${settings.idTokenAlgorithm}, ${settings.acrMinimum}, ${client.createdAt})`,
   );
   await announceClient(tx, client.id);
 }
@@ -164,6 +166,7 @@ export async function updateClient(
         audiences = ${settings.audiences}, backchannel_logout_uri = ${settings.backchannelLogoutUri},
         jwks = ${settings.jwks}, jwks_uri = ${settings.jwksUri}, number_matching = ${settings.numberMatching},
         pkce_required = ${settings.pkceRequired}, dpop_required = ${settings.dpopRequired},
+        pushed_request_required = ${settings.pushedRequestRequired},
         id_token_algorithm = ${settings.idTokenAlgorithm}, acr_minimum = ${settings.acrMinimum}
       where id = ${id}`,
   );

@@ -24,11 +24,12 @@ const settings: ClientSettings = {
 };
 const jwk = generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey.export({ format: "jwk" });
 
-void test("by default numbers are matched and PKCE is required", () => {
+void test("by default numbers are matched, PKCE is required, DPoP and pushed requests are not", () => {
   const checked = checkClientSettings(settings, policy);
   assert.equal(checked.numberMatching, true);
   assert.equal(checked.pkceRequired, true);
   assert.equal(checked.dpopRequired, false);
+  assert.equal(checked.pushedRequestRequired, false);
   assert.equal(checked.idTokenAlgorithm, "RS256");
 });
 

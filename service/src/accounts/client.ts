@@ -31,6 +31,8 @@ export interface ClientSettings {
   readonly numberMatching: boolean;
   readonly pkceRequired: boolean;
   readonly dpopRequired: boolean;
+  /** Authorization requests come pushed alone (`require_pushed_authorization_requests`, RFC 9126 section 6). */
+  readonly pushedRequestRequired: boolean;
   readonly idTokenAlgorithm: "RS256" | "ES256";
   /** Least `acr` that a login of this client must reach. */
   readonly acrMinimum: AcrMinimum | null;
@@ -75,6 +77,7 @@ export const clientDefaults: Omit<ClientSettings, "name" | "authenticationMethod
   numberMatching: true,
   pkceRequired: true,
   dpopRequired: false,
+  pushedRequestRequired: false,
   idTokenAlgorithm: "RS256",
   acrMinimum: null,
 };

@@ -64,6 +64,10 @@ const settingOptions: Record<string, Option> = {
     value: "on|off",
     description: "Whether tokens must be bound by DPoP. Default: off.",
   },
+  "pushed-request-required": {
+    value: "on|off",
+    description: "Whether authorization requests must be pushed. Default: off.",
+  },
   "id-token-algorithm": {
     value: "RS256|ES256",
     description: "What id tokens are signed with. Default: RS256.",
@@ -196,6 +200,10 @@ function readSettings(input: Input): Partial<ClientSettings> {
     numberMatching: switchOf("number-matching", input.optional("number-matching")),
     pkceRequired: switchOf("pkce-required", input.optional("pkce-required")),
     dpopRequired: switchOf("dpop-required", input.optional("dpop-required")),
+    pushedRequestRequired: switchOf(
+      "pushed-request-required",
+      input.optional("pushed-request-required"),
+    ),
     idTokenAlgorithm:
       algorithm === undefined
         ? undefined

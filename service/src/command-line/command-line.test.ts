@@ -167,7 +167,10 @@ await test("an organization, its members, a domain, a client and a key are made 
   const domainId = textOf(domain, "id");
   const uris = ["http://localhost:4999/callback", "http://localhost:4001/callback"];
   const create = ["client", "create", "--domain", domainId, "--name", "Shop"];
-  const more = ["--audience", "https://api.example.com", "--number-matching", "off"];
+  const more =
+    "--audience https://api.example.com --number-matching off --pushed-request-required on".split(
+      " ",
+    );
   const client = await json([
     ...create,
     ...uris.flatMap((uri) => ["--redirect-uri", uri]),
@@ -176,7 +179,7 @@ await test("an organization, its members, a domain, a client and a key are made 
   const { oauth2ClientID, secret, ...settings } = client;
   assert.match(String(secret), /^[A-Za-z0-9_-]{43}$/);
   assert.equal(settings["tokenEndpointAuthMethod"], "client_secret_basic");
-  assert.equal(settings["numberMatching"], false);
+  assert.deepEqual([settings["numberMatching"], settings["pushedRequestRequired"]], [false, true]);
   assert.deepEqual(settings["redirectUris"], uris);
   assert.deepEqual(await json(["client", "show", String(oauth2ClientID)]), {
     oauth2ClientID,

@@ -54,6 +54,7 @@ type Draft = { -readonly [K in keyof AuthorizationRequest]?: AuthorizationReques
 
 export interface CheckContext {
   readonly client: Client;
+  readonly isPushed: boolean;
   /** Reads the user of an id token that this service issued to this client, expired or not; null when it is not one. */
   readonly userOfIdToken: (idToken: string) => string | null;
 }
@@ -63,6 +64,12 @@ type Check = (given: Given, draft: Draft, context: CheckContext) => void;
 function fail(code: ConstructorParameters<typeof OAuthProblem>[0], description: string): never {
   throw new OAuthProblem(code, description);
 }
+
+/** RFC 9126 section 6. */
+const refuseUnpushed: Check = (_given, _draft, { client, isPushed }) => {
+  if (client.pushedRequestRequired && !isPushed)
+    fail("invalid_request", "this client must push its requests: request_uri is missing");
+};
 
 const refuseRepeated: Check = (given) => {
   const repeated = parameterNames.find((name) => Array.isArray(given[name]) && !isRepeatable(name));
@@ -196,6 +203,7 @@ const checkDpopKey: Check = (given, draft) => {
 /** The order in which a request is judged once client and redirect URI are known to be good; the first failure answers. */
 const checks: readonly Check[] = [
   takeState,
+  refuseUnpushed,
   refuseRepeated,
   refuseLong,
   refuseLongNonce,

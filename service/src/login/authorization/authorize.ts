@@ -63,6 +63,7 @@ export async function authorize(
   try {
     const request = checkAuthorizationRequest(given, redirectUri, {
       client,
+      isPushed: pushed.pushedId !== undefined,
       userOfIdToken: (token) => userOfIdToken(ctx, token, client.id),
     });
     return await answer(ctx, { client, request: { ...request, ...pushed } }, browser);

@@ -37,6 +37,7 @@ export async function pushRequest(
     throw new OAuthProblem("invalid_request", "redirect_uri is not registered for this client");
   checkAuthorizationRequest(form, redirectUri, {
     client,
+    isPushed: true,
     userOfIdToken: (token) => userOfIdToken(ctx, token, client.id),
   });
   const id = ctx.random.bytes(32).toString("base64url");
