@@ -90,20 +90,32 @@ const checkJti: Check = ({ jwt }) => {
 
 const checks: readonly Check[] = [checkType, checkNames, checkAudience, checkTimes, checkJti];
 
+/** Why a client is not believed. */
+export interface Disproved {
+  readonly fault: string;
+  /** Whether it may have been a guess: what could not even be looked at is none. */
+  readonly isGuess: boolean;
+}
+
 /** Judges an assertion of this client (RFC 7523 section 3, decisions section 2, Client types). Its `jti` is still to be spent. */
 export async function checkAssertion(
   ctx: TokenContext,
   client: Client,
   { jwt, algorithm }: PresentedAssertion,
-): Promise<{ oneTime: readonly OneTimeValue[] } | { fault: string }> {
+): Promise<{ oneTime: readonly OneTimeValue[] } | Disproved> {
   const asked = { jwt, client, issuer: ctx.config.baseUrl, now: ctx.clock.now() };
   for (const check of checks) {
     const fault = check(asked);
-    if (fault !== null) return { fault: `client assertion: ${fault}` };
+    if (fault !== null) return { fault: `client assertion: ${fault}`, isGuess: true };
   }
   const keys = await findClientKeys(ctx, client, keyIdOf(jwt));
+  if (keys === null)
+    return { fault: "client assertion: the keys at jwks_uri cannot be fetched", isGuess: false };
   if (!keys.some((key: KeyObject) => isSignedBy(jwt, key, algorithm)))
-    return { fault: "client assertion: no key of the client made the signature" };
+    return {
+      fault: "client assertion: no key of the client made the signature",
+      isGuess: true,
+    };
   const sha256 = createHash("sha256")
     .update(`${client.id} ${String(jwt.claims["jti"])}`)
     .digest();

@@ -16,10 +16,12 @@ import { disableTestClient } from "../test-login-store.ts";
 
 const asked: string[] = [];
 let published: unknown = { keys: [] };
+let isAway = false;
 /** Plays the host behind `jwks_uri`. */
 const outbound: Outbound = {
   async send({ url }) {
     asked.push(url);
+    if (isAway) return { kind: "failed", reason: "timeout" };
     return {
       kind: "answered",
       status: 200,
@@ -266,6 +268,53 @@ test("keys behind jwks_uri are fetched once, and again for an unknown key id, at
   assert.equal(fetches(), 2);
   assert.equal(await send(), 401);
   assert.equal(fetches(), 2);
+});
+
+test("keys that cannot be fetched are no wrong secret, and are asked for no more often", async (t) => {
+  t.after(() => {
+    isAway = false;
+  });
+  const faults: [string, () => void][] = [
+    ["the host is away", () => (isAway = true)],
+    ["something else is there", () => (published = { error: "maintenance" })],
+  ];
+  for (const [name, breakHost] of faults) {
+    await t.test(name, async () => {
+      isAway = false;
+      published = { keys: [ecJwk] };
+      const jwksUri = `https://shop.example/${randomUUID()}`;
+      const client = await addClient(login, { method: "private_key_jwt", jwksUri });
+      const send = async (given: Parameters<typeof assertionOf>[1] = {}): Promise<Answer> => {
+        const assertion = await assertionOf(client.id, given);
+        return ask({ client_assertion: assertion, client_assertion_type: type });
+      };
+      const fetches = (): number => asked.filter((url) => url === jwksUri).length;
+      assert.equal((await send()).status, 200);
+      breakHost();
+      login.clock.advance(60);
+      assert.equal((await send()).status, 200, "what was fetched lasts for a while");
+      // A key that is new there, while it cannot be seen.
+      for (let at = 0; at < 11; at += 1) {
+        const answer = await send({ header: { kid: "ec-2" } });
+        refused(answer, 401, "invalid_client");
+        assert.match(answer.text, /jwks_uri cannot be fetched/);
+      }
+      assert.equal(fetches(), 2);
+      login.clock.advance(600);
+      for (let at = 0; at < 11; at += 1) refused(await send(), 401, "invalid_client");
+      assert.equal(fetches(), 3);
+      isAway = false;
+      published = { keys: [ecJwk] };
+      login.clock.advance(31);
+      assert.equal((await send()).status, 200, "nobody has to wait");
+      const stranger = generateKeyPairSync("ec", { namedCurve: "P-256" });
+      const statuses: number[] = [];
+      for (let at = 0; at < 11; at += 1)
+        statuses.push((await send({ key: stranger.privateKey })).status);
+      const wrong = Array.from({ length: 10 }, () => 401);
+      assert.deepEqual(statuses, [...wrong, 429], "wrong signatures count as ever");
+    });
+  }
 });
 
 test("a redirect_uri is still compared when the client is a public one", async () => {

@@ -1,7 +1,12 @@
 import type { Client } from "../../accounts/index.ts";
 import type { Form } from "../../platform/http-input.ts";
 import { OAuthProblem } from "../../platform/problems.ts";
-import { type PresentedAssertion, checkAssertion, readAssertion } from "./client-assertion.ts";
+import {
+  type Disproved,
+  type PresentedAssertion,
+  checkAssertion,
+  readAssertion,
+} from "./client-assertion.ts";
 import { countFailure, refuseBlocked } from "./failed-secrets.ts";
 import type { TokenContext } from "../token-context.ts";
 import { clientMembers } from "../token/token-schemas.ts";
@@ -57,7 +62,8 @@ export async function authenticateClient(
   if (presented.method === "none") return { client, isConfidential: false, oneTime: [] };
   const proved = await prove(ctx, client, presented);
   if ("fault" in proved) {
-    await countFailure(ctx, client.id, call.address);
+    // A host of the client that is away must not lock it out for longer than it is away.
+    if (proved.isGuess) await countFailure(ctx, client.id, call.address);
     return refuse(call, proved.fault);
   }
   return { client, isConfidential: true, oneTime: proved.oneTime };
@@ -160,12 +166,12 @@ async function prove(
   ctx: TokenContext,
   client: Client,
   presented: Exclude<Presented, { method: "none" }>,
-): Promise<{ oneTime: readonly OneTimeValue[] } | { fault: string }> {
+): Promise<{ oneTime: readonly OneTimeValue[] } | Disproved> {
   if (presented.method === "private_key_jwt")
     return checkAssertion(ctx, client, presented.assertion);
   return ctx.clients.verifySecret(client, presented.secret)
     ? { oneTime: [] }
-    : { fault: "the client secret is wrong" };
+    : { fault: "the client secret is wrong", isGuess: true };
 }
 
 /** RFC 6749 section 5.2: a client that used the header is answered with its scheme. */

@@ -18,6 +18,7 @@ interface Fetched {
   readonly keys: readonly NamedKey[];
   readonly fetchedAtMs: number;
   readonly triedAtMs: number;
+  readonly isFailed: boolean;
 }
 
 /** A removed key is forgotten after this long. */
@@ -42,18 +43,23 @@ function cacheOf(ctx: TokenContext): Cache {
   return known;
 }
 
-/** Public keys that a client may have signed with: those of this key id, or all when it names none. */
+/**
+ * Public keys that a client may have signed with: those of this key id, or all when it names none. Null when it may have
+ * published one that cannot be fetched.
+ */
 export async function findClientKeys(
   ctx: TokenContext,
   client: Client,
   kid: string | null,
-): Promise<readonly KeyObject[]> {
+): Promise<readonly KeyObject[] | null> {
   if (client.jwks !== null) return chosen(givenKeys(ctx, client.jwks), kid);
   if (client.jwksUri === null) return [];
   const first = await fetchedKeys(ctx, client.jwksUri, lifetimeMs);
-  const found = chosen(first, kid);
+  const found = chosen(first.keys, kid);
   if (found.length > 0) return found;
-  return chosen(await fetchedKeys(ctx, client.jwksUri, refetchMs), kid);
+  const second = await fetchedKeys(ctx, client.jwksUri, refetchMs);
+  const foundNow = chosen(second.keys, kid);
+  return foundNow.length === 0 && second.isFailed ? null : foundNow;
 }
 
 function chosen(keys: readonly NamedKey[], kid: string | null): readonly KeyObject[] {
@@ -75,25 +81,20 @@ function importKeys(keys: readonly ClientJwk[]): NamedKey[] {
 }
 
 /** The set behind a `jwks_uri`, asked for anew when it is older than `maxAgeMs`; calls at the same time share one request. */
-async function fetchedKeys(
-  ctx: TokenContext,
-  uri: string,
-  maxAgeMs: number,
-): Promise<readonly NamedKey[]> {
+async function fetchedKeys(ctx: TokenContext, uri: string, maxAgeMs: number): Promise<Fetched> {
   const { fetched } = cacheOf(ctx);
   const pending = fetched.get(uri);
   const known = await pending;
-  if (known !== undefined && isUsable(known, { nowMs: ctx.clock.nowMs(), maxAgeMs }))
-    return known.keys;
+  if (known !== undefined && isUsable(known, { nowMs: ctx.clock.nowMs(), maxAgeMs })) return known;
   const newer = fetched.get(uri);
   // Somebody else asked while we waited.
-  if (newer !== undefined && newer !== pending) return (await newer).keys;
+  if (newer !== undefined && newer !== pending) return newer;
   const asked = fetchKeys(ctx, uri, known);
   fetched.delete(uri);
   fetched.set(uri, asked);
   const [oldest] = fetched.keys();
   if (fetched.size > urisMax && oldest !== undefined) fetched.delete(oldest);
-  return (await asked).keys;
+  return asked;
 }
 
 function isUsable(
@@ -111,10 +112,10 @@ async function fetchKeys(
 ): Promise<Fetched> {
   const triedAtMs = ctx.clock.nowMs();
   const keys = await requestKeys(ctx, uri);
-  if (keys !== null) return { keys, fetchedAtMs: triedAtMs, triedAtMs };
+  if (keys !== null) return { keys, fetchedAtMs: triedAtMs, triedAtMs, isFailed: false };
   if (known === undefined || triedAtMs - known.fetchedAtMs >= lifetimeMs)
-    return { keys: [], fetchedAtMs: -Infinity, triedAtMs };
-  return { ...known, triedAtMs };
+    return { keys: [], fetchedAtMs: -Infinity, triedAtMs, isFailed: true };
+  return { ...known, triedAtMs, isFailed: true };
 }
 
 async function requestKeys(ctx: TokenContext, uri: string): Promise<readonly NamedKey[] | null> {
@@ -128,10 +129,11 @@ async function requestKeys(ctx: TokenContext, uri: string): Promise<readonly Nam
   if (result.kind === "failed" || result.status !== 200) return null;
   try {
     const document = parseJson(result.body) as { keys?: unknown };
-    const keys: unknown[] = Array.isArray(document.keys) ? document.keys : [];
+    if (!Array.isArray(document.keys)) return null;
+    const keys: unknown[] = document.keys;
     return keys.slice(0, keysMax).flatMap((key) => usableKeys(key));
   } catch {
-    // Whatever is wrong with the document, the client has no key in it.
+    // Whatever stands there, it is no key set.
     return null;
   }
 }
