@@ -76,6 +76,7 @@ test("what is no HTTP request is answered in the envelope, with a request id, an
     assert.deepEqual([success, error.code, error.reason], [false, status, reason], bytes);
     assert.match(error.requestId, /^req_[0-9a-f]{32}$/);
     assert.ok(head.toLowerCase().includes(`\r\nx-request-id: ${error.requestId}`), head);
+    assert.ok(head.toLowerCase().includes("\r\nx-content-type-options: nosniff"), head);
   }
 });
 
@@ -171,9 +172,10 @@ test("an expectation that nobody knows is ignored", async () => {
   assert.match(await connection.all, /^HTTP\/1\.1 200 /);
 });
 
-test("a path that cannot be decoded is told so, with its request id in the header too", async () => {
+test("a path that cannot be decoded is told so, with the header lines of every answer", async () => {
   const response = await fetch(`${world.baseUrl}/api/v2/kyc/%zz`);
   const { error } = (await response.json()) as { error: { message: string; requestId: string } };
   assert.deepEqual([response.status, error.message], [400, "the request cannot be read"]);
   assert.equal(response.headers.get("x-request-id"), error.requestId);
+  assert.equal(response.headers.get("x-content-type-options"), "nosniff");
 });

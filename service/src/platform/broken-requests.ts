@@ -77,6 +77,7 @@ function write({ status, reason, message }: Problem, requestId: string): string 
     `Content-Length: ${Buffer.byteLength(body)}`,
     "Cache-Control: no-store",
     `X-Request-Id: ${requestId}`,
+    "X-Content-Type-Options: nosniff",
     "Connection: close",
     "",
     body,

@@ -59,8 +59,7 @@ export function createHttp(ctx: Ctx): Http {
     // Parts of the path and query that a client sent are never logged; the service writes its own line below.
     logger: false,
     frameworkErrors: (error, request, reply) => {
-      reportAtEnd(ctx, request, reply);
-      void reply.header("x-request-id", request.id);
+      beginAnswer(ctx, request, reply);
       void answerEnvelopeError(ctx, { error, request, reply });
     },
     schemaController: { compilersFactory: lazySchemas },
@@ -88,8 +87,7 @@ export function createHttp(ctx: Ctx): Http {
     answerEnvelopeError(ctx, { error, request, reply }),
   );
   http.addHook("onRequest", (request, reply, done) => {
-    reportAtEnd(ctx, request, reply);
-    void reply.header("x-request-id", request.id).header("x-content-type-options", "nosniff");
+    beginAnswer(ctx, request, reply);
     done(hostFaultOf(request) ?? queryFaultOf(request.query) ?? undefined);
   });
   allowMissingBodies(http);
@@ -180,6 +178,12 @@ function settle(parse: () => unknown, done: (error: Error | null, body?: unknown
   } catch (error) {
     done(error instanceof Error ? error : new Error("unreadable body"));
   }
+}
+
+/** What holds for every answer, also to a request that no route gets. */
+function beginAnswer(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): void {
+  reportAtEnd(ctx, request, reply);
+  void reply.header("x-request-id", request.id).header("x-content-type-options", "nosniff");
 }
 
 /** Nothing was answered before the connection was closed. No status of HTTP: nobody gets it. */
