@@ -124,7 +124,8 @@ export async function castVoteIn(
   });
   if (votes === null) throw new Problem("already_voted");
   // Whoever votes is not lost (decisions section 6, Lost member).
-  await noteAnswered(tx, { business: ballot.business, member, now: ctx.clock.now() });
+  const answer = { business: ballot.business, member, by: "vote", now: ctx.clock.now() } as const;
+  await noteAnswered(tx, answer);
   return decide(ctx, tx, { ballot: { ...ballot, hash: hash ?? ballot.hash }, votes });
 }
 

@@ -38,7 +38,8 @@ import {
   type ProposalRequest,
   ruleOf,
 } from "./proposal.ts";
-import { listRemovals, requestLook } from "./roster-store.ts";
+import { isRenewable, protectedUntil, renewRemoval } from "./removal.ts";
+import { listRemovals, type Removal, requestLook } from "./roster-store.ts";
 import { sealNames, showProposals } from "./shown-proposal.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
@@ -70,7 +71,7 @@ export async function propose(
     const pending = await store.countPending(tx, { business: business.address, proposer });
     if (pending.all >= pendingMax.all || pending.own >= pendingMax.own)
       throw new Problem("too_many");
-    const planned = await plan(tx, business, request);
+    const planned = await plan(ctx, tx, { business, request });
     const { operation, act, names, member, rule } = planned;
     const id = ulid(ctx.clock, ctx.random);
     const { address, nonce } = business;
@@ -165,15 +166,15 @@ async function checkOnChain(
   } else if (request.operation === "startRemoval") {
     const member = parseMemberAddress(request.member);
     const until = await calls.protectedUntil(ctx, address, member);
-    if (until > ctx.clock.now())
-      throw new Problem("removal_refused", {
-        message: "removal_refused: the member answered less than 90 days ago",
-        details: { protectedUntil: until },
-      });
+    if (until > ctx.clock.now()) throw answeredLately(until);
   }
 }
 
-async function plan(tx: Queryable, business: Business, request: ProposalRequest): Promise<Planned> {
+async function plan(
+  ctx: Pick<KybContext, "clock">,
+  tx: Queryable,
+  { business, request }: { business: Business; request: ProposalRequest },
+): Promise<Planned> {
   const { operation } = request;
   const nobody = { names: null, member: null };
   if (operation === "changeCharter") {
@@ -183,7 +184,7 @@ async function plan(tx: Queryable, business: Business, request: ProposalRequest)
   }
   if (operation === "withdraw")
     return { operation, act: governanceActs.withdraw(parseHash(request.hash)), ...nobody };
-  if (operation === "startRemoval") return planRemoval(tx, business, request.member);
+  if (operation === "startRemoval") return planRemoval(ctx, tx, { business, text: request.member });
   const successor = parseMemberAddress(request.successor);
   const next = await findBusiness(tx, successor);
   const isGood = next?.status === "active" && next.environment === business.environment;
@@ -207,20 +208,49 @@ async function refuseBusinesses(
     );
 }
 
+function underWay(open: Removal, member: Address): Problem {
+  const until = open.member === member ? protectedUntil(open) : null;
+  if (until !== null) return answeredLately(until);
+  return new Problem("removal_refused", { message: "removal_refused: one removal at a time" });
+}
+
+const answeredLately = (until: number): Problem =>
+  new Problem("removal_refused", {
+    message: "removal_refused: the member answered less than 90 days ago",
+    details: { protectedUntil: until },
+  });
+
 async function planRemoval(
+  { clock }: Pick<KybContext, "clock">,
   tx: Queryable,
-  { address, charter }: Business,
-  text: string,
+  { business, text }: { business: Business; text: string },
 ): Promise<Planned> {
+  const { address, charter } = business;
   const member = parseMemberAddress(text);
   if (charter.members.every((each) => each.address !== member))
     throw new Problem("removal_refused", { message: "removal_refused: no member" });
   if (charter.members.filter(({ isVoting }) => isVoting).length < 2)
     throw new Problem("removal_refused", { message: "removal_refused: nobody else has a vote" });
-  if ((await listRemovals(tx, [address])).length > 0)
-    throw new Problem("removal_refused", { message: "removal_refused: one removal at a time" });
+  const [open] = await listRemovals(tx, [address]);
+  const isAgain = open?.member === member && isRenewable(open, clock.now());
+  if (open !== undefined && !isAgain) throw underWay(open, member);
   const act = governanceActs.startRemoval(member);
   return { operation: "startRemoval", act, names: null, member, rule: "MAJORITY" };
+}
+
+/** A removal that is still open on the chain, where its member answered it by votes alone, goes on here. */
+async function decideRemovalAgain(
+  ctx: KybContext,
+  tx: Queryable,
+  { id, business, operation, member }: Proposal,
+): Promise<boolean> {
+  if (operation !== "startRemoval" || member === null) return false;
+  if (!(await renewRemoval(ctx, tx, { business, member }))) return false;
+  await store.setProposalStatus(tx, [id], { status: "executed", now: ctx.clock.now() });
+  const entry = { actor: "system", action: "business.govern.executed", subject: business };
+  const details = { operation: operations[operation], proposal: id };
+  await ctx.audit.record(tx, { ...entry, details });
+  return true;
 }
 
 /** What follows from votes on governance. */
@@ -232,6 +262,7 @@ export const governanceRules: BallotRules = {
   onApproved: async (ctx, tx, { ballot, approvals }) => {
     const [proposal] = await store.listProposals(tx, [ballot.id]);
     if (proposal === undefined) throw new Error(`nothing is proposed by ${ballot.id}`);
+    if (await decideRemovalAgain(ctx, tx, proposal)) return;
     const calls = await loadWalletCalls();
     const signatures = joinApprovals(approvals);
     const relayed = { validUntil: ballot.validUntil, signatures };
@@ -304,7 +335,7 @@ export async function mendProposals(
     if (proposal.operation === "withdraw" && !withdrawals.has(id)) continue;
     const ballot = await lockBallot(tx, id);
     const isTaken = ballot !== null && proposal.nonce !== nonce;
-    const isDone = isTaken && (await isExecuted(tx, proposal, given));
+    const isDone = isTaken && (await isExecuted(ctx, tx, { ...given, proposal }));
     if (!isTaken || isDone) {
       const status = isDone ? "executed" : "failed";
       await store.setProposalStatus(tx, [id], { status, now: ctx.clock.now() });
@@ -334,8 +365,9 @@ async function restart(
     rule: ruleOf(proposal, charter),
     without: member ?? undefined,
   });
-  const isDone = await isExecuted(tx, proposal, { business, withdrawals: new Map() });
-  if (isDone || electorate.voters.length === 0 || (await isMoot(tx, business, proposal))) {
+  const isDone = await isExecuted(ctx, tx, { business, proposal, withdrawals: new Map() });
+  const isMoot = await wouldFail(ctx, tx, { business, proposal });
+  if (isDone || electorate.voters.length === 0 || isMoot) {
     await end(ctx, tx, { id, isDone });
     return;
   }
@@ -358,33 +390,38 @@ async function end(
 
 /** Whether the wallet is as the act would make it. */
 async function isExecuted(
+  { clock }: Pick<KybContext, "clock">,
   tx: Queryable,
-  { id, operation, arguments: args, member }: Proposal,
-  { business, withdrawals }: { business: Business; withdrawals: Withdrawals },
+  given: { business: Business; proposal: Proposal; withdrawals: Withdrawals },
 ): Promise<boolean> {
-  const { address, charter, successor } = business;
+  const { address, charter, successor } = given.business;
+  const { id, operation, arguments: args, member } = given.proposal;
   if (operation === "withdraw") {
-    const isKnown = withdrawals.get(id) === true;
+    const isKnown = given.withdrawals.get(id) === true;
     return isKnown || store.isWithdrawn(tx, { business: address, arguments: args });
   }
   if (operation === "changeCharter")
     return args === governanceActs.changeCharter(encodeCharter(charter)).arguments;
   if (operation === "moveTo")
     return successor !== null && args === governanceActs.moveTo(successor).arguments;
-  return (await listRemovals(tx, [address])).some((removal) => removal.member === member);
+  const [open] = await listRemovals(tx, [address]);
+  return open?.member === member && !isRenewable(open, clock.now());
 }
 
 /** Whether the wallet would refuse it as it is now. */
-async function isMoot(
+async function wouldFail(
+  { clock }: Pick<KybContext, "clock">,
   tx: Queryable,
-  { address, charter, status }: Business,
-  { operation, member }: Proposal,
+  { business, proposal }: { business: Business; proposal: Proposal },
 ): Promise<boolean> {
+  const { address, charter, status } = business;
+  const { operation, member } = proposal;
   if (operation === "withdraw") return false;
   if (status === "moved") return true;
   if (operation !== "startRemoval") return false;
-  const isMember = charter.members.some((each) => each.address === member);
-  return !isMember || (await listRemovals(tx, [address])).length > 0;
+  if (charter.members.every((each) => each.address !== member)) return true;
+  const [open] = await listRemovals(tx, [address]);
+  return open !== undefined && !(open.member === member && isRenewable(open, clock.now()));
 }
 
 /** What becomes of a proposal once its transaction is final; the roster follows what the chain then says. */

@@ -17,6 +17,9 @@ import { cancelMove, listMoves } from "./standing-store.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
 const kinds = { keep: "business.keep", finish: "business.remove" } as const;
+/** As the contract has both (decisions section 6, Lost member). */
+const noticeSeconds = 30 * 86_400;
+const protectionSeconds = 90 * 86_400;
 const dueBatch = 20;
 /** Blocks of other chains may be stamped a little behind. */
 const lateSeconds = 120;
@@ -51,7 +54,8 @@ export async function keepMember(
       return recoverAddress(digest, given.signature) === member;
     };
     if (removal !== undefined && isSigned(removal.keepNonce)) {
-      await store.noteAnswered(tx, { business: address, member, now: ctx.clock.now() });
+      const answer = { business: address, member, by: "signature", now: ctx.clock.now() } as const;
+      await store.noteAnswered(tx, answer);
       const subjectId = `${address}:${removal.keepNonce}`;
       const data = calls.keep(given.signature.toLowerCase() as Hex);
       await enqueueTransaction(ctx, tx, { kind: kinds.keep, subjectId, to: address, data });
@@ -70,6 +74,33 @@ export async function keepMember(
       removal === undefined && move === undefined ? "nothing_to_end" : "signature_wrong",
     );
   });
+}
+
+/** Until when a member that answered its removal is safe; null where it did not answer. */
+export function protectedUntil({ answeredAt }: store.Removal): number | null {
+  return answeredAt === null ? null : answeredAt + protectionSeconds;
+}
+
+/** Whether the others may decide on a removal again: its member answered long ago, and did not end it on the chain. */
+export function isRenewable(removal: store.Removal, now: number): boolean {
+  const until = protectedUntil(removal);
+  return until !== null && until <= now;
+}
+
+/**
+ * Has everybody told again of a removal that its member answered by votes alone, with a notice as long as the first.
+ * The chain has one removal at a time: without this, whoever votes and never signs to stay would end all others for good.
+ *
+ * @returns whether that is what the members decided; else the removal is for the chain to begin
+ */
+export async function renewRemoval(
+  { clock }: Pick<KybContext, "clock">,
+  tx: Queryable,
+  of: { business: Address; member: Address },
+): Promise<boolean> {
+  const now = clock.now();
+  const times = { answeredBy: now - protectionSeconds, endsAt: now + noticeSeconds };
+  return store.renewRemoval(tx, { ...of, ...times });
 }
 
 /** Removes members who did not answer within the notice. One who voted since is there, and is never removed from here. */

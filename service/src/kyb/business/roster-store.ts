@@ -149,14 +149,31 @@ export async function listRemovals(
   );
 }
 
-/** Remembers that the member is there. @returns whether its removal is open */
+/** Remembers that the member is there. A vote does not say so of a removal that was decided again: a signature does. */
 export async function noteAnswered(
   tx: Queryable,
-  given: { business: Address; member: Address; now: number },
+  given: { business: Address; member: Address; by: "vote" | "signature"; now: number },
+): Promise<void> {
+  await tx.query(
+    sql`update business_removal set answered_at = coalesce(answered_at, ${given.now})
+      where business = ${given.business} and member = ${given.member}
+        and (${given.by === "signature"} or renewed_nonce is distinct from keep_nonce)`,
+  );
+}
+
+/**
+ * Begins the notice of a removal again that its member answered by `answeredBy` at the latest, and that is still open.
+ *
+ * @returns whether there is such a one
+ */
+export async function renewRemoval(
+  tx: Queryable,
+  given: { business: Address; member: Address; answeredBy: number; endsAt: number },
 ): Promise<boolean> {
   const rows = await tx.query(
-    sql`update business_removal set answered_at = coalesce(answered_at, ${given.now})
-      where business = ${given.business} and member = ${given.member} returning 1 as noted`,
+    sql`update business_removal set answered_at = null, renewed_nonce = keep_nonce, ends_at = ${given.endsAt}
+      where business = ${given.business} and member = ${given.member} and answered_at <= ${given.answeredBy}
+      returning 1 as renewed`,
   );
   return rows.length === 1;
 }

@@ -1,0 +1,129 @@
+// Removals that their members answered by votes alone, over the public routes and on the embedded chain.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Address } from "@svc/protocol";
+import { findBusiness } from "../../service/src/kyb/index.ts";
+import { finishRemovals } from "../../service/src/kyb/business/removal.ts";
+import { sql } from "../../service/src/platform/db.ts";
+import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
+import { type KybWorld, openKybWorld } from "../kyb-world.ts";
+
+const day = 86_400;
+let world: KybWorld;
+before(async () => {
+  world = await openKybWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+const rosterOf = (names: readonly string[]): object[] =>
+  names.map((name) => ({ address: world.person(name).address, name, votingRights: true }));
+
+const reachEpoch = async (address: Address, epoch: number) =>
+  world.until(`epoch ${epoch}`, async () => {
+    const row = await findBusiness(world.ctx.db, address);
+    return row?.epoch === epoch ? row : null;
+  });
+
+const reachProposal = async (name: string, address: Address, of: { id: string; status: string }) =>
+  world.until(`${of.id} is ${of.status}`, async () => {
+    const { proposals } = await world.businessOf(name, address);
+    const found = (proposals as Record<string, unknown>[]).find((each) => each["id"] === of.id);
+    return found?.["status"] === of.status ? found : null;
+  });
+
+test("a member who votes and never signs to stay ends no removals for good: the others decide again, and it signs or goes", async () => {
+  const business = await world.found({ members: ["otis", "petra", "rasmus"] });
+  const { address } = business;
+  const removalOf = (name: string): Record<string, unknown> => ({
+    operation: "startRemoval",
+    member: world.person(name).address,
+  });
+  const shown = async () =>
+    (await world.businessOf("otis", address))["removal"] as Record<string, unknown> | null;
+  const propose = async (name: string) => {
+    const path = `/w/businesses/${address}/proposals`;
+    const { status, body } = await world.walletCall("otis", "POST", path, {
+      body: removalOf(name),
+    });
+    return [status, body.error?.message, body.error?.details?.["protectedUntil"]];
+  };
+  const rejects = async () => {
+    const request = { operation: "changeCharter", members: rosterOf(["otis", "petra"]) };
+    const id = await world.govern("otis", request, { business: address, voters: [] });
+    const { body } = await world.voteAs("rasmus", id, { vote: "reject" });
+    assert.equal(body["removalOpen"], true);
+  };
+  const options = { business: address, voters: ["otis", "petra"] };
+  await world.govern("otis", removalOf("rasmus"), options);
+  const { endsAt } = await world.until("the removal is shown", shown);
+  const notices = async () =>
+    world.ctx.db.query(
+      sql`select distinct subject from push_notice where subject like ${`removal:${address}:%`}`,
+    );
+  const told = await notices();
+  assert.equal(told.length, 1);
+  const underWay = [422, "removal_refused: one removal at a time", undefined];
+  assert.deepEqual(await propose("rasmus"), underWay);
+  await rejects();
+  const until = world.ctx.clock.now() + 90 * day;
+  const lately = "removal_refused: the member answered less than 90 days ago";
+  await world.advance(89 * day);
+  assert.deepEqual(await propose("petra"), underWay);
+  const [status, message, protectedUntil] = await propose("rasmus");
+  assert.deepEqual([status, message], [422, lately]);
+  assert.ok(Math.abs(Number(protectedUntil) - until) < day);
+  await world.advance(day + 60);
+  const again = await world.govern("otis", removalOf("rasmus"), { business: address, voters: [] });
+  await world.voteAs("otis", again);
+  assert.equal((await shown())?.["endsAt"], endsAt);
+  assert.equal((await world.voteAs("petra", again)).body["status"], "approved");
+  await reachProposal("otis", address, { id: again, status: "executed" });
+  const toldAgain = await notices();
+  assert.equal(toldAgain.length, 1);
+  assert.notDeepEqual(toldAgain, told);
+  const renewed = await shown();
+  assert.ok(Number(renewed?.["endsAt"]) > world.ctx.clock.now() + 30 * day - 60);
+  await rejects();
+  assert.equal((await shown())?.["hasAnswered"], false);
+  assert.deepEqual(await propose("rasmus"), underWay);
+  await world.advance(29 * day);
+  await finishRemovals(world.ctx);
+  assert.equal((await findBusiness(world.ctx.db, address))?.epoch, 0);
+  await world.advance(2 * day);
+  const row = await reachEpoch(address, 1);
+  assert.equal(row.charter.members.length, 2);
+});
+
+test("a member whose removal was decided again, also across a change of the roster, still ends it with a signature", async () => {
+  const business = await world.found({ members: ["saskia", "timo", "undine"] });
+  const { address } = business;
+  const removal = { operation: "startRemoval", member: world.person("undine").address };
+  const options = { business: address, voters: ["saskia", "timo"] };
+  await world.govern("saskia", removal, options);
+  const open = async () =>
+    (await world.businessOf("undine", address))["removal"] as {
+      keepNonce: number;
+      hasAnswered: boolean;
+    } | null;
+  const { keepNonce } = await world.until("the removal is shown", open);
+  const change = { operation: "changeCharter", members: rosterOf(["saskia", "timo"]) };
+  const id = await world.govern("saskia", change, { business: address, voters: [] });
+  await world.voteAs("undine", id, { vote: "reject" });
+  await world.advance(91 * day);
+  const again = await world.govern("saskia", removal, { ...options, voters: ["saskia"] });
+  const next = {
+    operation: "changeCharter",
+    members: rosterOf(["saskia", "timo", "undine", "uwe"]),
+  };
+  await world.govern("saskia", next, options);
+  await reachEpoch(address, 1);
+  for (const name of ["saskia", "timo"]) await world.voteAs(name, again);
+  await reachProposal("saskia", address, { id: again, status: "executed" });
+  assert.equal((await open())?.hasAnswered, false);
+  const signature = world.keepSignature("undine", { business: address, nonce: keepNonce });
+  const path = `/w/businesses/${address}/keep`;
+  const kept = await world.walletCall("undine", "POST", path, { body: { signature } });
+  assert.deepEqual(kept.body, { ended: "removal" });
+  await world.until("the removal has ended", async () => ((await open()) === null ? true : null));
+  assert.equal((await (await loadWalletCalls()).read(world.ctx, address)).removal, null);
+});
