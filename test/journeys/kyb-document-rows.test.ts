@@ -14,6 +14,7 @@ const data = "journeys/kyb-data-request.test.ts";
 const personal = "journeys/kyb-personal-fields.test.ts";
 const offers = "journeys/kyb-offers.test.ts";
 const signatures = "journeys/kyb-signature-requests.test.ts";
+const memberLists = "journeys/kyb-member-lists.test.ts";
 const memberRoutes = "journeys/kyb-member-routes.test.ts";
 const standing = "journeys/kyb-standing.test.ts";
 const governance = "journeys/kyb-governance.test.ts";
@@ -356,6 +357,7 @@ const memberRows: readonly Row[] = [
     name: "members block requesters, and are told of votes by push",
     routes: [
       "POST /w/businesses/<address>/block",
+      "GET /w/businesses/<address>/blocks",
       "GET /w/push/key",
       "POST /w/push",
       "DELETE /w/push",
@@ -366,6 +368,10 @@ const memberRows: readonly Row[] = [
       [
         signatures,
         "a business that has blocked an organization is asked nothing, by request or by offer",
+      ],
+      [
+        memberLists,
+        "members see whom their business takes no requests of, and take a block back by what they see",
       ],
       [push, "a device hears of a vote once, until its wallet has it told no more"],
     ],

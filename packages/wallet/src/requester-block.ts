@@ -1,5 +1,8 @@
+import { isRecord } from "@svc/protocol";
 import type { WalletContext } from "./context.ts";
 import type { KeptBusiness } from "./keep.ts";
+import { readPages } from "./pages.ts";
+import { shownText } from "./shown-text.ts";
 import { refusalOfAnswer } from "./transport.ts";
 
 /** Which organization a business takes no more requests of, or takes them of again. */
@@ -18,4 +21,37 @@ export async function blockRequester(
   const path = `/w/businesses/${address}/block`;
   const answer = await ctx.sessions.call(broker, { path, body: { requestId, isBlocked } });
   if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+}
+
+/** An organization whose requests a business does not take, as its broker tells it. */
+export interface BlockedRequester {
+  readonly name: string;
+  /** Null where the broker names none that is verified. */
+  readonly domain: string | null;
+  /** Its last request to the business: what the block is taken back by. */
+  readonly requestId: string;
+  /** Unix seconds. */
+  readonly blockedAt: number;
+}
+
+/** Whose requests a business does not take. @throws {WalletRefusal} broker_refused */
+export async function listBlocks(
+  ctx: WalletContext,
+  { address, broker }: KeptBusiness,
+): Promise<readonly BlockedRequester[]> {
+  const blocks: BlockedRequester[] = [];
+  const path = `/w/businesses/${address}/blocks?limit=100`;
+  for await (const { items } of readPages(ctx, broker, { path }))
+    blocks.push(...items.flatMap(blockOf));
+  return blocks;
+}
+
+function blockOf(value: unknown): BlockedRequester[] {
+  if (!isRecord(value) || !isRecord(value["requester"])) return [];
+  const { requester, requestId, blockedAt } = value;
+  const { name, domain } = requester;
+  if (typeof name !== "string" || typeof requestId !== "string" || typeof blockedAt !== "number")
+    return [];
+  const shownDomain = typeof domain === "string" ? shownText(domain) : null;
+  return [{ name: shownText(name), domain: shownDomain, requestId, blockedAt }];
 }

@@ -42,7 +42,12 @@ import { receiveCredentials, type Collection } from "./receive.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { CheckedApproval, Description, OpenRequest, SentRefusal } from "./request.ts";
 import { requesterOf, sayRequester, type Requester } from "./requester.ts";
-import { blockRequester, type RequesterBlock } from "./requester-block.ts";
+import {
+  blockRequester,
+  listBlocks,
+  type BlockedRequester,
+  type RequesterBlock,
+} from "./requester-block.ts";
 import { openSessions } from "./sessions.ts";
 import { checkSaid, forgetSaid, rememberSaid } from "./shown-links.ts";
 import { call, membersOf, refusalOfAnswer, requireSecure, type CallAnswer } from "./transport.ts";
@@ -128,6 +133,8 @@ export interface Wallet {
   keepMembership(business: OwnBusiness): Promise<{ readonly ended: string }>;
   /** Has a business take no more requests of an organization, or take them again; any voting member decides alone. */
   blockRequester(business: OwnBusiness, block: RequesterBlock): Promise<void>;
+  /** The organizations that a business takes no requests of. */
+  blocks(business: OwnBusiness): Promise<readonly BlockedRequester[]>;
   /** What a page subscribes to Web Push with (`applicationServerKey`), to be told by this broker. */
   pushKey(broker: string): Promise<string>;
   /** Has a broker tell a device that something waits in the inbox, and nothing of what. */
@@ -182,6 +189,7 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
     retractProposal: async (business, id) => retractProposal(ctx, business, id),
     keepMembership: async (business) => keepMembership(ctx, business),
     blockRequester: async (business, block) => blockRequester(ctx, business, block),
+    blocks: async (business) => listBlocks(ctx, business),
     pushKey: async (broker) => readPushKey(ctx, broker),
     subscribePush: async (broker, device) => subscribePush(ctx, broker, device),
     unsubscribePush: async (broker, endpoint) => unsubscribePush(ctx, broker, endpoint),

@@ -49,6 +49,8 @@ export function serveBusiness(broker: FakeBroker) {
     claims: [] as Record<string, unknown>[],
     founded: [] as Record<string, unknown>[],
     blocks: [] as Record<string, unknown>[],
+    /** Whom the business takes no requests of, as it is listed. */
+    blocked: [] as unknown[],
     retracted: [] as string[],
     /** Moves that were proposed. */
     proposed: [] as Record<string, unknown>[],
@@ -59,7 +61,8 @@ export function serveBusiness(broker: FakeBroker) {
     reset() {
       Object.assign(fake, { items: [], votes: [], claims: [], founded: [], chainId, charter });
       Object.assign(fake, { epoch: 3, nonce: 7, removal: null, kept: [] });
-      Object.assign(fake, { blocks: [], retracted: [], proposed: [], told: null });
+      Object.assign(fake, { blocks: [], blocked: [], retracted: [] });
+      Object.assign(fake, { proposed: [], told: null });
     },
   };
   broker.more = (request, isInSession) => route(fake, request, isInSession);
@@ -98,6 +101,8 @@ function route(fake: FakeBusiness, received: Received, isInSession: boolean): An
     fake.blocks.push(body);
     return { status: 200, body: { isBlocked: body["isBlocked"] } };
   }
+  if (path.startsWith(`/w/businesses/${business}/blocks`))
+    return { status: 200, body: { items: fake.blocked } };
   if (path.endsWith("/claim")) {
     fake.claims.push(body);
     return { status: 200, body: { offerId: "o", requestId: "r", expiresAt: now + 60 } };

@@ -17,6 +17,7 @@ import { openFakeBroker, privateKeys } from "../../test/fake-broker.ts";
 import { now } from "../../test/fake-fields.ts";
 import { addressOf } from "../../test/test-wallet.ts";
 import { addressOfBusiness } from "../business-wallet.ts";
+import { shownText } from "../shown-text.ts";
 
 await using broker = await openFakeBroker();
 const fake = serveBusiness(broker);
@@ -117,6 +118,20 @@ await test("a member has its business take no more requests of whoever made one,
     { requestId: "02J", isBlocked: true },
     { requestId: "02J", isBlocked: false },
   ]);
+});
+
+await test("a member sees whom its business takes no requests of, and what a broker says of that in no form", async () => {
+  const requester = { name: "Shop\u202E AG", domain: "shop.example" };
+  const item = { requester, requestId: "02J", blockedAt: 1_700_000_000 };
+  fake.blocked = [item, { ...item, requester: { name: "Bank" } }, { ...item, requestId: 2 }, null];
+  const { address, items } = valueOf(await wallet("business", "blocks"));
+  assert.equal(address, business);
+  const { requestId, blockedAt } = item;
+  assert.deepEqual(items, [
+    { name: shownText(requester.name), domain: "shop.example", requestId, blockedAt },
+    { name: "Bank", domain: null, requestId, blockedAt },
+  ]);
+  assert.ok(!JSON.stringify(items).includes("\u202E"));
 });
 
 await test("whoever proposed something takes it back by its id", async () => {

@@ -169,6 +169,18 @@ export const businessVerbs: readonly Verb[] = [
       }),
   },
   {
+    name: "business blocks",
+    summary: "Lists the organizations that the business takes no more requests of.",
+    notes: "`business block <requestId> --undo` takes one back.",
+    options: ownOptions,
+    example: "business blocks --as alice",
+    run: async (home, input) =>
+      withWallet(home, input, async (wallet) => {
+        const business = await wallet.chooseBusiness(readBusinessOption(input));
+        return { value: { address: business.address, items: await wallet.blocks(business) } };
+      }),
+  },
+  {
     name: "business move",
     summary: "Proposes that the business goes on in another wallet, for good, and approves that.",
     parameters: { successor: "The address of the other wallet." },

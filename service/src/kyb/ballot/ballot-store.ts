@@ -7,6 +7,7 @@ import {
 } from "@svc/protocol";
 import { type Queryable, sql } from "../../platform/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
+import type { Requester } from "../request/shown-requester.ts";
 import type { Ballot, BallotKind, MemberApproval } from "./ballot.ts";
 
 interface BallotRow {
@@ -183,7 +184,7 @@ export interface InboxRow {
   readonly ballot: Ballot;
   readonly businessName: string;
   /** Who asks; null where the business asks itself. */
-  readonly requester: { organizationName: string; domain: string; provedAt: number | null } | null;
+  readonly requester: Requester | null;
 }
 
 interface InboxColumns extends BallotRow {

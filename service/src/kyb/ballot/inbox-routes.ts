@@ -1,6 +1,5 @@
 import { Type } from "../../platform/schema.ts";
 import { type Address, isHexOf } from "@svc/protocol";
-import { isVerified, proofNeeded } from "../../accounts/index.ts";
 import type { Http } from "../../platform/http.ts";
 import { pageBody } from "../../platform/page.ts";
 import { invalidRequest } from "../../platform/problems.ts";
@@ -11,6 +10,7 @@ import { castVote } from "./ballots.ts";
 import { answerInvitation, listInvitations } from "../business/invitations.ts";
 import type { KybContext, WalletCaller } from "../kyb-context.ts";
 import { findRemovalByBallot } from "../business/roster-store.ts";
+import { shownRequester } from "../request/shown-requester.ts";
 
 const tags = ["wallet"];
 const pageMax = 100;
@@ -112,7 +112,7 @@ async function readVotes(
       epoch,
       validUntil,
       expiresAt,
-      requester: requester === null ? null : shownRequester(ctx, requester, now),
+      requester: requester === null ? null : shownRequester(ctx, requester),
       ...details.get(id),
     };
   });
@@ -136,16 +136,6 @@ async function showAll(
     ),
   );
   return new Map(shown.flatMap((each) => Array.from(each)));
-}
-
-function shownRequester(
-  ctx: KybContext,
-  requester: NonNullable<store.InboxRow["requester"]>,
-  now: number,
-): { name: string; domain?: string } {
-  const proof = proofNeeded(requester.domain, ctx.config.profile);
-  const isShown = isVerified({ proof, provedAt: requester.provedAt }, now);
-  return { name: requester.organizationName, ...(isShown ? { domain: requester.domain } : {}) };
 }
 
 const VoteBody = Type.Object(

@@ -1,12 +1,18 @@
 import { Type } from "../../platform/schema.ts";
 import { type Address, parseAddress } from "@svc/protocol";
 import type { Http } from "../../platform/http.ts";
+import type { Queryable } from "../../platform/db.ts";
+import { parseUuid } from "../../platform/ids.ts";
+import { pageBody, pageOf, pageParameters, readPage } from "../../platform/page.ts";
 import { Problem } from "../../platform/problems.ts";
 import { bodyReasons, refusals } from "../../platform/refusals.ts";
 import { findBusiness } from "./business-store.ts";
 import type { KybContext, WalletCaller } from "../kyb-context.ts";
 import { blockRequester, unblockRequester } from "../request/request-limits.ts";
-import { findRequestingOrganization } from "../request/request-limits-store.ts";
+import { findRequestingOrganization, listBlocks } from "../request/request-limits-store.ts";
+import { shownRequester } from "../request/shown-requester.ts";
+
+const BusinessParams = Type.Object({ address: Type.String({ maxLength: 100 }) });
 
 const BlockBody = Type.Object(
   {
@@ -20,8 +26,13 @@ const BlockBody = Type.Object(
   { additionalProperties: false },
 );
 
-/** Lets a voting member stop an organization from asking its business. */
+/** Lets a voting member stop an organization from asking its business, and members see which ones are. */
 export function blockRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  blockRoute(ctx, scope, getWalletUser);
+  listRoute(ctx, scope, getWalletUser);
+}
+
+function blockRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
   scope.post(
     "/w/businesses/:address/block",
     {
@@ -29,7 +40,7 @@ export function blockRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletC
         summary: "Take no more requests of an organization, or take them again",
         description: "Open requests go on. It is recorded who did it.",
         tags: ["wallet"],
-        params: Type.Object({ address: Type.String({ maxLength: 100 }) }),
+        params: BusinessParams,
         body: BlockBody,
         response: {
           200: Type.Object({ isBlocked: Type.Boolean() }, { description: "As it is now." }),
@@ -55,6 +66,51 @@ export function blockRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletC
   );
 }
 
+const Block = Type.Object({
+  requester: Type.Object({
+    name: Type.String(),
+    domain: Type.Optional(Type.String({ description: "Of that request, while it is verified." })),
+  }),
+  requestId: Type.String({
+    description: "Its last request: what a member takes the block back by.",
+  }),
+  blockedAt: Type.Integer({ description: "Unix seconds." }),
+});
+
+function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  scope.get(
+    "/w/businesses/:address/blocks",
+    {
+      schema: {
+        summary: "Organizations whose requests the business does not take",
+        tags: ["wallet"],
+        params: BusinessParams,
+        querystring: Type.Object(pageParameters),
+        response: {
+          200: pageBody(Block, {
+            description: "For every member; the youngest organization first.",
+          }),
+          ...refusals("invalid_request", "wallet_session_required", "business_not_found"),
+        },
+      },
+    },
+    async (request, reply) => {
+      const member = await getWalletUser(request.headers.authorization);
+      void reply.header("cache-control", "no-store");
+      const { limit, before } = readPage(request.query, parseUuid);
+      const business = parseAddress(request.params.address);
+      if (business === null) throw new Problem("business_not_found");
+      await findMember(ctx.db, { business, member });
+      const rows = await listBlocks(ctx.db, business, { before, limit: limit + 1 });
+      return pageOf(rows, limit, ({ requestId, blockedAt, ...requester }) => ({
+        requester: shownRequester(ctx, requester),
+        requestId,
+        blockedAt,
+      }));
+    },
+  );
+}
+
 /** @throws {Problem} business_not_found, not_a_member, request_not_found */
 async function setBlocked(
   ctx: KybContext,
@@ -62,11 +118,8 @@ async function setBlocked(
 ): Promise<void> {
   const { member, requestId, isBlocked } = given;
   await ctx.db.transaction(async (tx) => {
-    const business = await findBusiness(tx, given.business);
-    const found = business?.charter.members.find(({ address }) => address === member);
-    // Who is no member learns nothing of the business.
-    if (found === undefined) throw new Problem("business_not_found");
-    if (!found.isVoting) throw new Problem("not_a_member");
+    const { isVoting } = await findMember(tx, given);
+    if (!isVoting) throw new Problem("not_a_member");
     const organizationId = await findRequestingOrganization(tx, {
       id: requestId,
       business: given.business,
@@ -83,4 +136,15 @@ async function setBlocked(
       details: { organizationId },
     });
   });
+}
+
+/** Who is no member learns nothing of the business. @throws {Problem} business_not_found */
+async function findMember(
+  db: Queryable,
+  of: { business: Address; member: Address },
+): Promise<{ isVoting: boolean }> {
+  const business = await findBusiness(db, of.business);
+  const found = business?.charter.members.find(({ address }) => address === of.member);
+  if (found === undefined) throw new Problem("business_not_found");
+  return found;
 }
