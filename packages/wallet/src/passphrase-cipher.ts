@@ -1,12 +1,10 @@
-import { scryptAsync } from "@noble/hashes/scrypt";
+import { scrypt } from "#scrypt";
 import { bytesOfText } from "@svc/protocol";
 import { WalletRefusal } from "./refusal.ts";
 
 // The name of the type differs between browsers' and Node's declarations.
 export type CipherKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 
-/** 128 MiB and about half a second: whoever tries passphrases pays it for each. */
-const scryptCost = { N: 2 ** 17, r: 8, p: 1, dkLen: 32 } as const;
 const passphraseLengthMin = 8;
 
 /** @throws {WalletRefusal} invalid_input for fewer than 8 characters */
@@ -20,9 +18,7 @@ export function checkNewPassphrase(passphrase: string): void {
 
 /** The AES-256-GCM key of a passphrase: scrypt with N 2^17, r 8, p 1. */
 export async function cipherOfPassphrase(passphrase: string, salt: Uint8Array): Promise<CipherKey> {
-  return cipherOfKey(
-    await scryptAsync(bytesOfText(passphrase.normalize("NFKC")), salt, scryptCost),
-  );
+  return cipherOfKey(await scrypt(bytesOfText(passphrase.normalize("NFKC")), salt));
 }
 
 /** An AES-256-GCM key out of 32 bytes. */
