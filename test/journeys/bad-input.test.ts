@@ -277,6 +277,40 @@ test("a JSON body that is not UTF-8 is refused: no byte of it is replaced by ano
   }
 });
 
+async function sendCoded(path: string, type: string, coding: string): Promise<Response> {
+  return ask(world.baseUrl + path, {
+    method: "POST",
+    headers: { authorization: apiKey, "content-type": type, "content-encoding": coding },
+    body: type === "application/json" ? "{}" : "grant_type=client_credentials",
+  });
+}
+
+test("a compressed body is refused as such, in the shape of its route", async () => {
+  const form = "application/x-www-form-urlencoded";
+  const said = "the body must be sent without a Content-Encoding";
+  for (const coding of ["gzip", "br", "identity, gzip"]) {
+    const api = await sendCoded("/api/v1/blockchain/valid", "application/json", coding);
+    const { error } = (await api.json()) as { error: Record<string, unknown> };
+    assert.deepEqual(
+      [api.status, error["reason"], error["message"]],
+      [415, "unsupported_media_type", said],
+    );
+    for (const path of ["/oauth2/token", "/oauth2/par", "/oauth2/introspect", "/oauth2/revoke"]) {
+      const oauth = await sendCoded(path, form, coding);
+      const body = { error: "invalid_request", error_description: said };
+      assert.deepEqual([oauth.status, await oauth.json()], [415, body], path);
+      assert.equal(oauth.headers.get("accept-encoding"), "identity", path);
+    }
+    const page = await sendCoded("/oauth2/auth", form, coding);
+    assert.equal(page.status, 415);
+    assert.match(await page.text(), new RegExp(said));
+    assert.equal(api.headers.get("accept-encoding"), "identity");
+    assert.equal(page.headers.get("accept-encoding"), "identity");
+  }
+  const taken = await sendCoded("/oauth2/token", form, "Identity");
+  assert.equal(taken.status, 401);
+});
+
 test("what cannot be read is refused as the document says of every route", async () => {
   const { info } = (await (await ask(`${world.baseUrl}/openapi.json`)).json()) as {
     info: { description: string };

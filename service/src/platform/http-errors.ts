@@ -94,7 +94,8 @@ export async function answerEnvelopeError(ctx: Ctx, failure: Failure): Promise<F
 export function oauthProblemOf(error: unknown): OAuthProblem | null {
   const found = problemOf(error);
   if (found === null || found instanceof OAuthProblem) return found;
-  if (found.reason === "unsupported_media_type")
+  // A coding is refused by a problem of our own, the type by the framework.
+  if (found.reason === "unsupported_media_type" && found !== error)
     return new OAuthProblem(
       "invalid_request",
       "the body must be application/x-www-form-urlencoded",
@@ -111,7 +112,8 @@ export function oauthProblemOf(error: unknown): OAuthProblem | null {
       headers,
     });
   }
-  return new OAuthProblem("invalid_request", found.message, { status: found.status });
+  const { headers = {} } = found.options;
+  return new OAuthProblem("invalid_request", found.message, { status: found.status, headers });
 }
 
 export async function answerOAuthError(

@@ -1,6 +1,20 @@
 import { textOfBytes } from "@svc/protocol";
 import { invalidRequest, Problem } from "./problems.ts";
 
+/**
+ * Refuses a body that was compressed: it would have to be unpacked before its size is known.
+ *
+ * @throws {Problem} unsupported_media_type, with what is taken (RFC 9110 section 12.5.3)
+ */
+export function refuseCoding(contentEncoding: string | undefined): void {
+  const codings = (contentEncoding ?? "").split(",").map((coding) => coding.trim().toLowerCase());
+  if (codings.every((coding) => coding === "" || coding === "identity")) return;
+  throw new Problem("unsupported_media_type", {
+    message: "the body must be sent without a Content-Encoding",
+    headers: { "accept-encoding": "identity" },
+  });
+}
+
 /** Values by name; a name that was given more than once holds a list, which only the routes that allow it accept. */
 export type Form = Record<string, string | string[]>;
 

@@ -13,7 +13,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { answerBrokenRequest } from "./broken-requests.ts";
 import type { Ctx } from "./context.ts";
 import { answerEnvelopeError, answerOAuthError } from "./http-errors.ts";
-import { parseForm, parseJson, parseQuery, queryFaultOf } from "./http-input.ts";
+import { parseForm, parseJson, parseQuery, queryFaultOf, refuseCoding } from "./http-input.ts";
 import { noteAnswers } from "./last-answers.ts";
 import { lazySchemas } from "./lazy-schemas.ts";
 import { describeRoutes } from "./openapi.ts";
@@ -76,12 +76,20 @@ export function createHttp(ctx: Ctx): Http {
   http.addContentTypeParser<Buffer>(
     "application/json",
     { parseAs: "buffer" },
-    (_request, body, done) => settle(() => (body.length === 0 ? null : parseJson(body)), done),
+    (request, body, done) =>
+      settle(() => {
+        refuseCoding(request.headers["content-encoding"]);
+        return body.length === 0 ? null : parseJson(body);
+      }, done),
   );
   http.addContentTypeParser(
     "application/x-www-form-urlencoded",
     { parseAs: "string" },
-    (_request, body, done) => settle(() => parseForm(String(body)), done),
+    (request, body, done) =>
+      settle(() => {
+        refuseCoding(request.headers["content-encoding"]);
+        return parseForm(String(body));
+      }, done),
   );
   http.setErrorHandler((error, request, reply) =>
     answerEnvelopeError(ctx, { error, request, reply }),

@@ -7,7 +7,7 @@ import { Type } from "./schema.ts";
 
 /** What happens before a route is found or heard, and so is listed at none. */
 export const answersOfAnyRoute =
-  "Beside what is listed, any route may answer 500 and 503, and any path 404, or 405 with `Allow`. What cannot be read is 400 `malformed_request`, comes too slowly 408 `request_timeout`, has too long an address and header lines 431 `headers_too_large`.";
+  "Beside what is listed, any route may answer 500 and 503, and any path 404, or 405 with `Allow`. What cannot be read is 400 `malformed_request`, has a body with `Content-Encoding` 415, comes too slowly 408 `request_timeout`, has too long an address and header lines 431 `headers_too_large`.";
 
 /** Serves `/openapi.json`: every route that is added from now on, from the schemas that check its requests. */
 export function describeRoutes(http: Http, ctx: Pick<Ctx, "config">): void {
