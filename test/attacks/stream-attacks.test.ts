@@ -89,6 +89,19 @@ test("a page that asks by long poll is told of a second wallet as soon as it tri
   assert.equal(((await last) as { kind: string }).kind, "failed");
 });
 
+test("whoever asks for a login without its cookie ends no stream of its page, however often", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const own = await openStream(page);
+  const stranger = await openSocket();
+  const ask = `GET /oauth2/login/${page.loginId}/status?after=waiting HTTP/1.1\r\nHost: localhost\r\n`;
+  // All at once, over one connection.
+  stranger.write(`${`${ask}\r\n`.repeat(20)}${ask}Connection: close\r\n\r\n`);
+  const answers = await readUntil(stranger, /^$/);
+  assert.equal(answers.split("HTTP/1.1 404").length, 22);
+  await claim(scan(page.qr), newIdentity());
+  assert.match(await readUntil(own, /"claimed"|0\r\n\r\n/), /"claimed"/);
+});
+
 test("an idle stream says within 15 s that it lives, by an event that the page's script sees", async (t) => {
   t.mock.timers.enable({ apis: ["setInterval"] });
   await using own = await openWorld();

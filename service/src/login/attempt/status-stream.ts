@@ -120,17 +120,19 @@ async function readOther(
   // Listening starts before the first look, so a change in between is not missed.
   const stop = given.follow(() => news.resolve());
   const timeout = setTimeout(end, longPollMs);
-  const leave = given.admit(end);
+  let leave: (() => void) | undefined;
   try {
     for (;;) {
       const state = await given.read();
       if (nameOf(state) !== after || isOver) return state;
+      // Only now: whoever may not read the state takes the place of nobody who may.
+      leave ??= given.admit(end);
       await news.promise;
       news = Promise.withResolvers();
     }
   } finally {
     stop();
-    leave();
+    leave?.();
     clearTimeout(timeout);
   }
 }
