@@ -107,6 +107,7 @@ test("an idle stream says within 15 s that it lives, by an event that the page's
   await using own = await openWorld();
   const page = await openPage(own.baseUrl, own.client);
   const stream = await page.jar.fetch(`${own.baseUrl}/oauth2/login/${page.loginId}/events`);
+  assert.equal(stream.headers.get("x-content-type-options"), "nosniff");
   const chunks = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
   assert.match((await chunks?.read())?.value ?? "", /"waiting"/);
   t.mock.timers.tick(15_000);

@@ -185,6 +185,7 @@ function beginStream(reply: FastifyReply): ServerResponse {
     "content-type": "text/event-stream",
     "cache-control": "no-store",
     "x-accel-buffering": "no",
+    "x-content-type-options": "nosniff",
     "x-request-id": reply.request.id,
   });
 }
