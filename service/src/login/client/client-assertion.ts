@@ -1,7 +1,7 @@
-import { createHash, type KeyObject } from "node:crypto";
+import { createHash } from "node:crypto";
 import type { Client } from "../../accounts/index.ts";
 import { OAuthProblem } from "../../platform/problems.ts";
-import { findClientKeys } from "./client-keys.ts";
+import { isSignedByClient } from "./client-keys.ts";
 import {
   type ForeignAlgorithm,
   type ForeignJwt,
@@ -108,10 +108,13 @@ export async function checkAssertion(
     const fault = check(asked);
     if (fault !== null) return { fault: `client assertion: ${fault}`, isGuess: true };
   }
-  const keys = await findClientKeys(ctx, client, keyIdOf(jwt));
-  if (keys === null)
+  const isSigned = await isSignedByClient(ctx, client, {
+    kid: keyIdOf(jwt),
+    isBy: (key) => isSignedBy(jwt, key, algorithm),
+  });
+  if (isSigned === null)
     return { fault: "client assertion: the keys at jwks_uri cannot be fetched", isGuess: false };
-  if (!keys.some((key: KeyObject) => isSignedBy(jwt, key, algorithm)))
+  if (!isSigned)
     return {
       fault: "client assertion: no key of the client made the signature",
       isGuess: true,

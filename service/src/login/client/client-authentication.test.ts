@@ -270,6 +270,27 @@ test("keys behind jwks_uri are fetched once, and again for an unknown key id, at
   assert.equal(fetches(), 2);
 });
 
+test("a key that was replaced behind jwks_uri is found, also under the same key id and without one", async () => {
+  const next = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const nextJwk = await exportJWK(next.publicKey);
+  for (const kid of ["ec-1", undefined]) {
+    const jwksUri = `https://shop.example/${randomUUID()}`;
+    const client = await addClient(login, { method: "private_key_jwt", jwksUri });
+    const send = async (key: typeof ec.privateKey): Promise<number> => {
+      const assertion = await assertionOf(client.id, { header: { kid }, key });
+      return (await ask({ client_assertion: assertion, client_assertion_type: type })).status;
+    };
+    published = { keys: [{ ...ecJwk, kid }] };
+    assert.equal(await send(ec.privateKey), 200);
+    published = { keys: [{ ...nextJwk, kid }] };
+    assert.equal(await send(next.privateKey), 401, "no more than one fetch in 30 s");
+    login.clock.advance(31);
+    assert.equal(await send(next.privateKey), 200);
+    assert.equal(await send(ec.privateKey), 401);
+    assert.equal(asked.filter((url) => url === jwksUri).length, 2);
+  }
+});
+
 test("keys that cannot be fetched are no wrong secret, and are asked for no more often", async (t) => {
   t.after(() => {
     isAway = false;

@@ -23,7 +23,7 @@ interface Fetched {
 
 /** A removed key is forgotten after this long. */
 const lifetimeMs = 600_000;
-/** An unknown key id, or a fetch that failed, may ask for the set again, but not more often than this. */
+/** A signature by none of the keys, or a fetch that failed, may ask for the set again, but not more often than this. */
 const refetchMs = 30_000;
 const timeoutMs = 5_000;
 const responseBytesMax = 64 * 1024;
@@ -43,23 +43,31 @@ function cacheOf(ctx: TokenContext): Cache {
   return known;
 }
 
+/** What a client has signed: under this key id, or with any of its keys when it names none. */
+export interface Signed {
+  readonly kid: string | null;
+  isBy(key: KeyObject): boolean;
+}
+
 /**
- * Public keys that a client may have signed with: those of this key id, or all when it names none. Null when it may have
- * published one that cannot be fetched.
+ * Whether a key of the client made the signature. Null when there is none to try, and the client may have published one
+ * that cannot be fetched.
  */
-export async function findClientKeys(
+export async function isSignedByClient(
   ctx: TokenContext,
   client: Client,
-  kid: string | null,
-): Promise<readonly KeyObject[] | null> {
-  if (client.jwks !== null) return chosen(givenKeys(ctx, client.jwks), kid);
-  if (client.jwksUri === null) return [];
+  signed: Signed,
+): Promise<boolean | null> {
+  const isByOne = (keys: readonly NamedKey[]): boolean =>
+    chosen(keys, signed.kid).some((key) => signed.isBy(key));
+  if (client.jwks !== null) return isByOne(givenKeys(ctx, client.jwks));
+  if (client.jwksUri === null) return false;
   const first = await fetchedKeys(ctx, client.jwksUri, lifetimeMs);
-  const found = chosen(first.keys, kid);
-  if (found.length > 0) return found;
+  if (isByOne(first.keys)) return true;
+  // The key may have been replaced since, also under the same id or without one.
   const second = await fetchedKeys(ctx, client.jwksUri, refetchMs);
-  const foundNow = chosen(second.keys, kid);
-  return foundNow.length === 0 && second.isFailed ? null : foundNow;
+  if (second.keys !== first.keys && isByOne(second.keys)) return true;
+  return second.isFailed && chosen(second.keys, signed.kid).length === 0 ? null : false;
 }
 
 function chosen(keys: readonly NamedKey[], kid: string | null): readonly KeyObject[] {
