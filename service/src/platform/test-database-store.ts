@@ -1,17 +1,33 @@
-import { Client, escapeIdentifier, type PoolConfig } from "pg";
+import { escapeIdentifier, Pool, type PoolClient, type PoolConfig } from "pg";
 
-async function withClient<T>(server: PoolConfig, work: (client: Client) => Promise<T>): Promise<T> {
-  const client = new Client(server);
-  await client.connect();
+/** By the server's address: a connection costs as much as a database, so what a process opened once it keeps. */
+const pools = new Map<string, Pool>();
+
+function poolOf(server: PoolConfig): Pool {
+  const address = `${server.host}:${server.port}`;
+  const known = pools.get(address);
+  if (known !== undefined) return known;
+  const pool = new Pool({ ...server, max: 4, idleTimeoutMillis: 0, allowExitOnIdle: true });
+  // The server of this process ends before it, and with the server what is kept here.
+  pool.on("error", () => undefined);
+  pools.set(address, pool);
+  return pool;
+}
+
+async function withClient<T>(
+  server: PoolConfig,
+  work: (client: PoolClient) => Promise<T>,
+): Promise<T> {
+  const client = await poolOf(server).connect();
   try {
     return await work(client);
   } finally {
-    await client.end();
+    client.release();
   }
 }
 
 /** Names are made by the tests themselves. Copying files takes a third of the time of copying pages through the WAL. */
-async function create(client: Client, name: string, template: string): Promise<void> {
+async function create(client: PoolClient, name: string, template: string): Promise<void> {
   await client.query(
     `create database ${escapeIdentifier(name)} template ${escapeIdentifier(template)} strategy file_copy`,
   );
@@ -43,14 +59,18 @@ export async function createDatabaseOnce(
 ): Promise<void> {
   await withClient(server, async (client) => {
     await client.query("select pg_advisory_lock($1)", [templateLock]);
-    const found = await client.query("select from pg_database where datname = $1", [name]);
-    if (found.rows.length > 0) return;
-    const draft = `${name}_draft`;
-    await client.query(`drop database if exists ${escapeIdentifier(draft)} with (force)`);
-    await create(client, draft, "template1");
-    await fill(draft);
-    await client.query(
-      `alter database ${escapeIdentifier(draft)} rename to ${escapeIdentifier(name)}`,
-    );
+    try {
+      const found = await client.query("select from pg_database where datname = $1", [name]);
+      if (found.rows.length > 0) return;
+      const draft = `${name}_draft`;
+      await client.query(`drop database if exists ${escapeIdentifier(draft)} with (force)`);
+      await create(client, draft, "template1");
+      await fill(draft);
+      await client.query(
+        `alter database ${escapeIdentifier(draft)} rename to ${escapeIdentifier(name)}`,
+      );
+    } finally {
+      await client.query("select pg_advisory_unlock($1)", [templateLock]);
+    }
   });
 }
