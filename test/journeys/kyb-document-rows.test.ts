@@ -266,14 +266,18 @@ const entitlementRows: readonly Row[] = [
 const memberRows: readonly Row[] = [
   {
     name: "businesses are founded by all members' signatures, at the address that these imply",
-    routes: ["POST /w/businesses", "GET /w/businesses"],
+    routes: ["POST /w/businesses", "GET /w/businesses", "POST /w/businesses/<address>/abandon"],
     reasons: ["business_exists", "wallet_session_required"],
     shownBy: [
       [
         founding,
         "a business is active once everybody signed, and its wallet is deployed where it was said to be",
       ],
-      [founding, "the same founding again changes nothing, and nobody else takes its place"],
+      [
+        founding,
+        "the same founding again changes nothing, and nobody else takes its place",
+        "a founder ends its founding until everybody has signed, and nobody is asked any more",
+      ],
       [founding, "live and sandbox are two wallets, and a key of the one does not see the other"],
       [
         businessList,

@@ -191,6 +191,30 @@ test("a founding without what it takes is refused by name", async () => {
   assert.deepEqual(await refusalOf({ members: [alice] }), [422, "signature_wrong"]);
 });
 
+test("a founder ends its founding until everybody has signed, and nobody is asked any more", async () => {
+  const abandon = async (name: string, business: string) => {
+    const path = `/w/businesses/${business}/abandon`;
+    const { status, body } = await world.walletCall(name, "POST", path, { body: {} });
+    return [status, body["status"] ?? body.error?.reason];
+  };
+  const asked = await world.askFounding();
+  const { invitationId: id, address } = asked.body as { invitationId: string; address: Address };
+  await world.voteAs("bob", id);
+  const item = await world.findVote("carol", id);
+  for (const name of ["bob", "mallory"])
+    assert.deepEqual(await abandon(name, address), [404, "business_not_found"], name);
+  assert.deepEqual(await abandon("alice", "0x12"), [404, "business_not_found"]);
+  for (let times = 1; times <= 2; times += 1)
+    assert.deepEqual(await abandon("alice", address), [200, "lapsed"]);
+  assert.ok((await world.inboxOf("carol")).every((each) => each.id !== id));
+  await assert.rejects(world.businessOf("bob", address), /member of no business/);
+  const late = await world.voteAs("carol", id, { item });
+  assert.deepEqual([late.status, late.body.error?.reason], [409, "ballot_over"]);
+  const done = await world.found({ members: ["alice", "bob"] });
+  assert.deepEqual(await abandon("alice", done.address), [409, "ballot_over"]);
+  assert.equal(await statusOf(done.address), "active");
+});
+
 test("an invitation that is not answered in time has ended", async () => {
   const asked = await world.askFounding();
   const { invitationId: id, address } = asked.body as { invitationId: string; address: Address };

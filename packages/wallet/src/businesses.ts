@@ -296,6 +296,16 @@ export async function retractProposal(
   if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
 }
 
+/** Ends a founding of this identity before everybody has signed. @throws {WalletRefusal} */
+export async function abandonBusiness(
+  ctx: WalletContext,
+  { broker, address }: OwnBusiness,
+): Promise<void> {
+  const path = `/w/businesses/${address}/abandon`;
+  const answer = await ctx.sessions.call(broker, { path, body: {} });
+  if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+}
+
 /** Members by what the others call them, in the order of the roster. */
 export function namedMembersOf({ charter }: OwnBusiness): readonly NamedMember[] {
   return charter.members.map(({ address, isVoting }) => ({

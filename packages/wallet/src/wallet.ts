@@ -13,6 +13,7 @@ import { openRequest, readLink, refuseRequest } from "./actions.ts";
 import { askForList } from "./asking-brokers.ts";
 import { listBrokers } from "./brokers.ts";
 import {
+  abandonBusiness,
   chooseBusiness,
   foundBusiness,
   listBusinesses,
@@ -127,6 +128,8 @@ export interface Wallet {
   sayProposed(business: OwnBusiness, proposal: Proposal): Promise<readonly string[]>;
   /** Puts an act of governance to the members, and approves it. */
   propose(business: OwnBusiness, proposal: Proposal): Promise<Proposed>;
+  /** Ends a founding of this identity before everybody has signed. */
+  abandonBusiness(business: OwnBusiness): Promise<void>;
   /** Takes back what this identity proposed, before it is decided. */
   retractProposal(business: OwnBusiness, proposalId: string): Promise<void>;
   /** Ends the removal of this identity from a business, else its move by the operator. */
@@ -186,6 +189,7 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
     foundBusiness: async (plan) => foundBusiness(ctx, plan),
     sayProposed: async (business, proposal) => sayProposed(ctx, business, proposal),
     propose: async (business, proposal) => propose(ctx, business, proposal),
+    abandonBusiness: async (business) => abandonBusiness(ctx, business),
     retractProposal: async (business, id) => retractProposal(ctx, business, id),
     keepMembership: async (business) => keepMembership(ctx, business),
     blockRequester: async (business, block) => blockRequester(ctx, business, block),

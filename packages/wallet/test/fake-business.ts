@@ -56,12 +56,13 @@ export function serveBusiness(broker: FakeBroker) {
     proposed: [] as Record<string, unknown>[],
     /** What the broker tells of members and rules, where that is not what the chain has. */
     told: null as Charter | null,
+    abandoned: 0,
     /** Of what is founded. */
     address: (_body: Record<string, unknown>): string => business,
     reset() {
       Object.assign(fake, { items: [], votes: [], claims: [], founded: [], chainId, charter });
       Object.assign(fake, { epoch: 3, nonce: 7, removal: null, kept: [] });
-      Object.assign(fake, { blocks: [], blocked: [], retracted: [] });
+      Object.assign(fake, { blocks: [], blocked: [], retracted: [], abandoned: 0 });
       Object.assign(fake, { proposed: [], told: null });
     },
   };
@@ -91,6 +92,10 @@ function route(fake: FakeBusiness, received: Received, isInSession: boolean): An
     fake.proposed.push(body);
     fake.items.push(moveVote(fake, parseAddress(String(body["successor"]))));
     return { status: 201, body: { proposalId: "p" } };
+  }
+  if (path === `/w/businesses/${business}/abandon`) {
+    fake.abandoned += 1;
+    return { status: 200, body: { status: "lapsed" } };
   }
   const [, retracted] = /\/proposals\/([^/]+)\/retract$/.exec(path) ?? [];
   if (retracted !== undefined) {

@@ -140,6 +140,14 @@ await test("whoever proposed something takes it back by its id", async () => {
   assert.deepEqual(fake.retracted, ["03J"]);
 });
 
+await test("a founder ends its founding by the address", async () => {
+  const said = valueOf(await wallet("business", "abandon", business));
+  assert.deepEqual([said, fake.abandoned], [{ address: business, status: "lapsed" }, 1]);
+  const { status, err } = await wallet("business", "abandon", "Alpine");
+  assert.deepEqual([status, fake.abandoned], [1, 1]);
+  assert.match(err, /a business is an address/);
+});
+
 await test("a refusal is one line, and says in it what could not be looked at", async () => {
   const away = "http://localhost:1";
   assert.equal((await callWallet(["broker", "add", away, "--yes"], directory)).status, 0);

@@ -84,6 +84,20 @@ export const businessVerbs: readonly Verb[] = [
       withWallet(home, input, async (wallet) => accept(wallet, input.optional("invitation"))),
   },
   {
+    name: "business abandon",
+    summary: "Ends a founding of this identity before everybody has signed.",
+    parameters: { business: "Its address; `business list` shows it." },
+    options: identityOptions,
+    example: "business abandon 0x5f2c.. --as alice",
+    run: async (home, input) =>
+      withWallet(home, input, async (wallet) => {
+        const named = parseAddress(input.text("business"));
+        if (named === null) throw new UsageError("a business is an address of 20 bytes in hex");
+        await wallet.abandonBusiness(await wallet.chooseBusiness(named));
+        return { value: { address: named, status: "lapsed" } };
+      }),
+  },
+  {
     name: "business list",
     summary:
       "Lists the businesses of an identity, with members, rules, proposals and removals under way.",

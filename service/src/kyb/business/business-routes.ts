@@ -4,7 +4,7 @@ import type { Http } from "../../platform/http.ts";
 import { invalidRequest, Problem } from "../../platform/problems.ts";
 import { bodyReasons, refusals } from "../../platform/refusals.ts";
 import { MembersBody, RulesBody } from "./charter-request.ts";
-import { foundBusiness } from "./founding.ts";
+import { abandonFounding, foundBusiness } from "./founding.ts";
 import { limitGas } from "./gas-limits.ts";
 import { propose, retractProposal } from "./governance.ts";
 import type { KybContext, WalletCaller } from "../kyb-context.ts";
@@ -20,6 +20,7 @@ const Signature = Type.String({ minLength: 1, maxLength: 200, description: "65 b
 /** Businesses, for their members: founding, governance, and the way back of one who seemed lost. */
 export function businessRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
   foundRoute(ctx, scope, getWalletUser);
+  abandonRoute(ctx, scope, getWalletUser);
   listRoute(ctx, scope, getWalletUser);
   proposeRoute(ctx, scope, getWalletUser);
   retractRoute(ctx, scope, getWalletUser);
@@ -84,6 +85,38 @@ function foundRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
       const { founding, isNew } = await foundBusiness(ctx, founder, given);
       const { invitationId, address, status, deadline } = founding;
       return reply.code(isNew ? 201 : 200).send({ invitationId, address, status, deadline });
+    },
+  );
+}
+
+function abandonRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
+  scope.post(
+    "/w/businesses/:address/abandon",
+    {
+      schema: {
+        params: BusinessParams,
+        body: Type.Optional(Type.Object({}, { additionalProperties: false })),
+        response: {
+          200: Type.Object(
+            { status: Type.Literal("lapsed") },
+            { description: "Nobody is invited any more." },
+          ),
+          ...refusals(
+            ...bodyReasons,
+            "wallet_session_required",
+            "business_not_found",
+            "ballot_over",
+          ),
+        },
+        tags,
+        summary: "End one's own founding before everybody has signed",
+      },
+    },
+    async (request, reply) => {
+      const founder = await getWalletUser(request.headers.authorization);
+      void reply.header("cache-control", "no-store");
+      await abandonFounding(ctx, founder, addressOf(request.params.address));
+      return { status: "lapsed" as const };
     },
   );
 }

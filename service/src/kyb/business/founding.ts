@@ -13,6 +13,7 @@ import { ulid, uuidv7 } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/db.ts";
 import { invalidRequest, Problem } from "../../platform/problems.ts";
 import { recoverAddress } from "../../platform/secp256k1.ts";
+import { lockBusiness } from "./business-store.ts";
 import { type NamedMember, parseCharter, parseName } from "./charter-request.ts";
 import * as store from "./founding-store.ts";
 import type { KybContext } from "../kyb-context.ts";
@@ -117,6 +118,26 @@ async function keep(
   if (members.length > 1) return { founding: { ...founding, status: "inviting" }, isNew: true };
   await deploy(ctx, tx, founding);
   return { founding: { ...founding, status: "deploying" }, isNew: true };
+}
+
+/**
+ * Ends a founding that waits for others, by whoever began it: nobody is asked to sign any more. Again changes nothing.
+ *
+ * @throws {Problem} business_not_found also for one of somebody else, ballot_over once everybody has signed
+ */
+export async function abandonFounding(
+  ctx: Pick<KybContext, "db" | "audit">,
+  founder: Address,
+  address: Address,
+): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    const business = await lockBusiness(tx, address);
+    if (business?.creator !== founder) throw new Problem("business_not_found");
+    if (business.status === "lapsed") return;
+    if (business.status !== "inviting") throw new Problem("ballot_over");
+    await store.setFoundingStatus(tx, address, "lapsed");
+    await ctx.audit.record(tx, { actor: founder, action: "business.abandon", subject: address });
+  });
 }
 
 /** An answer to an invitation. */
