@@ -358,8 +358,9 @@ const memberRows: readonly Row[] = [
     ],
   },
   {
-    name: "members block requesters, and are told of votes by push",
+    name: "members block requesters, see what was released, and are told of votes by push",
     routes: [
+      "GET /w/businesses/<address>/releases",
       "POST /w/businesses/<address>/block",
       "GET /w/businesses/<address>/blocks",
       "GET /w/push/key",
@@ -376,6 +377,7 @@ const memberRows: readonly Row[] = [
       [
         memberLists,
         "members see whom their business takes no requests of, and take a block back by what they see",
+        "members see for ever what their business released, to whom and by which vote, and no value",
       ],
       [push, "a device hears of a vote once, until its wallet has it told no more"],
     ],

@@ -8,6 +8,8 @@ import {
   setEntitlement,
   topUp,
 } from "../../service/src/accounts/index.ts";
+import { purgeBallots } from "../../service/src/kyb/ballot/ballots.ts";
+import { purgeReleases } from "../../service/src/kyb/release/releases.ts";
 import { type DataWorld, openDataWorld, registerEndpoint } from "../kyb-data-world.ts";
 
 let world: DataWorld;
@@ -49,6 +51,12 @@ async function listAs(name: string, list: string): Promise<Item[]> {
   return items;
 }
 
+const withoutTime = (items: readonly Item[]): Item[] =>
+  items.map(({ releasedAt, ...rest }) => {
+    assert.equal(typeof releasedAt, "number");
+    return rest;
+  });
+
 /** What whoever is no member, or asks for no page, is answered. */
 async function checkRefusals(list: string): Promise<void> {
   const answers = [
@@ -87,4 +95,49 @@ test("members see whom their business takes no requests of, and take a block bac
   assert.equal((await world.walletCall("bob", "POST", path, { body })).status, 200);
   assert.deepEqual(await listAs("alice", "blocks"), [first]);
   await checkRefusals("blocks");
+});
+
+test("members see for ever what their business released, to whom and by which vote, and no value", async () => {
+  const optional = ["BUSINESS_DIRECTOR_COUNT"];
+  const release = async (apiKey: string, changed: object, sent: readonly string[]) => {
+    const { body } = await world.ask({ ...changed }, { apiKey });
+    const id = String(body["requestId"]);
+    await world.voteAs("alice", id, { optional: sent });
+    await world.voteAs("bob", id);
+    await world.until(`${id} is released`, async () => {
+      const { body: request } = await world.call("GET", `/api/v1/kyb/data-requests/${id}`, {
+        apiKey,
+      });
+      return request["status"] === "released" ? true : null;
+    });
+    return id;
+  };
+  const first = await release(await merchantNamed("Early bank"), {}, optional);
+  const purpose = "To renew the account of the company";
+  const name = { fields: ["BUSINESS_LEGAL_NAME"], optionalFields: optional, purpose };
+  const second = await release(await merchantNamed("Late bank"), name, []);
+  const open = await world.ask({}, { apiKey: await merchantNamed("Waiting bank") });
+  assert.equal(open.status, 201);
+  const expected = [
+    {
+      requestId: second,
+      requester: { name: "Late bank", domain: "localhost" },
+      purpose,
+      fields: ["BUSINESS_LEGAL_NAME"],
+    },
+    {
+      requestId: first,
+      requester: { name: "Early bank", domain: "localhost" },
+      purpose: "To open an account for the company",
+      fields: ["BUSINESS_LEGAL_NAME", "BUSINESS_DIRECTOR_NAME", "BUSINESS_DIRECTOR_COUNT"],
+    },
+  ];
+  const listed = await listAs("carol", "releases");
+  assert.deepEqual(withoutTime(listed), expected);
+  assert.ok(!/Muster|Canary|Beispiel/.test(JSON.stringify(listed)));
+  await checkRefusals("releases");
+  await world.advance(31 * 86_400);
+  await purgeReleases(world.ctx);
+  await purgeBallots(world.ctx);
+  assert.deepEqual(await listAs("carol", "releases"), listed);
 });

@@ -37,6 +37,7 @@ import { endLogin, listLogins, type Login } from "./logins.ts";
 import { leaveInMailbox, pickUp } from "./mailbox.ts";
 import type { Outcome } from "./outcome.ts";
 import { type PushDevice, readPushKey, subscribePush, unsubscribePush } from "./push.ts";
+import { listReleases, type PastRelease } from "./past-releases.ts";
 import { putRecord } from "./records.ts";
 import { fetchReceipt } from "./receipt.ts";
 import { receiveCredentials, type Collection } from "./receive.ts";
@@ -136,6 +137,8 @@ export interface Wallet {
   keepMembership(business: OwnBusiness): Promise<{ readonly ended: string }>;
   /** Has a business take no more requests of an organization, or take them again; any voting member decides alone. */
   blockRequester(business: OwnBusiness, block: RequesterBlock): Promise<void>;
+  /** What a business released to whom, the newest first. */
+  releases(business: OwnBusiness): Promise<readonly PastRelease[]>;
   /** The organizations that a business takes no requests of. */
   blocks(business: OwnBusiness): Promise<readonly BlockedRequester[]>;
   /** What a page subscribes to Web Push with (`applicationServerKey`), to be told by this broker. */
@@ -193,6 +196,7 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
     retractProposal: async (business, id) => retractProposal(ctx, business, id),
     keepMembership: async (business) => keepMembership(ctx, business),
     blockRequester: async (business, block) => blockRequester(ctx, business, block),
+    releases: async (business) => listReleases(ctx, business),
     blocks: async (business) => listBlocks(ctx, business),
     pushKey: async (broker) => readPushKey(ctx, broker),
     subscribePush: async (broker, device) => subscribePush(ctx, broker, device),

@@ -51,6 +51,8 @@ export function serveBusiness(broker: FakeBroker) {
     blocks: [] as Record<string, unknown>[],
     /** Whom the business takes no requests of, as it is listed. */
     blocked: [] as unknown[],
+    /** What it released, as it is listed. */
+    released: [] as unknown[],
     retracted: [] as string[],
     /** Moves that were proposed. */
     proposed: [] as Record<string, unknown>[],
@@ -62,7 +64,7 @@ export function serveBusiness(broker: FakeBroker) {
     reset() {
       Object.assign(fake, { items: [], votes: [], claims: [], founded: [], chainId, charter });
       Object.assign(fake, { epoch: 3, nonce: 7, removal: null, kept: [] });
-      Object.assign(fake, { blocks: [], blocked: [], retracted: [], abandoned: 0 });
+      Object.assign(fake, { blocks: [], blocked: [], released: [], retracted: [], abandoned: 0 });
       Object.assign(fake, { proposed: [], told: null });
     },
   };
@@ -106,6 +108,8 @@ function route(fake: FakeBusiness, received: Received, isInSession: boolean): An
     fake.blocks.push(body);
     return { status: 200, body: { isBlocked: body["isBlocked"] } };
   }
+  if (path.startsWith(`/w/businesses/${business}/releases`))
+    return { status: 200, body: { items: fake.released } };
   if (path.startsWith(`/w/businesses/${business}/blocks`))
     return { status: 200, body: { items: fake.blocked } };
   if (path.endsWith("/claim")) {

@@ -24,6 +24,7 @@ import { offerRoutes } from "./offer/offer-routes.ts";
 import { offerWalletRoutes } from "./offer/offer-wallet-routes.ts";
 import { offerSealedColumns } from "./offer/offers.ts";
 import { proposalSealedColumns } from "./business/shown-proposal.ts";
+import { releaseHistoryRoutes } from "./release/release-history-routes.ts";
 import { releaseSealedColumns } from "./release/releases.ts";
 import { removalFinalHandlers } from "./business/removal.ts";
 import { signatureBallots, signatureFinalHandlers } from "./request/signature-ballots.ts";
@@ -120,5 +121,6 @@ export function kybWalletRoutes(
   inboxRoutes(ctx, scope, getWalletUser);
   businessRoutes(ctx, scope, getWalletUser);
   blockRoutes(ctx, scope, getWalletUser);
+  releaseHistoryRoutes(ctx, scope, getWalletUser);
   offerWalletRoutes(ctx, scope, getWalletUser);
 }

@@ -134,6 +134,19 @@ await test("a member sees whom its business takes no requests of, and what a bro
   assert.ok(!JSON.stringify(items).includes("\u202E"));
 });
 
+await test("a member sees what its business released, and what a broker says of that in no form", async () => {
+  const requester = { name: "Bank\u202E AG", domain: "bank.example" };
+  const texts = { requestId: "02J", purpose: "To open\u0007", fields: ["BUSINESS_LEGAL_NAME"] };
+  const item = { requester, ...texts, releasedAt: 1_700_000_000 };
+  fake.released = [item, { ...item, fields: [1] }, { ...item, fields: "x" }, { requester }, 7];
+  const { address, items } = valueOf(await wallet("business", "releases"));
+  assert.equal(address, business);
+  const { requester: asked, ...rest } = item;
+  const { domain } = asked;
+  const said = { purpose: shownText(texts.purpose), name: shownText(asked.name), domain };
+  assert.deepEqual(items, [{ ...rest, ...said }]);
+});
+
 await test("whoever proposed something takes it back by its id", async () => {
   const said = valueOf(await wallet("business", "retract", "03J"));
   assert.deepEqual(said, { proposalId: "03J", status: "retracted" });

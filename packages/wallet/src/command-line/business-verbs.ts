@@ -167,6 +167,17 @@ export const businessVerbs: readonly Verb[] = [
       }),
   },
   {
+    name: "business releases",
+    summary: "Lists what the business released, and to whom: names of fields, no values.",
+    options: ownOptions,
+    example: "business releases --as alice",
+    run: async (home, input) =>
+      withWallet(home, input, async (wallet) => {
+        const business = await wallet.chooseBusiness(readBusinessOption(input));
+        return { value: { address: business.address, items: await wallet.releases(business) } };
+      }),
+  },
+  {
     name: "business block",
     summary: "Has the business take no more requests of whoever made this one.",
     notes:

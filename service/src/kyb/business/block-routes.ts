@@ -1,13 +1,12 @@
 import { Type } from "../../platform/schema.ts";
 import { type Address, parseAddress } from "@svc/protocol";
 import type { Http } from "../../platform/http.ts";
-import type { Queryable } from "../../platform/db.ts";
 import { parseUuid } from "../../platform/ids.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../../platform/page.ts";
 import { Problem } from "../../platform/problems.ts";
 import { bodyReasons, refusals } from "../../platform/refusals.ts";
-import { findBusiness } from "./business-store.ts";
 import type { KybContext, WalletCaller } from "../kyb-context.ts";
+import { requireMember } from "./members.ts";
 import { blockRequester, unblockRequester } from "../request/request-limits.ts";
 import { findRequestingOrganization, listBlocks } from "../request/request-limits-store.ts";
 import { shownRequester } from "../request/shown-requester.ts";
@@ -100,7 +99,7 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
       const { limit, before } = readPage(request.query, parseUuid);
       const business = parseAddress(request.params.address);
       if (business === null) throw new Problem("business_not_found");
-      await findMember(ctx.db, { business, member });
+      await requireMember(ctx.db, { business, member });
       const rows = await listBlocks(ctx.db, business, { before, limit: limit + 1 });
       return pageOf(rows, limit, ({ requestId, blockedAt, ...requester }) => ({
         requester: shownRequester(ctx, requester),
@@ -118,7 +117,7 @@ async function setBlocked(
 ): Promise<void> {
   const { member, requestId, isBlocked } = given;
   await ctx.db.transaction(async (tx) => {
-    const { isVoting } = await findMember(tx, given);
+    const { isVoting } = await requireMember(tx, given);
     if (!isVoting) throw new Problem("not_a_member");
     const organizationId = await findRequestingOrganization(tx, {
       id: requestId,
@@ -136,15 +135,4 @@ async function setBlocked(
       details: { organizationId },
     });
   });
-}
-
-/** Who is no member learns nothing of the business. @throws {Problem} business_not_found */
-async function findMember(
-  db: Queryable,
-  of: { business: Address; member: Address },
-): Promise<{ isVoting: boolean }> {
-  const business = await findBusiness(db, of.business);
-  const found = business?.charter.members.find(({ address }) => address === of.member);
-  if (found === undefined) throw new Problem("business_not_found");
-  return found;
 }

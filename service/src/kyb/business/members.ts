@@ -1,6 +1,7 @@
 import type { Address } from "@svc/protocol";
 import type { Ctx } from "../../platform/context.ts";
 import type { Queryable } from "../../platform/db.ts";
+import { Problem } from "../../platform/problems.ts";
 import type { SealedColumn } from "../../platform/sealed-columns.ts";
 import type { BusinessMember } from "./business.ts";
 import * as store from "./business-store.ts";
@@ -40,6 +41,17 @@ export async function listMembersOf(
       isCreator: row.isCreator,
     });
   return rosters;
+}
+
+/** Who is no member learns nothing of the business. @throws {Problem} business_not_found */
+export async function requireMember(
+  db: Queryable,
+  of: { business: Address; member: Address },
+): Promise<{ isVoting: boolean }> {
+  const business = await store.findBusiness(db, of.business);
+  const found = business?.charter.members.find(({ address }) => address === of.member);
+  if (found === undefined) throw new Problem("business_not_found");
+  return found;
 }
 
 /** What the others call a member. */

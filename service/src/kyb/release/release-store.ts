@@ -1,6 +1,7 @@
-import type { BusinessFieldName, Hex32 } from "@svc/protocol";
+import type { Address, BusinessFieldName, Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../../platform/db.ts";
 import type { DataRequest } from "../request/data-request.ts";
+import type { Requester } from "../request/shown-requester.ts";
 import type { PriceLine } from "../billing/pricing.ts";
 
 /** One value that was released, without it. */
@@ -66,6 +67,34 @@ export async function findRelease(db: Queryable, requestId: string): Promise<Rel
       from data_release where request_id = ${requestId}`,
   );
   return row ?? null;
+}
+
+/** One of the releases of a business, without what was in it. */
+export interface PastRelease extends Requester {
+  /** Of its charge. */
+  readonly id: string;
+  readonly requestId: string;
+  readonly purpose: string;
+  readonly fields: readonly BusinessFieldName[];
+  readonly releasedAt: number;
+}
+
+/** Newest first, also when what was released is gone: what was paid for stays. @param page.before the charge they come before */
+export async function listReleasesOf(
+  db: Queryable,
+  business: Address,
+  page: { before: string | null; limit: number },
+): Promise<PastRelease[]> {
+  return db.query<PastRelease>(
+    sql`select kyb_charge.id, request_id as "requestId", purpose, jsonb_path_query_array(lines, '$[*].field') as fields,
+        kyb_charge.created_at as "releasedAt", organization.name as "organizationName", domain, proved_at as "provedAt"
+      from kyb_charge
+        join data_request on data_request.id = request_id
+        join organization on organization.id = kyb_charge.organization_id
+        join client_domain on client_domain.id = kyb_charge.client_domain_id
+      where kyb_charge.business = ${business} and (${page.before}::text is null or kyb_charge.id < ${page.before})
+      order by kyb_charge.id desc limit ${page.limit}`,
+  );
 }
 
 /** What was released goes; that it was stays. */

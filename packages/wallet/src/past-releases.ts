@@ -1,0 +1,49 @@
+import { isRecord } from "@svc/protocol";
+import type { WalletContext } from "./context.ts";
+import type { KeptBusiness } from "./keep.ts";
+import { readPages } from "./pages.ts";
+import { shownText } from "./shown-text.ts";
+
+/** What a business released to somebody, as its broker tells it; without the values. */
+export interface PastRelease {
+  /** Also of the vote that decided it. */
+  readonly requestId: string;
+  readonly name: string;
+  /** Null where the broker names none that is verified. */
+  readonly domain: string | null;
+  readonly purpose: string;
+  readonly fields: readonly string[];
+  /** Unix seconds. */
+  readonly releasedAt: number;
+}
+
+/** What a business released, the newest first. @throws {WalletRefusal} broker_refused */
+export async function listReleases(
+  ctx: WalletContext,
+  { address, broker }: KeptBusiness,
+): Promise<readonly PastRelease[]> {
+  const releases: PastRelease[] = [];
+  const path = `/w/businesses/${address}/releases?limit=100`;
+  for await (const { items } of readPages(ctx, broker, { path }))
+    releases.push(...items.flatMap(releaseOf));
+  return releases;
+}
+
+function releaseOf(value: unknown): PastRelease[] {
+  if (!isRecord(value) || !isRecord(value["requester"])) return [];
+  const { requester, requestId, purpose, fields, releasedAt } = value;
+  const { name, domain } = requester;
+  const texts = [requestId, name, purpose, ...(Array.isArray(fields) ? fields : [null])];
+  if (!texts.every((text) => typeof text === "string") || typeof releasedAt !== "number") return [];
+  const [shownId = "", shownName = "", shownPurpose = "", ...shownFields] = texts.map(shownText);
+  return [
+    {
+      requestId: shownId,
+      name: shownName,
+      domain: typeof domain === "string" ? shownText(domain) : null,
+      purpose: shownPurpose,
+      fields: shownFields,
+      releasedAt,
+    },
+  ];
+}

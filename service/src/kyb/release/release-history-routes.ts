@@ -1,0 +1,63 @@
+import { parseAddress } from "@svc/protocol";
+import type { Http } from "../../platform/http.ts";
+import { parseUlid } from "../../platform/ids.ts";
+import { pageBody, pageOf, pageParameters, readPage } from "../../platform/page.ts";
+import { Problem } from "../../platform/problems.ts";
+import { refusals } from "../../platform/refusals.ts";
+import { Type } from "../../platform/schema.ts";
+import { requireMember } from "../business/members.ts";
+import type { KybContext, WalletCaller } from "../kyb-context.ts";
+import { shownRequester } from "../request/shown-requester.ts";
+import { listReleasesOf } from "./release-store.ts";
+
+const PastRelease = Type.Object({
+  requestId: Type.String({ description: "Also of the vote that decided it." }),
+  requester: Type.Object({
+    name: Type.String(),
+    domain: Type.Optional(Type.String({ description: "While it is verified." })),
+  }),
+  purpose: Type.String(),
+  fields: Type.Array(Type.String()),
+  releasedAt: Type.Integer({ description: "Unix seconds." }),
+});
+
+/** What a business released, for its members: names of fields for ever, and no values. */
+export function releaseHistoryRoutes(
+  ctx: KybContext,
+  scope: Http,
+  getWalletUser: WalletCaller,
+): void {
+  scope.get(
+    "/w/businesses/:address/releases",
+    {
+      schema: {
+        summary: "What the business released, and to whom",
+        tags: ["wallet"],
+        params: Type.Object({ address: Type.String({ maxLength: 100 }) }),
+        querystring: Type.Object(pageParameters),
+        response: {
+          200: pageBody(PastRelease, {
+            description: "For every member; newest first. Names of fields, no values.",
+          }),
+          ...refusals("invalid_request", "wallet_session_required", "business_not_found"),
+        },
+      },
+    },
+    async (request, reply) => {
+      const member = await getWalletUser(request.headers.authorization);
+      void reply.header("cache-control", "no-store");
+      const { limit, before } = readPage(request.query, parseUlid);
+      const business = parseAddress(request.params.address);
+      if (business === null) throw new Problem("business_not_found");
+      await requireMember(ctx.db, { business, member });
+      const rows = await listReleasesOf(ctx.db, business, { before, limit: limit + 1 });
+      return pageOf(rows, limit, ({ requestId, purpose, fields, releasedAt, ...requester }) => ({
+        requestId,
+        requester: shownRequester(ctx, requester),
+        purpose,
+        fields: [...fields],
+        releasedAt,
+      }));
+    },
+  );
+}
