@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync, randomUUID } from "node:crypto";
 import { after, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { exportJWK, SignJWT } from "jose";
 import type { Outbound } from "../../platform/outbound.ts";
 import {
@@ -17,10 +18,13 @@ import { disableTestClient } from "../test-login-store.ts";
 const asked: string[] = [];
 let published: unknown = { keys: [] };
 let isAway = false;
+/** Ends when the host answers. */
+let pause: Promise<void> | undefined;
 /** Plays the host behind `jwks_uri`. */
 const outbound: Outbound = {
   async send({ url }) {
     asked.push(url);
+    await pause;
     if (isAway) return { kind: "failed", reason: "timeout" };
     return {
       kind: "answered",
@@ -290,6 +294,33 @@ test("a key that was replaced behind jwks_uri is found, also under the same key 
     assert.equal(asked.filter((url) => url === jwksUri).length, 2);
   }
 });
+
+test(
+  "who signs with a key that is known waits for no other one",
+  { timeout: 10_000 },
+  async (t) => {
+    t.after(() => {
+      pause = undefined;
+    });
+    const jwksUri = `https://shop.example/${randomUUID()}`;
+    const client = await addClient(login, { method: "private_key_jwt", jwksUri });
+    const send = async (given: Parameters<typeof assertionOf>[1] = {}): Promise<number> => {
+      const assertion = await assertionOf(client.id, given);
+      return (await ask({ client_assertion: assertion, client_assertion_type: type })).status;
+    };
+    published = { keys: [ecJwk] };
+    assert.equal(await send(), 200);
+    login.clock.advance(31);
+    const host = Promise.withResolvers<void>();
+    pause = host.promise;
+    const stranger = send({ header: { kid: "ec-2" } });
+    while (asked.filter((url) => url === jwksUri).length < 2) await setImmediate();
+    const first = await Promise.race([send(), stranger.then(() => "the stranger")]);
+    host.resolve();
+    assert.equal(first, 200);
+    assert.equal(await stranger, 401);
+  },
+);
 
 test("keys that cannot be fetched are no wrong secret, and are asked for no more often", async (t) => {
   t.after(() => {

@@ -30,15 +30,21 @@ const responseBytesMax = 64 * 1024;
 const keysMax = 20;
 const urisMax = 1_000;
 
+/** One `jwks_uri`: what is known, and the request that is under way. */
+interface Source {
+  known: Fetched | undefined;
+  asking: Promise<Fetched> | undefined;
+}
+
 interface Cache {
   readonly given: WeakMap<ClientKeySet, readonly NamedKey[]>;
-  readonly fetched: Map<string, Promise<Fetched>>;
+  readonly sources: Map<string, Source>;
 }
 
 const caches = new WeakMap<TokenContext["outbound"], Cache>();
 
 function cacheOf(ctx: TokenContext): Cache {
-  const known = caches.get(ctx.outbound) ?? { given: new WeakMap(), fetched: new Map() };
+  const known = caches.get(ctx.outbound) ?? { given: new WeakMap(), sources: new Map() };
   caches.set(ctx.outbound, known);
   return known;
 }
@@ -88,21 +94,36 @@ function importKeys(keys: readonly ClientJwk[]): NamedKey[] {
   }));
 }
 
-/** The set behind a `jwks_uri`, asked for anew when it is older than `maxAgeMs`; calls at the same time share one request. */
+/**
+ * The set behind a `jwks_uri`, asked for anew when it is older than `maxAgeMs`; calls at the same time share one request,
+ * and nobody waits for it who can do with what is known.
+ */
 async function fetchedKeys(ctx: TokenContext, uri: string, maxAgeMs: number): Promise<Fetched> {
-  const { fetched } = cacheOf(ctx);
-  const pending = fetched.get(uri);
-  const known = await pending;
+  const source = sourceOf(ctx, uri);
+  const { known } = source;
   if (known !== undefined && isUsable(known, { nowMs: ctx.clock.nowMs(), maxAgeMs })) return known;
-  const newer = fetched.get(uri);
-  // Somebody else asked while we waited.
-  if (newer !== undefined && newer !== pending) return newer;
-  const asked = fetchKeys(ctx, uri, known);
-  fetched.delete(uri);
-  fetched.set(uri, asked);
-  const [oldest] = fetched.keys();
-  if (fetched.size > urisMax && oldest !== undefined) fetched.delete(oldest);
-  return asked;
+  source.asking ??= askAgain(ctx, uri, source);
+  return source.asking;
+}
+
+async function askAgain(ctx: TokenContext, uri: string, source: Source): Promise<Fetched> {
+  try {
+    source.known = await fetchKeys(ctx, uri, source.known);
+    return source.known;
+  } finally {
+    source.asking = undefined;
+  }
+}
+
+/** The one that was needed longest ago is forgotten first. */
+function sourceOf(ctx: TokenContext, uri: string): Source {
+  const { sources } = cacheOf(ctx);
+  const source: Source = sources.get(uri) ?? { known: undefined, asking: undefined };
+  sources.delete(uri);
+  sources.set(uri, source);
+  const [oldest] = sources.keys();
+  if (sources.size > urisMax && oldest !== undefined) sources.delete(oldest);
+  return source;
 }
 
 function isUsable(
