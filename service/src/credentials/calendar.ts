@@ -36,9 +36,12 @@ export function dayOf(seconds: number): Day {
   };
 }
 
-/** `YYYY-MM-DD` of a time in Unix seconds, UTC. */
-export function dateText(seconds: number): string {
-  return new Date(seconds * 1000).toISOString().slice(0, 10);
+/** Where a day begins first: UTC+14, on the Line Islands. */
+const farEastSeconds = 14 * 3600;
+
+/** `YYYY-MM-DD` of the newest day that has begun anywhere on earth, at a time in Unix seconds. */
+export function newestDate(seconds: number): string {
+  return new Date((seconds + farEastSeconds) * 1000).toISOString().slice(0, 10);
 }
 
 /** Unix seconds at which the day begins, UTC. A day that a month does not have is the first of the next. */

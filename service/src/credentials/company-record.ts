@@ -9,7 +9,7 @@ import {
   parseAddress,
 } from "@svc/protocol";
 import { invalidRequest } from "../platform/problems.ts";
-import { dateText } from "./calendar.ts";
+import { newestDate } from "./calendar.ts";
 import { faultOfCompanyValue } from "./company-value.ts";
 import { lifetimeSecondsMax } from "./issue.ts";
 
@@ -64,7 +64,7 @@ export function checkCompanyRecord(given: GivenCompanyRecord, now: number): Chec
     throw invalidRequest("asOf must be a time in Unix seconds that has come");
   if (given.fields.length === 0 || given.fields.length > companyFieldsMax)
     throw invalidRequest(`fields must have 1 to ${companyFieldsMax} elements`);
-  const today = dateText(now);
+  const today = newestDate(now);
   const values = given.fields.map((field, index) => {
     const value = checkField(field, { index, today });
     if (value.name === "BUSINESS_WALLET_ADDRESS" && parseAddress(value.data) !== business)

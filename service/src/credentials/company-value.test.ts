@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { businessFieldNames, entryOfBusinessField, isBusinessField } from "@svc/protocol";
+import { checkCompanyRecord } from "./company-record.ts";
 import { faultOfCompanyValue } from "./company-value.ts";
 
 const today = "2027-01-15";
@@ -106,6 +107,18 @@ await test("a value in another form is refused, and what is said of it does not 
     assert.ok(fault !== null, `${name} ${data}`);
     if (data.length > 4) assert.ok(!fault.includes(data), `${name} ${fault}`);
   }
+});
+
+const check = (data: string, time: string) => () => {
+  const now = Date.parse(time) / 1000;
+  const fields = [{ field: "BUSINESS_INCORPORATION_DATE", data }];
+  return checkCompanyRecord({ business: "11".repeat(20), fields, expiresAt: now + 100 }, now);
+};
+
+await test("a record may tell of a day that has begun in the far east alone, not of the next", () => {
+  assert.throws(check("2027-01-16", "2027-01-15T09:59:59Z"), /lies in the future/);
+  assert.doesNotThrow(check("2027-01-16", "2027-01-15T10:00:00Z"));
+  assert.throws(check("2027-01-17", "2027-01-15T23:59:59Z"), /lies in the future/);
 });
 
 await test("every field of the catalogue has a check, and every enum has words", () => {

@@ -19,7 +19,7 @@ const countriesMax = 10;
 
 interface About extends BusinessFieldEntry {
   readonly name: BusinessFieldName;
-  /** `YYYY-MM-DD`, UTC. */
+  /** `YYYY-MM-DD`, the newest day that has begun anywhere. */
   readonly today: string;
 }
 
@@ -27,7 +27,7 @@ interface About extends BusinessFieldEntry {
  * What is wrong with a value of a company record, or null: checked against the catalogue's type and format. Values are
  * hashed as they are, so nothing is trimmed or rewritten.
  *
- * @param today `YYYY-MM-DD`, UTC
+ * @param today `YYYY-MM-DD`, the newest day that has begun anywhere
  */
 export function faultOfCompanyValue(
   name: BusinessFieldName,

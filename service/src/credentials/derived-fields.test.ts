@@ -45,6 +45,11 @@ void test("who is born on 29 February is a year older on 1 March", () => {
   assert.equal(after.get("AGE_OVER_18")?.data, "true");
 });
 
+void test("who is born on a day that has begun in the east alone is no year old", () => {
+  const derived = derive({ IDCARD_DOB: "2026-11-22" }, "2026-11-21", "2035-06-15");
+  assert.deepEqual(derived.get("AGE_IN_YEARS"), { data: "0", expiresAt: first("2027-11") });
+});
+
 void test("nationality and residence say whether one of the countries is in the EU or EFTA", () => {
   const derive1 = (nationality: string) =>
     derive({ IDCARD_NATIONALITY: nationality }, "2026-11-21", "2035-06-15");

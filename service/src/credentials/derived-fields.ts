@@ -44,7 +44,8 @@ export function deriveFields(
 }
 
 function deriveAges(born: Day, times: { now: number; expiresAt: number }): FieldValue[] {
-  const years = yearsBetween(born, dayOf(times.now));
+  // Who was born on a day that has begun in the east alone is no year old either.
+  const years = Math.max(0, yearsBetween(born, dayOf(times.now)));
   const until = (change: number): number => startOfMonth(Math.min(times.expiresAt, change));
   const limits = ageLimits.map((limit) => {
     const isOver = years >= limit;

@@ -22,7 +22,7 @@ const countriesMax = 10;
  * What is wrong with a field's value, or null: checked against the catalogue's type and format. Values are hashed as
  * they are, so nothing is trimmed or rewritten.
  *
- * @param today `YYYY-MM-DD`, UTC
+ * @param today `YYYY-MM-DD`, the newest day that has begun anywhere
  */
 export function faultOfValue(field: FieldName, data: string, today: string): string | null {
   if (data === "") return "is empty";

@@ -11,7 +11,7 @@ import type { Queryable } from "../platform/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { equalBytes } from "../platform/mac.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
-import { dateText } from "./calendar.ts";
+import { newestDate } from "./calendar.ts";
 import { plantTree, type SaltedField, writeValues } from "./credential.ts";
 import * as store from "./credential-store.ts";
 import { deriveFields } from "./derived-fields.ts";
@@ -177,7 +177,7 @@ function checkGiven(given: GivenCredential, now: number): Checked {
     throw invalidRequest("expiresAt must be a time in Unix seconds, ahead by 20 years at most");
   if (given.fields.length === 0 || given.fields.length > fieldsMax)
     throw invalidRequest(`fields must have 1 to ${fieldsMax} elements`);
-  const today = dateText(now);
+  const today = newestDate(now);
   const fields = given.fields.map(({ field, data }, index) => {
     if (!isFieldName(field))
       throw invalidRequest(`fields[${index}].field is not a field of the catalogue`);

@@ -103,6 +103,22 @@ await test("400: what is wrong is named, never quoted", async () => {
   }
 });
 
+const bornOn = async (data: string) =>
+  issue({ ...card(), fields: [{ field: "IDCARD_DOB", data }] });
+
+await test("a date may be of a day that has begun in the far east alone; the next one lies in the future", async () => {
+  const dayAhead = (days: number): string =>
+    new Date((ctx.clock.now() + 14 * 3600 + days * 86_400) * 1000).toISOString().slice(0, 10);
+  world.advance(10 * 3600 - (ctx.clock.now() % 86_400) + 86_400 - 1);
+  assert.equal((await bornOn(dayAhead(0))).status, 201, "before 10:00 UTC it is the day of UTC");
+  const early = await bornOn(dayAhead(1));
+  assert.equal(early.status, 400);
+  assert.match(messageOf(early.body), /IDCARD_DOB lies in the future/);
+  world.advance(1);
+  assert.equal((await bornOn(dayAhead(0))).status, 201, "from 10:00 UTC it is the day after");
+  assert.equal((await bornOn(dayAhead(1))).status, 400);
+});
+
 await test("401: no key, a merchant's key, a revoked key, a damaged key; and one in the URL is refused", async () => {
   const { id, key: gone } = await createIssuerKey(
     ctx,
