@@ -1,4 +1,4 @@
-import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
+import { type Address, governanceActs, type Hex, hexOfBytes } from "@svc/protocol";
 import { type Queryable, sql } from "../../platform/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import type { Proposal, ProposalStatus } from "./proposal.ts";
@@ -133,6 +133,20 @@ export async function isWithdrawn(
   const rows = await tx.query(
     sql`select from business_proposal where business = ${of.business} and operation = 'withdraw'
       and arguments = ${bufferOfHex(of.arguments)} and status = 'executed' limit 1`,
+  );
+  return rows.length === 1;
+}
+
+/** Whether a move of the one business to the other waits for votes or for the chain. */
+export async function isMoveProposed(
+  db: Queryable,
+  business: Address,
+  successor: Address,
+): Promise<boolean> {
+  const args = governanceActs.moveTo(successor).arguments;
+  const rows = await db.query(
+    sql`select from business_proposal where business = ${business} and operation = 'moveTo'
+      and arguments = ${bufferOfHex(args)} and status in ('open', 'relaying') limit 1`,
   );
   return rows.length === 1;
 }

@@ -190,6 +190,8 @@ async function plan(
   const isGood = next?.status === "active" && next.environment === business.environment;
   if (!isGood || successor === business.address)
     throw invalidRequest("successor is another active business of the same environment");
+  if (await store.isMoveProposed(tx, next.address, business.address))
+    throw invalidRequest("successor is asked to move here itself: neither would be left");
   return { operation, act: governanceActs.moveTo(successor), ...nobody };
 }
 
