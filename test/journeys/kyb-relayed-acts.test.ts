@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Address, encodeCharter, governanceActs, type Hex, type Hex32 } from "@svc/protocol";
 import { findBusiness } from "../../service/src/kyb/index.ts";
+import { announceMove } from "../../service/src/kyb/business/standing.ts";
 import { sql } from "../../service/src/platform/db.ts";
 import {
   type GovernanceOperation,
@@ -96,6 +97,29 @@ test("a move and a removal that a stranger relays first are done", async () => {
   const removal = { operation: "startRemoval", member: world.person("gerd").address };
   const removing = await decideAndRelay(other, removal, ["emil", "fina"]);
   await reachProposal("emil", other, removing, "executed");
+});
+
+test("a business that the operator moved goes on where merchants were told, whatever is done with the wallet that it left", async () => {
+  const { ctx } = world;
+  const [left, next, other] = [
+    await world.found({ members: ["kuno"] }),
+    await world.found({ members: ["lisa"] }),
+    await world.found({ members: ["kuno"] }),
+  ];
+  await announceMove(ctx, { address: left.address, successor: next.address }, "test");
+  await world.advance(31 * 86_400);
+  await world.until("the business has moved", async () =>
+    (await findBusiness(ctx.db, left.address))?.status === "moved" ? true : null,
+  );
+  const { arguments: args, operation: signature } = governanceActs.moveTo(other.address);
+  const act = { business: left.address, operation: "moveTo", signature, arguments: args } as const;
+  const approvers = { by: ["kuno"], validUntil: ctx.clock.now() + 3600 };
+  await callAsStranger(world, left.address, await firstActCall(world, act, approvers));
+  const row = await world.until("the service has seen it", async () => {
+    const found = await findBusiness(ctx.db, left.address);
+    return found?.nonce === 1 ? found : null;
+  });
+  assert.equal(row.successor, next.address);
 });
 
 test("a signature that a stranger's call takes back is taken back, and nobody is asked again", async () => {

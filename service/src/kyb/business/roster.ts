@@ -78,7 +78,8 @@ async function mirror(
     charter: state.charter,
     epoch,
     nonce,
-    successor: successor ?? before.successor,
+    // Who was told where it goes on follows it there, whatever is done with the wallet that was left.
+    successor: before.successor ?? successor,
     status,
     block: state.block,
     claim,
