@@ -38,9 +38,9 @@ export interface WalletCalls {
   record(hash: Hex32, approvals: RelayedApprovals): Hex;
   /** What is final of a deployed wallet. @throws when the chain's node cannot be asked */
   read(ctx: ChainContext, wallet: Address): Promise<WalletState>;
-  /** Whether the business signed the hash and has not taken it back. */
+  /** Whether the business signed the hash and has not taken it back, as far as that is final. */
   isRecorded(ctx: ChainContext, wallet: Address, hash: Hex32): Promise<boolean>;
-  /** The transaction that recorded a hash, and when, Unix seconds; null while none has. */
+  /** The transaction that recorded a hash, and when, Unix seconds; null while none has. @throws while it is not final */
   findRecording(
     ctx: ChainContext,
     wallet: Address,
@@ -89,6 +89,8 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
       const call = { abi: views, address, functionName: "recordedAt", args: [hash] } as const;
       const at = await chain.reader.readContract(call);
       if (at === 0) return null;
+      if (!(await isFinallyRecorded(chain, { abi: views, address, hash })))
+        throw new Error(`what ${address} recorded is not final yet`);
       const filter = { address, topics: [viem.toEventSelector(recordedEvent), hash] };
       let transactionHash: Hex32 | null = null;
       for await (const { logs } of readLogs(chain, filter, await blocksAt(chain, at)))
@@ -99,10 +101,8 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
     },
     epochOf: async ({ chain }, address) =>
       Number(await chain.reader.readContract({ abi: views, address, functionName: "epoch" })),
-    isRecorded: async ({ chain }, address, hash) => {
-      const call = { abi: views, address, functionName: "recordedAt", args: [hash] } as const;
-      return (await chain.reader.readContract(call)) !== 0;
-    },
+    isRecorded: async ({ chain }, address, hash) =>
+      isFinallyRecorded(chain, { abi: views, address, hash }),
     protectedUntil: async ({ chain }, address, member) => {
       const call = { abi: views, address, functionName: "protectedUntil", args: [member] } as const;
       return chain.reader.readContract(call);
@@ -137,6 +137,18 @@ const argumentOf = {
   startRemoval: [{ type: "address" }],
   withdraw: [{ type: "bytes32" }],
 } as const;
+
+/** As of the newest final block: what a reorganisation may undo tells of nothing. */
+async function isFinallyRecorded(
+  { reader, confirmations }: Chain,
+  { abi, address, hash }: { abi: ParseAbi<typeof viewTexts>; address: Address; hash: Hex32 },
+): Promise<boolean> {
+  const call = { abi, address, functionName: "recordedAt", args: [hash] } as const;
+  if (confirmations === 1) return (await reader.readContract(call)) !== 0;
+  const head = await reader.getBlockNumber({ cacheTime: 0 });
+  const blockNumber = head - BigInt(confirmations - 1);
+  return (await reader.readContract({ ...call, blockNumber })) !== 0;
+}
 
 async function readWallet(
   { reader, confirmations }: Chain,

@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ChainContext } from "../../chain/index.ts";
+import { loadWalletCalls } from "./wallet-calls.ts";
+
+const wallet = `0x${"ab".repeat(20)}` as const;
+const hash = `0x${"cd".repeat(32)}` as const;
+
+/** A chain of 100 blocks, where a block is final with the eleventh after it, that recorded the hash in this one. */
+function chainOf(recordedIn: number): ChainContext {
+  const reader = {
+    getBlockNumber: async () => Promise.resolve(100n),
+    readContract: async ({ blockNumber = 100n }: { blockNumber?: bigint }) =>
+      Promise.resolve(blockNumber >= BigInt(recordedIn) ? 1_700_000_000 : 0),
+  };
+  return { chain: { reader, confirmations: 12, isEmbedded: false } } as unknown as ChainContext;
+}
+
+await test("what the business signed counts once its block is final", async () => {
+  const calls = await loadWalletCalls();
+  assert.equal(await calls.isRecorded(chainOf(89), wallet, hash), true);
+  assert.equal(await calls.isRecorded(chainOf(90), wallet, hash), false);
+  await assert.rejects(calls.findRecording(chainOf(90), wallet, hash), /not final yet/);
+  assert.equal(await calls.findRecording(chainOf(101), wallet, hash), null);
+});
