@@ -137,7 +137,7 @@ export async function isWithdrawn(
   return rows.length === 1;
 }
 
-/** Whether a move of the one business to the other waits for votes or for the chain. */
+/** Whether a move of the one business to the other waits for votes or for the chain, or was made there. */
 export async function isMoveProposed(
   db: Queryable,
   business: Address,
@@ -146,7 +146,7 @@ export async function isMoveProposed(
   const args = governanceActs.moveTo(successor).arguments;
   const rows = await db.query(
     sql`select from business_proposal where business = ${business} and operation = 'moveTo'
-      and arguments = ${bufferOfHex(args)} and status in ('open', 'relaying') limit 1`,
+      and arguments = ${bufferOfHex(args)} and status in ('open', 'relaying', 'executed') limit 1`,
   );
   return rows.length === 1;
 }
