@@ -95,7 +95,7 @@ export async function findCredential(db: Queryable, id: string): Promise<Credent
 }
 
 /** Of any credential. */
-export async function findRoot(db: Queryable, id: string): Promise<Hex32 | null> {
+async function findRoot(db: Queryable, id: string): Promise<Hex32 | null> {
   const [row] = await db.query<{ root: Hex32 }>(
     sql`select '0x' || encode(root, 'hex') as root from credential where id = ${id}`,
   );
@@ -326,7 +326,10 @@ export async function lockOfUser(tx: Queryable, user: Address): Promise<string[]
   return rows.map(({ id }) => id);
 }
 
-/** Remembers the key of a call, or finds what it was used for before. */
+/**
+ * Remembers the key of a call, or finds what it was used for before; that is then not deleted before the transaction
+ * ends.
+ */
 export async function takeIdempotencyKey(
   tx: Queryable,
   given: {
@@ -336,19 +339,18 @@ export async function takeIdempotencyKey(
     credentialId: string;
     now: number;
   },
-): Promise<{ credentialId: string; bodyMac: Buffer } | null> {
-  const inserted = await tx.query(
+): Promise<{ credentialId: string; bodyMac: Buffer; root: Hex32 } | null> {
+  const [known] = await tx.query<{ credential_id: string; body_mac: Buffer }>(
     sql`insert into issuer_idempotency (issuer_id, key, body_mac, credential_id, created_at)
       values (${given.issuerId}, ${given.key}, ${given.bodyMac}, ${given.credentialId}, ${given.now})
-      on conflict do nothing returning key`,
+      on conflict (issuer_id, key) do update set key = excluded.key
+      returning credential_id, body_mac`,
   );
-  if (inserted.length === 1) return null;
-  const [known] = await tx.query<{ credential_id: string; body_mac: Buffer }>(
-    sql`select credential_id, body_mac from issuer_idempotency
-      where issuer_id = ${given.issuerId} and key = ${given.key}`,
-  );
-  if (known === undefined) throw new Error("an idempotency key vanished while it was used");
-  return { credentialId: known.credential_id, bodyMac: known.body_mac };
+  if (known === undefined) throw new Error("a key is neither free nor taken");
+  if (known.credential_id === given.credentialId) return null;
+  const root = await findRoot(tx, known.credential_id);
+  if (root === null) throw new Error("a key outlived its credential");
+  return { credentialId: known.credential_id, bodyMac: known.body_mac, root };
 }
 
 export async function deleteIdempotencyKeys(db: Queryable, before: number): Promise<void> {

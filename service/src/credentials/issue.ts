@@ -67,7 +67,7 @@ export async function issueCredential(
 
 /**
  * Stores what is issued in one transaction; a call that repeats another stores nothing and is answered with what that
- * one issued.
+ * one issued. What was deleted with its user is forgotten with its key: the same call issues anew.
  *
  * @throws {Problem} idempotency_key_conflict, and what `storeIssued` throws
  */
@@ -90,15 +90,13 @@ export async function issueOnce(
   } catch (error) {
     if (!(error instanceof Repeated)) throw error;
     if (!equalBytes(error.known.bodyMac, bodyMac)) throw new Problem("idempotency_key_conflict");
-    const root = await store.findRoot(ctx.db, error.known.credentialId);
-    if (root === null) throw new Problem("credential_not_found");
-    return { id: error.known.credentialId, root, isRepeated: true };
+    return { id: error.known.credentialId, root: error.known.root, isRepeated: true };
   }
 }
 
 /** Rolls back what a repeated call has made. */
 class Repeated extends Error {
-  readonly known: { readonly credentialId: string; readonly bodyMac: Buffer };
+  readonly known: { readonly credentialId: string; readonly bodyMac: Buffer; readonly root: Hex32 };
 
   constructor(known: Repeated["known"]) {
     super("this call was made before");

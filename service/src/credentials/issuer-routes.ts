@@ -108,7 +108,7 @@ const issueHeaders = Type.Object({
     Type.String({
       pattern: "^[\\x21-\\x7e]{1,255}$",
       description:
-        "The same key with the same body answers the credential of the first call, for a day.",
+        "The same key with the same body answers the credential of the first call, for a day; it issues anew once that was deleted with its user.",
     }),
   ),
 });
@@ -133,6 +133,8 @@ function issueRoute(ctx: CredentialsContext, scope: Http): void {
             ...keyReasons,
             "issuer_distrusted",
             "idempotency_key_conflict",
+            // Its user may be deleted between the issuance and the answer.
+            "credential_not_found",
           ),
         },
       },

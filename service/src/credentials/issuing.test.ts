@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { commitmentOf, leafOf, verifyMerkleProof } from "@svc/protocol";
 import { listOwnCredentials } from "./collection.ts";
+import { forgetUser } from "./ending.ts";
+import { issueCredential } from "./issue.ts";
 import { createIssuer, createIssuerKey, distrustIssuer, revokeIssuerKey } from "./issuers.ts";
 import { inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
 
@@ -186,6 +188,28 @@ await test("Idempotency-Key: of calls at the same moment one issues", async () =
     answers.map(({ status }) => status).toSorted((a, b) => a - b),
     [200, 200, 200, 200, 200, 201],
   );
+});
+
+await test("Idempotency-Key: a repeat is answered with the first credential, deleted with its user or not", async () => {
+  const user = someUser();
+  const idempotency = { key: "order-3", body: "the same" };
+  const given = { ...card(), user, idempotency };
+  const first = await issueCredential(ctx, issuer, given);
+  const forget = async () =>
+    ctx.db.transaction(async (tx) => forgetUser(tx, user, ctx.clock.now()));
+  // The user is deleted as soon as the transaction of the repeat is over.
+  const transaction: typeof ctx.db.transaction = async (work) => {
+    try {
+      return await ctx.db.transaction(work);
+    } finally {
+      await forget();
+    }
+  };
+  const deleting = { ...ctx, db: { ...ctx.db, transaction } };
+  const again = await issueCredential(deleting, issuer, given);
+  assert.deepEqual(again, { ...first, isRepeated: true });
+  const anew = await issueCredential(ctx, issuer, given);
+  assert.ok(!anew.isRepeated && anew.id !== first.id, "nothing is remembered of a deleted user");
 });
 
 await test("200 revoke: at once and for good; again changes nothing", async () => {
