@@ -1,11 +1,17 @@
 // What nodes do to transactions: break, answer for another chain, or lack the contracts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { readBalance } from "../../service/src/chain/chain-view.ts";
+import { verifySignature } from "../../service/src/chain/index.ts";
 import { NodeAway } from "../../service/src/chain/node.ts";
 import { openRemoteNode } from "../../service/src/chain/remote-node.ts";
 import { openGate, startAnvil } from "../anvil.ts";
 import { alarmsOf, contractsTotal, rowsOf, settle, settledOn } from "../outbox-looks.ts";
 import { openInstallation } from "../settling.ts";
+
+const contractWallet = `0x${"c1".repeat(20)}` as const;
+/** PUSH4 <ERC-1271 magic value> PUSH1 e0 SHL PUSH0 MSTORE PUSH1 20 PUSH0 RETURN. */
+const agreeing = "0x631626ba7e60e01b5f5260205ff3";
 
 test("a node that breaks, or answers for another chain, gets nothing and loses nothing", async () => {
   await using anvil = await startAnvil();
@@ -53,6 +59,39 @@ test("what another chain's node says of the account settles nothing", async () =
   await settle(anvil, installation, [process]);
   assert.equal(process.done.length, 1);
   assert.equal(await settledOn(anvil, process), 1);
+});
+
+test("what a node tells counts for as long as it is the same chain, which it is asked every few seconds", async () => {
+  await using anvil = await startAnvil();
+  await using gate = await openGate(anvil);
+  await using installation = await openInstallation(gate);
+  await using process = await installation.openProcess();
+  const { ctx, chain } = process;
+  const claim = { address: contractWallet, digest: new Uint8Array(32), signature: "0x01" };
+  const read = async () =>
+    Promise.allSettled([
+      verifySignature(ctx, claim),
+      chain.reader.getCode({ address: contractWallet }),
+      readBalance(chain, chain.operator),
+    ]);
+  const statusesOf = async () => (await read()).map(({ status }) => status);
+  const asked = (): number => gate.calls.get("eth_chainId") ?? 0;
+  await anvil.rpc("anvil_setCode", [contractWallet, agreeing]);
+  const atStart = asked();
+  installation.advance(4);
+  assert.deepEqual((await read())[0], { status: "fulfilled", value: true });
+  const soFar = asked();
+  assert.ok(soFar > atStart);
+  for (let time = 0; time < 4; time += 1) await read();
+  assert.equal(asked(), soFar, "within three seconds it is not asked again");
+  for (const answer of [{ result: "0x1" }, { error: { code: -32_000, message: "reverted" } }]) {
+    gate.decide((method) => (method === "eth_chainId" ? answer : "pass"));
+    installation.advance(4);
+    for (let time = 0; time < 2; time += 1)
+      assert.deepEqual(await statusesOf(), ["rejected", "rejected", "rejected"]);
+    gate.decide(() => "pass");
+    assert.deepEqual(await statusesOf(), ["fulfilled", "fulfilled", "fulfilled"]);
+  }
 });
 
 test("a node of another chain, a foreign contract or a missing one refuses the start", async () => {

@@ -3,6 +3,7 @@ import { createPublicClient, custom, defineChain, formatEther, type PublicClient
 import type { Ctx } from "../platform/context.ts";
 import { type ChainTotals, openChainMetrics } from "./chain-metrics.ts";
 import { readBalance } from "./chain-view.ts";
+import { checkReads } from "./checked-node.ts";
 import type { Chain } from "./context.ts";
 import { planContracts } from "./contract-plan.ts";
 import { type Deployment, ensureContracts } from "./deployment.ts";
@@ -65,9 +66,10 @@ function chainOver(
     readonly close: () => Promise<void>;
   },
 ): Chain {
-  const { node, signer, chainId, close } = given;
+  const { signer, chainId, close } = given;
   const { registry, settlement, live, sandbox } = given.contracts;
   const isEmbedded = ctx.config.chainRpcUrl === null;
+  const node = isEmbedded ? given.node : checkReads(given.node, { chainId, clock: ctx.clock });
   return {
     chainId,
     contracts: { registry, settlement, factories: { live, sandbox } },

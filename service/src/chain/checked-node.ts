@@ -1,0 +1,54 @@
+import type { Clock } from "../platform/clock.ts";
+import { type ChainNode, NodeAway, RpcError } from "./node.ts";
+
+/** How long a node is believed to be the chain that it was: one more call in such a time, in the batch of another. */
+const believedMs = 3_000;
+
+/**
+ * A node whose answers count only while it is the chain that this installation settles on: behind the same address may
+ * come to be another one, and what that tells of contracts and balances would pass for ours. Who signs, or must not miss
+ * anything, asks for the chain by itself each time.
+ *
+ * @param of.chainId what it must be
+ */
+export function checkReads(
+  node: ChainNode,
+  of: { readonly chainId: number; readonly clock: Pick<Clock, "nowMs"> },
+): ChainNode {
+  let checkedMs = Number.NEGATIVE_INFINITY;
+  let check: Promise<void> | null = null;
+  const look = async (): Promise<void> => {
+    const askedMs = of.clock.nowMs();
+    const found = await node.readChainId().catch(asAway);
+    if (found !== of.chainId)
+      throw new NodeAway(`the chain's node answers for chain ${found}, not ${of.chainId}`);
+    checkedMs = askedMs;
+  };
+  const pass = async (): Promise<void> => {
+    // The clock may be set back.
+    if (Math.abs(of.clock.nowMs() - checkedMs) < believedMs) return;
+    if (check === null) {
+      check = look();
+      // What is asked in one turn travels together, and is answered by one node.
+      setImmediate(() => (check = null));
+    }
+    await check;
+  };
+  return {
+    readChainId: async () => node.readChainId(),
+    async request(method, params) {
+      const [passed, answered] = await Promise.allSettled([pass(), node.request(method, params)]);
+      if (passed.status === "rejected") throw passed.reason;
+      if (answered.status === "rejected") throw answered.reason;
+      return answered.value;
+    },
+    submit: async (rawTransactions) => node.submit(rawTransactions),
+    [Symbol.asyncDispose]: async () => node[Symbol.asyncDispose](),
+  };
+}
+
+/** What a node says to the question for its chain is no answer to the call that it is asked for. */
+function asAway(error: unknown): never {
+  if (!(error instanceof RpcError)) throw error;
+  throw new NodeAway(`the chain's node refused: ${error.message}`, { cause: error });
+}
