@@ -5,7 +5,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import type { Address } from "@svc/protocol";
+import { forgetUser } from "../../service/src/credentials/index.ts";
+import { forgetOrders } from "../../service/src/kyc/index.ts";
+import { sql } from "../../service/src/platform/db.ts";
 import { approve, type KycWorld, openKycWorld } from "../kyc-world.ts";
+import { until } from "../patience.ts";
 import { deleteUser } from "../user-deletion.ts";
 
 let world: KycWorld;
@@ -76,6 +81,38 @@ test("a deleted user's orders go with what was on its way, and merchants hear th
     `/api/v2/kyc/status?referenceKey=${String(confirmed?.["referenceKey"])}`,
   );
   assert.equal(gone.status, 404);
+});
+
+/** Makes a call to an order of somebody, who is deleted while it waits for that order. */
+async function deletedWhile<T>(user: Address, call: () => Promise<T>): Promise<T> {
+  const { ctx } = world;
+  const answer = await ctx.db.transaction(async (tx) => {
+    await tx.query(sql`select from kyc_order where user_address = ${user} for update`);
+    const called = call();
+    await until("the call waits for the order", async () => {
+      const waiting = await rowsOf(
+        "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%kyc_order%'",
+        [],
+      );
+      return waiting.length > 0 ? waiting : null;
+    });
+    const { leaves } = await forgetUser(tx, user, ctx.clock.now());
+    await forgetOrders(ctx, tx, { user, leaves });
+    return { called };
+  });
+  return answer.called;
+}
+
+test("whoever asks again, or for events again, while the user is deleted hears that nothing is there", async () => {
+  const [{ address: user }, other] = [await world.verify(), await world.verify()];
+  await world.ask({ user });
+  const repeated = await deletedWhile(user, async () => world.ask({ user }));
+  assert.deepEqual([repeated.status, repeated.body.error?.reason], [422, "unverified_fields"]);
+  const { referenceKey } = (await world.ask({ user: other.address })).body.data ?? {};
+  const resent = await deletedWhile(other.address, async () =>
+    world.call("POST", "/api/v2/kyc/redeliver", { body: { referenceKey } }),
+  );
+  assert.deepEqual([resent.status, resent.body.error?.reason], [404, "order_not_found"]);
 });
 
 test("a user is not deleted while an order is being settled", async () => {

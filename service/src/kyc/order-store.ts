@@ -143,16 +143,17 @@ export async function beginAttempt(tx: Queryable, renewal: Renewal, now: number)
   return toOrder(row);
 }
 
-/** A repeat replaces where the events go and until when. @returns null where the order is no longer PENDING */
+/** A repeat replaces where the events of an order go and until when; it was locked and is PENDING. */
 export async function renewPending(
   tx: Queryable,
   given: Pick<Renewal, "id" | "callback" | "expiration">,
-): Promise<Order | null> {
+): Promise<Order> {
   const [row] = await tx.query<OrderColumns>(
     sql`update kyc_order set callback = ${given.callback}, expiration = ${given.expiration}
       where id = ${given.id} and status = 'PENDING' returning *`,
   );
-  return row === undefined ? null : toOrder(row);
+  if (row === undefined) throw new Error("the order was locked and is PENDING");
+  return toOrder(row);
 }
 
 export async function insertToken(tx: Queryable, token: NewToken): Promise<void> {

@@ -75,8 +75,8 @@ export async function requestOrder(
   const request = { key, checked, names, referenceKey, packageId: asked.id, offered };
   const isNew = known === null;
   const made = isNew ? await openNew(ctx, request) : await openAgain(ctx, request);
-  // Another call made the order between our look and our insert.
-  return made ?? (await openAgain(ctx, request)) ?? refuseVanished();
+  // Another call made the order between our look and our insert; or it went with its user, and so did what was verified.
+  return made ?? (await openAgain(ctx, request)) ?? requestOrder(ctx, key, body);
 }
 
 interface Request {
@@ -162,7 +162,7 @@ async function openAgain(ctx: KycContext, request: Request): Promise<RequestedOr
         callback: checked.callback.href,
         expiration: checked.expiration,
       };
-      const order = (await store.renewPending(tx, renewal)) ?? refuseVanished();
+      const order = await store.renewPending(tx, renewal);
       await followCallback(ctx, tx, { from: found, to: order });
       return giveLink(ctx, tx, { request, order, isRepeat: true });
     }
@@ -190,10 +190,6 @@ async function followCallback(
   if (from.callback === to.callback) return;
   const { id: streamId, clientDomainId, callback: url } = to;
   await moveEvents(ctx, tx, { streamId, clientDomainId, url });
-}
-
-function refuseVanished(): never {
-  throw new Error("orders are never deleted");
 }
 
 async function giveLink(
@@ -278,8 +274,9 @@ export async function redeliverOrder(
   const { referenceKey, ...which } = of;
   const { id: streamId } = await getOrder(ctx, key, referenceKey);
   return ctx.db.transaction(async (tx) => {
-    const { callback: url } = (await store.lockOrder(tx, referenceKey)) ?? refuseVanished();
-    return redeliverEvents(ctx, tx, { ...which, streamId, url });
+    const order = await store.lockOrder(tx, referenceKey);
+    if (order === null) throw new Problem("order_not_found");
+    return redeliverEvents(ctx, tx, { ...which, streamId, url: order.callback });
   });
 }
 
