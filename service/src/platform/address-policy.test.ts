@@ -222,7 +222,7 @@ test("no text makes the check throw, and an accepted URL is accepted again uncha
   );
   const texts = fc.oneof(
     fc.uint16Array().map((units) => String.fromCharCode(...units)),
-    fc.webUrl({ withQueryParameters: true }),
+    fc.tuple(fc.domain(), fc.string()).map(([host, rest]) => `https://${host}/${rest}`),
     fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join("")),
     fc.array(piece, { maxLength: 12 }).map((pieces) => `https://${pieces.join("")}`),
   );
