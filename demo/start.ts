@@ -1,5 +1,6 @@
 // `npm start`: the service with everything embedded, the demo shop, and a demo world at the first start.
 import { mkdirSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { openShop } from "@svc/shop";
 import { compose, type Service } from "@svc/service";
@@ -55,6 +56,8 @@ async function start(): Promise<void> {
     onFault: (error) => service.ctx.log.warn({ err: error }, "the shop reports a fault"),
   });
   const stopped = started();
+  // As `serve` does: the start after a kill is quick too.
+  flushCompileCache();
   print(`shop      ${shop.url}`);
   print(`docs      ${service.baseUrl}/openapi.json`);
   print(`metrics   ${service.metricsUrl}`);

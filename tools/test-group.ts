@@ -1,5 +1,5 @@
 // Stands for `node:test` before the files of a group, see `runTestFiles`.
-import { registerHooks } from "node:module";
+import { flushCompileCache, registerHooks } from "node:module";
 import { relative } from "node:path";
 import * as runner from "node:test";
 import { pathToFileURL } from "node:url";
@@ -49,6 +49,8 @@ export async function runTestFiles(root: string, files: readonly string[]): Prom
       }
     };
     await attempt(async () => import(pathToFileURL(file).href));
+    // Other groups, and the servers that tests start, load the same modules meanwhile.
+    flushCompileCache();
     await runner.test(current, async () => {
       for (const ending of endings) await attempt(ending);
       if (faults.length > 1) throw new AggregateError(faults, "several things failed");

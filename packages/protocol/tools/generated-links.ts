@@ -35,7 +35,7 @@ const anyPiece = fc
   .array(
     fc.oneof(
       fc.string({ unit: "grapheme", maxLength: 4 }).map(encodeURIComponent),
-      fc.constantFrom(..."!$&'()*+,;=:@"),
+      fc.constantFrom(..."!$&'()*+,;=:@".split("")),
     ),
     { maxLength: 6 },
   )
