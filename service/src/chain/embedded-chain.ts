@@ -1,11 +1,6 @@
-import {
-  type Address,
-  addressOfPrivateKey,
-  type Hex,
-  type Hex32,
-  parseAddress,
-} from "@svc/protocol";
+import { type Address, type Hex, type Hex32, parseAddress } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
+import { addressOfPrivateKey } from "../platform/secp256k1.ts";
 import { checkTurn, headOf, readTransaction } from "./admission.ts";
 import { type AnvilProcess, removeLeftovers, startAnvilProcess } from "./anvil-process.ts";
 import { type LockSession, openLockSession } from "./embedded-lock-store.ts";

@@ -1,6 +1,6 @@
-import { addressOfPrivateKey, bytesOfHex } from "@svc/protocol";
+import { bytesOfHex } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
-import { signDigest } from "../platform/secp256k1.ts";
+import { addressOfPrivateKey, signDigest } from "../platform/secp256k1.ts";
 import { digestOf, type Signer, withSignature } from "./signer.ts";
 import * as store from "./store.ts";
 

@@ -1,8 +1,14 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
-import { addressOfPrivateKey, parseSignature, signDigest } from "@svc/protocol";
-import { loadNative, loadPortable, recoverAddress, type Secp256k1 } from "./secp256k1.ts";
+import { addressOfPrivateKey, addressOfPublicKey, parseSignature, signDigest } from "@svc/protocol";
+import {
+  addressOfPrivateKey as findAddress,
+  loadNative,
+  loadPortable,
+  recoverAddress,
+  type Secp256k1,
+} from "./secp256k1.ts";
 
 /** The prime of the field and the order of the group (SEC 2, section 2.4.1). */
 const field = 2n ** 256n - 2n ** 32n - 977n;
@@ -62,6 +68,19 @@ test("on this machine the built library and the portable one find the same", (t)
       assert.equal(find(native, digest, text), find(portable, digest, text), text);
     }
   }
+});
+
+test("a key has the same address by every library, and what is none has no address", () => {
+  const native = loadNative();
+  const libraries = [loadPortable(), ...(native === null ? [] : [native])];
+  for (let round = 0; round < 20; round += 1) {
+    const key = randomBytes(32);
+    const address = addressOfPrivateKey(key);
+    assert.equal(findAddress(key), address);
+    for (const by of libraries) assert.equal(addressOfPublicKey(by.publicKeyOf(key)), address);
+  }
+  for (const key of [new Uint8Array(32), Buffer.from(wordOf(order), "hex"), randomBytes(31)])
+    for (const by of libraries) assert.throws(() => by.publicKeyOf(key));
 });
 
 const sign = (by: Secp256k1, digest: Uint8Array, key: Uint8Array): string => {
