@@ -2,13 +2,14 @@
 // nothing of the service.
 import { randomBytes } from "node:crypto";
 import type { Address } from "@svc/protocol";
-import { createPublicClient, custom, type PublicClient } from "viem";
+import type { PublicClient } from "viem";
 import {
   createApiKey,
   createDomain,
   createOrganization,
   setEntitlement,
 } from "../service/src/accounts/index.ts";
+import { readerOf } from "./chain-reader.ts";
 import { openReceiver, type Receiver } from "./kyb-receiver.ts";
 import type { KybEvent } from "./kyb-data-world.ts";
 import { type Answer, type KybWorld, type KybWorldOptions, openKybWorld } from "./kyb-world.ts";
@@ -54,7 +55,7 @@ export async function openSignatureWorld(options: KybWorldOptions = {}): Promise
   return {
     ...world,
     receiver,
-    reader: readerOf(world),
+    reader: readerOf(world.ctx.chain),
     ...merchantOf(world, receiver),
     async [Symbol.asyncDispose]() {
       await receiver[Symbol.asyncDispose]();
@@ -73,12 +74,6 @@ async function registerReceiver(
   const { status, body } = await world.call("PUT", path, { apiKey, body: { url } });
   if (status >= 300) throw new Error(`endpoint: ${JSON.stringify(body)}`);
   receiver.trust(body["secret"]);
-}
-
-function readerOf({ ctx }: KybWorld): PublicClient {
-  const request = async ({ method, params }: { method: string; params?: unknown[] }) =>
-    ctx.chain.node.request(method, params ?? []);
-  return createPublicClient({ transport: custom({ request }) });
 }
 
 function merchantOf(

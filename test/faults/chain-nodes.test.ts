@@ -1,6 +1,7 @@
 // What nodes do to transactions: break, answer for another chain, or lack the contracts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { readerOf } from "../chain-reader.ts";
 import { readBalance } from "../../service/src/chain/chain-view.ts";
 import { verifySignature } from "../../service/src/chain/index.ts";
 import { NodeAway } from "../../service/src/chain/node.ts";
@@ -71,7 +72,7 @@ test("what a node tells counts for as long as it is the same chain, which it is 
   const read = async () =>
     Promise.allSettled([
       verifySignature(ctx, claim),
-      chain.reader.getCode({ address: contractWallet }),
+      readerOf(chain).getCode({ address: contractWallet }),
       readBalance(chain, chain.operator),
     ]);
   const statusesOf = async () => (await read()).map(({ status }) => status);

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { privateKeyToAccount } from "viem/accounts";
+import { readerOf } from "../chain-reader.ts";
 import { NodeAway } from "../../service/src/chain/node.ts";
 import { sql } from "../../service/src/platform/db.ts";
 import { startAnvil } from "../anvil.ts";
@@ -39,8 +40,8 @@ test("a transaction is announced once, twelve blocks deep", async () => {
   );
   const [done] = process.done;
   assert.ok(done);
-  const receipt = await process.chain.reader.getTransactionReceipt({ hash: done.hash });
-  const block = await process.chain.reader.getBlock({ blockHash: receipt.blockHash });
+  const receipt = await readerOf(process.chain).getTransactionReceipt({ hash: done.hash });
+  const block = await readerOf(process.chain).getBlock({ blockHash: receipt.blockHash });
   assert.equal(Number(receipt.blockNumber), done.blockNumber);
   assert.equal(Number(block.timestamp), done.blockTime);
   await settle(anvil, installation, [process]);
@@ -67,7 +68,7 @@ for (const depth of [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]) {
     assert.deepEqual(process.done.map((each) => each.subjectId).toSorted(), ["a", "b"]);
     assert.equal(await settledOn(anvil, process), 2);
     for (const done of process.done) {
-      const { blockNumber } = await process.chain.reader.getTransactionReceipt(done);
+      const { blockNumber } = await readerOf(process.chain).getTransactionReceipt(done);
       assert.equal(Number(blockNumber), done.blockNumber);
     }
   });

@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Address, decodeCharter } from "@svc/protocol";
-import { createPublicClient, http } from "viem";
+import { http } from "viem";
 import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
 import { advanceClock } from "../../service/src/platform/clock.ts";
 import { type CrashPoint, type Gates, type GateTime, openGates, pointsAt } from "../crash-gates.ts";
@@ -107,9 +107,14 @@ async function voteOf({ world }: Stage, name: string, id: string): Promise<void>
 
 async function chainOf({ world }: Stage, address: Address) {
   const { ctx, baseUrl } = world;
-  const reader = createPublicClient({ transport: http(`${baseUrl}/w/chain`) });
+  const relay = http(`${baseUrl}/w/chain`)({});
+  const request = async (method: string, params?: readonly unknown[]): Promise<unknown> =>
+    relay.request({ method, params });
   const calls = await loadWalletCalls();
-  return calls.read({ ...ctx, chain: { ...ctx.chain, reader } }, address);
+  return calls.read(
+    { ...ctx, chain: { ...ctx.chain, node: { ...ctx.chain.node, request } } },
+    address,
+  );
 }
 
 /** The row, the roster and the wallet say the same. */

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Address, decodeCharter, type Hex } from "@svc/protocol";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { readerOf } from "../chain-reader.ts";
 import { findBusiness } from "../../service/src/kyb/index.ts";
 import { findFounding } from "../../service/src/kyb/business/founding-store.ts";
 import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
@@ -15,7 +16,7 @@ before(async () => {
 after(async () => world[Symbol.asyncDispose]());
 
 const codeAt = async (address: Address): Promise<Hex | undefined> =>
-  world.ctx.chain.reader.getCode({ address });
+  readerOf(world.ctx.chain).getCode({ address });
 
 const statusOf = async (address: Address): Promise<string | undefined> =>
   (await findBusiness(world.ctx.db, address))?.status;
@@ -38,7 +39,7 @@ test("a business is active once everybody signed, and its wallet is deployed whe
   const founding = await findFounding(ctx.db, business.address);
   assert.ok(founding !== null);
   const { charter, salt } = founding;
-  const said = await ctx.chain.reader.readContract({
+  const said = await readerOf(ctx.chain).readContract({
     address: ctx.chain.contracts.factories.live,
     abi: [
       {

@@ -10,6 +10,7 @@ import {
   signDigest,
 } from "@svc/protocol";
 import { encodeFunctionData, parseAbi } from "viem";
+import { readerOf } from "../chain-reader.ts";
 import { joinApprovals } from "../../service/src/kyb/ballot/ballots.ts";
 import { actAs, openBusinessPage } from "../business-login.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
@@ -122,10 +123,12 @@ async function wouldRecord(
     functionName: "record",
     args: [hash, validUntil, signatures],
   });
-  return world.ctx.chain.reader.call({ to: address, data }).then(
-    () => true,
-    () => false,
-  );
+  return readerOf(world.ctx.chain)
+    .call({ to: address, data })
+    .then(
+      () => true,
+      () => false,
+    );
 }
 
 test("approvals of a login, a release or a change make no signature, neither for the wallet nor for who verifies", async () => {
@@ -146,7 +149,7 @@ test("approvals of a login, a release or a change make no signature, neither for
     const signatures = joinApprovals(approvals);
     const isSignature = category === businessCategory.signature;
     assert.equal(await wouldRecord(address, { hash, validUntil, signatures }), isSignature);
-    const answer = await ctx.chain.reader
+    const answer = await readerOf(ctx.chain)
       .readContract({
         address,
         abi: walletAbi,

@@ -1,15 +1,10 @@
-import { bufferOfHex } from "../platform/hex.ts";
 // What may enter the journal of the embedded chain. A transaction that is written there is mined for ever, so
 // everything that a node would refuse is refused before.
-import { type Address, type Hex, type Hex32, isRecord, parseAddress } from "@svc/protocol";
-import {
-  keccak256,
-  parseTransaction,
-  recoverTransactionAddress,
-  serializeTransaction,
-  type Signature,
-  type TransactionSerialized,
-} from "viem";
+import { type Address, type Hex, type Hex32, isRecord } from "@svc/protocol";
+import type { Signature, TransactionSerializable, TransactionSerialized } from "viem";
+import { keccak256, parseTransaction, serializeTransaction } from "viem/utils";
+import { bufferOfHex } from "../platform/hex.ts";
+import { recoverAddress } from "../platform/secp256k1.ts";
 import type { Admitted } from "./embedded-store.ts";
 import { RpcError } from "./node.ts";
 
@@ -29,7 +24,7 @@ const halfOrder = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b
 const refusedCode = -32_000;
 
 /** Reads a signed transaction. @throws {RpcError} for one that this chain never takes */
-export async function readTransaction(raw: string, chainId: number): Promise<ReadTransaction> {
+export function readTransaction(raw: string, chainId: number): ReadTransaction {
   if (!/^0x(?:[0-9a-f]{2})+$/.test(raw)) throw refused("a transaction is lower-case hex");
   if (raw.length > 2 + 2 * rawBytesMax) throw refused("the transaction is too large");
   const serialized = raw as TransactionSerialized;
@@ -59,7 +54,7 @@ export async function readTransaction(raw: string, chainId: number): Promise<Rea
   return {
     hash: keccak256(serialized),
     raw: serialized,
-    signer: await signerOf(serialized),
+    signer: signerOf(parsed),
     nonce: parsed.nonce ?? 0,
     costWei: gas * price + valueWei,
     valueWei,
@@ -88,14 +83,13 @@ function isCanonical(parsed: ReturnType<typeof parse>, serialized: TransactionSe
   }
 }
 
-async function signerOf(serializedTransaction: TransactionSerialized): Promise<Address> {
-  try {
-    const signer = parseAddress(await recoverTransactionAddress({ serializedTransaction }));
-    if (signer !== null) return signer;
-  } catch {
-    // Refused below.
-  }
-  throw refused("the signature is none");
+function signerOf(parsed: ReturnType<typeof parse>): Address {
+  const { r = "0x", s = "0x", yParity, ...unsigned } = parsed;
+  const digest = keccak256(serializeTransaction(unsigned as TransactionSerializable), "bytes");
+  const words = [r, s].map((word) => word.slice(2).padStart(64, "0"));
+  const signer = recoverAddress(digest, `0x${words.join("")}${yParity === 1 ? "1c" : "1b"}`);
+  if (signer === null) throw refused("the signature is none");
+  return signer;
 }
 
 /** EIP-2028, EIP-2930, EIP-3860 and the floor of EIP-7623. */

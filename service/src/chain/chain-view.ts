@@ -70,6 +70,16 @@ export async function readFees(chain: Readable): Promise<Fees> {
   return feesAt(head.baseFee, priorityFee);
 }
 
+/** The number of the newest block. */
+export async function readHead(chain: Pick<Chain, "node">): Promise<number> {
+  return Number(await readQuantity(chain, "eth_blockNumber", []));
+}
+
+/** When a block was, Unix seconds. @throws when the node does not have it */
+export async function readTime(chain: Pick<Chain, "node">, block: number): Promise<number> {
+  return (await readBlock(chain, block)).time;
+}
+
 /** What the account has now, in wei. */
 export async function readBalance(chain: Pick<Chain, "node">, account: Address): Promise<bigint> {
   return readQuantity(chain, "eth_getBalance", [account, "latest"]);
@@ -109,13 +119,16 @@ export async function estimateGas(
   return readQuantity(chain, "eth_estimateGas", [call]);
 }
 
-async function readBlock(chain: Readable, tag: "latest" | number): Promise<Block> {
+async function readBlock(chain: Pick<Chain, "node">, tag: "latest" | number): Promise<Block> {
   const block = await findBlock(chain, tag);
-  if (block === null) throw new Error("the chain's node does not know its newest block");
+  if (block === null) throw new Error(`the chain's node does not know its block ${tag}`);
   return block;
 }
 
-async function findBlock(chain: Readable, tag: "latest" | number): Promise<Block | null> {
+async function findBlock(
+  chain: Pick<Chain, "node">,
+  tag: "latest" | number,
+): Promise<Block | null> {
   if (typeof tag === "number" && tag < 0) return null;
   const name = typeof tag === "number" ? `0x${tag.toString(16)}` : tag;
   const block = await chain.node.request("eth_getBlockByNumber", [name, false]);

@@ -1,5 +1,5 @@
 import type { Address } from "@svc/protocol";
-import { createPublicClient, custom, defineChain, formatEther, type PublicClient } from "viem";
+import { formatEther } from "viem/utils";
 import type { Ctx } from "../platform/context.ts";
 import { type ChainTotals, openChainMetrics } from "./chain-metrics.ts";
 import { readBalance } from "./chain-view.ts";
@@ -12,9 +12,6 @@ import { examineFirst } from "./examined-node.ts";
 import { type ChainNode, NodeAway, RpcError, WrongChain } from "./node.ts";
 import { openSigner } from "./operator.ts";
 import * as store from "./store.ts";
-
-/** Blocks come with each transaction here, and every few seconds elsewhere. */
-const pollMs = { embedded: 100, remote: 3_000 };
 
 /**
  * Opens the chain: starts the embedded one or reaches the configured node, opens the signer, and makes sure that the
@@ -75,7 +72,6 @@ function chainOver(
     contracts: { registry, settlement, factories: { live, sandbox } },
     operator: signer.address,
     node,
-    reader: openReader({ node, chainId, isEmbedded }),
     isEmbedded,
     confirmations: ctx.config.confirmations,
     signer,
@@ -105,7 +101,7 @@ function examinedLater(chain: Chain, examine: () => Promise<void>): Chain {
       throw new NodeAway(error.message, { cause: error });
     }
   });
-  return { ...chain, node, reader: openReader({ ...chain, node }) };
+  return { ...chain, node };
 }
 
 /** What merchants compare receipts with, and what the operator's account has left. */
@@ -191,31 +187,4 @@ async function readTotals(ctx: Ctx, operator: Address): Promise<ChainTotals> {
   const { queued, sent, spent } = await store.readTotals(ctx.db, operator);
   const today = Math.floor(ctx.clock.now() / 86_400);
   return { queued, sent, spentWeiToday: spent.day === today ? spent.wei : 0n };
-}
-
-/** The one place that makes a client of the chain. */
-function openReader({
-  node,
-  chainId,
-  isEmbedded,
-}: Pick<Chain, "node" | "chainId" | "isEmbedded">): PublicClient {
-  const chain = defineChain({
-    id: chainId,
-    name: "settlement",
-    nativeCurrency: { name: "coin", symbol: "coin", decimals: 18 },
-    rpcUrls: { default: { http: [] } },
-  });
-  const request = async ({
-    method,
-    params,
-  }: {
-    method: string;
-    params?: unknown;
-  }): Promise<unknown> => node.request(method, Array.isArray(params) ? params : []);
-  return createPublicClient({
-    chain,
-    transport: custom({ request }, { retryCount: 0 }),
-    ccipRead: false,
-    pollingInterval: isEmbedded ? pollMs.embedded : pollMs.remote,
-  });
 }

@@ -1,5 +1,4 @@
 import type { Address } from "@svc/protocol";
-import type { PublicClient } from "viem";
 import type { Ctx } from "../platform/context.ts";
 import type { ChainMetrics } from "./chain-metrics.ts";
 import type { ChainNode } from "./node.ts";
@@ -17,8 +16,6 @@ export interface Chain extends AsyncDisposable {
   /** The account that sends every transaction, and that made the contracts. */
   readonly operator: Address;
   readonly node: ChainNode;
-  /** Reads of contracts and blocks. It never follows an off-chain lookup (EIP-3668), which could lead anywhere. */
-  readonly reader: PublicClient;
   readonly isEmbedded: boolean;
   /** Blocks until a transaction is final, its own included. */
   readonly confirmations: number;

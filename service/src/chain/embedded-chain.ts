@@ -151,7 +151,7 @@ class EmbeddedChain implements ChainNode {
   }
 
   async #admit(raw: string): Promise<void> {
-    const transaction = await readTransaction(raw, this.#identity.chainId);
+    const transaction = readTransaction(raw, this.#identity.chainId);
     const { db, clock } = this.#ctx;
     const known = await store.readSigner(db, transaction.signer, transaction.hash);
     if (known.isKnown) return;

@@ -7,6 +7,7 @@ import type { Chain, ChainContext } from "./context.ts";
 
 export type { Chain, ChainContext } from "./context.ts";
 export { enqueueTransaction } from "./enqueue.ts";
+export { readHead, readTime } from "./chain-view.ts";
 export { chainJobs } from "./jobs.ts";
 export { NodeAway, RpcError } from "./node.ts";
 export { chainRoutes } from "./relay-routes.ts";
@@ -83,6 +84,12 @@ const absentChain = new Proxy(
     },
   },
 ) as Chain;
+
+/** Loaded when first needed, as all that encodes calls of contracts: verbs of the command line do without the library. */
+export async function loadContractRead() {
+  const { readContract } = await import("./contract-read.ts");
+  return readContract;
+}
 
 /** Hands out native coin of the embedded chain. @throws where the chain is another */
 export async function fundAccount(

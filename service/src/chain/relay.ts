@@ -1,7 +1,7 @@
 // What the outside may ask of the chain (running: `chain.rpcUrl`). Everything that is not here is refused: `anvil_*`,
 // `evm_*`, `hardhat_*`, `debug_*` and whatever a node learns one day.
 import { type Hex, isRecord } from "@svc/protocol";
-import { keccak256 } from "viem";
+import { keccak256 } from "viem/utils";
 import type { ChainContext } from "./context.ts";
 import { type ChainNode, NodeAway, RpcError } from "./node.ts";
 

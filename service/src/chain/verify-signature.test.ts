@@ -17,6 +17,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { openGate, startAnvil } from "../../../test/anvil.ts";
 import { openInstallation } from "../../../test/settling.ts";
 import { Problem } from "../platform/problems.ts";
+import { readContract } from "./contract-read.ts";
 import { type ChainContext, verifySignature } from "./index.ts";
 
 const stack = new AsyncDisposableStack();
@@ -145,7 +146,7 @@ test("a contract that answers with an off-chain lookup makes nobody look", async
   await anvil.rpc("anvil_setCode", [address, `0x61${size}600c5f3961${size}5ffd${data.slice(2)}`]);
   assert.equal(await verify(address, "0x01"), false);
   await assert.rejects(
-    ctx.chain.reader.readContract({
+    readContract(ctx.chain, {
       address,
       abi: parseAbi(["function isValidSignature(bytes32, bytes) view returns (bytes4)"]),
       functionName: "isValidSignature",

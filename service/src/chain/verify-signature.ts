@@ -1,10 +1,5 @@
 import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
-import {
-  encodeDeployData,
-  encodeFunctionData,
-  erc6492SignatureValidatorByteCode,
-  parseAbi,
-} from "viem";
+import { encodeDeployData, encodeFunctionData, parseAbi } from "viem/utils";
 import { Problem } from "../platform/problems.ts";
 import { takeOrRefuse } from "../platform/rate-limit.ts";
 import type { ChainContext } from "./context.ts";
@@ -41,7 +36,7 @@ export async function isContractSignature(
   const hash = hexOfBytes(given.digest);
   const isWrapped = signature.toLowerCase().endsWith(erc6492Suffix);
   const call = isWrapped
-    ? callOfValidator({ ...given, hash, signature: signature as Hex })
+    ? await callOfValidator({ ...given, hash, signature: signature as Hex })
     : callOfContract({ ...given, hash, signature: signature as Hex });
   const result = await ask(ctx, call);
   return isWrapped ? result === "0x01" : isMagic(result);
@@ -62,7 +57,10 @@ function callOfContract({ address, hash, signature }: Question): { to?: Address;
 }
 
 /** The validator of ERC-6492 runs as the code of a contract that is never made. */
-function callOfValidator({ address, hash, signature }: Question): { to?: Address; data: Hex } {
+async function callOfValidator(question: Question): Promise<{ to?: Address; data: Hex }> {
+  const { address, hash, signature } = question;
+  // The whole library is 340 files, and few signatures are of this kind.
+  const { erc6492SignatureValidatorByteCode } = await import("viem");
   const args = [address, hash, signature] as const;
   return {
     data: encodeDeployData({ abi: erc6492, bytecode: erc6492SignatureValidatorByteCode, args }),

@@ -1,5 +1,5 @@
 import type { Address, Hex, Hex32 } from "@svc/protocol";
-import type { ChainContext } from "../chain/index.ts";
+import { type ChainContext, loadContractRead, readHead } from "../chain/index.ts";
 
 /** The calls of `CredentialRegistry` that this slice makes, encoded (Solidity ABI). */
 export interface RegistryCalls {
@@ -14,7 +14,8 @@ export interface RegistryCalls {
 
 /** Loaded when first needed: verbs of the command line do without the library. */
 export async function loadRegistryCalls(): Promise<RegistryCalls> {
-  const { encodeFunctionData, padHex, parseAbi } = await import("viem/utils");
+  const [viem, readContract] = await Promise.all([import("viem/utils"), loadContractRead()]);
+  const { encodeFunctionData, padHex, parseAbi } = viem;
   const abi = parseAbi([
     "function attest(address issuer, bytes32[] roots)",
     "function revoke(address issuer, bytes32[] roots)",
@@ -37,15 +38,16 @@ export async function loadRegistryCalls(): Promise<RegistryCalls> {
         args: [padHex(issuer, { size: 32 }), operator],
       }),
     distrustedFrom: async ({ chain }, issuer) => {
-      const { reader, confirmations } = chain;
-      const head = await reader.getBlockNumber({ cacheTime: 0 });
       // A chain that is final at once may keep no state but the newest.
-      const place = confirmations === 1 ? {} : { blockNumber: head - BigInt(confirmations - 1) };
+      const place =
+        chain.confirmations === 1
+          ? {}
+          : { block: (await readHead(chain)) - (chain.confirmations - 1) };
       // Of no root in particular.
       const args = [issuer, padHex("0x", { size: 32 })] as const;
       const address = chain.contracts.registry;
       const call = { abi, address, functionName: "statusOf", args, ...place } as const;
-      const [, , from] = await reader.readContract(call);
+      const [, , from] = await readContract(chain, call);
       return from === 0 ? null : from;
     },
   };

@@ -171,7 +171,7 @@ const testChain = {
   operator: `0x${"a3".repeat(20)}`,
   confirmations: 1,
   // The registry knows of nothing.
-  reader: { getBlockNumber: async () => 1n, readContract: async () => [0, 0, 0] },
+  node: { request: async () => `0x${"0".repeat(3 * 64)}` },
 } as unknown as Chain;
 
 async function openHttp(ctx: CredentialsContext): Promise<Http> {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { settlement } from "@svc/contracts";
 import type { Hex32 } from "@svc/protocol";
-import { encodeEventTopics, TransactionReceiptNotFoundError } from "viem";
+import { encodeEventTopics } from "viem";
 import type { ChainContext, FinalTransaction } from "../chain/index.ts";
 import { chainAll } from "../../../test/linked-audit.ts";
 import { sql } from "../platform/db.ts";
@@ -15,10 +15,11 @@ function chainOf(
   mined: readonly (FinalTransaction & { root: Hex32 })[],
   base: ChainContext["chain"],
 ) {
-  const reader = {
-    async getTransactionReceipt({ hash }: { hash: Hex32 }) {
+  const node = {
+    async request(method: string, [hash]: readonly unknown[]) {
+      assert.equal(method, "eth_getTransactionReceipt");
       const found = mined.find((each) => each.hash === hash);
-      if (found === undefined) throw new TransactionReceiptNotFoundError({ hash });
+      if (found === undefined) return null;
       const eventName = found.kind === "kyc.initiate" ? "Initiated" : "Confirmed";
       const args = { operator: found.signer, root: found.root };
       const topics = encodeEventTopics({ abi: settlement.abi, eventName, args });
@@ -27,7 +28,7 @@ function chainOf(
       };
     },
   };
-  return { ...base, reader } as unknown as ChainContext["chain"];
+  return { ...base, node } as unknown as ChainContext["chain"];
 }
 
 async function settleSome(world: Awaited<ReturnType<typeof openTestSettlement>>) {
@@ -92,7 +93,7 @@ await test("a batch that was rebuilt with it is reported, since the chain has an
 await test("a node that is away is a failure and no verdict", async () => {
   await using other = await openTestSettlement();
   await settleSome(other);
-  const reader = { getTransactionReceipt: async () => Promise.reject(new Error("away")) };
-  const chain = { ...other.ctx.chain, reader } as unknown as ChainContext["chain"];
+  const node = { request: async () => Promise.reject(new Error("away")) };
+  const chain = { ...other.ctx.chain, node } as unknown as ChainContext["chain"];
   await assert.rejects(verifyAnchors({ db: other.ctx.db, chain }), /away/);
 });

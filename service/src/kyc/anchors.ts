@@ -1,5 +1,6 @@
 // The heads of the audit chain that batches anchored on chain, compared with the chain of today (decisions section 8).
-import { auditLeafOf, buildTree, type Hex32, hexOfBytes } from "@svc/protocol";
+import { isDeepStrictEqual } from "node:util";
+import { auditLeafOf, buildTree, type Hex32, hexOfBytes, isRecord } from "@svc/protocol";
 import type { ChainContext } from "../chain/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import * as store from "./anchor-store.ts";
@@ -80,19 +81,14 @@ async function isOnChain(
   { transactionHash, phase, root, operator }: store.AnchoringBatch,
 ): Promise<boolean> {
   const topics = [eventTopics[phase], `0x${operator.slice(2).padStart(64, "0")}`, root];
-  const receipt = await chain.reader
-    .getTransactionReceipt({ hash: transactionHash })
-    .catch((error: unknown) => {
-      // A node that is away is no proof of anything.
-      if (error instanceof Error && error.name === "TransactionReceiptNotFoundError") return null;
-      throw error;
-    });
-  return (
-    receipt?.logs.some(
+  // A node that is away is no proof of anything: that throws.
+  const receipt = await chain.node.request("eth_getTransactionReceipt", [transactionHash]);
+  const logs = isRecord(receipt) && Array.isArray(receipt["logs"]) ? receipt["logs"] : [];
+  return logs
+    .filter(isRecord)
+    .some(
       (log) =>
-        log.address.toLowerCase() === chain.contracts.settlement &&
-        log.topics.length === topics.length &&
-        log.topics.every((topic, index) => topic === topics[index]),
-    ) === true
-  );
+        String(log["address"]).toLowerCase() === chain.contracts.settlement &&
+        isDeepStrictEqual(log["topics"], topics),
+    );
 }

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
-import { type Address, type CharterMember, encodeCharter } from "@svc/protocol";
+import { businessWallet } from "@svc/contracts";
+import { type Address, type CharterMember, encodeCharter, type Hex } from "@svc/protocol";
+import { type Abi, decodeFunctionData, encodeFunctionResult } from "viem";
 import { NodeAway } from "../../chain/index.ts";
 import { openContext } from "../../compose.ts";
 import { advanceClock } from "../../platform/clock.ts";
@@ -47,13 +49,17 @@ async function ask(): Promise<number> {
   return exchange;
 }
 
-async function read(functionName: string): Promise<unknown> {
-  const hasChanged = (await ask()) >= changedIn;
+/** What the wallet answers to a call: before the change, or after it. */
+function answer(data: Hex, hasChanged: boolean): Hex {
+  const abi: Abi = businessWallet.abi;
+  const { functionName } = decodeFunctionData({ abi, data });
+  const encode = (result: unknown): Hex => encodeFunctionResult({ abi, functionName, result });
   const zero = `0x${"00".repeat(20)}`;
-  if (functionName === "charter") return hasChanged ? charterOf(anna) : charterOf(anna, bela);
-  if (functionName === "removal") return [zero, 0, 0];
-  if (functionName === "successor") return zero;
-  return hasChanged ? 1n : 0n;
+  if (functionName === "charter")
+    return encode(hasChanged ? charterOf(anna) : charterOf(anna, bela));
+  if (functionName === "removal") return encode([zero, 0, 0]);
+  if (functionName === "successor") return encode(zero);
+  return encode(hasChanged ? 1n : 0n);
 }
 
 const ownChainId = 31_999;
@@ -65,18 +71,15 @@ const chain = {
   confirmations: 1,
   chainId: ownChainId,
   metrics: { raise: () => undefined },
-  reader: {
-    getBlockNumber: async () => BigInt(await ask()),
-    readContract: async (call: { functionName: string }) => read(call.functionName),
-  },
   node: {
     readChainId: async () => {
       await ask();
       return chainId;
     },
-    request: async (method: string) => {
+    request: async (method: string, [call]: readonly unknown[] = []) => {
       const head = await ask();
       if (method === "eth_blockNumber") return `0x${head.toString(16)}`;
+      if (method === "eth_call") return answer((call as { data: Hex }).data, head >= changedIn);
       return head >= changedIn ? [{ address: business }] : [];
     },
   },

@@ -1,4 +1,4 @@
-import { type ChainContext, refuseOtherChain } from "../../chain/index.ts";
+import { type ChainContext, readHead, refuseOtherChain } from "../../chain/index.ts";
 import { blocksMax, readLogs } from "./event-logs.ts";
 import * as store from "./roster-store.ts";
 
@@ -21,10 +21,9 @@ const events = [
  */
 export async function watchWallets(ctx: ChainContext): Promise<void> {
   const { chain, db } = ctx;
-  const asked = chain.reader.getBlockNumber({ cacheTime: 0 });
   // Blocks of another chain would pass for those that were looked at here.
-  const [head] = await Promise.all([asked, refuseOtherChain(ctx)]);
-  const final = Number(head) - (chain.confirmations - 1);
+  const [head] = await Promise.all([readHead(chain), refuseOtherChain(ctx)]);
+  const final = head - (chain.confirmations - 1);
   const last = (await store.findWatchedBlock(db)) ?? Math.max(0, final - blocksMax);
   if (final <= last) return;
   const { toEventSelector } = await import("viem/utils");

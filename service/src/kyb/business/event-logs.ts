@@ -1,5 +1,5 @@
 import { isRecord } from "@svc/protocol";
-import { type Chain, NodeAway, RpcError } from "../../chain/index.ts";
+import { type Chain, NodeAway, readHead, RpcError } from "../../chain/index.ts";
 
 /** Most nodes answer for the events of so many blocks at once. */
 export const blocksMax = 2_000;
@@ -33,11 +33,11 @@ interface LogPart {
  * @throws {RpcError} when the node refuses one block; {@link NodeAway} when it does not answer for one
  */
 export async function* readLogs(
-  { node, isEmbedded }: Pick<Chain, "node" | "isEmbedded">,
+  chain: Pick<Chain, "node" | "isEmbedded">,
   filter: LogFilter,
   { first, last }: BlockRange,
 ): AsyncGenerator<LogPart> {
-  let size = isEmbedded ? last - first + 1 : blocksMax;
+  let size = chain.isEmbedded ? last - first + 1 : blocksMax;
   let next = first;
   while (next <= last) {
     const until = Math.min(last, next + size - 1);
@@ -45,18 +45,15 @@ export async function* readLogs(
     let answer;
     try {
       // In one turn, so that one node answers both.
-      answer = await Promise.all([
-        node.request("eth_blockNumber"),
-        node.request("eth_getLogs", [range]),
-      ]);
+      answer = await Promise.all([readHead(chain), chain.node.request("eth_getLogs", [range])]);
     } catch (error) {
       const divisor = divisorFor(error);
       if (divisor === null || until === next) throw error;
       size = Math.ceil((until - next + 1) / divisor);
       continue;
     }
-    const head = heightOf(answer[0]);
-    if (head >= next) yield { logs: listOf(answer[1]), until: Math.min(until, head) };
+    const [head, logs] = answer;
+    if (head >= next) yield { logs: listOf(logs), until: Math.min(until, head) };
     if (head < until) return;
     next = until + 1;
   }
@@ -68,12 +65,6 @@ function divisorFor(error: unknown): number | null {
 }
 
 const quantity = (block: number): string => `0x${block.toString(16)}`;
-
-function heightOf(head: unknown): number {
-  const height = typeof head === "string" ? Number(head) : NaN;
-  if (!Number.isSafeInteger(height)) throw new Error("the chain's node answered with no height");
-  return height;
-}
 
 function listOf(logs: unknown): Record<string, unknown>[] {
   if (!Array.isArray(logs)) throw new Error("the chain's node answered with no list of events");

@@ -8,12 +8,13 @@ const hash = `0x${"cd".repeat(32)}` as const;
 
 /** A chain of 100 blocks, where a block is final with the eleventh after it, that recorded the hash in this one. */
 function chainOf(recordedIn: number): ChainContext {
-  const reader = {
-    getBlockNumber: async () => Promise.resolve(100n),
-    readContract: async ({ blockNumber = 100n }: { blockNumber?: bigint }) =>
-      Promise.resolve(blockNumber >= BigInt(recordedIn) ? 1_700_000_000 : 0),
+  const request = async (method: string, [, block]: readonly unknown[] = []) => {
+    if (method === "eth_blockNumber") return Promise.resolve("0x64");
+    const isRecorded = (block === "latest" ? 100 : Number(block)) >= recordedIn;
+    return Promise.resolve(`0x${(isRecorded ? 1_700_000_000 : 0).toString(16).padStart(64, "0")}`);
   };
-  return { chain: { reader, confirmations: 12, isEmbedded: false } } as unknown as ChainContext;
+  const node = { request };
+  return { chain: { node, confirmations: 12, isEmbedded: false } } as unknown as ChainContext;
 }
 
 await test("what the business signed counts once its block is final", async () => {

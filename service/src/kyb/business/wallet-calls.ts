@@ -1,6 +1,12 @@
 import { type Address, type Hex, type Hex32, parseAddress } from "@svc/protocol";
 import type { ParseAbi } from "viem";
-import type { Chain, ChainContext } from "../../chain/index.ts";
+import {
+  type Chain,
+  type ChainContext,
+  loadContractRead,
+  readHead,
+  readTime,
+} from "../../chain/index.ts";
 import { type BlockRange, readLogs } from "./event-logs.ts";
 
 /** What a business wallet says of itself. */
@@ -60,9 +66,9 @@ const readsMax = 10;
 
 /** Loaded when first needed: verbs of the command line do without the library. */
 export async function loadWalletCalls(): Promise<WalletCalls> {
-  const viem = await import("viem/utils");
+  const [viem, readContract] = await Promise.all([import("viem/utils"), loadContractRead()]);
   const abi = viem.parseAbi(callTexts);
-  const views = viem.parseAbi(viewTexts);
+  const views: Views = { abi: viem.parseAbi(viewTexts), readContract };
   return {
     addressOf: ({ factory, charter, salt }) => {
       // The factory makes one contract of its own, in its constructor: what its wallets run.
@@ -86,10 +92,10 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
         args: [hash, validUntil, signatures],
       }),
     findRecording: async ({ chain }, address, hash) => {
-      const call = { abi: views, address, functionName: "recordedAt", args: [hash] } as const;
-      const at = await chain.reader.readContract(call);
+      const call = { abi: views.abi, address, functionName: "recordedAt", args: [hash] } as const;
+      const at = await readContract(chain, call);
       if (at === 0) return null;
-      if (!(await isFinallyRecorded(chain, { abi: views, address, hash })))
+      if (!(await isFinallyRecorded(chain, views, { address, hash })))
         throw new Error(`what ${address} recorded is not final yet`);
       const filter = { address, topics: [viem.toEventSelector(recordedEvent), hash] };
       let transactionHash: Hex32 | null = null;
@@ -100,14 +106,19 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
       return { transactionHash, at };
     },
     epochOf: async ({ chain }, address) =>
-      Number(await chain.reader.readContract({ abi: views, address, functionName: "epoch" })),
+      Number(await readContract(chain, { abi: views.abi, address, functionName: "epoch" })),
     isRecorded: async ({ chain }, address, hash) =>
-      isFinallyRecorded(chain, { abi: views, address, hash }),
+      isFinallyRecorded(chain, views, { address, hash }),
     protectedUntil: async ({ chain }, address, member) => {
-      const call = { abi: views, address, functionName: "protectedUntil", args: [member] } as const;
-      return chain.reader.readContract(call);
+      const call = {
+        abi: views.abi,
+        address,
+        functionName: "protectedUntil",
+        args: [member],
+      } as const;
+      return readContract(chain, call);
     },
-    read: async ({ chain }, wallet) => readWallet(chain, { abi: views, address: wallet }),
+    read: async ({ chain }, wallet) => readWallet(chain, views, wallet),
   };
 }
 
@@ -138,43 +149,49 @@ const argumentOf = {
   withdraw: [{ type: "bytes32" }],
 } as const;
 
+/** What is needed to ask a wallet. */
+interface Views {
+  readonly abi: ParseAbi<typeof viewTexts>;
+  readonly readContract: Awaited<ReturnType<typeof loadContractRead>>;
+}
+
 /** As of the newest final block: what a reorganisation may undo tells of nothing. */
 async function isFinallyRecorded(
-  { reader, confirmations }: Chain,
-  { abi, address, hash }: { abi: ParseAbi<typeof viewTexts>; address: Address; hash: Hex32 },
+  chain: Chain,
+  { abi, readContract }: Views,
+  { address, hash }: { address: Address; hash: Hex32 },
 ): Promise<boolean> {
   const call = { abi, address, functionName: "recordedAt", args: [hash] } as const;
-  if (confirmations === 1) return (await reader.readContract(call)) !== 0;
-  const head = await reader.getBlockNumber({ cacheTime: 0 });
-  const blockNumber = head - BigInt(confirmations - 1);
-  return (await reader.readContract({ ...call, blockNumber })) !== 0;
+  if (chain.confirmations === 1) return (await readContract(chain, call)) !== 0;
+  const block = (await readHead(chain)) - (chain.confirmations - 1);
+  return (await readContract(chain, { ...call, block })) !== 0;
 }
 
 async function readWallet(
-  { reader, confirmations }: Chain,
-  wallet: { abi: ParseAbi<typeof viewTexts>; address: Address },
+  chain: Chain,
+  { abi, readContract }: Views,
+  address: Address,
 ): Promise<WalletState> {
+  const { confirmations } = chain;
   for (let tries = 0; tries < readsMax; tries += 1) {
-    const head = await reader.getBlockNumber({ cacheTime: 0 });
-    const block = head - BigInt(confirmations - 1);
+    const head = await readHead(chain);
+    const block = head - (confirmations - 1);
     // A chain that is final at once may keep no state but the newest; that is read again when a block came between.
-    const place = confirmations === 1 ? wallet : { ...wallet, blockNumber: block };
+    const place = confirmations === 1 ? { abi, address } : { abi, address, block };
     // In one turn, so that one node answers all: it may have fewer blocks than the one that was asked before.
     const [charter, epoch, nonce, removal, successor, seen] = await Promise.all([
-      reader.readContract({ ...place, functionName: "charter" }),
-      reader.readContract({ ...place, functionName: "epoch" }),
-      reader.readContract({ ...place, functionName: "nonce" }),
-      reader.readContract({ ...place, functionName: "removal" }),
-      reader.readContract({ ...place, functionName: "successor" }),
-      reader.getBlockNumber({ cacheTime: 0 }),
+      readContract(chain, { ...place, functionName: "charter" }),
+      readContract(chain, { ...place, functionName: "epoch" }),
+      readContract(chain, { ...place, functionName: "nonce" }),
+      readContract(chain, { ...place, functionName: "removal" }),
+      readContract(chain, { ...place, functionName: "successor" }),
+      readHead(chain),
     ]);
-    const isOne =
-      confirmations > 1 ||
-      (seen === head && (await reader.getBlockNumber({ cacheTime: 0 })) === head);
+    const isOne = confirmations > 1 || (seen === head && (await readHead(chain)) === head);
     if (!isOne) continue;
     const [member, endsAt, keepNonce] = removal;
     return {
-      block: Number(block),
+      block,
       charter,
       epoch: Number(epoch),
       nonce: Number(nonce),
@@ -182,22 +199,21 @@ async function readWallet(
       successor: isZero(successor) ? null : addressOf(successor),
     };
   }
-  throw new Error(`the chain went on whenever the wallet ${wallet.address} was read`);
+  throw new Error(`the chain went on whenever the wallet ${address} was read`);
 }
 
 /**
  * The blocks of one second, where a contract that notes its block's time has its event. The embedded chain answers for all
  * of its blocks, and need not know when each of them was.
  */
-async function blocksAt({ reader, isEmbedded }: Chain, at: number): Promise<BlockRange> {
-  const head = Number(await reader.getBlockNumber({ cacheTime: 0 }));
-  if (isEmbedded) return { first: 0, last: head };
+async function blocksAt(chain: Chain, at: number): Promise<BlockRange> {
+  const head = await readHead(chain);
+  if (chain.isEmbedded) return { first: 0, last: head };
   const firstAfter = async (time: number, from: number): Promise<number> => {
     let [first, end] = [from, head + 1];
     while (first < end) {
       const middle = Math.floor((first + end) / 2);
-      const { timestamp } = await reader.getBlock({ blockNumber: BigInt(middle) });
-      if (Number(timestamp) > time) end = middle;
+      if ((await readTime(chain, middle)) > time) end = middle;
       else first = middle + 1;
     }
     return first;

@@ -1,0 +1,36 @@
+import type {
+  Abi,
+  ContractFunctionArgs,
+  ContractFunctionName,
+  ContractFunctionParameters,
+  ContractFunctionReturnType,
+  DecodeFunctionResultParameters,
+  EncodeFunctionDataParameters,
+  Hex,
+} from "viem";
+import { decodeFunctionResult, encodeFunctionData } from "viem/utils";
+import type { Chain } from "./context.ts";
+
+type View = "pure" | "view";
+
+/**
+ * Asks a function of a contract that changes nothing, as of the newest block or the one that is named. It never follows
+ * an off-chain lookup (EIP-3668), which could lead anywhere.
+ *
+ * @throws {RpcError} where it reverts, or the node refuses; {@link NodeAway}; an error of the library where the answer
+ *   is none of this function: no contract is there, or another one
+ */
+export async function readContract<
+  const abi extends Abi,
+  name extends ContractFunctionName<abi, View>,
+  const args extends ContractFunctionArgs<abi, View, name>,
+>(
+  { node }: Pick<Chain, "node">,
+  call: ContractFunctionParameters<abi, View, name, args> & { readonly block?: number },
+): Promise<ContractFunctionReturnType<abi, View, name, args>> {
+  const data = encodeFunctionData(call as EncodeFunctionDataParameters);
+  const block = call.block === undefined ? "latest" : `0x${call.block.toString(16)}`;
+  const answer = await node.request("eth_call", [{ to: call.address, data }, block]);
+  const given = { ...call, data: answer as Hex } as DecodeFunctionResultParameters;
+  return decodeFunctionResult(given) as ContractFunctionReturnType<abi, View, name, args>;
+}
