@@ -40,7 +40,7 @@ export interface AuthorizationRequest {
   readonly pushedId?: string;
 }
 
-/** The parameters as given, each at most once but for `audience` and `resource`. */
+/** The parameters as given: a list where one was given several times. */
 export type Given = Readonly<Form>;
 
 /** The value of a parameter; empty counts as absent (RFC 6749 section 3.1); of a repeated one, the first. */
@@ -49,7 +49,27 @@ export function valueOf(given: Given, name: ParameterName): string | undefined {
   return value === undefined || value === "" ? undefined : value;
 }
 
-/** What the checks build up, row by row. */
+/** A parameter that must be there exactly once. @throws {OAuthProblem} invalid_request */
+export function getOnce(given: Given, name: ParameterName): string {
+  const value = valueOf(given, name);
+  if (value === undefined || Array.isArray(given[name]))
+    fail("invalid_request", `${name} must be given once`);
+  return value;
+}
+
+/**
+ * Compared to the letter, without exception (decisions section 2, redirect_uri).
+ *
+ * @throws {OAuthProblem} which is never sent to that URI
+ */
+export function getRedirectUri(given: Given, client: Client): string {
+  const uri = getOnce(given, "redirect_uri");
+  if (!client.redirectUris.includes(uri))
+    fail("invalid_request", "redirect_uri is not registered for this client");
+  return uri;
+}
+
+/** What the checks build up, one after the other. */
 type Draft = { -readonly [K in keyof AuthorizationRequest]?: AuthorizationRequest[K] };
 
 export interface CheckContext {
@@ -61,7 +81,7 @@ export interface CheckContext {
 
 type Check = (given: Given, draft: Draft, context: CheckContext) => void;
 
-function fail(code: ConstructorParameters<typeof OAuthProblem>[0], description: string): never {
+function fail(code: OAuthCode, description: string): never {
   throw new OAuthProblem(code, description);
 }
 

@@ -8,10 +8,13 @@ import { approvedAcr } from "./approved-acr.ts";
 import { makeCode } from "../token/authorization-code.ts";
 import { type Attempt, codeLocation, errorLocation } from "../attempt/attempt.ts";
 import * as store from "../attempt/attempt-store.ts";
+import { lengthMaxOf } from "./authorization-parameters.ts";
 import { attemptCookies, sessionSecretHash } from "../attempt/browser-cookies.ts";
 import {
   type AuthorizationRequest,
   checkAuthorizationRequest,
+  getOnce,
+  getRedirectUri,
   type Given,
   valueOf,
 } from "./authorization-request.ts";
@@ -69,7 +72,7 @@ export async function authorize(
     return await answer(ctx, { client, request: { ...request, ...pushed } }, browser);
   } catch (error) {
     if (!(error instanceof OAuthProblem)) throw error;
-    const state = statePlain(given);
+    const state = returnableState(given);
     const location = errorLocation(
       { redirectUri, ...(state === undefined ? {} : { state }) },
       ctx.config.baseUrl,
@@ -84,11 +87,8 @@ async function resolvePushed(
   ctx: LoginContext,
   form: Form,
 ): Promise<{ given: Given; pushed: Pick<AuthorizationRequest, "pushedId"> }> {
-  const uri = valueOf(form, "request_uri");
-  if (uri === undefined) return { given: form, pushed: {} };
-  if (Array.isArray(form["request_uri"]))
-    throw new OAuthProblem("invalid_request", "request_uri must be given once");
-  const pushedId = pushedIdOf(uri) ?? "";
+  if (valueOf(form, "request_uri") === undefined) return { given: form, pushed: {} };
+  const pushedId = pushedIdOf(getOnce(form, "request_uri")) ?? "";
   const given = await takePushedRequest(ctx, pushedId, valueOf(form, "client_id") ?? "");
   if (given === null)
     throw new OAuthProblem(
@@ -99,29 +99,18 @@ async function resolvePushed(
 }
 
 async function getClientOf(ctx: LoginContext, given: Given): Promise<Client> {
-  const id = valueOf(given, "client_id");
-  if (id === undefined || Array.isArray(given["client_id"]))
-    throw new OAuthProblem("invalid_request", "client_id must be given once");
-  const client = id.length > 200 ? null : await ctx.clients.find(id);
+  const id = getOnce(given, "client_id");
+  const client = id.length > lengthMaxOf("client_id") ? null : await ctx.clients.find(id);
   if (client === null)
     throw new OAuthProblem("invalid_client", "the client is unknown", { status: 400 });
   return client;
 }
 
-/** Exact match, no exception (decisions section 2, redirect_uri). */
-function getRedirectUri(given: Given, client: Client): string {
-  const uri = valueOf(given, "redirect_uri");
-  if (uri === undefined || Array.isArray(given["redirect_uri"]))
-    throw new OAuthProblem("invalid_request", "redirect_uri must be given once");
-  if (!client.redirectUris.includes(uri))
-    throw new OAuthProblem("invalid_request", "redirect_uri is not registered for this client");
-  return uri;
-}
-
-/** The state to send back with an error: only one that was given once and is of bearable length. */
-function statePlain(given: Given): string | undefined {
+/** The state to send back with an error: only one that was given once and is not too long. */
+function returnableState(given: Given): string | undefined {
   const state = given["state"];
-  return typeof state === "string" && state !== "" && state.length <= 4096 ? state : undefined;
+  if (typeof state !== "string" || state === "") return undefined;
+  return state.length <= lengthMaxOf("state") ? state : undefined;
 }
 
 interface Asked {

@@ -2,7 +2,7 @@ import type { Client } from "../../accounts/index.ts";
 import type { Form } from "../../platform/http-input.ts";
 import { OAuthProblem } from "../../platform/problems.ts";
 import { parameterNames } from "./authorization-parameters.ts";
-import { checkAuthorizationRequest, valueOf } from "./authorization-request.ts";
+import { checkAuthorizationRequest, getRedirectUri, valueOf } from "./authorization-request.ts";
 import { checkDpopProof, refuseReplayedProof } from "../token/dpop.ts";
 import { userOfIdToken } from "./id-token-hint.ts";
 import type { LoginContext } from "../login-context.ts";
@@ -30,12 +30,7 @@ export async function pushRequest(
   const clientId = valueOf(form, "client_id");
   if (clientId !== undefined && clientId !== client.id)
     throw new OAuthProblem("invalid_request", "client_id is not that of the authenticated client");
-  const redirectUri = valueOf(form, "redirect_uri");
-  if (redirectUri === undefined || Array.isArray(form["redirect_uri"]))
-    throw new OAuthProblem("invalid_request", "redirect_uri must be given once");
-  if (!client.redirectUris.includes(redirectUri))
-    throw new OAuthProblem("invalid_request", "redirect_uri is not registered for this client");
-  checkAuthorizationRequest(form, redirectUri, {
+  checkAuthorizationRequest(form, getRedirectUri(form, client), {
     client,
     isPushed: true,
     userOfIdToken: (token) => userOfIdToken(ctx, token, client.id),
