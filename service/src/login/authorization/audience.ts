@@ -2,18 +2,22 @@ import type { Client } from "../../accounts/index.ts";
 import type { Form } from "../../platform/http-input.ts";
 import { OAuthProblem } from "../../platform/problems.ts";
 
+/** The audiences that a request names, by `audience` or its alias `resource` (RFC 8707 section 2). */
+export function askedAudience(given: Readonly<Form>): readonly string[] {
+  const named = [given["audience"] ?? [], given["resource"] ?? []].flat();
+  return [...new Set(named)].filter((value) => value !== "");
+}
+
 /**
- * The audience that a request asks for, by `audience` or its alias `resource` (RFC 8707): at most one, exactly as
- * registered. Empty when none is asked; the token's `aud` is the client id then.
+ * The audience that a request asks for: at most one, exactly as registered. Empty when it asks for none; the token's
+ * `aud` is the client id then.
  *
  * @throws {OAuthProblem} invalid_target
  */
 export function resolveAudience(given: Readonly<Form>, client: Client): readonly string[] {
-  const asked = new Set(
-    [given["audience"] ?? [], given["resource"] ?? []].flat().filter((value) => value !== ""),
-  );
-  if (asked.size > 1) throw new OAuthProblem("invalid_target", "ask for one audience at a time");
-  const [audience] = asked;
+  const [audience, second] = askedAudience(given);
+  if (second !== undefined)
+    throw new OAuthProblem("invalid_target", "ask for one audience at a time");
   if (audience === undefined) return [];
   if (!client.audiences.includes(audience))
     throw new OAuthProblem("invalid_target", "this audience is not registered for the client");

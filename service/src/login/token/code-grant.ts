@@ -1,18 +1,12 @@
 import { createHash } from "node:crypto";
 import { uuidv7 } from "../../platform/ids.ts";
 import { OAuthProblem } from "../../platform/problems.ts";
-import { audiencesOf, lostAudienceFault } from "../authorization/audience.ts";
+import { askedAudience, audiencesOf, lostAudienceFault } from "../authorization/audience.ts";
 import { valueOf } from "../client/client-authentication.ts";
 import { businessFamilySeconds } from "../business/business-login.ts";
 import { makeRefreshToken } from "./refresh-token.ts";
 import type { TokenContext } from "../token-context.ts";
-import {
-  askedAudience,
-  getValue,
-  refuseReplays,
-  type TokenRequest,
-  type TokenResponse,
-} from "./token-request.ts";
+import { getValue, refuseReplays, type TokenRequest, type TokenResponse } from "./token-request.ts";
 import { type AuthorizationCode, codeOf } from "./authorization-code.ts";
 import { issueTokens } from "./token-response.ts";
 import * as store from "./token-store.ts";

@@ -1,17 +1,11 @@
 import { OAuthProblem } from "../../platform/problems.ts";
 import { equalBytes } from "../../platform/mac.ts";
-import { audiencesOf, lostAudienceFault } from "../authorization/audience.ts";
+import { askedAudience, audiencesOf, lostAudienceFault } from "../authorization/audience.ts";
 import { valueOf } from "../client/client-authentication.ts";
 import { makeRefreshToken, parseRefreshToken, type RefreshToken } from "./refresh-token.ts";
 import type { SealedCopies } from "./sealed-copies.ts";
 import type { TokenContext } from "../token-context.ts";
-import {
-  askedAudience,
-  getValue,
-  refuseReplays,
-  type TokenRequest,
-  type TokenResponse,
-} from "./token-request.ts";
+import { getValue, refuseReplays, type TokenRequest, type TokenResponse } from "./token-request.ts";
 import { issueTokens } from "./token-response.ts";
 import * as store from "./token-store.ts";
 

@@ -45,22 +45,19 @@ export const tokenPath = "/oauth2/token";
 /** Finds out who calls and with which key, before any grant is looked at. @throws {OAuthProblem} | {Problem} */
 export async function readTokenRequest(ctx: TokenContext, call: TokenCall): Promise<TokenRequest> {
   const { client, isConfidential, oneTime } = await authenticateClient(ctx, call);
+  if (client.dpopRequired && call.dpop === undefined)
+    throw new OAuthProblem("invalid_dpop_proof", "this client must send a DPoP proof");
   const nowMs = ctx.clock.nowMs();
   const now = Math.floor(nowMs / 1000);
-  if (call.dpop === undefined) {
-    if (client.dpopRequired)
-      throw new OAuthProblem("invalid_dpop_proof", "this client must send a DPoP proof");
-    return { form: call.form, client, isConfidential, dpopJkt: null, oneTime, nowMs, now };
-  }
   const url = `${ctx.config.baseUrl}${tokenPath}`;
-  const proof = checkDpopProof(call.dpop, { method: "POST", url, now });
-  const spending = [...oneTime, proof.oneTime];
+  const proof =
+    call.dpop === undefined ? null : checkDpopProof(call.dpop, { method: "POST", url, now });
   return {
     form: call.form,
     client,
     isConfidential,
-    dpopJkt: proof.jkt,
-    oneTime: spending,
+    dpopJkt: proof?.jkt ?? null,
+    oneTime: proof === null ? oneTime : [...oneTime, proof.oneTime],
     nowMs,
     now,
   };
@@ -79,11 +76,4 @@ export function getValue(form: Form, name: string): string {
   const value = valueOf(form, name);
   if (value === undefined) throw new OAuthProblem("invalid_request", `${name} is missing`);
   return value;
-}
-
-/** Audiences that a token request names by `audience` or `resource` (RFC 8707 section 2.2). */
-export function askedAudience(form: Form): readonly string[] {
-  return [...new Set([form["audience"] ?? [], form["resource"] ?? []].flat())].filter(
-    (value) => value !== "",
-  );
 }
