@@ -1,6 +1,6 @@
 import { Type } from "../platform/schema.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { clientAddressOf } from "../platform/client-address.ts";
+import { callerAddressOf } from "../platform/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";
 import { Problem } from "../platform/problems.ts";
@@ -121,11 +121,7 @@ async function limitKey(
   const limit: Limit = {
     perSecond,
     burst: perSecond * burstSeconds,
-    address: clientAddressOf(
-      request.socket.remoteAddress ?? "",
-      request.headers["x-forwarded-for"],
-      ctx.config.trustedProxies,
-    ),
+    address: callerAddressOf(ctx, request),
   };
   const taken = await ctx.limits.take(`key:${isRead ? "read" : "create"}:${key.id}`, limit);
   void reply.headers(limitHeaders(taken, limit));

@@ -1,6 +1,6 @@
 import { Type } from "../platform/schema.ts";
 import type { FastifyRequest } from "fastify";
-import { clientAddressOf, limitNetworkOf } from "../platform/client-address.ts";
+import { callerAddressOf, limitNetworkOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
 import { takeOrRefuse } from "../platform/rate-limit.ts";
@@ -66,8 +66,7 @@ function checkPlace(ctx: ChainContext, request: FastifyRequest): void {
 
 /** A list costs as much as its calls one by one. */
 async function limitCalls(ctx: ChainContext, request: FastifyRequest, cost: number): Promise<void> {
-  const forwarded = request.headers["x-forwarded-for"];
-  const address = clientAddressOf(request.ip, forwarded, ctx.config.trustedProxies);
+  const address = callerAddressOf(ctx, request);
   const limit = { perSecond: limitPerSecond, burst: limitBurst, address, cost };
   await takeOrRefuse(ctx, `wallet:chain:${limitNetworkOf(address)}`, limit);
 }

@@ -3,7 +3,7 @@ import { Type } from "../platform/schema.ts";
 import { parseAddress } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
 import { refuseKeyInUrl } from "../accounts/index.ts";
-import { clientAddressOf } from "../platform/client-address.ts";
+import { callerAddressOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../platform/page.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
@@ -52,12 +52,7 @@ async function limitCaller(
 ): Promise<void> {
   const isRead = request.method === "GET";
   const perSecond = isRead ? config.readsPerSecond : config.createsPerSecond;
-  const forwarded = request.headers["x-forwarded-for"];
-  const address = clientAddressOf(
-    request.socket.remoteAddress ?? "",
-    forwarded,
-    config.trustedProxies,
-  );
+  const address = callerAddressOf({ config }, request);
   const limit: Limit = { perSecond, burst: perSecond * burstSeconds, address };
   await takeOrRefuse({ limits, metrics }, `issuer:${isRead ? "read" : "create"}:${keyId}`, limit);
 }

@@ -2,7 +2,7 @@ import { parseUuid } from "../platform/ids.ts";
 import { Type } from "../platform/schema.ts";
 import type { Address } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
-import { clientAddressOf } from "../platform/client-address.ts";
+import { callerAddressOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";
 import { pageBody, pageParameters, readPage } from "../platform/page.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
@@ -164,8 +164,7 @@ function emailRoutes(ctx: CredentialsContext, scope: Http, caller: WalletCaller)
     async (request, reply) => {
       const user = await caller.getWalletUser(request.headers.authorization);
       const { email, environment = "live" } = request.body;
-      const forwarded = request.headers["x-forwarded-for"];
-      const clientAddress = clientAddressOf(request.ip, forwarded, ctx.config.trustedProxies);
+      const clientAddress = callerAddressOf(ctx, request);
       const started = await startVerification(ctx, user, { email, environment, clientAddress });
       return reply.code(202).send(started);
     },

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Type } from "../platform/schema.ts";
 import { resultLengthMax } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
-import { clientAddressOf, limitNetworkOf } from "../platform/client-address.ts";
+import { callerAddressOf, limitNetworkOf } from "../platform/client-address.ts";
 import type { Http } from "../platform/http.ts";
 import { takeOrRefuse } from "../platform/rate-limit.ts";
 import { parseUuid } from "../platform/ids.ts";
@@ -113,10 +113,6 @@ async function limitAnswers(ctx: KycContext, request: FastifyRequest): Promise<v
   const address = callerAddressOf(ctx, request);
   const limit = { perSecond: burst / 60, burst, address };
   await takeOrRefuse(ctx, `wallet:answer:${limitNetworkOf(address)}`, limit);
-}
-
-function callerAddressOf({ config }: KycContext, { ip, headers }: FastifyRequest): string {
-  return clientAddressOf(ip, headers["x-forwarded-for"], config.trustedProxies);
 }
 
 const ownOrder = Type.Intersect([

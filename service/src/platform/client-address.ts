@@ -1,5 +1,16 @@
 // Where a request came from, as far as it can be known; pure.
 import { BlockList, isIPv4, isIPv6 } from "node:net";
+import type { FastifyRequest } from "fastify";
+import type { Config } from "./config.ts";
+
+/** The address that a request comes from, also after its caller has gone; see {@link clientAddressOf}. */
+export function callerAddressOf(
+  { config }: { readonly config: Pick<Config, "trustedProxies"> },
+  { socket, headers }: Pick<FastifyRequest, "socket" | "headers">,
+): string {
+  const peer = socket.remoteAddress ?? "";
+  return clientAddressOf(peer, headers["x-forwarded-for"], config.trustedProxies);
+}
 
 /**
  * The address of the client. `X-Forwarded-For` counts only when the peer is a trusted proxy; it is then read from the

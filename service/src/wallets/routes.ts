@@ -1,6 +1,7 @@
 import { Type } from "../platform/schema.ts";
 import type { Address } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
+import { callerAddressOf } from "../platform/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";
 import { pageBody, pageParameters, readLimit } from "../platform/page.ts";
@@ -8,7 +9,7 @@ import { Problem } from "../platform/problems.ts";
 import { bodyReasons, refusals } from "../platform/refusals.ts";
 import { mailboxRoutes, relayRoutes } from "./mailbox-routes.ts";
 import { pushRoutes } from "./push-routes.ts";
-import { callerAddressOf, limitWallet } from "./wallet-limits.ts";
+import { limitWallet } from "./wallet-limits.ts";
 import {
   closeWalletSession,
   getWalletUser,

@@ -1,12 +1,7 @@
 import type { FastifyRequest } from "fastify";
-import { clientAddressOf, limitNetworkOf } from "../platform/client-address.ts";
+import { callerAddressOf, limitNetworkOf } from "../platform/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
 import { takeOrRefuse } from "../platform/rate-limit.ts";
-
-/** Address that the wallet calls from. */
-export function callerAddressOf({ config }: Ctx, request: FastifyRequest): string {
-  return clientAddressOf(request.ip, request.headers["x-forwarded-for"], config.trustedProxies);
-}
 
 /**
  * Anybody can make identities without end, so what wallets do is counted by network: as often as logins start, and

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import { clientAddressOf, limitNetworkOf } from "../../platform/client-address.ts";
+import { callerAddressOf, limitNetworkOf } from "../../platform/client-address.ts";
 import { takeOrRefuse } from "../../platform/rate-limit.ts";
 import type { KybContext } from "../kyb-context.ts";
 
@@ -13,8 +13,7 @@ const perHour = 60;
  * @throws {Problem} rate_limited
  */
 export async function limitGas(ctx: KybContext, request: FastifyRequest): Promise<void> {
-  const forwarded = request.headers["x-forwarded-for"];
-  const address = clientAddressOf(request.ip, forwarded, ctx.config.trustedProxies);
+  const address = callerAddressOf(ctx, request);
   const limit = { perSecond: perHour / 3600, burst: perHour, address };
   await takeOrRefuse(ctx, `business:gas:${limitNetworkOf(address)}`, limit);
 }

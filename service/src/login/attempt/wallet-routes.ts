@@ -1,10 +1,10 @@
 import { Type } from "../../platform/schema.ts";
+import { callerAddressOf } from "../../platform/client-address.ts";
 import type { Http } from "../../platform/http.ts";
 import { invalidRequest } from "../../platform/problems.ts";
 import { bodyReasons, refusals } from "../../platform/refusals.ts";
 import { approveLogin, declineLogin } from "./approve.ts";
 import type { Channel } from "./attempt.ts";
-import { addressOf } from "../authorization/authorize-routes.ts";
 import { readBusinessPart } from "../business/business-part.ts";
 import { claimLogin } from "./claim.ts";
 import type { LoginContext } from "../login-context.ts";
@@ -145,7 +145,7 @@ export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
         channel: "qr",
         session,
         notStarted,
-        address: addressOf(ctx, request),
+        address: callerAddressOf(ctx, request),
         ...given({ svcID, signature, claimSecret }),
       });
       return { status: "declined" as const };
@@ -157,7 +157,7 @@ export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
       session,
       svcID,
       signature,
-      address: addressOf(ctx, request),
+      address: callerAddressOf(ctx, request),
       ...given({ claimSecret, code }),
       ...(business === undefined ? {} : { business: readBusinessPart(business) }),
     });
@@ -188,7 +188,7 @@ function claimRoute(
       session,
       svcID,
       claim,
-      address: addressOf(ctx, request),
+      address: callerAddressOf(ctx, request),
     });
     return reply.type("application/jwt").header("cache-control", "no-store").send(object);
   });

@@ -1,6 +1,6 @@
 import { type Static, Type } from "../../platform/schema.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { clientAddressOf, networkOf } from "../../platform/client-address.ts";
+import { callerAddressOf, networkOf } from "../../platform/client-address.ts";
 import type { Http } from "../../platform/http.ts";
 import { oauthProblemOf, problemOf } from "../../platform/http-errors.ts";
 import type { Form } from "../../platform/http-input.ts";
@@ -51,13 +51,8 @@ const authorizationAnswers = {
   }),
 };
 
-/** The address that a call comes from, seen through the trusted proxies only. */
-export function addressOf(ctx: LoginContext, request: FastifyRequest): string {
-  return clientAddressOf(request.ip, request.headers["x-forwarded-for"], ctx.config.trustedProxies);
-}
-
 function browserOf(ctx: LoginContext, request: FastifyRequest): BrowserCall {
-  const address = addressOf(ctx, request);
+  const address = callerAddressOf(ctx, request);
   return { cookieHeader: request.headers.cookie, address, network: networkOf(address) };
 }
 
@@ -127,8 +122,8 @@ async function start(
   form: Form,
   { request, reply }: Call,
 ): Promise<FastifyReply> {
-  await limitAddress(ctx, addressOf(ctx, request));
   const browser = browserOf(ctx, request);
+  await limitAddress(ctx, browser.address);
   const loadAgain = async (error: unknown): Promise<AuthorizeOutcome> => {
     const isUsedUp = error instanceof OAuthProblem && error.code === "invalid_request_uri";
     const page = isUsedUp ? await findPushedPage(ctx, form, browser) : null;

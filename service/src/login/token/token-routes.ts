@@ -1,7 +1,7 @@
 import type { Static } from "../../platform/schema.ts";
 import { Type } from "../../platform/schema.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { clientAddressOf } from "../../platform/client-address.ts";
+import { callerAddressOf } from "../../platform/client-address.ts";
 import { type Http, useOAuthErrors } from "../../platform/http.ts";
 import type { Form } from "../../platform/http-input.ts";
 import { publish, type PublishedDocument } from "../../platform/published-document.ts";
@@ -82,11 +82,7 @@ export function clientCallOf(ctx: TokenContext, request: FastifyRequest): Client
   return {
     form: request.body as Form,
     authorization: request.headers.authorization,
-    address: clientAddressOf(
-      request.ip,
-      request.headers["x-forwarded-for"],
-      ctx.config.trustedProxies,
-    ),
+    address: callerAddressOf(ctx, request),
   };
 }
 
