@@ -2,7 +2,7 @@ import type { Clients } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";
 import type { Job } from "../platform/jobs.ts";
-import { authorizeRoutes } from "./authorization/authorize-routes.ts";
+import { browserRoutes } from "./browser-routes.ts";
 import type { BusinessDirectory } from "./business/business-directory.ts";
 import type { LoginContext as BaseContext, SignatureVerifier } from "./login-context.ts";
 import { openLoginFeed } from "./attempt/login-feed.ts";
@@ -51,7 +51,7 @@ export async function openLogin(
 export async function addBrowserRoutes(ctx: Login, http: Http): Promise<void> {
   const feed = await openLoginFeed(ctx);
   const streams = createStatusStreams(ctx, feed);
-  await authorizeRoutes(ctx, http, streams);
+  await browserRoutes(ctx, http, streams);
   await pushedRequestRoutes(ctx, http);
   http.addHook("preClose", async () => {
     streams.close();

@@ -1,6 +1,6 @@
 import { Type } from "../../platform/schema.ts";
 import { parseAddress, shortAddress } from "@svc/protocol";
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyReply } from "fastify";
 import type { Http } from "../../platform/http.ts";
 import { oauthProblemOf } from "../../platform/http-errors.ts";
 import type { Form } from "../../platform/http-input.ts";
@@ -17,12 +17,11 @@ import {
   renderLogoutPage,
   renderStayedPage,
 } from "../page/pages.ts";
+import { type Call, leave } from "../page/page-replies.ts";
 import type { TokenContext } from "../token-context.ts";
 import { LogoutForm } from "../token/token-schemas.ts";
 
-interface Call {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
+interface LogoutCall extends Call {
   readonly form: Form;
 }
 
@@ -61,14 +60,14 @@ export function logoutRoutes(ctx: TokenContext, scope: Http): void {
 async function answer(
   ctx: TokenContext,
   method: "GET" | "POST",
-  call: Call,
+  call: LogoutCall,
 ): Promise<FastifyReply> {
   const { form, request } = call;
   const outcome = await logOut(ctx, { method, form, cookieHeader: request.headers.cookie });
   return show(ctx, outcome, call);
 }
 
-function show(ctx: TokenContext, outcome: LogoutOutcome, call: Call): FastifyReply {
+function show(ctx: TokenContext, outcome: LogoutOutcome, call: LogoutCall): FastifyReply {
   const { reply } = call;
   if (outcome.kind === "ask") return ask(outcome, call);
   if (outcome.kind === "again") return leave(reply, `${logoutPath}?${outcome.query}`);
@@ -80,7 +79,7 @@ function show(ctx: TokenContext, outcome: LogoutOutcome, call: Call): FastifyRep
   return reply.headers(headers).send(renderLoggedOutPage({ locale }));
 }
 
-function ask(outcome: Extract<LogoutOutcome, { kind: "ask" }>, call: Call): FastifyReply {
+function ask(outcome: Extract<LogoutOutcome, { kind: "ask" }>, call: LogoutCall): FastifyReply {
   const { client, hidden, user } = outcome;
   const address = parseAddress(user);
   const page = renderLogoutPage({
@@ -94,16 +93,11 @@ function ask(outcome: Extract<LogoutOutcome, { kind: "ask" }>, call: Call): Fast
   return call.reply.headers(headers).send(page);
 }
 
-function localeOf({ form, request }: Call): Locale {
+function localeOf({ form, request }: LogoutCall): Locale {
   return pickLocale(valueOf(form, "ui_locales"), request.headers["accept-language"]);
 }
 
-function leave(reply: FastifyReply, location: string): FastifyReply {
-  const headers = { location, "cache-control": "no-store", "referrer-policy": "no-referrer" };
-  return reply.code(303).headers(headers).send();
-}
-
-function showError(ctx: TokenContext, error: unknown, call: Call): FastifyReply {
+function showError(ctx: TokenContext, error: unknown, call: LogoutCall): FastifyReply {
   const { request, reply } = call;
   const problem = oauthProblemOf(error);
   if (problem === null)

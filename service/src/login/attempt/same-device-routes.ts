@@ -1,0 +1,65 @@
+import type { Http } from "../../platform/http.ts";
+import { Problem } from "../../platform/problems.ts";
+import { type Static, Type } from "../../platform/schema.ts";
+import { readBusinessPart } from "../business/business-part.ts";
+import type { LoginContext } from "../login-context.ts";
+import { browserOf, leave } from "../page/page-replies.ts";
+import { finishLogin } from "./finish.ts";
+import { LoginParams } from "./page-routes.ts";
+import { refuseOnSameDevice, type Returned, returnOnSameDevice } from "./same-device.ts";
+
+const Whole = Type.String({ pattern: "^(0|[1-9][0-9]{0,14})$" });
+const ReturnQuery = Type.Object({
+  signature: Type.Optional(Type.String({ maxLength: 2000 })),
+  session: Type.Optional(Type.String({ maxLength: 100 })),
+  svcID: Type.Optional(Type.String({ maxLength: 100 })),
+  business: Type.Optional(Type.String({ maxLength: 100 })),
+  epoch: Type.Optional(Whole),
+  validUntil: Type.Optional(Whole),
+  approval: Type.Optional(Type.String({ maxLength: 200 })),
+  error: Type.Optional(Type.String({ maxLength: 100 })),
+});
+
+/** The business that the wallet's link names; nothing where it names none, or not all of it. */
+function businessOf({
+  business,
+  epoch,
+  validUntil,
+  approval,
+}: Static<typeof ReturnQuery>): Pick<Returned, "business"> {
+  if (business === undefined || epoch === undefined) return {};
+  if (validUntil === undefined || approval === undefined) return {};
+  const part = {
+    address: business,
+    epoch: Number(epoch),
+    validUntil: Number(validUntil),
+    approval,
+  };
+  return { business: readBusinessPart(part) };
+}
+
+/** Where the wallet sends the browser on the same device; the bare address that follows carries no signature. */
+export function sameDeviceRoutes(ctx: LoginContext, scope: Http): void {
+  scope.get(
+    "/w/b/:loginId",
+    { schema: { params: LoginParams, querystring: ReturnQuery, hide: true } },
+    async (request, reply) => {
+      const { loginId } = request.params;
+      const { signature, session, svcID, error } = request.query;
+      const browser = browserOf(ctx, request);
+      if (error !== undefined) {
+        if (session !== loginId) throw new Problem("login_not_found");
+        return leave(reply, await refuseOnSameDevice(ctx, loginId, browser));
+      }
+      if (signature === undefined || session === undefined || svcID === undefined) {
+        const released = await finishLogin(ctx, loginId, { browser, channel: "app-link" });
+        return leave(reply, released.location, released.cookies);
+      }
+      const outcome = await returnOnSameDevice(ctx, loginId, {
+        returned: { signature, session, svcID, ...businessOf(request.query) },
+        browser,
+      });
+      return leave(reply, outcome === "waiting" ? `/oauth2/login/${loginId}` : `/w/b/${loginId}`);
+    },
+  );
+}

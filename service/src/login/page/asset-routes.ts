@@ -1,0 +1,28 @@
+import type { Http } from "../../platform/http.ts";
+import { Problem } from "../../platform/problems.ts";
+import { Type } from "../../platform/schema.ts";
+import { assetPrefix, findNamesake, loadPageAssets } from "./pages.ts";
+
+/** The files that the pages load. */
+export function assetRoutes(http: Http): void {
+  const assets = loadPageAssets();
+  http.get(
+    `${assetPrefix}:name`,
+    { schema: { params: Type.Object({ name: Type.String({ maxLength: 100 }) }), hide: true } },
+    (request, reply) => {
+      const path = `${assetPrefix}${request.params.name}`;
+      const own = assets.get(path);
+      const asset = own ?? findNamesake(path);
+      if (asset === null) throw new Problem("route_not_found");
+      const isGzip = /\bgzip\b/.test(request.headers["accept-encoding"] ?? "");
+      void reply.headers({
+        "content-type": asset.contentType,
+        "cache-control": own === undefined ? "no-store" : "public, max-age=31536000, immutable",
+        vary: "accept-encoding",
+      });
+      return isGzip
+        ? reply.header("content-encoding", "gzip").send(asset.gzip)
+        : reply.send(asset.body);
+    },
+  );
+}

@@ -1,0 +1,116 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Client } from "../../accounts/index.ts";
+import { callerAddressOf, networkOf } from "../../platform/client-address.ts";
+import { oauthProblemOf, problemOf } from "../../platform/http-errors.ts";
+import type { Form } from "../../platform/http-input.ts";
+import { OAuthProblem, Problem } from "../../platform/problems.ts";
+import type { Attempt } from "../attempt/attempt.ts";
+import { attemptSecretHash } from "../attempt/browser-cookies.ts";
+import { valueOf } from "../authorization/authorization-request.ts";
+import type { BrowserCall } from "../authorization/authorize.ts";
+import { isPersonal, urlOf } from "../authorization/request-url.ts";
+import type { LoginContext } from "../login-context.ts";
+import { viewOf } from "./login-view.ts";
+import { pageHeaders, pickLocale, renderErrorPage, renderLoginPage } from "./pages.ts";
+
+/** Where the page of a login lies. */
+export const pagePath = "/oauth2/login/:loginId";
+
+/** A request and what answers it. */
+export interface Call {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
+export function browserOf(ctx: LoginContext, request: FastifyRequest): BrowserCall {
+  const address = callerAddressOf(ctx, request);
+  return { cookieHeader: request.headers.cookie, address, network: networkOf(address) };
+}
+
+interface LoginPage {
+  readonly attempt: Attempt;
+  readonly client: Client;
+  /** To be set with the page. */
+  readonly cookies?: readonly string[];
+}
+
+/** Shows the page of an attempt as it stands now. */
+export function showLogin(
+  ctx: LoginContext,
+  { attempt, client, cookies = [] }: LoginPage,
+  { request, reply }: Call,
+): FastifyReply {
+  const view = viewOf(ctx, { attempt, client }, request.headers["accept-language"]);
+  return reply
+    .headers({
+      ...pageHeaders({ leadsTo: attempt.request.redirectUri }),
+      "set-cookie": [...cookies],
+    })
+    .send(renderLoginPage(view));
+}
+
+/** Sends the browser on by 303, without telling where it comes from. */
+export function leave(
+  reply: FastifyReply,
+  location: string,
+  cookies: readonly string[] = [],
+): FastifyReply {
+  return reply
+    .code(303)
+    .headers({
+      location,
+      "cache-control": "no-store",
+      "referrer-policy": "no-referrer",
+      ...(cookies.length === 0 ? {} : { "set-cookie": [...cookies] }),
+    })
+    .send();
+}
+
+/** Shows what went wrong, with a way on where there is one. */
+export function showError(
+  ctx: LoginContext,
+  { error, request, reply }: { error: unknown } & Call,
+): FastifyReply {
+  const found = problemOf(error);
+  if (found === null)
+    ctx.log.error(
+      { requestId: request.id, route: request.routeOptions.url, err: error },
+      "a page failed",
+    );
+  const oauth = found instanceof OAuthProblem ? found : oauthProblemOf(error);
+  const status = found?.status ?? 500;
+  const code = found instanceof Problem ? found.reason : (oauth?.code ?? "server_error");
+  const retryAfterSeconds = found instanceof Problem ? found.options.retryAfterSeconds : undefined;
+  const form = (request.body ?? request.query ?? {}) as Form;
+  if (retryAfterSeconds !== undefined) void reply.header("retry-after", String(retryAfterSeconds));
+  const page = renderErrorPage({
+    locale: pickLocale(valueOf(form, "ui_locales"), request.headers["accept-language"]),
+    status,
+    code,
+    message: found?.message ?? "something failed here",
+    requestId: request.id,
+    ...(status === 429
+      ? { ...retryOf(request), retryAfterSeconds: retryAfterSeconds ?? 1 }
+      : pageOf(ctx, request)),
+  });
+  return reply
+    .code(status)
+    .headers({ ...found?.options.headers, ...pageHeaders() })
+    .send(page);
+}
+
+/** The page of the login, where this browser holds it: it starts again, or leads back to the site. */
+function pageOf(ctx: LoginContext, request: FastifyRequest): { retryUrl?: string } {
+  const { loginId } = (request.params ?? {}) as { loginId?: string };
+  if (loginId === undefined || request.routeOptions.url === pagePath) return {};
+  const held = attemptSecretHash(ctx.config, request.headers.cookie, loginId);
+  return held === null ? {} : { retryUrl: `/oauth2/login/${loginId}` };
+}
+
+/** The same request as a link; nothing for a form that does not fit into one or says who the person is. */
+function retryOf(request: FastifyRequest): { retryUrl?: string } {
+  if (request.method === "GET") return { retryUrl: request.url };
+  const form = (request.body ?? {}) as Form;
+  const retryUrl = isPersonal(form) ? null : urlOf(form);
+  return retryUrl === null ? {} : { retryUrl };
+}
