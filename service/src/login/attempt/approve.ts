@@ -1,25 +1,23 @@
 import {
   type Address,
   type BusinessPart,
-  claimOf,
-  declineDigest,
-  isClaim,
   loginDigest,
-  parseAddress,
   requestObjectHash,
   zeroHash,
 } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
 import { equalBytes } from "../../platform/mac.ts";
 import { invalidRequest, Problem } from "../../platform/problems.ts";
-import { type Attempt, type Channel, connectionOf } from "./attempt.ts";
+import { type Attempt, connectionOf } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import { approveForBusiness } from "../business/business-login.ts";
 import {
   acrOf,
-  checkSession,
+  checkClaimedSession,
+  checkCode,
   getAttempt,
   getClient,
+  isClaimedWith,
   needsNumber,
   parseUser,
   readAttempt,
@@ -128,17 +126,7 @@ async function claimedOrWaiting(ctx: LoginContext, answer: Answer): Promise<Atte
 function checkClaim(attempt: Attempt, answer: Answer, user: Address): void {
   if (!isClaimedWith(attempt, answer.claimSecret ?? "")) throw new Problem("claim_wrong");
   if (attempt.claimedBy !== user) throw new Problem("identity_changed");
-  if (attempt.sessionText !== answer.session)
-    throw new Problem("signature_wrong", {
-      message: "the session is not the one that was claimed",
-    });
-}
-
-/** Whether this secret made the claim that the login was taken with. */
-function isClaimedWith({ claimSha256 }: Attempt, secret: string): boolean {
-  return (
-    isClaim(secret) && equalBytes(Buffer.from(claimOf(secret)), Buffer.from(claimSha256 ?? ""))
-  );
+  checkClaimedSession(attempt, answer.session);
 }
 
 interface Signed {
@@ -199,13 +187,8 @@ async function approveWithoutClaim(
 ): Promise<Approved> {
   // What a member approves names the client, and only the answer to a claim tells who that is.
   if (isBusinessScope(attempt.request.scope)) throw new Problem("not_claimed");
-  if (
-    checkSession(ctx, { loginId: attempt.id, channel: "qr", session: answer.session }) ===
-      "static" ||
-    client.numberMatching
-  ) {
-    throw new Problem("not_claimed");
-  }
+  const mode = checkCode(ctx, attempt.id, answer.session);
+  if (mode === "static" || client.numberMatching) throw new Problem("not_claimed");
   const acr = acrOf(attempt, "qr", answer.address);
   refuseUnfit(attempt, { user, acr });
   if (answer.code !== undefined && answer.code !== "")
@@ -253,7 +236,7 @@ async function answerSecondResult(
     attempt.claimedBy === user &&
     attempt.sessionText === answer.session;
   if (isRepeated && (await isResultSigned(ctx, answer, user))) return "approved";
-  checkSession(ctx, { loginId: attempt.id, channel: "qr", session: answer.session });
+  checkCode(ctx, attempt.id, answer.session);
   if (attempt.status !== "claimed") throw new Problem("login_over");
   await store.contestAttempt(ctx.db, attempt.id);
   throw new Problem("already_claimed");
@@ -271,59 +254,4 @@ async function refuseLate(
     attempt.sessionText === answer.session;
   if (!isOurs) throw new Problem("login_over");
   return attempt.status === "gathering" ? "waiting" : "approved";
-}
-
-/** A wallet's refusal (decisions section 3, Refusal and failure). */
-export interface Refusal {
-  readonly loginId: string;
-  readonly channel: Channel;
-  readonly session: string;
-  readonly claimSecret?: string;
-  readonly svcID?: string;
-  readonly signature?: string;
-  /** The user says that somebody else started this login. */
-  readonly notStarted: boolean;
-  /** Address that the wallet calls from. */
-  readonly address: string;
-}
-
-/**
- * Ends a claimed login for the wallet that claimed it, proved by the claim secret or a signed `Decline`; also one for
- * which other members of a business are being asked.
- *
- * @throws {Problem} not_claimed, claim_wrong, signature_wrong, login_over
- */
-export async function declineLogin(ctx: LoginContext, refusal: Refusal): Promise<void> {
-  const attempt = await readAttempt(ctx, refusal.loginId);
-  if (attempt.status === "waiting") throw new Problem("not_claimed");
-  if (attempt.status !== "claimed" && attempt.status !== "gathering")
-    throw new Problem("login_over");
-  if (attempt.channel !== refusal.channel) throw new Problem("wrong_channel");
-  if (attempt.sessionText !== refusal.session)
-    throw new Problem("signature_wrong", {
-      message: "the session is not the one that was claimed",
-    });
-  await proveRefusal(ctx, attempt, refusal);
-  await endAttempt(ctx, attempt, refusal.notStarted ? "not_started" : "declined");
-}
-
-async function proveRefusal(
-  ctx: SignatureVerifier,
-  attempt: Attempt,
-  refusal: Refusal,
-): Promise<void> {
-  if (refusal.claimSecret !== undefined) {
-    if (!isClaimedWith(attempt, refusal.claimSecret)) throw new Problem("claim_wrong");
-    return;
-  }
-  const digest = declineDigest({ request: refusal.session, connection: attempt.connection ?? "" });
-  const address = parseAddress(attempt.claimedBy ?? "");
-  const claim = {
-    digest,
-    signature: refusal.signature ?? "",
-    loginId: attempt.id,
-    callerAddress: refusal.address,
-  };
-  if (address === null || !(await ctx.verifySignature({ address, ...claim })))
-    throw new Problem("signature_wrong");
 }

@@ -1,6 +1,7 @@
-import { isClaim, parseAddress, parseLoginSession, type Address } from "@svc/protocol";
+import { claimOf, isClaim, parseAddress, parseLoginSession, type Address } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
 import { networkOf } from "../../platform/client-address.ts";
+import { equalBytes } from "../../platform/mac.ts";
 import { invalidRequest, Problem } from "../../platform/problems.ts";
 import { type Acr, acrAtLeast } from "../authorization/acr.ts";
 import { type Attempt, type Channel, connectionOf, judgeSession } from "./attempt.ts";
@@ -60,30 +61,32 @@ export function parseUser(svcID: string): Address {
   return user;
 }
 
-interface ScannedInput {
-  readonly loginId: string;
-  readonly channel: Channel;
-  readonly session: string;
+/** The session of the link that the wallet read: of a QR code, or the login's id on the same device. */
+function judgeInput(ctx: LoginContext, input: ClaimInput): "rolling" | "static" | "stale" {
+  const { loginId, session } = input;
+  if (input.channel === "qr") return judgeCode(ctx, loginId, session);
+  if (session !== loginId) throw new Problem("login_not_found");
+  return "rolling";
 }
 
-/**
- * What was scanned: a code of the page, at most one step old; or the login id alone, on the same device.
- *
- * @throws {Problem} login_not_found, code_expired
- */
-export function checkSession(ctx: LoginContext, input: ScannedInput): "rolling" | "static" {
-  const judged = judgeInput(ctx, input);
+/** A QR code of the page, at most one step old. @throws {Problem} login_not_found, code_expired */
+export function checkCode(
+  ctx: LoginContext,
+  loginId: string,
+  sessionText: string,
+): "rolling" | "static" {
+  const judged = judgeCode(ctx, loginId, sessionText);
   if (judged === "stale") throw new Problem("code_expired");
   return judged;
 }
 
-function judgeInput(ctx: LoginContext, input: ScannedInput): "rolling" | "static" | "stale" {
-  if (input.channel === "app-link") {
-    if (input.session !== input.loginId) throw new Problem("login_not_found");
-    return "rolling";
-  }
-  const session = parseLoginSession(input.session);
-  if (session === null || session.loginId !== input.loginId) throw new Problem("login_not_found");
+function judgeCode(
+  ctx: LoginContext,
+  loginId: string,
+  sessionText: string,
+): "rolling" | "static" | "stale" {
+  const session = parseLoginSession(sessionText);
+  if (session === null || session.loginId !== loginId) throw new Problem("login_not_found");
   const judged = judgeSession(ctx.keys.hmac("login-code"), session, ctx.clock.now());
   if (judged === "forged") throw new Problem("login_not_found");
   return judged;
@@ -197,4 +200,19 @@ async function repeatClaim(ctx: LoginContext, input: ClaimInput, user: Address):
   if (attempt.status === "claimed" && isSameClaim(attempt, input, user))
     return answerSecondClaim(ctx, input, user);
   throw new Problem("code_expired");
+}
+
+/** Whether this secret made the claim that the login was taken with. */
+export function isClaimedWith({ claimSha256 }: Attempt, secret: string): boolean {
+  return (
+    isClaim(secret) && equalBytes(Buffer.from(claimOf(secret)), Buffer.from(claimSha256 ?? ""))
+  );
+}
+
+/** @throws {Problem} signature_wrong */
+export function checkClaimedSession({ sessionText }: Attempt, session: string): void {
+  if (sessionText !== session)
+    throw new Problem("signature_wrong", {
+      message: "the session is not the one that was claimed",
+    });
 }

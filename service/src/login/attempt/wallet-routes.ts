@@ -3,10 +3,11 @@ import { callerAddressOf } from "../../platform/client-address.ts";
 import type { Http } from "../../platform/http.ts";
 import { invalidRequest } from "../../platform/problems.ts";
 import { bodyReasons, refusals } from "../../platform/refusals.ts";
-import { approveLogin, declineLogin } from "./approve.ts";
+import { approveLogin } from "./approve.ts";
 import type { Channel } from "./attempt.ts";
 import { readBusinessPart } from "../business/business-part.ts";
 import { claimLogin } from "./claim.ts";
+import { declineLogin } from "./decline.ts";
 import type { LoginContext } from "../login-context.ts";
 
 const LoginParams = Type.Object({ loginId: Type.String({ minLength: 1, maxLength: 100 }) });
@@ -142,11 +143,10 @@ export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
     if (error !== undefined) {
       await declineLogin(ctx, {
         loginId,
-        channel: "qr",
         session,
         notStarted,
         address: callerAddressOf(ctx, request),
-        ...given({ svcID, signature, claimSecret }),
+        ...given({ signature, claimSecret }),
       });
       return { status: "declined" as const };
     }

@@ -1,0 +1,56 @@
+import { declineDigest, parseAddress } from "@svc/protocol";
+import { Problem } from "../../platform/problems.ts";
+import type { LoginContext, SignatureVerifier } from "../login-context.ts";
+import type { Attempt } from "./attempt.ts";
+import { checkClaimedSession, isClaimedWith, readAttempt } from "./claim.ts";
+import { endAttempt } from "./end-attempt.ts";
+
+/** A wallet's refusal of a login that was opened by QR code (decisions section 3, Refusal and failure). */
+export interface Refusal {
+  readonly loginId: string;
+  readonly session: string;
+  readonly claimSecret?: string;
+  readonly signature?: string;
+  /** The user says that somebody else started this login. */
+  readonly notStarted: boolean;
+  /** Address that the wallet calls from. */
+  readonly address: string;
+}
+
+/**
+ * Ends a claimed login for the wallet that claimed it, also while other members of a business are asked. The wallet
+ * proves itself by the claim secret or a signed `Decline`.
+ *
+ * @throws {Problem} login_not_found, not_claimed, login_over, wrong_channel, claim_wrong, signature_wrong
+ */
+export async function declineLogin(ctx: LoginContext, refusal: Refusal): Promise<void> {
+  const attempt = await readAttempt(ctx, refusal.loginId);
+  if (attempt.status === "waiting") throw new Problem("not_claimed");
+  if (attempt.status !== "claimed" && attempt.status !== "gathering")
+    throw new Problem("login_over");
+  if (attempt.channel !== "qr") throw new Problem("wrong_channel");
+  checkClaimedSession(attempt, refusal.session);
+  await proveRefusal(ctx, attempt, refusal);
+  await endAttempt(ctx, attempt, refusal.notStarted ? "not_started" : "declined");
+}
+
+async function proveRefusal(
+  ctx: SignatureVerifier,
+  attempt: Attempt,
+  refusal: Refusal,
+): Promise<void> {
+  if (refusal.claimSecret !== undefined) {
+    if (!isClaimedWith(attempt, refusal.claimSecret)) throw new Problem("claim_wrong");
+    return;
+  }
+  const digest = declineDigest({ request: refusal.session, connection: attempt.connection ?? "" });
+  const address = parseAddress(attempt.claimedBy ?? "");
+  const claim = {
+    digest,
+    signature: refusal.signature ?? "",
+    loginId: attempt.id,
+    callerAddress: refusal.address,
+  };
+  if (address === null || !(await ctx.verifySignature({ address, ...claim })))
+    throw new Problem("signature_wrong");
+}
