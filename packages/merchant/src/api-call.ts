@@ -1,8 +1,9 @@
 import { isRecord } from "@svc/protocol";
 import { parseObject, readRetryAfter, readText } from "./answer.ts";
+import { isSafeUrl } from "./issuer.ts";
 import { MerchantError } from "./merchant-error.ts";
 
-/** A receipt of 200 fields. */
+/** Enough for a receipt of 200 fields. */
 const bytesMaxDefault = 2 * 1024 * 1024;
 
 const timeoutMsDefault = 10_000;
@@ -19,6 +20,9 @@ export interface ApiOptions {
   timeoutMs?: number;
 }
 
+/** Undefined members are left out, a list is repeated. */
+export type Query = Record<string, string | number | readonly string[] | undefined>;
+
 /** One call: POST with a body, else GET. */
 export interface ApiCall {
   path: string;
@@ -26,34 +30,44 @@ export interface ApiCall {
   method?: "PUT";
   /** The same call again with the same key changes nothing. */
   idempotencyKey?: string;
-  query?: readonly (readonly [name: string, value: string])[];
+  query?: Query;
   body?: object;
   /** Of the answer; longer ones are an error. Default 2 MiB. */
   bytesMax?: number;
 }
 
+/** @throws {MerchantError} configuration_invalid; its `reason` names the option */
+export function checkOptions({ issuer, apiKey }: ApiOptions): void {
+  if (!isSafeUrl(issuer) || issuer.endsWith("/") || issuer.includes("?"))
+    throw new MerchantError("configuration_invalid", { reason: "issuer" });
+  // A space is that of `Bearer `, which these endpoints refuse.
+  if (!/^[\x21-\x7e]+$/.test(apiKey))
+    throw new MerchantError("configuration_invalid", { reason: "apiKey" });
+}
+
 /**
- * Calls a KYC endpoint and gives the `data` of its answer (service document, Response envelopes). Redirects are not followed: the key goes where it was sent,
- * or nowhere. Nothing is repeated: whether a call that timed out may be made again is for the caller to know.
+ * Calls a KYC endpoint and gives the `data` of its answer (service document, Response envelopes). Redirects are not
+ * followed, so that the key reaches nobody else. Nothing is repeated: only the caller knows whether a call that timed
+ * out may be made again.
  *
  * @throws {MerchantError} apikey_refused, rate_limited, call_refused, issuer_unreachable, response_invalid
  */
-export async function callApi(
+export async function callKyc(
   options: ApiOptions,
   call: ApiCall,
 ): Promise<Record<string, unknown>> {
-  const body = await callPlain(options, call);
+  const body = await callKyb(options, call);
   const data = body["success"] === true ? body["data"] : undefined;
   if (!isRecord(data)) throw new MerchantError("response_invalid");
   return data;
 }
 
 /**
- * Calls a KYB endpoint, whose answers are plain records. The rest is as of {@link callApi}.
+ * Calls a KYB endpoint, whose answers have no envelope. Otherwise as {@link callKyc}.
  *
  * @throws {MerchantError} apikey_refused, rate_limited, call_refused, issuer_unreachable, response_invalid
  */
-export async function callPlain(
+export async function callKyb(
   options: ApiOptions,
   call: ApiCall,
 ): Promise<Record<string, unknown>> {
@@ -73,18 +87,20 @@ interface Exchange {
 async function exchange(options: ApiOptions, call: ApiCall): Promise<Exchange> {
   const send = options.fetch ?? fetch;
   const url = new URL(options.issuer + call.path);
-  for (const [name, value] of call.query ?? []) url.searchParams.append(name, value);
-  const isPost = call.body !== undefined;
+  for (const [name, values] of Object.entries(call.query ?? {}))
+    for (const value of [values].flat())
+      if (value !== undefined) url.searchParams.append(name, String(value));
+  const hasBody = call.body !== undefined;
   try {
     const response = await send(url, {
-      method: isPost ? (call.method ?? "POST") : "GET",
+      method: hasBody ? (call.method ?? "POST") : "GET",
       headers: {
         accept: "application/json",
         authorization: options.apiKey,
-        ...(isPost && { "content-type": "application/json" }),
+        ...(hasBody && { "content-type": "application/json" }),
         ...(call.idempotencyKey !== undefined && { "idempotency-key": call.idempotencyKey }),
       },
-      ...(isPost && { body: JSON.stringify(call.body) }),
+      ...(hasBody && { body: JSON.stringify(call.body) }),
       redirect: "error",
       signal: AbortSignal.timeout(options.timeoutMs ?? timeoutMsDefault),
     });

@@ -11,6 +11,7 @@ import {
 export { standingInfos, applyEvent } from "./order-state.ts";
 export type { OrderState, ReceivedInfo, StatusEntry } from "./order-state.ts";
 export { decodeInfos } from "./infos.ts";
+export type { Page } from "./api-answer.ts";
 export { openKyc } from "./kyc.ts";
 export type {
   DataRequest,
@@ -18,7 +19,6 @@ export type {
   Kyc,
   KycOptions,
   ListedOrder,
-  Page,
   RequestedData,
   Validity,
   Verification,

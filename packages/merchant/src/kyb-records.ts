@@ -1,9 +1,9 @@
 // What the KYB endpoints answer (decisions, section 6), and how it is read.
 import type { Address, Hex, Hex32 } from "@svc/protocol";
 
+import { invalid, openAnswer, readList } from "./api-answer.ts";
 import { readLink, readUniversalLink } from "./links.ts";
-import { openMembers, type Members } from "./members.ts";
-import { MerchantError } from "./merchant-error.ts";
+import type { Members } from "./members.ts";
 
 /** A business as everybody sees it. */
 export interface BusinessStatus {
@@ -187,11 +187,6 @@ export interface DeliveryAttempt {
   durationMs?: number;
 }
 
-/** Opens what a KYB endpoint answered. */
-export function answerOf(body: Record<string, unknown>): Members {
-  return openMembers(body, invalid);
-}
-
 export function readBusinessStatus(body: Members): BusinessStatus {
   return {
     walletAddress: body.address("walletAddress"),
@@ -208,10 +203,10 @@ export function readBusinessRules(body: Members): BusinessRules {
   return {
     ...readBusinessStatus(body),
     memberCount: body.count("memberCount"),
-    governanceRules: body.records("governanceRules").map((each) => {
-      const rule = answerOf(each);
-      return { category: rule.text("category"), approvalMode: rule.text("approvalMode") };
-    }),
+    governanceRules: readList(body, "governanceRules", (rule) => ({
+      category: rule.text("category"),
+      approvalMode: rule.text("approvalMode"),
+    })),
   };
 }
 
@@ -219,7 +214,7 @@ export function readBusinessMembers(body: Members): BusinessMembers {
   return {
     walletAddress: body.address("walletAddress"),
     totalMembers: body.count("totalMembers"),
-    members: body.records("members").map((each) => readMember(answerOf(each))),
+    members: readList(body, "members", readMember),
   };
 }
 
@@ -241,20 +236,21 @@ export function readQuote(body: Members): Quote {
 }
 
 function readLines(body: Members): PriceLine[] {
-  return body.records("lines").map((each) => {
-    const line = answerOf(each);
-    return { field: line.text("field"), tier: line.text("tier"), cents: line.count("cents") };
-  });
+  return readList(body, "lines", (line) => ({
+    field: line.text("field"),
+    tier: line.text("tier"),
+    cents: line.count("cents"),
+  }));
 }
 
 export function readDataRequest(body: Members): DataRequestRecord {
-  const price = answerOf(body.record("price"));
+  const price = openAnswer(body.record("price"));
   return {
     requestId: body.text("requestId"),
     businessWalletAddress: body.address("businessWalletAddress"),
     purpose: body.text("purpose"),
     ...(body.has("reference") && { reference: body.anyText("reference") }),
-    fields: body.records("fields").map((each) => readAskedField(answerOf(each))),
+    fields: readList(body, "fields", readAskedField),
     status: body.text("status"),
     ...(body.has("reason") && { reason: body.text("reason") }),
     createdAt: body.count("createdAt"),
@@ -301,7 +297,7 @@ export function readSignatureRequest(body: Members): SignatureRequestRecord {
 }
 
 export function readSignature(body: Members): BusinessSignature {
-  const verification = answerOf(body.record("verification"));
+  const verification = openAnswer(body.record("verification"));
   const signature = body.text("signature");
   if (!/^0x[0-9a-f]+$/.test(signature)) throw invalid("signature");
   return {
@@ -324,8 +320,8 @@ export function readOffer(body: Members): Offer {
   return {
     offerId: body.text("offerId"),
     status: body.oneOf("status", ["OPEN", "CLAIMED", "CANCELLED", "EXPIRED"]),
-    link: readLink(body, invalid),
-    universalLink: readUniversalLink(body, invalid),
+    link: readLink(body),
+    universalLink: readUniversalLink(body),
     qrcode: body.text("qrcode"),
     expiresAt: body.count("expiresAt"),
     ...(body.has("businessWalletAddress") && {
@@ -364,16 +360,13 @@ export function readBilling(body: Members): BillingAccount {
 export function readPricing(body: Members): Pricing {
   return {
     currency: body.text("currency"),
-    fields: body.records("fields").map((each) => {
-      const field = answerOf(each);
-      return {
-        name: field.text("name"),
-        tier: field.text("tier"),
-        cents: field.count("cents"),
-        naturalPersonPii: field.flag("naturalPersonPii"),
-        subjectType: field.text("subjectType"),
-      };
-    }),
+    fields: readList(body, "fields", (field) => ({
+      name: field.text("name"),
+      tier: field.text("tier"),
+      cents: field.count("cents"),
+      naturalPersonPii: field.flag("naturalPersonPii"),
+      subjectType: field.text("subjectType"),
+    })),
   };
 }
 
@@ -391,8 +384,8 @@ export function readCharge(item: Members): Charge {
 
 export function readCompanyValidity(body: Members): CompanyValidity {
   return {
-    valid: body.records("valid").map((each) => readPlace(answerOf(each))),
-    invalid: body.records("invalid").map((each) => readInvalid(answerOf(each))),
+    valid: readList(body, "valid", readPlace),
+    invalid: readList(body, "invalid", readInvalid),
   };
 }
 
@@ -416,8 +409,4 @@ export function readDeliveryAttempt(item: Members): DeliveryAttempt {
     ...(item.has("status") && { status: item.count("status") }),
     ...(item.has("durationMs") && { durationMs: item.count("durationMs") }),
   };
-}
-
-function invalid(reason: string): MerchantError {
-  return new MerchantError("response_invalid", { reason });
 }

@@ -1,9 +1,9 @@
-import { callPlain, type ApiOptions } from "./api-call.ts";
+import { invalid, openAnswer, readList, readPage, type Page } from "./api-answer.ts";
+import { callKyb, checkOptions, type ApiOptions, type Query } from "./api-call.ts";
 import { parseCompanyProof, type CompanyProof } from "./company-proof.ts";
 import type { ReleasedField } from "./kyb-attestation.ts";
 import { readKybEvent, type AnyKybEvent } from "./kyb-event.ts";
 import {
-  answerOf,
   readBilling,
   readBusinessMembers,
   readBusinessRules,
@@ -35,9 +35,7 @@ import {
   type SignatureRequestRecord,
   type WebhookEndpoint,
 } from "./kyb-records.ts";
-import { checkOptions, pairsOf, type Page, type Query } from "./kyc.ts";
 import type { Members } from "./members.ts";
-import { MerchantError } from "./merchant-error.ts";
 
 /** What a business is asked for. */
 export interface AskedFields {
@@ -108,7 +106,7 @@ export interface EventFilter {
   cursor?: string;
 }
 
-/** The KYB endpoints, one method each. All may throw what `callPlain` throws; reasons are those of the table of errors. */
+/** The KYB endpoints, one method each. All may throw apikey_refused, rate_limited, call_refused, issuer_unreachable and response_invalid; the reasons of a call_refused are those of the service's table of errors. */
 export interface Kyb {
   status: (wallet: string) => Promise<BusinessStatus>;
   /** With its approval rules. */
@@ -222,11 +220,11 @@ export function openKyb(options: ApiOptions): Kyb {
   checkOptions(options);
   const wire: Wire = {
     get: async (path, query = {}) =>
-      answerOf(await callPlain(options, { path: base + path, query: pairsOf(query), bytesMax })),
+      openAnswer(await callKyb(options, { path: base + path, query, bytesMax })),
     post: async (path, body = {}, once) =>
-      answerOf(await callPlain(options, { path: base + path, body, ...once })),
+      openAnswer(await callKyb(options, { path: base + path, body, ...once })),
     put: async (path, body) =>
-      answerOf(await callPlain(options, { path: base + path, body, method: "PUT" })),
+      openAnswer(await callKyb(options, { path: base + path, body, method: "PUT" })),
   };
   return { ...openLookups(wire), ...openRequests(wire), ...openOffers(wire), ...openHooks(wire) };
 }
@@ -344,12 +342,12 @@ function openHooks({ get, post, put }: Wire): Hooks {
     testEndpoint: async () => (await post(`${endpoint}/test`)).text("eventId"),
     events: async (kind, id, { after, limit } = {}) => {
       const answer = await get(`/${kind}/${segment(id)}/events`, { after_seq: after, limit });
-      return answer.records("items").map((each) => readEventOnItsWay(answerOf(each)));
+      return readList(answer, "items", readEventOnItsWay);
     },
     deliveries: async (kind, id, { after, afterAttempt, limit } = {}) => {
       const page = { after_seq: after, after_attempt: afterAttempt, limit };
       const answer = await get(`/${kind}/${segment(id)}/deliveries`, page);
-      return answer.records("items").map((each) => readDeliveryAttempt(answerOf(each)));
+      return readList(answer, "items", readDeliveryAttempt);
     },
     redeliver: async (kind, id, eventId) => {
       const body = eventId === undefined ? {} : { eventId };
@@ -365,21 +363,10 @@ function segment(id: string): string {
   return encodeURIComponent(id);
 }
 
-function readPage<T>(body: Members, read: (item: Members) => T): Page<T> {
-  return {
-    items: body.records("items").map((each) => read(answerOf(each))),
-    ...(body.has("nextCursor") && { nextCursor: body.text("nextCursor") }),
-  };
-}
-
 function readProof(entry: Record<string, unknown>): CompanyProof {
   const proof = parseCompanyProof(entry);
   if ("fault" in proof) throw invalid(proof.fault);
   return proof;
-}
-
-function invalid(reason: string): MerchantError {
-  return new MerchantError("response_invalid", { reason });
 }
 
 function readPlaced(item: Members): PlacedKybEvent {

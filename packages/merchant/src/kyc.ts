@@ -1,10 +1,9 @@
 import { parseReceipt, type Address, type FieldName, type Info, type Receipt } from "@svc/protocol";
 
-import { callApi, type ApiOptions } from "./api-call.ts";
-import { isSafeUrl } from "./issuer.ts";
+import { invalid, openAnswer, readList, readPage, type Page } from "./api-answer.ts";
+import { callKyc, checkOptions, type ApiOptions, type Query } from "./api-call.ts";
 import { readLink, readUniversalLink } from "./links.ts";
-import { openMembers, type Members } from "./members.ts";
-import { MerchantError } from "./merchant-error.ts";
+import type { Members } from "./members.ts";
 import { readEvent, type OrderEvent, type UnknownEvent } from "./order-event.ts";
 import { readOrderStatus, type OrderStatus } from "./order-status.ts";
 import { parseFieldProof, type FieldProof } from "./field-proof.ts";
@@ -89,13 +88,7 @@ export interface EventOnItsWay {
   content?: OrderEvent | UnknownEvent;
 }
 
-export interface Page<T> {
-  items: T[];
-  /** Asks for the next page; absent on the last. */
-  nextCursor?: string;
-}
-
-/** The KYC endpoints, one method each. All may throw what `callApi` throws; what else is said at each. */
+/** The KYC endpoints, one method each. All may throw apikey_refused, rate_limited, call_refused, issuer_unreachable and response_invalid. */
 export interface Kyc {
   /** Which of the fields a user has verified: ask before you request them. GET /api/v1/blockchain/verified */
   verified: (asked: { user: string; items: readonly string[] }) => Promise<Verification>;
@@ -154,9 +147,9 @@ export interface Kyc {
 export function openKyc(options: KycOptions): Kyc {
   checkOptions(options);
   const get = async (path: string, query: Query): Promise<Members> =>
-    answerOf(await callApi(options, { path, query: pairsOf(query), bytesMax }));
+    openAnswer(await callKyc(options, { path, query, bytesMax }));
   const post = async (path: string, body: object): Promise<Members> =>
-    answerOf(await callApi(options, { path, body }));
+    openAnswer(await callKyc(options, { path, body }));
   return {
     verified: async ({ user, items }) => {
       const data = await get("/api/v1/blockchain/verified", { user, items });
@@ -171,7 +164,7 @@ export function openKyc(options: KycOptions): Kyc {
       readOrderStatus(await get("/api/v2/kyc/status", { referenceKey })),
     allStatuses: async (referenceKey) => {
       const data = await get("/api/v2/kyc/all-statuses", { referenceKey });
-      return data.records("allStatuses").map((entry) => readOrderStatus(answerOf(entry)));
+      return readList(data, "allStatuses", readOrderStatus);
     },
     cancel: async (referenceKey) =>
       readOrderStatus(await post("/api/v2/kyc/cancel", { referenceKey })),
@@ -181,7 +174,7 @@ export function openKyc(options: KycOptions): Kyc {
       readPage(await get("/api/v2/kyc/orders", filter), readListedOrder),
     events: async (referenceKey, { after, limit } = {}) => {
       const data = await get("/api/v2/kyc/events", { referenceKey, after, limit });
-      return data.records("items").map((item) => readEventOnItsWay(answerOf(item)));
+      return readList(data, "items", readEventOnItsWay);
     },
     redeliver: async (referenceKey, eventId) =>
       (await post("/api/v2/kyc/redeliver", { referenceKey, eventId })).count("count"),
@@ -204,35 +197,6 @@ export function openKyc(options: KycOptions): Kyc {
 /** Bodies of events hold what was released: images, up to 8 MiB an event. */
 const bytesMax = 64 * 1024 * 1024;
 
-/** @throws {MerchantError} configuration_invalid; its `reason` names the option */
-export function checkOptions({ issuer, apiKey }: KycOptions): void {
-  if (!isSafeUrl(issuer) || issuer.endsWith("/") || issuer.includes("?"))
-    throw new MerchantError("configuration_invalid", { reason: "issuer" });
-  // A space is that of `Bearer `, which these endpoints refuse.
-  if (!/^[\x21-\x7e]+$/.test(apiKey))
-    throw new MerchantError("configuration_invalid", { reason: "apiKey" });
-}
-
-export type Query = Record<string, string | number | readonly string[] | undefined>;
-
-/** Undefined members are left out, lists repeated. */
-export function pairsOf(query: Query): [string, string][] {
-  return Object.entries(query).flatMap(([name, value]) => {
-    const values = Array.isArray(value) ? (value as readonly string[]) : [value];
-    return values
-      .filter((each) => each !== undefined)
-      .map((each): [string, string] => [name, String(each)]);
-  });
-}
-
-function answerOf(data: Record<string, unknown>): Members {
-  return openMembers(data, invalid);
-}
-
-function invalid(reason: string): MerchantError {
-  return new MerchantError("response_invalid", { reason });
-}
-
 /** A list that is empty is omitted (service document, Response envelopes). */
 function textsOf(data: Members, name: string): string[] {
   return data.has(name) ? data.texts(name) : [];
@@ -242,8 +206,8 @@ function readRequestedData(data: Members): RequestedData {
   return {
     referenceKey: data.text("referenceKey"),
     qrcode: data.text("qrcode"),
-    link: readLink(data, invalid),
-    ...(data.has("universalLink") && { universalLink: readUniversalLink(data, invalid) }),
+    link: readLink(data),
+    ...(data.has("universalLink") && { universalLink: readUniversalLink(data) }),
     expiration: data.count("expiration"),
     alreadySent: data.has("alreadySent") && data.flag("alreadySent"),
   };
@@ -259,13 +223,6 @@ function readProof(entry: Record<string, unknown>): FieldProof {
   const proof = parseFieldProof(entry);
   if ("fault" in proof) throw invalid(proof.fault);
   return proof;
-}
-
-function readPage<T>(data: Members, read: (item: Members) => T): Page<T> {
-  return {
-    items: data.records("items").map((item) => read(answerOf(item))),
-    ...(data.has("nextCursor") && { nextCursor: data.text("nextCursor") }),
-  };
 }
 
 function readListedOrder(item: Members): ListedOrder {

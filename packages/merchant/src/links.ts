@@ -1,18 +1,17 @@
+import { invalid } from "./api-answer.ts";
 import type { Members } from "./members.ts";
 
-type Fault = (member: string) => Error;
-
 /** `link` of an answer: `svc:..`. It becomes the target of a button: no other scheme may. */
-export function readLink(members: Members, fault: Fault): string {
+export function readLink(members: Members): string {
   const link = members.text("link");
-  if (!link.startsWith("svc:")) throw fault("link");
+  if (!link.startsWith("svc:")) throw invalid("link");
   return link;
 }
 
 /** `universalLink` of an answer, another such target: a page of the wallet, and never a script. */
-export function readUniversalLink(members: Members, fault: Fault): string {
+export function readUniversalLink(members: Members): string {
   const link = members.text("universalLink");
   if (!URL.canParse(link) || !/^https?:$/.test(new URL(link).protocol))
-    throw fault("universalLink");
+    throw invalid("universalLink");
   return link;
 }

@@ -13,7 +13,7 @@ import {
 } from "./token-endpoint.ts";
 import type { IdToken, LogoutToken, Tokens } from "./token-verification.ts";
 
-/** What a login asks for. Every member has a default: the request of the service document. */
+/** What a login asks for. Every member may be left out. */
 export interface LoginRequest {
   /** Default `openid offline offline_access`. Add `business` to let people act for a business. */
   scope?: string;
@@ -21,7 +21,7 @@ export interface LoginRequest {
   prompt?: "consent" | "login" | "select_account" | "none" | null;
   /** Default 256 random bits. A text of yours must be as hard to guess: it ties the answer to this browser. */
   state?: string;
-  /** Languages for the broker's page, best first, parted by spaces: `de en`. */
+  /** Languages for the broker's page, best first, separated by spaces: `de en`. */
   uiLocales?: string;
   /** The weakest acceptable way to approve, such as `urn:svc:acr:qr-near`; compare `claims.acr` afterwards. */
   acrValues?: string;
@@ -70,7 +70,7 @@ interface LoginContext extends TokenEndpointContext {
   audience: string | undefined;
 }
 
-/** The six verbs of a login. All that reach the broker may throw issuer_unreachable, rate_limited and response_invalid. */
+/** The verbs of a login. All that ask the broker may throw issuer_unreachable, rate_limited and response_invalid. */
 export interface LoginVerbs {
   /** Prepares a login: send the browser to `url`, keep the rest for `finish`. PKCE is always used (RFC 7636). */
   start: (request?: LoginRequest) => Promise<PendingLogin & { url: string }>;
@@ -98,11 +98,7 @@ export interface LoginVerbs {
    *
    * @throws {MerchantError} redirect_refused
    */
-  logoutUrl: (options: {
-    idToken: string;
-    postLogoutRedirectUri?: string;
-    state?: string;
-  }) => Promise<string>;
+  logoutUrl: (request: LogoutRequest) => Promise<string>;
   /** Ends a token and all of its family (RFC 7009). A token that is unknown or over already is no error. */
   revoke: (token: string) => Promise<void>;
   /**
@@ -121,7 +117,7 @@ export function openLogin(context: LoginContext): LoginVerbs {
     finish: (callbackUrl, pending) => finish(context, callbackUrl, pending),
     refresh: (refreshToken, { subject }) => refresh(context, refreshToken, subject),
     userinfo: (accessToken) => userinfo(context, accessToken),
-    logoutUrl: (options) => logoutUrl(context, options),
+    logoutUrl: (request) => logoutUrl(context, request),
     revoke: (token) => revoke(context, token),
     verifyLogoutToken: (jwt, options) => context.tokens.logoutToken(jwt, options),
   };
@@ -196,16 +192,16 @@ async function userinfo(context: LoginContext, accessToken: string): Promise<Use
   return { subject, claims: body };
 }
 
-async function logoutUrl(context: LoginContext, options: LogoutRequest): Promise<string> {
+async function logoutUrl(context: LoginContext, request: LogoutRequest): Promise<string> {
   const { endSessionEndpoint } = await context.issuer.discovery();
-  const back = options.postLogoutRedirectUri;
+  const back = request.postLogoutRedirectUri;
   if (back !== undefined && !isSameOrigin(back, context.redirectUri))
     throw new MerchantError("redirect_refused");
   return withQuery(endSessionEndpoint, {
     client_id: context.clientId,
-    id_token_hint: options.idToken,
+    id_token_hint: request.idToken,
     post_logout_redirect_uri: back,
-    state: options.state,
+    state: request.state,
   });
 }
 
