@@ -1,0 +1,83 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+
+import { isRecord, textOfBytes } from "@svc/protocol";
+
+import { MerchantError } from "./merchant-error.ts";
+
+/** How far `t` may be from now, either way (service document, Limits: webhook timestamp tolerance). */
+const toleranceSeconds = 300;
+
+/** One delivery of a webhook, exactly as it came. */
+export interface SignedDelivery {
+  /** Of the request: Node's `request.headers` or a `Headers`. Only the service's own signature is looked at. */
+  headers: Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** The bytes as received: a body that was parsed and written again has other bytes, and never matches. */
+  rawBody: Uint8Array;
+  /** Unix seconds. */
+  now: number;
+}
+
+/** How deliveries of one kind are signed. */
+interface Scheme {
+  /** The header with the signatures, in lower case. */
+  header: string;
+  /** The option that holds the secrets. */
+  option: "secrets" | "signingKeys";
+  /** @returns null for a header that is not formed like one */
+  parse: (header: string) => { timestamp: number; signatures: readonly string[] } | null;
+}
+
+/**
+ * Gives the body of a delivery of which one signature is the HMAC-SHA256 of `<t>.<raw body>` by one of the secrets.
+ *
+ * @throws {MerchantError} webhook_refused, its `reason` is header, signature or timestamp; configuration_invalid
+ */
+export function readSignedBody(
+  { headers, rawBody, now }: SignedDelivery,
+  secrets: readonly string[],
+  { header, option, parse }: Scheme,
+): string {
+  if (!areSecrets(secrets)) throw misconfigured(option);
+  if (!Number.isFinite(now)) throw misconfigured("now");
+  if (!(rawBody instanceof Uint8Array)) throw misconfigured("rawBody");
+  if (!isRecord(headers)) throw misconfigured("headers");
+  const value = headerOf(headers, header);
+  const parsed = value === null ? null : parse(value);
+  if (parsed === null) throw refused("header");
+  const { timestamp, signatures } = parsed;
+  // Every pair is tried, so that the time taken does not tell which one fits.
+  const fits = secrets.flatMap((secret) => {
+    const mac = createHmac("sha256", secret).update(`${timestamp}.`).update(rawBody).digest();
+    return signatures.map((signature) => timingSafeEqual(Buffer.from(signature, "hex"), mac));
+  });
+  if (!fits.includes(true)) throw refused("signature");
+  if (Math.abs(now - timestamp) > toleranceSeconds) throw refused("timestamp");
+  return textOfBytes(rawBody) ?? "";
+}
+
+/** @param reason names the check, or the member of the body */
+export function refused(reason: string): MerchantError {
+  return new MerchantError("webhook_refused", { reason });
+}
+
+function misconfigured(reason: string): MerchantError {
+  return new MerchantError("configuration_invalid", { reason });
+}
+
+/** Whether there are secrets, and none is empty: an empty one anybody can sign with. */
+function areSecrets(given: unknown): boolean {
+  return Array.isArray(given) && given.length > 0 && given.every(isSecret);
+}
+
+function isSecret(each: unknown): boolean {
+  return typeof each === "string" && each !== "";
+}
+
+/** The one value of a header by its lower-case name; null where it is absent or repeated. */
+function headerOf(headers: SignedDelivery["headers"], headerName: string): string | null {
+  const value =
+    headers instanceof Headers
+      ? headers.get(headerName)
+      : Object.entries(headers).find(([name]) => name.toLowerCase() === headerName)?.[1];
+  return typeof value === "string" ? value : null;
+}
