@@ -39,9 +39,9 @@ import type { Members } from "./members.ts";
 
 /** What a business is asked for. */
 export interface AskedFields {
-  /** Names of the business catalogue that must come. */
+  /** Names of the business catalogue; with `optionalFields` at most 40. */
   fields: readonly string[];
-  /** Those that the members may leave out; 40 together. */
+  /** Those that the members may withhold. */
   optionalFields?: readonly string[];
   /** Why, as the members are shown it: 8 to 280 characters. */
   purpose: string;
@@ -60,7 +60,7 @@ export type AskedDocument = (
   expiresInSeconds?: number;
 };
 
-/** Makes repeating a call harmless: any text of yours that names what you want once, such as your order's number. */
+/** Makes repeating a call harmless: a text of yours that names what is to happen once, such as your order's number. */
 export interface Once {
   idempotencyKey: string;
 }
@@ -73,7 +73,7 @@ export interface RequestFilter {
   cursor?: string;
 }
 
-/** Which kind of request an event or delivery is of. */
+/** The kind of request that an event or delivery belongs to. */
 export type RequestKind = "data-requests" | "signature-requests";
 
 /** An event of a request, and how its delivery stands. */
@@ -89,9 +89,9 @@ export interface KybEventOnItsWay {
   content?: AnyKybEvent;
 }
 
-/** An event of whatever your client domain is told. */
+/** Any event for your client domain, of a request or not. */
 export interface PlacedKybEvent extends KybEventOnItsWay {
-  /** The request, or what else it tells of. */
+  /** The id of the request; for an event of no request, the stream of its own. */
   streamId: string;
 }
 
@@ -108,13 +108,15 @@ export interface EventFilter {
 
 /** The KYB endpoints, one method each. All may throw apikey_refused, rate_limited, call_refused, issuer_unreachable and response_invalid; the reasons of a call_refused are those of the service's table of errors. */
 export interface Kyb {
+  /** What everybody may know of a business, by the address of its wallet. */
   status: (wallet: string) => Promise<BusinessStatus>;
-  /** With its approval rules. */
+  /** The same, with how its members decide. */
   rules: (wallet: string) => Promise<BusinessRules>;
+  /** Its roster, with names once the business has dealt with you. */
   members: (wallet: string) => Promise<BusinessMembers>;
   /** What each field costs. */
   pricing: () => Promise<Pricing>;
-  /** What your organization has. */
+  /** How much money your organization has paid in, spent and has held. */
   billing: () => Promise<BillingAccount>;
   /** What releases cost, newest first, of all client domains. @param page.limit at most 100 */
   charges: (page?: { limit?: number; cursor?: string }) => Promise<Page<Charge>>;
@@ -122,18 +124,22 @@ export interface Kyb {
   quote: (
     asked: Pick<AskedFields, "fields" | "optionalFields"> & { business?: string },
   ) => Promise<Quote>;
+  /** Asks the members for fields, and holds the most that they may cost. At most one such request is open to a business. */
   requestData: (
     asked: AskedFields & { business: string },
     once?: Once,
   ) => Promise<DataRequestRecord>;
+  /** Where a request stands. */
   dataRequest: (requestId: string) => Promise<DataRequestRecord>;
+  /** The requests of your client domain, newest first. */
   dataRequests: (filter?: RequestFilter) => Promise<Page<DataRequestRecord>>;
+  /** Takes back a request that still waits for the members; what was held is free again. */
   cancelDataRequest: (requestId: string) => Promise<DataRequestRecord>;
   /** The attestation again, until it is purged. */
   release: (requestId: string) => Promise<Release>;
   /**
-   * Proofs of what was released, against the chain, of leaves whose root it holds already; ask again for the others.
-   * Nothing in them is verified: see `verifyCompanyProof`.
+   * Proofs of the released fields whose root is on chain already; ask again for the others. Nothing in them is verified:
+   * see `verifyCompanyProof`.
    */
   proofs: (requestId: string) => Promise<CompanyProof[]>;
   /** Whether released fields still hold: ask before you rely on them. Free, and no value is sent; 800 at most. */
@@ -141,25 +147,30 @@ export interface Kyb {
     business: string;
     fields: readonly Pick<ReleasedField, "name" | "subject" | "hash">[];
   }) => Promise<CompanyValidity>;
+  /** Asks the members to sign; the same key with another document is refused. */
   requestSignature: (
     asked: AskedDocument & { business: string },
     once: Once,
   ) => Promise<SignatureRequestRecord>;
   signatureRequest: (requestId: string) => Promise<SignatureRequestRecord>;
+  /** Those of your client domain, newest first. */
   signatureRequests: (filter?: RequestFilter) => Promise<Page<SignatureRequestRecord>>;
   cancelSignatureRequest: (requestId: string) => Promise<SignatureRequestRecord>;
+  /** The signature of a request that is `signed`. Nothing in it is verified: see `verifyBusinessSignature`. */
   signature: (requestId: string) => Promise<BusinessSignature>;
+  /** Makes a QR code by which any business can take this request, once. */
   offerData: (
     asked: AskedFields & { offerExpiresInSeconds?: number },
     once: Once,
   ) => Promise<Offer>;
+  /** Likewise for a signature. */
   offerSignature: (
     asked: AskedDocument & { offerExpiresInSeconds?: number },
     once: Once,
   ) => Promise<Offer>;
   offer: (offerId: string) => Promise<Offer>;
   cancelOffer: (offerId: string) => Promise<Offer>;
-  /** Registers or replaces it; its new secret is in the answer, once. */
+  /** Registers or replaces the endpoint of your client domain; its new secret is in this answer alone. */
   registerEndpoint: (url: string) => Promise<WebhookEndpoint>;
   endpoint: () => Promise<WebhookEndpoint>;
   /**
