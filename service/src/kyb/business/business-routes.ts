@@ -6,7 +6,7 @@ import { bodyReasons, refusals } from "../../platform/refusals.ts";
 import { MembersBody, RulesBody } from "./charter-request.ts";
 import { abandonFounding, foundBusiness } from "./founding.ts";
 import { limitGas } from "./gas-limits.ts";
-import { propose, retractProposal } from "./governance.ts";
+import { propose, retractProposal } from "./proposals.ts";
 import type { KybContext, WalletCaller } from "../kyb-context.ts";
 import type { ProposalRequest } from "./proposal.ts";
 import { keepMember } from "./removal.ts";

@@ -13,7 +13,7 @@ import { restartBallots } from "../ballot/ballots.ts";
 import type { Business } from "./business.ts";
 import { findBusiness, lockBusiness } from "./business-store.ts";
 import { insertMembers } from "./founding-store.ts";
-import { findWithdrawals, mendProposals, restartProposals } from "./governance.ts";
+import { findWithdrawals, mendProposals, restartProposals } from "./stale-proposals.ts";
 import { findCharterChange } from "./governance-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { sealMemberName } from "./members.ts";

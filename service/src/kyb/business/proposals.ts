@@ -1,0 +1,217 @@
+// What members put to the vote about their own business, and take back (decisions section 6).
+import { type Address, businessCategory, governanceActs, governanceHash } from "@svc/protocol";
+import { ulid } from "../../platform/ids.ts";
+import type { Queryable } from "../../platform/db.ts";
+import { invalidRequest, Problem } from "../../platform/problems.ts";
+import { endBallot, lockBallot } from "../ballot/ballot-store.ts";
+import { openBallot } from "../ballot/ballots.ts";
+import type { Business } from "./business.ts";
+import { findBusiness, holdBusiness, listBusinessesAt } from "./business-store.ts";
+import { parseMemberAddress } from "./charter-request.ts";
+import * as store from "./governance-store.ts";
+import type { KybContext } from "../kyb-context.ts";
+import {
+  operations,
+  parseHash,
+  planCharter,
+  type Planned,
+  type ProposalRequest,
+} from "./proposal.ts";
+import { isRenewable, protectedUntil } from "./removal.ts";
+import { listRemovals, type Removal } from "./roster-store.ts";
+import { sealNames } from "./shown-proposal.ts";
+import { loadWalletCalls } from "./wallet-calls.ts";
+
+/** Members have so long to decide. */
+const votingSeconds = 7 * 86_400;
+/** Proposals that are not decided yet, of one business and of one member of it. */
+const pendingMax = { all: 20, own: 5 };
+
+/**
+ * Puts an act of governance to the vote of the voting members, the proposer among them.
+ *
+ * @throws {Problem} business_not_found, not_a_member, invalid_request, too_many, removal_refused, not_signed
+ */
+export async function propose(
+  ctx: KybContext,
+  proposer: Address,
+  given: { business: Address; request: ProposalRequest },
+): Promise<{ id: string; expiresAt: number; nonce: number; needed: number }> {
+  const { request } = given;
+  const seen = await findBusiness(ctx.db, given.business);
+  checkMember(seen, proposer, request);
+  await checkOnChain(ctx, seen, request);
+  return ctx.db.transaction(async (tx) => {
+    const business = await holdBusiness(tx, given.business);
+    checkMember(business, proposer, request);
+    const pending = await store.countPending(tx, { business: business.address, proposer });
+    if (pending.all >= pendingMax.all || pending.own >= pendingMax.own)
+      throw new Problem("too_many");
+    const planned = await plan(ctx, tx, { business, request });
+    const { operation, act, names, member, rule } = planned;
+    const id = ulid(ctx.clock, ctx.random);
+    const { address, nonce } = business;
+    const expiresAt = ctx.clock.now() + votingSeconds;
+    const ballot = await openBallot(ctx, tx, {
+      id,
+      kind: "governance",
+      business: address,
+      category: businessCategory.governance,
+      hash: governanceHash({ ...act, nonce }),
+      clientDomainId: null,
+      expiresAt,
+      ...(rule === undefined ? {} : { rule }),
+      ...(member === null ? {} : { without: member }),
+    });
+    await store.insertProposal(tx, {
+      id,
+      business: address,
+      operation,
+      arguments: act.arguments,
+      namesSealed: names === null ? null : sealNames(ctx, id, names),
+      member,
+      proposer,
+      nonce,
+      createdAt: ctx.clock.now(),
+    });
+    const details = { operation: act.operation, proposal: id };
+    const entry = { actor: proposer, action: "business.propose", subject: address, details };
+    await ctx.audit.record(tx, entry);
+    return { id, expiresAt, nonce, needed: ballot.needed };
+  });
+}
+
+/**
+ * Takes a proposal back, by whoever made it: nobody is asked any more. Again for one that was taken back changes nothing.
+ *
+ * @throws {Problem} business_not_found, ballot_not_found also for one of somebody else, ballot_over
+ */
+export async function retractProposal(
+  ctx: KybContext,
+  proposer: Address,
+  given: { business: Address; id: string },
+): Promise<void> {
+  const { id } = given;
+  await ctx.db.transaction(async (tx) => {
+    const ballot = await lockBallot(tx, id);
+    const [proposal] = await store.listProposals(tx, [id]);
+    const business = await findBusiness(tx, given.business);
+    if (!business?.charter.members.some(({ address }) => address === proposer))
+      throw new Problem("business_not_found");
+    const { address } = business;
+    if (ballot === null || proposal?.business !== address || proposal.proposer !== proposer)
+      throw new Problem("ballot_not_found");
+    if (proposal.status === "retracted") return;
+    if (ballot.status !== "open") throw new Problem("ballot_over");
+    const now = ctx.clock.now();
+    await endBallot(tx, { id, status: "cancelled", now });
+    await store.setProposalStatus(tx, [id], { status: "retracted", now });
+    const details = { operation: operations[proposal.operation], proposal: id };
+    const entry = { actor: proposer, action: "business.retract", subject: address, details };
+    await ctx.audit.record(tx, entry);
+  });
+}
+
+/**
+ * Members take back what they signed with a wallet that they left as well, as its contract does.
+ *
+ * @throws {Problem} business_not_found also where the identity is no member: whose businesses there are is not told
+ */
+function checkMember(
+  business: Business | null,
+  member: Address,
+  { operation }: ProposalRequest,
+): asserts business is Business {
+  const found = business?.charter.members.find(({ address }) => address === member);
+  const isOpen =
+    business?.status === "active" || (business?.status === "moved" && operation === "withdraw");
+  if (!isOpen || found === undefined) throw new Problem("business_not_found");
+  if (!found.isVoting) throw new Problem("not_a_member");
+}
+
+/** What only the chain knows, before anybody is asked in vain. */
+async function checkOnChain(
+  ctx: KybContext,
+  { address }: Business,
+  request: ProposalRequest,
+): Promise<void> {
+  const calls = await loadWalletCalls();
+  if (request.operation === "withdraw") {
+    if (!(await calls.isRecorded(ctx, address, parseHash(request.hash))))
+      throw new Problem("not_signed");
+  } else if (request.operation === "startRemoval") {
+    const member = parseMemberAddress(request.member);
+    const until = await calls.protectedUntil(ctx, address, member);
+    if (until > ctx.clock.now()) throw answeredLately(until);
+  }
+}
+
+async function plan(
+  ctx: Pick<KybContext, "clock">,
+  tx: Queryable,
+  { business, request }: { business: Business; request: ProposalRequest },
+): Promise<Planned> {
+  const { operation } = request;
+  const nobody = { names: null, member: null };
+  if (operation === "changeCharter") {
+    const planned = planCharter(business.charter, request);
+    await refuseBusinesses(tx, business, planned.names ?? []);
+    return planned;
+  }
+  if (operation === "withdraw")
+    return { operation, act: governanceActs.withdraw(parseHash(request.hash)), ...nobody };
+  if (operation === "startRemoval") return planRemoval(ctx, tx, { business, text: request.member });
+  const successor = parseMemberAddress(request.successor);
+  const next = await findBusiness(tx, successor);
+  const isGood = next?.status === "active" && next.environment === business.environment;
+  if (!isGood || successor === business.address)
+    throw invalidRequest("successor is another active business of the same environment");
+  if (await store.isMoveProposed(tx, next.address, business.address))
+    throw invalidRequest("successor is asked to move here itself: neither would be left");
+  return { operation, act: governanceActs.moveTo(successor), ...nobody };
+}
+
+/** Who is added signs nothing before: where all have to approve, nobody could any more. @throws {Problem} invalid_request */
+async function refuseBusinesses(
+  tx: Queryable,
+  { charter }: Business,
+  members: readonly { readonly address: Address }[],
+): Promise<void> {
+  const known = new Set(charter.members.map(({ address }) => address));
+  const added = members.map(({ address }) => address).filter((address) => !known.has(address));
+  const [keyless] = await listBusinessesAt(tx, added);
+  if (keyless !== undefined)
+    throw invalidRequest(
+      `${keyless.address} is a business: it has no key, and is no member of one`,
+    );
+}
+
+function underWay(open: Removal, member: Address): Problem {
+  const until = open.member === member ? protectedUntil(open) : null;
+  if (until !== null) return answeredLately(until);
+  return new Problem("removal_refused", { message: "removal_refused: one removal at a time" });
+}
+
+const answeredLately = (until: number): Problem =>
+  new Problem("removal_refused", {
+    message: "removal_refused: the member answered less than 90 days ago",
+    details: { protectedUntil: until },
+  });
+
+async function planRemoval(
+  { clock }: Pick<KybContext, "clock">,
+  tx: Queryable,
+  { business, text }: { business: Business; text: string },
+): Promise<Planned> {
+  const { address, charter } = business;
+  const member = parseMemberAddress(text);
+  if (charter.members.every((each) => each.address !== member))
+    throw new Problem("removal_refused", { message: "removal_refused: no member" });
+  if (charter.members.filter(({ isVoting }) => isVoting).length < 2)
+    throw new Problem("removal_refused", { message: "removal_refused: nobody else has a vote" });
+  const [open] = await listRemovals(tx, [address]);
+  const isAgain = open?.member === member && isRenewable(open, clock.now());
+  if (open !== undefined && !isAgain) throw underWay(open, member);
+  const act = governanceActs.startRemoval(member);
+  return { operation: "startRemoval", act, names: null, member, rule: "MAJORITY" };
+}
