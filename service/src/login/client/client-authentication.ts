@@ -76,10 +76,18 @@ export async function authenticateClient(
  */
 export async function authenticateClientOnce(ctx: TokenContext, call: ClientCall): Promise<Client> {
   const { client, oneTime } = await authenticateClient(ctx, call);
-  if (oneTime.length === 0) return client;
+  await spendAssertion(ctx, oneTime);
+  return client;
+}
+
+/** Spends a client's assertion where no other statement does. @throws {OAuthProblem} invalid_client when it was used before */
+export async function spendAssertion(
+  ctx: TokenContext,
+  oneTime: AuthenticatedClient["oneTime"],
+): Promise<void> {
+  if (oneTime.length === 0) return;
   const spent = await spendOnce(ctx.db, oneTime);
   if (spent.length < oneTime.length) refuseReplayedAssertion();
-  return client;
 }
 
 /** The assertion was good but has been seen before. */

@@ -6,13 +6,14 @@ import {
   authenticateClient,
   type ClientCall,
   refuseReplayedAssertion,
+  spendAssertion,
 } from "../client/client-authentication.ts";
 import { type ClaimSource, extOf } from "../business/business-claims.ts";
 import { parseRefreshToken } from "./refresh-token.ts";
 import type { TokenContext } from "../token-context.ts";
 import { getValue } from "./token-request.ts";
 import * as store from "./token-store.ts";
-import { type OneTimeValue, spendOnce } from "./used-once-store.ts";
+import type { OneTimeValue } from "./used-once-store.ts";
 
 /** What is said about a token (RFC 7662 section 2.2). */
 export type Introspection =
@@ -49,7 +50,7 @@ export async function introspect(ctx: TokenContext, call: ClientCall): Promise<I
   const text = getValue(call.form, "token");
   const access = readAccessToken(ctx, text);
   if (access !== null) return introspectAccess(ctx, access, { client, oneTime });
-  await spend(ctx, oneTime);
+  await spendAssertion(ctx, oneTime);
   return introspectRefresh(ctx, text, client);
 }
 
@@ -69,7 +70,7 @@ async function introspectAccess(
     token.aud.some((audience) => audience === client.id || client.audiences.includes(audience));
   const isKnown = isMeant && token.exp > now && (await ctx.clients.find(token.client_id)) !== null;
   if (!isKnown) {
-    await spend(ctx, oneTime);
+    await spendAssertion(ctx, oneTime);
     return inactive;
   }
   const live = await readLiveClaims(ctx, familyOf(token), { now, oneTime });
@@ -119,10 +120,4 @@ async function introspectRefresh(
     exp: expiresAt,
     token_use: "refresh_token",
   };
-}
-
-async function spend(ctx: TokenContext, oneTime: readonly OneTimeValue[]): Promise<void> {
-  if (oneTime.length === 0) return;
-  const spent = await spendOnce(ctx.db, oneTime);
-  if (spent.length < oneTime.length) refuseReplayedAssertion();
 }

@@ -3,12 +3,12 @@ import {
   authenticateClient,
   type ClientCall,
   refuseReplayedAssertion,
+  spendAssertion,
 } from "../client/client-authentication.ts";
 import { parseRefreshToken } from "./refresh-token.ts";
 import type { TokenContext } from "../token-context.ts";
 import { getValue } from "./token-request.ts";
 import * as store from "./token-store.ts";
-import { spendOnce } from "./used-once-store.ts";
 
 /**
  * Revokes the family of an access or refresh token of the calling client (RFC 7009). An unknown token, or another
@@ -19,13 +19,9 @@ import { spendOnce } from "./used-once-store.ts";
 export async function revoke(ctx: TokenContext, call: ClientCall): Promise<void> {
   const { client, oneTime } = await authenticateClient(ctx, call);
   const familyId = familyNamedBy(ctx, getValue(call.form, "token"));
+  if (familyId === null) return spendAssertion(ctx, oneTime);
   const options = { clientId: client.id, now: ctx.clock.now(), oneTime };
-  const spent =
-    familyId === null
-      ? oneTime.length === 0
-        ? []
-        : await spendOnce(ctx.db, oneTime)
-      : await store.revokeFamilyOf(ctx.db, familyId, options);
+  const spent = await store.revokeFamilyOf(ctx.db, familyId, options);
   if (spent.length < oneTime.length) refuseReplayedAssertion();
 }
 
