@@ -25,7 +25,7 @@ export { businessLoginRules, revokeBusinessFamilies } from "./business/business-
 export { listSigningKeys, revokeSigningKey, rotateSigningKey } from "./keys/manage-signing-keys.ts";
 export { deleteUser } from "./retention.ts";
 export { keyPurposes } from "./keys/signing-key.ts";
-export { limitContractSignatures } from "./authorization/start-limits.ts";
+export { limitContractSignatures } from "./contract-signature-limits.ts";
 export { signRequestObject } from "./attempt/request-object.ts";
 export { signingKeyColumns } from "./keys/signing-keys.ts";
 

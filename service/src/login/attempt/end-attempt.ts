@@ -18,9 +18,9 @@ export async function endAttempt(
 }
 
 /**
- * Other members may have been asked; they are not any more. Their question comes before the login, as in every vote, and
- * an approval that is under way has yet to ask it: the login alone is tried first, in a transaction of its own, since
- * that waits for the approval.
+ * Ends the login together with the ballot of the other members, if they were asked. As in every vote the ballot is locked
+ * before the login. An approval under way holds the login and has yet to open its ballot, so the login alone is tried
+ * first, in a transaction of its own, which waits for that approval.
  */
 async function endForBusiness(
   ctx: LoginContext,

@@ -7,27 +7,6 @@ function perMinute(count: number, address: string): Limit {
   return { perSecond: count / 60, burst: count, address };
 }
 
-/** Contracts are asked by all callers together at a bounded rate; one login or order does not take it from the others. */
-const contractLimit: Limit = { perSecond: 10 / 60, burst: 10 };
-
-/** Nor does one address, however many of them it has. */
-const contractsPerAddressMinute = 60;
-
-/**
- * How often contracts are asked about signatures for one address, and for one subject if there is one.
- *
- * @param asked.subject what is signed for, with its kind: `login:<id>`
- * @throws {Problem} rate_limited
- */
-export async function limitContractSignatures(
-  ctx: Pick<LoginContext, "limits" | "metrics">,
-  { subject, callerAddress }: { subject?: string; callerAddress: string },
-): Promise<void> {
-  if (subject !== undefined) await takeOrRefuse(ctx, `signature:${subject}`, contractLimit);
-  const limit = perMinute(contractsPerAddressMinute, callerAddress);
-  await takeOrRefuse(ctx, `signature:address:${limitNetworkOf(callerAddress)}`, limit);
-}
-
 /** How many logins one address starts (decisions section 8). @throws {Problem} rate_limited */
 export async function limitAddress(ctx: LoginContext, address: string): Promise<void> {
   const limit = perMinute(ctx.config.loginsPerAddressMinute, address);

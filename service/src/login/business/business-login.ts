@@ -51,7 +51,7 @@ export async function approveForBusiness(
   });
   return ctx.db.transaction(async (tx) => {
     const now = ctx.clock.now();
-    // The business before the login, as in every vote.
+    // Locks the business before the login, as every vote does.
     const seat = await store.holdSeat(tx, {
       business,
       member: user,
@@ -172,10 +172,10 @@ async function fail(
 }
 
 /**
- * Ends what the user asked other members, in the caller's transaction, which deletes the login.
+ * Ends the ballot of the user's open login for a business, in the caller's transaction, which deletes the login.
  *
- * @param given.opened when a login began that is still open
- * @param given.withdraw ends the question; before the login is touched, as in every vote
+ * @param given.opened between which times a login that is still open can have begun
+ * @param given.withdraw ends the ballot; called before the login is locked, as in every vote
  */
 export async function withdrawOpenLogin(
   tx: Queryable,

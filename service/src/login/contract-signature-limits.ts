@@ -1,0 +1,25 @@
+import { limitNetworkOf } from "../platform/client-address.ts";
+import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
+import type { LoginContext } from "./login-context.ts";
+
+/** All callers together ask contracts at a bounded rate: one login or order must not use it up for the others. */
+const perSubject: Limit = { perSecond: 10 / 60, burst: 10 };
+
+/** Nor must one address, however many logins and orders it has. */
+const perAddressMinute = 60;
+
+/**
+ * How often contracts are asked about signatures for one address, and for one subject if there is one.
+ *
+ * @param asked.subject what is signed for, with its kind: `login:<id>`
+ * @throws {Problem} rate_limited
+ */
+export async function limitContractSignatures(
+  ctx: Pick<LoginContext, "limits" | "metrics">,
+  asked: { subject?: string; callerAddress: string },
+): Promise<void> {
+  const { subject, callerAddress: address } = asked;
+  if (subject !== undefined) await takeOrRefuse(ctx, `signature:${subject}`, perSubject);
+  const limit = { perSecond: perAddressMinute / 60, burst: perAddressMinute, address };
+  await takeOrRefuse(ctx, `signature:address:${limitNetworkOf(address)}`, limit);
+}
