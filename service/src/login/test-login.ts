@@ -48,6 +48,8 @@ export interface TestLogin extends AsyncDisposable {
   readonly copies: SealedCopies;
   readonly http: Http;
   readonly database: TestDatabase;
+  /** Statements sent so far, but for those that note when secrets were used: a timer sends them, at any moment. */
+  callsTotal(): number;
 }
 
 export interface TestLoginOptions {
@@ -94,7 +96,8 @@ export async function openTestLogin(options: TestLoginOptions = {}): Promise<Tes
   };
   const keys = await openInstallationKeys(base);
   const withKeys: Ctx = { ...base, keys, audit: createAudit({ ...base, keys }) };
-  const clients = await openClients(withKeys);
+  const noting = store.countNotedUses(db);
+  const clients = await openClients({ ...withKeys, db: noting.db });
   const ctx = {
     ...withKeys,
     clients,
@@ -112,6 +115,7 @@ export async function openTestLogin(options: TestLoginOptions = {}): Promise<Tes
     copies,
     http,
     database,
+    callsTotal: () => db.callsTotal - noting.usesNoted(),
     async [Symbol.asyncDispose]() {
       await http.close();
       await clients[Symbol.asyncDispose]();
