@@ -17,6 +17,7 @@ import { Problem } from "../platform/problems.ts";
 import { createRandom } from "../platform/random.ts";
 import { createRateLimiter } from "../platform/rate-limit.ts";
 import { createSeal } from "../platform/seal.ts";
+import { countWithoutNotes } from "../platform/test-call-count-store.ts";
 import { openTestDatabase } from "../platform/test-database.ts";
 import { sendToRegistry } from "./batches.ts";
 import { collectCredential, listOwnCredentials } from "./collection.ts";
@@ -99,7 +100,7 @@ export async function openTestCredentials(
   let nowMs = startMs;
   const clock = { nowMs: () => nowMs, now: () => Math.floor(nowMs / 1000) };
   const config = parseConfig({ PORT: "4000", LOG_LEVEL: "silent", CHAIN: "on", ...environment });
-  const db = stack.use(openDb({ ...database.connection, connections: 6 }));
+  const db = countWithoutNotes(stack.use(openDb({ ...database.connection, connections: 6 })));
   const base = {
     config,
     db,

@@ -1,5 +1,5 @@
 import type { AuthorizationCode } from "./token/authorization-code.ts";
-import { type Db, type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/db.ts";
 
 export interface TestClientRow {
   readonly id: string;
@@ -110,14 +110,4 @@ export async function disableTestClient(db: Queryable, id: string): Promise<void
   await db.query(sql`
     with disabled as (update oauth_client set disabled_at = 1 where id = ${id} returning id)
     select pg_notify('client', id) from disabled`);
-}
-
-/** Counts the statements of this database that note when secrets were used. */
-export function countNotedUses(db: Db): { readonly db: Db; usesNoted(): number } {
-  let usesNoted = 0;
-  const query: Db["query"] = async (statement) => {
-    if (statement.text.startsWith("update client_secret set last_used_at")) usesNoted += 1;
-    return db.query(statement);
-  };
-  return { db: { ...db, query }, usesNoted: () => usesNoted };
 }

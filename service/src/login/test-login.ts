@@ -14,6 +14,7 @@ import { createOutbound, type Outbound } from "../platform/outbound.ts";
 import { createRandom } from "../platform/random.ts";
 import { createRateLimiter } from "../platform/rate-limit.ts";
 import { createSeal } from "../platform/seal.ts";
+import { countWithoutNotes } from "../platform/test-call-count-store.ts";
 import { openTestDatabase, type TestDatabase } from "../platform/test-database.ts";
 import type { BusinessDirectory } from "./business/business-directory.ts";
 import { openLiveClaims } from "./token/live-claims.ts";
@@ -48,8 +49,6 @@ export interface TestLogin extends AsyncDisposable {
   readonly copies: SealedCopies;
   readonly http: Http;
   readonly database: TestDatabase;
-  /** Statements sent so far, but for those that note when secrets were used: a timer sends them, at any moment. */
-  callsTotal(): number;
 }
 
 export interface TestLoginOptions {
@@ -79,7 +78,9 @@ export async function openTestLogin(options: TestLoginOptions = {}): Promise<Tes
   const database = options.with?.database ?? (await openTestDatabase());
   const clock = options.with?.clock ?? createTestClock();
   const config = parseConfig({ PORT: "4000", LOG_LEVEL: "silent", ...options.environment });
-  const db = openDb({ ...database.connection, connections: options.connections ?? 4 });
+  const db = countWithoutNotes(
+    openDb({ ...database.connection, connections: options.connections ?? 4 }),
+  );
   const notifications = await openNotifications(db, { onFault: () => undefined });
   const base = {
     config,
@@ -96,8 +97,7 @@ export async function openTestLogin(options: TestLoginOptions = {}): Promise<Tes
   };
   const keys = await openInstallationKeys(base);
   const withKeys: Ctx = { ...base, keys, audit: createAudit({ ...base, keys }) };
-  const noting = store.countNotedUses(db);
-  const clients = await openClients({ ...withKeys, db: noting.db });
+  const clients = await openClients(withKeys);
   const ctx = {
     ...withKeys,
     clients,
@@ -115,7 +115,6 @@ export async function openTestLogin(options: TestLoginOptions = {}): Promise<Tes
     copies,
     http,
     database,
-    callsTotal: () => db.callsTotal - noting.usesNoted(),
     async [Symbol.asyncDispose]() {
       await http.close();
       await clients[Symbol.asyncDispose]();

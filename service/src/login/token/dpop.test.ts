@@ -99,9 +99,9 @@ test("a proof binds the tokens to its key, in one database call", async () => {
   const code = await addCode(login, confidential);
   const proof = await proofOf();
   await login.ctx.clients.find(confidential.id);
-  const before = login.callsTotal();
+  const before = login.ctx.db.callsTotal;
   const answer = await redeem(login, confidential, { ...code, headers: { dpop: proof } });
-  assert.equal(login.callsTotal() - before, 1);
+  assert.equal(login.ctx.db.callsTotal - before, 1);
   assert.equal(answer.status, 200, answer.text);
   assert.equal(answer.body["token_type"], "DPoP");
   assert.deepEqual(claimsOf(answer.body["access_token"])["cnf"], { jkt });
@@ -249,9 +249,9 @@ test("userinfo takes a bound token with its proof alone, in one call, and never 
   const ask = async (authorization: string, dpop?: string): Promise<Answer> =>
     get(login, "/userinfo", { authorization, ...(dpop === undefined ? {} : { dpop }) });
   const proof = await proofOf({ accessToken: access, claims: at });
-  const before = login.callsTotal();
+  const before = login.ctx.db.callsTotal;
   assert.equal((await ask(`DPoP ${access}`, proof)).status, 200);
-  assert.equal(login.callsTotal() - before, 1);
+  assert.equal(login.ctx.db.callsTotal - before, 1);
 
   const cases: [string, string | undefined, string][] = [
     [`DPoP ${access}`, proof, "invalid_dpop_proof"],

@@ -32,9 +32,9 @@ function refused(answer: Answer, status: number, error: string): void {
 /** Statements that an operation takes, once the client is known. */
 async function callsOf(on: TestLogin, work: () => Promise<unknown>): Promise<number> {
   await on.ctx.clients.find(client.id);
-  const before = on.callsTotal();
+  const before = on.ctx.db.callsTotal;
   await work();
-  return on.callsTotal() - before;
+  return on.ctx.db.callsTotal - before;
 }
 
 async function tokensOf(
