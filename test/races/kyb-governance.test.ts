@@ -103,6 +103,40 @@ test("members who approve a login at the same instant complete it once", async (
   }
 });
 
+/** Each wanda's business is asked to move to the one at that place, all at one instant, on both processes. @returns how many are put to the vote */
+async function moveAtOnce(successors: readonly number[]): Promise<number> {
+  const businesses: Address[] = [];
+  for (const _ of successors) {
+    const { address } = await world.found({ members: ["wanda"] });
+    businesses.push(address);
+  }
+  const answers = await world.ctx.db.transaction(async (tx) => {
+    await tx.query(sql`select from business where address = any(${businesses}) for update`);
+    const asked = successors.map(async (to, at) =>
+      world.walletCall("wanda", "POST", `/w/businesses/${businesses[at] ?? ""}/proposals`, {
+        body: { operation: "moveTo", successor: businesses[to] },
+        baseUrl: processOf(at),
+      }),
+    );
+    await until("all of them wait", async () => {
+      const waiting = await world.ctx.db.query(
+        sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return waiting.length >= successors.length ? true : null;
+    });
+    return { asked };
+  });
+  const all = await Promise.all(answers.asked);
+  for (const { status } of all) assert.ok([200, 201, 400].includes(status), String(status));
+  return all.filter(({ status }) => status !== 400).length;
+}
+
+test("of businesses that are asked at the same instant to move on to each other, in a pair or a ring, one stays", async () => {
+  assert.equal(await moveAtOnce([1, 0]), 1);
+  assert.equal(await moveAtOnce([1, 2, 0]), 2);
+  assert.equal(await moveAtOnce([2, 3, 1, 0]), 3);
+});
+
 /** What one statement sees: nothing of a change may be there without the rest. */
 interface Snapshot {
   epoch: number;

@@ -1,4 +1,4 @@
-import { type Address, governanceActs, type Hex, hexOfBytes } from "@svc/protocol";
+import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
 import { type Queryable, sql } from "../../platform/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import type { Proposal, ProposalStatus } from "./proposal.ts";
@@ -137,16 +137,28 @@ export async function isWithdrawn(
   return rows.length === 1;
 }
 
-/** Whether a move of the one business to the other waits for votes or for the chain, or was made there. */
-export async function isMoveProposed(
-  db: Queryable,
-  business: Address,
-  successor: Address,
-): Promise<boolean> {
-  const args = governanceActs.moveTo(successor).arguments;
+/** Any fixed number will do; it only has to differ from the other advisory locks of the service. */
+const movesLock = 7_355_014;
+/** A chain of moves is followed over so many wallets. */
+const chainMax = 100;
+
+/** Moves are proposed one after the other: each is held against those before it, whichever businesses they name. */
+export async function lockMoves(tx: Queryable): Promise<void> {
+  await tx.query(sql`select pg_advisory_xact_lock(${movesLock})`);
+}
+
+/** Whether the one business may end in the other, by moves that were made, that are announced, or that wait for votes or for the chain. */
+export async function mayMoveOnTo(db: Queryable, from: Address, to: Address): Promise<boolean> {
   const rows = await db.query(
-    sql`select from business_proposal where business = ${business} and operation = 'moveTo'
-      and arguments = ${bufferOfHex(args)} and status in ('open', 'relaying', 'executed') limit 1`,
+    sql`with recursive wallet as (
+        select ${from}::text as address
+        union select next.address from wallet cross join lateral (
+          select successor as address from business where business.address = wallet.address and successor is not null
+          union all select successor from business_move where business_move.business = wallet.address
+          union all select '0x' || encode(substring(arguments from 13), 'hex') from business_proposal
+            where business_proposal.business = wallet.address and operation = 'moveTo'
+              and status in ('open', 'relaying', 'executed')) as next)
+      select from (select address from wallet limit ${chainMax}) as wallet where address = ${to}`,
   );
   return rows.length === 1;
 }

@@ -42,6 +42,7 @@ export async function propose(
   checkMember(seen, proposer, request);
   await checkOnChain(ctx, seen, request);
   return ctx.db.transaction(async (tx) => {
+    if (request.operation === "moveTo") await store.lockMoves(tx);
     const business = await holdBusiness(tx, given.business);
     checkMember(business, proposer, request);
     const pending = await store.countPending(tx, { business: business.address, proposer });
@@ -166,8 +167,8 @@ async function plan(
   const isGood = next?.status === "active" && next.environment === business.environment;
   if (!isGood || successor === business.address)
     throw invalidRequest("successor is another active business of the same environment");
-  if (await store.isMoveProposed(tx, next.address, business.address))
-    throw invalidRequest("successor is asked to move here itself: neither would be left");
+  if (await store.mayMoveOnTo(tx, next.address, business.address))
+    throw invalidRequest("successor may move here itself: none would be left");
   return { operation, act: governanceActs.moveTo(successor), ...nobody };
 }
 
