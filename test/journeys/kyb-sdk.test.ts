@@ -15,6 +15,7 @@ import {
   verifyWalletChange,
   type WalletChangedEvent,
 } from "@svc/merchant";
+import { buyPackage } from "../../service/src/accounts/index.ts";
 import { listIssuers } from "../../service/src/credentials/index.ts";
 import { type DataWorld, openDataWorld, someRequest } from "../kyb-data-world.ts";
 import { openReceiver, type Receiver } from "../kyb-receiver.ts";
@@ -172,9 +173,17 @@ test("what a business releases is delivered, verified, proved on chain, and hold
   }
   const { valid, invalid } = await kyb.valid({ business: address, fields });
   assert.deepEqual([valid.length, invalid], [3, []]);
-  const [charge] = (await kyb.charges({ limit: 1 })).items;
-  assert.deepEqual([charge?.requestId, charge?.totalCents], [requestId, 500]);
+  const [charge, ...others] = (await kyb.charges()).items;
+  assert.deepEqual([charge?.requestId, charge?.totalCents, others], [requestId, 500, []]);
   assert.ok((await kyb.members(address)).members.every(({ name }) => name !== undefined));
+});
+
+test("what is spent is what the charges say and what packages cost", async () => {
+  const { ctx, clientDomainId } = world;
+  const given = { clientDomainId, name: "Age", fields: null, transfers: 1, priceRappen: 1250n };
+  for (let count = 1; count <= 2; count += 1) await buyPackage(ctx, given, "test");
+  const { spentChf, packagesChf } = await kyb.billing();
+  assert.deepEqual([spentChf, packagesChf], [30, 25]);
 });
 
 test("what was missed is listed after a sequence, with its attempts, and sent again", async () => {

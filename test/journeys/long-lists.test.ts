@@ -1,6 +1,7 @@
 // Lists and purges of tables that grow for years: what they read, however long the table is.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { readBalance } from "../../service/src/accounts/ledger-store.ts";
 import { listRecords, listRecordsDue } from "../../service/src/credentials/company-store.ts";
 import { listIssued } from "../../service/src/credentials/credential-store.ts";
 import { listRequests as listDataRequests } from "../../service/src/kyb/request/data-request-store.ts";
@@ -110,6 +111,13 @@ test("what waits of an order is found among all that waits, and what it announce
   );
   const columns = plan?.indexed.match(/\((\w+) = /g);
   assert.deepEqual([plan?.scanned, columns], [[], ["(stream_id = ", "(id = ", "(id = "]]);
+});
+
+test("what went for packages is summed over movements for packages, not over every one of the account", async () => {
+  const purse = { organizationId: id, environment: "live" } as const;
+  const [plan] = await plansOf(world.ctx.db, async (db) => readBalance(db, purse));
+  assert.match(plan?.indexed ?? "", /from_account_id = [^)]+\) AND \(kind = 'package'/);
+  assert.deepEqual(plan?.scanned, []);
 });
 
 test("records of businesses are looked at only when they are due", async () => {

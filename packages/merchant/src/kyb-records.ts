@@ -128,6 +128,8 @@ export interface BillingAccount {
   currency: string;
   totalChf: number;
   spentChf: number;
+  /** Of what is spent, for packages; brokers of before do not say. */
+  packagesChf?: number;
   frozenChf: number;
   availableChf: number;
   billingEnabled: boolean;
@@ -351,6 +353,7 @@ export function readBilling(body: Members): BillingAccount {
     currency: body.text("currency"),
     totalChf: chf("totalChf"),
     spentChf: chf("spentChf"),
+    ...(body.has("packagesChf") && { packagesChf: chf("packagesChf") }),
     frozenChf: chf("frozenChf"),
     availableChf: chf("availableChf"),
     billingEnabled: body.flag("billingEnabled"),

@@ -111,7 +111,10 @@ test("prices, the balance and a quote are in the units that they name", async ()
     currency: "CHF",
     fields: [{ name, ...price, naturalPersonPii: false, subjectType: "BUSINESS" }],
   });
-  assert.equal((await kyb.billing()).availableChf, 480);
+  const { packagesChf, ...account } = await kyb.billing();
+  assert.deepEqual([account.availableChf, packagesChf], [480, 2.5]);
+  fake.kyc.set(`GET ${base}/billing/account`, () => ({ ...account }));
+  assert.deepEqual(await kyb.billing(), account, "a broker of before");
   calls.length = 0;
   assert.deepEqual(await kyb.quote({ fields, business }), {
     currency: "CHF",

@@ -79,6 +79,7 @@ function answerBilling({ kyc, now }: FakeIssuer, { business, requestId }: Told):
     currency,
     totalChf: 500,
     spentChf: 12.5,
+    packagesChf: 2.5,
     frozenChf: 7.5,
     availableChf: 480,
     billingEnabled: true,

@@ -150,8 +150,11 @@ export async function endHold(
 }
 
 export async function readBalance(db: Queryable, purse: Purse): Promise<Balance> {
-  const rows = await db.query<{ kind: AccountKind; balance: string }>(
-    sql`select kind, balance_rappen::text as balance from ledger_account
+  const rows = await db.query<{ kind: AccountKind; balance: string; packages: string | null }>(
+    sql`select kind, balance_rappen::text as balance,
+        (select sum(amount_rappen)::text from ledger_movement
+          where from_account_id = ledger_account.id and ledger_movement.kind = 'package') as packages
+      from ledger_account
       where organization_id = ${purse.organizationId} and environment = ${purse.environment}`,
   );
   const of = (kind: AccountKind): bigint =>
@@ -160,6 +163,7 @@ export async function readBalance(db: Queryable, purse: Purse): Promise<Balance>
     availableRappen: of("available"),
     heldRappen: of("held"),
     spentRappen: of("spent"),
+    packagesRappen: BigInt(rows.find((row) => row.kind === "available")?.packages ?? 0),
     paidInRappen: -of("funding"),
   };
 }

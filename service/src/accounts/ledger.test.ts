@@ -51,6 +51,7 @@ await test("a hold takes from what is available, and a capture spends some of it
     availableRappen: 350n,
     heldRappen: 650n,
     spentRappen: 0n,
+    packagesRappen: 0n,
     paidInRappen: 1000n,
   });
   await take(purse, "request-a", 400n);
@@ -59,6 +60,7 @@ await test("a hold takes from what is available, and a capture spends some of it
     availableRappen: 600n,
     heldRappen: 0n,
     spentRappen: 400n,
+    packagesRappen: 0n,
     paidInRappen: 1000n,
   });
 });

@@ -19,6 +19,8 @@ export interface Balance {
   /** Promised to open requests. */
   readonly heldRappen: bigint;
   readonly spentRappen: bigint;
+  /** Of what is spent, for packages. */
+  readonly packagesRappen: bigint;
   /** All that was ever paid in: the sum of the others. */
   readonly paidInRappen: bigint;
 }

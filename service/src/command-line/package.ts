@@ -161,5 +161,6 @@ function balanceOf(balance: Awaited<ReturnType<typeof readBalance>>) {
     availableChf: chfOfRappen(balance.availableRappen),
     heldChf: chfOfRappen(balance.heldRappen),
     spentChf: chfOfRappen(balance.spentRappen),
+    packagesChf: chfOfRappen(balance.packagesRappen),
   };
 }

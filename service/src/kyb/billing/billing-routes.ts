@@ -14,8 +14,9 @@ const chf = (description: string) =>
 const account = Type.Object(
   {
     currency: Type.String(),
-    totalChf: chf("All that was ever paid in: the sum of the other three."),
+    totalChf: chf("All that was ever paid in: the sum of what is spent, kept back and available."),
     spentChf: chf("Charged for releases and packages."),
+    packagesChf: chf("Of what is spent, for packages; the rest are the charges."),
     frozenChf: chf("Kept back for open requests."),
     availableChf: chf("What requests may still keep back."),
     billingEnabled: Type.Boolean({ description: "Whether there was ever any money." }),

@@ -24,14 +24,15 @@ export async function readAccount(
   return accountOf(await readBalance(ctx, { organizationId, environment }));
 }
 
-function accountOf({ availableRappen, heldRappen, spentRappen, paidInRappen }: Balance) {
+function accountOf(balance: Balance) {
   return {
     currency,
-    totalChf: chfOfRappen(paidInRappen),
-    spentChf: chfOfRappen(spentRappen),
-    frozenChf: chfOfRappen(heldRappen),
-    availableChf: chfOfRappen(availableRappen),
-    billingEnabled: paidInRappen > 0n,
+    totalChf: chfOfRappen(balance.paidInRappen),
+    spentChf: chfOfRappen(balance.spentRappen),
+    packagesChf: chfOfRappen(balance.packagesRappen),
+    frozenChf: chfOfRappen(balance.heldRappen),
+    availableChf: chfOfRappen(balance.availableRappen),
+    billingEnabled: balance.paidInRappen > 0n,
   };
 }
 
