@@ -1,6 +1,7 @@
 import { DatabaseError } from "pg";
 import { type DestinationStream, pino } from "pino";
 import type { Config } from "./config.ts";
+import { openLogOutput } from "./log-output.ts";
 
 interface Write {
   (fields: Readonly<Record<string, unknown>>, message: string): void;
@@ -15,6 +16,8 @@ export interface Log {
   readonly info: Write;
   readonly debug: Write;
 }
+
+const standardOutput = openLogOutput(1);
 
 /**
  * JSON lines on standard output, or on `destination`. Nothing secret or personal gets through, wherever it stands:
@@ -37,7 +40,7 @@ export function createLog(options: {
     serializers: { err: (described: unknown) => described },
     hooks: { streamWrite: cutSecrets },
   };
-  return options.destination === undefined ? pino(settings) : pino(settings, options.destination);
+  return pino(settings, options.destination ?? standardOutput);
 }
 
 /** Names of fields, in lower case and without `-` and `_`. */
