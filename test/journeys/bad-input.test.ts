@@ -277,6 +277,23 @@ test("a JSON body that is not UTF-8 is refused: no byte of it is replaced by ano
   }
 });
 
+test("32 levels of a body are read and 33 are not, whether the innermost is empty or not", async () => {
+  for (const inner of ["", "1"])
+    for (const [levels, said] of [
+      [31, /user is missing/],
+      [32, /nested deeper than 32/],
+    ] as const) {
+      const more = "[".repeat(levels) + inner + "]".repeat(levels);
+      const response = await ask(`${world.baseUrl}/api/v1/blockchain/valid`, {
+        method: "POST",
+        headers: { authorization: apiKey, "content-type": "application/json" },
+        body: `{"more":${more}}`,
+      });
+      assert.equal(response.status, 400);
+      assert.match(await response.text(), said, more);
+    }
+});
+
 async function sendCoded(path: string, type: string, coding: string): Promise<Response> {
   return ask(world.baseUrl + path, {
     method: "POST",

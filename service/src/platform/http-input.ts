@@ -78,13 +78,14 @@ export function parseJson(bytes: Uint8Array): unknown {
 }
 
 function checkValue(value: unknown, depth: number): void {
-  if (depth > depthMax)
+  if (typeof value === "string") checkText(value);
+  if (typeof value !== "object" || value === null) return;
+  if (depth === depthMax)
     throw new Problem("malformed_request", {
       message: `Invalid Request: the body is nested deeper than ${depthMax}`,
     });
-  if (typeof value === "string") checkText(value);
-  else if (Array.isArray(value)) value.forEach((each) => checkValue(each, depth + 1));
-  else if (typeof value === "object" && value !== null) {
+  if (Array.isArray(value)) value.forEach((each) => checkValue(each, depth + 1));
+  else {
     for (const [name, each] of Object.entries(value)) {
       if (name === "__proto__")
         throw new Problem("malformed_request", {
