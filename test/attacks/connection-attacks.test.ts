@@ -153,6 +153,27 @@ test("a request that was answered before its body was there gets no second answe
   assert.equal((await connection.all).match(/HTTP\/1.1 /g)?.length, 1);
 });
 
+test("whoever sends too large a body can send all of it, and reads that it is too large", async () => {
+  const size = 70_000;
+  const body = "a".repeat(size);
+  const chunk = `${size.toString(16)}\r\n${body}\r\n`;
+  const wallet = ["/w/session", "application/json", "body_too_large"];
+  const oauth = ["/oauth2/token", "application/x-www-form-urlencoded", "invalid_request"];
+  for (const [path, type, reason] of [wallet, oauth])
+    for (const [length, first, rest] of [
+      [`Content-Length: ${size}`, "", body],
+      ["Transfer-Encoding: chunked", chunk, `${chunk}0\r\n\r\n`],
+    ]) {
+      const connection = await openRawConnection(world.baseUrl);
+      const head = `Host: localhost\r\nContent-Type: ${type}\r\n${length}`;
+      connection.send(`POST ${path} HTTP/1.1\r\n${head}\r\n\r\n${first}`);
+      await connection.first;
+      connection.send(`${rest}GET /health/alive HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      const said = new RegExp(`^HTTP/1.1 413 [^]*${reason}[^]*HTTP/1.1 200 `);
+      assert.match(await connection.all, said, `${path} ${length}`);
+    }
+});
+
 test("a request whose caller did not wait for its answer stands in log and metrics", async (t) => {
   const { baseUrl, lines, metrics, asked } = await openServer(t);
   const connection = await openRawConnection(baseUrl);

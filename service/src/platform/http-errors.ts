@@ -74,6 +74,7 @@ export async function answerEnvelopeError(ctx: Ctx, failure: Failure): Promise<F
   const problem = found ?? new Problem("internal");
   const { retryAfterSeconds, details, headers = {} } = problem.options;
   if (retryAfterSeconds !== undefined) void reply.header("retry-after", String(retryAfterSeconds));
+  if (problem.reason === "body_too_large") readOn(reply);
   const challenge = challengeOf(problem.reason);
   if (challenge !== null) void reply.header("www-authenticate", challenge);
   const body = {
@@ -88,6 +89,14 @@ export async function answerEnvelopeError(ctx: Ctx, failure: Failure): Promise<F
     .headers(headers)
     .header("cache-control", "no-store")
     .send({ success: false, error: body });
+}
+
+/**
+ * Keeps the connection, which the framework would close: what still arrives on it would have it reset, and the sender of
+ * a body that is too large often miss the answer. Node throws the rest away, for as long as a request may take.
+ */
+function readOn(reply: FastifyReply): void {
+  reply.removeHeader("connection");
 }
 
 /** The OAuth shape of an error. Another content type is 400, as RFC 6749 section 5.2 says of a malformed request. */
@@ -124,6 +133,7 @@ export async function answerOAuthError(
   if (found === null) logFault(ctx, error, request);
   const problem =
     found ?? new OAuthProblem("server_error", `something failed here; quote ${request.id}`);
+  if (problem.status === 413) readOn(reply);
   if (problem.options.challenge !== undefined)
     void reply.header("www-authenticate", oauthChallengeOf(problem));
   return reply
