@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import { buyPackage, createApiKey, createDomain } from "../../service/src/accounts/index.ts";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { type KycWorld, openKycWorld } from "../kyc-world.ts";
+import { freePort } from "../world.ts";
 
 let world: KycWorld;
 let sandbox: { id: string; apiKey: string; sourceKey: string };
@@ -22,9 +23,17 @@ before(async () => {
 });
 after(async () => world[Symbol.asyncDispose]());
 
-async function svc(
-  ...args: string[]
-): Promise<{ status: number; value: Record<string, unknown>; said: string }> {
+async function svc(...args: string[]): Promise<Ran> {
+  return svcAt(world.ctx.config.baseUrl, ...args);
+}
+
+interface Ran {
+  status: number;
+  value: Record<string, unknown>;
+  said: string;
+}
+
+async function svcAt(baseUrl: string, ...args: string[]): Promise<Ran> {
   const said: string[] = [];
   const { config } = world.ctx;
   const status = await runCommandLine([...args, "--json"], {
@@ -32,7 +41,7 @@ async function svc(
     err: (text) => said.push(text),
     environment: {
       DATABASE_URL: config.databaseUrl ?? "",
-      BASE_URL: config.baseUrl,
+      BASE_URL: baseUrl,
       MASTER_KEY: "11".repeat(32),
       CHAIN: "off",
     },
@@ -86,6 +95,23 @@ test("wrong data is played for an order where everything is optional", async () 
   const order = await ask({ fields: [], optionalFields: ["EMAIL"] });
   assert.equal((await svc("simulate", "wrong-data", order)).value["status"], 422);
   assert.equal((await statusOf(order))["failureReason"], "INVALID_CONFIRM_DATA");
+});
+
+test("a play that the service does not take is refused with its words and status 1", async () => {
+  const order = await ask({ fields: ["EMAIL", "AGE_OVER_18"] });
+  assert.equal((await svc("simulate", "decline", order)).status, 0);
+  for (const play of ["approve", "decline", "wrong-data"]) {
+    const refused = await svc("simulate", play, order);
+    assert.equal(refused.status, 1, play);
+    assert.match(refused.said, /the service refuses it: this request is over/);
+  }
+});
+
+test("a play says that no service answers", async () => {
+  const nobody = `http://localhost:${await freePort()}`;
+  const refused = await svcAt(nobody, "simulate", "approve", await ask({ fields: ["EMAIL"] }));
+  assert.equal(refused.status, 1);
+  assert.ok(refused.said.includes(`no service answers at ${nobody}`), refused.said);
 });
 
 test("simulation never acts for an identity it did not make, nor on the live side", async () => {

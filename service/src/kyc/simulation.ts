@@ -146,7 +146,8 @@ export interface Played {
  * Plays the user of a sandbox order.
  *
  * @throws {Problem} order_not_found; simulation_refused for an order of the live side, or of an identity that the
- *   service did not make for that domain
+ *   service did not make for that domain, and where the service does not take what the user would say;
+ *   unavailable
  */
 export async function simulate(
   ctx: SimulationContext,
@@ -163,7 +164,12 @@ export async function simulate(
   const user = openUser(ctx, identity);
   if (play === "expire") await expire(ctx, order);
   else if (play === "revoke") await revoke(ctx, order, user);
-  else return { referenceKey, play, status: await answer(ctx, { order, user, play }) };
+  else {
+    const { status, message } = await answer(ctx, { order, user, play });
+    if (status !== (play === "wrong-data" ? 422 : 200))
+      throw new Problem("simulation_refused", { message: `the service refuses it: ${message}` });
+    return { referenceKey, play, status };
+  }
   return { referenceKey, play };
 }
 
@@ -210,11 +216,11 @@ async function revoke(ctx: Ctx, order: Order, { held }: User): Promise<void> {
   for (const id of ids) await revokeCredential(ending, issuer, id);
 }
 
-/** Opens a link of its own and answers it over HTTP, as the wallet does. @returns the status of the last answer */
+/** Opens a link of its own and answers it over HTTP, as the wallet does. @returns the last answer */
 async function answer(
   ctx: SimulationContext,
   { order, user, play }: { order: Order; user: User; play: Play },
-): Promise<number> {
+): Promise<Said> {
   const token = ctx.random.bytes(16).toString("base64url");
   const shown = await store.findOffered(ctx.db, order.id);
   await insertToken(ctx.db, {
@@ -234,12 +240,8 @@ async function answer(
     const { referenceKey: id, user: svcID } = order;
     return post(ctx, connection, { error: "access_denied", id, svcID, signature });
   }
-  const opened = await ctx.fetch(`${connection}/open`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: "{}",
-  });
-  if (!opened.ok) return opened.status;
+  const opened = await send(ctx, `${connection}/open`, {});
+  if (!opened.ok) return read(opened);
   const link = { connection, object: await opened.text(), requester: shown?.requester ?? "" };
   const fields = chosenFields(order, user);
   if (play === "approve") {
@@ -249,10 +251,8 @@ async function answer(
   // Validly signed for what was never issued, once more than is forgiven.
   const data = hexOfBytes(ctx.random.bytes(32));
   const wrong = resultOf(order, user, { ...link, fields, data });
-  let status = 0;
-  for (let time = 0; time <= mismatchesForgiven; time++)
-    status = await post(ctx, connection, wrong);
-  return status;
+  for (let time = 0; time < mismatchesForgiven; time++) await post(ctx, connection, wrong);
+  return post(ctx, connection, wrong);
 }
 
 /** One held field for each name that is required, by field; the same may answer several. */
@@ -301,12 +301,31 @@ function resultOf(order: Order, user: User, given: Answer): object {
   };
 }
 
-async function post(ctx: SimulationContext, url: string, body: object): Promise<number> {
-  const answered = await ctx.fetch(url, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
-  await answered.body?.cancel();
-  return answered.status;
+/** What the service says to the wallet. */
+interface Said {
+  readonly status: number;
+  /** Empty where nothing was refused. */
+  readonly message: string;
+}
+
+async function post(ctx: SimulationContext, url: string, body: object): Promise<Said> {
+  return read(await send(ctx, url, body));
+}
+
+async function send(ctx: SimulationContext, url: string, body: object): Promise<Response> {
+  try {
+    return await ctx.fetch(url, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+  } catch {
+    const message = `no service answers at ${ctx.config.baseUrl}`;
+    throw new Problem("unavailable", { message });
+  }
+}
+
+async function read(answered: Response): Promise<Said> {
+  const { error } = (await answered.json()) as { error?: { message: string } };
+  return { status: answered.status, message: error?.message ?? "" };
 }
