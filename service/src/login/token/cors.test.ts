@@ -75,6 +75,30 @@ test("the answer is open to the client's own origins alone, errors included", as
   assert.deepEqual([revoked.status, revoked.headers[allowed]], [200, undefined]);
 });
 
+test("a refusal of what could not be read is open to the origins of every client, and to no other", async () => {
+  const form = "application/x-www-form-urlencoded";
+  const unreadable: [type: string, body: string, status: number][] = [
+    ["application/json", "{}", 400],
+    ["text/plain", "grant_type=authorization_code", 400],
+    [form, "grant_type=%00", 400],
+    [form, `client_id=${"x".repeat(70_000)}`, 413],
+  ];
+  for (const url of ["/oauth2/token", "/oauth2/revoke", "/userinfo"])
+    for (const [type, payload, status] of unreadable)
+      for (const origin of [shop, "http://localhost:4999", "https://evil.example"]) {
+        const headers = { origin, "content-type": type };
+        const answer = await login.http.inject({ method: "POST", url, payload, headers });
+        const expected = origin === "https://evil.example" ? undefined : origin;
+        const name = `${url} ${type} ${origin}`;
+        assert.deepEqual([answer.statusCode, answer.headers[allowed]], [status, expected], name);
+        assert.equal(answer.headers["vary"], "Origin");
+      }
+  const headers = { origin: shop, "content-type": "text/plain" };
+  const url = "/oauth2/introspect";
+  const closed = await login.http.inject({ method: "POST", url, payload: "x", headers });
+  assert.deepEqual([closed.statusCode, closed.headers[allowed]], [400, undefined]);
+});
+
 test("userinfo is open to the origins of the token's client", async () => {
   const code = await addCode(login, spa);
   const given = { ...code, form: { client_id: spa.id }, headers: { authorization: undefined } };

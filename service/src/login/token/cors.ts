@@ -50,21 +50,31 @@ function hasOrigin(client: Client, origin: string): boolean {
 
 /**
  * Opens these paths to scripts: the preflight for the origins of every client, the answer itself, errors included, only
- * for the origins of the client that it is for. Never with credentials.
+ * for the origins of the client that it is for. What could not be read names no client: that it is refused may be read
+ * from the origins of every client. Never with credentials.
  */
 export function allowClientOrigins(
   ctx: TokenContext,
   scope: Http,
   { paths, origins }: { paths: readonly string[]; origins: RegisteredOrigins },
 ): void {
+  const isOpen = ({ method, routeOptions }: FastifyRequest): boolean =>
+    method !== "OPTIONS" && paths.includes(routeOptions.url ?? "");
   scope.addHook("preValidation", async (request, reply) => {
     const { origin } = request.headers;
-    if (!paths.includes(request.routeOptions.url ?? "") || request.method === "OPTIONS") return;
+    if (!isOpen(request)) return;
     void reply.header("vary", "Origin");
     const clientId = origin === undefined ? undefined : clientIdOf(request);
     if (origin === undefined || clientId === undefined) return;
     const client = await ctx.clients.find(clientId);
     if (client !== null && hasOrigin(client, origin)) allow(reply, origin);
+  });
+  scope.addHook("onError", async (request, reply) => {
+    const { origin } = request.headers;
+    if (!isOpen(request) || reply.hasHeader("vary")) return;
+    void reply.header("vary", "Origin");
+    if (origin !== undefined && (await origins.has(origin).catch(() => false)))
+      allow(reply, origin);
   });
   for (const path of paths) {
     scope.options(path, { schema: { hide: true } }, async (request, reply) => {
