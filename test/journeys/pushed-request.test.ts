@@ -161,6 +161,23 @@ test("a request that names two pushed requests is refused and uses up neither", 
   for (const url of [first, second]) await load(openJar(), url);
 });
 
+test("a request_uri to be fetched is refused at the redirect URI, and on a page where that is not registered", async () => {
+  const { client } = world;
+  const fetched = { request_uri: "https://shop.example/request.jwt" };
+  const ask = async (changed: Record<string, string>): Promise<Response> =>
+    openJar().fetch(authorizationUrl(world.baseUrl, client, pkce, changed));
+  const refused = await ask({ ...fetched, state: "s1" });
+  const location = new URL(refused.headers.get("location") ?? "");
+  const { searchParams } = location;
+  assert.deepEqual(
+    [refused.status, location.origin + location.pathname, searchParams.get("state")],
+    [303, client.redirectUri, "s1"],
+  );
+  assert.equal(searchParams.get("error"), "request_uri_not_supported");
+  const foreign = await ask({ ...fetched, redirect_uri: "https://evil.example/callback" });
+  assert.deepEqual([foreign.status, foreign.headers.get("location")], [400, null]);
+});
+
 test("what clients prove themselves by is pushed once, also beside the header", async () => {
   const twice = ["client_id", "client_secret", "client_assertion", "client_assertion_type"];
   for (const name of twice) {

@@ -249,8 +249,6 @@ const requestObject: readonly Row[] = [
     name: "request_uri of somebody else",
     set: { request_uri: "https://client.example/request.jwt" },
     theirs: "redirect request_uri_not_supported",
-    ours: "error page",
-    reason: why.pushedAlone,
   },
   {
     name: "request_uri that was never pushed",

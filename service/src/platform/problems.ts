@@ -151,6 +151,7 @@ export type OAuthCode =
   | "interaction_required"
   | "account_selection_required"
   | "request_not_supported"
+  | "request_uri_not_supported"
   | "registration_not_supported"
   | "invalid_request_uri"
   | "unmet_authentication_requirements"

@@ -79,7 +79,7 @@ const authorizationParameters = {
   request_uri: {
     maxLength: 200,
     description:
-      "Of a pushed request (RFC 9126), once, within 60 seconds; its browser may load the page again. Only `client_id` stands beside it.",
+      "Of a pushed request (RFC 9126), once, within 60 seconds; its browser may load the page again. Only `client_id` stands beside it. Any other: `request_uri_not_supported`.",
   },
   registration: long("Not supported: `registration_not_supported`."),
   access_type: long("Ignored; `scope` says whether there is a refresh token."),

@@ -15,7 +15,7 @@ import { isPersonal, urlOf } from "./request-url.ts";
 import { limitAddress } from "./start-limits.ts";
 
 const AuthorizationForm = Type.Object(authorizationMembers);
-const redirectFaults = [...authorizationFaults, "login_required"]
+const redirectFaults = [...authorizationFaults, "request_uri_not_supported", "login_required"]
   .map((each) => `\`${each}\``)
   .join(", ");
 const authorizationAnswers = {

@@ -64,6 +64,7 @@ export async function authorize(
   const { given, pushed } = await resolvePushed(ctx, form);
   const redirectUri = getRedirectUri(given, client);
   try {
+    refuseUnfetched(given);
     const request = checkAuthorizationRequest(given, redirectUri, {
       client,
       isPushed: pushed.pushedId !== undefined,
@@ -82,13 +83,17 @@ export async function authorize(
   }
 }
 
-/** A pushed request stands for all its parameters; only the client id stands beside it (RFC 9126 section 4). */
+/**
+ * A pushed request stands for all its parameters; only the client id stands beside it (RFC 9126 section 4). Any other
+ * `request_uri` is refused with the parameters beside it.
+ */
 async function resolvePushed(
   ctx: LoginContext,
   form: Form,
 ): Promise<{ given: Given; pushed: Pick<AuthorizationRequest, "pushedId"> }> {
   if (valueOf(form, "request_uri") === undefined) return { given: form, pushed: {} };
-  const pushedId = pushedIdOf(getOnce(form, "request_uri")) ?? "";
+  const pushedId = pushedIdOf(getOnce(form, "request_uri"));
+  if (pushedId === null) return { given: form, pushed: {} };
   const given = await takePushedRequest(ctx, pushedId, valueOf(form, "client_id") ?? "");
   if (given === null)
     throw new OAuthProblem(
@@ -96,6 +101,13 @@ async function resolvePushed(
       "this pushed request is unknown, used or expired; go back and start again",
     );
   return { given, pushed: { pushedId } };
+}
+
+/** What was pushed is here by now; anything else would have to be fetched (OpenID Connect Core section 6.2). */
+function refuseUnfetched(given: Given): void {
+  if (valueOf(given, "request_uri") === undefined) return;
+  const message = "no request_uri but that of a pushed request is supported";
+  throw new OAuthProblem("request_uri_not_supported", message);
 }
 
 async function getClientOf(ctx: LoginContext, given: Given): Promise<Client> {
