@@ -36,12 +36,12 @@ export async function issueCompanyRecord(
   issuer: Issuer,
   given: GivenCompanyRecord & { readonly idempotency?: Idempotency; readonly actor?: string },
 ): Promise<IssuedCredential> {
-  const now = ctx.clock.now();
-  if (!isTrusted(issuer, now)) throw new Problem("issuer_distrusted");
-  const prepared = prepareRecord(ctx, issuer, given);
   const { idempotency, actor = `issuer:${issuer.id}` } = given;
-  const call = { issuerId: issuer.id, credentialId: prepared.credential.id, idempotency };
-  return issueOnce(ctx, call, async (tx) => storeRecord(ctx, tx, { ...prepared, actor }));
+  return issueOnce(ctx, { issuerId: issuer.id, idempotency }, () => {
+    const prepared = prepareRecord(ctx, issuer, given);
+    const { id } = prepared.credential;
+    return { id, storeIssued: async (tx) => storeRecord(ctx, tx, { ...prepared, actor }) };
+  });
 }
 
 interface PreparedRecord {
@@ -55,6 +55,7 @@ function prepareRecord(
   given: GivenCompanyRecord,
 ): PreparedRecord {
   const now = ctx.clock.now();
+  if (!isTrusted(issuer, now)) throw new Problem("issuer_distrusted");
   const { business, values, asOf, expiresAt } = checkCompanyRecord(given, now);
   const salted = values.map((value) => ({
     ...value,

@@ -326,6 +326,25 @@ export async function lockOfUser(tx: Queryable, user: Address): Promise<string[]
   return rows.map(({ id }) => id);
 }
 
+/** A call that issued something. */
+export interface KnownCall {
+  readonly credentialId: string;
+  readonly bodyMac: Buffer;
+  readonly root: Hex32;
+}
+
+export async function findIdempotencyKey(
+  db: Queryable,
+  call: { issuerId: string; key: string },
+): Promise<KnownCall | null> {
+  const [known] = await db.query<KnownCall>(
+    sql`select credential_id as "credentialId", body_mac as "bodyMac", '0x' || encode(root, 'hex') as root
+      from issuer_idempotency join credential on credential.id = credential_id
+      where issuer_idempotency.issuer_id = ${call.issuerId} and key = ${call.key}`,
+  );
+  return known ?? null;
+}
+
 /**
  * Remembers the key of a call, or finds what it was used for before; that is then not deleted before the transaction
  * ends.
@@ -339,7 +358,7 @@ export async function takeIdempotencyKey(
     credentialId: string;
     now: number;
   },
-): Promise<{ credentialId: string; bodyMac: Buffer; root: Hex32 } | null> {
+): Promise<KnownCall | null> {
   const [known] = await tx.query<{ credential_id: string; body_mac: Buffer }>(
     sql`insert into issuer_idempotency (issuer_id, key, body_mac, credential_id, created_at)
       values (${given.issuerId}, ${given.key}, ${given.bodyMac}, ${given.credentialId}, ${given.now})

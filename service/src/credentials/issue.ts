@@ -59,46 +59,58 @@ export async function issueCredential(
   issuer: Issuer,
   given: GivenCredential & { readonly idempotency?: Idempotency },
 ): Promise<IssuedCredential> {
-  const prepared = prepareCredential(ctx, issuer, given);
-  const { idempotency } = given;
-  const call = { issuerId: issuer.id, credentialId: prepared.id, idempotency };
-  return issueOnce(ctx, call, async (tx) => storeCredential(ctx, tx, prepared));
+  const call = { issuerId: issuer.id, idempotency: given.idempotency };
+  return issueOnce(ctx, call, () => {
+    const prepared = prepareCredential(ctx, issuer, given);
+    return { id: prepared.id, storeIssued: async (tx) => storeCredential(ctx, tx, prepared) };
+  });
+}
+
+/** What will be issued, and how it is stored in the caller's transaction. */
+interface Issuance {
+  readonly id: string;
+  readonly storeIssued: (tx: Queryable) => Promise<IssuedCredential>;
 }
 
 /**
  * Stores what is issued in one transaction; a call that repeats another stores nothing and is answered with what that
- * one issued. What was deleted with its user is forgotten with its key: the same call issues anew.
+ * one issued, also where it could not be issued any more. What was deleted with its user is forgotten with its key: the
+ * same call issues anew.
  *
- * @throws {Problem} idempotency_key_conflict, and what `storeIssued` throws
+ * @throws {Problem} idempotency_key_conflict, and what `prepare` and `storeIssued` throw
  */
 export async function issueOnce(
   ctx: Pick<Ctx, "db" | "clock" | "keys">,
-  call: { issuerId: string; credentialId: string; idempotency: Idempotency | undefined },
-  storeIssued: (tx: Queryable) => Promise<IssuedCredential>,
+  { issuerId, idempotency }: { issuerId: string; idempotency: Idempotency | undefined },
+  prepare: () => Issuance,
 ): Promise<IssuedCredential> {
-  const { issuerId, credentialId, idempotency } = call;
-  if (idempotency === undefined) return ctx.db.transaction(storeIssued);
+  if (idempotency === undefined) return ctx.db.transaction(prepare().storeIssued);
   const bodyMac = ctx.keys.mac("issuer-idempotency", idempotency.body);
-  const taken = { issuerId, key: idempotency.key, bodyMac, credentialId };
+  const call = { issuerId, key: idempotency.key };
   try {
+    const { id: credentialId, storeIssued } = prepare();
     return await ctx.db.transaction(async (tx) => {
       const stored = await storeIssued(tx);
-      const known = await store.takeIdempotencyKey(tx, { ...taken, now: ctx.clock.now() });
+      const taken = { ...call, bodyMac, credentialId, now: ctx.clock.now() };
+      const known = await store.takeIdempotencyKey(tx, taken);
       if (known !== null) throw new Repeated(known);
       return stored;
     });
   } catch (error) {
-    if (!(error instanceof Repeated)) throw error;
-    if (!equalBytes(error.known.bodyMac, bodyMac)) throw new Problem("idempotency_key_conflict");
-    return { id: error.known.credentialId, root: error.known.root, isRepeated: true };
+    const isRefused = error instanceof Problem;
+    if (!isRefused && !(error instanceof Repeated)) throw error;
+    const known = isRefused ? await store.findIdempotencyKey(ctx.db, call) : error.known;
+    const isSame = known !== null && equalBytes(known.bodyMac, bodyMac);
+    if (!isSame) throw isRefused ? error : new Problem("idempotency_key_conflict");
+    return { id: known.credentialId, root: known.root, isRepeated: true };
   }
 }
 
 /** Rolls back what a repeated call has made. */
 class Repeated extends Error {
-  readonly known: { readonly credentialId: string; readonly bodyMac: Buffer; readonly root: Hex32 };
+  readonly known: store.KnownCall;
 
-  constructor(known: Repeated["known"]) {
+  constructor(known: store.KnownCall) {
     super("this call was made before");
     this.known = known;
   }

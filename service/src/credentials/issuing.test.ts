@@ -179,6 +179,18 @@ await test("Idempotency-Key: the same call answers the same credential, another 
   assert.equal((await issue(given, { "idempotency-key": "a b" })).status, 400);
 });
 
+await test("Idempotency-Key: a repeat is answered with the first credential when it could not be issued any more", async () => {
+  const given = { ...card(), expiresAt: ctx.clock.now() + 60 };
+  const header = { "idempotency-key": "order-4" };
+  const first = await issue(given, header);
+  world.advance(61);
+  const again = await issue(given, header);
+  assert.deepEqual([again.status, again.body["id"]], [200, first.body["id"]]);
+  const changed = await issue({ ...given, document: "PASSPORT" }, header);
+  assert.deepEqual([changed.status, reasonOf(changed.body)], [400, "invalid_request"]);
+  assert.equal((await issue(given, { "idempotency-key": "order-5" })).status, 400);
+});
+
 await test("Idempotency-Key: of calls at the same moment one issues", async () => {
   const given = card();
   const header = { "idempotency-key": "order-2" };
