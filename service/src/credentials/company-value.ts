@@ -60,7 +60,7 @@ const checks: Readonly<Record<string, (data: string, about: About) => string | n
   phone: (data) => (/^\+[1-9]\d{6,14}$/.test(data) ? null : "must be a number of E.164"),
   url: (data) => (isUrl(data) ? null : "must be a URL that begins with https:// or http://"),
   address: (data) => (isChecksummed(data) ? null : "must be an address spelled as in EIP-55"),
-  json: (data, { name }) => faultOfJson(data, name),
+  json: (data, { name, today }) => faultOfJson(data, { field: name, today }),
 };
 
 /** Texts with a form of their own, by how the field's name ends. Whatever the business states itself is free. */

@@ -63,6 +63,7 @@ const good: [FieldName, string][] = [
   ["TAX_RESIDENCES", "[]"],
   ["DRIVER_LICENSE_CATEGORIES", '[{"category":"B"}]'],
   ["DRIVER_LICENSE_CATEGORIES", '[{"category":"B","expiryDate":null,"codes":null}]'],
+  ["DRIVER_LICENSE_CATEGORIES", '[{"category":"B","issueDate":"2026-11-21"}]'],
   [
     "DRIVER_LICENSE_CATEGORIES",
     '[{"category":"A","issueDate":"2010-01-31","expiryDate":"2030-01-31","codes":["01.06"]}]',
@@ -126,6 +127,7 @@ const bad: [FieldName, string][] = [
   ["DRIVER_LICENSE_CATEGORIES", "[1]"],
   ["DRIVER_LICENSE_CATEGORIES", '{"category":"B"}'],
   ["DRIVER_LICENSE_CATEGORIES", '[{"category":"B","issueDate":"31.01.2010"}]'],
+  ["DRIVER_LICENSE_CATEGORIES", '[{"category":"B","issueDate":"2026-11-22"}]'],
   ["PASSPORT_AML_DETAIL", '["provider"]'],
   ["PASSPORT_AML_DETAIL", '{"provider":"x","lists":"a"}'],
   ["EXTERNAL_WALLET_ETH", "notanethaddress1234"],

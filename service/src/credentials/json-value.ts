@@ -5,8 +5,12 @@ import { isCountryCode } from "./country.ts";
 /** Characters of a JSON value. */
 const jsonMax = 16_384;
 
-/** What is wrong with a JSON value that people are shown, or null: of the shape that the catalogue gives its field, if any. */
-export function faultOfJson(data: string, field: string): string | null {
+/**
+ * What is wrong with a JSON value that people are shown, or null: of the shape that the catalogue gives its field, if any.
+ *
+ * @param about.today `YYYY-MM-DD`, the newest day that has begun anywhere
+ */
+export function faultOfJson(data: string, about: { field: string; today: string }): string | null {
   if (data.length > jsonMax) return `has more than ${jsonMax} characters`;
   let value: unknown;
   try {
@@ -16,8 +20,8 @@ export function faultOfJson(data: string, field: string): string | null {
   }
   if (typeof value !== "object" || value === null) return "must be a JSON object or list";
   if (!areTextsShowable(value, 0)) return "holds texts that cannot be shown, or nests too deep";
-  const shape = shapes[field];
-  return shape === undefined || shape.fits(value) ? null : `must be ${shape.words}`;
+  const shape = shapes[about.field];
+  return shape === undefined || shape.fits(value, about.today) ? null : `must be ${shape.words}`;
 }
 
 const jsonDepthMax = 8;
@@ -31,28 +35,31 @@ function areTextsShowable(value: unknown, depth: number): boolean {
   );
 }
 
-type Fits = (value: unknown) => boolean;
+type Fits = (value: unknown, today: string) => boolean;
 
 const isText: Fits = (value) => typeof value === "string" && value.trim() !== "";
 const isString: Fits = (value) => typeof value === "string";
 const isList: Fits = (value) => Array.isArray(value);
 const isDate: Fits = (value) => typeof value === "string" && parseDate(value) !== null;
+const isPastDate: Fits = (value, today) => isDate(value, today) && String(value) <= today;
 const isCountry: Fits = (value) => typeof value === "string" && isCountryCode(value);
 
 const listOf =
   (fits: Fits): Fits =>
-  (value) =>
-    Array.isArray(value) && value.every(fits);
+  (value, today) =>
+    Array.isArray(value) && value.every((each) => fits(each, today));
 
 /** An object with the first members, and perhaps the others, null as good as absent; what the catalogue does not name is the issuer's. */
 const objectOf =
   (needed: Readonly<Record<string, Fits>>, others: Readonly<Record<string, Fits>> = {}): Fits =>
-  (value) =>
+  (value, today) =>
     isRecord(value) &&
-    Object.entries(needed).every(([name, fits]) => fits(value[name])) &&
-    Object.entries(others).every(([name, fits]) => isAbsent(value[name]) || fits(value[name]));
+    Object.entries(needed).every(([name, fits]) => fits(value[name], today)) &&
+    Object.entries(others).every(
+      ([name, fits]) => isAbsent(value[name]) || fits(value[name], today),
+    );
 
-const isAbsent: Fits = (value) => value === undefined || value === null;
+const isAbsent = (value: unknown): boolean => value === undefined || value === null;
 
 /** `interestType` of the Beneficial Ownership Data Standard 0.4. */
 const interestTypes: ReadonlySet<unknown> = new Set([
@@ -99,9 +106,10 @@ const shapes: Readonly<Record<string, Shape | undefined>> = {
   DRIVER_LICENSE_AML_DETAIL: screening,
   DRIVER_LICENSE_CATEGORIES: {
     fits: listOf(
-      objectOf({ category: isText }, { issueDate: isDate, expiryDate: isDate, codes: isList }),
+      objectOf({ category: isText }, { issueDate: isPastDate, expiryDate: isDate, codes: isList }),
     ),
-    words: "a list of objects with `category`, and perhaps `issueDate`, `expiryDate` and `codes`",
+    words:
+      "a list of objects with `category`, and perhaps `issueDate`, not in the future, `expiryDate` and `codes`",
   },
   TAX_RESIDENCES: {
     // Not every state gives every person a number.
