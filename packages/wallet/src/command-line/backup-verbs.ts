@@ -41,15 +41,16 @@ export const backupVerbs: readonly Verb[] = [
       const given = known ?? (await findPassphrase(home, file, prompt));
       const passphrase = given ?? newMnemonic();
       const backup = await writeBackup(home, { name, secret, passphrase });
-      const words = given === null ? { passphrase } : {};
+      const isToldOnce = given === null;
+      const words = isToldOnce ? { passphrase } : {};
       const path = input.optional("file");
-      if (path === undefined) return { value: { backup, ...words } };
+      if (path === undefined) return { value: { backup, ...words }, isToldOnce };
       await writeNewFile(path, `${backup}\n`).catch((cause: unknown) => {
         const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
         const fault = code === "EEXIST" ? "is there already" : `cannot be written (${code})`;
         throw new WalletRefusal("invalid_input", `${path} ${fault}`, { cause });
       });
-      return { value: { file: path, ...words } };
+      return { value: { file: path, ...words }, isToldOnce };
     },
   },
   {

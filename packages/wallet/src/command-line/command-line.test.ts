@@ -93,6 +93,17 @@ await test("a reader who goes before the end breaks nothing off", async () => {
   assert.deepEqual([await text(child.stderr), await exit], ["", 0]);
 });
 
+await test("words that are told once are not told to nobody: a reader who went is one line and status 1", async () => {
+  const own = join(directory, "unread");
+  const env = { ...process.env, DATA_DIR: own, WALLET_PASSPHRASE: "long enough" };
+  const args = ["--conditions=source", cli, "identity", "create", "unread"];
+  const child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+  const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
+  child.stdout.destroy();
+  const lost = "wallet: what was done stands, but its result cannot be written (EPIPE)\n";
+  assert.deepEqual([await text(child.stderr), await exit], [lost, 1]);
+});
+
 await test("a result that the disk does not take is one line and status 1", async (t) => {
   if (!existsSync("/dev/full")) {
     t.skip("this system has no disk that is always full");

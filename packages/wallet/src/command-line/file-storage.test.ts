@@ -60,6 +60,16 @@ await test("a disk that is full keeps what was there, and nothing half written",
   assert.equal(await storage.get("vote/one"), "2");
 });
 
+await test("an identity that is removed leaves no draft of itself, and drafts of others stay", async () => {
+  for (const name of ["mine", "mine-too"]) await storage.add(`identity/${name}`, "sealed");
+  const folder = join(home, "identity");
+  const digits = "11111111-1111-4111-8111-111111111111";
+  const other = `mine-too.json.${digits}`;
+  for (const draft of [`mine.json.${digits}`, other]) writeFileSync(join(folder, draft), "sealed");
+  await storage.remove("identity/mine");
+  assert.deepEqual(readdirSync(folder).toSorted(), ["mine-too.json", other]);
+});
+
 await test("what a killed process left half written goes with the next write, and what another writes now stays", async () => {
   const folder = join(home, "vote");
   const [old, recent] = ["a", "b"].map(

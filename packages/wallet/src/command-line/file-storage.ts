@@ -39,7 +39,14 @@ export function fileStorage(directory: string): WalletStorage {
         await rm(draft, { force: true });
       }
     },
-    remove: async (key) => rm(pathOf(key), { force: true }),
+    async remove(key) {
+      const path = pathOf(key);
+      await rm(path, { force: true });
+      // Somebody may have the passphrase of a draft. Other values are written and removed by two processes at once.
+      if (!key.startsWith("identity/")) return;
+      for (const draft of await listDrafts(dirname(path)))
+        if (draft.startsWith(`${path}.`)) await rm(draft, { force: true });
+    },
     async list(folder) {
       const names = await unless("ENOENT", [], readdir(join(directory, folder)));
       return names
@@ -74,11 +81,17 @@ async function makeFolder(directory: string, folder: string): Promise<void> {
 }
 
 async function removeOldDrafts(folder: string): Promise<void> {
-  const drafts = (await readdir(folder)).filter((name) => /\.json\.[0-9a-f-]{36}$/.test(name));
-  for (const draft of drafts.map((name) => join(folder, name))) {
+  for (const draft of await listDrafts(folder)) {
     const found = await unless("ENOENT", null, stat(draft));
     if (found !== null && found.mtimeMs + draftMsMax < Date.now()) await rm(draft, { force: true });
   }
+}
+
+async function listDrafts(folder: string): Promise<string[]> {
+  const names = await unless("ENOENT", [], readdir(folder));
+  return names
+    .filter((name) => /\.json\.[0-9a-f-]{36}$/.test(name))
+    .map((name) => join(folder, name));
 }
 
 /** Makes sure that the names in a folder are on the disk. */

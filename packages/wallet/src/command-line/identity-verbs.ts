@@ -29,7 +29,7 @@ export const identityVerbs: readonly Verb[] = [
     async run(home, input) {
       const mnemonic = newMnemonic();
       const sealed = await seal(home, input, { kind: "mnemonic", mnemonic, index: 0 });
-      return { value: { ...sealed, mnemonic } };
+      return { value: { ...sealed, mnemonic }, isToldOnce: true };
     },
   },
   {

@@ -29,7 +29,8 @@ export const verbs: readonly Verb[] = [
 
 /** What a call runs in: where it writes to, and what its environment tells. */
 export interface Shell {
-  out(text: string): void;
+  /** @param isToldOnce where nobody who did not read it can ask for it again */
+  out(text: string, isToldOnce?: boolean): void;
   err(text: string): void;
   readonly environment: Environment;
 }
@@ -53,8 +54,8 @@ export async function runCommandLine(args: readonly string[], shell: Shell): Pro
       return 0;
     }
     const home = openHome(shell.environment, (line) => void told.push(line));
-    const { value, status = 0, line } = await verb.run(home, input);
-    shell.out(`${jsonOf(value)}\n`);
+    const { value, isToldOnce, status = 0, line } = await verb.run(home, input);
+    shell.out(`${jsonOf(value)}\n`, isToldOnce);
     for (const each of line === undefined ? told : [[line, ...told].join("; ")]) say(each);
     return status;
   } catch (error) {

@@ -29,6 +29,8 @@ export interface Verb {
 export interface Reply {
   /** The one JSON value on standard output. */
   readonly value: unknown;
+  /** Words in it are told this once: a reader who went is a failure. */
+  readonly isToldOnce?: boolean;
   /** 1: refused by the other side, which `line` says; 2: the digits of the page are needed. */
   readonly status?: 1 | 2;
   /** One line on standard error. */
