@@ -24,6 +24,11 @@ test("a request that does not end and a connection that says nothing are cut off
   assert.equal(server.timeout, 120_000);
 });
 
+test("a connection is kept longer than proxies keep one, so that none sends into its end", async () => {
+  const { headers } = await fetch(`${world.baseUrl}/health/alive`);
+  assert.equal(headers.get("keep-alive"), "timeout=72");
+});
+
 test("userinfo is readable from the origins of the token's client alone, whatever the form calls itself", async () => {
   const other = await world.addClient({ redirectUris: ["http://localhost:4998/callback"] });
   const { tokens } = await logIn(world.baseUrl, world.client, newIdentity());

@@ -33,6 +33,8 @@ const bodyBytesMax = 64 * 1024;
 const requestTimeoutMs = 60_000;
 /** A connection on which nothing moves; longer than a long poll and than the pauses of a status stream. */
 const silenceTimeoutMs = 120_000;
+/** A connection that waits for its next request; longer than the 60 s for which proxies keep one by default. */
+const keptConnectionMs = 72_000;
 /** Long enough for every path value of the service, offer tokens included. */
 const parameterLengthMax = 512;
 
@@ -45,6 +47,7 @@ export function createHttp(ctx: Ctx): Http {
     bodyLimit: bodyBytesMax,
     requestTimeout: requestTimeoutMs,
     connectionTimeout: silenceTimeoutMs,
+    keepAliveTimeout: keptConnectionMs,
     routerOptions: { maxParamLength: parameterLengthMax, querystringParser: parseQuery },
     exposeHeadRoutes: false,
     requestIdHeader: false,
