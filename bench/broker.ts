@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { createClient, createDomain, createOrganization } from "../service/src/accounts/index.ts";
 import { openContext } from "../service/src/compose.ts";
@@ -74,7 +75,7 @@ export interface StartedService {
   readonly startMs: number;
 }
 
-const root = new URL("..", import.meta.url).pathname;
+const root = join(import.meta.dirname, "..");
 
 /** Starts what `npm run svc -- serve` starts; its shell becomes the process. */
 export async function startService(environment: NodeJS.ProcessEnv): Promise<StartedService> {

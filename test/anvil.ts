@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { startBoundProcess } from "../service/src/platform/bound-process.ts";
 
@@ -21,7 +22,7 @@ export interface Anvil extends AsyncDisposable {
 const binary = (): string => {
   const arch = process.arch === "arm64" ? "arm64" : "amd64";
   const name = `@foundry-rs/anvil-${process.platform === "darwin" ? "darwin" : "linux"}-${arch}`;
-  return new URL(`../node_modules/${name}/bin/anvil`, import.meta.url).pathname;
+  return join(import.meta.dirname, `../node_modules/${name}/bin/anvil`);
 };
 
 /** Starts one that mines by itself until told otherwise, and that keeps the state of 64 blocks. */

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:net";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import {
   createClient,
@@ -175,7 +176,7 @@ export async function startServer(
 ): Promise<ServerProcess> {
   const { onLine } = options;
   const port = options.port ?? (await freePort());
-  const main = new URL("../service/src/main.ts", import.meta.url).pathname;
+  const main = join(import.meta.dirname, "../service/src/main.ts");
   const child = spawn(process.execPath, ["--conditions=source", main, "serve"], {
     env: { ...process.env, ...settings, PORT: String(port) },
     stdio: ["ignore", "pipe", "pipe"],
