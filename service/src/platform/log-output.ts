@@ -1,5 +1,7 @@
 import { write, writeSync } from "node:fs";
 
+/** Lines of this time are written together: a write of each would cost as much as a small request. */
+const gatherMs = 20;
 /** Characters that wait for a slow reader. */
 const waitingMax = 4 * 1024 * 1024;
 const pauseMs = 20;
@@ -13,11 +15,13 @@ const lastMs = 1000;
  */
 export function openLogOutput(fd: number): { write(line: string): void } {
   let waiting = "";
-  let isWriting = false;
+  let isBusy = false;
   let refused: Uint8Array = new Uint8Array();
-  const goOn = (): void => {
-    isWriting = waiting !== "";
-    if (!isWriting) return;
+  const gather = (): void => {
+    isBusy = waiting !== "";
+    if (isBusy) setTimeout(sendWaiting, gatherMs).unref();
+  };
+  const sendWaiting = (): void => {
     const bytes = Buffer.from(waiting);
     waiting = "";
     send(bytes);
@@ -29,7 +33,7 @@ export function openLogOutput(fd: number): { write(line: string): void } {
         refused = bytes;
         setTimeout(send, pauseMs, bytes).unref();
       } else if (error === null && count < bytes.length) send(bytes.subarray(count));
-      else goOn();
+      else gather();
     });
   };
   process.once("exit", () => writeRest(fd, Buffer.concat([refused, Buffer.from(waiting)])));
@@ -37,7 +41,7 @@ export function openLogOutput(fd: number): { write(line: string): void } {
     write(line) {
       if (waiting.length + line.length > waitingMax) return;
       waiting += line;
-      if (!isWriting) goOn();
+      if (!isBusy) gather();
     },
   };
 }
