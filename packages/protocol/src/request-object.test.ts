@@ -60,18 +60,25 @@ test("a token that is not genuine or not plain is refused", () => {
     ["b64", compactOf({ ...header, b64: false }, {})],
     ["a key of its own", compactOf({ ...header, jwk: other }, {})],
     ["a list as payload", compactOf(header, [])],
-    ["too long", compactOf(header, { text: "x".repeat(70_000) })],
+    ["a kid that is no text", compactOf({ ...header, kid: 1 }, {})],
   ];
   for (const [what, token] of bad) assert.throws(() => verifyEs256Jws(token, jwk), JwsFault, what);
   assert.throws(() => verifyEs256Jws(compact, other), JwsFault);
   assert.throws(() => verifyEs256Jws(compact, jwk, { typ: "at+jwt" }), JwsFault);
 });
 
+test("a token of more than 65,536 characters is not read", () => {
+  assert.throws(() => verifyEs256Jws("x".repeat(65_536), jwk), /three parts/);
+  assert.throws(() => verifyEs256Jws("x".repeat(65_537), jwk), /too long/);
+});
+
 test("a key that is no P-256 point, or not the one the token names, verifies nothing", () => {
   const compact = compactOf(header, {});
   assert.throws(() => verifyEs256Jws(compact, { ...jwk, x: jwk.y }), JwsFault);
+  assert.throws(() => verifyEs256Jws(compact, { ...jwk, kty: "OKP" }), JwsFault);
   assert.throws(() => verifyEs256Jws(compact, { ...jwk, crv: "P-384" }), JwsFault);
   assert.throws(() => verifyEs256Jws(compact, { ...jwk, x: "AA" }), JwsFault);
+  assert.throws(() => verifyEs256Jws(compact, { ...jwk, y: `${jwk.y}AAA` }), JwsFault);
   assert.throws(() => verifyEs256Jws(compact, { keys: [] }), JwsFault);
   assert.throws(() => verifyEs256Jws(compact, { keys: [{ ...jwk, kid: "k2" }] }), JwsFault);
   assert.throws(() => verifyEs256Jws(compact, { keys: [jwk, jwk] }), JwsFault);
@@ -125,7 +132,10 @@ const requestClaims = {
 
 test("a request object that agrees with the link counts, and unknown claims are dropped", () => {
   assert.deepEqual(
-    checkRequestObject({ ...loginClaims, jti: "x" }, { link: loginLink, brokers, now }),
+    checkRequestObject(
+      { ...loginClaims, jti: "x", livemode: true },
+      { link: loginLink, brokers, now },
+    ),
     loginClaims,
   );
   assert.deepEqual(
@@ -224,18 +234,35 @@ const refusals: [string, Link, Record<string, unknown>, RegExp][] = [
   ["fields in a login", loginLink, { required: ["EMAIL"] }, /fields/],
   ["no redirect host", loginLink, { redirect_host: undefined }, /^redirect_host/],
   ["both hosts", loginLink, { callback_host: "x.example" }, /^callback_host/],
-  ["expired", loginLink, { exp: now }, /^exp/],
+  ["expired", loginLink, { iat: now - 1, exp: now }, /^exp/],
   ["made later", loginLink, { iat: now + 61, exp: now + 120 }, /^iat/],
+  ["over before it was made", loginLink, { iat: now + 30, exp: now + 30 }, /^exp/],
   ["a text as time", loginLink, { exp: String(now + 120) }, /^exp/],
+  ["a time with a fraction", loginLink, { exp: now + 120.5 }, /^exp/],
+  ["a time before 1970", loginLink, { iat: -1 }, /^iat/],
+  ["an empty client name", loginLink, { client_name: "" }, /^client_name/],
   ["a client name that turns around", loginLink, { client_name: "\u202epohs" }, /^client_name/],
   ["no domain", loginLink, { domain: undefined }, /^domain/],
   ["no scopes", loginLink, { scopes: undefined }, /^scopes/],
   ["a from that is not canonical", loginLink, { from: from.slice(2) }, /^from/],
+  ["a from that is no text", loginLink, { from: 161 }, /^from/],
   ["another from", requestLink, { from: "0x00000000000000000000000000000000000000a2" }, /^from/],
   ["another id", requestLink, { id: "ref-2" }, /^id/],
   ["one name more", requestLink, { optional: ["EMAIL", "PHONE"] }, /^required and optional/],
   ["one name less", requestLink, { optional: [] }, /^required and optional/],
   ["another name", requestLink, { optional: ["PHONE"] }, /^required and optional/],
+  [
+    "another name for the only one of the link",
+    { ...requestLink, attributes: ["email"] },
+    { required: ["PHONE"], optional: [] },
+    /^required and optional/,
+  ],
+  [
+    "other names beside the business of the link",
+    { ...requestLink, attributes: ["business", "email"] },
+    { required: ["PHONE"], optional: [] },
+    /^required and optional/,
+  ],
   ["a name twice", requestLink, { optional: ["EMAIL", "EMAIL"] }, /twice/],
   ["a side told by a text", requestLink, { livemode: "true" }, /^livemode/],
   ["no callback host", requestLink, { callback_host: undefined }, /^callback_host/],
@@ -250,6 +277,22 @@ test("a request object that is forged, stale or differs from the link is refused
   }
   for (const claims of [null, [], "x"]) {
     assert.ok("refused" in checkRequestObject(claims, { link: loginLink, brokers, now }));
+  }
+});
+
+test("a session and an id have at most 4,096 characters, other texts 280", () => {
+  const id = "x".repeat(4096);
+  const link: Link = { ...requestLink, id };
+  const claims = { ...requestClaims, id };
+  assert.deepEqual(checkRequestObject(claims, { link, brokers, now }), claims);
+  const tooLong = [
+    { claims: { ...claims, id: `${id}x` }, link },
+    { claims: { ...loginClaims, sess: `${id}x` }, link: loginLink },
+    { claims: { ...loginClaims, client_name: "x".repeat(281) }, link: loginLink },
+  ];
+  for (const given of tooLong) {
+    const read = checkRequestObject(given.claims, { link: given.link, brokers, now });
+    assert.match("refused" in read ? read.refused : "", /characters/);
   }
 });
 
