@@ -11,7 +11,7 @@ const lastMs = 1000;
 /**
  * Writes log lines to an open file beside the work, which neither waits for them nor ends because of them: lines are
  * lost that a full disk does not take, and those on top of 4 MiB that nobody reads. The end of the process waits for a
- * reader for one second.
+ * reader for one second; one that is made to end at once may lose what a slow reader was just taking.
  */
 export function openLogOutput(fd: number): { write(line: string): void } {
   let waiting = "";
