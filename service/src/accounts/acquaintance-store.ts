@@ -13,22 +13,6 @@ export async function isAcquainted(
   return rows.length === 1;
 }
 
-/** Remembers that users shared fields with organizations; a login remembers it in its own statement. */
-export async function noteAcquaintances(
-  tx: Queryable,
-  met: readonly { readonly organizationId: string; readonly user: Address }[],
-  now: number,
-): Promise<void> {
-  await tx.query(
-    sql`insert into organization_user (organization_id, user_address, created_at)
-      select distinct organization_id, user_address, ${now}::bigint
-      from unnest(${met.map((each) => each.organizationId)}::uuid[], ${met.map((each) => each.user)}::text[])
-        as met (organization_id, user_address)
-      order by 1, 2
-      on conflict do nothing`,
-  );
-}
-
 export async function forgetAcquaintances(tx: Queryable, user: Address): Promise<void> {
   await tx.query(sql`delete from organization_user where user_address = ${user}`);
 }

@@ -1,7 +1,7 @@
 import { invalidRequest } from "../platform/problems.ts";
 
 /** What an organization may do with the KYB API (service document, KYB concepts). Everybody may `kyb:read`. */
-export const entitlements = ["kyb:read", "kyb:data-request", "kyb:pii", "kyb:signature"] as const;
+const entitlements = ["kyb:read", "kyb:data-request", "kyb:pii", "kyb:signature"] as const;
 export type Entitlement = (typeof entitlements)[number];
 /** Those that the operator grants. */
 export type GrantedEntitlement = Exclude<Entitlement, "kyb:read">;

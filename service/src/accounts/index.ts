@@ -1,11 +1,5 @@
-export { forgetAcquaintances, isAcquainted, noteAcquaintances } from "./acquaintance-store.ts";
-export {
-  type ApiKey,
-  looksLikeApiKey,
-  makeApiKey,
-  type ManagementKey,
-  parseApiKey,
-} from "./api-key.ts";
+export { forgetAcquaintances, isAcquainted } from "./acquaintance-store.ts";
+export { type ApiKey, makeApiKey, type ManagementKey, parseApiKey } from "./api-key.ts";
 export { type ApiKeys, openApiKeys } from "./api-key-lookup.ts";
 export type { ApiKeyRow } from "./api-key-store.ts";
 export {
@@ -30,7 +24,6 @@ export {
   proofNeeded,
   liesUnder,
   parseEnvironment,
-  proofLifetimeSeconds,
   proofOf,
 } from "./client-domain.ts";
 export {
@@ -56,7 +49,7 @@ export {
   type ShownSecret,
   updateClient,
 } from "./clients.ts";
-export { type Entitlement, entitlements, type GrantedEntitlement } from "./entitlement.ts";
+export { type Entitlement, type GrantedEntitlement } from "./entitlement.ts";
 export { listEntitlements, setEntitlement } from "./entitlements.ts";
 export { type ClientJwk, type ClientKeySet, parseKeySet } from "./key-set.ts";
 export { accountJobs } from "./jobs.ts";
@@ -75,7 +68,6 @@ export {
   type OrganizationMember,
   parseName,
   type Role,
-  roles,
 } from "./organization.ts";
 export {
   addMember,

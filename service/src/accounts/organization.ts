@@ -11,7 +11,7 @@ export interface Organization {
 /** What a member may do: `owner` everything, `developer` clients and keys, `viewer` look. */
 export type Role = "owner" | "developer" | "viewer";
 
-export const roles: readonly Role[] = ["owner", "developer", "viewer"];
+const roles: readonly Role[] = ["owner", "developer", "viewer"];
 
 export interface OrganizationMember {
   /** Canonical address. */

@@ -23,7 +23,6 @@ export {
   matchCompanyLeaves,
   proveCompanyLeaves,
 } from "./company-fields.ts";
-export { revokeCompanyRecord } from "./company-ending.ts";
 export { sendToRegistry } from "./batches.ts";
 export { type CompanyIssueContext, issueCompanyRecord } from "./company-issue.ts";
 export { isVouchedFor } from "./company-store.ts";
@@ -44,7 +43,7 @@ export type {
   InvalidLeaf,
   RecordedCompany,
 } from "./credentials-context.ts";
-export { forgetUser, revokeCredential, withdrawCredential } from "./ending.ts";
+export { forgetUser, revokeCredential } from "./ending.ts";
 export { type GivenCredential, issueCredential, type IssuedCredential } from "./issue.ts";
 export type { BuiltInKind, Issuer } from "./issuer.ts";
 export type { IssuerKeyRow } from "./issuer-store.ts";

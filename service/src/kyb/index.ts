@@ -33,16 +33,12 @@ import { signatureRoutes } from "./request/signature-routes.ts";
 import { validRoutes } from "./release/valid-routes.ts";
 
 export type { Ballot, BallotRules, MemberApproval, Vote } from "./ballot/ballot.ts";
-export { cancelBallot, castVoteIn, type NewBallot, openBallot } from "./ballot/ballots.ts";
+export { cancelBallot, type NewBallot } from "./ballot/ballots.ts";
 export type { Business, BusinessMember, BusinessStatus } from "./business/business.ts";
-export { findBusinessDomain } from "./business/business-domain.ts";
-export { hasReleased } from "./billing/charge-store.ts";
-export { findBusiness, noteBusinessAcquaintance } from "./business/business-store.ts";
+export { findBusiness } from "./business/business-store.ts";
 export { kybJobs } from "./jobs.ts";
 export type { ChangedBusiness, KybCallbacks, KybContext } from "./kyb-context.ts";
 export { createLoginDirectory } from "./business/login-directory.ts";
-export { listMembers } from "./business/members.ts";
-export { requestLook } from "./business/roster-store.ts";
 export {
   announceMove,
   listBusinesses,
