@@ -6,7 +6,10 @@ import { hexOfBytes } from "@svc/protocol";
 import { memoryStorage, openIdentity, openWallet, type Wallet } from "@svc/wallet";
 import { buyPackage, createApiKey } from "../../service/src/accounts/index.ts";
 import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials/index.ts";
+import { purgeTokens } from "../../service/src/kyc/orders.ts";
 import { settleWithoutChain } from "../../service/src/credentials/test-credentials.ts";
+import { scanRequest } from "../kyc-world.ts";
+import { type Identity, newIdentity, openWalletSession } from "../raw-wallet.ts";
 import { openWorld } from "../world.ts";
 
 await using world = await openWorld();
@@ -18,13 +21,13 @@ const { kycPackage } = await buyPackage(
   "test",
 );
 
-interface Person {
+interface Person extends Identity {
   readonly wallet: Wallet;
-  readonly address: string;
 }
 
 async function openPerson(): Promise<Person> {
-  const privateKey = hexOfBytes(randomBytes(32));
+  const own = newIdentity();
+  const privateKey = hexOfBytes(own.privateKey);
   const identity = await openIdentity({ kind: "private-key", privateKey });
   const wallet = openWallet({
     identity,
@@ -34,7 +37,7 @@ async function openPerson(): Promise<Person> {
     now: async () => ctx.clock.now(),
     random: (length) => new Uint8Array(randomBytes(length)),
   });
-  return { wallet, address: identity.address };
+  return { wallet, ...own };
 }
 
 async function openVerifiedPerson(): Promise<Person> {
@@ -195,4 +198,52 @@ await test("a link past its time is expired in the wallet", async () => {
   const { link = "" } = await order(address);
   await world.advance(601);
   await assert.rejects(wallet.approve(link), /deadline/);
+});
+
+await test("a person's own list of orders goes from the newest to the oldest, in pages, and without values", async () => {
+  const person = await openVerifiedPerson();
+  const bearer = await openWalletSession(world.baseUrl, person);
+  const older = await order(person.address, { fields: ["EMAIL"], optionalFields: [] });
+  await person.wallet.decline(older["link"] ?? "");
+  const newer = await order(person.address);
+  await order((await openVerifiedPerson()).address);
+  const read = async (query: string): Promise<{ items: Data[]; nextCursor?: string }> => {
+    const answer = await fetch(`${world.baseUrl}/w/orders?${query}`, { headers: bearer });
+    assert.equal(answer.status, 200);
+    return (await answer.json()) as { items: Data[]; nextCursor?: string };
+  };
+  const page = await read("limit=1");
+  const [shown] = page.items;
+  assert.deepEqual(
+    [shown?.["referenceKey"], shown?.["organization"], shown?.["fields"], shown?.["status"]],
+    [
+      newer["referenceKey"],
+      "Test organization",
+      ["EMAIL", "IDCARD_DOB", "ADDRESS_CITY"],
+      "PENDING",
+    ],
+  );
+  assert.doesNotMatch(JSON.stringify(page), /1990|Bern|alice@/);
+  const rest = await read(`limit=1&cursor=${page.nextCursor}`);
+  assert.deepEqual(
+    rest.items.map(({ referenceKey, status }) => [referenceKey, status]),
+    [[older["referenceKey"], "FAILED"]],
+  );
+  assert.equal(rest.nextCursor, undefined);
+  const { status } = await fetch(`${world.baseUrl}/w/orders`);
+  assert.equal(status, 401);
+});
+
+await test("a link is told from one that never was until a day after its end", async () => {
+  const { address } = await openVerifiedPerson();
+  const { link = "" } = await order(address);
+  const { connection } = scanRequest(link);
+  const answerTo = async (): Promise<number> =>
+    (await fetch(`${connection}/open`, { method: "POST" })).status;
+  await world.advance(600 + 86_400 - 10);
+  await purgeTokens(ctx);
+  assert.equal(await answerTo(), 410);
+  await world.advance(20);
+  await purgeTokens(ctx);
+  assert.equal(await answerTo(), 404);
 });

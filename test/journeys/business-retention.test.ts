@@ -1,0 +1,60 @@
+// What is kept of the work on businesses, and for how long (decisions section 8, Retention).
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { purgeProposals } from "../../service/src/kyb/business/governance.ts";
+import { purgeIdempotencyKeys } from "../../service/src/kyb/idempotency.ts";
+import { sql } from "../../service/src/platform/db.ts";
+import { openDataWorld, requestsPath, someRequest } from "../kyb-data-world.ts";
+
+await using world = await openDataWorld();
+const { ctx, business } = world;
+const day = 86_400;
+
+async function listProposals(): Promise<unknown[]> {
+  const { proposals } = await world.businessOf("alice", business.address);
+  return (proposals as { id: string }[]).map(({ id }) => id);
+}
+
+async function propose(): Promise<string> {
+  const members = ["alice", "bob"].map((name) => ({
+    address: world.person(name).address,
+    name,
+    votingRights: true,
+  }));
+  return world.govern("alice", { operation: "changeCharter", members }, { voters: [] });
+}
+
+await test("proposals are shown for 30 days after their end, and for as long as they are open", async () => {
+  const ended = await propose();
+  const path = `/w/businesses/${business.address}/proposals/${ended}/retract`;
+  assert.equal((await world.walletCall("alice", "POST", path, { body: {} })).status, 200);
+  await world.advance(30 * day - 10);
+  const open = await propose();
+  await purgeProposals(ctx);
+  assert.deepEqual(await listProposals(), [open, ended]);
+  await world.advance(20);
+  await purgeProposals(ctx);
+  assert.deepEqual(await listProposals(), [open]);
+});
+
+await test("an idempotency key stands for its first call for 24 hours, and for another one after that", async () => {
+  const offer = async (reference: string) =>
+    world.call("POST", `${requestsPath}/offers`, {
+      headers: { "idempotency-key": "offer-1" },
+      body: { ...someRequest, reference },
+    });
+  const countKeys = async () => (await ctx.db.query(sql`select from kyb_idempotency`)).length;
+  const first = await offer("one");
+  assert.equal(first.status, 201, JSON.stringify(first.body));
+  await world.advance(day - 10);
+  await purgeIdempotencyKeys(ctx);
+  assert.deepEqual((await offer("one")).body, first.body);
+  assert.equal((await offer("two")).body.error?.reason, "idempotency_key_conflict");
+  await world.advance(10);
+  assert.equal(await countKeys(), 1);
+  await purgeIdempotencyKeys(ctx);
+  assert.equal(await countKeys(), 0);
+  const other = await offer("two");
+  assert.equal(other.status, 201, JSON.stringify(other.body));
+  assert.notEqual(other.body["offerId"], first.body["offerId"]);
+});
