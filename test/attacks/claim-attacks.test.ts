@@ -1,0 +1,179 @@
+// What a hostile or clumsy wallet would try with a claim, and with an answer that leaves the claim out.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { after, before, test } from "node:test";
+import { claimOf, loginDigest, signDigest, zeroHash } from "@svc/protocol";
+import { disableClient } from "../../service/src/accounts/index.ts";
+import {
+  authorizationUrl,
+  hooksOf,
+  type LoginClient,
+  makePkce,
+  openPage,
+  statusOf,
+} from "../login-flow.ts";
+import { until } from "../patience.ts";
+import {
+  approvalOf,
+  approve,
+  claim,
+  decline,
+  type Identity,
+  newIdentity,
+  post,
+  type Scanned,
+  scan,
+  tryClaim,
+} from "../raw-wallet.ts";
+import { openWorld, type World } from "../world.ts";
+
+let world: World;
+let relaxed: LoginClient;
+before(async () => {
+  world = await openWorld({ TRUSTED_PROXIES: "127.0.0.1,::1" });
+  relaxed = await world.addClient({ numberMatching: false });
+});
+after(async () => world[Symbol.asyncDispose]());
+
+async function refusal(response: Response | Promise<Response>): Promise<[number, string]> {
+  const { status, ...answer } = await Promise.resolve(response).then(async (got) => ({
+    status: got.status,
+    body: (await got.json()) as { error: { reason: string } },
+  }));
+  return [status, answer.body.error.reason];
+}
+
+const claimRefusal = async (scanned: Scanned, identity = newIdentity()) =>
+  refusal((await tryClaim(scanned, identity)).response);
+
+/** The answer of a wallet that never claimed. */
+function unclaimedAnswer({ session, connection }: Scanned, identity: Identity, code = "") {
+  const digest = loginDigest({ session, connection, requester: "", code: "", object: zeroHash });
+  const signature = signDigest(digest, identity.privateKey);
+  return { signature, session, svcID: identity.address, ...(code === "" ? {} : { code }) };
+}
+
+test("a code that does not change ends with the time that a person has for a login", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const path = `/oauth2/login/${page.loginId}`;
+  await page.jar.fetch(`${world.baseUrl}${path}/show-code`, { method: "POST" });
+  const { qr } = hooksOf(await (await page.jar.fetch(`${world.baseUrl}${path}`)).text());
+  await world.advance(world.ctx.config.loginLifetimeSeconds);
+  assert.deepEqual(await claimRefusal(scan(qr)), [410, "code_expired"]);
+});
+
+test("the link of the same device is claimed by its own session, and not after its time", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const scanned = scan(page.sameDevice);
+  const other = { ...scanned, session: scan(page.qr).session };
+  assert.deepEqual(await claimRefusal(other), [404, "login_not_found"]);
+  const unknown = randomBytes(16).toString("base64url");
+  const elsewhere = {
+    session: unknown,
+    connection: scanned.connection.replace(page.loginId, unknown),
+  };
+  assert.deepEqual(await claimRefusal(elsewhere), [404, "login_not_found"]);
+  await world.advance(world.ctx.config.loginLifetimeSeconds);
+  assert.deepEqual(await claimRefusal(scanned), [409, "login_over"]);
+});
+
+test("what the link of the same device claimed is neither claimed, approved nor declined by QR", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const claimed = await claim(scan(page.sameDevice), newIdentity());
+  const byQr = { ...claimed, connection: scan(page.qr).connection };
+  assert.deepEqual(await claimRefusal(scan(page.qr), claimed.identity), [409, "wrong_channel"]);
+  assert.deepEqual(await refusal(approve(byQr)), [409, "wrong_channel"]);
+  assert.deepEqual(await refusal(decline(byQr)), [409, "wrong_channel"]);
+});
+
+test("a login of a client that is disabled meanwhile is over for the wallet", async () => {
+  const client = await world.addClient();
+  const page = await openPage(world.baseUrl, client);
+  await disableClient(world.ctx, client.id, "test");
+  await until("the client is known to be disabled", async () => {
+    const answer = await fetch(authorizationUrl(world.baseUrl, client, makePkce()));
+    return answer.status === 400 ? true : null;
+  });
+  assert.deepEqual(await claimRefusal(scan(page.qr)), [409, "login_over"]);
+});
+
+test("a wallet on another network than the client lets it be neither claims nor approves, and one beside the page still may", async () => {
+  const acrMinimum = "urn:svc:acr:qr-near";
+  const near = await world.addClient({ numberMatching: false, acrMinimum });
+  const page = await openPage(world.baseUrl, near);
+  const { session, connection } = scan(page.qr);
+  const away = { "x-forwarded-for": "203.0.113.9" };
+  const { address: svcID } = newIdentity();
+  const taken = { session, svcID, claim: claimOf(randomBytes(32).toString("base64url")) };
+  assert.deepEqual(await refusal(post(`${connection}/claim`, taken, away)), [403, "acr_unmet"]);
+  const unclaimed = unclaimedAnswer({ session, connection }, newIdentity());
+  assert.deepEqual(await refusal(post(connection, unclaimed, away)), [403, "acr_unmet"]);
+  const { claims } = await claim({ session, connection }, newIdentity());
+  assert.equal(claims.acr, acrMinimum);
+});
+
+test("an answer belongs to the session that was claimed", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const claimed = await claim(scan(page.qr), newIdentity());
+  await world.advance(4);
+  const next = await openPage(world.baseUrl, world.client);
+  const other = { ...claimed, session: scan(next.qr).session };
+  const { digits } = await statusOf(world.baseUrl, page);
+  assert.deepEqual(await refusal(approve(other, String(digits))), [422, "signature_wrong"]);
+  assert.deepEqual(await refusal(decline(other)), [422, "signature_wrong"]);
+  assert.equal((await approve(claimed, String(digits))).status, 200);
+});
+
+test("a number that nobody asked for is refused, claimed or not", async () => {
+  const page = await openPage(world.baseUrl, relaxed);
+  const scanned = scan(page.qr);
+  const guess = unclaimedAnswer(scanned, newIdentity(), "17");
+  assert.deepEqual(await refusal(post(scanned.connection, guess)), [422, "signature_wrong"]);
+  const claimed = await claim(scanned, newIdentity());
+  assert.deepEqual(await refusal(approve(claimed, "17")), [422, "signature_wrong"]);
+  assert.equal((await approve(claimed)).status, 200);
+});
+
+test("an answer without a claim counts by its own signature alone", async () => {
+  const page = await openPage(world.baseUrl, relaxed);
+  const scanned = scan(page.qr);
+  const identity = newIdentity();
+  const forged = { ...unclaimedAnswer(scanned, newIdentity()), svcID: identity.address };
+  assert.deepEqual(await refusal(post(scanned.connection, forged)), [422, "signature_wrong"]);
+  assert.equal((await statusOf(world.baseUrl, page))["kind"], "waiting");
+  const answered = await post(scanned.connection, unclaimedAnswer(scanned, identity));
+  assert.equal(answered.status, 200);
+});
+
+test("of many wallets that answer one code without a claim in the same instant one is let in", async () => {
+  const page = await openPage(world.baseUrl, relaxed);
+  const scanned = scan(page.qr);
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, async () =>
+      post(scanned.connection, unclaimedAnswer(scanned, newIdentity())),
+    ),
+  );
+  const statuses = answers.map(({ status }) => status).toSorted((one, other) => one - other);
+  assert.deepEqual(statuses, [200, ...Array.from({ length: 9 }, () => 409)]);
+  assert.equal((await statusOf(world.baseUrl, page))["kind"], "approved");
+});
+
+test("a login for a business is not approved without a claim, which tells whom the member approves", async () => {
+  const page = await openPage(world.baseUrl, relaxed, { changed: { scope: "openid business" } });
+  const scanned = scan(page.qr);
+  const answer = post(scanned.connection, unclaimedAnswer(scanned, newIdentity()));
+  assert.deepEqual(await refusal(answer), [409, "not_claimed"]);
+});
+
+test("who declines proves it by the claim's secret as well, and may say that somebody else began the login", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const claimed = await claim(scan(page.qr), newIdentity());
+  const { session, connection, secret: claimSecret } = claimed;
+  const body = { error: "access_denied", session, notStarted: true };
+  const guess = { ...body, claimSecret: randomBytes(32).toString("base64url") };
+  assert.deepEqual(await refusal(post(connection, guess)), [403, "claim_wrong"]);
+  assert.equal((await post(connection, { ...body, claimSecret })).status, 200);
+  assert.equal((await statusOf(world.baseUrl, page))["failure"], "not_started");
+  assert.deepEqual(await refusal(decline(claimed)), [409, "login_over"]);
+  assert.deepEqual(await refusal(post(connection, approvalOf(claimed, "17"))), [409, "login_over"]);
+});
