@@ -135,3 +135,20 @@ test("a hint of 8,192 characters is taken wherever one is", async () => {
   assert.equal((await fetch(`${url}?${body.toString()}`)).status, 200);
   assert.equal(await answerTo(jar, parametersOf({})), "login_required");
 });
+
+test("a hint that is signed with ES256 is taken as well, unless a byte of it differs", async () => {
+  const client = await world.addClient({ idTokenAlgorithm: "ES256" });
+  const jar = openJar();
+  const changed = { scope: "openid" };
+  const { tokens } = await logIn(world.baseUrl, client, newIdentity(), { jar, changed });
+  const [head = "", body = "", tail = ""] = tokens.id_token.split(".");
+  assert.match(Buffer.from(head, "base64url").toString(), /"alg":"ES256"/);
+  const forged = `${head}.${body}.${tail.startsWith("A") ? "B" : "A"}${tail.slice(1)}`;
+  const ask = async (hint: string): Promise<string> => {
+    const asked = { scope: "openid", prompt: "none", id_token_hint: hint };
+    const url = authorizationUrl(world.baseUrl, client, makePkce(), asked);
+    return answerTo(jar, new URL(url).searchParams);
+  };
+  assert.equal(await ask(tokens.id_token), "code");
+  assert.equal(await ask(forged), "invalid_request");
+});

@@ -75,6 +75,17 @@ test("the answer is open to the client's own origins alone, errors included", as
   assert.deepEqual([revoked.status, revoked.headers[allowed]], [200, undefined]);
 });
 
+test("a client that proves itself in the header is told by it, whatever the form says", async () => {
+  const shopClient = await addClient(login, { redirectUris: [`${shop}/callback`] });
+  const form = { grant_type: "refresh_token", refresh_token: "x" };
+  for (const origin of [shop, "http://localhost:4999"]) {
+    const headers = { authorization: shopClient.basic, origin };
+    const answer = await post(login, "/oauth2/token", { form, headers });
+    assert.equal(answer.status, 400);
+    assert.equal(answer.headers[allowed], origin === shop ? shop : undefined, origin);
+  }
+});
+
 test("a refusal of what could not be read is open to the origins of every client, and to no other", async () => {
   const form = "application/x-www-form-urlencoded";
   const unreadable: [type: string, body: string, status: number][] = [

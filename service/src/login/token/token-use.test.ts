@@ -74,6 +74,15 @@ test("introspection tells the owner of a token and its audience everything, in o
   });
 });
 
+test("a refresh token was issued when it was last rotated", async () => {
+  const tokens = await tokensOf(client);
+  login.clock.advance(100);
+  const rotated = await refresh(login, client, tokens["refresh_token"]);
+  const { body } = await introspect(client, rotated.body["refresh_token"]);
+  const now = login.clock.now();
+  assert.deepEqual([body["active"], body["iat"]], [true, now]);
+});
+
 test("to anybody else, and of anything else, introspection says inactive and no more", async () => {
   const tokens = await tokensOf(client);
   const withApi = await tokensOf(client, { audience: ["https://api.example.com"] });
