@@ -1,0 +1,162 @@
+// An operator's work with verbs: what each shows of what the ones before it did.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openTestDatabase } from "../platform/test-database.ts";
+import { runCommandLine } from "./index.ts";
+
+await using database = await openTestDatabase();
+const environment = { DATABASE_URL: database.url, PROFILE: "dev", MASTER_KEY: "11".repeat(32) };
+
+async function call(words: string, texts: readonly string[] = []) {
+  const written = { out: "", err: "" };
+  const status = await runCommandLine([...words.split(" "), ...texts], {
+    out: (part) => (written.out += part),
+    err: (part) => (written.err += part),
+    environment,
+  });
+  return { status, ...written };
+}
+
+async function json(words: string, texts: readonly string[] = []): Promise<unknown> {
+  const { status, out, err } = await call(words, [...texts, "--json"]);
+  assert.deepEqual({ status, err }, { status: 0, err: "" }, words);
+  return JSON.parse(out);
+}
+
+type Item = Record<string, unknown> & { readonly id: string };
+const one = async (words: string, texts?: readonly string[]): Promise<Item> =>
+  (await json(words, texts)) as Item;
+const many = async (words: string): Promise<Item[]> => (await json(words)) as Item[];
+const idsOf = (items: readonly Item[]): string[] => items.map(({ id }) => id);
+
+/** The one line that a refusal prints. */
+async function refusal(words: string): Promise<string> {
+  const { status, out, err } = await call(words);
+  assert.deepEqual([status === 0, out, err.split("\n").length], [false, "", 2], words);
+  return err.trimEnd();
+}
+
+const organization = await one("organization create --name", ["Example AG"]);
+const scope = `--organization ${organization.id}`;
+const domain = await one(`domain create ${scope} --domain localhost --environment live`);
+
+await test("members of an organization are listed with their roles until they are removed", async () => {
+  const [owner, viewer] = [`0x${"a1".repeat(20)}`, `0x${"b2".repeat(20)}`];
+  await one(`organization member add ${scope} --user ${owner} --role owner`);
+  await one(`organization member add ${scope} --user ${viewer} --role viewer`);
+  const members = await many(`organization member list ${scope}`);
+  assert.deepEqual(
+    members.map(({ user, role }) => [user, role]),
+    [
+      [owner, "owner"],
+      [viewer, "viewer"],
+    ],
+  );
+  await one(`organization member remove ${scope} --user ${viewer}`);
+  assert.equal((await many(`organization member list ${scope}`)).length, 1);
+  const last = await refusal(`organization member remove ${scope} --user ${owner}`);
+  assert.match(last, /owner/);
+});
+
+await test("organizations are listed in pages", async () => {
+  const second = await one("organization create --name", ["Second AG"]);
+  const listed = await many("organization list --limit 1");
+  assert.deepEqual(idsOf(listed), [organization.id]);
+  assert.deepEqual(idsOf(await many(`organization list --after ${organization.id}`)), [second.id]);
+});
+
+await test("the domains of an organization are listed, and proved anew when that is asked", async () => {
+  const other = await one(`domain create ${scope} --domain localhost:4001 --environment sandbox`);
+  const listed = await many(`domain list ${scope}`);
+  assert.deepEqual(
+    new Map(listed.map(({ id, verified, environment: side }) => [id, [verified, side]])),
+    new Map([
+      [domain.id, [true, "live"]],
+      [other.id, [true, "sandbox"]],
+    ]),
+  );
+  const proved = await one(`domain prove ${domain.id}`);
+  assert.deepEqual([proved.id, proved["verified"]], [domain.id, true]);
+  const hosts = await refusal(`domain callback-hosts ${domain.id}`);
+  assert.match(hosts, /either --host, once or more, or --any/);
+  const limited = await one(`domain callback-hosts ${domain.id} --host hooks.example.com`);
+  assert.deepEqual(limited["callbackHosts"], ["hooks.example.com"]);
+  const any = await one(`domain callback-hosts ${domain.id} --any`);
+  assert.equal(any["callbackHosts"], null);
+});
+
+await test("the clients of a domain are listed, and each setting is changed by its own words", async () => {
+  const create = `client create --domain ${domain.id} --name Shop`;
+  const made = await one(`${create} --redirect-uri http://localhost:4999/callback`);
+  const id = String(made["oauth2ClientID"]);
+  const settings = "--id-token-algorithm ES256 --acr-minimum urn:svc:acr:qr-near";
+  const changed = await one(`client update ${id} ${settings} --type client_secret_post`);
+  assert.deepEqual(
+    [changed["idTokenAlgorithm"], changed["acrMinimum"], changed["tokenEndpointAuthMethod"]],
+    ["ES256", "urn:svc:acr:qr-near", "client_secret_post"],
+  );
+  const cleared = await one(`client update ${id} --acr-minimum`, [""]);
+  assert.equal(cleared["acrMinimum"], null);
+  assert.match(await refusal(`client update ${id}`), /no setting is given/);
+  assert.match(await refusal(`client update ${id} --id-token-algorithm none`), /RS256, ES256/);
+  assert.match(await refusal(`client update ${id} --number-matching yes`), /on or off/);
+  const [shown] = await many(`client list --domain ${domain.id}`);
+  assert.deepEqual(
+    [shown?.["oauth2ClientID"], shown?.["name"], shown?.["redirectUris"], shown?.["disabledAt"]],
+    [id, "Shop", ["http://localhost:4999/callback"], null],
+  );
+  const { out } = await call(`client list --domain ${domain.id}`);
+  assert.match(out, /^oauth2ClientID +name +/);
+  assert.match(out, /http:\/\/localhost:4999\/callback/);
+});
+
+await test("entitlements are granted, listed and withdrawn", async () => {
+  assert.deepEqual(await json(`grant list ${organization.id}`), ["kyb:read"]);
+  await one(`grant ${organization.id} kyb:data-request`);
+  assert.deepEqual(await json(`grant list ${organization.id}`), ["kyb:read", "kyb:data-request"]);
+  await one(`grant ${organization.id} kyb:data-request --withdraw`);
+  assert.deepEqual(await json(`grant list ${organization.id}`), ["kyb:read"]);
+  assert.match(await refusal(`grant ${organization.id} kyb:read`), /every organization has/);
+});
+
+await test("packages are bought from the balance, and their webhooks change keys without a gap", async () => {
+  await one(`top-up ${scope} --chf 100.50 --payment invoice-1`);
+  const again = await refusal(`top-up ${scope} --chf 100.50 --payment invoice-1`);
+  assert.match(again, /this payment was booked before/);
+  assert.equal((await one(`balance ${scope}`))["availableChf"], 100.5);
+  const buy = `package buy --domain ${domain.id} --name Age --field IDCARD_DOB`;
+  assert.match(await refusal(`${buy} --transfers 5 --chf lots`), /--chf must be an amount/);
+  const bought = await one(`${buy} --transfers 5 --chf 80`);
+  assert.equal((await one(`balance ${scope}`))["availableChf"], 20.5);
+  const { signingKey, ...kept } = bought;
+  assert.deepEqual(await one(`package show ${bought.id}`), kept);
+  assert.deepEqual(await many(`package list --domain ${domain.id}`), [kept]);
+  const none = await refusal(`package switch-key ${bought.id}`);
+  assert.match(none, /has no next signing key/);
+  const { nextSigningKey } = await one(`package next-key ${bought.id}`);
+  assert.notEqual(nextSigningKey, signingKey);
+  assert.match(await refusal(`package next-key ${bought.id}`), /^svc package next-key: /);
+  const replaced = await one(`package next-key ${bought.id} --replace`);
+  assert.notEqual(replaced["nextSigningKey"], nextSigningKey);
+  assert.equal((await one(`package switch-key ${bought.id}`)).id, bought.id);
+  assert.match(await refusal(`package switch-key ${bought.id}`), /has no next signing key/);
+});
+
+await test("issuers and their keys are listed, keys revoked, and trust is taken back from a time on", async () => {
+  const issuer = await one("issuer create --environment live --name", ["Ident AG"]);
+  assert.ok(idsOf(await many("issuer list")).includes(issuer.id));
+  const key = await one(`issuer key create --issuer ${issuer.id} --name backend`);
+  const { out } = await call(`issuer key list --issuer ${issuer.id} --json`);
+  assert.deepEqual(idsOf(JSON.parse(out) as Item[]), [key.id]);
+  assert.ok(!out.includes(String(key["key"])));
+  assert.deepEqual(await json(`issuer key revoke ${key.id}`), { revoked: key.id });
+  assert.deepEqual(await many(`issuer key list --issuer ${issuer.id}`), []);
+  const times = await refusal(`issuer distrust ${issuer.id} --from yesterday`);
+  assert.match(times, /--from must be a time in Unix seconds/);
+  const distrusted = await one(`issuer distrust ${issuer.id} --from 1700000000`);
+  assert.equal(distrusted["distrustedFrom"], 1_700_000_000);
+});
+
+await test("whoever is not an identity cannot be deleted", async () => {
+  assert.match(await refusal("user delete somebody"), /address of 20 bytes in hex/);
+});
