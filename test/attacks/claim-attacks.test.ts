@@ -7,6 +7,7 @@ import { disableClient } from "../../service/src/accounts/index.ts";
 import {
   authorizationUrl,
   hooksOf,
+  logIn,
   type LoginClient,
   makePkce,
   openPage,
@@ -80,6 +81,7 @@ test("the link of the same device is claimed by its own session, and not after i
 test("what the link of the same device claimed is neither claimed, approved nor declined by QR", async () => {
   const page = await openPage(world.baseUrl, world.client);
   const claimed = await claim(scan(page.sameDevice), newIdentity());
+  assert.equal(claimed.claims.number_matching, false, "there is no second screen to compare with");
   const byQr = { ...claimed, connection: scan(page.qr).connection };
   assert.deepEqual(await claimRefusal(scan(page.qr), claimed.identity), [409, "wrong_channel"]);
   assert.deepEqual(await refusal(approve(byQr)), [409, "wrong_channel"]);
@@ -110,6 +112,18 @@ test("a wallet on another network than the client lets it be neither claims nor 
   assert.deepEqual(await refusal(post(connection, unclaimed, away)), [403, "acr_unmet"]);
   const { claims } = await claim({ session, connection }, newIdentity());
   assert.equal(claims.acr, acrMinimum);
+});
+
+test("a login that is asked of one identity is claimed by no other", async () => {
+  const identity = newIdentity();
+  const { tokens } = await logIn(world.baseUrl, relaxed, identity);
+  const changed = { id_token_hint: tokens.id_token };
+  const page = await openPage(world.baseUrl, relaxed, { changed });
+  const scanned = scan(page.qr);
+  assert.deepEqual(await claimRefusal(scanned), [403, "identity_refused"]);
+  const unclaimed = post(scanned.connection, unclaimedAnswer(scanned, newIdentity()));
+  assert.deepEqual(await refusal(unclaimed), [403, "identity_refused"]);
+  assert.equal((await approve(await claim(scanned, identity))).status, 200);
 });
 
 test("an answer belongs to the session that was claimed", async () => {

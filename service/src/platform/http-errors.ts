@@ -52,7 +52,8 @@ function wordsOf(
     .filter((word) => typeof word === "string");
 }
 
-function logFault(ctx: Ctx, error: unknown, request: FastifyRequest): void {
+/** Logs what is no row of the table, by the request's id. */
+export function logFault(ctx: Pick<Ctx, "log">, error: unknown, request: FastifyRequest): void {
   ctx.log.error(
     { requestId: request.id, route: request.routeOptions.url, err: error },
     "a request failed",

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Client } from "../../accounts/index.ts";
 import { callerAddressOf, networkOf } from "../../platform/client-address.ts";
-import { oauthProblemOf, problemOf } from "../../platform/http-errors.ts";
+import { logFault, oauthProblemOf, problemOf } from "../../platform/http-errors.ts";
 import type { Form } from "../../platform/http-input.ts";
 import { OAuthProblem, Problem } from "../../platform/problems.ts";
 import type { Attempt } from "../attempt/attempt.ts";
@@ -72,11 +72,7 @@ export function showError(
   { error, request, reply }: { error: unknown } & Call,
 ): FastifyReply {
   const found = problemOf(error);
-  if (found === null)
-    ctx.log.error(
-      { requestId: request.id, route: request.routeOptions.url, err: error },
-      "a page failed",
-    );
+  if (found === null) logFault(ctx, error, request);
   const oauth = found instanceof OAuthProblem ? found : oauthProblemOf(error);
   const status = found?.status ?? 500;
   const code = found instanceof Problem ? found.reason : (oauth?.code ?? "server_error");

@@ -2,7 +2,7 @@ import { Type } from "../../platform/schema.ts";
 import { parseAddress, shortAddress } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
 import type { Http } from "../../platform/http.ts";
-import { oauthProblemOf } from "../../platform/http-errors.ts";
+import { logFault, oauthProblemOf } from "../../platform/http-errors.ts";
 import type { Form } from "../../platform/http-input.ts";
 import { htmlPage, refusalPages } from "../../platform/refusals.ts";
 import { endedSessionCookie } from "../attempt/browser-cookies.ts";
@@ -100,11 +100,7 @@ function localeOf({ form, request }: LogoutCall): Locale {
 function showError(ctx: TokenContext, error: unknown, call: LogoutCall): FastifyReply {
   const { request, reply } = call;
   const problem = oauthProblemOf(error);
-  if (problem === null)
-    ctx.log.error(
-      { requestId: request.id, route: request.routeOptions.url, err: error },
-      "a page failed",
-    );
+  if (problem === null) logFault(ctx, error, request);
   const status = problem?.status ?? 500;
   const page = renderErrorPage({
     locale: localeOf(call),
