@@ -10,7 +10,11 @@ const faultOf = (name: string, data: string): string | null => {
   return faultOfCompanyValue(name, data, today);
 };
 
+const someCountries = "CHE,DEU,FRA,ITA,AUT,LIE,ESP,PRT,NLD,BEL";
+
 const accepted: readonly (readonly [string, string])[] = [
+  ["BUSINESS_LEGAL_NAME", "x".repeat(1000)],
+  ["BUSINESS_DIRECTOR_NATIONALITY", someCountries],
   ["BUSINESS_LEGAL_NAME", "Müller & Söhne AG"],
   ["BUSINESS_FORMER_NAMES", '[{"name":"Old Ltd","until":"2020-01-01"}]'],
   ["BUSINESS_PUBLIC_LISTING", '{"mic":"XSWX","isin":"CH0000000000","ticker":"MUST"}'],
@@ -53,6 +57,11 @@ const accepted: readonly (readonly [string, string])[] = [
 ];
 
 const refused: readonly (readonly [string, string])[] = [
+  ["BUSINESS_DIRECTOR_NATIONALITY", `${someCountries},LUX`],
+  ["BUSINESS_DIRECTOR_NATIONALITY", "CHE,DEU,CHE"],
+  ["BUSINESS_UBO_OWNERSHIP_BAND", "25"],
+  ["BUSINESS_UBO_OWNERSHIP_BAND", "25-101"],
+  ["BUSINESS_UBO_OWNERSHIP_BAND", "25-25"],
   ["BUSINESS_LEGAL_NAME", ""],
   ["BUSINESS_LEGAL_NAME", " Müller"],
   ["BUSINESS_LEGAL_NAME", "two\nlines"],

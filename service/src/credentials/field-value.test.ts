@@ -10,7 +10,15 @@ const png = Buffer.from("\x89PNG\r\n\x1a\n1234", "latin1").toString("base64");
 const webp = Buffer.from("RIFF1234WEBPVP8 ", "latin1").toString("base64");
 const td3 = `${"P<UTOERIKSSON<<ANNA<MARIA".padEnd(44, "<")}\n${"L898902C36UTO7408122F1204159".padEnd(44, "<")}`;
 
+/** A JSON object of this many characters, and one whose lists lie this deep in it. */
+const longJson = (length: number): string => `{"a":"${"x".repeat(length - 8)}"}`;
+const deepJson = (depth: number): string =>
+  `{"a":${"[".repeat(depth - 1)}1${"]".repeat(depth - 1)}}`;
+
 const good: [FieldName, string][] = [
+  ["IDCARD_NAME", "a".repeat(1000)],
+  ["IDCARD_AML_DETAIL", longJson(16_384)],
+  ["IDCARD_AML_DETAIL", deepJson(8)],
   ["IDCARD_NAME", "Ålice O’Neil-Müller"],
   ["IDCARD_NAME", "毛泽东"],
   ["IDCARD_NOTE", "first line\nsecond line"],
@@ -71,6 +79,12 @@ const good: [FieldName, string][] = [
 ];
 
 const bad: [FieldName, string][] = [
+  ["IDCARD_AML_DETAIL", longJson(16_385)],
+  ["IDCARD_AML_DETAIL", deepJson(9)],
+  ["IDCARD_AML_DETAIL", "null"],
+  ["IDCARD_AML_DETAIL", "5"],
+  ["DRIVER_LICENSE_CATEGORIES", '[{"category":"B","expiryDate":"31.01.2030"}]'],
+  ["DRIVER_LICENSE_CATEGORIES", '[{"category":"B","expiryDate":20300131}]'],
   ["IDCARD_NAME", ""],
   ["IDCARD_NAME", " Alice"],
   ["IDCARD_NAME", "Alice\nBob"],
