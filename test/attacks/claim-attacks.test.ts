@@ -126,6 +126,28 @@ test("a login that is asked of one identity is claimed by no other", async () =>
   assert.equal((await approve(await claim(scanned, identity))).status, 200);
 });
 
+test("a claim is repeated by the identity and session that made it, and while its login is open", async () => {
+  const page = await openPage(world.baseUrl, relaxed);
+  const scanned = scan(page.qr);
+  const { identity, secret, object } = await claim(scanned, newIdentity());
+  const repeat = async (by: Identity, of = scanned): Promise<Response> =>
+    (await tryClaim(of, by, secret)).response;
+  assert.equal(await (await repeat(identity)).text(), object);
+  assert.deepEqual(await refusal(repeat(newIdentity())), [409, "already_claimed"]);
+  await world.advance(8);
+  assert.equal(await (await repeat(identity)).text(), object, "the code is no longer shown");
+  assert.deepEqual(await refusal(repeat(newIdentity())), [410, "code_expired"]);
+  await world.advance(world.ctx.config.loginLifetimeSeconds);
+  assert.deepEqual(await refusal(repeat(identity)), [409, "login_over"]);
+});
+
+test("a login that was declined is over for whoever claims it next", async () => {
+  const page = await openPage(world.baseUrl, relaxed);
+  const claimed = await claim(scan(page.qr), newIdentity());
+  assert.equal((await decline(claimed)).status, 200);
+  assert.deepEqual(await claimRefusal(scan(page.qr)), [409, "login_over"]);
+});
+
 test("an answer belongs to the session that was claimed", async () => {
   const page = await openPage(world.baseUrl, world.client);
   const claimed = await claim(scan(page.qr), newIdentity());
