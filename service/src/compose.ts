@@ -33,7 +33,7 @@ import {
   type KycContext,
   kycRoutes,
   kycWalletRoutes,
-  listDelivered,
+  listHandedOver,
   settlementFinalHandlers,
 } from "./kyc/index.ts";
 import {
@@ -379,7 +379,7 @@ function callbacksOf(ctx: Ctx, kyc: () => KycContext): CredentialsCallbacks {
   return {
     mayAsk: async (organizationId, user) =>
       ctx.config.profile === "dev" || (await isAcquainted(ctx.db, organizationId, user)),
-    listDelivered: async (organizationId, given) => listDelivered(ctx, organizationId, given),
+    listHandedOver: async (organizationId, given) => listHandedOver(ctx, organizationId, given),
     onInvalidated: async (tx, leaves) => announceInvalidated(kyc(), tx, leaves),
     holdCompany,
     onCompanyRecord: async (tx, company) => noteCompanyRecord(ctx, tx, company),

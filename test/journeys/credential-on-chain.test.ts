@@ -40,7 +40,7 @@ await using ctx = await openCredentials(
   { ...settling.ctx, apiKeys },
   {
     mayAsk: async () => true,
-    listDelivered: async () => [],
+    listHandedOver: async () => [],
     onInvalidated: async () => undefined,
     holdCompany: async () => false,
     onCompanyRecord: async () => undefined,

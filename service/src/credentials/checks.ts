@@ -130,18 +130,18 @@ export interface FieldProof<Field extends string = FieldName> {
   readonly transactionHash: Hex32;
 }
 
-/** Proofs of the leaves that were delivered to the caller, newest first; of everything else nothing is said. */
+/** Proofs of the leaves that were handed over to the caller, newest first; of everything else nothing is said. */
 export async function findProofs(
-  ctx: Pick<CredentialsContext, "db" | "mayAsk" | "listDelivered">,
+  ctx: Pick<CredentialsContext, "db" | "mayAsk" | "listHandedOver">,
   { organizationId, environment }: Requester,
   { user, names }: { user: Address; names: readonly AskedName[] },
 ): Promise<FieldProof[]> {
   const fields = concreteFields(names);
-  const [mayAsk, delivered] = await Promise.all([
+  const [mayAsk, handedOver] = await Promise.all([
     ctx.mayAsk(organizationId, user),
-    ctx.listDelivered(organizationId, { user, fields }),
+    ctx.listHandedOver(organizationId, { user, fields }),
   ]);
-  return proveLeaves(ctx, { user, environment, leaves: mayAsk ? delivered : [] });
+  return proveLeaves(ctx, { user, environment, leaves: mayAsk ? handedOver : [] });
 }
 
 /** Proofs of leaves of a user that were attested, newest first, for whoever may have them. */

@@ -40,8 +40,8 @@ export interface CredentialsCallbacks extends CompanyCallbacks {
    * `qrcode`, `valid` and `proof`. Whoever may not gets what a user without credentials gets.
    */
   mayAsk(organizationId: string, user: Address): Promise<boolean>;
-  /** The leaves of this user's fields that were delivered to the organization, whether they still count or not. */
-  listDelivered(
+  /** The leaves of this user's fields that were handed over to the organization, whether they still count or not. */
+  listHandedOver(
     organizationId: string,
     given: { user: Address; fields: readonly FieldName[] },
   ): Promise<readonly Hex32[]>;

@@ -86,7 +86,8 @@ export async function openCredentials(
   return {
     ...ctx,
     mayAsk: async (organizationId, user) => callbacks.mayAsk(organizationId, user),
-    listDelivered: async (organizationId, given) => callbacks.listDelivered(organizationId, given),
+    listHandedOver: async (organizationId, given) =>
+      callbacks.listHandedOver(organizationId, given),
     onInvalidated: async (tx, leaves) => callbacks.onInvalidated(tx, leaves),
     holdCompany: async (tx, company) => callbacks.holdCompany(tx, company),
     onCompanyRecord: async (tx, company) => callbacks.onCompanyRecord(tx, company),

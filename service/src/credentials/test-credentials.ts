@@ -128,7 +128,7 @@ export async function openTestCredentials(
       { ...withKeys, apiKeys, chain: testChain },
       {
         mayAsk: async (organizationId, user) => mayAsk(organizationId, user),
-        listDelivered: async () => delivered,
+        listHandedOver: async () => delivered,
         onInvalidated: async (_tx, leaves) => void invalidated.push(...leaves),
         holdCompany: lockTestBusiness,
         onCompanyRecord: async (_tx, company) => void companies.push(company),

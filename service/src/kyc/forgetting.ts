@@ -2,7 +2,7 @@ import type { Address } from "@svc/protocol";
 import type { InvalidLeaf } from "../credentials/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import { forgetStreams } from "../webhooks/index.ts";
-import { announceInvalidated } from "./deliveries.ts";
+import { announceInvalidated } from "./handed-over.ts";
 import * as store from "./forgetting-store.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { isOngoing, onlyStepOf } from "./order.ts";

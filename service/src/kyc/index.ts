@@ -1,7 +1,7 @@
 import type { SealedColumn } from "../platform/sealed-columns.ts";
 
 export { type AnchorReport, hasAnchors, verifyAnchors } from "./anchors.ts";
-export { announceInvalidated, listDelivered } from "./deliveries.ts";
+export { announceInvalidated, listHandedOver } from "./handed-over.ts";
 export { forgetOrders } from "./forgetting.ts";
 export { kycJobs } from "./jobs.ts";
 export type { KycContext } from "./kyc-context.ts";

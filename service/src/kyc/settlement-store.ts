@@ -239,10 +239,10 @@ export async function takeInitiated(
 }
 
 /**
- * Notes that the data of these attempts is on its way, from when on its organization counts as having it, and removes
- * what waited.
+ * Notes that the data of these attempts was handed over: from now on the organization counts as having it. The sealed
+ * copy that waited for this goes.
  */
-export async function noteDelivered(
+export async function noteHandedOver(
   tx: Queryable,
   given: readonly Anchor[],
   at: number,

@@ -16,8 +16,8 @@ import { getBuiltInIssuer } from "../credentials/index.ts";
 import { takeQueued } from "../credentials/test-credentials-store.ts";
 import { type Queryable, sql } from "../platform/db.ts";
 import { listEventsOf } from "../webhooks/index.ts";
-import { announceInvalidated, listDelivered } from "./deliveries.ts";
-import { listDeliveries } from "./delivery-store.ts";
+import { announceInvalidated, listHandedOver } from "./handed-over.ts";
+import { listInvalidated } from "./handed-over-store.ts";
 import { beginAttempt, findOrder, listHistory } from "./order-store.ts";
 import { getReceiptOf } from "./receipts.ts";
 import { callOf, treeOfBatch } from "./settlement-batch.ts";
@@ -393,7 +393,7 @@ await test("a field ends as it was delivered last, also one that a later attempt
   await deliver(12, { EMAIL: second, PHONE: phone });
   await deliver(13, { EMAIL: third });
   const ended = async (...leaves: Hex32[]): Promise<unknown> =>
-    (await listDeliveries(db, leaves)).map(({ attempt, fields }) => [attempt, fields]);
+    (await listInvalidated(db, leaves)).map(({ attempt, fields }) => [attempt, fields]);
   assert.deepEqual(await ended(first), [[11, ["EMAIL"]]]);
   assert.deepEqual(await ended(first, phone), [[12, ["PHONE"]]]);
   assert.deepEqual(await ended(first, phone, third), [[13, ["EMAIL", "PHONE"]]]);
@@ -404,18 +404,18 @@ await test("an organization holds the leaves that were handed over to it, and no
   const { organizationId } = other;
   const asked = { user: other.user, fields: ["EMAIL" as const] };
   const [order] = (await other.approve(2)) as [TestOrder];
-  assert.deepEqual(await listDelivered(other.ctx, organizationId, asked), []);
+  assert.deepEqual(await listHandedOver(other.ctx, organizationId, asked), []);
   other.world.advance(windowSeconds);
   await settleOrders(other.ctx);
   await other.mine();
-  assert.deepEqual(await listDelivered(other.ctx, organizationId, asked), []);
+  assert.deepEqual(await listHandedOver(other.ctx, organizationId, asked), []);
   await settleOrders(other.ctx);
-  const held = await listDelivered(other.ctx, organizationId, asked);
+  const held = await listHandedOver(other.ctx, organizationId, asked);
   assert.deepEqual(held, order.consent.leaves);
   const sandbox = other.world.sandbox.organizationId;
-  assert.deepEqual(await listDelivered(other.ctx, sandbox, asked), []);
+  assert.deepEqual(await listHandedOver(other.ctx, sandbox, asked), []);
   const phone = { ...asked, fields: ["PHONE" as const] };
-  assert.deepEqual(await listDelivered(other.ctx, organizationId, phone), []);
+  assert.deepEqual(await listHandedOver(other.ctx, organizationId, phone), []);
 });
 
 await test("a field that is revoked while it is handed over is announced after it", async () => {

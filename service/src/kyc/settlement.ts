@@ -151,7 +151,7 @@ async function handOver(
   const taken = await store.takeInitiated(tx, { limit: batchMax, bytesMax, except });
   const { orders, hasMore } = taken;
   if (orders.length === 0) return { hasMore: false, waiting: [] };
-  // A leaf that is invalidated from here on finds these orders delivered, and announces it.
+  // Whoever invalidates a leaf from here on waits, finds these orders handed over, and announces it to them too.
   await store.lockHandOverShared(tx);
   const live = await findLiveLeaves(ctx, tx, [...new Set(orders.flatMap(({ leaves }) => leaves))]);
   const isLive = (order: store.InitiatedOrder): boolean =>
@@ -159,7 +159,7 @@ async function handOver(
   const { good, broken, waiting } = openAll(ctx, orders.filter(isLive));
   const dead = [...orders.filter((order) => !isLive(order)), ...broken];
   await failOrders(ctx, tx, { orders: dead, trigger: "leaves-dead" });
-  await deliver(ctx, tx, good);
+  await sendData(ctx, tx, good);
   await anchor(ctx, tx, { phase: "confirm", anchors: good });
   return { hasMore, waiting: waiting.map(({ id }) => id) };
 }
@@ -208,7 +208,8 @@ function open(
   }
 }
 
-async function deliver(
+/** Moves the orders on and queues the webhooks with their data. */
+async function sendData(
   ctx: KycContext,
   tx: Queryable,
   given: readonly OpenedOrder[],
@@ -221,7 +222,7 @@ async function deliver(
   const infos = new Map(given.map((each) => [each.id, each.infos]));
   const events = orders.map((order) => dataTransferred(ctx, order, infos.get(order.id) ?? ""));
   await enqueueEvents(ctx, tx, events);
-  await store.noteDelivered(tx, given, at);
+  await store.noteHandedOver(tx, given, at);
 }
 
 /** Ends orders; what they held is free again and their data goes. */

@@ -30,7 +30,7 @@ import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import { Problem } from "../platform/problems.ts";
 import { sha256 } from "../platform/sha256.ts";
-import { announceInvalidated } from "./deliveries.ts";
+import { announceInvalidated } from "./handed-over.ts";
 import { mismatchesForgiven, onlyStepOf } from "./order.ts";
 import type { Order } from "./order-row.ts";
 import { findOrder, insertToken } from "./order-store.ts";

@@ -1,21 +1,22 @@
 import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/db.ts";
 
-/** Fields of an order that no longer hold, as they were delivered in an attempt or before it. */
-export interface InvalidDelivery {
+/** Fields of an order that no longer hold, of those that were handed over in this attempt or before it. */
+export interface InvalidatedFields {
   readonly orderId: string;
   readonly attempt: number;
   readonly fields: readonly string[];
 }
 
 /**
- * For each order the newest attempt that was handed over with one of these leaves, by order. A field counts as it was
- * handed over last up to there: what a later attempt replaced is not meant, what it left out is.
+ * Finds, for each order, the newest attempt that was handed over with one of these leaves, and which fields no longer
+ * hold by then. Of each field its last hand-over up to that attempt counts: a value that was replaced meanwhile is not
+ * listed, one that a later attempt did not include is. Sorted by order.
  */
-export async function listDeliveries(
+export async function listInvalidated(
   tx: Queryable,
   leaves: readonly Hex32[],
-): Promise<InvalidDelivery[]> {
+): Promise<InvalidatedFields[]> {
   const given = leaves.map((leaf) => `\\x${leaf.slice(2)}`);
   const rows = await tx.query<{ order_id: string; attempt: number; invalid: string[] }>(
     sql`select order_id, attempt, array(
@@ -40,8 +41,8 @@ export async function listDeliveries(
   }));
 }
 
-/** The leaves of these fields of a user that an organization was given, each once. */
-export async function listDeliveredLeaves(
+/** The leaves of a user's fields that were handed over to an organization, each once. */
+export async function listHandedOverLeaves(
   db: Queryable,
   organizationId: string,
   { user, fields }: { user: Address; fields: readonly FieldName[] },

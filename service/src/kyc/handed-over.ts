@@ -1,18 +1,17 @@
-// What merchants were given, after it was given: which leaves they hold, and that one no longer counts.
+// What was handed over to merchants: which leaves they hold, and the news that some of them no longer count.
 import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import type { InvalidLeaf } from "../credentials/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import { enqueueEvents } from "../webhooks/index.ts";
 import { dataInvalidated } from "./events.ts";
-import * as store from "./delivery-store.ts";
+import * as store from "./handed-over-store.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { lockHandOver } from "./settlement-store.ts";
 import { addSequence } from "./transition-store.ts";
 
 /**
- * Tells the merchants who were given these leaves that they no longer hold: one event for each order, in the
- * transaction that ends them. Waits for the hand-overs under way, so that none slips through between its check and
- * its delivery.
+ * Tells the merchants who were given these leaves that they no longer count: one event for each order, in the
+ * transaction that ends them. Hand-overs under way are waited for, since they have checked their leaves already.
  */
 export async function announceInvalidated(
   ctx: Pick<KycContext, "clock" | "random" | "seal">,
@@ -20,18 +19,18 @@ export async function announceInvalidated(
   leaves: readonly InvalidLeaf[],
 ): Promise<void> {
   await lockHandOver(tx);
-  const delivered = await store.listDeliveries(
+  const invalidated = await store.listInvalidated(
     tx,
     leaves.map(({ leaf }) => leaf),
   );
-  if (delivered.length === 0) return;
+  if (invalidated.length === 0) return;
   const orders = await addSequence(
     tx,
-    delivered.map(({ orderId }) => orderId),
+    invalidated.map(({ orderId }) => orderId),
   );
-  const invalid = new Map(delivered.map((each) => [each.orderId, each]));
+  const byOrder = new Map(invalidated.map((each) => [each.orderId, each]));
   const events = orders.flatMap((order) => {
-    const found = invalid.get(order.id);
+    const found = byOrder.get(order.id);
     if (found === undefined) return [];
     // The order may be in a later attempt by now.
     return [dataInvalidated(ctx, { ...order, attempt: found.attempt }, found.fields)];
@@ -40,10 +39,10 @@ export async function announceInvalidated(
 }
 
 /** The leaves of a user's fields that were handed over to an organization, whether they still count or not. */
-export async function listDelivered(
+export async function listHandedOver(
   ctx: Pick<KycContext, "db">,
   organizationId: string,
   given: { user: Address; fields: readonly FieldName[] },
 ): Promise<readonly Hex32[]> {
-  return store.listDeliveredLeaves(ctx.db, organizationId, given);
+  return store.listHandedOverLeaves(ctx.db, organizationId, given);
 }
