@@ -1,6 +1,6 @@
 import type { Address, Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/db.ts";
-import type { AuditHead, Phase } from "./settlement-batch.ts";
+import { type AuditHead, type Phase, splitLeaves } from "./settlement-batch.ts";
 
 /** A batch that anchors a head of the audit chain. */
 export interface AnchoringBatch {
@@ -10,12 +10,12 @@ export interface AnchoringBatch {
   readonly audit: AuditHead;
   /** The hash that the audit chain has at that position now; null where the entries were removed after their retention. */
   readonly linkHash: Buffer | null;
-  readonly leaves: Buffer;
+  readonly leaves: readonly Hex32[];
   readonly transactionHash: Hex32;
   readonly operator: Address;
 }
 
-/** Of every head that was anchored the first final batch, in the order of the chain. */
+/** For every head that was anchored, the first final batch that did so; in the order of the audit chain. */
 export async function listAnchoringBatches(
   db: Queryable,
   { after, limit }: { after: number; limit: number },
@@ -50,7 +50,7 @@ export async function listAnchoringBatches(
     root: row.root,
     audit: { hash: row.audit_head, position: row.audit_position },
     linkHash: row.link_hash,
-    leaves: row.leaves,
+    leaves: splitLeaves(row.leaves),
     transactionHash: row.transaction_hash,
     operator: row.operator,
   }));

@@ -1,6 +1,6 @@
 // The heads of the audit chain that batches anchored on chain, compared with the chain of today (decisions section 8).
 import { isDeepStrictEqual } from "node:util";
-import { auditLeafOf, buildTree, type Hex32, hexOfBytes, isRecord } from "@svc/protocol";
+import { auditLeafOf, buildTree, hexOfBytes, isRecord } from "@svc/protocol";
 import type { ChainContext } from "../chain/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import * as store from "./anchor-store.ts";
@@ -69,11 +69,7 @@ async function faultOf(
 
 function holdsHead({ audit, leaves, root }: store.AnchoringBatch): boolean {
   const leaf = auditLeafOf({ head: hexOfBytes(audit.hash), position: audit.position });
-  const all: Hex32[] = [];
-  for (let at = 0; at < leaves.length; at += 32) {
-    all.push(hexOfBytes(leaves.subarray(at, at + 32)));
-  }
-  return all.includes(leaf) && buildTree(all).root === root;
+  return leaves.includes(leaf) && buildTree(leaves).root === root;
 }
 
 async function isOnChain(

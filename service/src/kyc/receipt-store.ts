@@ -8,6 +8,7 @@ import {
 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/db.ts";
+import { splitLeaves } from "./settlement-batch.ts";
 
 /** Where the chain holds a batch. */
 interface SettledBatch {
@@ -118,13 +119,12 @@ function toSettled(row: SettledColumns): SettledOrder {
   };
 }
 
-/** The leaves of a batch, 32 bytes each. */
-export async function readLeaves(db: Queryable, batchId: string): Promise<Buffer> {
+export async function readLeaves(db: Queryable, batchId: string): Promise<Hex32[]> {
   const [row] = await db.query<{ leaves: Buffer }>(
     sql`select leaves from kyc_batch_leaves where batch_id = ${batchId}`,
   );
   if (row === undefined) throw new Error("the leaves of a batch are kept as long as the batch");
-  return row.leaves;
+  return splitLeaves(row.leaves);
 }
 
 /** An order of this user, whoever asked for it. */

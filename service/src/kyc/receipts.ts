@@ -3,8 +3,6 @@ import {
   type Address,
   buildTree,
   fieldsHash,
-  type Hex32,
-  hexOfBytes,
   type MerkleTree,
   type Receipt,
   type ReceiptField,
@@ -121,12 +119,7 @@ const treesMax = 32;
 async function readTree(ctx: ReceiptContext, batchId: string): Promise<MerkleTree> {
   const known = trees.get(batchId);
   if (known !== undefined) return known;
-  const bytes = await store.readLeaves(ctx.db, batchId);
-  const leaves: Hex32[] = [];
-  for (let at = 0; at < bytes.length; at += 32) {
-    leaves.push(hexOfBytes(bytes.subarray(at, at + 32)));
-  }
-  const tree = buildTree(leaves);
+  const tree = buildTree(await store.readLeaves(ctx.db, batchId));
   const [oldest] = trees.keys();
   if (trees.size >= treesMax && oldest !== undefined) trees.delete(oldest);
   trees.set(batchId, tree);

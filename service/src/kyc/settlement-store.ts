@@ -1,7 +1,7 @@
 import { type Address, type Hex32, hexOfBytes } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
-import type { Anchor, AuditHead, Phase } from "./settlement-batch.ts";
+import { type Anchor, type AuditHead, joinLeaves, type Phase } from "./settlement-batch.ts";
 
 /** What settling has to do now; one look at partial indexes. */
 export interface Backlog {
@@ -99,7 +99,6 @@ export interface NewBatch {
 
 /** Keeps a batch and its leaves, and puts the orders into it. */
 export async function insertBatch(tx: Queryable, batch: NewBatch): Promise<void> {
-  const leaves = Buffer.concat(batch.leaves.map(bufferOfHex));
   const isInitiate = batch.phase === "initiate";
   await tx.query(
     sql`with made as (
@@ -107,7 +106,7 @@ export async function insertBatch(tx: Queryable, batch: NewBatch): Promise<void>
         values (${batch.id}, ${batch.phase}, ${bufferOfHex(batch.root)}, ${batch.audit.hash}, ${batch.audit.position},
           ${batch.at})
       ), kept as (
-        insert into kyc_batch_leaves (batch_id, leaves) values (${batch.id}, ${leaves})
+        insert into kyc_batch_leaves (batch_id, leaves) values (${batch.id}, ${joinLeaves(batch.leaves)})
       )
       update kyc_order set
         initiate_batch_id = case when ${isInitiate} then ${batch.id}::uuid else initiate_batch_id end,
