@@ -11,7 +11,7 @@ import { type Queryable, sql } from "../platform/db.ts";
 import { splitLeaves } from "./settlement-batch.ts";
 
 /** Where the chain holds a batch. */
-interface SettledBatch {
+export interface SettledBatch {
   readonly id: string;
   readonly root: Hex32;
   readonly operator: Address;

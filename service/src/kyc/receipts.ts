@@ -51,7 +51,7 @@ async function makeReceipt(
   const settled = await store.findSettled(ctx.db, orderId, attempt);
   if (settled === null) throw new Problem("receipt_not_found");
   const { chainId, contracts } = ctx.chain;
-  const confirm = await phaseOf(ctx, settled, "confirm");
+  const { initiate, confirm } = settled;
   return {
     referenceKey: settled.referenceKey,
     attempt: settled.attempt,
@@ -69,8 +69,10 @@ async function makeReceipt(
     chainId,
     registry: contracts.registry,
     settlement: contracts.settlement,
-    initiate: (await phaseOf(ctx, settled, "initiate")) ?? refuseUnanchored(),
-    ...(confirm === null ? {} : { confirm }),
+    initiate: await phaseOf(ctx, settled, { phase: "initiate", batch: initiate }),
+    ...(confirm === null
+      ? {}
+      : { confirm: await phaseOf(ctx, settled, { phase: "confirm", batch: confirm }) }),
   };
 }
 
@@ -92,10 +94,8 @@ async function fieldsOf(
 async function phaseOf(
   ctx: ReceiptContext,
   settled: store.SettledOrder,
-  phase: Phase,
-): Promise<ReceiptPhase | null> {
-  const batch = settled[phase];
-  if (batch === null) return null;
+  { phase, batch }: { phase: Phase; batch: store.SettledBatch },
+): Promise<ReceiptPhase> {
   const leaf = leafOfAnchor(phase, {
     referenceKey: settled.referenceKey,
     attempt: settled.attempt,
@@ -106,10 +106,6 @@ async function phaseOf(
   const tree = await readTree(ctx, batch.id);
   const { id: _, ...place } = batch;
   return { ...place, proof: tree.proofOf(leaf) };
-}
-
-function refuseUnanchored(): never {
-  throw new Error("a receipt has an initiate batch");
 }
 
 /** Trees of batches, which never change: building one of a thousand orders takes 15 ms. The oldest goes. */
