@@ -70,51 +70,36 @@ async function anchor(
 /** What becomes of orders once the transactions of their batches are final. */
 export function settlementFinalHandlers(ctx: KycContext): FinalHandlers {
   return {
-    "kyc.initiate": async (tx, done) => finishInitiate(ctx, tx, done),
-    "kyc.confirm": async (tx, done) => finishConfirm(ctx, tx, done),
+    "kyc.initiate": async (tx, done) => {
+      await finishBatches(ctx, tx, { phase: "initiate", done });
+      // Their data can be handed over now.
+      await store.wakeSettlement(tx);
+    },
+    "kyc.confirm": async (tx, done) => finishBatches(ctx, tx, { phase: "confirm", done }),
   };
 }
 
-async function finishInitiate(
+async function finishBatches(
   ctx: KycContext,
   tx: Queryable,
-  done: readonly FinalTransaction[],
+  { phase, done }: { phase: Phase; done: readonly FinalTransaction[] },
 ): Promise<void> {
   await store.noteFinal(tx, done.filter(isSucceeded).map(toFinalBatch));
-  const waiting = await store.listWaiting(tx, "initiate", subjectsOf(done));
+  const batchIds = done.map(({ subjectId }) => subjectId);
+  const waiting = await store.listWaiting(tx, phase, batchIds);
   for (const { subjectId, hash, status } of done) {
     const orders = waiting.get(subjectId) ?? [];
-    if (status === "succeeded") {
-      const step = onlyStepOf("initiate-final");
-      await moveOrders(ctx, tx, { orders, step, at: ctx.clock.now(), initiatedTxHash: hash });
+    if (status === "reverted") {
+      await failOrders(ctx, tx, { orders, trigger: `${phase}-reverted` });
     } else {
-      await failOrders(ctx, tx, { orders, trigger: "initiate-reverted" });
-    }
-  }
-  await store.wakeSettlement(tx);
-}
-
-async function finishConfirm(
-  ctx: KycContext,
-  tx: Queryable,
-  done: readonly FinalTransaction[],
-): Promise<void> {
-  await store.noteFinal(tx, done.filter(isSucceeded).map(toFinalBatch));
-  const waiting = await store.listWaiting(tx, "confirm", subjectsOf(done));
-  for (const { subjectId, hash, status } of done) {
-    const orders = waiting.get(subjectId) ?? [];
-    if (status === "succeeded") {
-      const step = onlyStepOf("confirm-final");
-      await moveOrders(ctx, tx, { orders, step, at: ctx.clock.now(), confirmTxHash: hash });
-    } else {
-      await failOrders(ctx, tx, { orders, trigger: "confirm-reverted" });
+      const step = onlyStepOf(`${phase}-final`);
+      const anchored = phase === "initiate" ? { initiatedTxHash: hash } : { confirmTxHash: hash };
+      await moveOrders(ctx, tx, { orders, step, at: ctx.clock.now(), ...anchored });
     }
   }
 }
 
 const isSucceeded = ({ status }: FinalTransaction): boolean => status === "succeeded";
-const subjectsOf = (done: readonly FinalTransaction[]): string[] =>
-  done.map(({ subjectId }) => subjectId);
 const toFinalBatch = (given: FinalTransaction): store.FinalBatch => ({
   id: given.subjectId,
   hash: given.hash,
