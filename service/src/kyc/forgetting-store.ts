@@ -23,8 +23,3 @@ export async function deleteOrders(tx: Queryable, ids: readonly string[]): Promi
   await tx.query(sql`delete from kyc_order_status where order_id = any(${ids}::uuid[])`);
   await tx.query(sql`delete from kyc_order where id = any(${ids}::uuid[])`);
 }
-
-/** The identity, where the service made it. */
-export async function deleteSynthetic(tx: Queryable, user: Address): Promise<void> {
-  await tx.query(sql`delete from synthetic_identity where user_address = ${user}`);
-}

@@ -6,6 +6,7 @@ import { announceInvalidated } from "./handed-over.ts";
 import * as store from "./forgetting-store.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { isOngoing, onlyStepOf } from "./order.ts";
+import { deleteIdentity } from "./synthetic-identity-store.ts";
 import { moveOrders } from "./transitions.ts";
 
 /**
@@ -32,6 +33,6 @@ export async function forgetOrders(
   const ids = orders.map(({ id }) => id);
   await forgetStreams(tx, ids);
   await store.deleteOrders(tx, ids);
-  await store.deleteSynthetic(tx, user);
+  await deleteIdentity(tx, user);
   return orders.length;
 }

@@ -164,6 +164,17 @@ export async function insertToken(tx: Queryable, token: NewToken): Promise<void>
   );
 }
 
+/** What the link of an order that was given out last says; null where all of them are gone. */
+export async function findNewestLink(
+  db: Queryable,
+  orderId: string,
+): Promise<{ offered: string[]; requester: string } | null> {
+  const [row] = await db.query<{ offered: string[]; requester: string }>(
+    sql`select offered, requester from kyc_token where order_id = ${orderId} order by number desc limit 1`,
+  );
+  return row ?? null;
+}
+
 /** PENDING orders whose time is over; others that take some at the same time get others. */
 export async function lockExpired(
   tx: Queryable,

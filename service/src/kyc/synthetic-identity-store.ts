@@ -35,13 +35,6 @@ export async function findIdentity(
     : { user, clientDomainId, keySealed: row.key_sealed, heldSealed: row.held_sealed };
 }
 
-/** What a merchant's last link of an order offers. */
-export async function findOffered(
-  db: Queryable,
-  orderId: string,
-): Promise<{ offered: string[]; requester: string } | null> {
-  const [row] = await db.query<{ offered: string[]; requester: string }>(
-    sql`select offered, requester from kyc_token where order_id = ${orderId} order by number desc limit 1`,
-  );
-  return row ?? null;
+export async function deleteIdentity(tx: Queryable, user: Address): Promise<void> {
+  await tx.query(sql`delete from synthetic_identity where user_address = ${user}`);
 }
