@@ -90,6 +90,11 @@ export function isOngoing(status: Status): boolean {
   return status === "INITIATING" || status === "INITIATED" || status === "CONFIRMING";
 }
 
+/** Whether the text can name an order: what cannot is not looked for. */
+export function isReferenceKey(text: string): boolean {
+  return /^[0-9a-f]{64}$/.test(text);
+}
+
 /** Results that match nothing and are forgiven; the next one ends the attempt. */
 export const mismatchesForgiven = 3;
 

@@ -16,7 +16,7 @@ import { sha256 } from "../platform/sha256.ts";
 import { enqueueEvents, moveEvents, redeliverEvents } from "../webhooks/index.ts";
 import { statusUpdated } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
-import { isExpirationInRange, isOngoing, onlyStepOf } from "./order.ts";
+import { isExpirationInRange, isOngoing, isReferenceKey, onlyStepOf } from "./order.ts";
 import {
   type AskedNames,
   checkBody,
@@ -234,8 +234,7 @@ export async function getOrder(
   key: ApiKey,
   referenceKey: string,
 ): Promise<Order> {
-  const isPossible = /^[0-9a-f]{64}$/.test(referenceKey);
-  const order = isPossible ? await store.findOrder(ctx.db, referenceKey) : null;
+  const order = isReferenceKey(referenceKey) ? await store.findOrder(ctx.db, referenceKey) : null;
   if (order?.clientDomainId !== key.clientDomainId) throw new Problem("order_not_found");
   return order;
 }

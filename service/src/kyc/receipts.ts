@@ -13,6 +13,7 @@ import type { ApiKey } from "../accounts/index.ts";
 import { proveLeaves } from "../credentials/index.ts";
 import { Problem } from "../platform/problems.ts";
 import type { KycContext } from "./kyc-context.ts";
+import { isReferenceKey } from "./order.ts";
 import { getOrder } from "./orders.ts";
 import * as store from "./receipt-store.ts";
 import { leafOfAnchor, type Phase } from "./settlement-batch.ts";
@@ -37,8 +38,9 @@ export async function getReceiptOf(
   user: Address,
   asked: Asked,
 ): Promise<Receipt> {
-  const isPossible = /^[0-9a-f]{64}$/.test(asked.referenceKey);
-  const id = isPossible ? await store.findOrderIdOf(ctx.db, user, asked.referenceKey) : null;
+  const { referenceKey } = asked;
+  const isPossible = isReferenceKey(referenceKey);
+  const id = isPossible ? await store.findOrderIdOf(ctx.db, user, referenceKey) : null;
   if (id === null) throw new Problem("order_not_found");
   return makeReceipt(ctx, id, asked.attempt);
 }

@@ -21,7 +21,7 @@ import type { Queryable } from "../platform/db.ts";
 import { Problem } from "../platform/problems.ts";
 import { sha256 } from "../platform/sha256.ts";
 import { announceInvalidated } from "./handed-over.ts";
-import { mismatchesForgiven, onlyStepOf } from "./order.ts";
+import { isReferenceKey, mismatchesForgiven, onlyStepOf } from "./order.ts";
 import type { Order } from "./order-row.ts";
 import { findNewestLink, findOrder, insertToken } from "./order-store.ts";
 import { connectionOf } from "./orders.ts";
@@ -56,7 +56,7 @@ export async function simulate(
   referenceKey: string,
   play: Play,
 ): Promise<Played> {
-  const order = /^[0-9a-f]{64}$/.test(referenceKey) ? await findOrder(ctx.db, referenceKey) : null;
+  const order = isReferenceKey(referenceKey) ? await findOrder(ctx.db, referenceKey) : null;
   if (order === null) throw new Problem("order_not_found");
   const user = order.environment === "sandbox" ? await findSyntheticUser(ctx, order) : null;
   if (user === null) throw new Problem("simulation_refused");
