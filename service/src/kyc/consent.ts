@@ -117,42 +117,66 @@ interface Approving {
   readonly callerAddress: string;
 }
 
+/** The first approval counts; the same again gets the same answer. */
 async function approveOrder(ctx: KycContext, approving: Approving): Promise<Answered> {
-  const { opened, result } = approving;
-  const { order } = opened;
+  const { opened, result, callerAddress } = approving;
   if (isApprovedBy(opened, result)) return answered(opened, "INITIATING");
   refuseOver(ctx, opened);
-  if (opened.requestObject === null) throw refused("open the request first");
-  if (hostOf(opened.callback) !== hostOf(order.callback))
+  checkSameRequest(opened, result);
+  const { infos, leaves, isWanted } = await readReleased(ctx, opened, result.infos);
+  const known = leaves === null ? null : leavesHash(leaves);
+  const data = approving.data ?? known;
+  if (data === null) throw refused("a value is none that was issued to this identity");
+  const consent = digestOf(ctx, approving, { infos, data });
+  const { signature } = result;
+  if (!(await isSignedByUser(ctx, opened, { digest: consent, signature, callerAddress })))
+    throw new Problem("result_refused", { message: "the signature does not fit this request" });
+  if (leaves === null || !isWanted || data !== known) return refuseMismatch(ctx, opened);
+  await keepApproval(ctx, approving, { consent: hexOfBytes(consent), data, infos, leaves });
+  return answered(opened, "INITIATING");
+}
+
+/** Whether the result answers what this link shows. @throws {Problem} request_over, result_refused */
+function checkSameRequest(
+  { order, requestObject, callback }: store.OpenedToken,
+  result: RequestResult,
+): void {
+  if (requestObject === null) throw refused("open the request first");
+  if (hostOf(callback) !== hostOf(order.callback))
     throw new Problem("request_over", { message: "the request was replaced; open the newest one" });
   if (result.svcID !== order.user || result.id !== order.referenceKey)
     throw refused("the result is for another request or identity");
-  const infos = decodeInfos(result.infos);
-  if ("fault" in infos) throw refused(sayFault(infos.fault));
-  const sorted = infos.toSorted((a, b) => (a.field < b.field ? -1 : 1));
-  const { environment, user } = order;
-  const matches = await matchLeaves(ctx, null, { environment, user, infos: sorted });
-  const leaves = matches.map((match) => match?.leaf ?? null);
-  const names = { required: order.required, offered: opened.offered };
-  const fields = sorted.map(({ field }) => field);
-  const isMatching =
-    isComplete(names, fields) && matches.every((match) => match?.status === "LIVE");
-  const known = leaves.every((leaf) => leaf !== null) ? leavesHash(leaves) : null;
-  const data = approving.data ?? known;
-  if (data === null) throw refused("a value is none that was issued to this identity");
-  const consent = digestOf(ctx, approving, { infos: sorted, data });
-  const { signature } = result;
-  const { callerAddress } = approving;
-  if (!(await isSignedByUser(ctx, opened, { digest: consent, signature, callerAddress })))
-    throw new Problem("result_refused", { message: "the signature does not fit this request" });
-  if (!isMatching || data !== known) return refuseMismatch(ctx, opened);
-  await keepApproval(ctx, approving, {
-    consent: hexOfBytes(consent),
-    data,
-    infos: sorted,
-    leaves: leaves.filter((leaf) => leaf !== null),
-  });
-  return answered(opened, "INITIATING");
+}
+
+/** What a result releases, compared with what was issued and what was asked for. */
+interface Released {
+  /** Sorted by field. */
+  readonly infos: readonly Info[];
+  /** In the order of the fields; null where a value is none that was issued to the user. */
+  readonly leaves: readonly Hex32[] | null;
+  /** Every field counts at this moment, and together they are what was asked for. */
+  readonly isWanted: boolean;
+}
+
+/** @throws {Problem} result_refused where `infos` cannot be read */
+async function readReleased(
+  ctx: KycContext,
+  { order, offered }: store.OpenedToken,
+  encoded: string,
+): Promise<Released> {
+  const decoded = decodeInfos(encoded);
+  if ("fault" in decoded) throw refused(sayFault(decoded.fault));
+  const infos = decoded.toSorted((a, b) => (a.field < b.field ? -1 : 1));
+  const { environment, user, required } = order;
+  const matches = await matchLeaves(ctx, null, { environment, user, infos });
+  const issued = matches.filter((match) => match !== null);
+  const fields = infos.map(({ field }) => field);
+  const isLive = matches.every((match) => match?.status === "LIVE");
+  return {
+    infos,
+    leaves: issued.length === matches.length ? issued.map(({ leaf }) => leaf) : null,
+    isWanted: isLive && isComplete({ required, offered }, fields),
+  };
 }
 
 function digestOf(
