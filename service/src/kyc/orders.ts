@@ -73,13 +73,13 @@ export async function requestOrder(
   if (known !== null && isOngoing(known.status)) throw new Problem("order_ongoing");
   const offered = await checkVerified(ctx, key, { user: checked.user, names });
   const request = { key, checked, names, referenceKey, packageId: asked.id, offered };
-  const isNew = known === null;
-  const made = isNew ? await openNew(ctx, request) : await openAgain(ctx, request);
-  // Another call made the order between our look and our insert; or it went with its user, and so did what was verified.
+  const made = known === null ? await openNew(ctx, request) : await openAgain(ctx, request);
+  // Another call made the order between our look and our insert, or it was forgotten with its user: then all is checked anew.
   return made ?? (await openAgain(ctx, request)) ?? requestOrder(ctx, key, body);
 }
 
-interface Request {
+/** A checked request with the order that it names. */
+interface NamedRequest {
   readonly key: ApiKey;
   readonly checked: CheckedBody;
   readonly names: AskedNames;
@@ -109,7 +109,7 @@ async function checkVerified(
 }
 
 /** Null where the order exists by now. @throws {Problem} package_exhausted */
-async function openNew(ctx: KycContext, request: Request): Promise<RequestedOrder | null> {
+async function openNew(ctx: KycContext, request: NamedRequest): Promise<RequestedOrder | null> {
   const { key, checked } = request;
   const now = ctx.clock.now();
   const given: store.NewOrder = {
@@ -135,11 +135,11 @@ async function openNew(ctx: KycContext, request: Request): Promise<RequestedOrde
   });
 }
 
-/** @throws {Problem} package_exhausted */
+/** Announces the attempt that has begun, gives out its link and holds its transfer. @throws {Problem} package_exhausted */
 async function begin(
   ctx: KycContext,
   tx: Queryable,
-  given: { request: Request; order: Order },
+  given: { request: NamedRequest; order: Order },
 ): Promise<RequestedOrder> {
   const { order } = given;
   await enqueueEvents(ctx, tx, [statusUpdated(ctx, order)]);
@@ -149,39 +149,50 @@ async function begin(
 }
 
 /** Renews what is waiting, or begins the next attempt. @throws {Problem} order_ongoing, package_exhausted */
-async function openAgain(ctx: KycContext, request: Request): Promise<RequestedOrder | null> {
+async function openAgain(ctx: KycContext, request: NamedRequest): Promise<RequestedOrder | null> {
   return ctx.db.transaction(async (tx) => {
     const found = await store.lockOrder(tx, request.referenceKey);
     if (found === null) return null;
     if (isOngoing(found.status)) throw new Problem("order_ongoing");
-    const now = ctx.clock.now();
-    const { checked } = request;
-    if (found.status === "PENDING" && found.expiration >= now) {
-      const renewal = {
-        id: found.id,
-        callback: checked.callback.href,
-        expiration: checked.expiration,
-      };
-      const order = await store.renewPending(tx, renewal);
-      await followCallback(ctx, tx, { from: found, to: order });
-      return giveLink(ctx, tx, { request, order, isRepeat: true });
-    }
-    // Its time is over and nobody has said so yet.
-    if (found.status === "PENDING")
-      await moveOrders(ctx, tx, { orders: [found], step: onlyStepOf("expired"), at: now });
-    const renewal = {
-      ...checked,
-      id: found.id,
-      callback: checked.callback.href,
-      salt: hexOfBytes(ctx.random.bytes(32)),
-    };
-    const order = await store.beginAttempt(tx, renewal, now);
-    await followCallback(ctx, tx, { from: found, to: order });
-    return begin(ctx, tx, { request, order });
+    const isWaiting = found.status === "PENDING" && found.expiration >= ctx.clock.now();
+    const renew = isWaiting ? renewWaiting : beginNextAttempt;
+    return renew(ctx, tx, { request, found });
   });
 }
 
-/** What waits goes to the order's callback, also where it was written for the one before. */
+async function renewWaiting(
+  ctx: KycContext,
+  tx: Queryable,
+  { request, found }: { request: NamedRequest; found: Order },
+): Promise<RequestedOrder> {
+  const { callback, expiration } = request.checked;
+  const order = await store.renewPending(tx, { id: found.id, callback: callback.href, expiration });
+  await followCallback(ctx, tx, { from: found, to: order });
+  return giveLink(ctx, tx, { request, order, isRepeat: true });
+}
+
+async function beginNextAttempt(
+  ctx: KycContext,
+  tx: Queryable,
+  { request, found }: { request: NamedRequest; found: Order },
+): Promise<RequestedOrder> {
+  const now = ctx.clock.now();
+  // Its time is over and nobody has said so yet.
+  if (found.status === "PENDING")
+    await moveOrders(ctx, tx, { orders: [found], step: onlyStepOf("expired"), at: now });
+  const { checked } = request;
+  const renewal = {
+    ...checked,
+    id: found.id,
+    callback: checked.callback.href,
+    salt: hexOfBytes(ctx.random.bytes(32)),
+  };
+  const order = await store.beginAttempt(tx, renewal, now);
+  await followCallback(ctx, tx, { from: found, to: order });
+  return begin(ctx, tx, { request, order });
+}
+
+/** Events that wait go to the order's new callback, also those that were written for the one before. */
 async function followCallback(
   ctx: KycContext,
   tx: Queryable,
@@ -195,7 +206,7 @@ async function followCallback(
 async function giveLink(
   ctx: KycContext,
   tx: Queryable,
-  given: { request: Request; order: Order; isRepeat: boolean },
+  given: { request: NamedRequest; order: Order; isRepeat: boolean },
 ): Promise<RequestedOrder> {
   const { order, request, isRepeat } = given;
   const { key, offered } = request;
