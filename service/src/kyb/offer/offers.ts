@@ -16,7 +16,8 @@ import {
   offerStatusOf,
 } from "./offer.ts";
 import * as store from "./offer-store.ts";
-import { refuseUnheard, requestSignature } from "../request/signature-requests.ts";
+import { refuseUnheard } from "../request/request-checks.ts";
+import { requestSignature } from "../request/signature-requests.ts";
 
 /** What is kept sealed of offers. */
 export const offerSealedColumns: readonly SealedColumn[] = [

@@ -1,5 +1,5 @@
 import { type Static, Type } from "../../platform/schema.ts";
-import { type Address, type Hex32, isBusinessField, parseAddress } from "@svc/protocol";
+import { type Address, type Hex32, isBusinessField } from "@svc/protocol";
 import type { ApiKey } from "../../accounts/index.ts";
 import { type CompanyClaim, matchCompanyLeaves } from "../../credentials/index.ts";
 import type { Queryable } from "../../platform/db.ts";
@@ -10,6 +10,7 @@ import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
 import { hasReleased } from "../billing/charge-store.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { readBusinessAddress } from "../request/request-checks.ts";
 
 /** As many as a record has fields, twice over: some hold what several releases brought. */
 const fieldsMax = 800;
@@ -92,9 +93,7 @@ interface Asked {
 }
 
 function readClaims(body: Static<typeof ValidBody>): Asked {
-  const business = parseAddress(body.businessWalletAddress);
-  if (business === null)
-    throw invalidRequest("businessWalletAddress must be an address of 20 bytes in hex");
+  const business = readBusinessAddress(body.businessWalletAddress);
   return { business, claims: body.fields.map(readClaim) };
 }
 

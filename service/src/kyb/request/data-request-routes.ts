@@ -16,7 +16,7 @@ import type { KybContext } from "../kyb-context.ts";
 import { currency, totalOf } from "../billing/pricing.ts";
 import { releaseRoutes } from "../release/release-routes.ts";
 import { type RequestKind, requestRoutes } from "./request-routes.ts";
-import { readBusinessAddress } from "./signature-requests.ts";
+import { readBusinessAddress } from "./request-checks.ts";
 
 export { dataMembers, readDataTerms } from "./data-request-terms.ts";
 

@@ -21,8 +21,8 @@ import { type AskedFields, type DataTerms, knownFields } from "./data-request-te
 import { announce } from "../event/events.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { totalOf } from "../billing/pricing.ts";
+import { checkKnown, refuseUnheard } from "./request-checks.ts";
 import { checkRequestLimits } from "./request-limits.ts";
-import { refuseUnheard } from "./signature-requests.ts";
 
 const dueBatch = 100;
 
@@ -100,15 +100,6 @@ export async function quoteFields(
   const business = await findBusiness(db, given.business);
   checkKnown(business, requester);
   return priceFields(db, { requester, business, asked });
-}
-
-/** A business that its wallet makes known, on the caller's side of live and sandbox. @throws {Problem} business_not_found */
-function checkKnown(
-  business: Business | null,
-  { environment }: Pick<Requester, "environment">,
-): asserts business is Business {
-  if (business?.environment !== environment || business.registeredAt === null)
-    throw new Problem("business_not_found");
 }
 
 async function priceFields(

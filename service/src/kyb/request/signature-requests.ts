@@ -1,16 +1,16 @@
-import { type Address, businessCategory, parseAddress } from "@svc/protocol";
+import { type Address, businessCategory } from "@svc/protocol";
 import type { ApiKey, Requester } from "../../accounts/index.ts";
 import { ulid } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/db.ts";
-import { invalidRequest, Problem } from "../../platform/problems.ts";
+import { Problem } from "../../platform/problems.ts";
 import type { SealedColumn } from "../../platform/sealed-columns.ts";
-import { hasEndpoint } from "../../webhooks/index.ts";
 import { cancelBallot, openBallot } from "../ballot/ballots.ts";
 import { isGoodStanding } from "../business/business.ts";
 import { holdBusiness } from "../business/business-store.ts";
 import { type ReadDocument, refuseDocument, type SignedDocument } from "./document.ts";
 import { announce } from "../event/events.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { checkKnown, refuseUnheard } from "./request-checks.ts";
 import { checkRequestLimits } from "./request-limits.ts";
 import {
   announcementOf,
@@ -49,8 +49,7 @@ export async function requestSignature(
   const { requester, request } = given;
   const { organizationId, clientDomainId, environment } = requester;
   const business = await holdBusiness(tx, request.business);
-  if (business?.environment !== environment || business.registeredAt === null)
-    throw new Problem("business_not_found");
+  checkKnown(business, requester);
   await refuseUnheard(tx, requester);
   refuseDocument(request.read.document, signingRequesterOf(ctx, requester));
   if (!isGoodStanding(business)) throw new Problem("business_not_verified");
@@ -96,22 +95,6 @@ export function signingRequesterOf(
   { domain, verified }: Pick<Requester, "domain" | "verified">,
 ): { domain: string; chainId: number } {
   return { domain: verified ? domain : "", chainId: ctx.chain.chainId };
-}
-
-/** @throws {Problem} no_webhook_endpoint: nobody would hear of the end of a request */
-export async function refuseUnheard(
-  tx: Queryable,
-  requester: Pick<Requester, "clientDomainId">,
-): Promise<void> {
-  if (!(await hasEndpoint(tx, requester.clientDomainId))) throw new Problem("no_webhook_endpoint");
-}
-
-/** The address of a business, in any spelling of an address. @throws {Problem} invalid_request */
-export function readBusinessAddress(text: string): Address {
-  const address = parseAddress(text);
-  if (address === null)
-    throw invalidRequest("businessWalletAddress must be an address of 20 bytes in hex");
-  return address;
 }
 
 /** A request of the caller's client domain. @throws {Problem} request_not_found */

@@ -7,13 +7,13 @@ import { readDocument } from "./document.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { readPurpose } from "./purpose.ts";
+import { readBusinessAddress } from "./request-checks.ts";
 import { RequestParams, type RequestKind, requestRoutes } from "./request-routes.ts";
 import { recordOf, signatureOf, type SignatureRequest } from "./signature-request.ts";
 import {
   cancelSignatureRequest,
   getSignatureRequest,
   listSignatureRequests,
-  readBusinessAddress,
   requestSignature,
 } from "./signature-requests.ts";
 

@@ -1,0 +1,36 @@
+// What is checked of every request to a business, of either kind, before anything else is looked at.
+import { type Address, parseAddress } from "@svc/protocol";
+import type { Requester } from "../../accounts/index.ts";
+import type { Queryable } from "../../platform/db.ts";
+import { invalidRequest, Problem } from "../../platform/problems.ts";
+import { hasEndpoint } from "../../webhooks/index.ts";
+import type { Business } from "../business/business.ts";
+
+/** The address of a business, in any spelling of an address. @throws {Problem} invalid_request */
+export function readBusinessAddress(text: string): Address {
+  const address = parseAddress(text);
+  if (address === null)
+    throw invalidRequest("businessWalletAddress must be an address of 20 bytes in hex");
+  return address;
+}
+
+/**
+ * A business is known from when its wallet is deployed, and only on the caller's side of live and sandbox.
+ *
+ * @throws {Problem} business_not_found
+ */
+export function checkKnown(
+  business: Business | null,
+  { environment }: Pick<Requester, "environment">,
+): asserts business is Business {
+  if (business?.environment !== environment || business.registeredAt === null)
+    throw new Problem("business_not_found");
+}
+
+/** @throws {Problem} no_webhook_endpoint: nobody would hear of the end of a request */
+export async function refuseUnheard(
+  tx: Queryable,
+  requester: Pick<Requester, "clientDomainId">,
+): Promise<void> {
+  if (!(await hasEndpoint(tx, requester.clientDomainId))) throw new Problem("no_webhook_endpoint");
+}
