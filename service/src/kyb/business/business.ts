@@ -48,7 +48,7 @@ export function charterOfBytes(bytes: Uint8Array): Charter {
   return charter;
 }
 
-/** Whether it may release and sign: deployed, verified, and neither suspended nor moved. */
+/** Whether it may release and sign, which merchants are told as `verified`: deployed, vouched for, neither suspended nor moved. */
 export function isGoodStanding({ status, verifiedAt }: Business): boolean {
   return status === "active" && verifiedAt !== null;
 }

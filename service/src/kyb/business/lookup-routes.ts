@@ -1,10 +1,10 @@
 import type { FastifyRequest } from "fastify";
 import { Type } from "../../platform/schema.ts";
-import { type Address, parseAddress } from "@svc/protocol";
+import { parseAddress } from "@svc/protocol";
 import type { Http } from "../../platform/http.ts";
 import { invalidRequest, Problem } from "../../platform/problems.ts";
 import { refusals } from "../../platform/refusals.ts";
-import type { Business } from "./business.ts";
+import { type Business, isGoodStanding } from "./business.ts";
 import { findBusinessDomain } from "./business-domain.ts";
 import { findBusiness, isBusinessAcquainted } from "./business-store.ts";
 import { callerOf, callerReasons } from "../caller.ts";
@@ -142,19 +142,27 @@ function membersRoute(ctx: KybContext, scope: Http): void {
   );
 }
 
-type KnownBusiness = Business & { status: "active" | "suspended" | "moved" };
+/** Its wallet was deployed. */
+type KnownBusiness = Business & {
+  readonly status: "active" | "suspended" | "moved";
+  readonly registeredAt: number;
+};
 
-/** A business that was deployed, of the environment of the key: others do not exist for it. */
+/**
+ * A business that was deployed, of the environment of the key: others do not exist for it.
+ *
+ * @throws {Problem} invalid_request, business_not_found
+ */
 async function getKnown(
   ctx: KybContext,
   request: FastifyRequest,
   text: string,
 ): Promise<KnownBusiness> {
-  const address: Address | null = parseAddress(text);
+  const address = parseAddress(text);
   if (address === null) throw invalidRequest("wallet must be an address");
   const business = await findBusiness(ctx.db, address);
-  if (business === null || !isKnown(business)) throw new Problem("business_not_found");
-  if (business.environment !== callerOf(request).environment)
+  const { environment } = callerOf(request);
+  if (business?.environment !== environment || !isKnown(business))
     throw new Problem("business_not_found");
   return business;
 }
@@ -179,7 +187,7 @@ async function standingOf(
   request: FastifyRequest,
   business: KnownBusiness,
 ): Promise<Standing> {
-  const { address, name, status, verifiedAt, registeredAt, successor } = business;
+  const { address, name, status, registeredAt, successor } = business;
   const domain = await findBusinessDomain(ctx, ctx.db, business);
   const { environment, organizationId } = callerOf(request);
   const met = { business: address, environment, organizationId };
@@ -189,8 +197,8 @@ async function standingOf(
     businessName: name,
     ...(domain === null ? {} : { domain }),
     status,
-    verified: status === "active" && verifiedAt !== null,
-    registeredAt: registeredAt ?? 0,
+    verified: isGoodStanding(business),
+    registeredAt,
     ...(isTold ? { successor } : {}),
   };
 }
