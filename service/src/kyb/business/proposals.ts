@@ -17,7 +17,7 @@ import {
   type Planned,
   type ProposalRequest,
 } from "./proposal.ts";
-import { isRenewable, protectedUntil } from "./removal.ts";
+import { protectedUntil, standsInTheWayOf } from "./removal.ts";
 import { listRemovals, type Removal } from "./roster-store.ts";
 import { sealNames } from "./shown-proposal.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
@@ -211,8 +211,8 @@ async function planRemoval(
   if (charter.members.filter(({ isVoting }) => isVoting).length < 2)
     throw new Problem("removal_refused", { message: "removal_refused: nobody else has a vote" });
   const [open] = await listRemovals(tx, [address]);
-  const isAgain = open?.member === member && isRenewable(open, clock.now());
-  if (open !== undefined && !isAgain) throw underWay(open, member);
+  if (open !== undefined && standsInTheWayOf(member, { open, now: clock.now() }))
+    throw underWay(open, member);
   const act = governanceActs.startRemoval(member);
   return { operation: "startRemoval", act, names: null, member, rule: "MAJORITY" };
 }

@@ -81,6 +81,17 @@ export function protectedUntil({ answeredAt }: store.Removal): number | null {
   return answeredAt === null ? null : answeredAt + protectionSeconds;
 }
 
+/**
+ * Whether the one removal that the wallet has keeps members from deciding on the removal of this member: it is of
+ * somebody else, or its member may still answer it or is still protected by its answer.
+ */
+export function standsInTheWayOf(
+  member: Address | null,
+  { open, now }: { open: store.Removal; now: number },
+): boolean {
+  return open.member !== member || !isRenewable(open, now);
+}
+
 /** Whether the others may decide on a removal again: its member answered long ago, and did not end it on the chain. */
 export function isRenewable(removal: store.Removal, now: number): boolean {
   const until = protectedUntil(removal);

@@ -19,7 +19,7 @@ import type { Business } from "./business.ts";
 import * as store from "./governance-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { actOf, type Proposal, ruleOf } from "./proposal.ts";
-import { isRenewable } from "./removal.ts";
+import { isRenewable, standsInTheWayOf } from "./removal.ts";
 import { listRemovals } from "./roster-store.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
@@ -162,5 +162,5 @@ async function wouldFail(
   if (operation !== "startRemoval") return false;
   if (charter.members.every((each) => each.address !== member)) return true;
   const [open] = await listRemovals(tx, [address]);
-  return open !== undefined && !(open.member === member && isRenewable(open, clock.now()));
+  return open !== undefined && standsInTheWayOf(member, { open, now: clock.now() });
 }
