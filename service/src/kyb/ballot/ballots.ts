@@ -17,7 +17,7 @@ import * as store from "./ballot-store.ts";
 import { type Business, isGoodStanding } from "../business/business.ts";
 import { findBusiness, holdBusiness } from "../business/business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
-import { noteAnswered } from "../business/roster-store.ts";
+import { noteAnswered } from "../business/removal-store.ts";
 
 /** A question to put to the members. */
 export interface NewBallot {

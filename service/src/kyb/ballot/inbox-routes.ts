@@ -9,7 +9,7 @@ import * as store from "./ballot-store.ts";
 import { castVote } from "./ballots.ts";
 import { answerInvitation, listInvitations } from "../business/invitations.ts";
 import type { KybContext, WalletCaller } from "../kyb-context.ts";
-import { findRemovalByBallot } from "../business/roster-store.ts";
+import { findRemovalByBallot } from "../business/removal-store.ts";
 import { shownRequester } from "../request/shown-requester.ts";
 
 const tags = ["wallet"];

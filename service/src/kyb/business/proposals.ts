@@ -18,7 +18,7 @@ import {
   type ProposalRequest,
 } from "./proposal.ts";
 import { protectedUntil, standsInTheWayOf } from "./removal.ts";
-import { listRemovals, type Removal } from "./roster-store.ts";
+import { listRemovals, type Removal } from "./removal-store.ts";
 import { sealNames } from "./shown-proposal.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 

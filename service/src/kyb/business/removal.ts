@@ -12,7 +12,8 @@ import { Problem } from "../../platform/problems.ts";
 import { recoverAddress } from "../../platform/secp256k1.ts";
 import { lockBusiness } from "./business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
-import * as store from "./roster-store.ts";
+import * as store from "./removal-store.ts";
+import { requestLook } from "./roster-store.ts";
 import { cancelMove, listMoves } from "./standing-store.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
@@ -165,5 +166,5 @@ export function removalFinalHandlers(ctx: Pick<KybContext, "clock">): FinalHandl
 
 async function lookAgain(tx: Queryable, done: readonly FinalTransaction[]): Promise<void> {
   for (const { subjectId } of done)
-    await store.requestLook(tx, subjectId.slice(0, subjectId.indexOf(":")) as Address);
+    await requestLook(tx, subjectId.slice(0, subjectId.indexOf(":")) as Address);
 }

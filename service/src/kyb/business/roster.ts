@@ -17,6 +17,7 @@ import { findWithdrawals, mendProposals, restartProposals } from "./stale-propos
 import { findCharterChange } from "./governance-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { sealMemberName } from "./members.ts";
+import { deleteRemoval, saveRemoval } from "./removal-store.ts";
 import { namesOf } from "./shown-proposal.ts";
 import * as store from "./roster-store.ts";
 import { stopBusiness } from "./standing.ts";
@@ -85,8 +86,8 @@ async function mirror(
     claim,
   });
   // Nobody is removed from a wallet that the business left.
-  if (state.removal === null || status === "moved") await store.deleteRemoval(tx, address);
-  else await store.saveRemoval(tx, { business: address, ...state.removal });
+  if (state.removal === null || status === "moved") await deleteRemoval(tx, address);
+  else await saveRemoval(tx, { business: address, ...state.removal });
   if (epoch !== before.epoch) {
     const removed = await replaceRoster(ctx, tx, { before, charter });
     await restartBallots(ctx, tx, address);

@@ -7,7 +7,7 @@ import { firstPlace, listBusinessesOf, type Place, type PlacedBusiness } from ".
 import { listProposalsOf, type ListedProposal } from "./governance-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listMembersOf } from "./members.ts";
-import { listRemovals, type Removal } from "./roster-store.ts";
+import { listRemovals, type Removal } from "./removal-store.ts";
 import { shownCharter } from "./shown-charter.ts";
 import { showProposal } from "./shown-proposal.ts";
 import { listMoves, type Move } from "./standing-store.ts";

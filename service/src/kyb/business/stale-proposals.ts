@@ -20,7 +20,7 @@ import * as store from "./governance-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { actOf, type Proposal, ruleOf } from "./proposal.ts";
 import { isRenewable, standsInTheWayOf } from "./removal.ts";
-import { listRemovals } from "./roster-store.ts";
+import { listRemovals } from "./removal-store.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
 /** Asks anew about open proposals, after an act of governance that left members and rules as they were. */

@@ -11,7 +11,7 @@ import { type Business, businessStatuses } from "./business.ts";
 import { findBusiness, lockBusiness } from "./business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listMembers } from "./members.ts";
-import { deleteRemoval, listRemovals } from "./roster-store.ts";
+import { deleteRemoval, listRemovals } from "./removal-store.ts";
 import * as store from "./standing-store.ts";
 import { announceMoved } from "./wallet-moves.ts";
 
