@@ -1,17 +1,14 @@
 import { Type } from "../../platform/schema.ts";
-import { type Address, parseAddress } from "@svc/protocol";
 import type { Http } from "../../platform/http.ts";
 import { parseUuid } from "../../platform/ids.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../../platform/page.ts";
-import { Problem } from "../../platform/problems.ts";
 import { bodyReasons, refusals } from "../../platform/refusals.ts";
 import type { KybContext, WalletCaller } from "../kyb-context.ts";
+import { BusinessParams, businessAddressOf } from "./business-params.ts";
 import { requireMember } from "./members.ts";
-import { blockRequester, unblockRequester } from "../request/request-limits.ts";
-import { findRequestingOrganization, listBlocks } from "../request/request-limits-store.ts";
+import { listBlocks } from "../request/request-limits-store.ts";
+import { setBlocked } from "../request/requester-block.ts";
 import { shownRequester } from "../request/shown-requester.ts";
-
-const BusinessParams = Type.Object({ address: Type.String({ maxLength: 100 }) });
 
 const BlockBody = Type.Object(
   {
@@ -57,9 +54,8 @@ function blockRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
       const member = await getWalletUser(request.headers.authorization);
       void reply.header("cache-control", "no-store");
       const { requestId, isBlocked = true } = request.body;
-      const business = parseAddress(request.params.address);
-      if (business === null) throw new Problem("business_not_found");
-      await setBlocked(ctx, { member, business, requestId, isBlocked });
+      const business = businessAddressOf(request.params);
+      await setBlocked(ctx, member, { business, requestId, isBlocked });
       return { isBlocked };
     },
   );
@@ -97,8 +93,7 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
       const member = await getWalletUser(request.headers.authorization);
       void reply.header("cache-control", "no-store");
       const { limit, before } = readPage(request.query, parseUuid);
-      const business = parseAddress(request.params.address);
-      if (business === null) throw new Problem("business_not_found");
+      const business = businessAddressOf(request.params);
       await requireMember(ctx.db, { business, member });
       const rows = await listBlocks(ctx.db, business, { before, limit: limit + 1 });
       return pageOf(rows, limit, ({ requestId, blockedAt, ...requester }) => ({
@@ -108,31 +103,4 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
       }));
     },
   );
-}
-
-/** @throws {Problem} business_not_found, not_a_member, request_not_found */
-async function setBlocked(
-  ctx: KybContext,
-  given: { member: Address; business: Address; requestId: string; isBlocked: boolean },
-): Promise<void> {
-  const { member, requestId, isBlocked } = given;
-  await ctx.db.transaction(async (tx) => {
-    const { isVoting } = await requireMember(tx, given);
-    if (!isVoting) throw new Problem("not_a_member");
-    const organizationId = await findRequestingOrganization(tx, {
-      id: requestId,
-      business: given.business,
-    });
-    if (organizationId === null) throw new Problem("request_not_found");
-    const pair = { organizationId, business: given.business };
-    const tied = { db: tx, clock: ctx.clock };
-    if (isBlocked) await blockRequester(tied, pair);
-    else await unblockRequester(tied, pair);
-    await ctx.audit.record(tx, {
-      actor: member,
-      action: isBlocked ? "business.block" : "business.unblock",
-      subject: given.business,
-      details: { organizationId },
-    });
-  });
 }

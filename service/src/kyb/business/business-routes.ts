@@ -1,8 +1,9 @@
 import { Type } from "../../platform/schema.ts";
-import { type Address, isHexOf, parseAddress } from "@svc/protocol";
+import { isHexOf } from "@svc/protocol";
 import type { Http } from "../../platform/http.ts";
-import { invalidRequest, Problem } from "../../platform/problems.ts";
+import { invalidRequest } from "../../platform/problems.ts";
 import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import { BusinessParams, businessAddressOf } from "./business-params.ts";
 import { MembersBody, RulesBody } from "./charter-request.ts";
 import { abandonFounding, foundBusiness } from "./founding.ts";
 import { limitGas } from "./gas-limits.ts";
@@ -14,7 +15,6 @@ import { showBusinesses } from "./shown-business.ts";
 
 const tags = ["wallet"];
 
-const BusinessParams = Type.Object({ address: Type.String({ maxLength: 100 }) });
 const Signature = Type.String({ minLength: 1, maxLength: 200, description: "65 bytes in hex." });
 
 /** Businesses, for their members: founding, governance, and the way back of one who seemed lost. */
@@ -115,7 +115,7 @@ function abandonRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
     async (request, reply) => {
       const founder = await getWalletUser(request.headers.authorization);
       void reply.header("cache-control", "no-store");
-      await abandonFounding(ctx, founder, addressOf(request.params.address));
+      await abandonFounding(ctx, founder, businessAddressOf(request.params));
       return { status: "lapsed" as const };
     },
   );
@@ -238,7 +238,7 @@ function proposeRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
       const proposer = await getWalletUser(request.headers.authorization);
       void reply.header("cache-control", "no-store");
       await limitGas(ctx, request);
-      const business = addressOf(request.params.address);
+      const business = businessAddressOf(request.params);
       const given = { business, request: request.body as ProposalRequest };
       const { id, ...made } = await propose(ctx, proposer, given);
       return reply.code(201).send({ proposalId: id, ...made });
@@ -252,7 +252,7 @@ function retractRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
     {
       schema: {
         params: Type.Object({
-          address: Type.String({ maxLength: 100 }),
+          ...BusinessParams.properties,
           id: Type.String({ minLength: 1, maxLength: 100 }),
         }),
         body: Type.Optional(Type.Object({}, { additionalProperties: false })),
@@ -276,8 +276,9 @@ function retractRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
     async (request, reply) => {
       const proposer = await getWalletUser(request.headers.authorization);
       void reply.header("cache-control", "no-store");
-      const { address, id } = request.params;
-      await retractProposal(ctx, proposer, { business: addressOf(address), id });
+      const { id } = request.params;
+      const business = businessAddressOf(request.params);
+      await retractProposal(ctx, proposer, { business, id });
       return { status: "retracted" as const };
     },
   );
@@ -312,14 +313,8 @@ function keepRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
       void reply.header("cache-control", "no-store");
       const { signature } = request.body;
       if (!isHexOf(signature, 65)) throw invalidRequest("signature must be 65 bytes in hex");
-      const business = addressOf(request.params.address);
+      const business = businessAddressOf(request.params);
       return keepMember(ctx, member, { business, signature });
     },
   );
-}
-
-function addressOf(text: string): Address {
-  const address = parseAddress(text);
-  if (address === null) throw new Problem("business_not_found");
-  return address;
 }

@@ -1,10 +1,9 @@
-import { parseAddress } from "@svc/protocol";
 import type { Http } from "../../platform/http.ts";
 import { parseUlid } from "../../platform/ids.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../../platform/page.ts";
-import { Problem } from "../../platform/problems.ts";
 import { refusals } from "../../platform/refusals.ts";
 import { Type } from "../../platform/schema.ts";
+import { BusinessParams, businessAddressOf } from "../business/business-params.ts";
 import { requireMember } from "../business/members.ts";
 import type { KybContext, WalletCaller } from "../kyb-context.ts";
 import { shownRequester } from "../request/shown-requester.ts";
@@ -33,7 +32,7 @@ export function releaseHistoryRoutes(
       schema: {
         summary: "What the business released, and to whom",
         tags: ["wallet"],
-        params: Type.Object({ address: Type.String({ maxLength: 100 }) }),
+        params: BusinessParams,
         querystring: Type.Object(pageParameters),
         response: {
           200: pageBody(PastRelease, {
@@ -47,8 +46,7 @@ export function releaseHistoryRoutes(
       const member = await getWalletUser(request.headers.authorization);
       void reply.header("cache-control", "no-store");
       const { limit, before } = readPage(request.query, parseUlid);
-      const business = parseAddress(request.params.address);
-      if (business === null) throw new Problem("business_not_found");
+      const business = businessAddressOf(request.params);
       await requireMember(ctx.db, { business, member });
       const rows = await listReleasesOf(ctx.db, business, { before, limit: limit + 1 });
       return pageOf(rows, limit, ({ requestId, purpose, fields, releasedAt, ...requester }) => ({

@@ -34,19 +34,3 @@ export async function checkRequestLimits(
       retryAfterSeconds: counted.firstOfLastAt - since,
     });
 }
-
-/** The business takes no more requests of the organization; open ones go on. */
-export async function blockRequester(
-  ctx: { readonly db: Queryable } & Pick<KybContext, "clock">,
-  pair: store.Pair,
-): Promise<void> {
-  await store.insertBlock(ctx.db, pair, ctx.clock.now());
-}
-
-/** It takes them again. */
-export async function unblockRequester(
-  ctx: { readonly db: Queryable },
-  pair: store.Pair,
-): Promise<void> {
-  await store.deleteBlock(ctx.db, pair);
-}
