@@ -10,7 +10,7 @@ import {
 } from "../../service/src/accounts/index.ts";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { logInFor } from "../business-login.ts";
-import { noteBusinessAcquaintance } from "../../service/src/kyb/business/business-store.ts";
+import { noteBusinessAcquaintance } from "../../service/src/kyb/business/acquaintance-store.ts";
 import { setMoved } from "../../service/src/kyb/business/standing-store.ts";
 import { sql } from "../../service/src/platform/db.ts";
 import { openReceiver, type Receiver } from "../kyb-receiver.ts";

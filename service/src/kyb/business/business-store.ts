@@ -72,6 +72,44 @@ export async function lockBusiness(tx: Queryable, address: Address): Promise<Bus
   return row === undefined ? null : toBusiness(row);
 }
 
+/** Where a business stands among those of a member. */
+export interface Place {
+  readonly isInvited: boolean;
+  readonly createdAt: number;
+  readonly address: string;
+}
+
+/** Before all others. */
+export const firstPlace: Place = { isInvited: false, createdAt: -1, address: "" };
+
+/** A business of a member, with its invitation. */
+export interface PlacedBusiness extends Place {
+  readonly address: Address;
+  readonly invitationId: string;
+  readonly deadline: number;
+}
+
+/**
+ * Businesses of a member, whatever their status but lapsed; oldest first. Those that it is only invited to come last:
+ * anybody can make them.
+ */
+export async function listBusinessesOf(
+  db: Queryable,
+  member: Address,
+  page: { after: Place; limit: number },
+): Promise<PlacedBusiness[]> {
+  const { after } = page;
+  return db.query<PlacedBusiness>(
+    sql`select address, created_at as "createdAt", invitation_id as "invitationId", invitation_deadline as deadline,
+        invitation_signature is null and status = 'inviting' as "isInvited"
+      from business_member join business on address = business
+      where member = ${member} and status <> 'lapsed'
+        and (invitation_signature is null and status = 'inviting', created_at, address)
+          > (${after.isInvited}::boolean, ${after.createdAt}::bigint, ${after.address}::text)
+      order by invitation_signature is null and status = 'inviting', created_at, address limit ${page.limit}`,
+  );
+}
+
 export interface MemberRow {
   readonly id: string;
   readonly business: Address;
@@ -90,26 +128,4 @@ export async function listMemberRows(
     sql`select id, business, member, name_sealed as "nameSealed", is_voting as "isVoting", is_creator as "isCreator"
       from business_member where business = any(${[...businesses]}::text[]) order by member`,
   );
-}
-
-/** Remembers that the business logged in to an organization, released to it, or signed for it. */
-export async function noteBusinessAcquaintance(
-  tx: Queryable,
-  met: { business: Address; organizationId: string; now: number },
-): Promise<void> {
-  await tx.query(
-    sql`insert into business_acquaintance (business, organization_id, created_at)
-      values (${met.business}, ${met.organizationId}, ${met.now}) on conflict do nothing`,
-  );
-}
-
-export async function isBusinessAcquainted(
-  db: Queryable,
-  met: { business: Address; organizationId: string },
-): Promise<boolean> {
-  const rows = await db.query(
-    sql`select 1 as known from business_acquaintance
-      where business = ${met.business} and organization_id = ${met.organizationId}`,
-  );
-  return rows.length === 1;
 }

@@ -8,9 +8,10 @@ import {
 import type { Queryable } from "../../platform/db.ts";
 import { Problem } from "../../platform/problems.ts";
 import { cancelBallot, castVoteIn, openBallot } from "../ballot/ballots.ts";
+import { noteBusinessAcquaintance } from "./acquaintance-store.ts";
 import { findBusinessDomain } from "./business-domain.ts";
 import { charterOfBytes } from "./business.ts";
-import { findBusiness, noteBusinessAcquaintance } from "./business-store.ts";
+import { findBusiness } from "./business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { openMemberName } from "./members.ts";
 

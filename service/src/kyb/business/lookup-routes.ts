@@ -4,13 +4,13 @@ import { parseAddress } from "@svc/protocol";
 import type { Http } from "../../platform/http.ts";
 import { invalidRequest, Problem } from "../../platform/problems.ts";
 import { refusals } from "../../platform/refusals.ts";
+import { isAcquaintedAlong, isBusinessAcquainted } from "./acquaintance-store.ts";
 import { type Business, isGoodStanding } from "./business.ts";
 import { findBusinessDomain } from "./business-domain.ts";
-import { findBusiness, isBusinessAcquainted } from "./business-store.ts";
+import { findBusiness } from "./business-store.ts";
 import { callerOf, callerReasons } from "../caller.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listMembers } from "./members.ts";
-import { isAcquaintedAlong } from "./standing-store.ts";
 
 const tags = ["kyb"];
 const WalletParams = Type.Object({

@@ -2,8 +2,13 @@ import type { Address } from "@svc/protocol";
 import type { Queryable } from "../../platform/db.ts";
 import { invalidRequest } from "../../platform/problems.ts";
 import type { Business, BusinessMember } from "./business.ts";
-import { listBusinessesAt } from "./business-store.ts";
-import { firstPlace, listBusinessesOf, type Place, type PlacedBusiness } from "./founding-store.ts";
+import {
+  firstPlace,
+  listBusinessesAt,
+  listBusinessesOf,
+  type Place,
+  type PlacedBusiness,
+} from "./business-store.ts";
 import { listProposalsOf, type ListedProposal } from "./governance-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listMembersOf } from "./members.ts";

@@ -4,10 +4,10 @@ import { ulid } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/db.ts";
 import { hasEndpoint } from "../../webhooks/index.ts";
 import { attestationSeconds } from "../release/attestation-keys.ts";
+import { listAcquaintedDomains } from "./acquaintance-store.ts";
 import { findBusiness } from "./business-store.ts";
 import { announce, type KybAnnouncement, newKybEventId } from "../event/events.ts";
 import type { KybContext } from "../kyb-context.ts";
-import { listAcquaintedDomains } from "./standing-store.ts";
 
 const event = "kyb.business.wallet_address_changed";
 

@@ -6,7 +6,8 @@ import { Problem } from "../../platform/problems.ts";
 import { SealBroken } from "../../platform/seal.ts";
 import type { SealedColumn } from "../../platform/sealed-columns.ts";
 import { attestationSeconds } from "./attestation-keys.ts";
-import { holdBusiness, noteBusinessAcquaintance } from "../business/business-store.ts";
+import { noteBusinessAcquaintance } from "../business/acquaintance-store.ts";
+import { holdBusiness } from "../business/business-store.ts";
 import {
   agreedFields,
   announcementOf,
