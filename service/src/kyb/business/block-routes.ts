@@ -6,8 +6,8 @@ import { bodyReasons, refusals } from "../../platform/refusals.ts";
 import type { KybContext, WalletCaller } from "../kyb-context.ts";
 import { BusinessParams, businessAddressOf } from "./business-params.ts";
 import { requireMember } from "./members.ts";
-import { listBlocks } from "../request/request-limits-store.ts";
 import { setBlocked } from "../request/requester-block.ts";
+import { listBlocks } from "../request/requester-block-store.ts";
 import { shownRequester } from "../request/shown-requester.ts";
 
 const BlockBody = Type.Object(

@@ -2,7 +2,7 @@ import type { Address } from "@svc/protocol";
 import { Problem } from "../../platform/problems.ts";
 import { requireMember } from "../business/members.ts";
 import type { KybContext } from "../kyb-context.ts";
-import * as store from "./request-limits-store.ts";
+import * as store from "./requester-block-store.ts";
 
 /**
  * Has a business take no more requests of an organization, or take them again; open ones go on. A voting member does it,
