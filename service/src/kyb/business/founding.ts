@@ -140,14 +140,6 @@ export async function abandonFounding(
   });
 }
 
-/** An answer to an invitation. */
-export interface InvitationAnswer {
-  readonly id: string;
-  readonly member: Address;
-  readonly vote: "approve" | "reject";
-  readonly signature: string;
-}
-
 /** Deploys the wallet: everybody on the roster has signed. Whoever calls the factory first, it is the same wallet. */
 export async function deploy(
   ctx: KybContext,
@@ -188,11 +180,12 @@ export function foundingFinalHandlers(ctx: KybContext): FinalHandlers {
   };
 }
 
-/** Ends foundings that were not signed in time, and forgets those that ended 30 days ago. */
+/** Ends foundings that were not signed in time. */
 export async function lapseFoundings(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
   await store.lapseFoundings(ctx.db, ctx.clock.now());
 }
 
+/** Forgets foundings that ended 30 days ago. */
 export async function forgetLapsed(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
   const before = ctx.clock.now() - lapsedRetentionSeconds;
   while ((await store.deleteLapsed(ctx.db, before, lapsedBatch)) === lapsedBatch);

@@ -3,7 +3,7 @@ import { Problem } from "../../platform/problems.ts";
 import { recoverAddress } from "../../platform/secp256k1.ts";
 import { isRefusalOf } from "../ballot/ballot.ts";
 import { connectionOfVotes } from "../ballot/ballots.ts";
-import { deploy, type InvitationAnswer } from "./founding.ts";
+import { deploy } from "./founding.ts";
 import * as store from "./founding-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listMembers } from "./members.ts";
@@ -53,6 +53,14 @@ export async function listInvitations(
       };
     }),
   );
+}
+
+/** An answer to an invitation. */
+interface InvitationAnswer {
+  readonly id: string;
+  readonly member: Address;
+  readonly vote: "approve" | "reject";
+  readonly signature: string;
 }
 
 /**
