@@ -48,6 +48,12 @@ export function charterOfBytes(bytes: Uint8Array): Charter {
   return charter;
 }
 
+/** Whether a business may go on in `next`: another active one of the same environment. */
+export function mayGoOnIn(next: Business | null, business: Business): next is Business {
+  const { address, environment } = business;
+  return next?.status === "active" && next.environment === environment && next.address !== address;
+}
+
 /** Whether it may release and sign, which merchants are told as `verified`: deployed, vouched for, neither suspended nor moved. */
 export function isGoodStanding({ status, verifiedAt }: Business): boolean {
   return status === "active" && verifiedAt !== null;

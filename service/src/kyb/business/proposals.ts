@@ -5,11 +5,12 @@ import type { Queryable } from "../../platform/db.ts";
 import { invalidRequest, Problem } from "../../platform/problems.ts";
 import { endBallot, lockBallot } from "../ballot/ballot-store.ts";
 import { openBallot } from "../ballot/ballots.ts";
-import type { Business } from "./business.ts";
+import { type Business, mayGoOnIn } from "./business.ts";
 import { findBusiness, holdBusiness, listBusinessesAt } from "./business-store.ts";
 import { parseMemberAddress } from "./charter-request.ts";
 import * as store from "./governance-store.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { requireMember } from "./members.ts";
 import {
   operations,
   parseHash,
@@ -92,15 +93,12 @@ export async function retractProposal(
   proposer: Address,
   given: { business: Address; id: string },
 ): Promise<void> {
-  const { id } = given;
+  const { business, id } = given;
   await ctx.db.transaction(async (tx) => {
     const ballot = await lockBallot(tx, id);
     const [proposal] = await store.listProposals(tx, [id]);
-    const business = await findBusiness(tx, given.business);
-    if (!business?.charter.members.some(({ address }) => address === proposer))
-      throw new Problem("business_not_found");
-    const { address } = business;
-    if (ballot === null || proposal?.business !== address || proposal.proposer !== proposer)
+    await requireMember(tx, { business, member: proposer });
+    if (ballot === null || proposal?.business !== business || proposal.proposer !== proposer)
       throw new Problem("ballot_not_found");
     if (proposal.status === "retracted") return;
     if (ballot.status !== "open") throw new Problem("ballot_over");
@@ -108,7 +106,7 @@ export async function retractProposal(
     await endBallot(tx, { id, status: "cancelled", now });
     await store.setProposalStatus(tx, [id], { status: "retracted", now });
     const details = { operation: operations[proposal.operation], proposal: id };
-    const entry = { actor: proposer, action: "business.retract", subject: address, details };
+    const entry = { actor: proposer, action: "business.retract", subject: business, details };
     await ctx.audit.record(tx, entry);
   });
 }
@@ -153,23 +151,28 @@ async function plan(
   { business, request }: { business: Business; request: ProposalRequest },
 ): Promise<Planned> {
   const { operation } = request;
-  const nobody = { names: null, member: null };
   if (operation === "changeCharter") {
     const planned = planCharter(business.charter, request);
     await refuseBusinesses(tx, business, planned.names ?? []);
     return planned;
   }
-  if (operation === "withdraw")
-    return { operation, act: governanceActs.withdraw(parseHash(request.hash)), ...nobody };
+  if (operation === "withdraw") {
+    const act = governanceActs.withdraw(parseHash(request.hash));
+    return { operation, act, names: null, member: null };
+  }
   if (operation === "startRemoval") return planRemoval(ctx, tx, { business, text: request.member });
-  const successor = parseMemberAddress(request.successor);
+  return planMove(tx, business, request.successor);
+}
+
+async function planMove(tx: Queryable, business: Business, text: string): Promise<Planned> {
+  const successor = parseMemberAddress(text);
   const next = await findBusiness(tx, successor);
-  const isGood = next?.status === "active" && next.environment === business.environment;
-  if (!isGood || successor === business.address)
+  if (!mayGoOnIn(next, business))
     throw invalidRequest("successor is another active business of the same environment");
-  if (await store.mayMoveOnTo(tx, next.address, business.address))
+  if (await store.mayMoveOnTo(tx, successor, business.address))
     throw invalidRequest("successor may move here itself: none would be left");
-  return { operation, act: governanceActs.moveTo(successor), ...nobody };
+  const act = governanceActs.moveTo(successor);
+  return { operation: "moveTo", act, names: null, member: null };
 }
 
 /** Who is added signs nothing before: where all have to approve, nobody could any more. @throws {Problem} invalid_request */

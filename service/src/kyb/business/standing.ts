@@ -7,7 +7,7 @@ import type { Ctx } from "../../platform/context.ts";
 import type { Queryable } from "../../platform/db.ts";
 import { invalidRequest, Problem } from "../../platform/problems.ts";
 import { endBallot, lockOpenBallots } from "../ballot/ballot-store.ts";
-import { type Business, businessStatuses } from "./business.ts";
+import { type Business, businessStatuses, mayGoOnIn } from "./business.ts";
 import { findBusiness, lockBusiness } from "./business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listMembers } from "./members.ts";
@@ -135,11 +135,11 @@ export async function announceMove(
   actor: string,
 ): Promise<store.Move> {
   return ctx.db.transaction(async (tx) => {
-    const { address, environment, nonce, status } = await lockOf(tx, given.address);
+    const business = await lockOf(tx, given.address);
+    const { address, nonce, status } = business;
     if (status !== "active" && status !== "suspended") throw new Problem("business_not_found");
     const next = await getBusiness(tx, given.successor);
-    const isGood = next.status === "active" && next.environment === environment;
-    if (!isGood || next.address === address)
+    if (!mayGoOnIn(next, business))
       throw invalidRequest("the successor is another active business of the same environment");
     const endsAt = ctx.clock.now() + moveNoticeSeconds;
     const move = { business: address, successor: next.address, endsAt, keepNonce: nonce };
