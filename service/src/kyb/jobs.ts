@@ -13,7 +13,7 @@ import { finishRemovals } from "./business/removal.ts";
 import { followChain, lookAtOpen } from "./business/roster.ts";
 import { rosterChannel } from "./business/roster-store.ts";
 import { mendRecordings } from "./request/signature-ballots.ts";
-import { announceRefusals, purgeDocuments } from "./request/signature-requests.ts";
+import { announceSignatureRefusals, purgeDocuments } from "./request/signature-requests.ts";
 import { finishMoves, stopBusinesses } from "./business/standing.ts";
 
 /** The jobs of this slice; every process runs them. */
@@ -77,7 +77,7 @@ async function runDue(ctx: KybContext): Promise<void> {
     [due.ballots, expireBallots],
     [due.approvals, releaseApproved],
     [due.dataRefusals, announceDataRefusals],
-    [due.signatureRefusals, announceRefusals],
+    [due.signatureRefusals, announceSignatureRefusals],
     [due.failedRecordings && hasChain, mendRecordings],
     [due.removals && hasChain, finishRemovals],
   ];

@@ -13,7 +13,7 @@ import type { KybContext } from "../kyb-context.ts";
 import { listMembers } from "./members.ts";
 import { deleteRemoval, listRemovals } from "./removal-store.ts";
 import * as store from "./standing-store.ts";
-import { announceMoved } from "./wallet-moves.ts";
+import { announceWalletChanged } from "./wallet-moves.ts";
 
 /** Members have so long to object to a move by the operator's hand. */
 const moveNoticeSeconds = 30 * 86_400;
@@ -221,7 +221,7 @@ export async function stopBusiness(
     await ctx.ballotKinds[ballot.kind].onStopped?.(ctx, tx, stopped);
   }
   await ctx.onRosterChanged(tx, { business, removed: null });
-  if (reason === "business_wallet_rotated") await announceMoved(ctx, tx, business);
+  if (reason === "business_wallet_rotated") await announceWalletChanged(ctx, tx, business);
 }
 
 async function change(

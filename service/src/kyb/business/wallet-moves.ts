@@ -17,7 +17,7 @@ const event = "kyb.business.wallet_address_changed";
  * is told of every further one. Each gets a stream and an attestation of its own: whoever is told goes by the attestation,
  * for the address is what future votes are checked against.
  */
-export async function announceMoved(
+export async function announceWalletChanged(
   ctx: KybContext,
   tx: Queryable,
   address: Address,

@@ -16,7 +16,7 @@ import {
   type SignatureReason,
   type SignatureRequest,
 } from "./signature-request.ts";
-import { endRequest, openDocument } from "./signature-requests.ts";
+import { endSignatureRequest, openDocument } from "./signature-requests.ts";
 import * as store from "./signature-store.ts";
 import { loadWalletCalls } from "../business/wallet-calls.ts";
 
@@ -46,7 +46,7 @@ export const signatureBallots: BallotRules = {
 
   onEnded: async (ctx, tx, { ballot, outcome }) => {
     if (outcome === "expired") {
-      await endRequest(ctx, tx, { id: ballot.id, status: "expired", reason: "expired" });
+      await endSignatureRequest(ctx, tx, { id: ballot.id, status: "expired", reason: "expired" });
       return;
     }
     const dueAt = ctx.clock.now() + refusalDelay(ctx.random);
@@ -54,7 +54,7 @@ export const signatureBallots: BallotRules = {
   },
 
   onStopped: async (ctx, tx, { ballot, reason }) => {
-    await endRequest(ctx, tx, { id: ballot.id, status: "failed", reason });
+    await endSignatureRequest(ctx, tx, { id: ballot.id, status: "failed", reason });
   },
 };
 
@@ -122,7 +122,7 @@ async function mend(ctx: KybContext, request: SignatureRequest): Promise<void> {
     const reason = endingOf(request, business, ctx.clock.now());
     if (reason === "unavailable" && (await reopenBallot(tx, id))) return;
     const status = reason === "expired" ? "expired" : "failed";
-    await endRequest(ctx, tx, { id, status, reason });
+    await endSignatureRequest(ctx, tx, { id, status, reason });
   });
 }
 

@@ -125,13 +125,13 @@ export async function cancelSignatureRequest(
 ): Promise<SignatureRequest> {
   const { id } = await getSignatureRequest({ db: tx }, given.key, given.id);
   await cancelBallot(ctx, tx, id);
-  const ended = await endRequest(ctx, tx, { id, status: "cancelled", reason: null });
+  const ended = await endSignatureRequest(ctx, tx, { id, status: "cancelled", reason: null });
   if (ended === null) throw new Problem("request_not_open");
   return ended;
 }
 
 /** Ends an open request and announces it. @returns null where it had ended */
-export async function endRequest(
+export async function endSignatureRequest(
   ctx: KybContext,
   tx: Queryable,
   end: {
@@ -146,12 +146,12 @@ export async function endRequest(
 }
 
 /** Tells of refusals whose time has come: it is no measure of how members vote. */
-export async function announceRefusals(ctx: KybContext): Promise<void> {
+export async function announceSignatureRefusals(ctx: KybContext): Promise<void> {
   for (;;) {
     const count = await ctx.db.transaction(async (tx) => {
       const due = await store.lockRefused(tx, ctx.clock.now(), dueBatch);
       for (const id of due)
-        await endRequest(ctx, tx, { id, status: "refused", reason: "declined" });
+        await endSignatureRequest(ctx, tx, { id, status: "refused", reason: "declined" });
       return due.length;
     });
     if (count < dueBatch) return;
