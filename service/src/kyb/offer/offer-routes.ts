@@ -4,7 +4,7 @@ import type { Http } from "../../platform/http.ts";
 import { qrPng } from "../../platform/qr-png.ts";
 import { bodyReasons, refusals } from "../../platform/refusals.ts";
 import { callerOf, callerReasons, checkEntitled, requireEntitlement } from "../caller.ts";
-import { dataMembers, readDataTerms } from "../request/data-request-routes.ts";
+import { dataMembers, readOfferedTerms } from "../request/data-request-terms.ts";
 import { readDocument, refuseDocument } from "../request/document.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
@@ -125,7 +125,7 @@ function offerDataRoute(ctx: KybContext, scope: Http): void {
     async (request, reply) => {
       const key = callerOf(request);
       const { body } = request;
-      const asked: OfferedRequest = { kind: "data_request", ...readDataTerms(key, body) };
+      const asked: OfferedRequest = { kind: "data_request", ...readOfferedTerms(key, body) };
       return idempotently(ctx, { request, reply, isKeyRequired: true }, async (tx) => {
         const windowSeconds = body.offerExpiresInSeconds;
         const made = await makeOffer(ctx, tx, { key, request: asked, windowSeconds });

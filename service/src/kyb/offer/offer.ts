@@ -2,6 +2,7 @@ import { buildLink, type Hex32, organizationIdentity, universalLinkOf } from "@s
 import type { Environment } from "../../accounts/index.ts";
 import { equalBytes } from "../../platform/mac.ts";
 import type { KybContext } from "../kyb-context.ts";
+import type { DataTerms } from "../request/data-request-terms.ts";
 import type { SignedDocument } from "../request/document.ts";
 
 export type OfferKind = "data_request" | "signature_request";
@@ -28,13 +29,7 @@ export interface Offer {
 
 /** What is asked of whatever business takes it, sealed with the offer. */
 export type OfferedRequest =
-  | {
-      readonly kind: "data_request";
-      readonly fields: readonly string[];
-      readonly optionalFields: readonly string[];
-      readonly purpose: string;
-      readonly reference: string | null;
-    }
+  | ({ readonly kind: "data_request" } & DataTerms)
   | {
       readonly kind: "signature_request";
       readonly document: SignedDocument;

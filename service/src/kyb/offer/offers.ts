@@ -96,7 +96,7 @@ export async function cancelOffer(
  * @throws {Problem} offer_not_found, offer_not_open
  */
 export async function openOffer(ctx: KybContext, token: string): Promise<string> {
-  const { offer, request } = await findByToken(ctx, ctx.db, token);
+  const { offer, request } = await findByToken(ctx, token);
   const now = ctx.clock.now();
   const status = offerStatusOf(offer, now);
   const isShown = status === "OPEN" || (status === "CLAIMED" && offer.expiresAt >= now);
@@ -221,9 +221,9 @@ export async function purgeOffers(ctx: Pick<KybContext, "db" | "clock">): Promis
 }
 
 /** @throws {Problem} offer_not_found for a token that is none of ours */
-async function findByToken(ctx: KybContext, db: Queryable, token: string): Promise<OpenedOffer> {
+async function findByToken(ctx: KybContext, token: string): Promise<OpenedOffer> {
   const id = offerIdOf(ctx, token);
-  const found = id === null ? null : await store.findOffer(db, id);
+  const found = id === null ? null : await store.findOffer(ctx.db, id);
   if (found === null) throw new Problem("offer_not_found");
   return open(ctx, found);
 }

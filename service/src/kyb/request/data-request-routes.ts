@@ -1,4 +1,4 @@
-import { type Static, Type } from "../../platform/schema.ts";
+import { Type } from "../../platform/schema.ts";
 import type { Http } from "../../platform/http.ts";
 import { bodyReasons, refusals } from "../../platform/refusals.ts";
 import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
@@ -17,8 +17,6 @@ import { currency, totalOf } from "../billing/pricing.ts";
 import { releaseRoutes } from "../release/release-routes.ts";
 import { type RequestKind, requestRoutes } from "./request-routes.ts";
 import { readBusinessAddress } from "./request-checks.ts";
-
-export { dataMembers, readDataTerms } from "./data-request-terms.ts";
 
 const path = "/api/v1/kyb/data-requests";
 
@@ -169,16 +167,13 @@ function createRoute(ctx: KybContext, scope: Http): void {
     },
     async (request, reply) => {
       const requester = callerOf(request);
-      const asked = readCreate(requester, request.body);
+      const terms = readTerms(requester, request.body);
+      const business = readBusinessAddress(request.body.businessWalletAddress);
+      const asked = { ...terms, business };
       return idempotently(ctx, { request, reply }, async (tx) => {
         const made = await requestData(ctx, tx, { requester, request: asked });
         return { status: 201, body: recordOf(made) };
       });
     },
   );
-}
-
-function readCreate(key: Parameters<typeof readTerms>[0], body: Static<typeof CreateBody>) {
-  const terms = readTerms(key, body);
-  return { ...terms, business: readBusinessAddress(body.businessWalletAddress) };
 }

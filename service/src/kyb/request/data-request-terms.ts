@@ -92,8 +92,8 @@ export function readTerms(
   };
 }
 
-/** Everything that can be checked without a business. @throws {Problem} as {@link readTerms}, and unknown_field */
-export function readDataTerms(
+/** The same of an offer, where there is no business to look for first. @throws {Problem} also unknown_field */
+export function readOfferedTerms(
   key: Pick<ApiKey, "entitlements">,
   body: Parameters<typeof readTerms>[1],
 ): DataTerms {
