@@ -40,6 +40,16 @@ export interface SignatureRequest {
   readonly signedAt: number | null;
 }
 
+/** One whose signature the chain holds. */
+export interface SignedRequest extends SignatureRequest {
+  readonly transactionHash: Hex32;
+  readonly signedAt: number;
+}
+
+export function isSigned(request: SignatureRequest): request is SignedRequest {
+  return request.signedAt !== null && request.transactionHash !== null;
+}
+
 const windowSeconds = { min: 300, max: 86_400 };
 
 /** How long members may vote: what was asked, clamped (service document, Limits). */
@@ -63,14 +73,14 @@ export function recordOf(request: SignatureRequest) {
 }
 
 /** A signature as any ERC-1271 verifier takes it: it names the digest and nobody else. */
-export function signatureOf(request: SignatureRequest, chainId: number) {
+export function signatureOf(request: SignedRequest, chainId: number) {
   return {
     requestId: request.id,
     businessWalletAddress: request.business,
     signature: `0x01${request.digest.slice(2)}`,
     digest: request.digest,
-    signedAt: request.signedAt ?? 0,
-    transactionHash: request.transactionHash ?? "",
+    signedAt: request.signedAt,
+    transactionHash: request.transactionHash,
     verification: {
       method: "eip1271" as const,
       contract: request.business,
@@ -97,12 +107,12 @@ export function announcementOf(request: SignatureRequest, chainId: number): KybA
       status,
       ...(request.reason === null ? {} : { reason: request.reason }),
       expires_at: request.expiresAt,
-      ...(status === "signed" ? signedData(request, chainId) : {}),
+      ...(isSigned(request) ? signedData(request, chainId) : {}),
     },
   };
 }
 
-function signedData(request: SignatureRequest, chainId: number) {
+function signedData(request: SignedRequest, chainId: number) {
   const { signature, signedAt, transactionHash, verification } = signatureOf(request, chainId);
   return {
     signature,

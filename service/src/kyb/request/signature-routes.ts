@@ -9,7 +9,7 @@ import type { KybContext } from "../kyb-context.ts";
 import { readPurpose } from "./purpose.ts";
 import { readBusinessAddress } from "./request-checks.ts";
 import { RequestParams, type RequestKind, requestRoutes } from "./request-routes.ts";
-import { recordOf, signatureOf, type SignatureRequest } from "./signature-request.ts";
+import { isSigned, recordOf, signatureOf, type SignatureRequest } from "./signature-request.ts";
 import {
   cancelSignatureRequest,
   getSignatureRequest,
@@ -167,7 +167,7 @@ function signatureRoute(ctx: KybContext, scope: Http): void {
     },
     async (request) => {
       const found = await getSignatureRequest(ctx, callerOf(request), request.params.id);
-      if (found.status !== "signed") throw new Problem("not_signed");
+      if (!isSigned(found)) throw new Problem("not_signed");
       return signatureOf(found, ctx.chain.chainId);
     },
   );
