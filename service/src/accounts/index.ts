@@ -61,7 +61,7 @@ export {
   refuseKeyInUrl,
   requireApiKey,
 } from "./routes.ts";
-export { readRequester, type Requester } from "./requester.ts";
+export { readRequester, type Requester, verifiedDomainOf } from "./requester.ts";
 export { openUseRecord } from "./use-record.ts";
 export {
   type Organization,

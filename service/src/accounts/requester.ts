@@ -8,6 +8,14 @@ import { findRequesterRow } from "./requester-store.ts";
 /** Who asks, where no key is presented: what was asked with one goes on later. */
 export type Requester = Omit<ApiKey, "id">;
 
+/** What others are told the requester is: its domain while that is verified, else an empty text. */
+export function verifiedDomainOf({
+  domain,
+  verified,
+}: Pick<Requester, "domain" | "verified">): string {
+  return verified ? domain : "";
+}
+
 /** A client domain as it is now, with what its organization may do. @throws when there is none: they are never deleted */
 export async function readRequester(
   ctx: Pick<Ctx, "clock" | "config">,

@@ -6,7 +6,7 @@ import {
   organizationIdentity,
   referenceKeyOf,
 } from "@svc/protocol";
-import type { ApiKey } from "../accounts/index.ts";
+import { type ApiKey, verifiedDomainOf } from "../accounts/index.ts";
 import { type AskedName, findVerified } from "../credentials/index.ts";
 import type { Queryable } from "../platform/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
@@ -217,7 +217,7 @@ async function giveLink(
     attempt: order.attempt,
     expiration: order.expiration,
     callback: order.callback,
-    requester: key.verified ? key.domain : "",
+    requester: verifiedDomainOf(key),
     offered,
     createdAt: ctx.clock.now(),
   });

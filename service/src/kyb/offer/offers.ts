@@ -1,5 +1,5 @@
 import { type Address, organizationIdentity } from "@svc/protocol";
-import { type ApiKey, readRequester } from "../../accounts/index.ts";
+import { type ApiKey, readRequester, verifiedDomainOf } from "../../accounts/index.ts";
 import { ulid } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/db.ts";
 import { Problem } from "../../platform/problems.ts";
@@ -48,7 +48,7 @@ export async function makeOffer(
     organizationId: key.organizationId,
     environment: key.environment,
     kind: request.kind,
-    requester: key.verified ? key.domain : "",
+    requester: verifiedDomainOf(key),
     createdAt: now,
     expiresAt: now + clampOfferWindow(given.windowSeconds),
     cancelledAt: null,

@@ -1,5 +1,5 @@
 import { type Address, businessCategory } from "@svc/protocol";
-import type { ApiKey, Requester } from "../../accounts/index.ts";
+import { type ApiKey, type Requester, verifiedDomainOf } from "../../accounts/index.ts";
 import { ulid } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/db.ts";
 import { Problem } from "../../platform/problems.ts";
@@ -92,9 +92,9 @@ export async function requestSignature(
 /** Who asks, as far as it matters for what may be signed: a domain counts once it is verified. */
 export function signingRequesterOf(
   ctx: Pick<KybContext, "chain">,
-  { domain, verified }: Pick<Requester, "domain" | "verified">,
+  requester: Pick<Requester, "domain" | "verified">,
 ): { domain: string; chainId: number } {
-  return { domain: verified ? domain : "", chainId: ctx.chain.chainId };
+  return { domain: verifiedDomainOf(requester), chainId: ctx.chain.chainId };
 }
 
 /** A request of the caller's client domain. @throws {Problem} request_not_found */
