@@ -7,7 +7,7 @@ import {
 } from "@svc/protocol";
 import { type Queryable, sql } from "../../platform/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
-import type { Requester } from "../request/shown-requester.ts";
+import type { StoredRequester } from "../request/shown-requester.ts";
 import type { Ballot, BallotKind, MemberApproval } from "./ballot.ts";
 
 interface BallotRow {
@@ -184,7 +184,7 @@ export interface InboxRow {
   readonly ballot: Ballot;
   readonly businessName: string;
   /** Who asks; null where the business asks itself. */
-  readonly requester: Requester | null;
+  readonly requester: StoredRequester | null;
 }
 
 interface InboxColumns extends BallotRow {

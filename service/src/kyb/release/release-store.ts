@@ -1,7 +1,7 @@
 import type { Address, BusinessFieldName, Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../../platform/db.ts";
 import type { DataRequest } from "../request/data-request.ts";
-import type { Requester } from "../request/shown-requester.ts";
+import type { StoredRequester } from "../request/shown-requester.ts";
 import type { PriceLine } from "../billing/pricing.ts";
 
 /** One value that was released, without it. */
@@ -70,7 +70,7 @@ export async function findRelease(db: Queryable, requestId: string): Promise<Rel
 }
 
 /** One of the releases of a business, without what was in it. */
-export interface PastRelease extends Requester {
+export interface PastRelease extends StoredRequester {
   /** Of its charge. */
   readonly id: string;
   readonly requestId: string;

@@ -1,7 +1,7 @@
 import type { Address } from "@svc/protocol";
 import { type Queryable, sql } from "../../platform/db.ts";
 import type { Pair } from "./request-limits-store.ts";
-import type { Requester } from "./shown-requester.ts";
+import type { StoredRequester } from "./shown-requester.ts";
 
 /** The organization that a request to this business is of, of either kind and however old. */
 export async function findRequestingOrganization(
@@ -30,7 +30,7 @@ export async function deleteBlock(tx: Queryable, pair: Pair): Promise<void> {
 }
 
 /** An organization whose requests a business does not take. */
-export interface Block extends Requester {
+export interface Block extends StoredRequester {
   /** Of the organization. */
   readonly id: string;
   /** Its last request to the business. */

@@ -2,7 +2,7 @@ import { isVerified, proofNeeded } from "../../accounts/index.ts";
 import type { KybContext } from "../kyb-context.ts";
 
 /** Who asks a business, as it is read from its organization and client domain. */
-export interface Requester {
+export interface StoredRequester {
   readonly organizationName: string;
   readonly domain: string;
   /** When the domain was last proved, Unix seconds. */
@@ -12,7 +12,7 @@ export interface Requester {
 /** The same for members: a domain only while it is verified. */
 export function shownRequester(
   ctx: Pick<KybContext, "config" | "clock">,
-  { organizationName: name, domain, provedAt }: Requester,
+  { organizationName: name, domain, provedAt }: StoredRequester,
 ): { name: string; domain?: string } {
   const proof = proofNeeded(domain, ctx.config.profile);
   return { name, ...(isVerified({ proof, provedAt }, ctx.clock.now()) ? { domain } : {}) };
