@@ -13,6 +13,7 @@ import {
 } from "@svc/protocol";
 import type { Queryable } from "../../platform/db.ts";
 import { recoverAddress } from "../../platform/secp256k1.ts";
+import type { StopReason } from "../business/standing-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 
 /** What members vote on. */
@@ -85,10 +86,7 @@ export interface BallotRules {
   onStopped?(
     ctx: KybContext,
     tx: Queryable,
-    stopped: {
-      readonly ballot: Ballot;
-      readonly reason: "business_not_verified" | "business_wallet_rotated";
-    },
+    stopped: { readonly ballot: Ballot; readonly reason: StopReason },
   ): Promise<void>;
   /** Members or rules have changed: what was fixed is open again, and approvals are collected anew. */
   onRestarted?(ctx: KybContext, tx: Queryable, ballot: Ballot): Promise<void>;

@@ -1,5 +1,11 @@
-import { type Address, type BusinessRule, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
-import type { BusinessCategory } from "@svc/protocol";
+import {
+  type Address,
+  type BusinessCategory,
+  type BusinessRule,
+  type Hex,
+  hexOfBytes,
+  type Hex32,
+} from "@svc/protocol";
 import type { Queryable } from "../../platform/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import { Problem } from "../../platform/problems.ts";

@@ -13,8 +13,8 @@ import {
   announcementOf,
   type DataRequest,
   linesOf,
+  type RequestedField,
 } from "../request/data-request.ts";
-import type { RequestedField } from "../request/data-request.ts";
 import * as requests from "../request/data-request-store.ts";
 import { endDataRequest, holdOf } from "../request/data-requests.ts";
 import { announce, newKybEventId } from "../event/events.ts";
