@@ -9,9 +9,16 @@ import { planContracts } from "./contract-plan.ts";
 import { type Deployment, ensureContracts } from "./deployment.ts";
 import { openEmbeddedChain } from "./embedded-chain.ts";
 import { examineFirst } from "./examined-node.ts";
+import {
+  type ChainIdentity,
+  type ContractName,
+  findIdentity,
+  keepContracts,
+  keepIdentity,
+} from "./identity-store.ts";
 import { type ChainNode, NodeAway, RpcError, WrongChain } from "./node.ts";
 import { openSigner } from "./operator.ts";
-import * as store from "./store.ts";
+import { addSigner, readTotals } from "./transaction-store.ts";
 
 /**
  * Opens the chain: starts the embedded one or reaches the configured node, opens the signer, and makes sure that the
@@ -27,9 +34,8 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
   const signer = stack.use(await openSigner(ctx));
   const node = stack.use(await openNode(ctx));
   const identity =
-    (await store.findIdentity(ctx.db)) ??
-    (await store.keepIdentity(ctx.db, await node.readChainId()));
-  await store.addSigner(ctx.db, signer.address);
+    (await findIdentity(ctx.db)) ?? (await keepIdentity(ctx.db, await node.readChainId()));
+  await addSigner(ctx.db, signer.address);
   const { contractSalt: salt } = ctx.config;
   const deployments = planContracts({ salt, operator: signer.address, identity });
   const contracts = addressesOf(deployments);
@@ -44,7 +50,7 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
   const isNew = Object.values(identity).includes(null);
   try {
     await againWhenOwnerGoes(chain.isEmbedded, examine);
-    if (isNew) await store.keepContracts(ctx.db, contracts);
+    if (isNew) await keepContracts(ctx.db, contracts);
     return chain;
   } catch (error) {
     if (mayBeAway && !isNew && !chain.isEmbedded && error instanceof NodeAway) {
@@ -59,7 +65,7 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
 function chainOver(
   ctx: Ctx,
   given: Pick<Chain, "node" | "signer" | "chainId"> & {
-    readonly contracts: Readonly<Record<store.ContractName, Address>>;
+    readonly contracts: Readonly<Record<ContractName, Address>>;
     readonly close: () => Promise<void>;
   },
 ): Chain {
@@ -75,7 +81,7 @@ function chainOver(
     isEmbedded,
     confirmations: ctx.config.confirmations,
     signer,
-    metrics: openChainMetrics(ctx, async () => readTotals(ctx, signer.address)),
+    metrics: openChainMetrics(ctx, async () => totalsOf(ctx, signer.address)),
     [Symbol.asyncDispose]: close,
   };
 }
@@ -123,7 +129,7 @@ export async function describeChain(ctx: Ctx): Promise<ChainReport> {
   const node = stack.use(await openNode(ctx));
   const chainId = await node.readChainId();
   const unknown = { registry: null, settlement: null, live: null, sandbox: null };
-  const identity = (await store.findIdentity(ctx.db)) ?? { chainId, ...unknown };
+  const identity = (await findIdentity(ctx.db)) ?? { chainId, ...unknown };
   refuseOther(chainId, identity);
   const operator = signer.address;
   const { contractSalt: salt } = ctx.config;
@@ -139,7 +145,7 @@ export async function describeChain(ctx: Ctx): Promise<ChainReport> {
   };
 }
 
-function refuseOther(found: number, { chainId }: store.ChainIdentity): void {
+function refuseOther(found: number, { chainId }: ChainIdentity): void {
   if (chainId !== found)
     throw new WrongChain(
       `this installation settles on chain ${chainId}, but the node is of chain ${found}`,
@@ -172,8 +178,8 @@ async function openNode(ctx: Ctx): Promise<ChainNode> {
 }
 
 function addressesOf(
-  deployments: Readonly<Record<store.ContractName, Deployment>>,
-): Record<store.ContractName, Address> {
+  deployments: Readonly<Record<ContractName, Deployment>>,
+): Record<ContractName, Address> {
   const { registry, settlement, live, sandbox } = deployments;
   return {
     registry: registry.address,
@@ -183,8 +189,8 @@ function addressesOf(
   };
 }
 
-async function readTotals(ctx: Ctx, operator: Address): Promise<ChainTotals> {
-  const { queued, sent, spent } = await store.readTotals(ctx.db, operator);
+async function totalsOf(ctx: Ctx, operator: Address): Promise<ChainTotals> {
+  const { queued, sent, spent } = await readTotals(ctx.db, operator);
   const today = Math.floor(ctx.clock.now() / 86_400);
   return { queued, sent, spentWeiToday: spent.day === today ? spent.wei : 0n };
 }

@@ -2,7 +2,7 @@ import { businessFactory, credentialRegistry, settlement } from "@svc/contracts"
 import { type Address, canonicalJson, type Hex32 } from "@svc/protocol";
 import { encodeDeployData, keccak256, toBytes } from "viem/utils";
 import { type Deployment, planDeployment } from "./deployment.ts";
-import type { ChainIdentity, ContractName } from "./store.ts";
+import type { ChainIdentity, ContractName } from "./identity-store.ts";
 
 /**
  * Plans the contracts of an installation. They keep the addresses of the first start: with another signer or salt they

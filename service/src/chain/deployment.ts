@@ -5,7 +5,7 @@ import { readBalance } from "./chain-view.ts";
 import type { ChainContext } from "./context.ts";
 import { WrongChain } from "./node.ts";
 import { workOutbox } from "./outbox.ts";
-import * as store from "./store.ts";
+import * as store from "./transaction-store.ts";
 import { ownKinds } from "./transaction.ts";
 
 /** Deploys at an address that depends on salt and code alone; it is on most chains and comes with the embedded one. */

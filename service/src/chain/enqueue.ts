@@ -1,7 +1,7 @@
 import type { Address, Hex } from "@svc/protocol";
 import type { Queryable } from "../platform/db.ts";
 import type { ChainContext } from "./context.ts";
-import * as store from "./store.ts";
+import * as store from "./transaction-store.ts";
 
 /** A call of a contract that has to be mined, once. */
 interface NewTransaction {

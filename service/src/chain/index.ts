@@ -13,7 +13,7 @@ export { NodeAway, RpcError } from "./node.ts";
 export { chainRoutes } from "./relay-routes.ts";
 export type { FinalHandlers, FinalTransaction } from "./outbox.ts";
 export { refuseOtherChain } from "./sign.ts";
-export { findStatus as findTransactionStatus } from "./store.ts";
+export { findStatus as findTransactionStatus } from "./transaction-store.ts";
 
 /** What this slice keeps sealed. */
 export const chainSealedColumns: readonly SealedColumn[] = [

@@ -2,7 +2,7 @@ import type { Job } from "../platform/jobs.ts";
 import type { ChainContext } from "./context.ts";
 import { NodeAway } from "./node.ts";
 import { type FinalHandlers, workOutbox } from "./outbox.ts";
-import * as store from "./store.ts";
+import * as store from "./transaction-store.ts";
 
 /** For how long the bytes of a final transaction are kept: no reorganisation reaches so far back. */
 const bytesSeconds = 7 * 86_400;

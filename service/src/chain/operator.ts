@@ -2,7 +2,7 @@ import { bytesOfHex } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import { addressOfPrivateKey, signDigest } from "../platform/secp256k1.ts";
 import { digestOf, type Signer, withSignature } from "./signer.ts";
-import * as store from "./store.ts";
+import * as store from "./signer-key-store.ts";
 
 /** The signer that is configured; without one, a key that was made at the first start (the profile `dev` only). */
 export async function openSigner(ctx: Ctx): Promise<Signer> {

@@ -4,7 +4,7 @@ import type { ChainContext } from "./context.ts";
 import { readFees, readView } from "./chain-view.ts";
 import { NodeAway } from "./node.ts";
 import { bump, handOver, type Reception, refuseOtherChain, signDue } from "./sign.ts";
-import * as store from "./store.ts";
+import * as store from "./transaction-store.ts";
 import { judge, ownKinds, patienceOf, type Verdict } from "./transaction.ts";
 
 /** A transaction that will not change any more. */

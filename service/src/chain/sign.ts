@@ -3,7 +3,7 @@ import type { Queryable } from "../platform/db.ts";
 import { countNonces, estimateGas, readFees } from "./chain-view.ts";
 import type { ChainContext } from "./context.ts";
 import { NodeAway, RpcError } from "./node.ts";
-import * as store from "./store.ts";
+import * as store from "./transaction-store.ts";
 import {
   bumpedFees,
   costOf,

@@ -1,0 +1,19 @@
+import { type Queryable, sql } from "../platform/db.ts";
+
+export async function findSignerKey(db: Queryable, name: string): Promise<Buffer | null> {
+  const [row] = await db.query<{ sealed: Buffer }>(
+    sql`select sealed from chain_signer_key where name = ${name}`,
+  );
+  return row?.sealed ?? null;
+}
+
+/** The key that was kept first, which may be another process's. */
+export async function keepSignerKey(
+  db: Queryable,
+  key: { name: string; sealed: Buffer; createdAt: number },
+): Promise<Buffer> {
+  await db.query(sql`
+    insert into chain_signer_key (name, sealed, created_at)
+    values (${key.name}, ${key.sealed}, ${key.createdAt}) on conflict (name) do nothing`);
+  return (await findSignerKey(db, key.name)) ?? key.sealed;
+}
