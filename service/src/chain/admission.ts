@@ -1,6 +1,6 @@
 // What may enter the journal of the embedded chain. A transaction that is written there is mined for ever, so
 // everything that a node would refuse is refused before.
-import { type Address, type Hex, type Hex32, isRecord } from "@svc/protocol";
+import type { Address, Hex } from "@svc/protocol";
 import type { Signature, TransactionSerializable, TransactionSerialized } from "viem";
 import { keccak256, parseTransaction, serializeTransaction } from "viem/utils";
 import { bufferOfHex } from "../platform/hex.ts";
@@ -40,15 +40,8 @@ export function readTransaction(raw: string, chainId: number): ReadTransaction {
   const isCreation = parsed.to === undefined || parsed.to === null;
   if (isCreation && (data.length - 2) / 2 > initCodeBytesMax)
     throw refused("the contract is too large");
-  if (
-    gas <
-    intrinsicGas({
-      data,
-      isCreation,
-      accessList: ("accessList" in parsed ? parsed.accessList : undefined) ?? [],
-    })
-  )
-    throw refused("intrinsic gas too low");
+  const accessList = ("accessList" in parsed ? parsed.accessList : undefined) ?? [];
+  if (gas < intrinsicGas({ data, isCreation, accessList })) throw refused("intrinsic gas too low");
   const price = parsed.maxFeePerGas ?? parsed.gasPrice ?? 0n;
   const valueWei = parsed.value ?? 0n;
   return {
@@ -124,12 +117,4 @@ export function checkTurn(
 
 function refused(message: string): RpcError {
   return new RpcError(refusedCode, message);
-}
-
-/** A block as the node tells it. @throws when it does not */
-export function headOf(block: unknown): { number: number; hash: Hex32 } {
-  const { hash = null, number = null } = isRecord(block) ? block : {};
-  if (typeof hash !== "string" || !/^0x[0-9a-f]{64}$/.test(hash))
-    throw new Error("the chain's node tells no block");
-  return { number: Number(number), hash: hash as Hex32 };
 }

@@ -16,7 +16,7 @@ import {
   keepContracts,
   keepIdentity,
 } from "./identity-store.ts";
-import { type ChainNode, NodeAway, RpcError, WrongChain } from "./node.ts";
+import { type ChainNode, NodeAway, refusedAsAway, WrongChain } from "./node.ts";
 import { openSigner } from "./operator.ts";
 import { addSigner, readTotals } from "./transaction-store.ts";
 
@@ -42,11 +42,14 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
   const opened = stack.move();
   const close = async (): Promise<void> => opened.disposeAsync();
   const chain = chainOver(ctx, { node, signer, contracts, chainId: identity.chainId, close });
-  const examine = async (): Promise<void> =>
-    orAway(async () => {
+  const examine = async (): Promise<void> => {
+    try {
       refuseOther(await node.readChainId(), identity);
       await ensureContracts({ ...ctx, chain }, Object.values(deployments));
-    });
+    } catch (error) {
+      refusedAsAway(error);
+    }
+  };
   const isNew = Object.values(identity).includes(null);
   try {
     await againWhenOwnerGoes(chain.isEmbedded, examine);
@@ -84,16 +87,6 @@ function chainOver(
     metrics: openChainMetrics(ctx, async () => totalsOf(ctx, signer.address)),
     [Symbol.asyncDispose]: close,
   };
-}
-
-/** A node that refuses to be examined is away: its error is no answer to the call that waits for that. */
-async function orAway(examine: () => Promise<void>): Promise<void> {
-  try {
-    await examine();
-  } catch (error) {
-    if (!(error instanceof RpcError)) throw error;
-    throw new NodeAway(`the chain's node refused: ${error.message}`, { cause: error });
-  }
 }
 
 /** What a start would refuse keeps the node away, and is told for as long as it does. */

@@ -1,5 +1,5 @@
 import type { Clock } from "../platform/clock.ts";
-import { type ChainNode, NodeAway, RpcError } from "./node.ts";
+import { type ChainNode, NodeAway, refusedAsAway } from "./node.ts";
 
 /** How long a node is believed to be the chain that it was: one more call in such a time, in the batch of another. */
 const believedMs = 3_000;
@@ -19,7 +19,7 @@ export function checkReads(
   let check: Promise<void> | null = null;
   const look = async (): Promise<void> => {
     const askedMs = of.clock.nowMs();
-    const found = await node.readChainId().catch(asAway);
+    const found = await node.readChainId().catch(refusedAsAway);
     if (found !== of.chainId)
       throw new NodeAway(`the chain's node answers for chain ${found}, not ${of.chainId}`);
     checkedMs = askedMs;
@@ -45,10 +45,4 @@ export function checkReads(
     submit: async (rawTransactions) => node.submit(rawTransactions),
     [Symbol.asyncDispose]: async () => node[Symbol.asyncDispose](),
   };
-}
-
-/** What a node says to the question for its chain is no answer to the call that it is asked for. */
-function asAway(error: unknown): never {
-  if (!(error instanceof RpcError)) throw error;
-  throw new NodeAway(`the chain's node refused: ${error.message}`, { cause: error });
 }

@@ -1,7 +1,7 @@
-import { type Address, type Hex, type Hex32, parseAddress } from "@svc/protocol";
+import { type Address, type Hex, type Hex32, isRecord, parseAddress } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import { addressOfPrivateKey } from "../platform/secp256k1.ts";
-import { checkTurn, headOf, readTransaction } from "./admission.ts";
+import { checkTurn, readTransaction } from "./admission.ts";
 import { type AnvilProcess, removeLeftovers, startAnvilProcess } from "./anvil-process.ts";
 import { type LockSession, openLockSession } from "./embedded-lock-store.ts";
 import * as store from "./embedded-store.ts";
@@ -368,6 +368,14 @@ class ChainDiffers extends Error {
     );
     this.name = "ChainDiffers";
   }
+}
+
+/** A block as the node tells it. @throws when it does not */
+function headOf(block: unknown): { number: number; hash: Hex32 } {
+  const { hash = null, number = null } = isRecord(block) ? block : {};
+  if (typeof hash !== "string" || !/^0x[0-9a-f]{64}$/.test(hash))
+    throw new Error("the chain's node tells no block");
+  return { number: Number(number), hash: hash as Hex32 };
 }
 
 /** One node mines, so the newest block is final; the node itself looks for the final one in states that it does not keep. */

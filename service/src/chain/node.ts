@@ -47,3 +47,12 @@ export class NodeAway extends Error {
     this.name = "NodeAway";
   }
 }
+
+/**
+ * Rethrows what failed while a node was examined: that it refuses is no answer to the call that waits for the
+ * examination, so it counts as away.
+ */
+export function refusedAsAway(error: unknown): never {
+  if (!(error instanceof RpcError)) throw error;
+  throw new NodeAway(`the chain's node refused: ${error.message}`, { cause: error });
+}

@@ -55,13 +55,12 @@ export function chainRoutes(ctx: ChainContext, scope: Http): void {
 function checkPlace(ctx: ChainContext, request: FastifyRequest): void {
   const { origin, host } = request.headers;
   const { baseUrl, walletOrigin, profile } = ctx.config;
-  const isOurs =
-    origin === undefined || origin === walletOrigin || origin === new URL(baseUrl).origin;
-  const hosts = [new URL(baseUrl).host];
+  const own = new URL(baseUrl);
+  const isOurs = origin === undefined || origin === walletOrigin || origin === own.origin;
   // Several processes share one base address; in `dev` each has a port of its own on this machine.
   const isLocal =
     profile === "dev" && /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/.test(host ?? "");
-  if (!isOurs || (!isLocal && !hosts.includes(host ?? ""))) throw new Problem("forbidden");
+  if (!isOurs || (!isLocal && host !== own.host)) throw new Problem("forbidden");
 }
 
 /** A list costs as much as its calls one by one. */

@@ -11,8 +11,11 @@ export async function addSigner(db: Queryable, address: Address): Promise<void> 
   );
 }
 
-export interface QueuedTransaction {
+/** A call of a contract that has to be mined, once. */
+export interface NewTransaction {
+  /** What it does; also names who is told of its end. */
   readonly kind: string;
+  /** What it does it for; a kind has one transaction for a subject, for ever. */
   readonly subjectId: string;
   readonly to: Address;
   readonly data: Hex;
@@ -21,7 +24,7 @@ export interface QueuedTransaction {
 /** Null when the kind has that subject with another target or other data already. */
 export async function insertTransaction(
   db: Queryable,
-  given: QueuedTransaction,
+  given: NewTransaction,
   now: number,
 ): Promise<string | null> {
   const [row] = await db.query<{ id: string; is_same: boolean | null }>(sql`
