@@ -8,7 +8,7 @@ import { openContext } from "../service/src/compose.ts";
 import { parseConfig } from "../service/src/platform/config.ts";
 import type { Ctx } from "../service/src/platform/context.ts";
 import { enqueueEvents, newEventId, type NewEvent } from "../service/src/webhooks/index.ts";
-import { readBacklog } from "../service/src/webhooks/store.ts";
+import { readBacklog } from "../service/src/webhooks/delivery-store.ts";
 import { startService, stopService } from "./broker.ts";
 import { asDriver, type Cluster, openCluster } from "./cluster.ts";
 import { freePort } from "./free-port.ts";

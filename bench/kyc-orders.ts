@@ -5,7 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { openContext } from "../service/src/compose.ts";
 import { parseConfig } from "../service/src/platform/config.ts";
 import type { Ctx } from "../service/src/platform/context.ts";
-import { readBacklog } from "../service/src/webhooks/store.ts";
+import { readBacklog } from "../service/src/webhooks/delivery-store.ts";
 import { openRequest, type Person, shareResult } from "../test/kyc-world.ts";
 import { startService, stopService } from "./broker.ts";
 import { asDriver, type Cluster, openCluster } from "./cluster.ts";

@@ -1,15 +1,9 @@
-import type { Ctx } from "../platform/context.ts";
 import { openBody } from "./events.ts";
 import { nameOf, nextStepOf, type Outcome } from "./schedule.ts";
 import { headersOf } from "./signature.ts";
-import type * as store from "./store.ts";
+import type * as store from "./delivery-store.ts";
 import type { Target } from "./targets.ts";
-
-/** What the engine works with besides the context. */
-export interface WebhooksContext extends Ctx {
-  /** The keys of packages that sign now, by id; asked once for each batch of deliveries. */
-  readonly signingKeys: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, string>>;
-}
+import type { WebhooksContext } from "./webhooks-context.ts";
 
 /** Decisions section 7: from the beginning to the end of the answer's body. */
 const timeoutMs = 15_000;

@@ -7,7 +7,7 @@ import { getEndpoint, reactivateEndpoint, rotateSecret } from "./endpoints.ts";
 import { keepEnds } from "./ends.ts";
 import { listDeliveriesOf, listEventsOf } from "./events.ts";
 import { settleHeld } from "./held.ts";
-import * as store from "./store.ts";
+import * as store from "./delivery-store.ts";
 import { openTestWebhooks, ok, status, type TestWebhooks } from "./test-webhooks.ts";
 
 async function isActive({ ctx, clientDomainId }: TestWebhooks): Promise<boolean> {

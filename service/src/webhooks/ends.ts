@@ -3,7 +3,7 @@ import type { Queryable } from "../platform/db.ts";
 import { lockHealth, saveHealth, wakeSettling } from "./endpoint-store.ts";
 import { deliveredDataSeconds, resendSeconds } from "./event.ts";
 import { type Beat, noteBeat } from "./quarantine.ts";
-import * as store from "./store.ts";
+import * as store from "./delivery-store.ts";
 
 /**
  * Keeps how attempts ended. What they tell of KYB endpoints is kept with them: of an endpoint that goes into

@@ -8,8 +8,6 @@ import { endpointSealedColumns } from "./endpoint-secret.ts";
 import { isLarge, type NewEvent, purgeTimeOf } from "./event.ts";
 import * as store from "./event-store.ts";
 
-export type { KybEvent, KycEvent, NewEvent } from "./event.ts";
-
 /** What this slice keeps sealed. */
 export const webhookSealedColumns: readonly SealedColumn[] = [
   { table: "webhook_event", idColumn: "id", column: "body_sealed" },

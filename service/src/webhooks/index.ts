@@ -5,11 +5,11 @@ export {
   listDeliveriesOf,
   listEventsOf,
   moveEvents,
-  type NewEvent,
   newEventId,
   redeliverEvents,
   webhookSealedColumns,
 } from "./events.ts";
+export type { NewEvent } from "./event.ts";
 export { findKybEvent } from "./event-store.ts";
 export {
   getEndpoint,
@@ -21,4 +21,5 @@ export {
 } from "./endpoints.ts";
 export { webhookJobs } from "./jobs.ts";
 export { forgetStreams } from "./retention-store.ts";
-export { Sender, type WebhooksContext } from "./sender.ts";
+export { Sender } from "./sender.ts";
+export type { WebhooksContext } from "./webhooks-context.ts";

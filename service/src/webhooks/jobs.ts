@@ -2,8 +2,9 @@ import type { Job } from "../platform/jobs.ts";
 import { settleChannel } from "./endpoint-store.ts";
 import { settleHeld } from "./held.ts";
 import { forgetOld, purgeBodies } from "./retention.ts";
-import type { Sender, WebhooksContext } from "./sender.ts";
-import * as store from "./store.ts";
+import type { Sender } from "./sender.ts";
+import type { WebhooksContext } from "./webhooks-context.ts";
+import * as store from "./delivery-store.ts";
 
 /** The jobs of this slice; every process runs them. */
 export function webhookJobs(ctx: WebhooksContext, sender: Sender): Job[] {

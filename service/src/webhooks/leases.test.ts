@@ -5,7 +5,7 @@ import { createLog } from "../platform/log.ts";
 import { createOutbound } from "../platform/outbound.ts";
 import { listEventsOf } from "./events.ts";
 import { webhookJobs } from "./jobs.ts";
-import * as store from "./store.ts";
+import * as store from "./delivery-store.ts";
 import { ok, openTestWebhooks, status, type TestWebhooks } from "./test-webhooks.ts";
 
 async function listed({ ctx }: TestWebhooks, streamId: string) {

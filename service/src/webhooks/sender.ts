@@ -1,13 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { uuidv7 } from "../platform/ids.ts";
-import { makeAttempt, type WebhooksContext } from "./attempt.ts";
+import { makeAttempt } from "./attempt.ts";
 import { holdDeliveries } from "./endpoint-store.ts";
 import { keepEnds } from "./ends.ts";
 import type { Outcome } from "./schedule.ts";
-import * as store from "./store.ts";
+import * as store from "./delivery-store.ts";
 import { readTargets, type Target } from "./targets.ts";
-
-export type { WebhooksContext } from "./attempt.ts";
+import type { WebhooksContext } from "./webhooks-context.ts";
 
 /** Under way to one endpoint at a time, of all processes together (decisions section 7). */
 const slots = 8;

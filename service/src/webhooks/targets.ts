@@ -1,7 +1,7 @@
-import type { Ctx } from "../platform/context.ts";
 import { openSecrets, type Secret } from "./endpoint-secret.ts";
 import { listTargets, type TargetRow } from "./endpoint-store.ts";
-import type { Delivery } from "./store.ts";
+import type { Delivery } from "./delivery-store.ts";
+import type { WebhooksContext } from "./webhooks-context.ts";
 
 /** Where a delivery goes now, and what signs it. */
 export interface Target {
@@ -15,9 +15,7 @@ export type FindTarget = (delivery: Delivery) => Target | "held" | null;
 
 /** Looks up where deliveries go, once for all of them. */
 export async function readTargets(
-  ctx: Pick<Ctx, "db" | "clock" | "seal" | "log"> & {
-    readonly signingKeys: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, string>>;
-  },
+  ctx: Pick<WebhooksContext, "db" | "clock" | "seal" | "log" | "signingKeys">,
   deliveries: readonly Delivery[],
 ): Promise<FindTarget> {
   const keyIds = new Set(deliveries.flatMap(({ key_id: id }) => (id === null ? [] : [id])));
@@ -37,7 +35,7 @@ export async function readTargets(
 }
 
 function openTarget(
-  ctx: Pick<Ctx, "clock" | "seal" | "log">,
+  ctx: Pick<WebhooksContext, "clock" | "seal" | "log">,
   { id, url, isActive, secrets }: TargetRow,
 ): Target | "held" | null {
   if (!isActive) return "held";

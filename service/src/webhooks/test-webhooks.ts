@@ -13,15 +13,10 @@ import { createSeal } from "../platform/seal.ts";
 import { openTestDatabase } from "../platform/test-database.ts";
 import { ulid } from "../platform/ids.ts";
 import { type EndpointWithSecret, registerEndpoint } from "./endpoints.ts";
-import {
-  enqueueEvents,
-  type KybEvent,
-  type KycEvent,
-  newEventId,
-  type NewEvent,
-  redeliverEvents,
-} from "./events.ts";
-import { Sender, type WebhooksContext } from "./sender.ts";
+import type { KybEvent, KycEvent, NewEvent } from "./event.ts";
+import { enqueueEvents, newEventId, redeliverEvents } from "./events.ts";
+import { Sender } from "./sender.ts";
+import type { WebhooksContext } from "./webhooks-context.ts";
 import { insertClientDomain } from "./test-endpoint-store.ts";
 
 export const signingKey = "whk_2ZkN0tBq4l";
