@@ -1,4 +1,5 @@
 import { type Queryable, sql } from "../platform/db.ts";
+import type { Endpoint } from "./endpoint.ts";
 import type { SecretRow } from "./endpoint-secret.ts";
 import type { Health } from "./quarantine.ts";
 
@@ -9,14 +10,7 @@ interface EndpointRow {
   readonly created_at: number;
 }
 
-interface StoredEndpoint {
-  readonly url: string;
-  readonly secretVersion: number;
-  readonly active: boolean;
-  readonly createdAt: number;
-}
-
-function endpointOf([row]: readonly EndpointRow[]): StoredEndpoint | null {
+function endpointOf([row]: readonly EndpointRow[]): Endpoint | null {
   if (row === undefined) return null;
   const { url, secret_version: secretVersion, is_active: active, created_at: createdAt } = row;
   return { url, secretVersion, active, createdAt };
@@ -29,7 +23,7 @@ export const settleChannel = "webhook_held";
 export async function saveEndpoint(
   tx: Queryable,
   given: { id: string; clientDomainId: string; url: string; now: number },
-): Promise<StoredEndpoint> {
+): Promise<Endpoint> {
   const rows = await tx.query<EndpointRow>(sql`
     insert into kyb_endpoint as e (id, client_domain_id, url, secret_version, created_at)
     values (${given.id}, ${given.clientDomainId}, ${given.url}, 1, ${given.now})
@@ -42,7 +36,7 @@ export async function saveEndpoint(
   return endpoint;
 }
 
-export async function findEndpoint(tx: Queryable, id: string): Promise<StoredEndpoint | null> {
+export async function findEndpoint(tx: Queryable, id: string): Promise<Endpoint | null> {
   return endpointOf(
     await tx.query<EndpointRow>(
       sql`select url, secret_version, is_active, created_at from kyb_endpoint where id = ${id}`,
@@ -51,10 +45,7 @@ export async function findEndpoint(tx: Queryable, id: string): Promise<StoredEnd
 }
 
 /** For one more secret; null where there is no endpoint. */
-export async function raiseSecretVersion(
-  tx: Queryable,
-  id: string,
-): Promise<StoredEndpoint | null> {
+export async function raiseSecretVersion(tx: Queryable, id: string): Promise<Endpoint | null> {
   return endpointOf(
     await tx.query<EndpointRow>(sql`
       update kyb_endpoint set secret_version = secret_version + 1 where id = ${id}
@@ -63,7 +54,7 @@ export async function raiseSecretVersion(
 }
 
 /** Ends a quarantine; null where there is none. */
-export async function reactivate(tx: Queryable, id: string): Promise<StoredEndpoint | null> {
+export async function reactivate(tx: Queryable, id: string): Promise<Endpoint | null> {
   return endpointOf(
     await tx.query<EndpointRow>(sql`
       update kyb_endpoint set is_active = true, is_resuming = true,

@@ -2,6 +2,17 @@ import { hash } from "node:crypto";
 import { canonicalJson } from "@svc/protocol";
 import type { Channel } from "./event.ts";
 
+/** Where a client domain gets its KYB events. */
+export interface Endpoint {
+  readonly url: string;
+  /** Of the newest secret; it only rises. */
+  readonly secretVersion: number;
+  /** False in quarantine: events are held until it is reactivated. */
+  readonly active: boolean;
+  /** Unix seconds of the first registration. */
+  readonly createdAt: number;
+}
+
 /**
  * What limits are counted by, as a UUID: a client domain's address, without its query, which often differs from order to
  * order while the receiver is the same. For KYB the client domain alone, whose one endpoint stays itself when it moves.

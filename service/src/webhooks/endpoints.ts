@@ -2,21 +2,10 @@ import { parsePublicUrl } from "../platform/address-policy.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/db.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
-import { endpointIdOf } from "./endpoint.ts";
+import { type Endpoint, endpointIdOf } from "./endpoint.ts";
 import { makeSecret, overlapSeconds } from "./endpoint-secret.ts";
 import * as store from "./endpoint-store.ts";
 import { releaseOldest } from "./held.ts";
-
-/** Where a client domain gets its KYB events. */
-export interface Endpoint {
-  readonly url: string;
-  /** Of the newest secret; it only rises. */
-  readonly secretVersion: number;
-  /** False in quarantine: events are held until it is reactivated. */
-  readonly active: boolean;
-  /** Unix seconds of the first registration. */
-  readonly createdAt: number;
-}
 
 /** An endpoint with the secret that was just made; it is shown this once. */
 export interface EndpointWithSecret extends Endpoint {

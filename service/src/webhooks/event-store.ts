@@ -1,11 +1,8 @@
 import { type Queryable, sql } from "../platform/db.ts";
 import { lastUlid } from "../platform/ids.ts";
-import { type Channel, type KycEvent, largeBytes } from "./event.ts";
+import { type AnnouncedEvent, type Channel, largeBytes } from "./event.ts";
 
-export interface EventRow extends Omit<
-  KycEvent,
-  "body" | "payloadExpiresAt" | "channel" | "keyId" | "url"
-> {
+export interface EventRow extends Omit<AnnouncedEvent, "body" | "payloadExpiresAt"> {
   readonly channel: Channel;
   /** With `url`; null where both are the endpoint's. */
   readonly keyId: string | null;

@@ -2,7 +2,7 @@
 export type Channel = "kyc" | "kyb";
 
 /** An event to announce, complete: nothing is added to it later. */
-interface AnnouncedEvent {
+export interface AnnouncedEvent {
   /** The same in every delivery: `newEventId` for orders, a ULID for businesses. */
   readonly id: string;
   /** What it tells of, such as an order. */
