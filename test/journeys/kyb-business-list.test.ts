@@ -6,6 +6,7 @@ import { type Address, bytesOfHex, encodeCharter } from "@svc/protocol";
 import { insertMembers } from "../../service/src/kyb/business/founding-store.ts";
 import { insertProposal } from "../../service/src/kyb/business/governance-store.ts";
 import { sealMemberName } from "../../service/src/kyb/business/members.ts";
+import { listBusinesses } from "../../service/src/kyb/business/standing.ts";
 import { showBusinesses } from "../../service/src/kyb/business/shown-business.ts";
 import { type Queryable, type Statement, sql } from "../../service/src/platform/db.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
@@ -66,6 +67,18 @@ test("a member of 230 businesses reads all of them, 100 on a page; those it is i
   assert.equal(new Set(items.map(({ address }) => address)).size, 230);
   assert.ok(items.slice(0, 200).every(({ status }) => status === "active"));
   assert.ok(items.slice(200).every(({ status }) => status === "inviting"));
+});
+
+test("an operator reads all businesses by address, 100 on a page", async () => {
+  const pages = [await listBusinesses(world.ctx)];
+  for (let last = pages.at(-1); last?.nextCursor !== undefined; last = pages.at(-1))
+    pages.push(await listBusinesses(world.ctx, { cursor: last.nextCursor }));
+  assert.deepEqual(
+    pages.map(({ items }) => items.length),
+    [100, 100, 30],
+  );
+  const addresses = pages.flatMap(({ items }) => items.map(({ address }) => address));
+  assert.deepEqual(addresses, [...new Set(addresses)].toSorted());
 });
 
 test("a page of businesses ends where it is full, whatever rosters and names somebody was invited into", async () => {

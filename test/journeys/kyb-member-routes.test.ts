@@ -65,6 +65,25 @@ test("409: a member has five proposals open, and twenty foundings", async () => 
   assert.deepEqual(reasonOf(await found()), [409, "too_many"]);
 });
 
+test("what waits for an identity is read in pages, votes before invitations, and once each", async () => {
+  for (const name of ["Other AG", "Third AG"])
+    assert.equal((await world.askFounding({ members: ["zoe", "bob"], name })).status, 201);
+  const whole = await world.inboxOf("bob");
+  const kinds = whole.map(({ kind }) => kind);
+  assert.deepEqual(kinds.slice(-3), ["governance", "invitation", "invitation"]);
+  const pages: unknown[][] = [];
+  let query = "?limit=3";
+  while (query !== "") {
+    const { status, body } = await world.walletCall("bob", "GET", `/w/inbox${query}`);
+    assert.equal(status, 200);
+    pages.push(body["items"] as unknown[]);
+    const next = body["nextCursor"] as string | undefined;
+    query = next === undefined ? "" : `?limit=3&cursor=${encodeURIComponent(next)}`;
+  }
+  assert.ok(pages.length >= 3 && pages.every((page) => page.length <= 3));
+  assert.deepEqual(pages.flat(), whole);
+});
+
 test("422: a vote that names an optional field twice, or one that is none, is refused and changes nothing", async () => {
   const id = String((await world.ask()).body["requestId"]);
   const item = await world.findVote("alice", id);

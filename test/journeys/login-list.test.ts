@@ -73,3 +73,33 @@ test("a session that is over is no login any more", async () => {
   await world.advance(12 * 3600 + 1);
   assert.deepEqual(await listed(await openWalletSession(world.baseUrl, carol)), []);
 });
+
+test("logins are listed in pages, the newest first", async () => {
+  const erin = newIdentity();
+  for (let count = 1; count <= 5; count += 1) {
+    await logIn(world.baseUrl, world.client, erin);
+    await world.advance(count % 2);
+  }
+  const headers = await openWalletSession(world.baseUrl, erin);
+  const whole = await listed(headers);
+  assert.equal(whole.length, 5);
+  assert.deepEqual(
+    whole.map(({ at }) => at),
+    whole.map(({ at }) => at).toSorted((one, other) => other - one),
+  );
+  const pages: Listed[][] = [];
+  let query = "?limit=2";
+  while (query !== "") {
+    const response = await fetch(`${world.baseUrl}/w/logins${query}`, { headers });
+    const page = (await response.json()) as { items: Listed[]; nextCursor?: string };
+    pages.push(page.items);
+    query = page.nextCursor === undefined ? "" : `?limit=2&cursor=${page.nextCursor}`;
+  }
+  assert.deepEqual(
+    pages.map(({ length }) => length),
+    [2, 2, 1],
+  );
+  assert.deepEqual(pages.flat(), whole);
+  const other = await fetch(`${world.baseUrl}/w/logins?cursor=1.2`, { headers });
+  assert.equal(other.status, 400);
+});
