@@ -15,9 +15,16 @@ const longJson = (length: number): string => `{"a":"${"x".repeat(length - 8)}"}`
 const deepJson = (depth: number): string =>
   `{"a":${"[".repeat(depth - 1)}1${"]".repeat(depth - 1)}}`;
 
+/** A JPEG, by its first bytes, of this many characters of Base64. */
+const imageOf = (length: number): string => jpeg.slice(0, 8).padEnd(length, "A");
+
 const good: [FieldName, string][] = [
   ["IDCARD_NAME", "a".repeat(1000)],
   ["IDCARD_AML_DETAIL", longJson(16_384)],
+  ["IDCARD_CHIP_VERIFIED", "false"],
+  ["IDCARD_NATIONALITY", "CHE,DEU,FRA,ITA,AUT,LIE,ESP,PRT,NLD,BEL"],
+  ["IDCARD_EXPIRY_DATE", "2200-12-31"],
+  ["SELFIE_IMAGE", imageOf(1_048_576)],
   ["IDCARD_AML_DETAIL", deepJson(8)],
   ["IDCARD_NAME", "Ålice O’Neil-Müller"],
   ["IDCARD_NAME", "毛泽东"],
@@ -80,6 +87,11 @@ const good: [FieldName, string][] = [
 
 const bad: [FieldName, string][] = [
   ["IDCARD_AML_DETAIL", longJson(16_385)],
+  ["IDCARD_NATIONALITY", "CHE,DEU,FRA,ITA,AUT,LIE,ESP,PRT,NLD,BEL,LUX"],
+  ["IDCARD_EXPIRY_DATE", "2201-01-01"],
+  ["SELFIE_IMAGE", imageOf(1_048_580)],
+  ["SELFIE_IMAGE", Buffer.from([0xff, 0xd8, 0xfe, 0xe0, 1, 2, 3]).toString("base64")],
+  ["SELFIE_IMAGE", Buffer.from("RIFF1234WAVEfmt ", "latin1").toString("base64")],
   ["IDCARD_AML_DETAIL", deepJson(9)],
   ["IDCARD_AML_DETAIL", "null"],
   ["IDCARD_AML_DETAIL", "5"],

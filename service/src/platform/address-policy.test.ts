@@ -206,6 +206,24 @@ test("dev takes exactly two spellings of this machine in addition", () => {
   for (const [text, expected] of cases) assert.equal(outcome(text, dev), expected, text);
 });
 
+test("of this machine our own port is refused by either name, and no port of another host's", () => {
+  const own = { profile: "dev", ownHosts: ["127.0.0.1:4000", "login.example.com:4001"] } as const;
+  for (const name of ["localhost", "127.0.0.1"]) {
+    assert.equal(outcome(`http://${name}:4000/`, own), "own_host");
+    assert.equal(outcome(`http://${name}:4001/`, own), `http://${name}:4001/`);
+  }
+});
+
+test("a URL has at most 2,048 characters, and a name 253", () => {
+  const long = "https://hooks.example.com/".padEnd(2048, "x");
+  assert.equal(outcome(long, production), long);
+  assert.equal(outcome(`${long}x`, production), "too_long");
+  const name = `${"a.".repeat(121)}example.com`;
+  assert.equal(name.length, 253);
+  assert.equal(outcome(`https://${name}/`, production), `https://${name}/`);
+  assert.equal(outcome(`https://a${name}/`, production), "not_public_name");
+});
+
 test("an own host is meant on every port, however the configuration writes it", () => {
   for (const own of ["a.example.com", "A.example.com:8443", "https://a.example.com/base"]) {
     const options = { profile: "production", ownHosts: [own] } as const;
