@@ -1,11 +1,4 @@
-import {
-  type Address,
-  type BusinessCategory,
-  type BusinessRule,
-  type Hex,
-  hexOfBytes,
-  type Hex32,
-} from "@svc/protocol";
+import { type Address, type BusinessRule, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
 import type { Queryable } from "../../platform/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import { Problem } from "../../platform/problems.ts";
@@ -26,17 +19,10 @@ import type { KybContext } from "../kyb-context.ts";
 import { noteAnswered } from "../business/removal-store.ts";
 
 /** A question to put to the members. */
-export interface NewBallot {
-  /** Of what is decided. */
-  readonly id: string;
-  readonly kind: BallotKind;
-  readonly business: Address;
-  readonly category: BusinessCategory;
-  /** Null where the first approval fixes it. */
-  readonly hash: Hex32 | null;
-  readonly clientDomainId: string | null;
-  /** No vote is taken after it, Unix seconds. */
-  readonly expiresAt: number;
+export interface NewBallot extends Pick<
+  Ballot,
+  "id" | "kind" | "business" | "category" | "hash" | "clientDomainId" | "expiresAt"
+> {
   /** In place of the business's own rule for the category. */
   readonly rule?: BusinessRule;
   /** A member that is asked about, and so not asked. */
