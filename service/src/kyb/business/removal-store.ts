@@ -106,10 +106,10 @@ export async function takeDueRemovals(
         finish_failures = case when finishing_epoch = business.epoch then finish_failures else 0 end
       from business
       where business.address = business_removal.business and business_removal.business in (
-        select business_removal.business from business_removal join business on address = business_removal.business
-        where ends_at <= ${due.before} and answered_at is null and status in ('active', 'suspended')
-          and (finishing_epoch is null or finishing_epoch < epoch or finish_due_at <= ${due.now})
-        limit ${due.limit} for update of business_removal skip locked)
+        select r.business from business_removal r join business b on b.address = r.business
+        where r.ends_at <= ${due.before} and r.answered_at is null and b.status in ('active', 'suspended')
+          and (r.finishing_epoch is null or r.finishing_epoch < b.epoch or r.finish_due_at <= ${due.now})
+        limit ${due.limit} for update of r skip locked)
       returning business_removal.business, keep_nonce as "keepNonce", business.epoch, finish_failures as failures`,
   );
 }
