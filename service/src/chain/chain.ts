@@ -20,15 +20,7 @@ import { type ChainNode, NodeAway, refusedAsAway, WrongChain } from "./node.ts";
 import { openSigner } from "./operator.ts";
 import { addSigner, readTotals } from "./transaction-store.ts";
 
-/**
- * Opens the chain: starts the embedded one or reaches the configured node, opens the signer, and makes sure that the
- * contracts are there.
- *
- * @param options.mayBeAway lets the configured node be away where an earlier start had it: whoever asks it finds it away
- *   until it answers as the chain that it was
- * @throws when it is another chain than at the first start, other code stands at a contract's address, or the node,
- *   the signer or the deployer cannot be had
- */
+/** Opens the chain, where there is one, as `openChain` of `index.ts` says. */
 export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean }): Promise<Chain> {
   await using stack = new AsyncDisposableStack();
   const signer = stack.use(await openSigner(ctx));
