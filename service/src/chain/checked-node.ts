@@ -1,4 +1,5 @@
 import type { Clock } from "../platform/clock.ts";
+import type { ChainContext } from "./context.ts";
 import { type ChainNode, NodeAway, refusedAsAway } from "./node.ts";
 
 /** How long a node is believed to be the chain that it was: one more call in such a time, in the batch of another. */
@@ -7,7 +8,7 @@ const believedMs = 3_000;
 /**
  * A node whose answers count only while it is the chain that this installation settles on: behind the same address may
  * come to be another one, and what that tells of contracts and balances would pass for ours. Who signs, or must not miss
- * anything, asks for the chain by itself each time.
+ * anything, calls {@link refuseOtherChain} each time.
  *
  * @param of.chainId what it must be
  */
@@ -45,4 +46,18 @@ export function checkReads(
     submit: async (rawTransactions) => node.submit(rawTransactions),
     [Symbol.asyncDispose]: async () => node[Symbol.asyncDispose](),
   };
+}
+
+/**
+ * A node that was pointed at another chain would take our transactions there, and tell of its own. The embedded one
+ * cannot be.
+ *
+ * @throws {NodeAway} with an alarm
+ */
+export async function refuseOtherChain({ chain }: ChainContext): Promise<void> {
+  if (chain.isEmbedded) return;
+  const chainId = await chain.node.readChainId();
+  if (chainId === chain.chainId) return;
+  chain.metrics.raise("other_chain", { expected: chain.chainId, found: chainId });
+  throw new NodeAway(`the chain's node answers for chain ${chainId}, not ${chain.chainId}`);
 }

@@ -8,11 +8,11 @@ import type { Chain, ChainContext } from "./context.ts";
 export type { Chain, ChainContext } from "./context.ts";
 export { enqueueTransaction } from "./enqueue.ts";
 export { readHead, readTime } from "./chain-view.ts";
+export { refuseOtherChain } from "./checked-node.ts";
 export { chainJobs } from "./jobs.ts";
 export { NodeAway, RpcError } from "./node.ts";
 export { chainRoutes } from "./relay-routes.ts";
 export type { FinalHandlers, FinalTransaction } from "./outbox.ts";
-export { refuseOtherChain } from "./sign.ts";
 export { findStatus as findTransactionStatus } from "./transaction-store.ts";
 
 /** What this slice keeps sealed. */

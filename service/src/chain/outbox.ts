@@ -2,8 +2,9 @@ import type { Address, Hex32 } from "@svc/protocol";
 import type { Queryable } from "../platform/db.ts";
 import type { ChainContext } from "./context.ts";
 import { readFees, readView } from "./chain-view.ts";
+import { refuseOtherChain } from "./checked-node.ts";
 import { NodeAway } from "./node.ts";
-import { bump, handOver, type Reception, refuseOtherChain, signDue } from "./sign.ts";
+import { bump, handOver, type Reception, signDue } from "./sign.ts";
 import * as store from "./transaction-store.ts";
 import { judge, ownKinds, patienceOf, type Verdict } from "./transaction.ts";
 

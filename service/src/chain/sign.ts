@@ -1,8 +1,9 @@
 import type { Hex } from "@svc/protocol";
 import type { Queryable } from "../platform/db.ts";
 import { countNonces, estimateGas, readFees } from "./chain-view.ts";
+import { refuseOtherChain } from "./checked-node.ts";
 import type { ChainContext } from "./context.ts";
-import { NodeAway, RpcError } from "./node.ts";
+import { RpcError } from "./node.ts";
 import * as store from "./transaction-store.ts";
 import {
   bumpedFees,
@@ -70,20 +71,6 @@ async function prepare(ctx: ChainContext, due: readonly store.DueTransaction[]):
     return gasLimit === undefined || gasLimit === null ? [] : [{ ...each, gasLimit }];
   });
   return { due: ready, fees, chainCount };
-}
-
-/**
- * A node that was pointed at another chain would take our transactions there, and tell of its own. The embedded one
- * cannot be.
- *
- * @throws {NodeAway} with an alarm
- */
-export async function refuseOtherChain({ chain }: ChainContext): Promise<void> {
-  if (chain.isEmbedded) return;
-  const chainId = await chain.node.readChainId();
-  if (chainId === chain.chainId) return;
-  chain.metrics.raise("other_chain", { expected: chain.chainId, found: chainId });
-  throw new NodeAway(`the chain's node answers for chain ${chainId}, not ${chain.chainId}`);
 }
 
 /** Null when the chain says that it would revert: it is put off, a few times. Gas costs nothing on the embedded chain. */
