@@ -42,6 +42,12 @@ test("a charter is three rules, then members in the order of their addresses", (
   });
 });
 
+/** A charter of so many voting members. */
+const charterOf = (members: number): `0x${string}` => {
+  const tails = Array.from({ length: members }, (_, at) => (0xa11ce + at).toString(16));
+  return `0x000000${tails.map((digits) => `01${digits.padStart(40, "0")}`).join("")}`;
+};
+
 test("what the contract would refuse is no charter", () => {
   const zeros = "00".repeat(19);
   const one = `01${alice.slice(2)}`;
@@ -53,9 +59,13 @@ test("what the contract would refuse is no charter", () => {
     "nobody who votes": `0x00000000${alice.slice(2)}`,
     "a precompile": `0x00000001${zeros}09`,
     "half a member": `0x000000${one}01`,
+    "no hex": "0xzz",
+    "more than 100 members": charterOf(101),
   } as const;
   for (const [name, text] of Object.entries(bad)) assert.equal(decodeCharter(text), null, name);
   assert.notEqual(decodeCharter(`0x000000${one}`), null);
+  assert.equal(decodeCharter(charterOf(100))?.members.length, 100);
+  assert.throws(() => governanceActs.changeCharter("0xzz"), TypeError);
 });
 
 test("a majority is more than half, and all are all", () => {

@@ -125,3 +125,63 @@ test("the universal link carries the link in its fragment", () => {
   assert.equal(url.pathname, "/l");
   assert.equal(url.hash.slice(1), link);
 });
+
+const refusedParameter = (link: string): string | null | undefined => {
+  const read = parseLink(link);
+  return "refused" in read ? read.refused.parameter : undefined;
+};
+
+/** A link of so many characters, parameters or names, and the parameter that has them. */
+const bounds: [name: string, most: number, link: (count: number) => string, at: string | null][] = [
+  [
+    "characters of conn",
+    4096,
+    (n) => `login?sess=a&conn=${"https://id.example/".padEnd(n, "a")}`,
+    "conn",
+  ],
+  ["characters of sess", 4096, (n) => `login?sess=${"a".repeat(n)}`, "sess"],
+  [
+    "parameters",
+    64,
+    (n) => `login?sess=a${Array.from({ length: n - 1 }, (_, at) => `&x${at}=`).join("")}`,
+    null,
+  ],
+  [
+    "names of attr",
+    200,
+    (n) => `?attr=${Array.from({ length: n }, (_, at) => `a${at}`).join(",")}`,
+    "attr",
+  ],
+  ["characters of a name", 64, (n) => `?attr=${"a".repeat(n)}`, "attr"],
+  ["minutes", 60, (n) => `?exp=${n}`, "exp"],
+  [
+    "seconds",
+    253_402_300_799,
+    (n) => `request?conn=https://id.example&from=${"a1".repeat(20)}&attr=email&dl=${n}`,
+    "dl",
+  ],
+];
+
+test("each bound of a link holds exactly: the longest is read, one more is refused by its parameter", () => {
+  for (const [name, most, link, parameter] of bounds) {
+    assert.equal(refusedParameter(`svc:${link(most)}`), undefined, name);
+    assert.equal(refusedParameter(`svc:${link(most + 1)}`), parameter, name);
+  }
+});
+
+const tdLink = (data: object, types: unknown = { A: [] }): string => {
+  const [first, second] = [data, types].map((each) => encodeURIComponent(JSON.stringify(each)));
+  return `svc:td?data=${first}&td=${second}&dl=1`;
+};
+
+test("a document to sign whose members are of another kind is refused by the parameter that holds them", () => {
+  const document = { domain: {}, primaryType: "A", message: {} };
+  assert.equal(refusedParameter(tdLink(document)), undefined);
+  for (const changed of [{ domain: [] }, { domain: "a" }, { primaryType: 1 }, { message: null }])
+    assert.equal(
+      refusedParameter(tdLink({ ...document, ...changed })),
+      "data",
+      JSON.stringify(changed),
+    );
+  assert.equal(refusedParameter(tdLink(document, { A: {} })), "td");
+});

@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 
 import vectors from "../vectors/results.json" with { type: "json" };
 import type { Action } from "./action.ts";
-import { buildResult, parseResult } from "./results.ts";
+import { buildResult, parseResult, resultLengthMax } from "./results.ts";
 import type { Received, Refusal, ResultOf } from "./results.ts";
 import { decodeInfos, encodeInfos } from "./results/infos.ts";
 import { anyAddress, anyHash, anyShowable } from "../tools/generated-links.ts";
@@ -225,4 +225,78 @@ test("infos carry text of any script and refuse what is not a triple", () => {
     assert.ok("fault" in read);
     assert.equal(read.fault.member, member);
   }
+});
+
+const svcID = `0x${"ab".repeat(20)}`;
+const hash = `0x${"01".repeat(32)}`;
+const access = (proofs: unknown): Received => ({
+  type: "callback",
+  body: { svcID, signature: "0xab", proofs },
+});
+const proof = { field: "EMAIL", commitment: hash, expiresAt: 1, root: hash, proof: [] };
+const signed = (changed: object): Received => ({
+  type: "callback",
+  body: { svcID, signature: "0xab", session: "a", infos: "AAAA", expiresAt: 1, ...changed },
+});
+const faultOf = (action: Action, received: Received): string | null | undefined => {
+  const read = parseResult(action, received);
+  return "fault" in read ? read.fault.member : undefined;
+};
+
+/** An answer of so many characters, entries or seconds, and the member that has them. */
+const bounds: [Action, string | null, number, (count: number) => Received][] = [
+  [
+    "td",
+    null,
+    resultLengthMax,
+    (n) => ({ type: "qr", payload: JSON.stringify({ svcID, signature: "0xab" }).padEnd(n) }),
+  ],
+  [
+    "td",
+    null,
+    resultLengthMax,
+    (n) => ({ type: "app-link", url: `a:?svcID=${svcID}&signature=0xab&x=`.padEnd(n, "a") }),
+  ],
+  ["login", "session", 4096, (n) => signed({ session: "a".repeat(n) })],
+  ["td", "signature", 16_384, (n) => signed({ signature: `0x${"ab".repeat(n)}` })],
+  ["data-transfer", "expiresAt", 253_402_300_799, (n) => signed({ expiresAt: n })],
+  ["request", "infos", 8_388_608 / 4, (n) => signed({ infos: "AAAA".repeat(n) })],
+  ["access", "proofs", 200, (n) => access(Array.from({ length: n }, () => proof))],
+  [
+    "access",
+    "proofs[0].proof",
+    64,
+    (n) => access([{ ...proof, proof: Array.from({ length: n }, () => hash) }]),
+  ],
+  ["access", "proofs[0].expiresAt", 253_402_300_799, (n) => access([{ ...proof, expiresAt: n }])],
+];
+
+test("each bound of an answer holds exactly: the longest is read, one more is refused by its member", () => {
+  for (const [action, member, most, received] of bounds) {
+    assert.equal(faultOf(action, received(most)), undefined, `${action} ${member}`);
+    assert.equal(faultOf(action, received(most + 1)), member, `${action} ${member}`);
+  }
+});
+
+test("proofs and openings that are none are refused, naming the place", () => {
+  const opening = { data: "true", pepper: hash };
+  assert.equal(faultOf("access", access([{ ...proof, opening }])), undefined);
+  const cases: [unknown, string][] = [
+    [undefined, "proofs"],
+    [{}, "proofs"],
+    [[proof, "EMAIL"], "proofs[1]"],
+    [[{ ...proof, opening: "true" }], "proofs[0].opening"],
+    [[{ ...proof, opening: { ...opening, pepper: "0x01" } }], "proofs[0].opening.pepper"],
+  ];
+  for (const [proofs, member] of cases) assert.equal(faultOf("access", access(proofs)), member);
+});
+
+test("infos are read up to 8 MiB and no further, and a pepper is 32 bytes", () => {
+  const most = Buffer.from("[]".padEnd((8_388_608 / 4) * 3)).toString("base64");
+  assert.deepEqual(decodeInfos(most), []);
+  const longer = decodeInfos(`${most}ICAg`);
+  assert.ok("fault" in longer);
+  assert.equal(longer.fault.member, "infos");
+  const pepper = `0x${"07".repeat(31)}` as const;
+  assert.throws(() => encodeInfos([{ field: "EMAIL", data: "", pepper }]), TypeError);
 });

@@ -5,6 +5,7 @@ import * as fc from "fast-check";
 import { privateKeyToAccount } from "viem/accounts";
 
 import vectors from "../vectors/digests.json" with { type: "json" };
+import { addressOfPublicKey } from "./address.ts";
 import { bytesOfHex, hexOfBytes } from "./encoding.ts";
 import {
   addressOfPrivateKey,
@@ -71,4 +72,12 @@ test("a made-up signature recovers some other address or none, never throws", ()
     }),
     { numRuns: 50 },
   );
+});
+
+test("a digest of another length is not signed, a key of another form has no address", () => {
+  for (const length of [31, 33])
+    assert.throws(() => signDigest(new Uint8Array(length).fill(1), key), TypeError);
+  const compressed = Uint8Array.of(2, ...new Uint8Array(32).fill(1));
+  for (const point of [compressed, new Uint8Array(65).fill(2), Uint8Array.of(4)])
+    assert.throws(() => addressOfPublicKey(point), TypeError);
 });

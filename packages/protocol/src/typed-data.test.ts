@@ -250,3 +250,110 @@ test("a document with too many values is refused before it is hashed", () => {
     TypedDataFault,
   );
 });
+
+const list = <T>(length: number, each: (at: number) => T): T[] =>
+  Array.from({ length }, (_, at) => each(at));
+
+/** A document with so many of something, and where the fault is when there is one more. */
+const bounds: [
+  name: string,
+  most: number,
+  document: (count: number) => TypedDataDocument,
+  at: string,
+][] = [
+  [
+    "types, the domain's among them",
+    99,
+    (n) => ({
+      ...one("bool", true),
+      types: {
+        ...one("bool", true).types,
+        ...Object.fromEntries(list(n - 1, (at) => [`B${at}`, []])),
+      },
+    }),
+    "types",
+  ],
+  [
+    "members of a type",
+    200,
+    (n) => ({
+      ...one("bool", true),
+      types: { A: list(n, (at) => ({ name: `x${at}`, type: "bool" })) },
+      message: Object.fromEntries(list(n, (at) => [`x${at}`, true])),
+    }),
+    "types.A",
+  ],
+  [
+    "characters of a member's name",
+    100,
+    (n) => ({
+      ...one("bool", true),
+      types: { A: [{ name: "x".repeat(n), type: "bool" }] },
+      message: { ["x".repeat(n)]: true },
+    }),
+    "types.A[0].name",
+  ],
+  ["dimensions of an array", 8, (n) => one(`bool${"[]".repeat(n)}`, []), "types.A[0].type"],
+  // The array is a value itself.
+  [
+    "values in one array",
+    65_535,
+    (n) =>
+      one(
+        "bool[]",
+        list(n, () => true),
+      ),
+    "message.x",
+  ],
+  [
+    "values of one struct after another",
+    65_534,
+    (n) => ({
+      domain: {},
+      primaryType: "A",
+      types: {
+        A: [
+          { name: "x", type: "bool[]" },
+          { name: "y", type: "bool" },
+        ],
+      },
+      message: { x: list(n, () => true), y: true },
+    }),
+    "message.y",
+  ],
+];
+
+test("each bound of a document holds exactly: the largest has a hash, one more is refused by its member", () => {
+  for (const [name, most, document, member] of bounds) {
+    assert.match(hashTypedData(document(most)), /^0x/, name);
+    assert.throws(() => hashTypedData(document(most + 1)), { member }, name);
+  }
+});
+
+const nestedStructs = (length: number): TypedDataDocument => ({
+  domain: {},
+  primaryType: "S0",
+  types: Object.fromEntries(
+    list(length + 1, (at) => [`S${at}`, at < length ? [{ name: "x", type: `S${at + 1}` }] : []]),
+  ),
+  message: list(length, () => 0).reduce<Record<string, unknown>>((inner) => ({ x: inner }), {}),
+});
+
+test("structs nest 32 deep and no deeper", () => {
+  const deepest = nestedStructs(32);
+  assert.equal(hashTypedData(deepest), viemHashTypedData(deepest as never));
+  assert.throws(() => hashTypedData(nestedStructs(33)), { member: `message${".x".repeat(33)}` });
+});
+
+test("types, domain and the message of a bare domain must be objects", () => {
+  const bare = { ...one("bool", true), domain: { name: "Shop" }, primaryType: "EIP712Domain" };
+  const cases: [object, string][] = [
+    [{ types: null }, "types"],
+    [{ domain: "Shop" }, "domain"],
+    [{ message: [] }, "message"],
+    [{ message: { x: true } }, "message.x"],
+  ];
+  for (const [changed, member] of cases)
+    assert.throws(() => hashTypedData({ ...bare, ...changed }), { member });
+  assert.throws(() => encodeType(null as never, "A"), { member: "types" });
+});
