@@ -269,6 +269,18 @@ test("Log out ends the session, the refresh token and the broker's login", async
   assert.match(await browser.home(), /Log in/);
 });
 
+test("whoever logs out while the broker is away is logged out all the same", async () => {
+  const browser = openBrowser();
+  await browser.logIn();
+  const id = browser.sessionId() ?? "";
+  fake.tokenRefusal = { status: 503 };
+  assert.equal(locationOf(await browser.press("/logout")), "/");
+  assert.equal(faults.length, 1);
+  assert.equal(browser.sessionId(), undefined);
+  browser.jar.set("shop_session", id);
+  assert.match(await browser.home(), /Log in/);
+});
+
 test("no other site can press a button", async () => {
   const browser = openBrowser();
   await browser.logIn();
