@@ -113,6 +113,7 @@ test("the checks come in order: typ, alg, signature, claims, envelope, fields", 
     ["alg none", unsigned, "typ"],
     ["an access token", await sign({}, { typ: "at+jwt" }), "typ"],
     ["HS256 under the public key", confused, "alg"],
+    ["no kid", await sign({}, { kid: undefined }), "kid"],
     ["another key", forged, "signature"],
     ["an unknown kid", await sign({}, { kid: "two" }), "signature"],
     ["another issuer", await sign({ iss: issuer }), "iss"],
@@ -131,10 +132,37 @@ test("the checks come in order: typ, alg, signature, claims, envelope, fields", 
       await sign({ approval: { approved_at: now, threshold_met: false } }),
       "approval.threshold_met",
     ],
+    ["votes that are none", await sign({ approval: {} }), "approval.threshold_met"],
+    ["no such field", await sign({ fields: [{ ...fieldOf("A"), name: "A" }] }), "fields[0].name"],
+    [
+      "a short pepper",
+      await sign({ fields: [{ ...fieldOf("A"), pepper: "0xab" }] }),
+      "fields[0].pepper",
+    ],
     ["another value", await sign({ fields: [{ ...fieldOf("A"), value: "B" }] }), "fields[0].hash"],
   ];
   for (const [name, attestation, reason] of cases)
     assert.equal(await refusalOf(attestation), `attestation_refused ${reason}`, name);
+});
+
+test("an envelope of another stream than its request, or of one that asks nothing, is refused", async () => {
+  const attestation = await sign();
+  const other = { ...event, requestId: "01JD000000000000000000000C" };
+  assert.equal(await refusalOf(attestation, { event: other }), "attestation_refused request_id");
+  const { requestId: _, ...none } = event;
+  const refusal = await refusalOf(attestation, { event: none as KybEvent });
+  assert.equal(refusal, "attestation_refused event");
+});
+
+test("a clock or an issuer that cannot be is the caller's mistake", async () => {
+  const attestation = await sign();
+  assert.equal(await refusalOf(attestation, { now: Number.NaN }), "configuration_invalid now");
+  for (const wrong of ["http://id.example", `${issuer}/`, "id.example"])
+    assert.equal(
+      await refusalOf(attestation, { issuer: wrong }),
+      "configuration_invalid issuer",
+      wrong,
+    );
 });
 
 test("a flipped character anywhere is refused", async () => {

@@ -209,6 +209,16 @@ test("a signature is asked for under a key, read and taken back", async () => {
   const { signature, verification } = await kyb.signature(signatureRequestId);
   assert.ok(signature.startsWith("0x01"));
   assert.equal(verification.contract, business);
+  const route = `GET ${base}/signature-requests/${signatureRequestId}/signature`;
+  const genuine = fake.kyc.get(route);
+  assert.ok(genuine !== undefined);
+  for (const wrong of ["0x", "01ab", "0xzz"]) {
+    fake.kyc.set(route, (call) => ({ ...genuine(call), signature: wrong }));
+    await assert.rejects(kyb.signature(signatureRequestId), {
+      code: "response_invalid",
+      reason: "signature",
+    });
+  }
 });
 
 test("offers are made under a key, read and taken back", async () => {

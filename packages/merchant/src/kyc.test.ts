@@ -217,6 +217,11 @@ test("proof reads the proofs, or none", async () => {
   succeed({ proofs: [proof] });
   assert.deepEqual(await kyc.proof({ user: alice, items: ["EMAIL"] }), [proof]);
   assert.equal(only().path, "/api/v1/blockchain/proof");
+  succeed({ proofs: [proof, { ...proof, root: "0x12" }] });
+  await assert.rejects(kyc.proof({ user: alice, items: ["EMAIL"] }), {
+    code: "response_invalid",
+    reason: "root",
+  });
   succeed({});
   assert.deepEqual(await kyc.proof({ user: alice, items: ["EMAIL"] }), []);
 });

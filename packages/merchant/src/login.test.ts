@@ -340,6 +340,20 @@ test("only a 401 of userinfo says that the access token is over", async () => {
   await assert.rejects(merchant.login.userinfo(accessToken), { code: "response_invalid" });
 });
 
+const namingNobody: typeof fetch = async (url, init) => {
+  const { href } = new URL(url instanceof Request ? url.url : url);
+  return href.endsWith("/userinfo") ? Response.json({ email: "a@b.example" }) : fetch(url, init);
+};
+
+test("userinfo that names nobody is no answer", async () => {
+  const { accessToken } = await logIn();
+  const own = open({ fetch: namingNobody });
+  await assert.rejects(own.login.userinfo(accessToken), {
+    code: "response_invalid",
+    reason: "sub",
+  });
+});
+
 test("a broker that has too much to do says when to come again, and nothing is over", async () => {
   const { url, ...pending } = await merchant.login.start();
   const callbackUrl = await visit(url);

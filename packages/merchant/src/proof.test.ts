@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { startAnvil, type Anvil } from "../../../test/anvil.ts";
+import { openGate, startAnvil, type Anvil } from "../../../test/anvil.ts";
 import { changedAt, changes, pathsOf } from "../test/mutations.ts";
 import {
   callRegistry,
@@ -157,4 +157,15 @@ test("a node that does not answer is no refusal", async () => {
   const proof = proofOf("IDCARD_DOB");
   const changed = { rpcUrl: "http://127.0.0.1:9" };
   await assert.rejects(verify(proof, expected, changed), { code: "chain_unreachable" });
+});
+
+test("a root that the issuer did not attest, or a clock that is none, is no proof", async () => {
+  await using gate = await openGate(anvil);
+  gate.decide((asked) => (asked === "eth_call" ? { result: `0x${"0".repeat(192)}` } : "pass"));
+  const rpcUrl = gate.url;
+  await assert.rejects(verify(proofOf("IDCARD_DOB"), expected, { rpcUrl }), refused("root"));
+  await assert.rejects(verify(proofOf("IDCARD_DOB"), expected, { now: Number.NaN }), {
+    code: "configuration_invalid",
+    reason: "now",
+  });
 });
