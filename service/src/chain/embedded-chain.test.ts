@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Hex } from "@svc/protocol";
+import { parseTransaction, serializeTransaction, type TransactionSerializable } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { until } from "../../../test/patience.ts";
 import { openContext, type OpenContext } from "../compose.ts";
@@ -112,6 +113,37 @@ test("one process has the chain, the others use it, and one takes over when it g
   assert.equal(block.hash, hash);
 });
 
+/** A contract of so many zero bytes, with its own intrinsic gas: 53,000, 4 a byte, 2 a word. */
+const creation = (bytes: number) => ({ to: null, value: 0n, data: `0x${"00".repeat(bytes)}` });
+/** One address and one slot: 4,300 gas. */
+const accessList = [{ address: receiver, storageKeys: [`0x${"00".repeat(32)}`] }];
+const delegation = {
+  type: "eip7702",
+  authorizationList: [
+    {
+      address: receiver,
+      chainId: 1,
+      nonce: 0,
+      r: `0x${"01".repeat(32)}`,
+      s: `0x${"01".repeat(32)}`,
+      yParity: 0,
+    },
+  ],
+};
+const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+
+/** The same transaction with the other signature that its signer's key fits. */
+async function otherHalf(raw: Hex): Promise<Hex> {
+  const { r, s, yParity, ...unsigned } = parseTransaction(raw);
+  assert.ok(r !== undefined && s !== undefined);
+  const turned = `0x${(order - BigInt(s)).toString(16)}` as const;
+  return serializeTransaction(unsigned as TransactionSerializable, {
+    r,
+    s: turned,
+    yParity: yParity === 1 ? 0 : 1,
+  });
+}
+
 test("what a node would refuse never enters the journal", async () => {
   await using database = await openTestDatabase();
   await using ctx = await openProcess(database.url);
@@ -128,6 +160,12 @@ test("what a node would refuse never enters the journal", async () => {
     [await sign(0, { gas: 30_000_001n }), /gas limit/],
     [await sign(0, { value: 10n ** 28n }), /insufficient funds/],
     [await sign(0, { maxFeePerGas: 10n ** 24n }), /insufficient funds/],
+    [`0x${"00".repeat(131_073)}`, /too large/],
+    [await sign(0, delegation), /of this type/],
+    [await otherHalf(good), /malleable/],
+    [await sign(0, { ...creation(49_153), gas: 5_000_000n }), /the contract is too large/],
+    [await sign(0, { ...creation(1), gas: 53_005n }), /intrinsic gas too low/],
+    [await sign(0, { accessList, gas: 25_299n }), /intrinsic gas too low/],
   ];
   for (const [raw, message] of refused)
     await assert.rejects(node.submit([raw]), (error) => {
@@ -139,6 +177,10 @@ test("what a node would refuse never enters the journal", async () => {
   await settled(node, 1n);
   await node.submit([good]);
   await assert.rejects(node.submit([await sign(0, { value: 2n })]), /nonce too low/);
+  // At the bound each is taken.
+  await node.submit([await sign(1, { ...creation(1), gas: 53_006n })]);
+  await node.submit([await sign(2, { accessList, gas: 25_300n })]);
+  await settled(node, 2n);
 });
 
 test("a moved clock moves the chain by one empty block", async () => {
