@@ -4,6 +4,7 @@ import { type Anvil, startAnvil } from "../../../test/anvil.ts";
 import { openInstallation, type SettlingProcess } from "../../../test/settling.ts";
 import { sql } from "../platform/db.ts";
 import { chainJobs } from "./index.ts";
+import { forgetBytes } from "./store.ts";
 
 /** One run of the outbox in which whoever is told fails. */
 const workInVain = async ({ ctx }: SettlingProcess): Promise<void> => {
@@ -62,4 +63,30 @@ test("when whoever is told fails, what the node dropped is handed over again all
   installation.advance(4);
   await process.work();
   assert.equal(process.done.length, 2);
+});
+
+test("the bytes of what is long final are forgotten, its hash and outcome stay, and newer bytes stay", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
+  await using process = await installation.openProcess();
+  const { db } = process.ctx;
+  await process.queue("a");
+  await process.work();
+  installation.advance(4);
+  await process.work();
+  assert.equal(process.done.length, 1);
+  const kept = sql`
+    select t.status, t.data is null as "isForgotten", h.raw is null as "isRawForgotten", length(h.hash) as hash
+    from chain_transaction t join chain_transaction_hash h on h.transaction_id = t.id
+    where t.kind = 'test.settle'`;
+  const [row] = await db.query<{ finishedAt: number }>(
+    sql`select finished_at as "finishedAt" from chain_transaction where kind = 'test.settle'`,
+  );
+  assert.ok(row !== undefined);
+  const [before] = await db.query<Record<string, unknown>>(kept);
+  await forgetBytes(db, row.finishedAt);
+  assert.deepEqual(await db.query(kept), [before]);
+  assert.deepEqual([before?.["isForgotten"], before?.["isRawForgotten"]], [false, false]);
+  await forgetBytes(db, row.finishedAt + 1);
+  assert.deepEqual(await db.query(kept), [{ ...before, isForgotten: true, isRawForgotten: true }]);
 });
