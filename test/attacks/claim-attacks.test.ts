@@ -177,6 +177,9 @@ test("an answer without a claim counts by its own signature alone", async () => 
   const forged = { ...unclaimedAnswer(scanned, newIdentity()), svcID: identity.address };
   assert.deepEqual(await refusal(post(scanned.connection, forged)), [422, "signature_wrong"]);
   assert.equal((await statusOf(world.baseUrl, page))["kind"], "waiting");
+  const claimSecret = randomBytes(32).toString("base64url");
+  const invented = { ...unclaimedAnswer(scanned, identity), claimSecret };
+  assert.deepEqual(await refusal(post(scanned.connection, invented)), [409, "not_claimed"]);
   const answered = await post(scanned.connection, unclaimedAnswer(scanned, identity));
   assert.equal(answered.status, 200);
 });

@@ -4,7 +4,7 @@ import { type Anvil, startAnvil } from "../../../test/anvil.ts";
 import { openInstallation, type SettlingProcess } from "../../../test/settling.ts";
 import { sql } from "../platform/db.ts";
 import { chainJobs } from "./index.ts";
-import { forgetBytes } from "./store.ts";
+import { forgetBytes } from "./transaction-store.ts";
 
 /** One run of the outbox in which whoever is told fails. */
 const workInVain = async ({ ctx }: SettlingProcess): Promise<void> => {
