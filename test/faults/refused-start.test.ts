@@ -31,7 +31,7 @@ test("a port that is in use at one of the addresses", async () => {
   for (const { address } of await lookup("localhost", { all: true })) {
     const taken = createServer().listen(Number(place.environment.PORT), address);
     await once(taken, "listening");
-    await refuses(place.environment, /address already in use [^\n]+/);
+    await refuses(place.environment, /port \d+ is already in use at [^\n]+/);
     taken.close();
     await once(taken, "close");
   }

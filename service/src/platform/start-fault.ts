@@ -21,10 +21,17 @@ export function describeStartFault(error: unknown): string | null {
   if (error instanceof AggregateError && error.message === "")
     return describeStartFault(error.errors.at(0));
   const { code } = error as NodeJS.ErrnoException;
+  if (code === "EADDRINUSE") return sayPortInUse(error);
   const isForeseen =
     error instanceof ConfigError ||
     foreseenNames.has(error.name) ||
     isOutage(error) ||
     (typeof code === "string" && foreseenCodes.test(code));
   return isForeseen ? error.message.replaceAll(/\s*\n\s*/g, " ") : null;
+}
+
+/** The demo has its shop beside the service. */
+function sayPortInUse(error: Error & { address?: string; port?: number }): string {
+  const { address = "", port = 0 } = error;
+  return `port ${port} is already in use at ${address}: stop what listens there, or choose other ports by PORT (the demo's shop takes the next one) and METRICS_PORT`;
 }
