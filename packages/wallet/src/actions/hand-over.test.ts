@@ -3,6 +3,7 @@ import { test } from "node:test";
 import {
   accessDigest,
   base64urlOfBytes,
+  declineDigest,
   decodeInfos,
   fieldsHash,
   leafOf,
@@ -222,4 +223,31 @@ await test("a derived no proves nothing, and looks like a field that is not held
     const approving = wallet.approve(link, accepting("unknown-requester"));
     await refuses(approving, "no_matching_data");
   }
+});
+
+async function decline(link: string, declining = {}): Promise<Record<string, unknown>> {
+  const outcome = await (await aliceWallet()).decline(link, declining);
+  assert.ok(outcome.kind === "shown", outcome.kind);
+  return JSON.parse(outcome.payload) as Record<string, unknown>;
+}
+
+await test("who declines a transfer signs it for the nonce alone, without which it would count for every link", async () => {
+  const link = "svc:?attr=email&type=text";
+  assert.deepEqual(await decline(link), { error: "access_denied" });
+  const { signature, ...said } = await decline(`${link}&nonce=n1`);
+  assert.deepEqual(said, { error: "access_denied", id: "n1", svcID: alice });
+  const digest = declineDigest({ request: "n1", connection: "" });
+  assert.equal(signerOf(digest, signature as `0x${string}`), alice);
+});
+
+await test("who declines an access says what is missing or over, and signs it for a stranger on wish alone", async () => {
+  assert.deepEqual(await decline(accessLink("idcard-dob")), { error: "access_denied" });
+  assert.deepEqual(await decline(accessLink("phone")), { error: "no_matching_data" });
+  const late = accessLink("idcard-dob").replace(`dl=${deadline}`, `dl=${now - 1}`);
+  assert.deepEqual(await decline(late), { error: "expired" });
+  const unknown = accepting("unknown-requester");
+  const { signature, ...said } = await decline(accessLink("idcard-dob"), unknown);
+  assert.deepEqual(said, { error: "access_denied", svcID: alice });
+  const digest = declineDigest({ request: "", connection: "https://gate.example/in" });
+  assert.equal(signerOf(digest, signature as `0x${string}`), alice);
 });
