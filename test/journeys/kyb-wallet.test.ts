@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
-import { parseAddress } from "@svc/protocol";
+import { type Hex, parseAddress } from "@svc/protocol";
 import { setBusinessVerified } from "../../service/src/kyb/index.ts";
+import { readerOf } from "../chain-reader.ts";
 import { openBusinessPage, takeTokens } from "../business-login.ts";
 import { openCommandLineWallet, runWithCode } from "../command-line-wallet.ts";
 import { openDataWorld } from "../kyb-data-world.ts";
@@ -202,6 +203,9 @@ await test("a vote of a member who seems lost ends its removal", async () => {
   await world.waitFor(id, "released");
 });
 
+/** What the business signed last. */
+let signedDigest = "";
+
 await test("members sign a text and a document, by the digests that they compute", async () => {
   const businessWalletAddress = world.business.address;
   const purpose = "The terms of the account";
@@ -233,7 +237,33 @@ await test("members sign a text and a document, by the digests that they compute
       return answer.status === 200 ? answer.body : null;
     });
     assert.equal(signed["digest"], asked.body["digest"]);
+    signedDigest = String(signed["digest"]);
   }
+});
+
+await test("members take a signature back, by the digest that each of them is shown", async () => {
+  const hash = signedDigest as Hex;
+  const isValid = async (): Promise<boolean> =>
+    readerOf(world.ctx.chain).verifyHash({
+      address: world.business.address,
+      hash,
+      signature: `0x01${hash.slice(2)}`,
+    });
+  assert.ok(await isValid());
+  const other = await refusalOf("alice", "business", "withdraw", "0x12", ...forBusiness);
+  assert.match(other, /0x and 64 hex digits/);
+  const proposed = await run(
+    "alice",
+    "business",
+    "withdraw",
+    hash.toUpperCase().replace("0X", "0x"),
+    ...forBusiness,
+  );
+  const id = String(proposed["proposalId"]);
+  const vote = await findVote("bob", id);
+  assert.match(String(vote["words"]), new RegExp(`takes back the signature of ${hash}`));
+  assert.equal((await run("bob", "vote", id, "--approve"))["status"], "approved");
+  await world.until("it is taken back", async () => ((await isValid()) ? null : true));
 });
 
 await test("a text that looks like a hash takes a second confirmation", async () => {
