@@ -27,8 +27,9 @@ export function openUseRecord(
   const noted = new Map<string, number>();
   const written = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
+  let writing: Promise<void> = Promise.resolve();
 
-  const flush = async (): Promise<void> => {
+  const write = async (): Promise<void> => {
     clearTimeout(timer);
     timer = undefined;
     const uses = [...noted].map(([id, at]) => ({ id, at }));
@@ -37,9 +38,14 @@ export function openUseRecord(
     try {
       await save(uses);
     } catch (error) {
-      for (const { id } of uses) written.delete(id);
+      for (const { id, at } of uses) if (!noted.has(id)) noted.set(id, at);
       ctx.log.warn({ err: error }, "the last use of secrets and keys could not be written");
     }
+  };
+  // One after the other: whoever closes waits for what is on its way, and writes again what failed there.
+  const flush = async (): Promise<void> => {
+    writing = writing.then(write);
+    return writing;
   };
 
   return {
