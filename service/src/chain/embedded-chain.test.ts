@@ -195,3 +195,22 @@ test("a moved clock moves the chain by one empty block", async () => {
   );
   assert.equal((await headOf(node)).number, "0x1");
 });
+
+test("a clock that moved while no process ran is what calls, estimates and the next block go by", async () => {
+  await using database = await openTestDatabase();
+  await using ctx = await openProcess(database.url);
+  await (await openEmbeddedChain(ctx))[Symbol.asyncDispose]();
+  await advanceClock(ctx.db, 86_400);
+  await ctx.refreshClock();
+  await using node = await openEmbeddedChain(ctx);
+  const now = ctx.clock.now();
+  // PUSH4 now TIMESTAMP LT PUSH1 11 JUMPI STOP JUMPDEST PUSH0 PUSH0 REVERT: whoever comes too early is turned away.
+  const notBefore = { data: `0x63${now.toString(16).padStart(8, "0")}4210600b57005b5f5ffd` };
+  for (const method of ["eth_call", "eth_estimateGas"])
+    for (const block of [[], ["latest"], ["pending"]])
+      await node.request(method, [notBefore, ...block]);
+  const sign = await openPurse(ctx);
+  await node.submit([await sign(0)]);
+  await settled(node, 1n);
+  assert.ok(Number((await headOf(node)).timestamp) >= now);
+});

@@ -382,11 +382,16 @@ function headOf(block: unknown): { number: number; hash: Hex32 } {
 const toNewest = (param: unknown): unknown =>
   param === "finalized" || param === "safe" ? "latest" : param;
 
-/** On an idle chain the last block is hours old: what depends on the time is asked as of now. */
+const askedByTime = new Set(["eth_call", "eth_estimateGas"]);
+
+/**
+ * On an idle chain the last block is hours old, or from before the clock was moved: what depends on the time is asked as
+ * of now.
+ */
 function atPresent(method: string, params: readonly unknown[], now: number): readonly unknown[] {
   const [call, block = "latest", overrides = null] = params;
   const isPresent = block === "latest" || block === "pending";
-  if (method !== "eth_call" || !isPresent || params.length > 3) return params;
+  if (!askedByTime.has(method) || !isPresent || params.length > 3) return params;
   return [call, block, overrides, { time: `0x${now.toString(16)}` }];
 }
 
