@@ -93,6 +93,10 @@ await test("three people found a business by command line", async () => {
   );
   address = String(made["address"]);
   assert.equal(made["status"], "inviting");
+  assert.match(
+    String(made["words"]),
+    /invited to found the business "Alpine"\.\n[^]*Releases of data: more than half[^]*Member: "bob"[^]*accepts in the own wallet within 7 days/,
+  );
   assert.notEqual(parseAddress(address), null);
   const invitation = (await inbox("bob")).find((vote) => vote["kind"] === "invitation");
   assert.equal(invitation?.["id"], made["invitationId"]);

@@ -19,7 +19,7 @@ import type { WalletContext } from "./context.ts";
 import { findItem } from "./inbox.ts";
 import { readNamedCharter, type NamedCharter } from "./inbox-item.ts";
 import { readPages } from "./pages.ts";
-import { sayAct, sayProposal } from "./question.ts";
+import { sayAct, sayFounding, sayProposal } from "./question.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { shownText } from "./shown-text.ts";
 import { membersOf, refusalOfAnswer } from "./transport.ts";
@@ -100,6 +100,8 @@ export interface Founded {
   readonly status: string;
   /** Until when the others can sign, Unix seconds. */
   readonly deadline: number;
+  /** What was founded and what it waits for, one statement a line. */
+  readonly words: readonly string[];
 }
 
 /** What came of a proposal. */
@@ -217,7 +219,10 @@ export async function foundBusiness(ctx: WalletContext, plan: FoundingPlan): Pro
   const expected = addressOfBusiness({ factory, charter, salt });
   if (typeof invitationId !== "string" || address !== expected)
     throw new WalletRefusal("broker_refused", `${broker} founds another business than was signed`);
-  return { invitationId, address: expected, status: String(status), deadline };
+  const names = new Map(members.map((member) => [member.address, member.name]));
+  const founding = { business: { address, name }, charter: { rules, members, names } };
+  const words = sayFounding(founding, String(status));
+  return { invitationId, address, status: String(status), deadline, words };
 }
 
 /**

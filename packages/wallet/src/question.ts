@@ -285,14 +285,39 @@ function invitationQuestion(item: InvitationItem): Question {
   return {
     words: [
       `You are invited to found the business ${JSON.stringify(item.business.name)}.`,
-      `Its wallet will be ${item.business.address}.`,
-      ...sayCharter(item.charter, item.charter.names),
-      "Rules and the addresses of the members stand in public on the chain; names do not.",
+      ...sayBusinessToBe(item),
     ],
     concerns: [],
     refusal: refusalOfEnd(item),
     hash: null,
   };
+}
+
+/** What was founded, in the words that the others are shown, and what it waits for. */
+export function sayFounding(
+  founding: Pick<InvitationItem, "business" | "charter">,
+  status: string,
+): readonly string[] {
+  const isComplete = founding.charter.members.length === 1;
+  const name = JSON.stringify(founding.business.name);
+  return [
+    isComplete
+      ? `The business ${name} is founded by you alone.`
+      : `The other members are invited to found the business ${name}.`,
+    ...sayBusinessToBe(founding),
+    status === "inviting"
+      ? "Each of them accepts in the own wallet within 7 days; the wallet of the business is deployed once all have."
+      : "Everybody has signed: the wallet of the business is being deployed.",
+    "`business list` shows how far it is.",
+  ];
+}
+
+function sayBusinessToBe({ business, charter }: Pick<InvitationItem, "business" | "charter">) {
+  return [
+    `Its wallet will be ${business.address}.`,
+    ...sayCharter(charter, charter.names),
+    "Rules and the addresses of the members stand in public on the chain; names do not.",
+  ];
 }
 
 /** The end that is signed has to be the one that is shown. */

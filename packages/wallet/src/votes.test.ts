@@ -446,7 +446,8 @@ await test("a founder signs what the others are asked to sign", async () => {
       charter: encodeCharter({ rules, members }),
       salt: body["salt"] as Hex32,
     });
-  const { deadline, status } = await wallet.foundBusiness(plan);
+  const { deadline, status, words } = await wallet.foundBusiness(plan);
+  assert.equal(words[0], 'The other members are invited to found the business "Alpine AG".');
   const body = fake.founded[1] ?? {};
   assert.deepEqual([status, body["rules"]], ["inviting", rules]);
   const signed = { salt: body["salt"] as Hex32, charter: { rules, members }, deadline };

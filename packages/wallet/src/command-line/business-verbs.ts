@@ -239,13 +239,13 @@ async function create(home: Home, input: Input): Promise<Reply> {
   if (environment !== "live" && environment !== "sandbox")
     throw new UsageError("--environment is live or sandbox");
   const rules = readRules(input);
-  const value = await withWallet(home, input, async (wallet) => {
+  const founded = await withWallet(home, input, async (wallet) => {
     const { address } = wallet;
     const own = { address, name: input.optional("as") ?? shortAddress(address), isVoting: true };
     const members = await readRoster(home, input, [own]);
     return wallet.foundBusiness({ name, environment, members, rules });
   });
-  return { value };
+  return { value: { ...founded, words: founded.words.join("\n") } };
 }
 
 async function accept(wallet: Wallet, wanted: string | undefined): Promise<Reply> {
