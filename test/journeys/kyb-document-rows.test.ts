@@ -23,6 +23,7 @@ const businessList = "journeys/kyb-business-list.test.ts";
 const login = "journeys/business-login.test.ts";
 const sdk = "journeys/kyb-sdk.test.ts";
 const push = "journeys/kyb-push.test.ts";
+const removals = "journeys/kyb-removals.test.ts";
 const many = "journeys/kyb-votes-of-many.test.ts";
 const pricing = "kyb/billing/pricing.test.ts";
 const walletContract = "contracts/test/BusinessWallet.t.sol";
@@ -353,6 +354,11 @@ const memberRows: readonly Row[] = [
       [
         governance,
         "a member who is there ends its removal with a signature, and is safe for 90 days",
+      ],
+      [
+        removals,
+        "a member who votes and never signs to stay ends no removals for good: the others decide again, and it signs or goes",
+        "a member whose removal was decided again, also across a change of the roster, still ends it with a signature",
       ],
       [governanceContract, "test_recoveryIsNoTakeover", "test_aRemovalNeverTakesTheLastVote"],
     ],
