@@ -95,7 +95,7 @@ await test("three people found a business by command line", async () => {
   assert.equal(made["status"], "inviting");
   assert.match(
     String(made["words"]),
-    /invited to found the business "Alpine"\.\n[^]*Releases of data: more than half[^]*Member: "bob"[^]*accepts in the own wallet within 7 days/,
+    /invited to found the business "Alpine"\.\n[^]*Releases of data: more than half[^]*Member: "bob"[^]*accepts in a wallet of their own within 7 days/,
   );
   assert.notEqual(parseAddress(address), null);
   const invitation = (await inbox("bob")).find((vote) => vote["kind"] === "invitation");

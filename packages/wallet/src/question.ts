@@ -306,7 +306,7 @@ export function sayFounding(
       : `The other members are invited to found the business ${name}.`,
     ...sayBusinessToBe(founding),
     status === "inviting"
-      ? "Each of them accepts in the own wallet within 7 days; the wallet of the business is deployed once all have."
+      ? "Each of them accepts in a wallet of their own within 7 days; the wallet of the business is deployed once all have."
       : "Everybody has signed: the wallet of the business is being deployed.",
     "`business list` shows how far it is.",
   ];
