@@ -4,7 +4,15 @@ import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 
-import { encodeErrorResult, parseAbi } from "viem";
+import {
+  concat,
+  encodeAbiParameters,
+  encodeErrorResult,
+  getCreate2Address,
+  parseAbi,
+  parseAbiParameters,
+  type Hex,
+} from "viem";
 
 import { openGate, startAnvil, type Anvil } from "../../../test/anvil.ts";
 import { settlement as settlementContract } from "../../../contracts/index.ts";
@@ -326,6 +334,32 @@ test("the consent of an account that is a contract is asked of the contract", as
   await assert.rejects(verify(unsigned.receipt), refused("signature"));
   const nobody = await settleOrder(chain, { ...given, user: `0x${"4".repeat(40)}` });
   await assert.rejects(verify(nobody.receipt), refused("signature"));
+});
+
+/** Where the contract of `initCode` would stand, and a signature that says how it gets there (ERC-6492). */
+function counterfactual(initCode: Hex): { account: Hex; signature: Hex } {
+  const deployer = "0x4e59b44847b379578588920ca78fbf26c0b4956c";
+  const salt: Hex = `0x${"07".repeat(32)}`;
+  const account = getCreate2Address({ from: deployer, salt, bytecode: initCode });
+  const parts = parseAbiParameters("address, bytes, bytes");
+  const deployed = encodeAbiParameters(parts, [deployer, concat([salt, initCode]), "0x1234"]);
+  const signature = concat([deployed, `0x${"6492".repeat(16)}`]);
+  return { account: account.toLowerCase() as Hex, signature };
+}
+
+test("the consent of an account that is not deployed yet counts as the contract will answer", async () => {
+  const given = { chainId: anvil.chainId, expiresAt };
+  const willing = counterfactual(yes);
+  const signed = await settleOrder(chain, { ...given, ...willing, user: willing.account });
+  const { proved } = await verify(signed.receipt);
+  assert.equal(proved[0]?.fact === "consent" && proved[0].by, "contract");
+  assert.equal(await anvil.rpc("eth_getCode", [willing.account, "latest"]), "0x");
+  const unwilling = counterfactual(no);
+  const unsigned = await settleOrder(chain, { ...given, ...unwilling, user: unwilling.account });
+  await assert.rejects(verify(unsigned.receipt), refused("signature"));
+  const other = { signature: willing.signature, user: unwilling.account };
+  const forged = await settleOrder(chain, { ...given, ...other });
+  await assert.rejects(verify(forged.receipt), refused("signature"));
 });
 
 test("a contract cannot make the verifier call anywhere else", async () => {

@@ -331,6 +331,45 @@ test("a discovery document of another issuer is refused", async () => {
   await assert.rejects(verification, { code: "issuer_mismatch" });
 });
 
+test("discovery and keys that are none are no answer, and two keys of one name are no key", async () => {
+  await using other = await openFakeIssuer();
+  const jwt = await other.sign("JWT", other.idClaims());
+  const verifyWith = async (path: string, answer: () => Response) => {
+    const send: typeof fetch = async (url, init) =>
+      String(url).endsWith(path) ? answer() : fetch(url, init);
+    const own = openMerchant({
+      issuer: other.url,
+      clientId,
+      redirectUri: "http://localhost:4001/callback",
+      fetch: send,
+      now: () => other.now,
+    });
+    return own.verifyIdToken(jwt, { now: other.now });
+  };
+  const [key] = other.keys;
+  const twice = { keys: [key?.publicJwk, key?.publicJwk] };
+  const rows: [path: string, answer: () => Response, expected: object][] = [
+    [
+      "/openid-configuration",
+      () => new Response("{}", { status: 404 }),
+      { code: "response_invalid" },
+    ],
+    ["/openid-configuration", () => new Response("[]"), { code: "response_invalid" }],
+    ["/jwks.json", () => new Response("{}", { status: 404 }), { code: "response_invalid" }],
+    ["/jwks.json", () => new Response("none"), { code: "response_invalid", reason: "jwks_uri" }],
+    [
+      "/jwks.json",
+      () => Response.json({ keys: {} }),
+      { code: "response_invalid", reason: "jwks_uri" },
+    ],
+    ["/jwks.json", () => Response.json({ keys: [] }), { code: "token_refused", reason: "kid" }],
+    ["/jwks.json", () => Response.json(twice), { code: "token_refused", reason: "kid" }],
+    ["/jwks.json", () => new Response("{}", { status: 503 }), { code: "issuer_unreachable" }],
+  ];
+  for (const [path, answer, expected] of rows)
+    await assert.rejects(verifyWith(path, answer), expected, `${path} ${JSON.stringify(expected)}`);
+});
+
 test("an endpoint that would send secrets in the clear is refused", async () => {
   await using other = await openFakeIssuer();
   for (const url of [
