@@ -213,6 +213,26 @@ test("a move by the operator waits 30 days, and any member cancels it", async ()
   assert.equal((await lookUp("status", address)).body["status"], "active");
 });
 
+test("the operator takes an announced move back, once, on record", async () => {
+  const old = await world.found({ members: ["finn"], name: "Bleibt AG" });
+  const next = await world.found({ members: ["finn"], name: "Bleibt Neu AG" });
+  const { address } = old;
+  assert.equal((await svc("business", "move", address, "--to", next.address)).status, 0);
+  assert.equal((await svc("business", "move", address, "--cancel")).status, 0);
+  assert.equal((await world.businessOf("finn", address))["move"], null);
+  const again = await svc("business", "move", address, "--cancel");
+  assert.match(again.err, /nothing is under way/);
+  const recorded = await world.ctx.db.query<{ action: string }>(
+    sql`select action from audit_entry where subject = ${address} and action like 'business.move%' order by id`,
+  );
+  assert.deepEqual(
+    recorded.map(({ action }) => action),
+    ["business.move", "business.move.cancel"],
+  );
+  await world.advance(31 * day);
+  assert.equal((await lookUp("status", address)).body["status"], "active");
+});
+
 test("a move by the operator waits while its successor is suspended, and is cancelled on record where it cannot be", async () => {
   const foundings = ["waits", "next", "impossible", "gone", "home"].map(async (name) =>
     world.found({ members: ["jan"], name }),

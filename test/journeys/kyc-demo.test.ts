@@ -128,4 +128,6 @@ test("alice shares date of birth and e-mail without the city, and the merchant p
   });
   assert.equal(verified.user, user);
   assert.ok(verified.proved.some(({ fact }) => fact === "confirmed"));
+  // The person who shared has the same receipt, and nobody else.
+  assert.deepEqual(await wallet(demo.environment, "receipt", asked.referenceKey), receipt);
 });

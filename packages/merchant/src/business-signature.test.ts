@@ -50,6 +50,7 @@ async function verify(
   );
 }
 
+const misconfigured = (reason: string) => ({ code: "configuration_invalid", reason });
 const refused = (reason: string) => ({ code: "signature_refused", reason });
 
 test("the wallet itself is asked about the digest of the caller's own document", async () => {
@@ -105,7 +106,6 @@ test("a node that is away is no refusal", async () => {
 });
 
 test("a document that is none, and an address that is none, are the caller's mistake", async () => {
-  const misconfigured = (reason: string) => ({ code: "configuration_invalid", reason });
   const content = { typedData: { ...typedData, primaryType: "Missing" } };
   await assert.rejects(verify(openNode(), { content }), misconfigured("typedData"));
   const anchors = { business: "0x12" };

@@ -335,8 +335,8 @@ test("discovery and keys that are none are no answer, and two keys of one name a
   await using other = await openFakeIssuer();
   const jwt = await other.sign("JWT", other.idClaims());
   const verifyWith = async (path: string, answer: () => Response) => {
-    const send: typeof fetch = async (url, init) =>
-      String(url).endsWith(path) ? answer() : fetch(url, init);
+    const send: typeof fetch = async (...call) =>
+      call[0] === `${other.url}/.well-known${path}` ? answer() : fetch(...call);
     const own = openMerchant({
       issuer: other.url,
       clientId,

@@ -120,3 +120,42 @@ await test("an identity that the vault has under another name as well is said to
   const { err } = await wallet("identity", "remove", "mine");
   assert.match(err, /goes, and stays as twin; repeat with --yes\n$/);
 });
+
+await test("words of another wallet are the same accounts here, each by its index", async () => {
+  const words = join(directory, "words");
+  writeFileSync(words, `${"test ".repeat(11)}junk\n`);
+  const how = ["--mnemonic-file", words, "--passphrase-file", fileOf("right")];
+  const addresses = [
+    await wallet("identity", "import", "first", ...how),
+    await wallet("identity", "import", "second", ...how, "--index", "1"),
+  ].map((transcript) => valueOf(transcript)["address"]);
+  // The accounts that every tool for Ethereum derives from these words (BIP-44, m/44'/60'/0'/0/n).
+  assert.deepEqual(addresses, [
+    "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",
+    "0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
+  ]);
+});
+
+await test("words that are none, an index that is none and two secrets at once import nothing", async () => {
+  const words = join(directory, "words");
+  writeFileSync(words, "test ".repeat(12));
+  const key = join(directory, "key");
+  writeFileSync(key, "0x12");
+  const refused: [RegExp, ...string[]][] = [
+    [/invalid_input/, "--mnemonic-file", words],
+    [/--index is a whole number/, "--mnemonic-file", words, "--index", "first"],
+    [/invalid_input/, "--mnemonic-file", join(directory, "missing")],
+    [/invalid_input/, "--private-key-file", key],
+    [/either --mnemonic-file/, "--private-key-file", key, "--index", "1"],
+    [/either --mnemonic-file/, "--private-key-file", key, "--mnemonic-file", words],
+    [/either --mnemonic-file/],
+  ];
+  for (const [pattern, ...how] of refused) {
+    const args = ["identity", "import", "other", "--passphrase-file", fileOf("right"), ...how];
+    const { status, out, err } = await wallet(...args);
+    assert.deepEqual([status, out], [1, ""], how.join(" "));
+    assert.match(err, pattern);
+    assert.doesNotMatch(err, /test test/, "no words in what is said");
+  }
+  assert.deepEqual(readdirSync(join(directory, "wallet/identity")), ["mine.json"]);
+});
