@@ -1,4 +1,4 @@
-import { makeCode } from "./token/authorization-code.ts";
+import assert from "node:assert/strict";
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { openClients } from "../accounts/index.ts";
 import { createAudit } from "../platform/audit.ts";
@@ -21,6 +21,8 @@ import { openLiveClaims } from "./token/live-claims.ts";
 import { createSealedCopies, type SealedCopies } from "./token/sealed-copies.ts";
 import { openSigningKeys } from "./keys/signing-keys.ts";
 import * as store from "./test-login-store.ts";
+import { familyOf, readAccessToken } from "./token/access-token.ts";
+import { makeCode } from "./token/authorization-code.ts";
 import type { TokenContext } from "./token-context.ts";
 import { tokenRoutes } from "./token/token-routes.ts";
 
@@ -304,4 +306,21 @@ export async function refreshAs(
 export function claimsOf(token: unknown): Record<string, unknown> {
   const [, claims = ""] = String(token).split(".");
   return JSON.parse(Buffer.from(claims, "base64url").toString("utf8")) as Record<string, unknown>;
+}
+
+/** Asserts that a token endpoint refuses, and that nobody keeps the answer (RFC 6749 section 5.2). */
+export function refused(answer: Answer, status: number, error: string): void {
+  assert.deepEqual([answer.status, answer.body["error"]], [status, error], answer.text);
+  assert.equal(answer.headers["cache-control"], "no-store");
+}
+
+/** Why the family of an access token was revoked; null where it was not. */
+export async function familyStateOf(
+  login: TestLogin,
+  accessToken: unknown,
+): Promise<string | null | undefined> {
+  const claims = readAccessToken(login.ctx, String(accessToken));
+  assert.ok(claims);
+  const rows = await store.listTestFamilies(login.ctx.db);
+  return rows.find((row) => row.id === familyOf(claims))?.revokedReason;
 }

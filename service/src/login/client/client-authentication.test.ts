@@ -12,6 +12,7 @@ import {
   post,
   redeem,
   redirectUri,
+  refused,
 } from "../test-login.ts";
 import { disableTestClient } from "../test-login-store.ts";
 
@@ -42,10 +43,6 @@ const ec = generateKeyPairSync("ec", { namedCurve: "P-256" });
 const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const ecJwk = { ...(await exportJWK(ec.publicKey)), kid: "ec-1" };
 const rsaJwk = { ...(await exportJWK(rsa.publicKey)), kid: "rsa-1" };
-
-function refused(answer: Answer, status: number, error: string): void {
-  assert.deepEqual([answer.status, answer.body["error"]], [status, error], answer.text);
-}
 
 async function ask(form: Record<string, string>, authorization?: string): Promise<Answer> {
   return post(login, "/oauth2/token", {

@@ -12,6 +12,7 @@ import {
   openTestLogin,
   post,
   redeem,
+  refused,
   type TestClient,
 } from "../test-login.ts";
 import { listTestFamilies } from "../test-login-store.ts";
@@ -52,10 +53,6 @@ async function proofOf(wish: ProofWish = {}): Promise<string> {
   return new SignJWT(claims)
     .setProtectedHeader({ alg, typ: "dpop+jwt", jwk, ...wish.header })
     .sign(keys.privateKey);
-}
-
-function refused(answer: Answer, status: number, error: string): void {
-  assert.deepEqual([answer.status, answer.body["error"]], [status, error], answer.text);
 }
 
 async function redeemWith(

@@ -11,6 +11,7 @@ import {
   post,
   redeem,
   refresh,
+  refused,
   type TestClient,
   user,
 } from "../test-login.ts";
@@ -21,10 +22,6 @@ after(async () => login[Symbol.asyncDispose]());
 const client = await addClient(login);
 const other = await addClient(login, { audiences: [] });
 const api = await addClient(login, { audiences: ["https://api.example.com"] });
-
-function refused(answer: Answer, status: number, error: string): void {
-  assert.deepEqual([answer.status, answer.body["error"]], [status, error], answer.text);
-}
 
 async function tokensOf(of: TestClient, request = {}): Promise<Record<string, unknown>> {
   const answer = await redeem(login, of, await addCode(login, of, request));

@@ -1,0 +1,165 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { endSession } from "../session/session-end.ts";
+import {
+  addClient,
+  addCode,
+  familyStateOf,
+  openTestLogin,
+  redeem,
+  refresh,
+  refused,
+} from "../test-login.ts";
+
+const login = await openTestLogin();
+after(async () => login[Symbol.asyncDispose]());
+const client = await addClient(login);
+
+test("a code is refused for every request that does not fit its login", async (t) => {
+  const other = await addClient(login);
+  const cases: [
+    string,
+    Parameters<typeof addCode>[2],
+    Record<string, string | readonly string[] | undefined>,
+    number,
+    string,
+  ][] = [
+    ["no code", {}, { code: undefined }, 400, "invalid_request"],
+    ["empty code", {}, { code: "" }, 400, "invalid_request"],
+    ["another code", {}, { code: "x".repeat(43) }, 400, "invalid_grant"],
+    ["an over-long code", {}, { code: "x".repeat(5000) }, 400, "invalid_request"],
+    ["two codes", {}, { code: ["a", "b"] }, 400, "invalid_request"],
+    ["no redirect_uri", {}, { redirect_uri: undefined }, 400, "invalid_request"],
+    [
+      "another redirect_uri",
+      {},
+      { redirect_uri: "https://shop.example/callback/" },
+      400,
+      "invalid_grant",
+    ],
+    ["no verifier", {}, { code_verifier: undefined }, 400, "invalid_grant"],
+    ["another verifier", {}, { code_verifier: "y".repeat(43) }, 400, "invalid_grant"],
+    ["a short verifier", {}, { code_verifier: "y".repeat(42) }, 400, "invalid_request"],
+    ["a verifier without challenge", { codeChallenge: undefined }, {}, 400, "invalid_grant"],
+    [
+      "an audience that was not granted",
+      {},
+      { audience: "https://api.example.com" },
+      400,
+      "invalid_target",
+    ],
+    [
+      "a resource that was not granted",
+      {},
+      { resource: "https://other.example" },
+      400,
+      "invalid_target",
+    ],
+    ["another grant", {}, { grant_type: "password" }, 400, "unsupported_grant_type"],
+    ["no grant", {}, { grant_type: undefined }, 400, "invalid_request"],
+    [
+      "two grants",
+      {},
+      { grant_type: ["authorization_code", "refresh_token"] },
+      400,
+      "invalid_request",
+    ],
+    ["a login bound to another DPoP key", { dpopJkt: "k".repeat(43) }, {}, 400, "invalid_grant"],
+  ];
+  for (const [name, request, form, status, error] of cases) {
+    await t.test(name, async () => {
+      const code = await addCode(login, client, request);
+      refused(await redeem(login, client, { ...code, form }), status, error);
+    });
+  }
+  await t.test("the parameter at fault is named", async () => {
+    const answer = await redeem(login, client, {
+      ...(await addCode(login, client)),
+      form: { code: ["a", "b"] },
+    });
+    assert.match(String(answer.body["error_description"]), /\bcode\b/);
+  });
+  await t.test("another client", async () => {
+    const code = await addCode(login, client);
+    refused(await redeem(login, other, code), 400, "invalid_grant");
+    assert.equal((await redeem(login, client, code)).status, 200);
+  });
+  await t.test(
+    "a login without challenge and verifier is good where the login was allowed so",
+    async () => {
+      const code = await addCode(login, client, { codeChallenge: undefined });
+      assert.equal(
+        (await redeem(login, client, { ...code, form: { code_verifier: undefined } })).status,
+        200,
+      );
+    },
+  );
+});
+
+test("whoever knows a login's id, as its QR code shows it, has no code of it and ends nothing by guessing", async () => {
+  const code = await addCode(login, client);
+  const [loginId = ""] = code.code.split(".");
+  const guesses = [loginId, `${loginId}.`, `${loginId}.${"A".repeat(43)}`, `${code.code}A`];
+  const refuseAll = async () => {
+    for (const guess of guesses)
+      refused(
+        await redeem(login, client, { ...code, form: { code: guess } }),
+        400,
+        "invalid_grant",
+      );
+  };
+  await refuseAll();
+  const { status, body } = await redeem(login, client, code);
+  assert.equal(status, 200);
+  await refuseAll();
+  assert.equal(await familyStateOf(login, body["access_token"]), null);
+});
+
+test("a code dies after its lifetime", async () => {
+  const code = await addCode(login, client);
+  login.clock.advance(60);
+  refused(await redeem(login, client, code), 400, "invalid_grant");
+});
+
+test("a code is of no use once its session has ended", async () => {
+  const code = await addCode(login, client);
+  await login.ctx.db.transaction(async (tx) => endSession(tx, code.sessionId, login.clock.now()));
+  refused(await redeem(login, client, code), 400, "invalid_grant");
+});
+
+test("a code's reuse revokes its tokens, but only by who can show client and verifier", async () => {
+  const code = await addCode(login, client);
+  const first = await redeem(login, client, code);
+  const other = await addClient(login);
+  refused(await redeem(login, other, code), 400, "invalid_grant");
+  refused(
+    await redeem(login, client, { ...code, form: { code_verifier: "z".repeat(43) } }),
+    400,
+    "invalid_grant",
+  );
+  refused(
+    await redeem(login, client, { ...code, headers: { authorization: other.basic } }),
+    400,
+    "invalid_grant",
+  );
+  assert.equal(await familyStateOf(login, first.body["access_token"]), null);
+  refused(await redeem(login, client, code), 400, "invalid_grant");
+  assert.equal(await familyStateOf(login, first.body["access_token"]), "code_reuse");
+  refused(await refresh(login, client, first.body["refresh_token"]), 400, "invalid_grant");
+});
+
+test("one code redeemed 50 times at once over two processes succeeds once and ends revoked", async () => {
+  await using second = await openTestLogin({ with: login, connections: 10 });
+  const code = await addCode(login, client);
+  const all = await Promise.all(
+    Array.from({ length: 50 }, async (_, index) =>
+      redeem(index % 2 === 0 ? login : second, client, code),
+    ),
+  );
+  const good = all.filter((answer) => answer.status === 200);
+  assert.equal(good.length, 1);
+  assert.ok(
+    all.every((answer) => answer.status === 200 || answer.body["error"] === "invalid_grant"),
+  );
+  assert.equal(await familyStateOf(login, good[0]?.body["access_token"]), "code_reuse");
+});
