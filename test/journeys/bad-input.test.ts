@@ -342,16 +342,16 @@ test("what cannot be read is refused as the document says of every route", async
     assert.ok(info.description.includes(reason), reason);
 });
 
-async function refusalOf(path: string, method: string, body: object): Promise<string> {
+async function refusalOf(path: string, method: string, body?: object): Promise<string> {
   const headers = { authorization: apiKey, "content-type": "application/json" };
-  const init = { method, headers, body: JSON.stringify(body) };
+  const init = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) };
   const answer = (await (await ask(world.baseUrl + path, init)).json()) as {
     error: { message: string };
   };
   return answer.error.message;
 }
 
-test("a refused body is told which of its members is missing, and which is unknown", async () => {
+test("a refused call is told which of its members is missing, unknown or of another form", async () => {
   const stored = { user: newIdentity().address, infos: [{ field: "EMAIL", pepper: "00" }] };
   assert.equal(
     await refusalOf("/api/v1/blockchain/valid", "POST", stored),
@@ -362,6 +362,9 @@ test("a refused body is told which of its members is missing, and which is unkno
     await refusalOf("/api/v1/kyb/webhook-endpoint", "PUT", endpoint),
     "Invalid Request: urls is unknown",
   );
+  const limit = "Invalid Request: limit must be a whole number from 1 to 100";
+  for (const given of ["0", "101", "1.5", ""])
+    assert.equal(await refusalOf(`/api/v2/kyc/orders?limit=${given}`, "GET"), limit);
 });
 
 test("a path under another method answers 405 and says which it takes; an unknown path 404; both in the envelope", async () => {

@@ -1,5 +1,6 @@
 import { parseUuid } from "../platform/ids.ts";
 import { Type } from "../platform/schema.ts";
+import { idempotencyKey } from "../platform/text-form.ts";
 import { parseAddress } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
 import { refuseKeyInUrl } from "../accounts/index.ts";
@@ -100,8 +101,7 @@ const issueBody = Type.Object({
 
 const issueHeaders = Type.Object({
   "idempotency-key": Type.Optional(
-    Type.String({
-      pattern: "^[\\x21-\\x7e]{1,255}$",
+    idempotencyKey({
       description:
         "The same key with the same body answers the credential of the first call, for a day; it issues anew once that was deleted with its user.",
     }),

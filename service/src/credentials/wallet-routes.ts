@@ -1,5 +1,6 @@
 import { parseUuid } from "../platform/ids.ts";
 import { Type } from "../platform/schema.ts";
+import { sixDigits, uuid } from "../platform/text-form.ts";
 import type { Address } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
 import { callerAddressOf } from "../platform/client-address.ts";
@@ -86,9 +87,7 @@ function listRoute(ctx: CredentialsContext, scope: Http, caller: WalletCaller): 
   );
 }
 
-/** As PostgreSQL takes it: the format `uuid` of JSON Schema allows `urn:uuid:` before it. */
-const uuid = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" });
-const idParams = Type.Object({ id: uuid });
+const idParams = Type.Object({ id: uuid() });
 
 function credentialRoutes(ctx: CredentialsContext, scope: Http, caller: WalletCaller): void {
   const reasons = [...bodyReasons, "wallet_session_required", "credential_not_found"] as const;
@@ -174,7 +173,7 @@ function emailRoutes(ctx: CredentialsContext, scope: Http, caller: WalletCaller)
     {
       schema: {
         params: idParams,
-        body: Type.Object({ code: Type.String({ pattern: "^[0-9]{6}$" }) }),
+        body: Type.Object({ code: sixDigits() }),
         response: {
           200: Type.Object(
             { credentialId: Type.String() },

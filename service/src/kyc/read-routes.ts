@@ -1,4 +1,5 @@
 import { Type } from "../platform/schema.ts";
+import { wholeNumber } from "../platform/text-form.ts";
 import { parseAddress } from "@svc/protocol";
 import { apiKeyOf } from "../accounts/index.ts";
 import type { Http } from "../platform/http.ts";
@@ -157,9 +158,7 @@ const listedEvent = Type.Object({
 
 const eventsQuery = Type.Object({
   referenceKey: Type.String({ minLength: 1, maxLength: 200 }),
-  after: Type.Optional(
-    Type.String({ pattern: "^[0-9]{1,9}$", description: "Events with a higher sequence." }),
-  ),
+  after: Type.Optional(wholeNumber({ description: "Events with a higher sequence." })),
   limit: pageParameters.limit,
 });
 

@@ -1,4 +1,5 @@
 import { Type } from "../platform/schema.ts";
+import { wholeFromOne } from "../platform/text-form.ts";
 import type { Receipt } from "@svc/protocol";
 import { apiKeyOf } from "../accounts/index.ts";
 import type { Http } from "../platform/http.ts";
@@ -58,8 +59,7 @@ const receiptBody = Type.Object({
 });
 
 const attemptQuery = Type.Optional(
-  Type.String({
-    pattern: "^[1-9][0-9]{0,8}$",
+  wholeFromOne({
     description: "Default: the newest attempt that is anchored.",
   }),
 );

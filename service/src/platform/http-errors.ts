@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Ctx } from "./context.ts";
 import { isOutage, isUnstorable } from "./db.ts";
 import { challengeOf, invalidRequest, OAuthProblem, Problem } from "./problems.ts";
+import { sayPattern } from "./text-form.ts";
 
 interface FrameworkError {
   code?: string;
@@ -34,7 +35,10 @@ function sayFault(validation: NonNullable<FrameworkError["validation"]>): string
     return `${shownName(name)} ${missing === undefined ? "is unknown" : "is missing"}`;
   }
   const words = wordsOf(validation, first?.instancePath);
-  const fault = words.length > 0 ? `must be one of ${words.join(", ")}` : first?.message;
+  const fault =
+    words.length > 0
+      ? `must be one of ${words.join(", ")}`
+      : (sayPattern(first?.params?.["pattern"]) ?? first?.message);
   return `${path === "" ? "the body" : shownName(path)} ${fault ?? "is wrong"}`;
 }
 

@@ -1,17 +1,13 @@
 import { invalidRequest } from "./problems.ts";
 import { type TSchema, Type } from "./schema.ts";
+import { pageSize } from "./text-form.ts";
 
 /** Items of a page for whom does not say how many. */
 const limitDefault = 20;
 
 /** How the query of a list says which page is meant. */
 export const pageParameters = {
-  limit: Type.Optional(
-    Type.String({
-      pattern: "^([1-9][0-9]?|100)$",
-      description: `1 to 100. Default: ${limitDefault}.`,
-    }),
-  ),
+  limit: Type.Optional(pageSize({ description: `1 to 100. Default: ${limitDefault}.` })),
   cursor: Type.Optional(
     Type.String({ maxLength: 100, description: "`nextCursor` of the page before." }),
   ),

@@ -1,4 +1,5 @@
 import { Type } from "../platform/schema.ts";
+import { base64url } from "../platform/text-form.ts";
 import type { Address } from "@svc/protocol";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Ctx } from "../platform/context.ts";
@@ -34,10 +35,9 @@ const boxBodyBytesMax = boxLengthMax + 1024;
 const relayBodyBytesMax = 8 * 1024 * 1024 + 8192;
 
 const BoxBody = Type.Object({
-  box: Type.String({
+  box: base64url({
     minLength: 1,
     maxLength: boxLengthMax,
-    pattern: "^[A-Za-z0-9_-]+$",
     description: "Sealed by the wallet; base64url.",
   }),
   expiresAt: Type.Integer({

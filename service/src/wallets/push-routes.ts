@@ -1,4 +1,5 @@
 import { Type } from "../platform/schema.ts";
+import { base64url } from "../platform/text-form.ts";
 import type { FastifyReply } from "fastify";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http.ts";
@@ -10,7 +11,7 @@ import { getWalletUser } from "./wallet-sessions.ts";
 
 const tags = ["wallet"];
 const Endpoint = Type.String({ minLength: 1, maxLength: 2048 });
-const KeyText = Type.String({ minLength: 1, maxLength: 200, pattern: "^[A-Za-z0-9_-]+$" });
+const KeyText = base64url({ minLength: 1, maxLength: 200 });
 
 const SubscriptionBody = Type.Object({
   endpoint: Endpoint,

@@ -1,4 +1,5 @@
 import { Type } from "../platform/schema.ts";
+import { uuid } from "../platform/text-form.ts";
 import type { Address } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
 import { callerAddressOf } from "../platform/client-address.ts";
@@ -83,10 +84,7 @@ const LoginsBody = pageBody(
   { description: "Newest first." },
 );
 
-/** As PostgreSQL takes it: the format `uuid` of JSON Schema allows `urn:uuid:` before it. */
-const LoginParams = Type.Object({
-  id: Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" }),
-});
+const LoginParams = Type.Object({ id: uuid() });
 
 /** Everything below `/w/` that wallets call; a web wallet may call it from its own origin (decisions section 2, CORS). */
 export async function walletRoutes(ctx: Ctx, http: Http, deps: WalletDeps): Promise<void> {

@@ -1,4 +1,5 @@
 import { Type } from "../../platform/schema.ts";
+import { pageSize } from "../../platform/text-form.ts";
 import { type Address, isHexOf } from "@svc/protocol";
 import type { Http } from "../../platform/http.ts";
 import { pageBody } from "../../platform/page.ts";
@@ -37,7 +38,7 @@ export function inboxRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletC
     {
       schema: {
         querystring: Type.Object({
-          limit: Type.Optional(Type.String({ pattern: "^([1-9][0-9]?|100)$" })),
+          limit: Type.Optional(pageSize()),
           cursor: Type.Optional(Type.String({ maxLength: 100 })),
         }),
         response: {

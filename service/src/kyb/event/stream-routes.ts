@@ -1,4 +1,5 @@
 import { Type } from "../../platform/schema.ts";
+import { wholeNumber } from "../../platform/text-form.ts";
 import type { ApiKey } from "../../accounts/index.ts";
 import type { Http } from "../../platform/http.ts";
 import { pageParameters, readLimit } from "../../platform/page.ts";
@@ -23,15 +24,13 @@ export interface Stream {
 
 const Params = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
 const After = Type.Optional(
-  Type.String({
-    pattern: "^[0-9]{1,9}$",
+  wholeNumber({
     description: "The `seq` that they come after. Default: 0.",
   }),
 );
 
 const AfterAttempt = Type.Optional(
-  Type.String({
-    pattern: "^[0-9]{1,9}$",
+  wholeNumber({
     description:
       "Of the event `after_seq`: the `attempt` that they come after. Default: none of that event is listed.",
   }),

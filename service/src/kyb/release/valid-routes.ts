@@ -1,4 +1,5 @@
 import { type Static, Type } from "../../platform/schema.ts";
+import { hash32 } from "../../platform/text-form.ts";
 import { type Address, type Hex32, isBusinessField } from "@svc/protocol";
 import type { ApiKey } from "../../accounts/index.ts";
 import { type CompanyClaim, matchCompanyLeaves } from "../../credentials/index.ts";
@@ -28,8 +29,7 @@ const ValidBody = Type.Object(
       Type.Object(
         {
           ...place,
-          hash: Type.String({
-            pattern: "^0x[0-9a-fA-F]{64}$",
+          hash: hash32({
             description: "As the attestation has it: the leaf.",
           }),
         },
