@@ -86,6 +86,41 @@ contract BusinessGovernanceTest is BusinessCrew {
         wallet.withdraw(_HASH, UNTIL, decision);
     }
 
+    function test_onlyGovernanceTakesASignatureBack() external {
+        IBusinessWallet wallet = _found(3, MAJORITY);
+        uint256[] memory keys = _some(_crew(3), 0, 2);
+        bytes memory document = _approve(wallet, keys, 2, _HASH);
+        wallet.record(_HASH, UNTIL, document);
+        string memory take = "withdraw(bytes32)";
+        bytes memory alone = _decide(wallet, _some(keys, 0, 1), take, abi.encode(_HASH));
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.ApprovalsMiscounted.selector, 2));
+        wallet.withdraw(_HASH, UNTIL, alone);
+        // Neither what signed the document, nor a decision about another one or of another kind.
+        bytes memory refused = abi.encodeWithSelector(IBusinessWallet.ApprovalRefused.selector, 0);
+        vm.expectRevert(refused);
+        wallet.withdraw(_HASH, UNTIL, document);
+        bytes memory other = _decide(wallet, keys, take, abi.encode(keccak256("other")));
+        vm.expectRevert(refused);
+        wallet.withdraw(_HASH, UNTIL, other);
+        bytes memory move = _decide(wallet, keys, "moveTo(address)", abi.encode(_HASH));
+        vm.expectRevert(refused);
+        wallet.withdraw(_HASH, UNTIL, move);
+        assert(wallet.isValidSignature(_HASH, abi.encodePacked(uint8(1), _HASH)) == 0x1626ba7e);
+    }
+
+    function test_eachActOfGovernanceCountsOnce() external {
+        (IBusinessWallet wallet, uint256[] memory keys) = _startRemoval(3, 2, 2);
+        assertEq(wallet.nonce(), 1);
+        wallet.record(_HASH, UNTIL, _approve(wallet, keys, 2, _HASH));
+        assertEq(wallet.nonce(), 1);
+        wallet.withdraw(_HASH, UNTIL, _decide(wallet, _some(keys, 0, 2), "withdraw(bytes32)", abi.encode(_HASH)));
+        assertEq(wallet.nonce(), 2);
+        vm.warp(START + 30 days);
+        wallet.finishRemoval();
+        assertEq(wallet.nonce(), 3);
+        assertEq(wallet.epoch(), 1);
+    }
+
     function test_aWalletThatMovedApprovesNothingMoreAndTakesBackStill() external {
         IBusinessWallet wallet = _found(1, MAJORITY);
         uint256[] memory keys = _crew(1);
@@ -120,8 +155,9 @@ contract BusinessGovernanceTest is BusinessCrew {
         bytes memory left = _charter([MAJORITY, MAJORITY, MAJORITY], _some(keys, 0, 3), 7);
         assertEq(keccak256(wallet.charter()), keccak256(left));
         assertEq(wallet.epoch(), 1);
-        (member,,) = wallet.removal();
+        (member, endsAt, nonce) = wallet.removal();
         assertEq(member, address(0));
+        assertEq(uint256(endsAt) + nonce, 0);
         vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.NoRemoval.selector));
         wallet.finishRemoval();
     }
