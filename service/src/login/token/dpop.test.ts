@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { createHash, generateKeyPairSync, type KeyObject, randomUUID } from "node:crypto";
 import { after, test } from "node:test";
 import { calculateJwkThumbprint, exportJWK, SignJWT } from "jose";
-import { familyOf, readAccessToken } from "./access-token.ts";
 import {
   addClient,
   addCode,
   type Answer,
   claimsOf,
+  familyStateOf,
   get,
   openTestLogin,
   post,
@@ -15,7 +15,6 @@ import {
   refused,
   type TestClient,
 } from "../test-login.ts";
-import { listTestFamilies } from "../test-login-store.ts";
 
 const login = await openTestLogin();
 after(async () => login[Symbol.asyncDispose]());
@@ -83,13 +82,6 @@ async function refreshWith(
     },
     headers: { dpop: proof, authorization: isPublic ? undefined : client.basic },
   });
-}
-
-async function revocationOf(tokens: Answer["body"]): Promise<string | null | undefined> {
-  const claims = readAccessToken(login.ctx, String(tokens["access_token"]));
-  assert.ok(claims);
-  const rows = await listTestFamilies(login.ctx.db);
-  return rows.find((row) => row.id === familyOf(claims))?.revokedReason;
 }
 
 test("a proof binds the tokens to its key, in one database call", async () => {
@@ -167,6 +159,16 @@ test("a proof counts once", async () => {
   refused(await redeemWith(confidential, proof), 400, "invalid_dpop_proof");
 });
 
+test("a proof counts once for a refresh too, and a second use of it costs the refresh token nothing", async () => {
+  const { body } = await redeemWith(confidential, await proofOf());
+  const proof = await proofOf();
+  const next = await refreshWith(confidential, body["refresh_token"], proof);
+  assert.equal(next.status, 200, next.text);
+  const token = next.body["refresh_token"];
+  refused(await refreshWith(confidential, token, proof), 400, "invalid_dpop_proof");
+  assert.equal((await refreshWith(confidential, token, await proofOf())).status, 200);
+});
+
 test("a login that named its key is finished with that key alone", async () => {
   assert.equal((await redeemWith(confidential, await proofOf(), { dpopJkt: jkt })).status, 200);
   refused(
@@ -220,7 +222,7 @@ test("a thief who binds a login to his own key does not hide that its refresh to
     assert.equal(stolen.body["token_type"], "DPoP");
     login.clock.advance(60);
     refused(await refreshWith(client, owned["refresh_token"], undefined), 400, "invalid_grant");
-    assert.equal(await revocationOf(owned), "reuse");
+    assert.equal(await familyStateOf(login, owned["access_token"]), "reuse");
     const next = await refreshWith(client, stolen.body["refresh_token"], await proofOf());
     refused(next, 400, "invalid_grant");
   }
@@ -231,12 +233,12 @@ test("a repeat within the grace with another key, or without one, revokes the lo
     const { body: bound } = await redeemWith(spa, await proofOf());
     assert.equal((await refreshWith(spa, bound["refresh_token"], await proofOf())).status, 200);
     refused(await refreshWith(spa, bound["refresh_token"], proof), 400, "invalid_grant");
-    assert.equal(await revocationOf(bound), "reuse");
+    assert.equal(await familyStateOf(login, bound["access_token"]), "reuse");
   }
   const { body: free } = await redeemWith(spa, undefined);
   assert.equal((await refreshWith(spa, free["refresh_token"], undefined)).status, 200);
   refused(await refreshWith(spa, free["refresh_token"], await proofOf()), 400, "invalid_grant");
-  assert.equal(await revocationOf(free), "reuse");
+  assert.equal(await familyStateOf(login, free["access_token"]), "reuse");
 });
 
 test("userinfo takes a bound token with its proof alone, in one call, and never as Bearer", async () => {
