@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Address, checksumAddress } from "@svc/protocol";
+import { decodeJwt } from "jose";
 import { parseConfig } from "../../service/src/platform/config.ts";
 import { authorizationFaults } from "../../service/src/login/authorization/authorization-request.ts";
 import {
@@ -195,6 +196,32 @@ test("a session ends after 12 idle hours, and after 7 days however often it is u
   }
   await world.advance(14 * 60);
   assert.equal(await faultOf(used, {}), "login_required");
+});
+
+test("who logs in again goes on in the browser's session, and begins another where it has ended or run out", async () => {
+  const jar = openJar();
+  const person = newIdentity();
+  const logInAgain = async () => {
+    const { tokens } = await logIn(world.baseUrl, world.client, person, { jar });
+    return { hint: tokens.id_token, sid: String(decodeJwt(tokens.id_token)["sid"]) };
+  };
+  const first = await logInAgain();
+  const again = await logInAgain();
+  assert.equal(again.sid, first.sid);
+  // A logout from elsewhere: this browser still has its cookie.
+  const logout = `${world.baseUrl}/oauth2/sessions/logout?id_token_hint=${again.hint}`;
+  assert.equal((await fetch(logout)).status, 200);
+  const second = await logInAgain();
+  await world.advance(12 * 3600 + 1);
+  const third = await logInAgain();
+  for (let half = 0; half < 14; half += 1) {
+    assert.equal(await faultOf(jar, {}), null, `after ${half * 12} hours`);
+    await world.advance(12 * 3600 - 60);
+  }
+  await world.advance(14 * 60);
+  const fourth = await logInAgain();
+  assert.equal(new Set([first, second, third, fourth].map(({ sid }) => sid)).size, 4);
+  assert.equal(await faultOf(jar, {}), null);
 });
 
 test("a logout still ends tokens that were refreshed for longer than their session was used", async () => {

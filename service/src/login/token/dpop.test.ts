@@ -275,3 +275,17 @@ test("userinfo takes a bound token with its proof alone, in one call, and never 
     );
   }
 });
+
+test("a bound token is of no use once it is revoked, with whatever proof", async () => {
+  const { body } = await redeemWith(confidential, await proofOf());
+  const access = String(body["access_token"]);
+  const ask = async (): Promise<Answer> => {
+    const claims = { htm: "GET", htu: userinfoUrl };
+    const dpop = await proofOf({ accessToken: access, claims });
+    return get(login, "/userinfo", { authorization: `DPoP ${access}`, dpop });
+  };
+  assert.equal((await ask()).status, 200);
+  const headers = { authorization: confidential.basic };
+  await post(login, "/oauth2/revoke", { form: { token: access }, headers });
+  refused(await ask(), 401, "invalid_token");
+});
