@@ -211,8 +211,12 @@ test("who logs in again goes on in the browser's session, and begins another whe
     return { hint: tokens.id_token, sid: String(decodeJwt(tokens.id_token)["sid"]) };
   };
   const first = await logInAgain();
+  await world.advance(7 * 3600);
   const again = await logInAgain();
   assert.equal(again.sid, first.sid);
+  // Its idle time and the age of its login begin anew.
+  await world.advance(6 * 3600);
+  assert.equal(await faultOf(jar, { max_age: String(6 * 3600 + 60) }), null);
   // A logout from elsewhere: this browser still has its cookie.
   const logout = `${world.baseUrl}/oauth2/sessions/logout?id_token_hint=${again.hint}`;
   assert.equal((await fetch(logout)).status, 200);
