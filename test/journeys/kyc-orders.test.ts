@@ -70,6 +70,8 @@ test("200: an older link stays good until one of them is opened", async () => {
     links.push((await world.ask({ user: person.address })).body.data?.["link"]);
   await openRequest(links[1]);
   assert.equal((await post(`${scanRequest(links[0]).connection}/open`, {})).status, 404);
+  await openRequest(links[2]);
+  // What somebody looks at stays open, though a newer link was opened since.
   assert.equal((await post(`${scanRequest(links[1]).connection}/open`, {})).status, 200);
 });
 
