@@ -107,6 +107,7 @@ test("a login that was approved but ran out before its browser came is started a
   await approveByQr(world.baseUrl, page, newIdentity());
   assert.equal((await restartAtOnce(page, 1)).length, 0, "while its code may still come");
   await world.advance(121);
+  assert.equal((await submit(page.jar, page.loginId, "finish")).status, 409, "it comes no more");
   assert.equal((await statusOf(world.baseUrl, page))["canRestart"], true);
   assert.equal((await restartAtOnce(page, 1)).length, 1);
   assert.equal((await submit(page.jar, page.loginId, "finish")).status, 409);

@@ -220,6 +220,7 @@ test("who logs in again goes on in the browser's session, and begins another whe
   // A logout from elsewhere: this browser still has its cookie.
   const logout = `${world.baseUrl}/oauth2/sessions/logout?id_token_hint=${again.hint}`;
   assert.equal((await fetch(logout)).status, 200);
+  assert.equal(await faultOf(jar, {}), "login_required");
   const second = await logInAgain();
   await world.advance(12 * 3600 + 1);
   const third = await logInAgain();

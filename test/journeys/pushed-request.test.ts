@@ -111,6 +111,18 @@ test("a pushed request that was used opens nothing for anybody else", async () =
   }
 });
 
+test("a pushed request waits for a minute, as its answer says", async () => {
+  const { expires_in: seconds } = (await (await tryPush(world.client)).json()) as {
+    expires_in: number;
+  };
+  assert.equal(seconds, 60);
+  const [inTime, late] = [await push(world.client), await push(world.client)];
+  await world.advance(50);
+  assert.equal((await openJar().fetch(inTime)).status, 200);
+  await world.advance(10);
+  assert.equal((await openJar().fetch(late)).status, 400);
+});
+
 test("a client that demands pushed requests is answered at its redirect URI where one was not pushed", async () => {
   const client = await world.addClient({ pushedRequestRequired: true });
   const direct = authorizationUrl(world.baseUrl, client, pkce, { scope: "unknown" });

@@ -157,3 +157,19 @@ await test("a hold and its end are one call to the database each", async () => {
     assert.equal(calls, 2);
   });
 });
+
+await test("live money and play money of one organization never touch", async () => {
+  const live = await makePurse(1000n);
+  const sandbox: Purse = { ...live, environment: "sandbox" };
+  const untouched = await readBalance(ctx, live);
+  await topUp(ctx, { ...sandbox, amountRappen: 500n }, "test");
+  await keep(sandbox, "request-play", 300n);
+  const tooMuch = keep(sandbox, "request-more", 300n);
+  await assert.rejects(tooMuch, refusedWith("insufficient_credit"));
+  await take(sandbox, "request-play", 100n);
+  await keep(sandbox, "request-freed", 400n);
+  await free(sandbox, "request-freed");
+  assert.deepEqual(await readBalance(ctx, live), untouched);
+  const { availableRappen, heldRappen, spentRappen } = await readBalance(ctx, sandbox);
+  assert.deepEqual([availableRappen, heldRappen, spentRappen], [400n, 0n, 100n]);
+});
