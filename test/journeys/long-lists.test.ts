@@ -16,7 +16,7 @@ import { type Queryable, sql, type Statement } from "../../service/src/platform/
 import { firstUuid } from "../../service/src/platform/ids.ts";
 import { purgeWalletSessions } from "../../service/src/wallets/wallet-sessions.ts";
 import { deleteBoxes } from "../../service/src/wallets/mailbox-store.ts";
-import { deleteWalletSessions } from "../../service/src/wallets/store.ts";
+import { deleteWalletSessions } from "../../service/src/wallets/wallet-session-store.ts";
 import { listKybEvents } from "../../service/src/webhooks/event-store.ts";
 import { moveEvents } from "../../service/src/webhooks/index.ts";
 import { markLooked, takeDueHints } from "../../service/src/wallets/push-store.ts";

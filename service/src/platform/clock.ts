@@ -105,6 +105,9 @@ export async function clockSkewMs(
 
 export const skewLimitMs = 2000;
 
+/** Unix seconds: what ended before then has ended for every process, also for one whose clock is late. */
+export const endedForAll = (clock: Clock): number => clock.now() - (2 * skewLimitMs) / 1000;
+
 /** Whether what this process takes for the time is within {@link skewLimitMs} of the database's clock, as measured now. */
 export async function isClockRight(db: Queryable, clock: Clock): Promise<boolean> {
   const skewMs = (await clockSkewMs(db)) + (clock.leadMs?.() ?? 0);

@@ -1,10 +1,11 @@
 import { type Address, parseAddress, sessionDigest } from "@svc/protocol";
+import { endedForAll } from "../platform/clock.ts";
 import type { Ctx } from "../platform/context.ts";
 import { equalBytes, mac } from "../platform/mac.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
 import { purgeInBatches } from "../platform/purge.ts";
 import { sha256 } from "../platform/sha256.ts";
-import * as store from "./store.ts";
+import * as store from "./wallet-session-store.ts";
 
 /** A person answers at once; a machine certainly does. */
 const challengeLifetimeSeconds = 300;
@@ -105,6 +106,6 @@ export async function closeWalletSession(
 
 /** Forgets sessions that are over, not before their challenge is: one that was signed once must not open another. */
 export async function purgeWalletSessions(ctx: Ctx): Promise<void> {
-  const before = ctx.clock.now() - challengeLifetimeSeconds;
+  const before = endedForAll(ctx.clock) - challengeLifetimeSeconds;
   await purgeInBatches(async (limit) => store.deleteWalletSessions(ctx.db, before, limit));
 }

@@ -15,6 +15,7 @@ import {
   refused,
   type TestClient,
 } from "../test-login.ts";
+import { tokenJobs } from "./token-jobs.ts";
 
 const login = await openTestLogin();
 after(async () => login[Symbol.asyncDispose]());
@@ -157,6 +158,21 @@ test("a proof counts once", async () => {
   const proof = await proofOf();
   assert.equal((await redeemWith(confidential, proof)).status, 200);
   refused(await redeemWith(confidential, proof), 400, "invalid_dpop_proof");
+});
+
+test("a proof counts once also after a process whose clock is early forgot what is over", async () => {
+  await using own = await openTestLogin();
+  const shop = await addClient(own);
+  const headers = { dpop: await proofOf({ claims: { iat: own.clock.now() } }) };
+  const spend = async (): Promise<Answer> =>
+    redeem(own, shop, { ...(await addCode(own, shop)), headers });
+  assert.equal((await spend()).status, 200);
+  own.clock.advance(60);
+  const { nowMs, now } = own.clock;
+  const early = { nowMs: () => nowMs() + 4000, now: () => now() + 4 };
+  const jobs = tokenJobs({ ...own.ctx, clock: early }, own.copies);
+  await jobs.find(({ name }) => name === "used-once")?.run(AbortSignal.any([]));
+  refused(await spend(), 400, "invalid_dpop_proof");
 });
 
 test("a proof counts once for a refresh too, and a second use of it costs the refresh token nothing", async () => {

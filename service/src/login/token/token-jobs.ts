@@ -1,3 +1,4 @@
+import { endedForAll } from "../../platform/clock.ts";
 import { firstUuid } from "../../platform/ids.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { purgeInBatches } from "../../platform/purge.ts";
@@ -53,8 +54,8 @@ async function purgeLogouts(ctx: TokenContext): Promise<void> {
 }
 
 async function purgeUsedOnce(ctx: TokenContext): Promise<void> {
-  const now = ctx.clock.now();
-  await purgeInBatches(async (limit) => deleteUsedOnce(ctx.db, now, limit));
+  const before = endedForAll(ctx.clock);
+  await purgeInBatches(async (limit) => deleteUsedOnce(ctx.db, before, limit));
 }
 
 async function purgeEndedFamilies(ctx: TokenContext): Promise<void> {

@@ -38,10 +38,14 @@ export async function spendOnce(
 }
 
 /** Forgets values that could not be accepted anyway. @returns how many went */
-export async function deleteUsedOnce(db: Queryable, now: number, limit: number): Promise<number> {
+export async function deleteUsedOnce(
+  db: Queryable,
+  before: number,
+  limit: number,
+): Promise<number> {
   const rows = await db.query(sql`
     delete from used_once where ctid = any(array(
-      select ctid from used_once where expires_at < ${now} order by expires_at limit ${limit}
+      select ctid from used_once where expires_at < ${before} order by expires_at limit ${limit}
       for update skip locked))
     returning 1 as gone`);
   return rows.length;

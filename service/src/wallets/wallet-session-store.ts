@@ -50,7 +50,7 @@ export async function deleteWalletSessions(
 ): Promise<number> {
   const rows = await db.query(sql`
     delete from wallet_session where token_sha256 = any(array(
-      select token_sha256 from wallet_session where expires_at <= ${expiredBefore} order by expires_at limit ${limit}
+      select token_sha256 from wallet_session where expires_at < ${expiredBefore} order by expires_at limit ${limit}
       for update skip locked))
     returning 1 as gone`);
   return rows.length;

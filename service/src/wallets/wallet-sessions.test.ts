@@ -1,0 +1,73 @@
+// How long a challenge may be answered, and how long the session that it opened stands.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { addressOfPrivateKey, sessionDigest, signDigest } from "@svc/protocol";
+import { openContext } from "../compose.ts";
+import { parseConfig } from "../platform/config.ts";
+import type { Ctx } from "../platform/context.ts";
+import { recoverAddress } from "../platform/secp256k1.ts";
+import { openTestDatabase } from "../platform/test-database.ts";
+import {
+  type Challenge,
+  closeWalletSession,
+  getWalletUser,
+  makeChallenge,
+  openWalletSession,
+  purgeWalletSessions,
+} from "./wallet-sessions.ts";
+
+await using database = await openTestDatabase();
+await using context = await openContext(
+  parseConfig({ MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent", DATABASE_URL: database.url }),
+);
+let now = 1_800_000_000;
+const ctx: Ctx = { ...context, clock: { now: () => now, nowMs: () => now * 1000 } };
+const personKey = randomBytes(32);
+const person = addressOfPrivateKey(personKey);
+
+async function answer(challenge: Challenge): Promise<{ token: string; expiresAt: number }> {
+  const signature = signDigest(sessionDigest(challenge), personKey);
+  return openWalletSession(
+    ctx,
+    { ...challenge, svcID: person, signature, callerAddress: "127.0.0.1" },
+    async ({ address, digest, signature: signed }) => recoverAddress(digest, signed) === address,
+  );
+}
+
+const noSession = { reason: "wallet_session_required" };
+
+await test("a challenge is answered within five minutes, and once", async () => {
+  const [used, late] = [makeChallenge(ctx), makeChallenge(ctx)];
+  assert.equal(used.deadline, now + 300);
+  now += 300;
+  await answer(used);
+  await assert.rejects(answer(used), { reason: "challenge_wrong" });
+  now += 1;
+  await assert.rejects(answer(late), { reason: "challenge_wrong" });
+  await assert.rejects(answer({ ...late, deadline: now + 300 }), { reason: "challenge_wrong" });
+});
+
+await test("a session stands for an hour, however often it is used, or until it is closed", async () => {
+  const { token, expiresAt } = await answer(makeChallenge(ctx));
+  assert.equal(expiresAt, now + 3600);
+  const [header, another] = [token, (await answer(makeChallenge(ctx))).token].map(
+    (each) => `Bearer ${each}`,
+  );
+  now += 3599;
+  assert.equal(await getWalletUser(ctx, header), person);
+  await closeWalletSession(ctx, another);
+  await assert.rejects(getWalletUser(ctx, another), noSession);
+  assert.equal(await getWalletUser(ctx, header), person);
+  now += 1;
+  await assert.rejects(getWalletUser(ctx, header), noSession);
+});
+
+await test("a session that was closed at once is remembered for as long as any process takes its challenge", async () => {
+  const challenge = makeChallenge(ctx);
+  await closeWalletSession(ctx, `Bearer ${(await answer(challenge)).token}`);
+  now += 300;
+  const early: Ctx = { ...ctx, clock: { now: () => now + 4, nowMs: () => (now + 4) * 1000 } };
+  await purgeWalletSessions(early);
+  await assert.rejects(answer(challenge), { reason: "challenge_wrong" });
+});
