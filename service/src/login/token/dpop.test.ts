@@ -168,8 +168,8 @@ test("a proof counts once also after a process whose clock is early forgot what 
     redeem(own, shop, { ...(await addCode(own, shop)), headers });
   assert.equal((await spend()).status, 200);
   own.clock.advance(60);
-  const { nowMs, now } = own.clock;
-  const early = { nowMs: () => nowMs() + 4000, now: () => now() + 4 };
+  const { clock } = own;
+  const early = { nowMs: () => clock.nowMs() + 4000, now: () => clock.now() + 4 };
   const jobs = tokenJobs({ ...own.ctx, clock: early }, own.copies);
   await jobs.find(({ name }) => name === "used-once")?.run(AbortSignal.any([]));
   refused(await spend(), 400, "invalid_dpop_proof");
