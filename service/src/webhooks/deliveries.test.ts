@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { listDeliveriesOf, listEventsOf, pageBytesMax } from "./events.ts";
-import type { Outbound } from "../platform/outbound.ts";
+import { sql } from "../platform/db.ts";
 import { insertClientDomain } from "./test-endpoint-store.ts";
 import { openTestWebhooks, ok, status, type Received, type TestWebhooks } from "./test-webhooks.ts";
 
@@ -86,81 +86,6 @@ for (const code of [301, 400, 410, 500]) {
   });
 }
 
-test("429 with Retry-After is honoured", async () => {
-  await using webhooks = await openTestWebhooks();
-  const receiver = await webhooks.openReceiver(status(429, { "retry-after": "1000" }));
-  const event = webhooks.event({ url: receiver.url });
-  await webhooks.enqueue(event);
-  await webhooks.deliver();
-  const [listed] = await listedOf(webhooks, event.streamId);
-  assert.equal(listed?.nextAttemptAt, webhooks.ctx.clock.now() + 1000);
-});
-
-test("a receiver that nobody listens for is tried again after five seconds", async () => {
-  await using webhooks = await openTestWebhooks();
-  const event = webhooks.event({ url: "http://127.0.0.1:1025/" });
-  await webhooks.enqueue(event);
-  await webhooks.deliver();
-  const [listed] = await listedOf(webhooks, event.streamId);
-  assert.equal(listed?.nextAttemptAt, webhooks.ctx.clock.now() + 5);
-});
-
-/** How much faster than in life time-outs come where they are awaited. */
-const hurry = 30;
-
-/** Time-outs keep their proportions and come thirty times sooner. */
-function hurried({ ctx: { outbound } }: TestWebhooks): Outbound {
-  return {
-    send: async (request) => outbound.send({ ...request, timeoutMs: request.timeoutMs / hurry }),
-    close: async () => outbound.close(),
-  };
-}
-
-const hangs: readonly [string, Parameters<TestWebhooks["openReceiver"]>[0]][] = [
-  ["hangs", () => undefined],
-  [
-    "answers 200 and never ends its body",
-    (_request, response) => void response.writeHead(200).write("a"),
-  ],
-  [
-    "answers after 16 s",
-    (_request, response) => void setTimeout(() => response.end(), 16_000 / hurry).unref(),
-  ],
-];
-for (const [what, answer] of hangs) {
-  test(`a receiver that ${what} is cut off after 15 s, and waits for a minute`, async () => {
-    await using webhooks = await openTestWebhooks();
-    const receiver = await webhooks.openReceiver(answer);
-    const event = webhooks.event({ url: receiver.url });
-    await webhooks.enqueue(event);
-    const sender = webhooks.openSender({ outbound: hurried(webhooks) });
-    await sender.pump();
-    await sender.idle();
-    assert.equal(receiver.received.length, 1);
-    const [listed] = await listedOf(webhooks, event.streamId);
-    assert.equal(listed?.deliveredAt, null);
-    assert.equal(listed.nextAttemptAt, webhooks.ctx.clock.now() + 60);
-  });
-}
-
-test("a receiver that streams without an end is cut off after 16 KiB, and has failed", async () => {
-  await using webhooks = await openTestWebhooks();
-  const receiver = await webhooks.openReceiver((_request, response) => {
-    response.writeHead(200);
-    const write = (): void => {
-      while (response.writable && response.write(Buffer.alloc(4096)));
-      if (response.writable) response.once("drain", write);
-    };
-    write();
-  });
-  const event = webhooks.event({ url: receiver.url });
-  await webhooks.enqueue(event);
-  await webhooks.deliver();
-  const [listed] = await listedOf(webhooks, event.streamId);
-  assert.equal(listed?.deliveredAt, null);
-  assert.equal(listed.nextAttemptAt, webhooks.ctx.clock.now() + 5);
-});
-
 test("first attempts of a stream go in order, one after the other, whatever comes of them", async () => {
   await using webhooks = await openTestWebhooks();
   let open = 0;
@@ -216,6 +141,23 @@ test("an endpoint gets eight at a time, and no more than fifty in a second", asy
   assert.equal(new Set(receiver.received.map((request) => idOf(request))).size, 24);
   assert.ok(most <= 8, `${most} at a time`);
   assert.ok(performance.now() - started >= 3 * 140, "24 take their 20 ms each");
+});
+
+test("the ninth attempt at an endpoint begins 160 ms after the first, and again eight later", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  await webhooks.enqueue(
+    ...Array.from({ length: 16 }, () => webhooks.event({ url: receiver.url })),
+  );
+  const { db, clock } = webhooks.ctx;
+  for (let round = 0; round < 2; round += 1) {
+    await webhooks.deliver();
+    assert.equal(receiver.received.length, 8 * (round + 1));
+    const [pace] = await db.query<{ next_at_ms: number }>(sql`
+      select next_at_ms from webhook_endpoint`);
+    assert.equal(pace?.next_at_ms, clock.nowMs() + 160);
+    webhooks.advance(0.16);
+  }
 });
 
 test("a queue of an endpoint that hangs holds up nobody else", async () => {

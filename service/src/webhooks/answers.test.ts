@@ -1,0 +1,121 @@
+// What becomes of an event by what its receiver answers, and when.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { sql } from "../platform/db.ts";
+import type { Outbound } from "../platform/outbound.ts";
+import { listEventsOf } from "./events.ts";
+import { openTestWebhooks, status, type TestWebhooks } from "./test-webhooks.ts";
+
+async function listedOf({ ctx }: TestWebhooks, streamId: string) {
+  return (await listEventsOf(ctx, streamId, { after: 0, limit: 1 }))[0];
+}
+
+test("429 with Retry-After is honoured", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver(status(429, { "retry-after": "1000" }));
+  const event = webhooks.event({ url: receiver.url });
+  await webhooks.enqueue(event);
+  await webhooks.deliver();
+  const listed = await listedOf(webhooks, event.streamId);
+  assert.equal(listed?.nextAttemptAt, webhooks.ctx.clock.now() + 1000);
+});
+
+test("a receiver that nobody listens for is tried again after five seconds", async () => {
+  await using webhooks = await openTestWebhooks();
+  const event = webhooks.event({ url: "http://127.0.0.1:1025/" });
+  await webhooks.enqueue(event);
+  await webhooks.deliver();
+  const listed = await listedOf(webhooks, event.streamId);
+  assert.equal(listed?.nextAttemptAt, webhooks.ctx.clock.now() + 5);
+});
+
+/** How much faster than in life time-outs come where they are awaited. */
+const hurry = 30;
+
+/** Time-outs keep their proportions and come thirty times sooner. */
+function hurried({ ctx: { outbound } }: TestWebhooks): Outbound {
+  return {
+    send: async (request) => outbound.send({ ...request, timeoutMs: request.timeoutMs / hurry }),
+    close: async () => outbound.close(),
+  };
+}
+
+const hangs: readonly [string, Parameters<TestWebhooks["openReceiver"]>[0]][] = [
+  ["hangs", () => undefined],
+  [
+    "answers 200 and never ends its body",
+    (_request, response) => void response.writeHead(200).write("a"),
+  ],
+  [
+    "answers after 16 s",
+    (_request, response) => void setTimeout(() => response.end(), 16_000 / hurry).unref(),
+  ],
+];
+for (const [what, answer] of hangs) {
+  test(`a receiver that ${what} is cut off after 15 s, and waits for a minute`, async () => {
+    await using webhooks = await openTestWebhooks();
+    const receiver = await webhooks.openReceiver(answer);
+    const event = webhooks.event({ url: receiver.url });
+    await webhooks.enqueue(event);
+    const sender = webhooks.openSender({ outbound: hurried(webhooks) });
+    await sender.pump();
+    await sender.idle();
+    assert.equal(receiver.received.length, 1);
+    const listed = await listedOf(webhooks, event.streamId);
+    assert.equal(listed?.deliveredAt, null);
+    assert.equal(listed.nextAttemptAt, webhooks.ctx.clock.now() + 60);
+  });
+}
+
+test("a receiver that streams without an end is cut off after 16 KiB, and has failed", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver((_request, response) => {
+    response.writeHead(200);
+    const write = (): void => {
+      while (response.writable && response.write(Buffer.alloc(4096)));
+      if (response.writable) response.once("drain", write);
+    };
+    write();
+  });
+  const event = webhooks.event({ url: receiver.url });
+  await webhooks.enqueue(event);
+  await webhooks.deliver();
+  const listed = await listedOf(webhooks, event.streamId);
+  assert.equal(listed?.deliveredAt, null);
+  assert.equal(listed.nextAttemptAt, webhooks.ctx.clock.now() + 5);
+});
+
+test("an answer counts within 14 of its 15 seconds", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver(
+    (_request, response) => void setTimeout(() => response.end(), 14_000 / hurry),
+  );
+  const event = webhooks.event({ url: receiver.url });
+  await webhooks.enqueue(event);
+  const sender = webhooks.openSender({ outbound: hurried(webhooks) });
+  await sender.pump();
+  await sender.idle();
+  assert.ok((await listedOf(webhooks, event.streamId))?.deliveredAt);
+});
+
+for (const [bytes, outcome] of [
+  [16 * 1024, { isDelivered: true, kept: 4096 }],
+  [16 * 1024 + 1, { isDelivered: false, kept: 0 }],
+] as const)
+  test(`of an answer of ${bytes} bytes ${outcome.kept} are kept, and it has ${outcome.isDelivered ? "arrived" : "failed"}`, async () => {
+    await using webhooks = await openTestWebhooks();
+    const receiver = await webhooks.openReceiver(
+      (_request, response) => void response.end(Buffer.alloc(bytes, "y")),
+    );
+    const event = webhooks.event({ url: receiver.url });
+    await webhooks.enqueue(event);
+    await webhooks.deliver();
+    const { db, seal } = webhooks.ctx;
+    const [attempt] = await db.query<{ id: string; answer_sealed: Buffer | null }>(sql`
+      select id, answer_sealed from webhook_attempt`);
+    const place = { table: "webhook_attempt", id: attempt?.id ?? "", column: "answer_sealed" };
+    const answer = attempt?.answer_sealed ? seal.open(attempt.answer_sealed, place) : [];
+    const listed = await listedOf(webhooks, event.streamId);
+    const isDelivered = listed !== undefined && listed.deliveredAt !== null;
+    assert.deepEqual({ isDelivered, kept: answer.length }, outcome);
+  });
