@@ -242,7 +242,7 @@ const entitlementRows: readonly Row[] = [
       [matrix, "bodies that are no JSON object are refused, and so are other content types"],
       [
         signatures,
-        "a document of 64 KiB is taken however it is escaped, and a body beyond 160 KiB is not",
+        "a document of 64 KiB is taken however it is escaped, a text of 4096 bytes, and no body beyond 160 KiB",
       ],
     ],
   },

@@ -220,12 +220,15 @@ const longTerms = (length: number): object => ({
   message: { text: '"'.repeat(length) },
 });
 
-await test("a document of 64 KiB is taken however it is escaped, and a body beyond 160 KiB is not", async () => {
+await test("a document of 64 KiB is taken however it is escaped, a text of 4096 bytes, and no body beyond 160 KiB", async () => {
   // Each quote is two bytes on the wire, and counts as such.
   const largest = { messageKind: "TYPED_DATA", message: undefined, typedData: longTerms(32_600) };
   await cancel(await world.begin(largest));
   const larger = await world.askSignature({ ...largest, typedData: longTerms(32_800) });
   assert.deepEqual(reasonOf(larger), [400, "invalid_request"]);
+  await cancel(await world.begin({ message: "ä".repeat(2048) }));
+  const longer = await world.askSignature({ message: `${"ä".repeat(2048)}x` });
+  assert.deepEqual(reasonOf(longer), [400, "invalid_request"]);
   for (const path of [signaturesPath, `${signaturesPath}/offers`]) {
     const body = { ...someText, message: "x".repeat(161 * 1024) };
     const answer = await world.call("POST", path, { body });

@@ -315,6 +315,8 @@ test("400: every member is checked before anything is looked up", async () => {
     assert.equal(status, 400, JSON.stringify(changed));
     assert.match(body.error?.message ?? "", /^Invalid Request/, JSON.stringify(changed));
   }
+  const longest = "x".repeat(280);
+  assert.equal((await world.ask({ reference: longest, purpose: longest })).status, 200);
 });
 
 test("400: a domain that lists the hosts of its callbacks has no other", async () => {

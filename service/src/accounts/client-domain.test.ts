@@ -110,4 +110,7 @@ void test("hosts of callbacks are written as they stand in a URL, each once", ()
   ])
     assert.throws(() => parseCallbackHosts([host], "dev"), isRefused, host);
   assert.throws(() => parseCallbackHosts([], "dev"), isRefused);
+  const many = Array.from({ length: 21 }, (_, at) => `hooks-${at}.example.com`);
+  assert.throws(() => parseCallbackHosts(many, "dev"), isRefused);
+  assert.equal(parseCallbackHosts(many.slice(1), "dev").length, 20);
 });

@@ -49,9 +49,13 @@ await test("200: the code from the message makes EMAIL a verified field of that 
   const verified = await world.call({ method: "GET", url, as: world.live.apiKey });
   assert.deepEqual(verified.body["data"], { verifiedItems: ["EMAIL"] });
   const { body: own } = await world.call({ method: "GET", url: "/w/credentials", as: user });
-  const [item] = own["items"] as { id: string; fields: { data: string }[] }[];
+  const [item] = own["items"] as {
+    id: string;
+    fields: { data: string; expiresAt: number }[];
+  }[];
   assert.equal(item?.id, body["credentialId"]);
   assert.equal(item?.fields[0]?.data, "alice@example.com");
+  assert.equal(item.fields[0].expiresAt, ctx.clock.now() + 365 * 86_400);
 });
 
 await test("200: asked for on the side of the sandbox it counts there alone", async () => {

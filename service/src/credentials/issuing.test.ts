@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { commitmentOf, leafOf, verifyMerkleProof } from "@svc/protocol";
 import { listOwnCredentials } from "./collection.ts";
-import { forgetUser } from "./ending.ts";
+import { forgetUser, purgeCredentials } from "./ending.ts";
 import { issueCredential } from "./issue.ts";
 import { createIssuer, createIssuerKey, distrustIssuer, revokeIssuerKey } from "./issuers.ts";
 import { inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
@@ -189,6 +189,21 @@ await test("Idempotency-Key: a repeat is answered with the first credential when
   const changed = await issue({ ...given, document: "PASSPORT" }, header);
   assert.deepEqual([changed.status, reasonOf(changed.body)], [400, "invalid_request"]);
   assert.equal((await issue(given, { "idempotency-key": "order-5" })).status, 400);
+});
+
+await test("Idempotency-Key: it stands for its first call for 24 hours, and for another one after that", async () => {
+  const given = card();
+  const header = { "idempotency-key": "order-6" };
+  const { body: first } = await issue(given, header);
+  world.advance(86_399);
+  await purgeCredentials(ctx);
+  const again = await issue(given, header);
+  assert.deepEqual([again.status, again.body["id"]], [200, first["id"]]);
+  world.advance(1);
+  await purgeCredentials(ctx);
+  const anew = await issue(given, header);
+  assert.equal(anew.status, 201);
+  assert.notEqual(anew.body["id"], first["id"]);
 });
 
 await test("Idempotency-Key: of calls at the same moment one issues", async () => {

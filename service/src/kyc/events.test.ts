@@ -37,6 +37,11 @@ const ctx = {
   random: createRandom(),
 };
 
+test("data waits seven days for its receiver, and what names nobody has no such end", () => {
+  assert.equal(dataTransferred(ctx, order, "W10=").payloadExpiresAt, 1 + 7 * 86_400);
+  assert.equal(statusUpdated(ctx, order).payloadExpiresAt, null);
+});
+
 test("the reference of webhooks names every member of an order's events", () => {
   const page = new URL("../../../docs/reference/webhooks.md", import.meta.url);
   const text = readFileSync(page, "utf8");

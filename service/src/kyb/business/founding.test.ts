@@ -22,7 +22,8 @@ async function openFoundings(lapsed: number) {
     insert into business_member (id, business, member, name_sealed, is_voting, is_creator, joined_at)
     select gen_random_uuid(), address, address, '', true, true, 0 from founded`);
   await db.query(sql`
-    update business set invitation_deadline = ${now - day} where invitation_id in ('1', '2')`);
+    update business set invitation_deadline = case when invitation_id = '3' then ${now - 30 * day - 1}::bigint else ${now - 30 * day}::bigint end
+    where invitation_id in ('1', '2', '3')`);
   const disposal = stack.move();
   return { db, [Symbol.asyncDispose]: async () => disposal.disposeAsync() };
 }
