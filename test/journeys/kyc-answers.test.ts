@@ -156,6 +156,23 @@ test("an order shows its hashes once they exist, and a failureReason where it FA
   assert.deepEqual(await membersNow(), ["status", "createdAt", "failureReason"]);
 });
 
+test("200: a waiting order is cancelled, and its transfer is free again", async () => {
+  const { sourceKey } = await world.buy({ transfers: 1 });
+  const asked = await world.ask({ sourceKey });
+  const referenceKey = asked.body.data?.["referenceKey"];
+  const exhausted = await world.ask({ sourceKey, fields: ["EMAIL"] });
+  assert.deepEqual(
+    [exhausted.status, exhausted.body.error?.message],
+    [402, "package is exhausted"],
+  );
+  const cancelled = await world.call("POST", "/api/v2/kyc/cancel", { body: { referenceKey } });
+  assert.equal(cancelled.status, 200);
+  assert.equal(cancelled.body.data?.["failureReason"], "CANCELLED");
+  const again = await world.call("POST", "/api/v2/kyc/cancel", { body: { referenceKey } });
+  assert.deepEqual([again.status, again.body.error?.message], [422, "order can not be cancelled"]);
+  assert.equal((await world.ask({ sourceKey, fields: ["EMAIL"] })).status, 200);
+});
+
 test("422: there is already an ongoing request while it is INITIATING and CONFIRMING", async () => {
   const person = await world.verify();
   const asked = await world.ask({ user: person.address });

@@ -117,7 +117,7 @@ const rows: readonly Row[] = [
   {
     name: "200 POST cancel: a PENDING order ends CANCELLED and its transfer is free again",
     routes: ["POST /api/v2/kyc/cancel"],
-    shownBy: [[orders, "200: a waiting order is cancelled, and its transfer is free again"]],
+    shownBy: [[answers, "200: a waiting order is cancelled, and its transfer is free again"]],
   },
   {
     name: "200 GET orders: newest first, in pages, by status and user",
@@ -213,7 +213,7 @@ const rows: readonly Row[] = [
   {
     name: "402 `package is exhausted`",
     reasons: ["package_exhausted"],
-    shownBy: [[orders, "200: a waiting order is cancelled, and its transfer is free again"]],
+    shownBy: [[answers, "200: a waiting order is cancelled, and its transfer is free again"]],
   },
   {
     name: "404 `source key not found`: unknown, or of another domain",
@@ -292,7 +292,7 @@ const rows: readonly Row[] = [
     name: "422 `order can not be cancelled`: it is not PENDING",
     reasons: ["order_not_cancellable"],
     shownBy: [
-      [orders, "200: a waiting order is cancelled, and its transfer is free again"],
+      [answers, "200: a waiting order is cancelled, and its transfer is free again"],
       [answers, "422: there is already an ongoing request while it is INITIATING and CONFIRMING"],
     ],
   },
@@ -336,9 +336,9 @@ const rows: readonly Row[] = [
         orders,
         "200: after its end the same request is the next attempt, and the history runs on",
         "an order ends at its expiration, and a link preview changes nothing",
-        "200: a waiting order is cancelled, and its transfer is free again",
         "the fourth validly signed result that matches nothing ends the attempt",
       ],
+      [answers, "200: a waiting order is cancelled, and its transfer is free again"],
     ],
   },
   {
