@@ -179,6 +179,19 @@ test("whoever sends too large a body can send all of it, and reads that it is to
     }
 });
 
+test("a body of 64 KiB is read, and one byte more is too large", async () => {
+  for (const [bytes, status] of [
+    [64 * 1024, 401],
+    [64 * 1024 + 1, 413],
+  ] as const) {
+    const body = "a".repeat(bytes);
+    const headers = { "content-type": "application/x-www-form-urlencoded" };
+    const answer = await fetch(`${world.baseUrl}/oauth2/token`, { method: "POST", headers, body });
+    assert.equal(answer.status, status);
+    await answer.body?.cancel();
+  }
+});
+
 test("a request whose caller did not wait for its answer stands in log and metrics", async (t) => {
   const { baseUrl, lines, metrics, asked } = await openServer(t);
   const connection = await openRawConnection(baseUrl);

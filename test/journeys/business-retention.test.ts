@@ -1,6 +1,7 @@
 // What is kept of the work on businesses, and for how long (decisions section 8, Retention).
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { purgeBallots } from "../../service/src/kyb/ballot/ballots.ts";
 import { purgeProposals } from "../../service/src/kyb/business/governance.ts";
 import { purgeIdempotencyKeys } from "../../service/src/kyb/idempotency.ts";
 import { sql } from "../../service/src/platform/db.ts";
@@ -35,6 +36,23 @@ await test("proposals are shown for 30 days after their end, and for as long as 
   await world.advance(20);
   await purgeProposals(ctx);
   assert.deepEqual(await listProposals(), [open]);
+});
+
+await test("a vote that is over is known as such for 30 days, and then unknown", async () => {
+  const id = String((await world.ask()).body["requestId"]);
+  const item = await world.findVote("alice", id);
+  const reject = async () => {
+    const { status, body } = await world.voteAs("alice", id, { item, vote: "reject" });
+    return [status, body["status"] ?? body.error?.reason];
+  };
+  const cancelled = await world.call("POST", `${requestsPath}/${id}/cancel`, { body: {} });
+  assert.equal(cancelled.status, 200, JSON.stringify(cancelled.body));
+  await world.advance(30 * day - 10);
+  await purgeBallots(ctx);
+  assert.deepEqual(await reject(), [409, "ballot_over"]);
+  await world.advance(20);
+  await purgeBallots(ctx);
+  assert.deepEqual(await reject(), [404, "ballot_not_found"]);
 });
 
 await test("an idempotency key stands for its first call for 24 hours, and for another one after that", async () => {

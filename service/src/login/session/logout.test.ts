@@ -313,8 +313,16 @@ test("the jobs remove sealed copies after the grace and families that are over",
   await killed.sweepAll();
   assert.equal(await hasCopy(), false);
 
-  await run("token-families");
-  assert.equal((await listTestFamilies(own.ctx.db)).length, 1);
+  const countAfter = async (seconds: number): Promise<number> => {
+    own.clock.advance(seconds);
+    await run("token-families");
+    return (await listTestFamilies(own.ctx.db)).length;
+  };
+  const revoked = (await redeem(own, shop, await addCode(own, shop))).body;
+  const form = { token: String(revoked["refresh_token"]) };
+  await post(own, "/oauth2/revoke", { form, headers: { authorization: shop.basic } });
+  assert.equal(await countAfter(86_400), 2, "whoever looks into a reuse has a day for it");
+  assert.equal(await countAfter(1), 1);
   own.clock.advance(31 * 86_400);
   for (const { name } of tokenJobs(own.ctx, own.copies)) await run(name);
   assert.equal((await listTestFamilies(own.ctx.db)).length, 0);
