@@ -139,6 +139,13 @@ await test("a secret is replaced without a gap: two live, a third refused, the o
     [false, true],
   );
   await assert.rejects(revokeSecret(ctx, given, "cli"), refusedWith("secret_not_found"));
+  const { secrets } = await getClient(ctx, client.id);
+  assert.deepEqual(
+    secrets.map(({ id }) => id),
+    [added.id],
+  );
+  await addSecret(ctx, client.id, "cli");
+  await assert.rejects(addSecret(ctx, client.id, "cli"), refusedWith("too_many_secrets"));
 });
 
 await test("of many secrets added at once one is made", async () => {
@@ -252,6 +259,18 @@ await test("the last use of a secret is kept to the minute, off the path that us
   assert.equal(lookup.calls(), 2);
   const used = (await getClient(ctx, client.id)).secrets[0]?.lastUsedAt ?? 0;
   assert.ok(Math.abs(used - ctx.clock.now()) < 60);
+});
+
+await test("the use of a secret is noted of that one, though one before it was revoked", async () => {
+  const { client } = await create();
+  const added = await addSecret(ctx, client.id, "cli");
+  const secretId = client.secrets[0]?.id ?? "";
+  await revokeSecret(ctx, { clientId: client.id, secretId }, "cli");
+  const lookup = await openCounted();
+  const found = await lookup.find(client.id);
+  assert.ok(found && lookup.verifySecret(found, added.secret));
+  await lookup[Symbol.asyncDispose]();
+  assert.ok((await getClient(ctx, client.id)).secrets[0]?.lastUsedAt);
 });
 
 await test("a client of a missing domain is refused", async () => {
