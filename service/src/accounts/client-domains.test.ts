@@ -248,4 +248,8 @@ await test("a name that was proved never becomes another, and no name is taken t
   const production: Ctx = { ...ctx, config: { ...ctx.config, profile: "production" } };
   const given = { id: shop.id, domain: "localhost:4114" };
   await assert.rejects(moveLocalDomain(production, given, "cli"), refusedWith("invalid_request"));
+  // Live and sandbox are two sides of one organization.
+  const sandbox = await add("localhost:4115", "sandbox");
+  await move(shop.id, sandbox.domain);
+  assert.equal((await getDomain(ctx, shop.id)).domain, sandbox.domain);
 });
