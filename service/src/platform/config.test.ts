@@ -69,8 +69,6 @@ const wrong: [env: string, value: string, says: RegExp][] = [
   ["DATABASE_CONNECTIONS", "1", /from 2 to 200/],
   ["TRUSTED_PROXIES", "10.0.0.0/33", /CIDR/],
   ["TRUSTED_PROXIES", "10.0.0.1,proxy.example.com", /CIDR/],
-  ["OPERATORS", "0x12", /identities/],
-  ["OPERATORS", "0x52908400098527886E0F7030069857D2E4169Ee7", /identities/],
   ["LOG_LEVEL", "verbose", /one of/],
   ["ALLOW_EMBEDDED_DATABASE", "yes", /one of true, false/],
   ["REFRESH_GRACE_SECONDS", "61", /from 0 to 60/],
@@ -119,14 +117,7 @@ test("the highest ports are free for those who give the metrics one of their own
 });
 
 test("a refusal never repeats the value", () => {
-  for (const env of [
-    "MASTER_KEY",
-    "DATABASE_URL",
-    "BASE_URL",
-    "OPERATORS",
-    "SIGNER_KEY",
-    "CHAIN_RPC_URL",
-  ])
+  for (const env of ["MASTER_KEY", "DATABASE_URL", "BASE_URL", "SIGNER_KEY", "CHAIN_RPC_URL"])
     refuses(env, "canary", /^(?!.*canary)/);
   refuses("SIGNER_KEY", `${"f".repeat(63)}0`, /^(?!.*(?:ffff|\d{65}))/);
 });
@@ -214,21 +205,13 @@ test("dev stays on localhost", () => {
   assert.equal(parse({ BASE_URL: "http://127.0.0.1:4000" }).baseUrl, "http://127.0.0.1:4000");
 });
 
-test("lists are trimmed and identities come in their canonical spelling", () => {
-  const config = parse({
-    TRUSTED_PROXIES: " 10.0.0.0/8 , ::1,",
-    OPERATORS: "0x52908400098527886E0F7030069857D2E4169EE7",
-  });
+test("lists are trimmed", () => {
+  const config = parse({ TRUSTED_PROXIES: " 10.0.0.0/8 , ::1," });
   assert.deepEqual(config.trustedProxies, ["10.0.0.0/8", "::1"]);
-  assert.deepEqual(config.operators, ["0x52908400098527886e0f7030069857d2e4169ee7"]);
 });
 
 test("the configuration cannot be changed", () => {
-  const config = parse({
-    ...production,
-    TRUSTED_PROXIES: "10.0.0.0/8",
-    OPERATORS: "0x" + "a".repeat(40),
-  });
+  const config = parse({ ...production, TRUSTED_PROXIES: "10.0.0.0/8" });
   assert.throws(() => Object.assign(config, { profile: "dev" }), TypeError);
   for (const each of Object.values(config)) {
     if (Array.isArray(each)) assert.ok(Object.isFrozen(each));

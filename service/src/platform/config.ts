@@ -8,7 +8,6 @@ import {
 import { isDevelopmentKey } from "./development-key.ts";
 import { faultOfMail, mailSettings, type OptionalMailSetting } from "./mail-settings.ts";
 import {
-  addresses,
   flag,
   httpUrl,
   masterKeys,
@@ -244,13 +243,6 @@ export const settings = {
     fallback: "15",
     parse: whole(0, 300),
     description: "How long a stopping process waits for what is under way.",
-  }),
-  operators: setting({
-    env: "OPERATORS",
-    unit: "address list",
-    fallback: "",
-    parse: addresses,
-    description: "User identities that may sign in as operators.",
   }),
 } as const;
 

@@ -1,4 +1,3 @@
-import { type Address, parseAddress } from "@svc/protocol";
 import { isNetwork } from "./client-address.ts";
 
 /** One documented setting: where it comes from, what it means, how its text becomes a value. */
@@ -82,16 +81,6 @@ export function networks(value: string): readonly string[] {
     throw new Error("must be addresses or CIDR blocks such as 10.0.0.0/8, separated by commas");
   }
   return given;
-}
-
-/** User identities, separated by commas. */
-export function addresses(value: string): readonly Address[] {
-  const parsed = list(value).map(parseAddress);
-  const known = parsed.filter((address) => address !== null);
-  if (known.length < parsed.length) {
-    throw new Error("must be identities such as 0x and 40 hex digits, separated by commas");
-  }
-  return Object.freeze(known);
 }
 
 /** One to four master keys, newest first. */
