@@ -263,6 +263,16 @@ await test("200 list: newest first, in pages, of one user where asked", async ()
   const [oldest] = second.body["items"] as { id: string; issuedAt: number }[];
   assert.ok(newest && oldest && newest.issuedAt > oldest.issuedAt);
   assert.equal(second.body["nextCursor"], undefined);
+  const ids: string[] = [];
+  for (let cursor = ""; ids.length < 100;) {
+    const { body } = await world.call({ method: "GET", url: `${url}?limit=3${cursor}`, as: key });
+    const { items, nextCursor } = body as { items: { id: string }[]; nextCursor?: string };
+    ids.push(...items.map(({ id }) => id));
+    if (nextCursor === undefined) break;
+    cursor = `&cursor=${nextCursor}`;
+  }
+  assert.ok(ids[0] === newest.id && ids.includes(oldest.id));
+  assert.ok(ids.length > 3 && new Set(ids).size === ids.length, `${ids.length}`);
   const theirs = await world.call({ method: "GET", url: of, as: otherKey });
   assert.deepEqual(theirs.body["items"], []);
   const wrong = await world.call({ method: "GET", url: `${url}?cursor=x`, as: key });
