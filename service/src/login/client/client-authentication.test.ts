@@ -173,6 +173,9 @@ test("a signed assertion proves a client once", async () => {
   const claims = { iat: now + 30, nbf: now + 30, exp: now + 330 };
   const byRsa = await assertionOf(client.id, { header, key: rsa.privateKey, claims });
   assert.equal((await ask({ client_assertion: byRsa, client_assertion_type: type })).status, 200);
+  const longest = { jti: "j".repeat(256), note: "n".repeat(5000) };
+  const long = await assertionOf(client.id, { claims: longest });
+  assert.equal((await ask({ client_assertion: long, client_assertion_type: type })).status, 200);
 });
 
 test("an assertion that was used before ends nothing and tells nothing", async () => {
@@ -230,6 +233,8 @@ test("an assertion that does not hold in every part is refused", async (t) => {
     ["no expiry", { claims: { exp: undefined } }],
     ["from the future", { claims: { nbf: now + 31 } }],
     ["no jti", { claims: { jti: undefined } }],
+    ["a jti of 257 characters", { claims: { jti: "j".repeat(257) } }],
+    ["more than 8192 characters", { claims: { note: "n".repeat(6200) } }],
     ["another typ", { header: { typ: "at+jwt" } }],
     ["another key", { key: stranger.privateKey }],
     ["an unknown key id", { header: { kid: "ec-2" } }],
