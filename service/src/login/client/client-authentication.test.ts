@@ -234,7 +234,6 @@ test("an assertion that does not hold in every part is refused", async (t) => {
     ["from the future", { claims: { nbf: now + 31 } }],
     ["no jti", { claims: { jti: undefined } }],
     ["a jti of 257 characters", { claims: { jti: "j".repeat(257) } }],
-    ["more than 8192 characters", { claims: { note: "n".repeat(6200) } }],
     ["another typ", { header: { typ: "at+jwt" } }],
     ["another key", { key: stranger.privateKey }],
     ["an unknown key id", { header: { kid: "ec-2" } }],

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createHash, generateKeyPairSync, type KeyObject, randomUUID } from "node:crypto";
+import { createHash, generateKeyPairSync, type KeyObject, randomUUID, sign } from "node:crypto";
 import { after, test } from "node:test";
 import { calculateJwkThumbprint, exportJWK, SignJWT } from "jose";
 import {
@@ -126,6 +126,7 @@ test("a proof that does not hold in every part is refused and costs the code not
     ["before its own beginning", { claims: { nbf: now + 61 } }],
     ["no jti", { claims: { jti: undefined } }],
     ["an endless jti", { claims: { jti: "x".repeat(300) } }],
+    ["longer than 8192 characters", { claims: { note: "n".repeat(6200) } }],
     ["a critical extension", { header: { crit: ["b64"], b64: true } }],
   ];
   for (const [name, wish] of cases) {
@@ -146,11 +147,14 @@ test("a proof that does not hold in every part is refused and costs the code not
     });
   }
   await t.test("a short RSA key", async () => {
-    const input = await proofOf({
-      pair: otherPair,
-      header: { jwk: await exportJWK(small.publicKey) },
-    });
-    refused(await redeemWith(confidential, input), 400, "invalid_dpop_proof");
+    // No library signs with it.
+    const header = { alg: "RS256", typ: "dpop+jwt", jwk: await exportJWK(small.publicKey) };
+    const claims = { htm: "POST", htu: tokenUrl, iat: login.clock.now(), jti: randomUUID() };
+    const input = [header, claims]
+      .map((part) => Buffer.from(JSON.stringify(part)).toString("base64url"))
+      .join(".");
+    const signature = sign("sha256", Buffer.from(input), small.privateKey).toString("base64url");
+    refused(await redeemWith(confidential, `${input}.${signature}`), 400, "invalid_dpop_proof");
   });
 });
 
