@@ -58,8 +58,16 @@ const questionOf = (business: Address, asked: readonly BusinessFieldName[] = nam
   names: asked,
   now: ctx.clock.now(),
 });
-const listOf = async (business: Address, asked?: readonly BusinessFieldName[]) =>
-  listCompanyFields(ctx, ctx.db, questionOf(business, asked));
+/** What is listed is what there is said to be. */
+async function listOf(business: Address, asked?: readonly BusinessFieldName[]) {
+  const question = questionOf(business, asked);
+  const listed = await listCompanyFields(ctx, ctx.db, question);
+  assert.deepEqual(
+    await findCompanyNames(ctx.db, question),
+    new Set(listed.map(({ name }) => name)),
+  );
+  return listed;
+}
 const toldOf = (business: Address): boolean[] =>
   world.companies.filter((told) => told.business === business).map((told) => told.isVouchedFor);
 
@@ -121,7 +129,7 @@ await test("a record takes one statement to list, and one to see what there is",
   await issue({ business });
   await world.settle();
   const before = ctx.db.callsTotal;
-  await listOf(business);
+  await listCompanyFields(ctx, ctx.db, questionOf(business));
   assert.equal(ctx.db.callsTotal - before, 1);
   const asked: BusinessFieldName[] = ["BUSINESS_LEGAL_NAME", "BUSINESS_LEI"];
   const available = await findCompanyNames(ctx.db, questionOf(business, asked));
