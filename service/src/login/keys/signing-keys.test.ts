@@ -138,15 +138,20 @@ test("the published successor takes over without a restart, and the old key stay
   own.clock.advance((starts.at(-1)?.startsAt ?? 0) - own.clock.now());
   await ensureKeys(own.ctx);
   await own.ctx.signingKeys.refresh();
-  assert.ok(
-    (await publishedOf(own, "jwks")).some((key) => key.kid === current.kid),
-    "its tokens live",
-  );
-  own.clock.advance(3600 + 900);
-  assert.ok(
-    !(await publishedOf(own, "jwks")).some((key) => key.kid === current.kid),
-    "its tokens are dead",
-  );
+  const isPublished = async (): Promise<boolean> =>
+    (await publishedOf(own, "jwks")).some((key) => key.kid === current.kid);
+  own.clock.advance(3600 + 899);
+  assert.ok(await isPublished(), "its tokens live");
+  own.clock.advance(1);
+  assert.ok(!(await isPublished()), "its tokens are dead");
+  const isKept = async (): Promise<boolean> => {
+    await ensureKeys(own.ctx);
+    return (await listTestKeys(own.ctx.db)).some((key) => key.kid === current.kid);
+  };
+  own.clock.advance(30 * day);
+  assert.ok(await isKept(), "its id tokens are hints");
+  own.clock.advance(1);
+  assert.ok(!(await isKept()));
 });
 
 test("a revoked key is gone everywhere at once and its tokens count no more", async () => {

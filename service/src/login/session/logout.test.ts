@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { createLocalJWKSet, jwtVerify } from "jose";
+import { sql } from "../../platform/db.ts";
 import type { Outbound, OutboundResult } from "../../platform/outbound.ts";
 import { deliverLogouts } from "./back-channel.ts";
 import { createSealedCopies } from "../token/sealed-copies.ts";
@@ -326,4 +327,19 @@ test("the jobs remove sealed copies after the grace and families that are over",
   own.clock.advance(31 * 86_400);
   for (const { name } of tokenJobs(own.ctx, own.copies)) await run(name);
   assert.equal((await listTestFamilies(own.ctx.db)).length, 0);
+});
+
+test("what a client was told of a logout is kept for 30 days", async () => {
+  await using own = await openTestLogin();
+  const { id: clientId } = await addClient(own);
+  const now = own.clock.now();
+  await insertTestLogouts(own.ctx.db, { clientId, user, dueAt: now, count: 1 });
+  await own.ctx.db.query(sql`update logout_delivery set ended_at = ${now}`);
+  const job = tokenJobs(own.ctx, own.copies).find(({ name }) => name === "logout-records");
+  own.clock.advance(30 * 86_400);
+  await job?.run(AbortSignal.any([]));
+  assert.equal((await listTestLogouts(own.ctx.db)).length, 1);
+  own.clock.advance(1);
+  await job?.run(AbortSignal.any([]));
+  assert.deepEqual(await listTestLogouts(own.ctx.db), []);
 });
