@@ -48,6 +48,7 @@ const refused: Record<string, Partial<ClientSettings>> = {
   "an audience with a space": { audiences: ["my api"] },
   "an audience with a fragment": { audiences: ["https://api.example.com#a"] },
   "an empty audience": { audiences: [""] },
+  "an audience of 501 characters": { audiences: ["a".repeat(501)] },
   "an audience twice": { audiences: ["a", "a"] },
   "21 audiences": { audiences: Array.from({ length: 21 }, (_each, at) => `a${at}`) },
   "keys that its type does not use": { jwksUri: "https://example.com/jwks.json" },
@@ -74,6 +75,13 @@ for (const [name, change] of Object.entries(refused)) {
     );
   });
 }
+
+void test("a name has up to 100 characters, and each of 20 audiences 500", () => {
+  const name = "a".repeat(100);
+  const audiences = Array.from({ length: 20 }, (_each, at) => String(at).padStart(500, "a"));
+  const checked = checkClientSettings({ ...settings, name, audiences }, policy);
+  assert.deepEqual([checked.name, checked.audiences], [name, audiences]);
+});
 
 void test("addresses that this service calls are kept in the form that was checked", () => {
   const checked = checkClientSettings(

@@ -39,6 +39,13 @@ await test("an organization is found by its id after it was created, with one au
   assert.deepEqual(rows, [{ action: "organization.create", actor: "cli" }]);
 });
 
+await test("the name of an organization has up to 200 characters", async () => {
+  const name = "a".repeat(200);
+  assert.equal((await createOrganization(ctx, { name }, "cli")).name, name);
+  const longer = createOrganization(ctx, { name: `${name}a` }, "cli");
+  await assert.rejects(longer, { reason: "invalid_request" });
+});
+
 await test("pages of organizations follow each other without gap or overlap", async () => {
   for (const name of ["One", "Two", "Three"]) await createOrganization(ctx, { name }, "cli");
   const all = await listOrganizations(ctx);

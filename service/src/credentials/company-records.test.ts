@@ -1,0 +1,54 @@
+// What issuers see of the records that they issued to businesses.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createIssuer, createIssuerKey } from "./issuers.ts";
+import { inAYear, openTestCredentials, someBusiness } from "./test-credentials.ts";
+
+await using world = await openTestCredentials();
+const { ctx } = world;
+const url = "/api/v1/issuer/companies";
+
+async function openIssuer(name: string) {
+  const { id: issuerId } = await createIssuer(ctx, { name, environment: "live" }, "test");
+  const { key } = await createIssuerKey(ctx, { issuerId, name: "backend" }, "test");
+  const issue = async (business: string): Promise<string> => {
+    const fields = [{ field: "BUSINESS_LEGAL_NAME", data: "Canary Holding AG" }];
+    const body = { business, fields, expiresAt: inAYear };
+    const answer = await world.call({ method: "POST", url, as: key, body });
+    assert.equal(answer.status, 201, JSON.stringify(answer.body));
+    return String(answer.body["id"]);
+  };
+  /** The ids of each page. */
+  const list = async (query: string): Promise<string[][]> => {
+    const pages: string[][] = [];
+    for (let cursor = ""; pages.length < 10;) {
+      const { body } = await world.call({
+        method: "GET",
+        url: `${url}?${query}${cursor}`,
+        as: key,
+      });
+      const { items, nextCursor } = body as { items: { id: string }[]; nextCursor?: string };
+      pages.push(items.map(({ id }) => id));
+      if (nextCursor === undefined) break;
+      cursor = `&cursor=${nextCursor}`;
+    }
+    return pages;
+  };
+  return { issue, list };
+}
+
+await test("an issuer lists its own records, newest first, page by page, of one business where asked", async () => {
+  const [mine, theirs] = [await openIssuer("Example Register AG"), await openIssuer("Another")];
+  const [business, other] = [await someBusiness(world), await someBusiness(world)];
+  const ids: string[] = [];
+  for (const each of [business, other, business, business]) {
+    ids.push(await mine.issue(each));
+    await theirs.issue(each);
+    // Ids tell their time.
+    world.advance(1);
+  }
+  const [first, second, third, fourth] = ids;
+  assert.deepEqual(await mine.list("limit=3"), [[fourth, third, second], [first]]);
+  assert.deepEqual(await mine.list(`limit=2&business=${business}`), [[fourth, third], [first]]);
+  assert.deepEqual(await mine.list(`business=${other}`), [[second]]);
+});
