@@ -25,6 +25,11 @@ void test("RSA keys of 2048 bits and P-256 keys are taken, reduced to what matte
   ]);
 });
 
+void test("a key set has up to ten keys", () => {
+  const keys = Array.from({ length: 10 }, (_each, at) => ({ ...ecJwk, kid: String(at) }));
+  assert.equal(parseKeySet({ keys }).keys.length, 10);
+});
+
 const refused: Record<string, unknown> = {
   "no object": null,
   "a list": [rsaJwk],
