@@ -1,4 +1,4 @@
-// What issuers see of the records that they issued to businesses.
+// What issuers see of the records that they issued to businesses, and whom one that stands vouches for.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createIssuer, createIssuerKey } from "./issuers.ts";
@@ -11,8 +11,8 @@ const url = "/api/v1/issuer/companies";
 async function openIssuer(name: string) {
   const { id: issuerId } = await createIssuer(ctx, { name, environment: "live" }, "test");
   const { key } = await createIssuerKey(ctx, { issuerId, name: "backend" }, "test");
-  const issue = async (business: string): Promise<string> => {
-    const fields = [{ field: "BUSINESS_LEGAL_NAME", data: "Canary Holding AG" }];
+  const issue = async (business: string, field = "BUSINESS_LEGAL_NAME"): Promise<string> => {
+    const fields = [{ field, data: "Canary Holding AG" }];
     const body = { business, fields, expiresAt: inAYear };
     const answer = await world.call({ method: "POST", url, as: key, body });
     assert.equal(answer.status, 201, JSON.stringify(answer.body));
@@ -34,7 +34,12 @@ async function openIssuer(name: string) {
     }
     return pages;
   };
-  return { issue, list };
+  const revoke = async (id: string): Promise<void> => {
+    const path = `${url}/${id}/revoke`;
+    const { status } = await world.call({ method: "POST", url: path, as: key, body: {} });
+    assert.equal(status, 200);
+  };
+  return { issue, list, revoke };
 }
 
 await test("an issuer lists its own records, newest first, page by page, of one business where asked", async () => {
@@ -51,4 +56,18 @@ await test("an issuer lists its own records, newest first, page by page, of one 
   assert.deepEqual(await mine.list("limit=3"), [[fourth, third, second], [first]]);
   assert.deepEqual(await mine.list(`limit=2&business=${business}`), [[fourth, third], [first]]);
   assert.deepEqual(await mine.list(`business=${other}`), [[second]]);
+});
+
+await test("what a business says of itself vouches for nobody, also after the record that did is revoked", async () => {
+  const { issue, revoke } = await openIssuer("Third");
+  const business = await someBusiness(world);
+  await issue(business, "BUSINESS_DECLARED_LEGAL_NAME");
+  const verified = await issue(business);
+  await world.settle();
+  await revoke(verified);
+  const told = world.companies.filter((each) => each.business === business);
+  assert.deepEqual(
+    told.map(({ isVouchedFor }) => isVouchedFor),
+    [true, false],
+  );
 });
