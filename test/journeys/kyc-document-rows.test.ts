@@ -265,7 +265,10 @@ const rows: readonly Row[] = [
     reasons: ["body_too_large", "unsupported_media_type"],
     shownBy: [
       [answers, keyed],
-      [checks, "200 and 413 valid: images fit, 8 MiB is the limit; unknown members are ignored"],
+      [
+        checks,
+        "200 and 413 valid: images fit, 8 MiB and 400 infos are the limit; unknown members are ignored",
+      ],
       [
         orders,
         "413: a wallet's answer holds values of 8 MiB, under the longest signature, and no more",

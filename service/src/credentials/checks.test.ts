@@ -332,12 +332,15 @@ await test("400 valid: a malformed body, pepper, identity or field", async () =>
 const repeat = <Item>(item: Item, count: number): Item[] =>
   Array.from({ length: count }, () => item);
 
-await test("200 and 413 valid: images fit, 8 MiB is the limit; unknown members are ignored", async () => {
+await test("200 and 413 valid: images fit, 8 MiB and 400 infos are the limit; unknown members are ignored", async () => {
   const user = someUser();
   const image = { field: "SELFIE_IMAGE", pepper: "ab", data: "A".repeat(1_000_000), more: 1 };
   const large = await askValid(user, repeat(image, 7));
   assert.deepEqual(large.body["data"], unknown("SELFIE_IMAGE"));
   assert.equal((await askValid(user, repeat(image, 9))).status, 413);
+  const small = { ...image, data: "A" };
+  assert.equal((await askValid(user, repeat(small, 400))).status, 200);
+  assert.equal((await askValid(user, repeat(small, 401))).status, 400);
 });
 
 await test("no sandbox value is visible under a live key, nor the reverse", async () => {

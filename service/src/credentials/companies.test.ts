@@ -477,6 +477,7 @@ await test("four hundred fields fit in one record", async () => {
     data: `Canary ${index}`,
   }));
   assert.equal((await issue({ business, fields: many })).status, 201);
+  assert.equal((await issue({ business, fields: [...many, ...fields] })).status, 400);
   await world.settle();
   assert.equal((await listOf(business, ["BUSINESS_UBO_NAME"])).length, 400);
 });

@@ -14,6 +14,8 @@ const someCountries = "CHE,DEU,FRA,ITA,AUT,LIE,ESP,PRT,NLD,BEL";
 
 const accepted: readonly (readonly [string, string])[] = [
   ["BUSINESS_LEGAL_NAME", "x".repeat(1000)],
+  ["BUSINESS_REGISTRY_STATUS_COMMENT", `${"x\n".repeat(1999)}xx`],
+  ["BUSINESS_WEBSITE", "https://example.com/".padEnd(2000, "x")],
   ["BUSINESS_DIRECTOR_NATIONALITY", someCountries],
   ["BUSINESS_LEGAL_NAME", "Müller & Söhne AG"],
   ["BUSINESS_FORMER_NAMES", '[{"name":"Old Ltd","until":"2020-01-01"}]'],
@@ -67,6 +69,8 @@ const refused: readonly (readonly [string, string])[] = [
   ["BUSINESS_LEGAL_NAME", "two\nlines"],
   ["BUSINESS_LEGAL_NAME", "right \u202eleft"],
   ["BUSINESS_LEGAL_NAME", "x".repeat(1001)],
+  ["BUSINESS_REGISTRY_STATUS_COMMENT", "x".repeat(4001)],
+  ["BUSINESS_WEBSITE", "https://example.com/".padEnd(2001, "x")],
   ["BUSINESS_DECLARED_LEGAL_NAME", "right \u202eleft"],
   ["BUSINESS_FORMER_NAMES", "Old Ltd"],
   ["BUSINESS_FORMER_NAMES", '{"name":"Old Ltd"}'],

@@ -262,7 +262,12 @@ await test("422: in production without a mail server the verification is switche
 
 await test("an address is read in one way or not at all", () => {
   assert.equal(parseEmailAddress("A.b+c@MAIL.Example.com"), "A.b+c@mail.example.com");
+  const labels = `${"b".repeat(61)}.${"c".repeat(61)}.${"d".repeat(61)}`;
+  const longest = `${"a".repeat(64)}@${labels}.cc`;
+  assert.deepEqual([longest.length, parseEmailAddress(longest)], [253, longest]);
   for (const other of [
+    `${"a".repeat(65)}@example.com`,
+    longest.replace(".cc", ".dddd"),
     "a@b",
     "a@-b.com",
     "a..b@c.com",

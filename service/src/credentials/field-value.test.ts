@@ -20,6 +20,7 @@ const imageOf = (length: number): string => jpeg.slice(0, 8).padEnd(length, "A")
 
 const good: [FieldName, string][] = [
   ["IDCARD_NAME", "a".repeat(1000)],
+  ["IDCARD_NOTE", `${"a\n".repeat(1999)}aa`],
   ["IDCARD_AML_DETAIL", longJson(16_384)],
   ["IDCARD_CHIP_VERIFIED", "false"],
   ["IDCARD_NATIONALITY", "CHE,DEU,FRA,ITA,AUT,LIE,ESP,PRT,NLD,BEL"],
@@ -103,6 +104,7 @@ const bad: [FieldName, string][] = [
   ["IDCARD_NAME", "Alice\u0007"],
   ["IDCARD_NAME", "Alice\u202eecilA"],
   ["IDCARD_NAME", "a".repeat(1001)],
+  ["IDCARD_NOTE", "a".repeat(4001)],
   ["IDCARD_NAME", "\ud800"],
   ["IDCARD_MRZ", "P<UTO"],
   ["IDCARD_DOB", "17.05.1990"],
