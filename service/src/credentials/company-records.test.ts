@@ -1,7 +1,7 @@
 // What issuers see of the records that they issued to businesses, and whom one that stands vouches for.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createIssuer, createIssuerKey } from "./issuers.ts";
+import { createIssuer, createIssuerKey, distrustIssuer } from "./issuers.ts";
 import { inAYear, openTestCredentials, someBusiness } from "./test-credentials.ts";
 
 await using world = await openTestCredentials();
@@ -11,9 +11,9 @@ const url = "/api/v1/issuer/companies";
 async function openIssuer(name: string) {
   const { id: issuerId } = await createIssuer(ctx, { name, environment: "live" }, "test");
   const { key } = await createIssuerKey(ctx, { issuerId, name: "backend" }, "test");
-  const issue = async (business: string, field = "BUSINESS_LEGAL_NAME"): Promise<string> => {
-    const fields = [{ field, data: "Canary Holding AG" }];
-    const body = { business, fields, expiresAt: inAYear };
+  const issue = async (business: string, given: object = {}): Promise<string> => {
+    const fields = [{ field: "BUSINESS_LEGAL_NAME", data: "Canary Holding AG" }];
+    const body = { business, fields, expiresAt: inAYear, ...given };
     const answer = await world.call({ method: "POST", url, as: key, body });
     assert.equal(answer.status, 201, JSON.stringify(answer.body));
     return String(answer.body["id"]);
@@ -39,7 +39,7 @@ async function openIssuer(name: string) {
     const { status } = await world.call({ method: "POST", url: path, as: key, body: {} });
     assert.equal(status, 200);
   };
-  return { issue, list, revoke };
+  return { issuerId, issue, list, revoke };
 }
 
 await test("an issuer lists its own records, newest first, page by page, of one business where asked", async () => {
@@ -58,16 +58,27 @@ await test("an issuer lists its own records, newest first, page by page, of one 
   assert.deepEqual(await mine.list(`business=${other}`), [[second]]);
 });
 
-await test("what a business says of itself vouches for nobody, also after the record that did is revoked", async () => {
-  const { issue, revoke } = await openIssuer("Third");
-  const business = await someBusiness(world);
-  await issue(business, "BUSINESS_DECLARED_LEGAL_NAME");
-  const verified = await issue(business);
+await test("whoever's record is revoked is vouched for by none that is declared, expired or of a distrusted issuer", async () => {
+  const [mine, doubtful] = [await openIssuer("Third"), await openIssuer("Doubtful")];
+  const declared = [{ field: "BUSINESS_DECLARED_LEGAL_NAME", data: "Canary" }];
+  const soon = ctx.clock.now() + 10;
+  const others: ((business: string) => Promise<string>)[] = [
+    async (business) => mine.issue(business, { fields: declared }),
+    async (business) => mine.issue(business, { expiresAt: soon }),
+    async (business) => doubtful.issue(business),
+  ];
+  const businesses = await Promise.all(others.map(async () => someBusiness(world)));
+  const revocable: string[] = [];
+  for (const [at, business] of businesses.entries()) {
+    await others[at]?.(business);
+    revocable.push(await mine.issue(business));
+  }
   await world.settle();
-  await revoke(verified);
-  const told = world.companies.filter((each) => each.business === business);
-  assert.deepEqual(
-    told.map(({ isVouchedFor }) => isVouchedFor),
-    [true, false],
-  );
+  await distrustIssuer(ctx, { issuerId: doubtful.issuerId, from: 1 }, "test");
+  world.advance(10);
+  for (const id of revocable) await mine.revoke(id);
+  for (const [at, business] of businesses.entries()) {
+    const told = world.companies.filter((each) => each.business === business);
+    assert.equal(told.at(-1)?.isVouchedFor, false, `business ${at}`);
+  }
 });
