@@ -280,6 +280,15 @@ await test("after a release its leaves are valid, others are unknown", async () 
   assert.deepEqual(other.body, { valid: [], invalid: unknown });
 });
 
+await test("eight hundred leaves are checked at once, and no more", async () => {
+  const [claim] = released;
+  const longest = { ...claim, subject: "s".repeat(40) };
+  const many = Array.from({ length: 801 }, () => longest);
+  assert.equal((await validOf(many.slice(1))).status, 200);
+  const { status, body } = await validOf(many);
+  assert.deepEqual([status, body.error?.reason], [400, "invalid_request"]);
+});
+
 await test("a check under a key that was used before says what holds now, and no answer is kept", async () => {
   const { body } = await validOf(released, business, { "idempotency-key": "valid-1" });
   assert.deepEqual(body["invalid"], []);
