@@ -452,6 +452,15 @@ await test("orders: triples are matched in their order, and a thousand leaves ar
   });
   await revokeCredential(ctx, demo, id);
   assert.equal((await findLiveLeaves(ctx, null, leaves)).size, 0);
+  const expiresAt = ctx.clock.now() + 60;
+  const { held: short } = await giveCredential(world, demo, { user, expiresAt });
+  const infos = short.filter(({ field }) => field === "IDCARD_DOB");
+  const [match] = await matchLeaves(ctx, null, { environment: "live", user, infos });
+  assert.ok(match);
+  world.advance(expiresAt - ctx.clock.now() - 1);
+  assert.equal((await findLiveLeaves(ctx, null, [match.leaf])).size, 1);
+  world.advance(1);
+  assert.equal((await findLiveLeaves(ctx, null, [match.leaf])).size, 0);
 });
 
 await test("orders: the predicate also stands before what a link may ask for", async () => {
