@@ -69,7 +69,7 @@ test("a member of 230 businesses reads all of them, 100 on a page; those it is i
   assert.ok(items.slice(200).every(({ status }) => status === "inviting"));
 });
 
-test("an operator reads all businesses by address, 100 on a page", async () => {
+test("an operator reads all businesses by address, 100 on a page, or those of one environment", async () => {
   const pages = [await listBusinesses(world.ctx)];
   for (let last = pages.at(-1); last?.nextCursor !== undefined; last = pages.at(-1))
     pages.push(await listBusinesses(world.ctx, { cursor: last.nextCursor }));
@@ -79,6 +79,12 @@ test("an operator reads all businesses by address, 100 on a page", async () => {
   );
   const addresses = pages.flatMap(({ items }) => items.map(({ address }) => address));
   assert.deepEqual(addresses, [...new Set(addresses)].toSorted());
+  const sandbox = await world.found({ members: ["nina"], environment: "sandbox" });
+  const { items } = await listBusinesses(world.ctx, { environment: "sandbox" });
+  assert.deepEqual(
+    items.map(({ address }) => address),
+    [sandbox.address],
+  );
 });
 
 test("a page of businesses ends where it is full, whatever rosters and names somebody was invited into", async () => {
