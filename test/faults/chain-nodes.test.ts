@@ -1,8 +1,10 @@
 // What nodes do to transactions: break, answer for another chain, or lack the contracts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { keccak256 } from "viem/utils";
 import { readerOf } from "../chain-reader.ts";
 import { readBalance } from "../../service/src/chain/chain-view.ts";
+import { ensureContracts, planDeployment } from "../../service/src/chain/deployment.ts";
 import { verifySignature } from "../../service/src/chain/index.ts";
 import { NodeAway } from "../../service/src/chain/node.ts";
 import { openRemoteNode } from "../../service/src/chain/remote-node.ts";
@@ -11,6 +13,9 @@ import { alarmsOf, contractsTotal, rowsOf, settle, settledOn } from "../outbox-l
 import { openInstallation } from "../settling.ts";
 
 const contractWallet = `0x${"c1".repeat(20)}` as const;
+const lateCode = "0x00";
+/** PUSH1 01 PUSH0 RETURN: of one zero byte. */
+const lateInitCode = "0x60015ff3";
 /** PUSH4 <ERC-1271 magic value> PUSH1 e0 SHL PUSH0 MSTORE PUSH1 20 PUSH0 RETURN. */
 const agreeing = "0x631626ba7e60e01b5f5260205ff3";
 
@@ -115,4 +120,31 @@ test("a node of another chain, a foreign contract or a missing one refuses the s
   await assert.rejects(installation.openProcess(), /other code .* Settlement/);
   await anvil.rpc("anvil_setCode", [contracts.settlement, "0x"]);
   await assert.rejects(installation.openProcess(), /of Settlement succeeded, but nothing is at/);
+});
+
+test("a contract that another process sees mined while this one looks for it does not refuse the start", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using process = await installation.openProcess();
+  await using other = await installation.openProcess();
+  await anvil.setAutomine(false);
+  const { node } = process.chain;
+  const deployment = planDeployment({
+    name: "Late",
+    initCode: lateInitCode,
+    salt: `0x${"5a".repeat(32)}`,
+    codeHash: keccak256(lateCode),
+  });
+  const seen: unknown[] = [];
+  const request: typeof node.request = async (method, params = []) => {
+    const answer = await node.request(method, params);
+    if (method !== "eth_getCode" || params[0] !== deployment.address) return answer;
+    seen.push(answer);
+    // The answer is on its way while the other process brings the transaction to its end.
+    if (seen.length === 2) await settle(anvil, installation, [other]);
+    return answer;
+  };
+  const chain = { ...process.chain, node: { ...node, request } };
+  await ensureContracts({ ...process.ctx, chain }, [deployment]);
+  assert.deepEqual(seen, ["0x", "0x", lateCode]);
 });

@@ -63,9 +63,7 @@ async function waitFor(ctx: ChainContext, missing: readonly Deployment[]): Promi
   const names = missing.map((each) => each.name).join(", ");
   for (let tries = 0; tries < looksMax; tries += 1) {
     await workOutbox(ctx, {}, { only: ownKinds.deploy });
-    const stillMissing = await listMissing(ctx, missing);
-    if (stillMissing.length === 0) return;
-    for (const each of stillMissing) await refuseOver(ctx, each);
+    if (await areThere(ctx, missing)) return;
     if (tries === 0 && !ctx.chain.isEmbedded) await tellWaiting(ctx, names);
     await new Promise((resolve) => {
       setTimeout(resolve, ctx.chain.isEmbedded ? lookMs.embedded : lookMs.remote);
@@ -81,12 +79,24 @@ async function tellWaiting(ctx: ChainContext, contracts: string): Promise<void> 
   ctx.log.info({ contracts, operator, balanceCoins }, "waiting until the contracts are mined");
 }
 
-/** It was mined once and cannot be again: the chain is not what it was, or refused it. */
-async function refuseOver(ctx: ChainContext, { name, address }: Deployment): Promise<void> {
-  const status = await store.findStatus(ctx.db, ownKinds.deploy, address);
-  const isOver = status === "succeeded" || status === "reverted";
-  if (isOver)
-    throw new WrongChain(`the deployment of ${name} ${status}, but nothing is at ${address}`);
+/**
+ * Looks once more. How a transaction ended is read before the code: another process may see it mined in between.
+ *
+ * @throws for one that was mined once and cannot be again: the chain is not what it was, or refused it
+ */
+async function areThere(ctx: ChainContext, deployments: readonly Deployment[]): Promise<boolean> {
+  const endings = new Map<Address, string>();
+  for (const { address } of deployments) {
+    const status = await store.findStatus(ctx.db, ownKinds.deploy, address);
+    if (status === "succeeded" || status === "reverted") endings.set(address, status);
+  }
+  const missing = await listMissing(ctx, deployments);
+  for (const { name, address } of missing) {
+    const ending = endings.get(address);
+    if (ending !== undefined)
+      throw new WrongChain(`the deployment of ${name} ${ending}, but nothing is at ${address}`);
+  }
+  return missing.length === 0;
 }
 
 /** Those without any code. @throws for one with other code */
