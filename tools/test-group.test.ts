@@ -1,41 +1,53 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { test } from "node:test";
 
 const runner = join(import.meta.dirname, "test-group.ts");
 
-/** Runs modules as one group. @returns what they printed, the names of failed tests, and the status */
-function runGroup(modules: Readonly<Record<string, string>>): {
-  lines: string[];
-  failed: string[];
-  status: number | null;
-} {
-  const directory = mkdtempSync(join(tmpdir(), "svc-group-"));
+interface Ran {
+  /** What the modules printed, process by process. */
+  readonly lines: string[];
+  readonly failed: string[];
+  readonly statuses: (number | null)[];
+}
+
+/** Runs modules as a run does that shares them among so many processes. */
+async function runShared(modules: Readonly<Record<string, string>>, processes = 1): Promise<Ran> {
+  const root = mkdtempSync(join(tmpdir(), "svc-group-"));
   try {
-    for (const [name, text] of Object.entries(modules)) {
+    for (const [name, content] of Object.entries(modules)) {
       const head = 'import { after, afterEach, before, beforeEach, test } from "node:test";';
-      writeFileSync(join(directory, name), `${head}\n${text}`);
+      writeFileSync(join(root, name), `${head}\n${content}`);
     }
-    const files = Object.keys(modules).map((name) => join(directory, name));
-    const call = `await runTestFiles(${JSON.stringify(directory)}, ${JSON.stringify(files)});`;
-    const entry = join(directory, "group.mjs");
+    const files = Object.keys(modules).map((name) => join(root, name));
+    const takenDirectory = mkdtempSync(join(root, "taken-"));
+    const call = `await runTestFiles(${JSON.stringify({ root, files, takenDirectory })});`;
+    const entry = join(root, "group.mjs");
     writeFileSync(entry, `import { runTestFiles } from ${JSON.stringify(runner)};\n${call}`);
-    const { stdout, status } = spawnSync(process.execPath, ["--test-reporter=tap", entry], {
-      encoding: "utf8",
-      env: { ...process.env, NODE_TEST_CONTEXT: undefined },
-    });
-    const lines = stdout.split("\n");
+    const all = await Promise.all(Array.from({ length: processes }, async () => runEntry(entry)));
+    const lines = all.flatMap(({ stdout }) => stdout.split("\n"));
     return {
       lines: lines.filter((line) => line.startsWith("> ")).map((line) => line.slice(2)),
       failed: lines.flatMap((line) => /^not ok \d+ - (.*)/.exec(line)?.[1] ?? []),
-      status,
+      statuses: all.map(({ status }) => status),
     };
   } finally {
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(root, { recursive: true, force: true });
   }
+}
+
+async function runEntry(entry: string): Promise<{ stdout: string; status: number | null }> {
+  const child = spawn(process.execPath, ["--test-reporter=tap", entry], {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, NODE_TEST_CONTEXT: undefined },
+  });
+  const [stdout] = await Promise.all([text(child.stdout), once(child, "close")]);
+  return { stdout, status: child.exitCode };
 }
 
 /** A module that says which of its hooks and tests runs. */
@@ -48,19 +60,29 @@ const noisy = (name: string): string => `
   test("${name} 1", async () => say("1"));
   test("${name} 2", async () => say("2"));`;
 
-test("files of a group run one after the other, and hooks hold for their own file", () => {
-  const { lines, failed, status } = runGroup({ "a.mjs": noisy("a"), "b.mjs": noisy("b") });
+test("files of a process run one after the other, and hooks hold for their own file", async () => {
+  const ran = await runShared({ "a.mjs": noisy("a"), "b.mjs": noisy("b") });
   const steps = ["before", "each", "1", "each ends", "each", "2", "each ends", "after"];
   const expected = ["a", "b"].flatMap((name) => steps.map((step) => `${name} ${step}`));
-  assert.deepEqual([lines, failed, status], [expected, [], 0]);
+  assert.deepEqual(ran, { lines: expected, failed: [], statuses: [0] });
 });
 
-test("a file that cannot be loaded, an ending or a test that fails keeps no other file from running", () => {
-  const { lines, failed, status } = runGroup({
+test("a file that cannot be loaded, an ending or a test that fails keeps no other file from running", async () => {
+  const ran = await runShared({
     "a.mjs": 'throw new Error("not loaded");',
     "b.mjs": 'after(() => { throw new Error("does not end"); }); test("b", () => undefined);',
     "c.mjs": 'test("c", () => { throw new Error("wrong"); });',
     "d.mjs": 'await test("d", () => console.log("> d"));',
   });
-  assert.deepEqual([lines, failed, status], [["d"], ["a.mjs", "b.mjs", "c"], 1]);
+  assert.deepEqual(ran, { lines: ["d"], failed: ["a.mjs", "b.mjs", "c"], statuses: [1] });
+});
+
+test("processes share the files out: each file runs in one of them", async () => {
+  const names = Array.from({ length: 40 }, (_, at) => `${at}`.padStart(2, "0"));
+  const modules = names.map((name) => [
+    `${name}.mjs`,
+    `test("${name}", () => console.log("> ${name}"));`,
+  ]);
+  const { lines, failed, statuses } = await runShared(Object.fromEntries(modules), 3);
+  assert.deepEqual([lines.toSorted(), failed, statuses], [names, [], [0, 0, 0]]);
 });

@@ -1,6 +1,7 @@
 // Stands for `node:test` before the files of a group, see `runTestFiles`.
+import { writeFileSync } from "node:fs";
 import { flushCompileCache, registerHooks } from "node:module";
-import { relative } from "node:path";
+import { join, relative } from "node:path";
 import * as runner from "node:test";
 import { pathToFileURL } from "node:url";
 
@@ -28,33 +29,54 @@ registerHooks({
       : next(specifier, context),
 });
 
+/** What the processes of a run share. */
+export interface SharedFiles {
+  readonly root: string;
+  /** Absolute paths, in the order in which they are begun. */
+  readonly files: readonly string[];
+  /** Empty at first; whoever makes a file in it has the test file of that number. */
+  readonly takenDirectory: string;
+}
+
 /**
- * Runs test files one after the other in this process, so that what they all need is loaded and warm once. Hooks of a
- * file hold for that file alone, and its `after` ends with it, inside a test that is named after it. A file that throws
- * while it is loaded fails that test and not the files behind it; one whose `before` fails, or that never ends, fails
- * them too.
- *
- * @param files absolute paths
+ * Runs test files one after the other in this process, so that what they all need is loaded and warm once: those that no
+ * other process of the run has taken. Hooks of a file hold for that file alone, and its `after` ends with it, inside a
+ * test that is named after it. A file that throws while it is loaded fails that test and not the files behind it; one
+ * whose `before` fails, or that never ends, fails what this process runs behind it too.
  */
-export async function runTestFiles(root: string, files: readonly string[]): Promise<void> {
-  for (const file of files) {
-    current = relative(root, file);
-    endings = [];
-    const faults: unknown[] = [];
-    const attempt = async (step: Hook): Promise<void> => {
-      try {
-        await step();
-      } catch (error) {
-        faults.push(error);
-      }
-    };
-    await attempt(async () => import(pathToFileURL(file).href));
-    // Other groups, and the servers that tests start, load the same modules meanwhile.
-    flushCompileCache();
-    await runner.test(current, async () => {
-      for (const ending of endings) await attempt(ending);
-      if (faults.length > 1) throw new AggregateError(faults, "several things failed");
-      if (faults.length === 1) throw faults[0];
-    });
+export async function runTestFiles({ root, files, takenDirectory }: SharedFiles): Promise<void> {
+  for (const [index, file] of files.entries()) {
+    if (take(join(takenDirectory, String(index)))) await runTestFile(relative(root, file), file);
   }
+}
+
+function take(path: string): boolean {
+  try {
+    writeFileSync(path, "", { flag: "wx" });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+async function runTestFile(name: string, file: string): Promise<void> {
+  current = name;
+  endings = [];
+  const faults: unknown[] = [];
+  const attempt = async (step: Hook): Promise<void> => {
+    try {
+      await step();
+    } catch (error) {
+      faults.push(error);
+    }
+  };
+  await attempt(async () => import(pathToFileURL(file).href));
+  // Other groups, and the servers that tests start, load the same modules meanwhile.
+  flushCompileCache();
+  await runner.test(name, async () => {
+    for (const ending of endings) await attempt(ending);
+    if (faults.length > 1) throw new AggregateError(faults, "several things failed");
+    if (faults.length === 1) throw faults[0];
+  });
 }

@@ -28,12 +28,12 @@ const wanted =
     : ["{packages,contracts,service,apps,demo,test,tools}/**/*.test.ts"];
 const files = globSync(wanted, { cwd: root, exclude: ["**/node_modules/**"] }).toSorted();
 /**
- * Processes that share the files out; those of one folder go to different ones, because folders differ most in length.
- * Each loads the service and warms up once, so they are few: with 24 of them the tests of the service took half as much
- * CPU time again.
+ * Processes that share the files out, each taking the next when it is free. Each loads the service and warms up once, so
+ * they are few: with 24 of them the tests of the service took half as much CPU time again.
  */
-const groupsMax = 8;
-const groupsAtOnce = 4;
+const groupsTotal = 4;
+/** Files that take a minute or more, or many of them: begun last, they would run when the other processes are done. */
+const longest = /^(?:contracts|test\/faults)\//;
 /** Tests make much that is soon garbage, and a process runs dozens of files. */
 const youngGenerationMiB = 32;
 
@@ -73,14 +73,16 @@ function removeLeftovers(): void {
 
 /** Writes an entry for each process. @returns their paths */
 function writeGroups(directory: string): string[] {
-  const paths = files.map((file) => join(root, file));
-  const groups = Array.from({ length: Math.min(groupsMax, paths.length) }, (_, at) =>
-    paths.filter((__, index) => index % groupsMax === at),
-  );
+  const inOrder = files.toSorted((a, b) => Number(longest.test(b)) - Number(longest.test(a)));
+  const shared = JSON.stringify({
+    root,
+    files: inOrder.map((file) => join(root, file)),
+    takenDirectory: mkdtempSync(join(directory, "taken-")),
+  });
   const runner = pathToFileURL(join(import.meta.dirname, "test-group.ts")).href;
-  return groups.map((group, at) => {
+  return Array.from({ length: Math.min(groupsTotal, files.length) }, (_, at) => {
     const path = join(directory, `group-${at + 1}.mjs`);
-    const call = `await runTestFiles(${JSON.stringify(root)}, ${JSON.stringify(group)});`;
+    const call = `await runTestFiles(${shared});`;
     writeFileSync(path, `import { runTestFiles } from ${JSON.stringify(runner)};\n${call}\n`);
     return path;
   });
@@ -123,7 +125,7 @@ async function runTests(): Promise<number> {
       "--conditions=source",
       `--max-semi-space-size=${youngGenerationMiB}`,
       "--test",
-      `--test-concurrency=${groupsAtOnce}`,
+      `--test-concurrency=${groupsTotal}`,
       "--test-timeout=240000",
     ];
     return await run(process.execPath, [...options, ...writeGroups(directory)], {
