@@ -8,6 +8,7 @@ import type { Address } from "@svc/protocol";
 import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials/index.ts";
 import { purgeLogins } from "../../service/src/login/retention.ts";
 import { purgeDeliveries } from "../../service/src/login/session/back-channel-store.ts";
+import { sql } from "../../service/src/platform/db.ts";
 import { openJar } from "../cookie-jar.ts";
 import {
   approveByQr,
@@ -165,6 +166,18 @@ test("a deleted user leaves nothing but the audit trail, and every token ends", 
   assert.equal((await fetch(`${world.baseUrl}/w/logins`, { headers: bearer })).status, 401);
 });
 
+async function assertNothingLeft(user: string): Promise<void> {
+  for (const [table, column] of [
+    ["login", "claimed_by"],
+    ["session", "user_address"],
+    ["svc_user", "address"],
+    ["organization_user", "user_address"],
+  ]) {
+    const text = `select count(*)::int as n from ${table} where ${column} = $1`;
+    assert.equal(await rowsOf(text, [user]), 0, table);
+  }
+}
+
 /** How many statements wait for locks of others. */
 async function countWaiting(): Promise<number> {
   return rowsOf(
@@ -238,14 +251,7 @@ test("a login that is finished while its user is deleted is not found, and leave
   });
   assert.equal((await deletion)[0], 0);
   assert.equal((await answer).status, 404);
-  for (const [table, column] of [
-    ["login", "claimed_by"],
-    ["session", "user_address"],
-    ["svc_user", "address"],
-  ]) {
-    const text = `select count(*)::int as n from ${table} where ${column} = $1`;
-    assert.equal(await rowsOf(text, [identity.address]), 0, table);
-  }
+  await assertNothingLeft(identity.address);
 });
 
 test("who approves a login while being deleted is signed up anew", async () => {
@@ -262,4 +268,27 @@ test("who approves a login while being deleted is signed up anew", async () => {
     const text = `select count(*)::int as n from ${table} where ${column} = $1`;
     assert.equal(await rowsOf(text, [identity.address]), 1, table);
   }
+});
+
+test("an approval on its way while its user is deleted leaves nothing of the user", async () => {
+  const identity = newIdentity();
+  const { jar, sameDevice } = await openPage(world.baseUrl, world.client);
+  await logIn(world.baseUrl, world.client, identity);
+  const url = sameDeviceReturn(scan(sameDevice), identity);
+  const { deletion, answer } = await world.ctx.db.transaction(async (tx) => {
+    // The last thing that an approval does is to make them acquainted: here it waits until it is done elsewhere.
+    const [known] = await world.ctx.db.query<{ organization_id: string }>(sql`
+      delete from organization_user where user_address = ${identity.address} returning organization_id`);
+    await tx.query(sql`
+      insert into organization_user (organization_id, user_address, created_at)
+      values (${known?.organization_id}, ${identity.address}, 0)`);
+    const approving = jar.fetch(url);
+    while ((await countWaiting()) < 1);
+    const deleting = deleteUser(world, identity.address);
+    while ((await countWaiting()) < 2);
+    return { deletion: deleting, answer: approving };
+  });
+  assert.equal((await answer).status, 303);
+  assert.equal((await deletion)[0], 0);
+  await assertNothingLeft(identity.address);
 });

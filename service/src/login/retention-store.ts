@@ -56,11 +56,17 @@ export async function listOpenSessions(db: Queryable, user: string): Promise<str
   return rows.map((row) => row.id);
 }
 
+/** @returns false for an identity that never logged in */
+export async function deleteSignUp(tx: Queryable, user: string): Promise<boolean> {
+  const rows = await tx.query(sql`delete from svc_user where address = ${user} returning address`);
+  return rows.length === 1;
+}
+
 /**
- * Removes every row of a user but the audit trail and the logouts that clients are still to be told of, which the purge
- * takes afterwards. False when unknown.
+ * Removes every other row of a user but the audit trail and the logouts that clients are still to be told of, which the
+ * purge takes afterwards.
  */
-export async function deleteUser(tx: Queryable, user: string): Promise<boolean> {
+export async function deleteLoginsOf(tx: Queryable, user: string): Promise<void> {
   // The table is read once: an index would make every login write it. A hint binds nobody: such logins are anybody's.
   await tx.query(sql`
     with named as materialized (
@@ -77,6 +83,4 @@ export async function deleteUser(tx: Queryable, user: string): Promise<boolean> 
     update logout_delivery set is_user_deleted = true where user_address = ${user}`);
   await tx.query(sql`delete from token_family where user_address = ${user}`);
   await tx.query(sql`delete from session where user_address = ${user}`);
-  const rows = await tx.query(sql`delete from svc_user where address = ${user} returning address`);
-  return rows.length === 1;
 }
