@@ -1,4 +1,6 @@
+import { endedForAll } from "../../platform/clock.ts";
 import type { Ctx } from "../../platform/context.ts";
+import type { Queryable } from "../../platform/db.ts";
 import { Problem } from "../../platform/problems.ts";
 import { currentOf, type KeyPurpose } from "./signing-key.ts";
 import * as store from "./signing-key-store.ts";
@@ -67,14 +69,32 @@ export async function revokeSigningKey(ctx: Ctx, kid: string, actor: string): Pr
     const key = keys.find((each) => each.kid === kid);
     if (key === undefined || !(await store.revokeKey(tx, kid, now)))
       throw new Problem("key_not_found");
-    // Without this an older key would sign again: one that others may have forgotten already.
-    const next = nextOf(keys, key.purpose, now);
-    if (next !== null && currentOf(keys, key.purpose, now)?.kid === kid)
-      await store.startKey(tx, next.kid, now);
+    const isSigner = currentOf(keys, key.purpose, now)?.kid === kid;
+    const left = keys.filter((each) => each.kid !== kid);
+    const signer = (isSigner ? nextOf : currentOf)(left, key.purpose, now);
+    if (signer !== null) {
+      const others = left.filter((each) => each.kid !== signer.kid);
+      await startForAll(ctx, tx, { signer, others });
+    }
     const details = { purpose: key.purpose };
     await ctx.audit.record(tx, { actor, action: "signing-key.revoke", subject: kid, details });
   });
   await ensureKeys(ctx);
+}
+
+/**
+ * Lets a key sign in every process, also where the clock is late: without it an older key would sign there, which others
+ * may have forgotten already, or none.
+ */
+async function startForAll(
+  ctx: Ctx,
+  tx: Queryable,
+  { signer, others }: { signer: store.SigningKeyRow; others: readonly store.SigningKeyRow[] },
+): Promise<void> {
+  const before = currentOf(others, signer.purpose, ctx.clock.now());
+  // Two keys of one purpose never start in the same second.
+  const free = before === null ? 0 : before.startsAt + 1;
+  await store.startKey(tx, signer.kid, Math.max(endedForAll(ctx.clock), free));
 }
 
 /** The published key of a purpose that signs after the current one. */

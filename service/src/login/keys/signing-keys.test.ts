@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { createLocalJWKSet, jwtVerify } from "jose";
+import type { Clock } from "../../platform/clock.ts";
 import { signJwt } from "./jwt.ts";
 import { planKeys } from "./signing-key.ts";
-import { revokeSigningKey } from "./manage-signing-keys.ts";
+import { revokeSigningKey, rotateSigningKey } from "./manage-signing-keys.ts";
 import { revokeKey } from "./signing-key-store.ts";
-import { ensureKeys } from "./signing-keys.ts";
+import { ensureKeys, openSigningKeys } from "./signing-keys.ts";
 import { addClient, addCode, get, openTestLogin, redeem, type TestLogin } from "../test-login.ts";
 import { listTestKeys } from "../test-login-store.ts";
 
@@ -177,6 +178,66 @@ test("a revoked key is gone everywhere at once and its tokens count no more", as
       "the published successor took over",
     );
   }
+});
+
+test("where the clock is late, the successor of a revoked key signs at once, and no key from before", async () => {
+  await using own = await openTestLogin();
+  const { clock, ctx } = own;
+  const ahead = { now: () => clock.now() + 4, nowMs: () => clock.nowMs() + 4000 };
+  const current = (): string => ctx.signingKeys.current("login-rs256").kid;
+  const rotate = async (by: Clock): Promise<void> => {
+    await rotateSigningKey({ ...ctx, clock: by }, "login-rs256", "test");
+    await ctx.signingKeys.refresh();
+  };
+  const revokeCurrent = async (by: Clock): Promise<void> => {
+    await revokeSigningKey({ ...ctx, clock: by }, current(), "test");
+    await ctx.signingKeys.refresh();
+  };
+  const findNext = async (): Promise<string | undefined> => {
+    const keys = await listTestKeys(ctx.db);
+    return keys.find((key) => key.purpose === "login-rs256" && key.startsAt > clock.now())?.kid;
+  };
+  let next = await findNext();
+  await revokeCurrent(ahead);
+  assert.equal(current(), next, "nothing else is left");
+  next = await findNext();
+  await rotate(ahead);
+  await revokeCurrent(ahead);
+  assert.equal(current(), next, "it had its successor a moment before");
+  clock.advance(60);
+  for (let rotation = 0; rotation < 2; rotation += 1) {
+    await rotate(clock);
+    clock.advance(1);
+  }
+  next = await findNext();
+  await revokeCurrent(clock);
+  assert.equal(current(), next, "the one before began a moment ago too");
+});
+
+test("a list of keys that was read before a revocation and comes after it is not believed", async () => {
+  // On its one connection statements go in order.
+  await using own = await openTestLogin({ connections: 1 });
+  const { ctx } = own;
+  const held = Promise.withResolvers<void>();
+  let isHeld = false;
+  const query: typeof ctx.db.query = async (statement) => {
+    const rows = await ctx.db.query(statement);
+    if (isHeld) {
+      isHeld = false;
+      await held.promise;
+    }
+    return rows as never;
+  };
+  await using keys = await openSigningKeys({ ...ctx, db: { ...ctx.db, query } });
+  const { kid } = keys.current("login-rs256");
+  isHeld = true;
+  const late = keys.refresh();
+  await revokeSigningKey(ctx, kid, "test");
+  const prompt = keys.refresh();
+  await listTestKeys(ctx.db);
+  held.resolve();
+  await Promise.all([late, prompt]);
+  assert.equal(keys.publicKey(kid), null);
 });
 
 test("other processes learn of a revoked key by notification", async () => {

@@ -67,10 +67,16 @@ export async function openSigningKeys(ctx: KeyContext): Promise<SigningKeys> {
   let keys: readonly SigningKey[] = [];
   let byHeader: ReadonlyMap<string, SigningKey> = new Map();
   let snapshot: Snapshot | null = null;
-  const refresh = async (): Promise<void> => {
+  const read = async (): Promise<void> => {
     keys = await loadKeys(ctx, keys);
     byHeader = indexByHeader(keys);
     snapshot = null;
+  };
+  let reading: Promise<void> = Promise.resolve();
+  // One after the other: of two at once the one that read first might end last, and bring a revoked key back.
+  const refresh = async (): Promise<void> => {
+    reading = reading.then(read, read);
+    return reading;
   };
   const present = (): Snapshot => {
     const now = ctx.clock.now();
