@@ -1,7 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Address } from "@svc/protocol";
-import type { PoolConfig } from "pg";
 import {
   accountJobs,
   accountRoutes,
@@ -75,11 +74,7 @@ import type { Ctx } from "./platform/context.ts";
 import { type Db, openDb } from "./platform/db.ts";
 import { readOrMakeDevelopmentKey } from "./platform/development-key.ts";
 import { drain } from "./platform/drain.ts";
-import {
-  type EmbeddedPostgres,
-  findEmbeddedPostgres,
-  startEmbeddedPostgres,
-} from "./platform/embedded-postgres.ts";
+import { shareEmbeddedPostgres, startEmbeddedPostgres } from "./platform/embedded-postgres.ts";
 import { addHealthRoutes } from "./platform/health.ts";
 import { createHttp, type Http } from "./platform/http.ts";
 import { openInstallationKeys } from "./platform/installation-keys.ts";
@@ -130,22 +125,20 @@ export async function openDatabase(
   // The embedded server runs under a user of its own, which has to pass through here; every secret in it is 0600.
   mkdirSync(config.dataDirectory, { recursive: true, mode: 0o711 });
   const directory = join(config.dataDirectory, "postgres");
-  const running = options.mayShare ? await findEmbeddedPostgres(directory) : null;
   const log = createLog({ level: config.logLevel });
   // `LOG:` lines tell of its own starts and stops.
   const tell = (line: string): void =>
     line.startsWith("LOG:")
       ? log.debug({ line }, "the embedded database says")
       : log.warn({ line }, "the embedded database says");
-  const server: EmbeddedPostgres | null =
-    running === null ? await startEmbeddedPostgres({ directory, log: tell }) : null;
-  const connection: PoolConfig = { ...(running ?? server?.connection) };
-  const db = openDb({ ...connection, connections });
+  const open = options.mayShare ? shareEmbeddedPostgres : startEmbeddedPostgres;
+  const server = await open({ directory, log: tell });
+  const db = openDb({ ...server.connection, connections });
   return {
     db,
     async [Symbol.asyncDispose]() {
       await db.close();
-      await server?.close();
+      await server.close();
     },
   };
 }

@@ -43,6 +43,8 @@ const user = "svc";
 const readyWithinMs = 120_000;
 const retryEveryMs = 50;
 const lockTriesMax = 10;
+/** Each takes as long as those for the lock together. */
+const shareTriesMax = 60;
 /** How long a start waits for a server whose process was killed, to finish its shutdown. */
 const orphanTriesMax = 400;
 
@@ -148,6 +150,28 @@ export async function findEmbeddedPostgres(directory: string): Promise<Connectio
     await delay(retryEveryMs);
   }
   return null;
+}
+
+/**
+ * The server of this directory that another process runs, or else one that is started here. Another process may hold the
+ * directory before its server answers: that is waited for, 30 s and more.
+ *
+ * @returns closing it leaves a server of another process alone
+ * @throws as {@link startEmbeddedPostgres}
+ */
+export async function shareEmbeddedPostgres(options: {
+  directory: string;
+  log: (line: string) => void;
+}): Promise<Pick<EmbeddedPostgres, "connection" | "close">> {
+  for (let tries = 1; ; tries += 1) {
+    const connection = await findEmbeddedPostgres(options.directory);
+    if (connection !== null) return { connection, close: async () => undefined };
+    try {
+      return await startEmbeddedPostgres(options);
+    } catch (error) {
+      if (!(error instanceof EmbeddedPostgresInUse) || tries >= shareTriesMax) throw error;
+    }
+  }
 }
 
 function running(
