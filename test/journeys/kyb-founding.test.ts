@@ -7,6 +7,7 @@ import { readerOf } from "../chain-reader.ts";
 import { findBusiness } from "../../service/src/kyb/index.ts";
 import { findFounding } from "../../service/src/kyb/business/founding-store.ts";
 import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
+import { sql } from "../../service/src/platform/db.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 
 let world: KybWorld;
@@ -77,6 +78,27 @@ test("nothing is deployed before the last signature", async () => {
   await reach(address, "active");
   const again = await world.voteAs("carol", id, { item });
   assert.deepEqual([again.status, again.body["status"]], [200, "approved"]);
+});
+
+test("the last signature that comes twice at once counts, and is told so twice", async () => {
+  const asked = await world.askFounding();
+  const { invitationId: id, address } = asked.body as { invitationId: string; address: Address };
+  await world.voteAs("bob", id);
+  const item = await world.findVote("carol", id);
+  const { ctx } = world;
+  const answers = await ctx.db.transaction(async (tx) => {
+    await tx.query(sql`select from business where address = ${address} for update`);
+    const voting = [1, 2].map(async () => world.voteAs("carol", id, { item }));
+    await world.until("both wait for the founding", async () => {
+      const waiting = await ctx.db.query(sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+      return waiting.length === 2 ? true : null;
+    });
+    return { voting };
+  });
+  for (const { status, body } of await Promise.all(answers.voting))
+    assert.deepEqual([status, body["status"]], [200, "approved"]);
+  await reach(address, "active");
 });
 
 test("the founder alone is enough where there is nobody else", async () => {

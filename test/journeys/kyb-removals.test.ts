@@ -122,8 +122,19 @@ test("a member whose removal was decided again, also across a change of the rost
   assert.equal((await open())?.hasAnswered, false);
   const signature = world.keepSignature("undine", { business: address, nonce: keepNonce });
   const path = `/w/businesses/${address}/keep`;
-  const kept = await world.walletCall("undine", "POST", path, { body: { signature } });
-  assert.deepEqual(kept.body, { ended: "removal" });
+  const keep = async () =>
+    (await world.walletCall("undine", "POST", path, { body: { signature } })).body;
+  const { db } = world.ctx;
+  await db.transaction(async (tx) => {
+    // Nothing is sent while somebody else holds the signer.
+    await tx.query(sql`select from chain_signer for update`);
+    assert.deepEqual(await keep(), { ended: "removal" });
+    // As if the wallet had signed otherwise before, and lost the answer.
+    await db.query(
+      sql`update chain_transaction set data = data || '\\x00' where kind = 'business.keep'`,
+    );
+    assert.deepEqual(await keep(), { ended: "removal" });
+  });
   await world.until("the removal has ended", async () => ((await open()) === null ? true : null));
   assert.equal((await (await loadWalletCalls()).read(world.ctx, address)).removal, null);
 });

@@ -96,13 +96,19 @@ export async function lockInvitation(
   tx: Queryable,
   of: { id: string; member: Address },
 ): Promise<(Founding & { hasSigned: boolean }) | null> {
-  const [row] = await tx.query<FoundingRow & { hasSigned: boolean }>(
+  const [row] = await tx.query<FoundingRow>(
     sql`select address, environment, name, status, creator, invitation_id as "invitationId",
-        invitation_deadline as deadline, business.salt, charter, invitation_signature is not null as "hasSigned"
+        invitation_deadline as deadline, business.salt, charter
       from business join business_member on business = address and member = ${of.member}
       where invitation_id = ${of.id} for update of business`,
   );
-  return row === undefined ? null : { ...toFounding(row), hasSigned: row.hasSigned };
+  if (row === undefined) return null;
+  // Only now: a lock that was waited for brings the new row of its own table, and the old ones of all others.
+  const [invited] = await tx.query<{ hasSigned: boolean }>(
+    sql`select invitation_signature is not null as "hasSigned" from business_member
+      where business = ${row.address} and member = ${of.member}`,
+  );
+  return { ...toFounding(row), hasSigned: invited?.hasSigned ?? false };
 }
 
 /** Keeps a signature of the invitation. @returns how many members have not signed yet */

@@ -6,6 +6,7 @@ import {
   enqueueTransaction,
   type FinalHandlers,
   type FinalTransaction,
+  findTransactionStatus,
 } from "../../chain/index.ts";
 import type { Queryable } from "../../platform/db.ts";
 import { Problem } from "../../platform/problems.ts";
@@ -58,8 +59,11 @@ export async function keepMember(
       const answer = { business: address, member, by: "signature", now: ctx.clock.now() } as const;
       await store.noteAnswered(tx, answer);
       const subjectId = `${address}:${removal.keepNonce}`;
-      const data = calls.keep(given.signature.toLowerCase() as Hex);
-      await enqueueTransaction(ctx, tx, { kind: kinds.keep, subjectId, to: address, data });
+      // A wallet that lost the answer may sign anew, and its signatures may differ: one is enough.
+      if ((await findTransactionStatus(tx, kinds.keep, subjectId)) === null) {
+        const data = calls.keep(given.signature.toLowerCase() as Hex);
+        await enqueueTransaction(ctx, tx, { kind: kinds.keep, subjectId, to: address, data });
+      }
       return { ended: "removal" };
     }
     if (move !== undefined && isSigned(move.keepNonce)) {
