@@ -284,10 +284,11 @@ test("a transaction that costs more than the day's cap keeps no cheaper one wait
   assert.equal(await settledOn(anvil, rich), 3);
 });
 
-test("one that reverts is announced as reverted when that is final", async () => {
+test("one that reverts is sent after five refusals, however many processes hear each, and announced as reverted when that is final", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);
   await using process = await installation.openProcess();
+  await using other = await installation.openProcess();
   const { ctx, chain } = process;
   const { enqueueTransaction } = await import("../../service/src/chain/index.ts");
   const call = {
@@ -298,7 +299,17 @@ test("one that reverts is announced as reverted when that is final", async () =>
   };
   const id = await ctx.db.transaction(async (tx) => enqueueTransaction(ctx, tx, call));
   for (let pause = 0; pause < 5; pause += 1) {
-    await process.work();
+    const both = Promise.withResolvers<void>();
+    let asking = 0;
+    const request: typeof chain.node.request = async (method, params) => {
+      if (method === "eth_estimateGas") {
+        asking += 1;
+        if (asking === 2) both.resolve();
+        await both.promise;
+      }
+      return chain.node.request(method, params);
+    };
+    await Promise.all([process.workWith({ request }), other.workWith({ request })]);
     assert.equal((await rowsOf(process))[0]?.status, "queued", "the chain says it would revert");
     installation.advance(16);
   }

@@ -85,11 +85,15 @@ async function gasLimitOf(ctx: ChainContext, due: store.DueTransaction): Promise
     if (!(error instanceof RpcError)) throw error;
     const { metrics, operator } = ctx.chain;
     const { message } = error;
-    if (isOutOfFunds(error)) metrics.raise("out_of_funds", { operator, kind: due.kind, message });
-    else if (due.refusals >= refusalsMax) return gasOfRefused;
-    else metrics.raise("would_revert", { kind: due.kind, message });
     const until = ctx.clock.now() + refusalPauseSeconds(due.refusals);
-    await store.putOff(ctx.db, [due.id], { until, refused: !isOutOfFunds(error) });
+    if (isOutOfFunds(error)) {
+      metrics.raise("out_of_funds", { operator, kind: due.kind, message });
+      await store.putOff(ctx.db, [due.id], until);
+      return null;
+    }
+    if (due.refusals >= refusalsMax) return gasOfRefused;
+    metrics.raise("would_revert", { kind: due.kind, message });
+    await store.putOffRefused(ctx.db, due, until);
     return null;
   }
 }
@@ -139,7 +143,7 @@ async function signWilling(
   if (forms.length < taken.length) {
     const refused = new Set(taken.filter((_, at) => signed[at] === null).map(({ id }) => id));
     const until = ctx.clock.now() + signerPauseSeconds;
-    await store.putOff(tx, [...refused], { until, refused: false });
+    await store.putOff(tx, [...refused], until);
     const due = given.due.filter(({ id }) => !refused.has(id));
     return signWilling(ctx, tx, { ...given, due });
   }
@@ -201,7 +205,7 @@ async function waitForCap(
   }
   const ids = due.map(({ id }) => id);
   const until = ctx.clock.now() + spendPauseSeconds;
-  await store.putOff(tx, ids, { until, refused: false });
+  await store.putOff(tx, ids, until);
 }
 
 function capWeiOf({ config }: ChainContext): bigint {

@@ -96,15 +96,22 @@ export async function listDue(
     order by id limit ${limit}`);
 }
 
-/** Puts off what the chain refuses beforehand, or what the spend cap does not allow. */
-export async function putOff(
+/** Puts off what cannot be sent now, whatever the chain says of it. */
+export async function putOff(db: Queryable, ids: readonly string[], until: number): Promise<void> {
+  await db.query(sql`
+    update chain_transaction set due_at = ${until}
+    where id = any(${ids}::bigint[]) and status = 'queued'`);
+}
+
+/** Puts off what the chain refuses beforehand. Processes that were told so at the same time count it once. */
+export async function putOffRefused(
   db: Queryable,
-  ids: readonly string[],
-  { until, refused }: { until: number; refused: boolean },
+  { id, refusals }: Pick<DueTransaction, "id" | "refusals">,
+  until: number,
 ): Promise<void> {
   await db.query(sql`
-    update chain_transaction set due_at = ${until}, refusals = refusals + ${refused ? 1 : 0}
-    where id = any(${ids}::bigint[]) and status = 'queued'`);
+    update chain_transaction set due_at = ${until}, refusals = refusals + 1
+    where id = ${id} and status = 'queued' and refusals = ${refusals}`);
 }
 
 export interface LockedSigner {

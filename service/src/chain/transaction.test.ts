@@ -157,6 +157,9 @@ test("a day's spending ends at the cap, and begins anew with the day", () => {
   assert.deepEqual(spend({ day, wei: 60n }, 40n, limits), { day, wei: 100n });
   assert.equal(spend({ day, wei: 60n }, 41n, limits), null);
   assert.deepEqual(spend({ day: day - 1, wei: 60n }, 41n, limits), { day, wei: 41n });
+  assert.equal(spend({ day: day + 1, wei: 60n }, 41n, limits), null, "another process is ahead");
+  assert.deepEqual(spend({ day: day + 1, wei: 60n }, 40n, limits), { day: day + 1, wei: 100n });
+  assert.deepEqual(spend({ day: day + 2, wei: 60n }, 41n, limits), { day, wei: 41n });
   assert.deepEqual(spend({ day, wei: 100n }, 0n, { now, capWei: 0n }), { day, wei: 100n });
 });
 

@@ -152,7 +152,9 @@ export function spend(
   cost: bigint,
   { now, capWei }: { now: number; capWei: bigint },
 ): Spending | null {
-  const day = Math.floor(now / 86_400);
+  const today = Math.floor(now / 86_400);
+  // A process whose clock is a little ahead may have begun the next day already.
+  const day = spent.day === today + 1 ? spent.day : today;
   const wei = (spent.day === day ? spent.wei : 0n) + cost;
   return cost > 0n && wei > capWei ? null : { day, wei };
 }
