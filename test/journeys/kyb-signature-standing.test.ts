@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Address } from "@svc/protocol";
 import { hashMessage } from "viem";
+import { readHead } from "../../service/src/chain/index.ts";
+import { mendRecordings } from "../../service/src/kyb/request/signature-ballots.ts";
 import { sql } from "../../service/src/platform/db.ts";
 import type { Answer } from "../kyb-world.ts";
 import { openSignatureWorld, rosterOf, signaturesPath } from "../kyb-signature-world.ts";
@@ -122,4 +124,24 @@ await test("what is cancelled while its members are asked again is asked of nobo
   const { status, body } = await cancelling.answer;
   assert.deepEqual([status, body["status"]], [200, "cancelled"]);
   assert.ok((await world.inboxOf("alice")).every((item) => item.id !== id));
+});
+
+await test("a recording that failed in a block that the chain's node does not have yet is looked at later", async () => {
+  const id = await world.begin();
+  const failIn = async (block: number): Promise<unknown> =>
+    ctx.db.query(sql`
+      update signature_request set has_failed_recording = true, failed_block = ${block} where id = ${id}`);
+  const hasFailed = async (): Promise<boolean> => {
+    const rows = await ctx.db.query(
+      sql`select from signature_request where id = ${id} and has_failed_recording`,
+    );
+    return rows.length === 1;
+  };
+  const head = await readHead(ctx.chain);
+  await failIn(head + 1000);
+  await mendRecordings(ctx);
+  assert.equal(await hasFailed(), true);
+  await failIn(head);
+  await mendRecordings(ctx);
+  assert.equal(await hasFailed(), false);
 });

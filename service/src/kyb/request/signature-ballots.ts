@@ -62,10 +62,10 @@ export const signatureBallots: BallotRules = {
 export function signatureFinalHandlers(ctx: KybContext): FinalHandlers {
   return {
     [recordKind]: async (tx, done) => {
-      const failed: string[] = [];
+      const failed: { id: string; block: number }[] = [];
       for (const each of done) {
         const [id = ""] = each.subjectId.split(".");
-        if (each.status === "reverted") failed.push(id);
+        if (each.status === "reverted") failed.push({ id, block: each.blockNumber });
         else await finishSigned(ctx, tx, { id, transactionHash: each.hash, at: each.blockTime });
       }
       if (failed.length === 0) return;
@@ -106,11 +106,16 @@ export async function mendRecordings(ctx: KybContext): Promise<void> {
   if (faults.length > 0) throw new AggregateError(faults, "recordings could not be looked at");
 }
 
-async function mend(ctx: KybContext, request: SignatureRequest): Promise<void> {
+async function mend(
+  ctx: KybContext,
+  { failedBlock, ...request }: SignatureRequest & { failedBlock: number },
+): Promise<void> {
   const { id, business: wallet, digest } = request;
   const calls = await loadWalletCalls();
   const recorded = await calls.findRecording(ctx, wallet, digest);
-  const { epoch, successor } = await calls.read(ctx, wallet);
+  const { block, epoch, successor } = await calls.read(ctx, wallet);
+  // A node behind others has the members as they were before.
+  if (recorded === null && block < failedBlock) return;
   await ctx.db.transaction(async (tx) => {
     const business = await lockBusiness(tx, wallet);
     if (recorded !== null) return finishSigned(ctx, tx, { id, ...recorded });

@@ -190,26 +190,29 @@ export async function markSigned(
 /** @returns the businesses whose documents these are */
 export async function noteFailedRecordings(
   tx: Queryable,
-  ids: readonly string[],
+  failed: readonly { id: string; block: number }[],
 ): Promise<Address[]> {
   const rows = await tx.query<{ business: Address }>(
-    sql`update signature_request set has_failed_recording = true
-      where id = any(${[...ids]}) and status = 'pending_approval' returning business`,
+    sql`update signature_request set has_failed_recording = true, failed_block = given.block
+      from unnest(${failed.map(({ id }) => id)}::text[], ${failed.map(({ block }) => block)}::bigint[])
+        as given (id, block)
+      where signature_request.id = given.id and status = 'pending_approval' returning business`,
   );
   return [...new Set(rows.map(({ business }) => business))];
 }
 
-/** By id. */
+/** By id, with the block in which the chain refused the last recording. */
 export async function listFailedRecordings(
   db: Queryable,
   { after, limit }: { after: string; limit: number },
-): Promise<SignatureRequest[]> {
-  const rows = await db.query<RequestRow>(
+): Promise<(SignatureRequest & { failedBlock: number })[]> {
+  const rows = await db.query<RequestRow & { failed_block: number }>(
     sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
-        reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at
+        reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at,
+        coalesce(failed_block, 0) as failed_block
       from signature_request where has_failed_recording and id > ${after} order by id limit ${limit}`,
   );
-  return rows.map(toRequest);
+  return rows.map((row) => ({ ...toRequest(row), failedBlock: row.failed_block }));
 }
 
 /** Documents go 30 days after their request has ended; what was signed is told by its digest. */
