@@ -12,7 +12,9 @@ import { sql } from "../../platform/db.ts";
 import { openTestDatabase } from "../../platform/test-database.ts";
 import { watchWallets } from "./chain-watch.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { noteRefusedProposal } from "./governance-store.ts";
 import { followChain } from "./roster.ts";
+import { requestLook } from "./roster-store.ts";
 
 await using database = await openTestDatabase();
 await using opened = await openContext(
@@ -89,6 +91,9 @@ const ctx = Object.assign(opened, {
   onRosterChanged: async () => undefined,
 }) as unknown as KybContext;
 
+const isLookDue = async (): Promise<boolean> =>
+  (await ctx.db.query(sql`select from business where look_due_at is not null`)).length === 1;
+
 /** What a service does in a while. @returns how many members it knows of then */
 async function followFor(seconds: number): Promise<number> {
   await advanceClock(ctx.db, seconds);
@@ -100,6 +105,7 @@ async function followFor(seconds: number): Promise<number> {
 
 /** The business as it was before the change, and everything up to there followed. */
 async function begin(): Promise<void> {
+  await ctx.db.query(sql`delete from business_proposal`);
   await ctx.db.query(sql`delete from business_member`);
   await ctx.db.query(sql`delete from business`);
   await ctx.db.query(sql`delete from business_watch`);
@@ -148,4 +154,21 @@ await test("what happened on the own chain is not passed over where a node answe
   chainId = ownChainId;
   heads = [changedIn];
   assert.equal(await followFor(5), 1);
+});
+
+await test("what the chain refused is looked at until the node has the block in which it did", async () => {
+  await begin();
+  const block = changedIn - 1;
+  await ctx.db.query(sql`
+    insert into business_proposal (id, business, operation, arguments, proposer, nonce, status, created_at)
+    values ('p', ${business}, 'moveTo', ${Buffer.alloc(32)}, ${anna.address}, 0, 'relaying', 0)`);
+  for (const [refusedIn, isDueAfterwards] of [
+    [block + 1, true],
+    [block, false],
+  ] as const) {
+    await noteRefusedProposal(ctx.db, "p", refusedIn);
+    await requestLook(ctx.db, business);
+    await followFor(31);
+    assert.equal(await isLookDue(), isDueAfterwards);
+  }
 });

@@ -64,8 +64,9 @@ export async function findChainBlock(tx: Queryable, business: Address): Promise<
 }
 
 /**
- * What the chain says, as the row keeps it. The look is done unless somebody asked for another meanwhile, or events were
- * read further: then it was perhaps for one of those, and the node that was looked at does not have it yet.
+ * What the chain says, as the row keeps it. The look is done unless somebody asked for another meanwhile, events were
+ * read further, or something was refused further on: then it was perhaps for one of those, and the node that was looked
+ * at does not have it yet.
  */
 export async function saveMirror(
   tx: Queryable,
@@ -84,7 +85,9 @@ export async function saveMirror(
     sql`update business set charter = ${bufferOfHex(mirror.charter)}, epoch = ${mirror.epoch}, nonce = ${mirror.nonce},
         successor = ${mirror.successor}, status = ${mirror.status}, chain_block = ${mirror.block},
         look_due_at = case when look_due_at = ${mirror.claim}
-          and not exists (select from business_watch where block > ${mirror.block}) then null else look_due_at end
+          and not exists (select from business_watch where block > ${mirror.block})
+          and not exists (select from business_proposal where business = ${mirror.address} and status = 'relaying'
+            and refused_block > ${mirror.block}) then null else look_due_at end
       where address = ${mirror.address}`,
   );
 }
