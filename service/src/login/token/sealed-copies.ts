@@ -1,3 +1,4 @@
+import { endedForAll } from "../../platform/clock.ts";
 import { SealBroken, openWith, sealWith } from "../../platform/seal.ts";
 import type { RefreshToken } from "./refresh-token.ts";
 import * as store from "./sealed-copy-store.ts";
@@ -54,6 +55,6 @@ export function createSealedCopies(
       await store.deleteCopies(ctx.db, due, before);
       for (const id of due) if ((noted.get(id) ?? Infinity) <= before) noted.delete(id);
     },
-    sweepAll: async () => store.deleteAllCopies(ctx.db, ctx.clock.nowMs() - graceMs),
+    sweepAll: async () => store.deleteAllCopies(ctx.db, endedForAll(ctx.clock) * 1000 - graceMs),
   };
 }
