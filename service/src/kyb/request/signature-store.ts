@@ -212,7 +212,7 @@ export async function listFailedRecordings(
         coalesce(failed_block, 0) as failed_block
       from signature_request where has_failed_recording and id > ${after} order by id limit ${limit}`,
   );
-  return rows.map((row) => ({ ...toRequest(row), failedBlock: row.failed_block }));
+  return rows.map((row) => Object.assign(toRequest(row), { failedBlock: row.failed_block }));
 }
 
 /** Documents go 30 days after their request has ended; what was signed is told by its digest. */
