@@ -169,12 +169,16 @@ test("a person asks for a code and gets the QR, the link for the phone and the s
   const asked = await person.press("/verify");
   assert.equal(asked.status, 303);
   assert.equal(locationOf(asked), "/verify");
+  const { expiration } = requests[0] ?? {};
+  // Ten minutes, by a clock that has gone on since the shop was opened.
+  const lateSeconds = Number(expiration) - (fake.now + 600);
+  assert.ok(lateSeconds >= 0 && lateSeconds < 60, `${lateSeconds}`);
   assert.deepEqual(requests, [
     {
       user,
       sourceKey: "sk_1",
       callback: `${shop.url}/webhooks/kyc`,
-      expiration: fake.now + 600,
+      expiration,
       fields: ["IDCARD_DOB", "EMAIL"],
       optionalFields: ["ADDRESS_CITY"],
       purpose: "To sell you coffee liqueur, and to send the receipt",

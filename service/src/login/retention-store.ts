@@ -35,6 +35,11 @@ export async function purgeSessions(
   return last?.id ?? null;
 }
 
+/** Holds the sign-up that every approval of the user looks at, for this transaction alone. */
+export async function lockSignUp(tx: Queryable, user: string): Promise<void> {
+  await tx.query(sql`select from svc_user where address = ${user} for update`);
+}
+
 /**
  * Holds the user's logins that a browser may still finish, for this transaction alone.
  *
@@ -56,17 +61,11 @@ export async function listOpenSessions(db: Queryable, user: string): Promise<str
   return rows.map((row) => row.id);
 }
 
-/** @returns false for an identity that never logged in */
-export async function deleteSignUp(tx: Queryable, user: string): Promise<boolean> {
-  const rows = await tx.query(sql`delete from svc_user where address = ${user} returning address`);
-  return rows.length === 1;
-}
-
 /**
- * Removes every other row of a user but the audit trail and the logouts that clients are still to be told of, which the
- * purge takes afterwards.
+ * Removes every row of a user but the audit trail and the logouts that clients are still to be told of, which the purge
+ * takes afterwards. False when unknown.
  */
-export async function deleteLoginsOf(tx: Queryable, user: string): Promise<void> {
+export async function deleteUser(tx: Queryable, user: string): Promise<boolean> {
   // The table is read once: an index would make every login write it. A hint binds nobody: such logins are anybody's.
   await tx.query(sql`
     with named as materialized (
@@ -83,4 +82,6 @@ export async function deleteLoginsOf(tx: Queryable, user: string): Promise<void>
     update logout_delivery set is_user_deleted = true where user_address = ${user}`);
   await tx.query(sql`delete from token_family where user_address = ${user}`);
   await tx.query(sql`delete from session where user_address = ${user}`);
+  const rows = await tx.query(sql`delete from svc_user where address = ${user} returning address`);
+  return rows.length === 1;
 }

@@ -48,13 +48,12 @@ export async function deleteUser(
 ): Promise<boolean> {
   const opened = { since: now - openSecondsMax, until: now + openSecondsMax };
   // First: approvals on their way are waited for, and from here on none of the user's commits before what is below.
-  const isKnown = await store.deleteSignUp(tx, user);
+  await store.lockSignUp(tx, user);
   await withdrawOpenLogin(tx, user, { opened, withdraw });
   // A login that is finished comes before its session; once it has a code, whoever redeems that has the session first.
   await store.lockOpenLogins(tx, user, opened);
   for (const sessionId of await store.listOpenSessions(tx, user)) {
     await endSession(tx, sessionId, now);
   }
-  await store.deleteLoginsOf(tx, user);
-  return isKnown;
+  return store.deleteUser(tx, user);
 }
