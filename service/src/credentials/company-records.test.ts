@@ -1,12 +1,17 @@
 // What issuers see of the records that they issued to businesses, and whom one that stands vouches for.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { endCompanyRecords } from "./company-ending.ts";
+import { sql } from "../platform/db.ts";
+import { sendToRegistry } from "./batches.ts";
 import { createIssuer, createIssuerKey, distrustIssuer } from "./issuers.ts";
 import { inAYear, openTestCredentials, someBusiness } from "./test-credentials.ts";
 
 await using world = await openTestCredentials();
 const { ctx } = world;
 const url = "/api/v1/issuer/companies";
+
+const lookAgainSeconds = 30;
 
 async function openIssuer(name: string) {
   const { id: issuerId } = await createIssuer(ctx, { name, environment: "live" }, "test");
@@ -80,5 +85,32 @@ await test("whoever's record is revoked is vouched for by none that is declared,
   for (const [at, business] of businesses.entries()) {
     const told = world.companies.filter((each) => each.business === business);
     assert.equal(told.at(-1)?.isVouchedFor, false, `business ${at}`);
+  }
+});
+
+await test("a record that is being attested when its issuer is distrusted ends if that was too late, and stays if not", async () => {
+  const toldOf = (business: string): boolean[] =>
+    world.companies.filter((told) => told.business === business).map((told) => told.isVouchedFor);
+  for (const { lateSeconds, told } of [
+    { lateSeconds: -1, told: [true] },
+    { lateSeconds: 0, told: [true, false] },
+  ]) {
+    const issuer = await openIssuer(`Hasty ${lateSeconds}`);
+    await world.settle();
+    const business = await someBusiness(world);
+    const id = await issuer.issue(business);
+    await sendToRegistry(ctx);
+    const from = ctx.clock.now();
+    await distrustIssuer(ctx, { issuerId: issuer.issuerId, from }, "test");
+    for (let look = 0; look < 2; look += 1) {
+      await endCompanyRecords(ctx);
+      assert.deepEqual(toldOf(business), [true], "the chain has it perhaps, and it is not final");
+      world.advance(lookAgainSeconds);
+    }
+    await world.settle();
+    const blockTime = from + lateSeconds;
+    await ctx.db.query(sql`update credential set attested_at = ${blockTime} where id = ${id}`);
+    await endCompanyRecords(ctx);
+    assert.deepEqual(toldOf(business), told);
   }
 });

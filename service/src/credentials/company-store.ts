@@ -197,7 +197,10 @@ export interface OverRecord {
   readonly environment: Environment;
 }
 
-/** A record to look at: new, at its end, or of an issuer that was distrusted since. */
+/**
+ * A record to look at: new, at its end, or of an issuer that was distrusted since. One that is being attested may have
+ * been before that, in a block that is not final yet: it stands until that is known.
+ */
 export interface DueRecord extends OverRecord {
   readonly isOver: boolean;
 }
@@ -209,12 +212,15 @@ export async function listRecordsDue(
   return db.query<DueRecord>(
     sql`select credential_id as id, business, credential.environment,
         (credential.ended_at is not null or expires_at <= ${now}
-          or coalesce(attested_at, ${now}) >= distrusted_from) is true as "isOver"
+          or coalesce(attested_at, case when attest_batch_id is null then ${now}::bigint end) >= distrusted_from) is true as "isOver"
       from company_record join credential on credential.id = credential_id join issuer on issuer.id = issuer_id
       where company_record.ended_at is null and due_at <= ${now}
       order by due_at limit ${limit}`,
   );
 }
+
+/** When a record is looked at again of which the chain has to say whether it was attested before the distrust. */
+const undecidedSeconds = 30;
 
 /** Those of the records that stand are left alone until they expire. A distrust that is under way is waited for. */
 export async function putBackStanding(
@@ -225,10 +231,11 @@ export async function putBackStanding(
   await db.query(
     sql`with standing as (
         select credential_id as id,
-          least(expires_at, case when attested_at is null then distrusted_from end) as due_at
+          least(expires_at, case when attested_at is null and distrusted_from is not null
+            then greatest(distrusted_from, ${now + undecidedSeconds}) end) as due_at
         from company_record join credential on credential.id = credential_id join issuer on issuer.id = issuer_id
         where credential_id = any(${ids}::uuid[]) and credential.ended_at is null and expires_at > ${now}
-          and (coalesce(attested_at, ${now}) >= distrusted_from) is not true
+          and (coalesce(attested_at, case when attest_batch_id is null then ${now}::bigint end) >= distrusted_from) is not true
         for share of issuer
       )
       update company_record set due_at = standing.due_at from standing where credential_id = standing.id`,
@@ -268,7 +275,7 @@ export async function isVouchedFor(
           join issuer on issuer.id = issuer_id
         where business = ${business} and credential.environment = ${environment} and vouches
           and company_record.ended_at is null and credential.ended_at is null and expires_at > ${now}
-          and (coalesce(attested_at, ${now}) >= distrusted_from) is not true
+          and (coalesce(attested_at, case when attest_batch_id is null then ${now}::bigint end) >= distrusted_from) is not true
       ) as stands`,
   );
   return row?.stands === true;
