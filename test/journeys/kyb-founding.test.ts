@@ -113,6 +113,10 @@ test("one refusal ends the founding", async () => {
   const item = await world.findVote("carol", id);
   const refused = await world.voteAs("bob", id, { vote: "reject" });
   assert.equal(refused.body["status"], "refused");
+  const again = await world.voteAs("bob", id, { item, vote: "reject" });
+  assert.deepEqual([again.status, again.body["status"]], [200, "refused"]);
+  const founder = await world.voteAs("alice", id, { item, vote: "reject" });
+  assert.deepEqual([founder.status, founder.body.error?.reason], [409, "ballot_over"]);
   const late = await world.voteAs("carol", id, { item });
   assert.deepEqual([late.status, late.body.error?.reason], [409, "ballot_over"]);
   assert.equal(await statusOf(address), "lapsed");

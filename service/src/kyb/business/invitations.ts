@@ -80,10 +80,13 @@ export async function answerInvitation(
     const { address, status } = founding;
     if (founding.hasSigned && vote === "approve" && status !== "lapsed")
       return { status: status === "inviting" ? "open" : "approved" };
-    if (status !== "inviting" || founding.deadline < ctx.clock.now())
+    const mayBeRepeat = vote === "reject" && status === "lapsed";
+    if ((status !== "inviting" && !mayBeRepeat) || founding.deadline < ctx.clock.now())
       throw new Problem("ballot_over");
-    if (founding.hasSigned) throw new Problem("already_voted");
+    if (founding.hasSigned) throw new Problem(mayBeRepeat ? "ballot_over" : "already_voted");
     if (!isAnswer(ctx, founding, answer)) throw new Problem("signature_wrong");
+    // Whoever refused first: it has ended, and this member wants it no other way.
+    if (mayBeRepeat) return { status: "refused" };
     if (vote === "reject") {
       await store.setFoundingStatus(tx, address, "lapsed");
       await ctx.audit.record(tx, { actor: member, action: "business.decline", subject: address });
