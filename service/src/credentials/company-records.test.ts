@@ -13,6 +13,9 @@ const url = "/api/v1/issuer/companies";
 
 const lookAgainSeconds = 30;
 
+const toldOf = (business: string): boolean[] =>
+  world.companies.filter((told) => told.business === business).map((told) => told.isVouchedFor);
+
 async function openIssuer(name: string) {
   const { id: issuerId } = await createIssuer(ctx, { name, environment: "live" }, "test");
   const { key } = await createIssuerKey(ctx, { issuerId, name: "backend" }, "test");
@@ -83,14 +86,11 @@ await test("whoever's record is revoked is vouched for by none that is declared,
   world.advance(10);
   for (const id of revocable) await mine.revoke(id);
   for (const [at, business] of businesses.entries()) {
-    const told = world.companies.filter((each) => each.business === business);
-    assert.equal(told.at(-1)?.isVouchedFor, false, `business ${at}`);
+    assert.equal(toldOf(business).at(-1), false, `business ${at}`);
   }
 });
 
 await test("a record that is being attested when its issuer is distrusted ends if that was too late, and stays if not", async () => {
-  const toldOf = (business: string): boolean[] =>
-    world.companies.filter((told) => told.business === business).map((told) => told.isVouchedFor);
   for (const { lateSeconds, told } of [
     { lateSeconds: -1, told: [true] },
     { lateSeconds: 0, told: [true, false] },

@@ -78,9 +78,10 @@ export function governanceFinalHandlers(ctx: KybContext): FinalHandlers {
         const [proposal] = await store.listProposals(tx, [id]);
         if (proposal === undefined) continue;
         const outcome = status === "succeeded" ? "executed" : "failed";
+        // The row of a business is always locked before those of its proposals.
+        await requestLook(tx, proposal.business);
         if (outcome === "failed") await store.noteRefusedProposal(tx, id, blockNumber);
         else await store.setProposalStatus(tx, [id], { status: outcome, now });
-        await requestLook(tx, proposal.business);
         const details = { operation: operations[proposal.operation], proposal: id, hash };
         const subject = proposal.business;
         const action = `business.govern.${outcome}`;
