@@ -14,7 +14,6 @@ import {
   openRequest,
   shareResult,
 } from "../kyc-world.ts";
-import { newIdentity } from "../raw-wallet.ts";
 import { openRawConnection } from "../raw-connection.ts";
 
 const windowSeconds = 600;
@@ -70,21 +69,6 @@ test("an approval that is sent twice is answered the same, also where the first 
   assert.match(answered, /^HTTP\/1.1 200 /);
   assert.ok(answered.includes(answer), answered);
   assert.equal(await (await quick()).text(), answer);
-});
-
-test("a refusal that is sent twice is answered the same, and nobody else's is", async () => {
-  const person = await world.verify();
-  const asked = await world.ask({ user: person.address });
-  const link = asked.body.data?.["link"];
-  const declined = await decline(person, link);
-  assert.equal(declined.status, 200);
-  const again = await decline(person, link);
-  assert.deepEqual([again.status, await again.text()], [200, await declined.text()]);
-  assert.equal((await decline(newIdentity(), link)).status, 422);
-  // The next attempt asks anew.
-  const next = await world.ask({ user: person.address });
-  assert.equal((await decline(person, link)).status, 410);
-  assert.equal((await decline(person, next.body.data?.["link"])).status, 200);
 });
 
 test("200 verified and valid: the literal messages over HTTP", async () => {

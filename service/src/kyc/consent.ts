@@ -258,8 +258,7 @@ async function declineOrder(
 ): Promise<Answered> {
   const { token, opened, refusal, callerAddress } = given;
   const { order } = opened;
-  const hasDeclined = order.failureReason === "USER_DECLINED" && order.attempt === opened.attempt;
-  if (!hasDeclined) refuseOver(ctx, opened);
+  refuseOver(ctx, opened);
   const digest = declineDigest({
     request: order.referenceKey,
     connection: connectionOf(ctx.config.baseUrl, token),
@@ -269,7 +268,6 @@ async function declineOrder(
     refusal.id === order.referenceKey &&
     (await isSignedByUser(ctx, opened, { digest, signature: refusal.signature, callerAddress }));
   if (!isOurs) throw new Problem("result_refused", { message: "a refusal must be signed" });
-  if (hasDeclined) return answered(opened, "FAILED");
   await ctx.db.transaction(async (tx) => {
     const moved = await moveOrders(ctx, tx, {
       orders: [{ id: order.id, attempt: opened.attempt }],
