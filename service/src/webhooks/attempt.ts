@@ -30,14 +30,14 @@ export async function makeAttempt(
   const number = delivery.attempts + 1;
   const isKyb = delivery.channel === "kyb";
   const kybEndpointId = isKyb ? delivery.endpoint_id : null;
-  const kybEndpointUrl = isKyb ? (given.target?.url ?? null) : null;
+  const kybEndpointResets = isKyb ? (given.target?.resets ?? null) : null;
   const common = {
     eventId: delivery.event_id,
     lease: given.lease,
     number,
     begunAtMs,
     kybEndpointId,
-    kybEndpointUrl,
+    kybEndpointResets,
   };
   const { purge_at: purgeAt } = delivery;
   if (purgeAt === null || purgeAt * 1000 <= begunAtMs)
@@ -107,7 +107,7 @@ function fault(ctx: WebhooksContext, eventId: string, error: unknown): Exchange 
 function endedUntried(
   common: Pick<
     store.Ended,
-    "eventId" | "lease" | "number" | "begunAtMs" | "kybEndpointId" | "kybEndpointUrl"
+    "eventId" | "lease" | "number" | "begunAtMs" | "kybEndpointId" | "kybEndpointResets"
   >,
 ): store.Ended {
   const nothing = { status: null, answerSealed: null, deliveredAt: null, dueAtMs: null };

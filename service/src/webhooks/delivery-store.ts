@@ -212,8 +212,8 @@ export interface Ended {
   readonly dueAtMs: number | null;
   /** The endpoint whose health this tells of; null for KYC, which has no quarantine. */
   readonly kybEndpointId: string | null;
-  /** Where that was when the attempt was made. */
-  readonly kybEndpointUrl: string | null;
+  /** How often its owner had made it begin anew when the attempt was made. */
+  readonly kybEndpointResets: number | null;
 }
 
 /** A process that stood still past its lease may have claimed the same event again: then only the later attempt can count. */
@@ -275,6 +275,12 @@ export async function finish(
     insert into webhook_attempt (id, number, begun_at_ms, duration_ms, outcome, status, answer_sealed)
     select event_id || '.' || number, number, begun_at_ms, duration_ms, outcome, status, answer_sealed from made`;
   await db.query(plannedAnew(statement));
+}
+
+/** Has deliveries begin their schedule again that are due once more. */
+export async function restart(tx: Queryable, eventIds: readonly string[]): Promise<void> {
+  await tx.query(sql`
+    update webhook_delivery set step = 0 where event_id = any(${eventIds}::text[]) and lease is null`);
 }
 
 function hasNext({ dueAtMs }: Ended): boolean {

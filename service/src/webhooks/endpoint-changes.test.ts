@@ -49,6 +49,48 @@ test("a 410 of the address that an endpoint has left puts no quarantine on the n
   );
 });
 
+test("a 410 to an attempt that began before the endpoint was reactivated puts it into no other quarantine", async () => {
+  await using webhooks = await openTestWebhooks();
+  const held = holdAnswers();
+  const receiver = await webhooks.openReceiver(held.answer);
+  await webhooks.register(receiver.url);
+  const [last, other] = [webhooks.kybEvent(), webhooks.kybEvent()];
+  await webhooks.enqueue(last, other);
+  // Twelve attempts were made before.
+  await webhooks.ctx.db.query(
+    sql`update webhook_delivery set step = 12 where event_id = ${last.id}`,
+  );
+  await webhooks.ctx.db.query(sql`update webhook_event set attempts = 12 where id = ${last.id}`);
+  const delivered = webhooks.deliver();
+  await held.arrived(2);
+  const at = receiver.received.findIndex(({ headers }) => headers["svc-event-id"] === other.id);
+  held.open[at]?.writeHead(410).end();
+  while (await isActive(webhooks)) await new Promise((resolve) => void setImmediate(resolve));
+  await webhooks.ctx.db.transaction(async (tx) =>
+    reactivateEndpoint(webhooks.ctx, tx, webhooks.clientDomainId),
+  );
+  receiver.setAnswer(status(500));
+  held.open[1 - at]?.writeHead(410).end();
+  await delivered;
+  assert.equal(await isActive(webhooks), true);
+  webhooks.advance(60);
+  await webhooks.deliver();
+  receiver.setAnswer(ok);
+  receiver.received.length = 0;
+  webhooks.advance(60);
+  await webhooks.deliver();
+  assert.deepEqual(
+    new Set(idsOf(receiver)),
+    new Set([last.id, other.id]),
+    "the schedule of both began again",
+  );
+  receiver.setAnswer(status(410));
+  await webhooks.enqueue(webhooks.kybEvent());
+  webhooks.advance(10);
+  await webhooks.deliver();
+  assert.equal(await isActive(webhooks), false, "an attempt that began since counts");
+});
+
 test("a last attempt that ends after the quarantine has begun is held, not given up", async () => {
   await using webhooks = await openTestWebhooks();
   const held = holdAnswers();

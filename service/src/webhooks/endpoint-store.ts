@@ -28,7 +28,7 @@ export async function saveEndpoint(
     insert into kyb_endpoint as e (id, client_domain_id, url, secret_version, created_at)
     values (${given.id}, ${given.clientDomainId}, ${given.url}, 1, ${given.now})
     on conflict (id) do update set url = excluded.url, secret_version = e.secret_version + 1, is_active = true,
-      is_resuming = e.is_resuming or not e.is_active,
+      is_resuming = e.is_resuming or not e.is_active, resets = e.resets + 1,
       failures = 0, failing_since_ms = null, refusals = 0, refused_since_ms = null
     returning url, secret_version, is_active, created_at`);
   const endpoint = endpointOf(rows);
@@ -57,7 +57,7 @@ export async function raiseSecretVersion(tx: Queryable, id: string): Promise<End
 export async function reactivate(tx: Queryable, id: string): Promise<Endpoint | null> {
   return endpointOf(
     await tx.query<EndpointRow>(sql`
-      update kyb_endpoint set is_active = true, is_resuming = true,
+      update kyb_endpoint set is_active = true, is_resuming = true, resets = resets + 1,
         failures = 0, failing_since_ms = null, refusals = 0, refused_since_ms = null
       where id = ${id} and not is_active returning url, secret_version, is_active, created_at`),
   );
@@ -146,6 +146,8 @@ export interface TargetRow {
   readonly id: string;
   readonly url: string;
   readonly isActive: boolean;
+  /** How often its owner has made it begin anew. */
+  readonly resets: number;
   readonly secrets: readonly SecretRow[];
 }
 
@@ -155,12 +157,13 @@ export async function listTargets(db: Queryable, ids: readonly string[]): Promis
     id: string;
     url: string;
     is_active: boolean;
+    resets: number;
     secret_id: string;
     version: number;
     secret_sealed: Buffer;
     expires_at: number | null;
   }>(sql`
-    select e.id, e.url, e.is_active, s.id as secret_id, s.version, s.secret_sealed, s.expires_at
+    select e.id, e.url, e.is_active, e.resets, s.id as secret_id, s.version, s.secret_sealed, s.expires_at
     from kyb_endpoint e join kyb_endpoint_secret s on s.endpoint_id = e.id
     where e.id = any(${ids}::uuid[])`);
   return [...Map.groupBy(rows, ({ id }) => id).values()].flatMap((group) => {
@@ -172,7 +175,8 @@ export async function listTargets(db: Queryable, ids: readonly string[]): Promis
       secretSealed: row.secret_sealed,
       expiresAt: row.expires_at,
     }));
-    return [{ id: first.id, url: first.url, isActive: first.is_active, secrets }];
+    const { id, url, resets } = first;
+    return [{ id, url, isActive: first.is_active, resets, secrets }];
   });
 }
 
@@ -228,26 +232,30 @@ export async function holdWaiting(db: Queryable, id: string, limit: number): Pro
 
 interface HealthRow {
   readonly id: string;
-  readonly url: string;
   readonly is_active: boolean;
   readonly is_resuming: boolean;
   readonly failures: number;
   readonly failing_since_ms: number | null;
   readonly refusals: number;
   readonly refused_since_ms: number | null;
+  readonly resets: number;
+}
+
+/** What is known of an endpoint since its owner made it begin anew for the last time. */
+interface KnownHealth {
+  readonly id: string;
+  readonly resets: number;
+  readonly health: Health;
 }
 
 /** Of those endpoints of these ids that there are; nobody else changes it until the transaction ends. */
-export async function lockHealth(
-  tx: Queryable,
-  ids: readonly string[],
-): Promise<{ id: string; url: string; health: Health }[]> {
+export async function lockHealth(tx: Queryable, ids: readonly string[]): Promise<KnownHealth[]> {
   const rows = await tx.query<HealthRow>(sql`
-    select id, url, is_active, is_resuming, failures, failing_since_ms, refusals, refused_since_ms
+    select id, resets, is_active, is_resuming, failures, failing_since_ms, refusals, refused_since_ms
     from kyb_endpoint where id = any(${ids}::uuid[]) order by id for no key update`);
   return rows.map((row) => ({
     id: row.id,
-    url: row.url,
+    resets: row.resets,
     health: {
       isActive: row.is_active,
       isResuming: row.is_resuming,

@@ -248,7 +248,7 @@ test("ten thousand held events are handed out in order, none lost, though proces
     seen.push(...claimed.map((each) => each.event_id));
     await keepEnds(
       webhooks.ctx,
-      claimed.map((each) => deliveredOf(webhooks, each, { lease, url: receiver.url })),
+      claimed.map((each) => deliveredOf(webhooks, each, lease)),
     );
     await settleHeld(webhooks.ctx);
     webhooks.advance(2);
@@ -268,7 +268,7 @@ test("a quarantine and its end mark 5,000 deliveries at a time, and nothing goes
   const leaseId = randomUUID();
   const [gone] = await claimOf(webhooks, leaseId);
   assert.ok(gone);
-  const ended = deliveredOf(webhooks, gone, { lease: leaseId, url: receiver.url });
+  const ended = deliveredOf(webhooks, gone, leaseId);
   const refusal = { outcome: "refused", status: 410, deliveredAt: null } as const;
   await keepEnds(webhooks.ctx, [{ ...ended, ...refusal }]);
   assert.equal(await isActive(webhooks), false);
@@ -320,11 +320,7 @@ async function claimOf({ ctx }: TestWebhooks, lease: string): Promise<readonly s
   return claimed.deliveries.toSorted((a, b) => a.start_at_ms - b.start_at_ms);
 }
 
-function deliveredOf(
-  { ctx }: TestWebhooks,
-  delivery: store.Delivery,
-  { lease, url }: { lease: string; url: string },
-): store.Ended {
+function deliveredOf({ ctx }: TestWebhooks, delivery: store.Delivery, lease: string): store.Ended {
   return {
     eventId: delivery.event_id,
     lease,
@@ -337,6 +333,6 @@ function deliveredOf(
     deliveredAt: ctx.clock.now(),
     dueAtMs: null,
     kybEndpointId: delivery.endpoint_id,
-    kybEndpointUrl: url,
+    kybEndpointResets: 0,
   };
 }

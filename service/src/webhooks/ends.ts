@@ -7,7 +7,8 @@ import * as store from "./delivery-store.ts";
 
 /**
  * Keeps how attempts ended. What they tell of KYB endpoints is kept with them: of an endpoint that goes into
- * quarantine all events are held soon after, also those whose last attempt this was; none goes out meanwhile.
+ * quarantine all events are held soon after, also those whose last attempt this was; none goes out meanwhile. What failed
+ * before an endpoint began anew begins its schedule again, as what was held does.
  */
 export async function keepEnds(
   ctx: Pick<Ctx, "db" | "clock" | "log">,
@@ -19,12 +20,20 @@ export async function keepEnds(
     return;
   }
   const quarantined = await ctx.db.transaction(async (tx) => {
-    const { inactive, out } = await noteHealth(tx, ended.filter(tellsOfEndpoint));
+    const { inactive, out, stale } = await noteHealth(tx, ended.filter(tellsOfEndpoint));
     const nowMs = Math.floor(ctx.clock.nowMs());
     const isKept = (each: store.Ended): boolean =>
-      tellsOfEndpoint(each) && inactive.has(each.kybEndpointId) && each.deliveredAt === null;
+      tellsOfEndpoint(each) &&
+      each.deliveredAt === null &&
+      (inactive.has(each.kybEndpointId) || stale.has(each.eventId));
     const kept = ended.map((each) => (isKept(each) ? { ...each, dueAtMs: nowMs } : each));
     await store.finish(tx, kept, purge);
+    const anew = kept.filter((each) => isKept(each) && stale.has(each.eventId));
+    if (anew.length > 0)
+      await store.restart(
+        tx,
+        anew.map(({ eventId }) => eventId),
+      );
     if (out.size > 0) await wakeSettling(tx);
     return out;
   });
@@ -38,25 +47,33 @@ function tellsOfEndpoint(each: store.Ended): each is Beating {
   return each.kybEndpointId !== null && each.outcome !== null;
 }
 
-/**
- * What the address that an endpoint has left meanwhile answers tells nothing of the endpoint.
- *
- * @returns those of the endpoints that are in quarantine, and of them those that this put there
- */
-async function noteHealth(
-  tx: Queryable,
-  ended: readonly Beating[],
-): Promise<{ inactive: Set<string>; out: Set<string> }> {
+/** What came of attempts, by endpoint. */
+interface Noted {
+  /** Those that are in quarantine. */
+  readonly inactive: ReadonlySet<string>;
+  /** Of them those that this put there. */
+  readonly out: ReadonlySet<string>;
+  /** Events whose attempt began before the owner made the endpoint begin anew, there or at another address. */
+  readonly stale: ReadonlySet<string>;
+}
+
+/** What is answered to an attempt from before an endpoint began anew tells nothing of it. */
+async function noteHealth(tx: Queryable, ended: readonly Beating[]): Promise<Noted> {
   const inOrder = ended.toSorted((a, b) => a.begunAtMs - b.begunAtMs);
   const byEndpoint = Map.groupBy(inOrder, (each) => each.kybEndpointId);
   const before = await lockHealth(tx, [...byEndpoint.keys()]);
-  const after = before.map(({ id, url, health }) => {
-    const beats = (byEndpoint.get(id) ?? []).filter((each) => each.kybEndpointUrl === url);
-    return { id, health: beats.reduce(noteBeat, health) };
+  const stale = new Set<string>();
+  const after = before.map(({ id, resets, health }) => {
+    const all = byEndpoint.get(id) ?? [];
+    const isOfNow = (each: Beating): boolean => each.kybEndpointResets === resets;
+    // Null where the attempt never knew its endpoint.
+    for (const each of all)
+      if ((each.kybEndpointResets ?? resets) !== resets) stale.add(each.eventId);
+    return { id, health: all.filter(isOfNow).reduce(noteBeat, health) };
   });
   await saveHealth(tx, after);
   const wasActive = new Map(before.map(({ id, health }) => [id, health.isActive]));
   const inactive = after.filter(({ health }) => !health.isActive).map(({ id }) => id);
   const out = inactive.filter((id) => wasActive.get(id) === true);
-  return { inactive: new Set(inactive), out: new Set(out) };
+  return { inactive: new Set(inactive), out: new Set(out), stale };
 }

@@ -6,6 +6,8 @@ import type { WebhooksContext } from "./webhooks-context.ts";
 /** Where a delivery goes now, and what signs it. */
 export interface Target {
   readonly url: string;
+  /** Of a KYB endpoint: how often its owner has made it begin anew. */
+  readonly resets: number | null;
   /** The newest first. */
   readonly secrets: readonly Secret[];
 }
@@ -30,17 +32,18 @@ export async function readTargets(
   return ({ channel, key_id: keyId, url, endpoint_id: endpointId }) => {
     if (channel === "kyb") return endpoints.get(endpointId) ?? "held";
     const secret = keyId === null ? undefined : keys.get(keyId);
-    return secret === undefined || url === null ? null : { url, secrets: [{ version: 1, secret }] };
+    if (secret === undefined || url === null) return null;
+    return { url, resets: null, secrets: [{ version: 1, secret }] };
   };
 }
 
 function openTarget(
   ctx: Pick<WebhooksContext, "clock" | "seal" | "log">,
-  { id, url, isActive, secrets }: TargetRow,
+  { id, url, isActive, resets, secrets }: TargetRow,
 ): Target | "held" | null {
   if (!isActive) return "held";
   try {
-    return { url, secrets: openSecrets(ctx, secrets, ctx.clock.now()) };
+    return { url, resets, secrets: openSecrets(ctx, secrets, ctx.clock.now()) };
   } catch (error) {
     ctx.log.error({ err: error, endpointId: id }, "the secrets of an endpoint do not open");
     return null;
