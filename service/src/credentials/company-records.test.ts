@@ -114,3 +114,17 @@ await test("a record that is being attested when its issuer is distrusted ends i
     assert.deepEqual(toldOf(business), told);
   }
 });
+
+await test("a record that is sent to the chain after the distrust of its issuer began ends at once", async () => {
+  const issuer = await openIssuer("Leaked");
+  await world.settle();
+  const business = await someBusiness(world);
+  const from = ctx.clock.now();
+  world.advance(3600);
+  await issuer.issue(business);
+  await distrustIssuer(ctx, { issuerId: issuer.issuerId, from }, "test");
+  await sendToRegistry(ctx);
+  await endCompanyRecords(ctx);
+  assert.deepEqual(toldOf(business), [true, false]);
+  await world.settle();
+});

@@ -199,7 +199,7 @@ export interface OverRecord {
 
 /**
  * A record to look at: new, at its end, or of an issuer that was distrusted since. One that is being attested may have
- * been before that, in a block that is not final yet: it stands until that is known.
+ * been before that, in a block that is not final yet: it stands until that is known, unless it was sent too late.
  */
 export interface DueRecord extends OverRecord {
   readonly isOver: boolean;
@@ -212,7 +212,7 @@ export async function listRecordsDue(
   return db.query<DueRecord>(
     sql`select credential_id as id, business, credential.environment,
         (credential.ended_at is not null or expires_at <= ${now}
-          or coalesce(attested_at, case when attest_batch_id is null then ${now}::bigint end) >= distrusted_from) is true as "isOver"
+          or earliest_attested(attested_at, attest_batch_id, ${now}) >= distrusted_from) is true as "isOver"
       from company_record join credential on credential.id = credential_id join issuer on issuer.id = issuer_id
       where company_record.ended_at is null and due_at <= ${now}
       order by due_at limit ${limit}`,
@@ -235,7 +235,7 @@ export async function putBackStanding(
             then greatest(distrusted_from, ${now + undecidedSeconds}) end) as due_at
         from company_record join credential on credential.id = credential_id join issuer on issuer.id = issuer_id
         where credential_id = any(${ids}::uuid[]) and credential.ended_at is null and expires_at > ${now}
-          and (coalesce(attested_at, case when attest_batch_id is null then ${now}::bigint end) >= distrusted_from) is not true
+          and (earliest_attested(attested_at, attest_batch_id, ${now}) >= distrusted_from) is not true
         for share of issuer
       )
       update company_record set due_at = standing.due_at from standing where credential_id = standing.id`,
@@ -275,7 +275,7 @@ export async function isVouchedFor(
           join issuer on issuer.id = issuer_id
         where business = ${business} and credential.environment = ${environment} and vouches
           and company_record.ended_at is null and credential.ended_at is null and expires_at > ${now}
-          and (coalesce(attested_at, case when attest_batch_id is null then ${now}::bigint end) >= distrusted_from) is not true
+          and (earliest_attested(attested_at, attest_batch_id, ${now}) >= distrusted_from) is not true
       ) as stands`,
   );
   return row?.stands === true;
