@@ -1,7 +1,13 @@
 // The operator's `svc simulate` plays the user of a sandbox, and nobody else.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { buyPackage, createApiKey, createDomain } from "../../service/src/accounts/index.ts";
+import type { Address } from "@svc/protocol";
+import {
+  buyPackage,
+  createApiKey,
+  createDomain,
+  isAcquainted,
+} from "../../service/src/accounts/index.ts";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { type KycWorld, openKycWorld } from "../kyc-world.ts";
 import { freePort } from "../world.ts";
@@ -68,6 +74,11 @@ async function statusOf(referenceKey: string): Promise<Record<string, unknown>> 
   const path = `/api/v2/kyc/status?referenceKey=${referenceKey}`;
   return (await world.call("GET", path, { apiKey: sandbox.apiKey })).body.data ?? {};
 }
+
+test("the organization of the sandbox knows its person, as it has to everywhere but in dev", async () => {
+  const { ctx, organizationId } = world;
+  assert.equal(await isAcquainted(ctx.db, organizationId, user as Address), true);
+});
 
 test("an approval is played, and the order is confirmed", async () => {
   const order = await ask();

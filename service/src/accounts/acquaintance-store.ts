@@ -13,6 +13,14 @@ export async function isAcquainted(
   return rows.length === 1;
 }
 
+/** What {@link isAcquainted} tells from now on. */
+export async function acquaint(
+  tx: Queryable,
+  { organizationId, user, now }: { organizationId: string; user: Address; now: number },
+): Promise<void> {
+  await tx.query(sql`select acquaint(${organizationId}, ${user}, ${now})`);
+}
+
 export async function forgetAcquaintances(tx: Queryable, user: Address): Promise<void> {
   await tx.query(sql`delete from organization_user where user_address = ${user}`);
 }

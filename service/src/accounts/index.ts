@@ -1,4 +1,4 @@
-export { forgetAcquaintances, isAcquainted } from "./acquaintance-store.ts";
+export { acquaint, forgetAcquaintances, isAcquainted } from "./acquaintance-store.ts";
 export { type ApiKey, makeApiKey, type ManagementKey, parseApiKey } from "./api-key.ts";
 export { type ApiKeys, openApiKeys } from "./api-key-lookup.ts";
 export type { ApiKeyRow } from "./api-key-store.ts";

@@ -1,6 +1,6 @@
 // Persons that the service makes for a sandbox domain: with a key of their own and verified fields (decisions section 8).
 import { type Address, addressOfPrivateKey, type FieldName, type Info } from "@svc/protocol";
-import { getDomain } from "../accounts/index.ts";
+import { acquaint, getDomain } from "../accounts/index.ts";
 import {
   collectCredential,
   getBuiltInIssuer,
@@ -93,7 +93,10 @@ export async function makeSyntheticIdentity(
   const keySealed = ctx.seal.seal(key, placeOf(user, "key_sealed"));
   await ctx.db.transaction(async (tx) => {
     const identity = { user, clientDomainId: domain.id, keySealed, heldSealed };
-    await store.insertIdentity(tx, identity, ctx.clock.now());
+    const now = ctx.clock.now();
+    await store.insertIdentity(tx, identity, now);
+    // It never logs in, and everywhere but in `dev` only who knows a person may ask.
+    await acquaint(tx, { organizationId: domain.organizationId, user, now });
     await ctx.audit.record(tx, { actor, action: "simulate.identity", subject: domain.id });
   });
   return { user, fields: held.map(({ field }) => field) };
