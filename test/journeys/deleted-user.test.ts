@@ -8,9 +8,12 @@ import { after, before, test } from "node:test";
 import type { Address } from "@svc/protocol";
 import { forgetUser } from "../../service/src/credentials/index.ts";
 import { forgetOrders } from "../../service/src/kyc/index.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { deleteUser as deleteLogins } from "../../service/src/login/index.ts";
+import { type Queryable, sql } from "../../service/src/platform/db.ts";
 import { approve, type KycWorld, openKycWorld } from "../kyc-world.ts";
+import { logIn } from "../login-flow.ts";
 import { until } from "../patience.ts";
+import { newIdentity } from "../raw-wallet.ts";
 import { deleteUser } from "../user-deletion.ts";
 
 let world: KycWorld;
@@ -113,6 +116,58 @@ test("whoever asks again, or for events again, while the user is deleted hears t
     world.call("POST", "/api/v2/kyc/redeliver", { body: { referenceKey } }),
   );
   assert.deepEqual([resent.status, resent.body.error?.reason], [404, "order_not_found"]);
+});
+
+test("no order is made for a user who is deleted while it is asked for", async () => {
+  const { ctx } = world;
+  const { address: user } = await world.verify();
+  const { called } = await ctx.db.transaction(async (tx) => {
+    const { leaves } = await forgetUser(tx, user, ctx.clock.now());
+    await forgetOrders(ctx, tx, { user, leaves });
+    const asked = world.ask({ user });
+    await until("the call waits for the deletion, or is answered", async () => {
+      const waiting = await rowsOf(
+        "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%kyc_order%'",
+        [],
+      );
+      const made = await rowsOf("select from kyc_order where user_address = $1", [user]);
+      return waiting.length + made.length > 0 ? true : null;
+    });
+    return { called: asked };
+  });
+  const answer = await called;
+  assert.deepEqual([answer.status, answer.body.error?.reason], [422, "unverified_fields"]);
+  assert.deepEqual(await rowsOf("select from kyc_order where user_address = $1", [user]), []);
+});
+
+test("a first login waits for the deletion of its identity, and is deleted by the next one", async () => {
+  const { ctx } = world;
+  const person = newIdentity();
+  const login: { isOver: boolean; done: Promise<unknown> | null } = { isOver: false, done: null };
+  await ctx.db.transaction(async (tx) => {
+    const meanwhile: Queryable = {
+      async query(statement) {
+        if (login.done === null && statement.text.includes("delete from token_family")) {
+          login.done = logIn(world.baseUrl, world.client, person).finally(() => {
+            login.isOver = true;
+          });
+          await until("the login waits, or is over", async () => {
+            const waiting = await rowsOf(
+              "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+              [],
+            );
+            return login.isOver || waiting.length > 0 ? true : null;
+          });
+        }
+        return tx.query(statement);
+      },
+    };
+    const deletion = { now: ctx.clock.now(), withdraw: async () => undefined };
+    assert.equal(await deleteLogins(meanwhile, person.address, deletion), false);
+  });
+  await login.done;
+  const [status, said] = await deleteUser(world, person.address);
+  assert.equal(status, 0, said);
 });
 
 test("a user is not deleted while an order is being settled", async () => {

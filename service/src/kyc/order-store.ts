@@ -79,18 +79,25 @@ export type NewOrder = Omit<
   | "confirmTxHash"
 >;
 
-/** Writes a new order with its first history row. @returns null where another call was faster */
+/**
+ * Writes a new order with its first history row. The user is not deleted while it commits.
+ *
+ * @returns null where another call was faster, and where the user has no credential any more
+ */
 export async function insertOrder(tx: Queryable, order: NewOrder): Promise<Order | null> {
   const [row] = await tx.query<OrderColumns>(
-    sql`with ordered as (
+    sql`with held as materialized (
+        select from credential where user_address = ${order.user} and document <> 'COMPANY' limit 1 for key share
+      ), ordered as (
         insert into kyc_order (id, reference_key, package_id, client_domain_id, organization_id, environment,
           user_address, required, optional, status, status_at, sequence, callback, expiration, reference, purpose,
           return_url, created_at, salt)
-        values (${order.id}, ${bytesOfKey(order.referenceKey)}, ${order.packageId}, ${order.clientDomainId},
-          ${order.organizationId}, ${order.environment}, ${order.user}, ${order.required}::text[],
-          ${order.optional}::text[], 'PENDING', ${order.createdAt}, 1, ${order.callback}, ${order.expiration},
-          ${order.reference}, ${order.purpose}, ${order.returnUrl}, ${order.createdAt},
-          ${bufferOfHex(order.salt)})
+        select ${order.id}::uuid, ${bytesOfKey(order.referenceKey)}::bytea, ${order.packageId}::uuid,
+          ${order.clientDomainId}::uuid, ${order.organizationId}::uuid, ${order.environment}, ${order.user},
+          ${order.required}::text[], ${order.optional}::text[], 'PENDING', ${order.createdAt}::bigint, 1,
+          ${order.callback}, ${order.expiration}::bigint, ${order.reference}, ${order.purpose}, ${order.returnUrl},
+          ${order.createdAt}::bigint, ${bufferOfHex(order.salt)}::bytea
+        from held
         on conflict (reference_key) do nothing
         returning *
       ), history as (

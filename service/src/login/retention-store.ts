@@ -35,9 +35,17 @@ export async function purgeSessions(
   return last?.id ?? null;
 }
 
-/** Holds the sign-up that every approval of the user looks at, for this transaction alone. */
-export async function lockSignUp(tx: Queryable, user: string): Promise<void> {
+/**
+ * Holds the sign-up that every approval of the user looks at, for this transaction alone; where there is none, one that
+ * keeps a first login waiting.
+ *
+ * @returns whether there was one
+ */
+export async function lockSignUp(tx: Queryable, user: string, now: number): Promise<boolean> {
+  const made = await tx.query(sql`
+    insert into svc_user (address, created_at) values (${user}, ${now}) on conflict do nothing returning address`);
   await tx.query(sql`select from svc_user where address = ${user} for update`);
+  return made.length === 0;
 }
 
 /**
@@ -63,9 +71,9 @@ export async function listOpenSessions(db: Queryable, user: string): Promise<str
 
 /**
  * Removes every row of a user but the audit trail and the logouts that clients are still to be told of, which the purge
- * takes afterwards. False when unknown.
+ * takes afterwards.
  */
-export async function deleteUser(tx: Queryable, user: string): Promise<boolean> {
+export async function deleteUser(tx: Queryable, user: string): Promise<void> {
   // The table is read once: an index would make every login write it. A hint binds nobody: such logins are anybody's.
   await tx.query(sql`
     with named as materialized (
@@ -82,6 +90,5 @@ export async function deleteUser(tx: Queryable, user: string): Promise<boolean> 
     update logout_delivery set is_user_deleted = true where user_address = ${user}`);
   await tx.query(sql`delete from token_family where user_address = ${user}`);
   await tx.query(sql`delete from session where user_address = ${user}`);
-  const rows = await tx.query(sql`delete from svc_user where address = ${user} returning address`);
-  return rows.length === 1;
+  await tx.query(sql`delete from svc_user where address = ${user}`);
 }

@@ -48,12 +48,13 @@ export async function deleteUser(
 ): Promise<boolean> {
   const opened = { since: now - openSecondsMax, until: now + openSecondsMax };
   // First: approvals on their way are waited for, and from here on none of the user's commits before what is below.
-  await store.lockSignUp(tx, user);
+  const isKnown = await store.lockSignUp(tx, user, now);
   await withdrawOpenLogin(tx, user, { opened, withdraw });
   // A login that is finished comes before its session; once it has a code, whoever redeems that has the session first.
   await store.lockOpenLogins(tx, user, opened);
   for (const sessionId of await store.listOpenSessions(tx, user)) {
     await endSession(tx, sessionId, now);
   }
-  return store.deleteUser(tx, user);
+  await store.deleteUser(tx, user);
+  return isKnown;
 }
