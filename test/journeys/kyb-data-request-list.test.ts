@@ -1,9 +1,16 @@
-// What a merchant lists of its requests for company data.
+// What a merchant lists of its requests for company data, and that one which ended stands in no other's way.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Queryable } from "../../service/src/platform/db.ts";
 import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
 
 await using world = await openDataWorld();
+const { ctx } = world;
+
+async function cancel(id: string): Promise<void> {
+  const { status } = await world.call("POST", `${requestsPath}/${id}/cancel`, { body: {} });
+  assert.equal(status, 200);
+}
 
 async function ask(): Promise<string> {
   const { status, body } = await world.ask();
@@ -28,8 +35,7 @@ await test("data requests are listed newest first, page by page, of one status w
   const cancelled: string[] = [];
   for (let count = 1; count <= 2; count += 1) {
     const id = await ask();
-    const { status } = await world.call("POST", `${requestsPath}/${id}/cancel`, { body: {} });
-    assert.equal(status, 200);
+    await cancel(id);
     cancelled.unshift(id);
   }
   const open = await ask();
@@ -37,4 +43,22 @@ await test("data requests are listed newest first, page by page, of one status w
   assert.deepEqual(await list("limit=2"), [[open, second], [first]]);
   assert.deepEqual(await list("limit=1&status=cancelled"), [[second], [first]]);
   assert.deepEqual(await list("status=pending_approval"), [[open]]);
+  await cancel(open);
+});
+
+await test("a request is made where the one that stood in its way ends before it is named", async (t) => {
+  const open = await ask();
+  const begin = ctx.db.transaction.bind(ctx.db);
+  t.mock.method(ctx.db, "transaction", async <T>(work: (tx: Queryable) => Promise<T>) =>
+    begin(async (tx) =>
+      work({
+        async query(statement) {
+          if (statement.text.includes("select id from data_request")) await cancel(open);
+          return tx.query(statement);
+        },
+      }),
+    ),
+  );
+  const made = await ask();
+  assert.deepEqual(await list("status=pending_approval"), [[made]]);
 });

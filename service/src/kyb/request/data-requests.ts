@@ -67,10 +67,7 @@ export async function requestData(
     fixedOptional: null,
     approvedAt: null,
   };
-  if (!(await store.insertRequest(tx, made))) {
-    const openRequestId = await store.findOpenRequest(tx, made);
-    throw new Problem("request_already_open", { details: { openRequestId } });
-  }
+  await insertAlone(tx, made);
   await openBallot(ctx, tx, {
     id: made.id,
     kind: "data_request",
@@ -84,6 +81,16 @@ export async function requestData(
   // Last: every request of the organization waits for the row of what it has available.
   await hold(ctx, tx, { ...holdOf(made), amountRappen: BigInt(made.quotedRappen) });
   return made;
+}
+
+/** @throws {Problem} request_already_open, naming it in the details */
+async function insertAlone(tx: Queryable, made: DataRequest): Promise<void> {
+  while (!(await store.insertRequest(tx, made))) {
+    const openRequestId = await store.findOpenRequest(tx, made);
+    // The one that stood in the way may have ended since.
+    if (openRequestId !== null)
+      throw new Problem("request_already_open", { details: { openRequestId } });
+  }
 }
 
 /**

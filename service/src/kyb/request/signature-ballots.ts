@@ -112,9 +112,10 @@ async function mend(
 ): Promise<void> {
   const { id, business: wallet, digest } = request;
   const calls = await loadWalletCalls();
-  const recorded = await calls.findRecording(ctx, wallet, digest);
+  const recorded = await calls.findRecording(ctx, wallet, { hash: digest, since: failedBlock });
+  if (recorded === "behind") return;
   const { block, epoch, successor } = await calls.read(ctx, wallet);
-  // A node behind others has the members as they were before.
+  // Another node may be asked here, and have the members as they were before.
   if (recorded === null && block < failedBlock) return;
   await ctx.db.transaction(async (tx) => {
     const business = await lockBusiness(tx, wallet);
