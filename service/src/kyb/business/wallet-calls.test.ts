@@ -21,6 +21,13 @@ await test("what the business signed counts once its block is final", async () =
   const calls = await loadWalletCalls();
   assert.equal(await calls.isRecorded(chainOf(89), wallet, hash), true);
   assert.equal(await calls.isRecorded(chainOf(90), wallet, hash), false);
-  await assert.rejects(calls.findRecording(chainOf(90), wallet, hash), /not final yet/);
-  assert.equal(await calls.findRecording(chainOf(101), wallet, hash), null);
+  const asked = { hash, since: 100 };
+  await assert.rejects(calls.findRecording(chainOf(90), wallet, asked), /not final yet/);
+  assert.equal(await calls.findRecording(chainOf(101), wallet, asked), null);
+});
+
+await test("a node that lacks the block in question does not say that nothing was signed", async () => {
+  const calls = await loadWalletCalls();
+  const asked = { hash, since: 101 };
+  assert.equal(await calls.findRecording(chainOf(101), wallet, asked), "behind");
 });

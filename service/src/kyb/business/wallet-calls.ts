@@ -46,12 +46,17 @@ export interface WalletCalls {
   read(ctx: ChainContext, wallet: Address): Promise<WalletState>;
   /** Whether the business signed the hash and has not taken it back, as far as that is final. */
   isRecorded(ctx: ChainContext, wallet: Address, hash: Hex32): Promise<boolean>;
-  /** The transaction that recorded a hash, and when, Unix seconds; null while none has. @throws while it is not final */
+  /**
+   * The transaction that recorded a hash, and when, Unix seconds; null while none has.
+   *
+   * @param asked.since a block: of a node that does not have it the answer is `behind`
+   * @throws while it is not final
+   */
   findRecording(
     ctx: ChainContext,
     wallet: Address,
-    hash: Hex32,
-  ): Promise<{ transactionHash: Hex32; at: number } | null>;
+    asked: { hash: Hex32; since: number },
+  ): Promise<{ transactionHash: Hex32; at: number } | "behind" | null>;
   /** The epoch at the head of the chain, which may not be final yet. */
   epochOf(ctx: ChainContext, wallet: Address): Promise<number>;
   /** Until when a member is safe from removal, Unix seconds. */
@@ -91,10 +96,11 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
         functionName: "record",
         args: [hash, validUntil, signatures],
       }),
-    findRecording: async ({ chain }, address, hash) => {
+    findRecording: async ({ chain }, address, { hash, since }) => {
       const call = { abi: views.abi, address, functionName: "recordedAt", args: [hash] } as const;
-      const at = await readContract(chain, call);
-      if (at === 0) return null;
+      // In one turn, so that one node answers both.
+      const [at, head] = await Promise.all([readContract(chain, call), readHead(chain)]);
+      if (at === 0) return head < since ? "behind" : null;
       if (!(await isFinallyRecorded(chain, views, { address, hash })))
         throw new Error(`what ${address} recorded is not final yet`);
       const filter = { address, topics: [viem.toEventSelector(recordedEvent), hash] };
