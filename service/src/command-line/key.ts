@@ -69,7 +69,7 @@ export const keyVerbs: readonly Verb[] = [
     name: "key rewrap",
     summary: "Put everything that is sealed under the newest master key.",
     notes:
-      "List the new key first in MASTER_KEY, the old one after it, and restart every process; rewrap; then remove the old one.",
+      "Add the new key after the old one in MASTER_KEY and restart every process, so that each can open what the others will seal; put the new one first and restart every process; rewrap; then remove the old one.",
     example: "key rewrap",
     run: async (shell) =>
       shell.withContext(async (ctx) => {

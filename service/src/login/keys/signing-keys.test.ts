@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { createLocalJWKSet, jwtVerify } from "jose";
 import type { Clock } from "../../platform/clock.ts";
+import { createSeal } from "../../platform/seal.ts";
 import { signJwt } from "./jwt.ts";
 import { planKeys } from "./signing-key.ts";
 import { revokeSigningKey, rotateSigningKey } from "./manage-signing-keys.ts";
@@ -178,6 +179,18 @@ test("a revoked key is gone everywhere at once and its tokens count no more", as
       "the published successor took over",
     );
   }
+});
+
+test("a revoked key is gone also where another key was sealed under a master key that is not known yet", async () => {
+  await using own = await openTestLogin();
+  const { kid } = own.ctx.signingKeys.current("login-rs256");
+  const ahead = { ...own.ctx, seal: createSeal(["77".repeat(32)]) };
+  await rotateSigningKey(ahead, "login-rs256", "test");
+  await revokeKey(own.ctx.db, kid, own.ctx.clock.now());
+  await assert.rejects(own.ctx.signingKeys.refresh(), /its master key is not configured/);
+  assert.equal(own.ctx.signingKeys.publicKey(kid), null);
+  const published = await publishedOf(own, "jwks");
+  assert.ok(published.length > 0 && published.every((each) => each.kid !== kid));
 });
 
 test("where the clock is late, the successor of a revoked key signs at once, and no key from before", async () => {

@@ -67,10 +67,16 @@ export async function openSigningKeys(ctx: KeyContext): Promise<SigningKeys> {
   let keys: readonly SigningKey[] = [];
   let byHeader: ReadonlyMap<string, SigningKey> = new Map();
   let snapshot: Snapshot | null = null;
-  const read = async (): Promise<void> => {
-    keys = await loadKeys(ctx, keys);
+  const use = (given: readonly SigningKey[]): void => {
+    keys = given;
     byHeader = indexByHeader(keys);
     snapshot = null;
+  };
+  const read = async (): Promise<void> => {
+    const rows = await store.listKeys(ctx.db);
+    // Before any is opened: one that does not open keeps none in use that was revoked.
+    use(keys.filter(({ kid }) => rows.some((row) => row.kid === kid)));
+    use(openKeys(ctx, rows, keys));
   };
   let reading: Promise<void> = Promise.resolve();
   // One after the other: of two at once the one that read first might end last, and bring a revoked key back.
@@ -155,11 +161,11 @@ async function makeKey(
 }
 
 /** Keys that are known already are kept as they are: opening one again would cost a decryption and its caches. */
-async function loadKeys(
+function openKeys(
   ctx: KeyContext,
+  rows: readonly store.SigningKeyRow[],
   known: readonly SigningKey[],
-): Promise<readonly SigningKey[]> {
-  const rows = await store.listKeys(ctx.db);
+): readonly SigningKey[] {
   return rows.map((row) => {
     const same = known.find((key) => key.kid === row.kid && key.startsAt === row.startsAt);
     return same ?? openKey(ctx, row);
