@@ -162,7 +162,7 @@ export async function proveDomain(ctx: Ctx, id: string, actor: string): Promise<
   if (found !== null) return found;
   const { txtName, url, content } = proofOf(domain);
   throw new Problem("proof_missing", {
-    message: `the proof was not found: neither a TXT record "${content}" at ${txtName} nor that line at ${url}`,
+    message: `the proof was not found: neither a TXT record "${content}" at ${txtName} nor a file with just that at ${url}`,
     details: { txtName, url, content },
   });
 }

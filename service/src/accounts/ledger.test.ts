@@ -43,6 +43,14 @@ const free = async (purse: Purse, subject: string): Promise<void> =>
 const rows = async <Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> =>
   ctx.db.query<Row>({ name: "", text, values });
 
+await test("what names a payment is 1 to 200 characters on one line", async () => {
+  const { organizationId, environment } = await makePurse(0n);
+  const given = { organizationId, environment, amountRappen: 100n };
+  for (const subject of ["", " ", "x".repeat(201), "a\nb", "a\u001b[31m"])
+    await assert.rejects(topUp(ctx, { ...given, subject }, "test"), refusedWith("invalid_request"));
+  await topUp(ctx, { ...given, subject: "x".repeat(200) }, "test");
+});
+
 await test("a hold takes from what is available, and a capture spends some of it and frees the rest", async () => {
   const purse = await makePurse(1000n);
   await keep(purse, "request-a", 650n);

@@ -5,6 +5,7 @@ import { chfOfRappen } from "../platform/money.ts";
 import { invalidRequest, Problem } from "../platform/problems.ts";
 import { type Environment, parseEnvironment } from "./client-domain.ts";
 import * as store from "./ledger-store.ts";
+import { parsePayment } from "./organization.ts";
 import { lockOrganization } from "./organization-store.ts";
 
 /** Whose money: an organization has a live balance and one of play money. */
@@ -56,12 +57,13 @@ export async function topUp(
   const { amountRappen } = given;
   if (amountRappen <= 0n || amountRappen > topUpRappenMax)
     throw invalidRequest("the amount is above 0 and at most 1'000'000 CHF");
+  const subject =
+    given.subject === undefined ? uuidv7(ctx.clock, ctx.random) : parsePayment(given.subject);
   return ctx.db.transaction(async (tx) => {
     const organizationId = parseUuid(given.organizationId);
     if (organizationId === null || !(await lockOrganization(tx, organizationId)))
       throw new Problem("organization_not_found");
     const purse = { organizationId, environment };
-    const subject = given.subject ?? uuidv7(ctx.clock, ctx.random);
     await move(ctx, tx, {
       purse,
       from: "funding",

@@ -40,6 +40,11 @@ export function parseName(text: string): string {
   return parseShownName(text, nameMax);
 }
 
+/** What names a payment, as on a bank's statement: 1 to 200 characters on one line. @throws {Problem} invalid_request */
+export function parsePayment(text: string): string {
+  return parseShownName(text, organizationNameMax, "payment");
+}
+
 /** Whether the organization keeps an owner when `user` takes `role`, or leaves (null): nobody could manage it otherwise. */
 export function keepsOwner(
   members: readonly Pick<OrganizationMember, "user" | "role">[],
@@ -51,11 +56,11 @@ export function keepsOwner(
   );
 }
 
-function parseShownName(text: string, most: number): string {
+function parseShownName(text: string, most: number, label = "name"): string {
   const name = text.trim();
   if (isBlank(name) || name.length > most || name.includes("\n") || !isShowable(name)) {
     throw invalidRequest(
-      `name must be 1 to ${most} characters on one line that can be seen, without control characters`,
+      `${label} must be 1 to ${most} characters on one line that can be seen, without control characters`,
     );
   }
   return name;
