@@ -7,6 +7,7 @@ import { sql } from "../../service/src/platform/db.ts";
 import { approveByQr, finish, openPage, redeem, statusOf } from "../login-flow.ts";
 import { type OwnPostgres, openOwnPostgres } from "../own-postgres.ts";
 import { newIdentity } from "../raw-wallet.ts";
+import { until } from "../patience.ts";
 import { openWorld, type World } from "../world.ts";
 
 let server: OwnPostgres;
@@ -60,6 +61,23 @@ test("while the database hangs the process says within seconds that it is not re
     goOn();
   }
   assert.equal((await fetch(`${world.baseUrl}/health/ready`)).status, 200);
+});
+
+async function isReady(): Promise<boolean> {
+  return (await fetch(`${world.baseUrl}/health/ready`)).status === 200;
+}
+
+/** A statement of its own: PostgreSQL takes it outside of a transaction alone. */
+async function alterSystem(change: string): Promise<void> {
+  await world.ctx.db.query({ name: "", text: `alter system ${change}`, values: [] });
+  await world.ctx.db.query(sql`select pg_reload_conf()`);
+}
+
+test("while the database only reads, as one that was replaced, the process says that it is not ready", async () => {
+  await alterSystem("set default_transaction_read_only = on");
+  await until("it is not ready", async () => ((await isReady()) ? null : true));
+  await alterSystem("reset default_transaction_read_only");
+  await until("it is ready again", async () => ((await isReady()) ? true : null));
 });
 
 test("while the database is away every route says 503, and afterwards the login goes on", async () => {

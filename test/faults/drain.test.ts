@@ -79,6 +79,20 @@ test("an answer that is under way when it begins to drain says that its connecti
   assert.ok(performance.now() - startedMs < 10_000, "long before the drain is over");
 });
 
+test("a connection on which nothing is under way when it begins to drain is good for one more request", async () => {
+  const world = await openWorld();
+  const kept = await openRawConnection(world.baseUrl);
+  const request = "GET /health/alive HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  kept.send(request);
+  await kept.first;
+  const closed = world[Symbol.asyncDispose]();
+  while ((await fetch(`${world.baseUrl}/health/ready`)).status === 200);
+  kept.send(request);
+  const [, second = ""] = (await kept.all).split(/(?<=.)(?=HTTP)/s);
+  assert.match(second, /^HTTP\/1.1 200 OK[^]*\r\nconnection: close\r\n/i);
+  await closed;
+});
+
 const stuckName = "drained";
 const halfRequest = `POST /oauth2/token HTTP/1.1\r
 Host: localhost\r
@@ -103,7 +117,7 @@ async function whileStuck(world: World, work: () => Promise<void>): Promise<void
   });
 }
 
-test("a process that is asked to stop takes no new connection from then on, whatever is under way", async () => {
+test("a process that is asked to stop soon takes no new connection, whatever is under way", async () => {
   await using world = await openWorld();
   const stuck = await startNamed(world, 60);
   const connection = await openRawConnection(stuck.url);

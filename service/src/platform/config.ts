@@ -40,7 +40,7 @@ export const settings = {
     // Not 0: the issuer names the port, and everything that was registered with it.
     parse: whole(1, portMax),
     description:
-      "Port of the service, at most 65526 unless `METRICS_PORT` is given. The demo's shop, wallet and console listen on the three ports after it.",
+      "Port of the service, at most 65526 unless `METRICS_PORT` is given. The demo's shop listens on the port after it.",
   }),
   host: setting({
     env: "HOST",
@@ -114,7 +114,7 @@ export const settings = {
     fallback: null,
     parse: httpUrl,
     description:
-      "Origin of the web wallet: allowed to call `/w/*` from a browser. Default: the origin of `BASE_URL` with `PORT` + 2.",
+      "Origin of the web wallet: allowed to call `/w/*` from a browser, and what universal links and links to pick up lead to. Default: the origin of `BASE_URL` with its port + 2; set it in `production`.",
   }),
   trustedProxies: setting({
     env: "TRUSTED_PROXIES",

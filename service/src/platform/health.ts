@@ -1,6 +1,7 @@
 import { Type } from "./schema.ts";
 import { isClockRight } from "./clock.ts";
 import type { Ctx } from "./context.ts";
+import { isWritable } from "./health-store.ts";
 import type { Http } from "./http.ts";
 import { Problem } from "./problems.ts";
 import { refusals } from "./refusals.ts";
@@ -16,12 +17,17 @@ const ReadyBody = Type.Object(
 /** A balancer gives up after a few seconds, and a statement only after half a minute. */
 const databaseWithinMs = 3_000;
 
-/** @throws also when the database hangs */
-async function isClockRightInTime({ db, clock }: Ctx): Promise<boolean> {
+/** What keeps the process from answering, in words; null where nothing does. */
+async function faultOf({ db, clock }: Ctx): Promise<string | null> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error("the database hangs")), databaseWithinMs);
   try {
-    return await Promise.race([isClockRight(db, clock), late]);
+    const looks = Promise.all([isClockRight(db, clock), isWritable(db)]);
+    const [isRight, canWrite] = await Promise.race([looks, late]);
+    if (!canWrite) return "the database takes no changes";
+    return isRight ? null : "this machine's clock differs from the database's by more than 2 s";
+  } catch {
+    return "the database cannot be reached";
   } finally {
     clearTimeout(timer);
   }
@@ -51,21 +57,13 @@ export function addHealthRoutes(ctx: Ctx, http: Http): void {
         response: { 200: ReadyBody, ...refusals("unavailable") },
         tags,
         summary:
-          "The process can answer; 503 while it drains, the database is away or the clocks disagree",
+          "The process can answer; 503 while it drains, the database is away or only reads, or the clocks disagree",
       },
     },
     async (_request, reply) => {
       if (isDraining) throw new Problem("unavailable", { message: "the process is about to end" });
-      let isRight: boolean;
-      try {
-        isRight = await isClockRightInTime(ctx);
-      } catch {
-        throw new Problem("unavailable", { message: "the database cannot be reached" });
-      }
-      if (!isRight)
-        throw new Problem("unavailable", {
-          message: "this machine's clock differs from the database's by more than 2 s",
-        });
+      const fault = await faultOf(ctx);
+      if (fault !== null) throw new Problem("unavailable", { message: fault });
       return reply.header("cache-control", "no-store").send({ status: "ok", now: ctx.clock.now() });
     },
   );

@@ -1,13 +1,19 @@
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Http } from "./http.ts";
 import { lastAnswerOf } from "./last-answers.ts";
 
 /** How long a connection stays open at most that has nothing to wait for any more. */
 const sweepMs = 100;
+/**
+ * How long kept connections stay after the end was announced. A request that is on its way on one is answered, and
+ * whoever uses one meanwhile learns by the answer that it ends; without this its request would be lost.
+ */
+const lingerMs = 300;
 
-/** Where a process is reached; closing takes no new connection, and waits for the requests under way. */
+/** Where a process is reached; closing soon takes no new connection, and waits for the requests under way. */
 export interface Listener extends AsyncDisposable {
   /** Cuts the connections that are still open. */
   cut(): void;
@@ -20,9 +26,9 @@ export async function listen(
 ): Promise<Listener> {
   const [host = given.host, ...others] = await listAddresses(given.host);
   const connections = followConnections(http);
-  http.addHook("preClose", (done) => {
+  http.addHook("preClose", async () => {
     for (const connection of connections) announceEnd(connection);
-    done();
+    if (connections.size > 0) await delay(lingerMs);
   });
   await http.listen({ host, port: given.port });
   const { port } = http.server.address() as AddressInfo;
