@@ -26,7 +26,6 @@ import { Client } from "pg";
 import {
   EmbeddedPostgresInUse,
   findEmbeddedPostgres,
-  shareEmbeddedPostgres,
   startEmbeddedPostgres,
 } from "./embedded-postgres.ts";
 import type { EmbeddedPostgres } from "./embedded-postgres.ts";
@@ -223,16 +222,6 @@ test("another process finds the running server, and none once it is closed", asy
   await Promise.all([server.close(), server.close()]);
   assert.equal(await findEmbeddedPostgres(directory), null);
   await assert.rejects(stat(server.connection.host), { code: "ENOENT" });
-});
-
-test("two that may share start at once on a fresh directory, and have one server", async () => {
-  const directory = join(await temporary(), "postgres");
-  const share = async () => shareEmbeddedPostgres({ directory, log: quiet });
-  const [first, second] = await Promise.all([share(), share()]);
-  assert.deepEqual(first.connection, second.connection);
-  assert.deepEqual(await ask(second.connection, "select 1 as one"), [{ one: 1 }]);
-  await Promise.all([first.close(), second.close()]);
-  assert.equal(await findEmbeddedPostgres(directory), null);
 });
 
 test("closing ends open sessions instead of waiting for them", async () => {

@@ -12,6 +12,7 @@ import type { DirectoryLock } from "./directory-lock.ts";
 import { findBinaries } from "./embedded-postgres-binaries.ts";
 import * as files from "./embedded-postgres-files.ts";
 import type { Home } from "./embedded-postgres-files.ts";
+import { hasOtherSessions } from "./embedded-postgres-store.ts";
 
 /** A running embedded PostgreSQL server; closing stops it (fast shutdown). */
 export interface EmbeddedPostgres extends AsyncDisposable {
@@ -45,6 +46,8 @@ const retryEveryMs = 50;
 const lockTriesMax = 10;
 /** Each takes as long as those for the lock together. */
 const shareTriesMax = 60;
+/** How long the server that is shared stays for the sessions of others: longer than a verb takes. */
+const othersTriesMax = 1200;
 /** How long a start waits for a server whose process was killed, to finish its shutdown. */
 const orphanTriesMax = 400;
 
@@ -156,7 +159,7 @@ export async function findEmbeddedPostgres(directory: string): Promise<Connectio
  * The server of this directory that another process runs, or else one that is started here. Another process may hold the
  * directory before its server answers: that is waited for, 30 s and more.
  *
- * @returns closing it leaves a server of another process alone
+ * @returns closing it leaves a server of another process alone, and waits a minute for the sessions of others on its own
  * @throws as {@link startEmbeddedPostgres}
  */
 export async function shareEmbeddedPostgres(options: {
@@ -165,12 +168,45 @@ export async function shareEmbeddedPostgres(options: {
 }): Promise<Pick<EmbeddedPostgres, "connection" | "close">> {
   for (let tries = 1; ; tries += 1) {
     const connection = await findEmbeddedPostgres(options.directory);
-    if (connection !== null) return { connection, close: async () => undefined };
+    const held = connection === null ? null : await hold(connection);
+    if (held !== null) return held;
     try {
-      return await startEmbeddedPostgres(options);
+      const own = await startEmbeddedPostgres(options);
+      const close = async (): Promise<void> => {
+        // One that does not answer has no sessions.
+        await waitForOthers(own.connection).catch(() => undefined);
+        await own.close();
+      };
+      return { connection: own.connection, close };
     } catch (error) {
       if (!(error instanceof EmbeddedPostgresInUse) || tries >= shareTriesMax) throw error;
     }
+  }
+}
+
+/** Stays connected, so that whoever started the server leaves it on; null where it has ended meanwhile. */
+async function hold(
+  connection: Connection,
+): Promise<Pick<EmbeddedPostgres, "connection" | "close"> | null> {
+  const client = new Client(connection);
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+  } catch {
+    return null;
+  }
+  return { connection, close: async () => client.end() };
+}
+
+async function waitForOthers(connection: Connection): Promise<void> {
+  const client = new Client(connection);
+  client.on("error", () => undefined);
+  await client.connect();
+  try {
+    for (let tries = 0; tries < othersTriesMax && (await hasOtherSessions(client)); tries += 1)
+      await delay(retryEveryMs);
+  } finally {
+    await client.end();
   }
 }
 

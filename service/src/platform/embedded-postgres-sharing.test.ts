@@ -1,0 +1,66 @@
+// Verbs on one directory, with no service that runs its server: one of them starts it for all.
+import assert from "node:assert/strict";
+import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { Client } from "pg";
+import {
+  type EmbeddedPostgres,
+  findEmbeddedPostgres,
+  shareEmbeddedPostgres,
+} from "./embedded-postgres.ts";
+
+type Shared = Pick<EmbeddedPostgres, "connection" | "close">;
+
+const parent = await mkdtemp(join(tmpdir(), "svc-test-"));
+await chmod(parent, 0o755);
+after(async () => rm(parent, { recursive: true, force: true }));
+const directory = join(parent, "postgres");
+
+const share = async (): Promise<Shared> =>
+  shareEmbeddedPostgres({ directory, log: () => undefined });
+
+async function canAsk({ connection }: Shared): Promise<boolean> {
+  const client = new Client(connection);
+  await client.connect();
+  const { rows } = await client.query("select");
+  await client.end();
+  return rows.length === 1;
+}
+
+/** As the system sees them: whoever asked the server would have one more. */
+async function countSessions(): Promise<number> {
+  const pid = Number.parseInt(await readFile(join(directory, "data/postmaster.pid"), "utf8"), 10);
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8");
+  const lines = await Promise.all(
+    children
+      .trim()
+      .split(" ")
+      .map(async (child) => readFile(`/proc/${child}/cmdline`, "utf8").catch(() => "")),
+  );
+  return lines.filter((line) => line.includes("[local]")).length;
+}
+
+test("two that may share start at once on a fresh directory, and have one server", async () => {
+  const [first, second] = await Promise.all([share(), share()]);
+  assert.deepEqual(first.connection, second.connection);
+  assert.equal(await canAsk(second), true);
+  await Promise.all([first.close(), second.close()]);
+  assert.equal(await findEmbeddedPostgres(directory), null);
+});
+
+test(
+  "who started a shared server leaves it to others until they end",
+  { skip: process.platform !== "linux" },
+  async () => {
+    const [first, second] = [await share(), await share()];
+    const closing = first.close();
+    // Its own session, beside the one that it waits for.
+    while ((await countSessions()) < 2);
+    assert.equal(await canAsk(second), true);
+    await second.close();
+    await closing;
+    assert.equal(await findEmbeddedPostgres(directory), null);
+  },
+);
