@@ -1,0 +1,96 @@
+// `npm run pack [folder]`: the libraries as packages, for projects outside this repository. Inside it everything runs from
+// its source, and nothing has to be built.
+import { execFileSync } from "node:child_process";
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
+
+interface Library {
+  readonly folder: string;
+  readonly summary: string;
+  /** Those before it that it uses. */
+  readonly uses: readonly string[];
+}
+
+interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly license: string;
+  readonly type: string;
+  readonly imports?: unknown;
+  readonly dependencies: Record<string, string>;
+}
+
+const libraries: readonly Library[] = [
+  { folder: "protocol", summary: "svc: links, results, signatures and receipts", uses: [] },
+  {
+    folder: "merchant",
+    summary: "Server SDK of svc: login, verified fields and businesses",
+    uses: ["protocol"],
+  },
+  { folder: "wallet", summary: "The core of a wallet that speaks svc:", uses: ["protocol"] },
+];
+
+const root = join(import.meta.dirname, "..");
+const out = resolve(process.argv[2] ?? join(root, "dist"));
+const binaries = join(root, "node_modules/.bin");
+
+/** Beside the packages that it makes: where its files go is said relative to it. */
+function writeProject({ folder, uses }: Library): string {
+  const project = join(out, folder, "tsconfig.json");
+  const source = relative(join(out, folder), join(root, "packages", folder, "src"));
+  writeJson(project, {
+    extends: relative(join(out, folder), join(root, "tsconfig.base.json")),
+    compilerOptions: {
+      composite: true,
+      noEmit: false,
+      rootDir: source,
+      outDir: "lib",
+      rewriteRelativeImportExtensions: true,
+      typeRoots: [relative(join(out, folder), join(root, "node_modules/@types"))],
+      types: ["node"],
+    },
+    include: [source],
+    exclude: ["**/*.test.ts", "cli.ts", "command-line"].map((each) => join(source, each)),
+    references: uses.map((each) => ({ path: `../${each}` })),
+  });
+  return project;
+}
+
+/** What the package says of itself: its code is JavaScript there, and its types are declarations. */
+function writeManifest({ folder, summary }: Library): void {
+  const text = readFileSync(join(root, "packages", folder, "package.json"), "utf8");
+  const { name, version, license, type, imports, dependencies } = JSON.parse(text) as Manifest;
+  const compiled = JSON.stringify(imports ?? {})
+    .replaceAll('"./src/', '"./lib/')
+    .replaceAll('.ts"', '.js"');
+  writeJson(join(out, folder, "package.json"), {
+    name,
+    version,
+    description: summary,
+    license,
+    type,
+    engines: { node: ">=22" },
+    files: ["lib"],
+    exports: { ".": { types: "./lib/index.d.ts", default: "./lib/index.js" } },
+    imports: JSON.parse(compiled) as unknown,
+    dependencies,
+  });
+  copyFileSync(join(root, "LICENSE"), join(out, folder, "LICENSE"));
+}
+
+function writeJson(path: string, value: unknown): void {
+  writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`);
+}
+
+function run(command: string, ...given: string[]): void {
+  execFileSync(command, given, { stdio: ["ignore", "inherit", "inherit"] });
+}
+
+for (const { folder } of libraries) {
+  rmSync(join(out, folder), { recursive: true, force: true });
+  mkdirSync(join(out, folder), { recursive: true });
+}
+run(join(binaries, "tsc"), "-b", ...libraries.map(writeProject));
+libraries.forEach(writeManifest);
+const folders = libraries.map(({ folder }) => join(out, folder));
+run("npm", "pack", "--silent", "--pack-destination", out, ...folders);
