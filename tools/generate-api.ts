@@ -62,14 +62,17 @@ export const sections: Readonly<Record<string, { title: string; text: string }>>
     title: "Wallet",
     text: "What a wallet calls; `conn` of a login's link is `/w/l/<loginId>` or `/w/b/<loginId>`. Bodies are JSON.",
   },
-  account: { title: "Account", text: "With an API key in the `Authorization` header." },
+  account: {
+    title: "Account",
+    text: "With an API key as it is, without `Bearer`, in the `Authorization` header.",
+  },
   kyc: {
     title: "Verified fields",
-    text: "With an API key in the `Authorization` header. Success is `{ data, message, success: true }`.",
+    text: "With an API key as it is, without `Bearer`, in the `Authorization` header. Success is `{ data, message, success: true }`.",
   },
   kyb: {
     title: "Businesses",
-    text: "With an API key in the `Authorization` header. Success is the record itself; members that are not listed are refused.",
+    text: "With an API key as it is, without `Bearer`, in the `Authorization` header. Success is the record itself; members that are not listed are refused.",
   },
   issuer: {
     title: "Issuers",

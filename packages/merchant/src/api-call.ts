@@ -12,7 +12,7 @@ const timeoutMsDefault = 10_000;
 export interface ApiOptions {
   /** The broker's base address, without a slash at its end; https, or http on this machine. */
   issuer: string;
-  /** As the dashboard shows it, without `Bearer`. It stays on your server. */
+  /** As you were given it, without `Bearer`. It stays on your server. */
   apiKey: string;
   /** Default: the global fetch. */
   fetch?: typeof fetch;

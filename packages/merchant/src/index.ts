@@ -98,7 +98,7 @@ export type {
 } from "./login.ts";
 export type { AccessToken, IdToken, IdTokenChecks, LogoutToken } from "./token-verification.ts";
 
-/** How a merchant is known to the broker: what the dashboard shows of its OAuth client. */
+/** How a merchant is known to the broker: what was registered as its OAuth client. */
 export interface MerchantOptions {
   /** The broker's base address, without a slash at its end; https, or http on this machine. */
   issuer: string;

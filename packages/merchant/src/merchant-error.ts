@@ -53,7 +53,7 @@ export interface MerchantErrorOptions {
 
 const messages = {
   configuration_invalid:
-    "The SDK was given an option it cannot work with; compare it with the dashboard.",
+    "The SDK was given an option it cannot work with; compare it with what you were given.",
   callback_invalid:
     "The callback is no URL, or holds no code or one parameter twice; pass the request's whole URL and start the login again.",
   state_mismatch:
@@ -68,7 +68,7 @@ const messages = {
   grant_refused:
     "The code or refresh token is used, expired or revoked; let the person log in again.",
   client_refused:
-    "The broker does not know this client by this secret; compare clientId and clientSecret with the dashboard.",
+    "The broker does not know this client by this secret; compare clientId and clientSecret with those that you were given.",
   request_refused: "The broker refused the request; the reason is its `error` of RFC 6749.",
   access_token_refused:
     "The access token is expired or revoked; refresh it, or let the person log in again.",
@@ -80,12 +80,12 @@ const messages = {
   response_invalid:
     "The broker's answer is not what the standard says; check that `issuer` names the broker itself.",
   apikey_refused:
-    "The service does not know this API key, or it belongs to the other environment; compare it with the dashboard.",
+    "The service does not know this API key, or it belongs to the other environment; compare it with the one that you were given.",
   call_refused:
     "The service refused the call; look its reason up in the service's table of errors.",
   rate_limited: "Too many calls; try again after retryAfterSeconds.",
   webhook_refused:
-    "This did not come from the service, or not now; answer 400, change nothing, and compare the signing key with the dashboard.",
+    "This did not come from the service, or not now; answer 400, change nothing, and compare the signing key with the one that you were given.",
   infos_invalid: "The delivered data is not what the service writes; ask for it once more.",
   event_misplaced: "The event belongs to another order; look the state up by its referenceKey.",
   receipt_refused: "The receipt proves nothing: a part of it is not what it should be.",

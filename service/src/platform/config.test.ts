@@ -116,6 +116,10 @@ test("the highest ports are free for those who give the metrics one of their own
   assert.equal(parse({ PORT: "65535", METRICS_PORT: "9090" }).metricsPort, 9090);
 });
 
+test("figures are not shown at the port of the service", () => {
+  refuses("METRICS_PORT", "4000", /^METRICS_PORT must be another port than PORT$/);
+});
+
 test("a refusal never repeats the value", () => {
   for (const env of ["MASTER_KEY", "DATABASE_URL", "BASE_URL", "SIGNER_KEY", "CHAIN_RPC_URL"])
     refuses(env, "canary", /^(?!.*canary)/);

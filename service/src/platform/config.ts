@@ -300,6 +300,8 @@ function refuseUnsafe(config: Config): void {
     throw new ConfigError(
       `PORT must be at most ${portMax - metricsPortOffset}, or METRICS_PORT be given`,
     );
+  if (config.metricsPort === config.port)
+    throw new ConfigError("METRICS_PORT must be another port than PORT");
   const url = new URL(config.baseUrl);
   const isLoopback = url.hostname === "localhost" || url.hostname === "127.0.0.1";
   if (config.profile === "dev") {
