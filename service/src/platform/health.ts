@@ -46,13 +46,13 @@ export function addHealthRoutes(ctx: Ctx, http: Http): void {
     isDraining = true;
     done();
   });
-  // Many monitors and balancers ask by HEAD.
-  const exposeHeadRoute = true;
-  http.get("/health/alive", { exposeHeadRoute, schema: alive }, () => ({ status: "ok" as const }));
+  // Many monitors and balancers ask by HEAD, each every few seconds.
+  const probed = { exposeHeadRoute: true, logLevel: "debug" } as const;
+  http.get("/health/alive", { ...probed, schema: alive }, () => ({ status: "ok" as const }));
   http.get(
     "/health/ready",
     {
-      exposeHeadRoute,
+      ...probed,
       schema: {
         response: { 200: ReadyBody, ...refusals("unavailable") },
         tags,

@@ -213,7 +213,11 @@ function reportAtEnd(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): vo
       durationMs / 1000,
     );
     const shownMs = Math.round(durationMs * 100) / 100;
-    ctx.log.info({ requestId, method, route, status, durationMs: shownMs }, "request");
+    const isProbed = request.routeOptions.logLevel === "debug" && status < 400;
+    ctx.log[isProbed ? "debug" : "info"](
+      { requestId, method, route, status, durationMs: shownMs },
+      "request",
+    );
   });
 }
 
