@@ -33,8 +33,8 @@ const files = globSync(wanted, { cwd: root, exclude: ["**/node_modules/**"] }).t
  * stood still for an eighth of the time, with 6 no less time passed than with 5.
  */
 const groupsTotal = 5;
-/** Files that take a minute or more, or many of them: begun last, they would run when the other processes are done. */
-const longest = /^(?:contracts|test\/faults)\//;
+/** Files that take long, or many of them: begun last, they would run when the other processes are done. */
+const longest = /^(?:contracts|test\/(?:faults|races))\//;
 /** Tests make much that is soon garbage, and a process runs dozens of files. */
 const youngGenerationMiB = 32;
 
