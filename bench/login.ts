@@ -2,6 +2,8 @@ import { benchQr } from "./qr.ts";
 import { openBrokerTurns } from "./broker-turns.ts";
 import { audience, openBrokerPage, startBroker } from "./broker.ts";
 import { type Cluster, openCluster } from "./cluster.ts";
+import { benchFloors } from "./floors.ts";
+import { sendExpecting } from "./http-client.ts";
 import { startPeer } from "./peer.ts";
 import { openPeerTurns } from "./peer-turns.ts";
 import { residentBytes } from "./process-accounts.ts";
@@ -50,6 +52,8 @@ async function compare(
   const both = [openBrokerTurns(cluster, broker), await openPeerTurns(cluster, peer)] as const;
   const rows = rowsOf(await runSideBySide(both, { vacuum: async () => cluster.vacuum(), report }));
   const [ours, peers] = [residentBytes(broker.pid), residentBytes(peer.pid)];
+  report("what the runtime costs alone");
+  const keySet = await sendExpecting(200, `${broker.baseUrl}/.well-known/jwks.json`);
   const mib = 1024 * 1024;
   const memory: Row = {
     name: "resident memory after the same load",
@@ -58,7 +62,7 @@ async function compare(
     peer: peers / mib,
     target: { kind: "share-of-peer", most: 0.6 },
   };
-  return [...rows, memory];
+  return [...rows, ...(await benchFloors(keySet)), memory];
 }
 
 /** The streams meet a process that has served little, so that memory freed elsewhere does not hide what they take. */

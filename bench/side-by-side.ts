@@ -10,10 +10,10 @@ type Concurrency = (typeof concurrencies)[number];
 /** Operations of one batch; enough that a batch takes seconds, and that garbage and background work even out. */
 const batchSizes = {
   logIn: 500,
-  introspect: 2000,
-  readUserinfo: 2000,
-  readDiscovery: 4000,
-  readKeys: 4000,
+  introspect: 8000,
+  readUserinfo: 8000,
+  readDiscovery: 16_000,
+  readKeys: 16_000,
 };
 
 /** Until the machine code has settled: batches of the full size that are not counted. */
