@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { createClient, createDomain, createOrganization } from "../service/src/accounts/index.ts";
 import { openContext } from "../service/src/compose.ts";
-import { parseConfig } from "../service/src/platform/config.ts";
+import { parseConfig } from "../service/src/platform/config/config.ts";
 import { hooksOf } from "../test/login-flow.ts";
 import { approvalOf, type Claimed, type Identity, scan } from "../test/raw-wallet.ts";
 import { claimOf } from "@svc/protocol";

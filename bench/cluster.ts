@@ -1,11 +1,11 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Db, openDb, sql } from "../service/src/platform/db.ts";
+import { type Db, openDb, sql } from "../service/src/platform/database/db.ts";
 import {
   type EmbeddedPostgres,
   startEmbeddedPostgres,
-} from "../service/src/platform/embedded-postgres.ts";
+} from "../service/src/platform/embedded-postgres/embedded-postgres.ts";
 import { childrenOf, type ClusterProcesses, parentOf } from "./process-accounts.ts";
 
 /** One PostgreSQL for both sides, with the service's own durable settings. */

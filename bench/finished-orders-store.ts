@@ -1,4 +1,4 @@
-import { type Db, sql } from "../service/src/platform/db.ts";
+import { type Db, sql } from "../service/src/platform/database/db.ts";
 
 /** Where the finished orders belong. */
 export interface OrdersHome {

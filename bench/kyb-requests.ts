@@ -11,7 +11,7 @@ import {
   topUp,
 } from "../service/src/accounts/index.ts";
 import { openContext } from "../service/src/compose.ts";
-import { parseConfig } from "../service/src/platform/config.ts";
+import { parseConfig } from "../service/src/platform/config/config.ts";
 import type { Ctx } from "../service/src/platform/context.ts";
 import { type DataWorld, merchantOf } from "../test/kyb-data-world.ts";
 import { insertBusinesses } from "../test/kyb-many-businesses.ts";

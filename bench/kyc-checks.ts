@@ -6,7 +6,7 @@ import { getBuiltInIssuer, issueCredential } from "../service/src/credentials/in
 import { ensureBuiltInIssuers } from "../service/src/credentials/issuers.ts";
 import { listOwnCredentials } from "../service/src/credentials/collection.ts";
 import { settleWithoutChain } from "../service/src/credentials/test-credentials.ts";
-import { parseConfig } from "../service/src/platform/config.ts";
+import { parseConfig } from "../service/src/platform/config/config.ts";
 import { startService, stopService } from "./broker.ts";
 import { type Cluster, openCluster } from "./cluster.ts";
 import { freePort } from "./free-port.ts";

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { buyPackage, createDomain, createOrganization } from "../service/src/accounts/index.ts";
 import { openContext } from "../service/src/compose.ts";
-import { parseConfig } from "../service/src/platform/config.ts";
+import { parseConfig } from "../service/src/platform/config/config.ts";
 import type { Ctx } from "../service/src/platform/context.ts";
 import { enqueueEvents, newEventId, type NewEvent } from "../service/src/webhooks/index.ts";
 import { readBacklog } from "../service/src/webhooks/delivery-store.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { openContext } from "../service/src/compose.ts";
-import { parseConfig } from "../service/src/platform/config.ts";
+import { parseConfig } from "../service/src/platform/config/config.ts";
 import type { Ctx } from "../service/src/platform/context.ts";
 import { readBacklog } from "../service/src/webhooks/delivery-store.ts";
 import { openRequest, type Person, shareResult } from "../test/kyc-world.ts";

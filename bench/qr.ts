@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { qrPng } from "../service/src/platform/qr-png.ts";
+import { qrPng } from "../service/src/platform/qr/qr-png.ts";
 import type { Row } from "./row.ts";
 
 const warmUp = 500;

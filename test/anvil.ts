@@ -5,7 +5,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { startBoundProcess } from "../service/src/platform/bound-process.ts";
+import { startBoundProcess } from "../service/src/platform/process/bound-process.ts";
 
 export interface Anvil extends AsyncDisposable {
   readonly url: string;

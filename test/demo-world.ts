@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
-import { openTestDatabase } from "../service/src/platform/test-database.ts";
+import { openTestDatabase } from "../service/src/platform/database/test-database.ts";
 import { type Jar, openJar } from "./cookie-jar.ts";
 import { finish, hooksOf, statusOf } from "./login-flow.ts";
 import { freePort } from "./world.ts";

@@ -9,7 +9,7 @@ import { verbs } from "../service/src/command-line/index.ts";
 import { documents } from "../service/src/credentials/field-value.ts";
 import { failureReasons } from "../service/src/kyc/order.ts";
 import { userScopes } from "../service/src/login/authorization/scope.ts";
-import { parseConfig, settings } from "../service/src/platform/config.ts";
+import { parseConfig, settings } from "../service/src/platform/config/config.ts";
 import { verbs as walletVerbs } from "../packages/wallet/src/command-line/run.ts";
 import { askBusiness, type DemoWorld, openDemoWorld, visit, type Visitor } from "./demo-world.ts";
 import { missingTests } from "./quoted-tests.ts";

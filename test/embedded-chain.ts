@@ -7,9 +7,9 @@ import { keccak256, serializeTransaction, type TransactionSerializableEIP1559 } 
 import { findFaucet, openEmbeddedChain } from "../service/src/chain/embedded-chain.ts";
 import { type ChainNode, NodeAway } from "../service/src/chain/node.ts";
 import { openContext, type OpenContext } from "../service/src/compose.ts";
-import { parseConfig } from "../service/src/platform/config.ts";
-import { sql } from "../service/src/platform/db.ts";
-import { signDigest } from "../service/src/platform/secp256k1.ts";
+import { parseConfig } from "../service/src/platform/config/config.ts";
+import { sql } from "../service/src/platform/database/db.ts";
+import { signDigest } from "../service/src/platform/cryptography/secp256k1.ts";
 import { patienceMs } from "./patience.ts";
 
 const receiver: Address = "0x00000000000000000000000000000000deadbeef";

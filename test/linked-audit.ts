@@ -1,5 +1,5 @@
-import { chainAudit } from "../service/src/platform/audit.ts";
-import { sql } from "../service/src/platform/db.ts";
+import { chainAudit } from "../service/src/platform/audit/audit.ts";
+import { sql } from "../service/src/platform/database/db.ts";
 import { until } from "./patience.ts";
 
 /** Links every entry. Transactions of other tests on the same server hold the horizon back for a moment. */

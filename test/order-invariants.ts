@@ -11,7 +11,7 @@ import {
   orderPhase,
 } from "@svc/protocol";
 import { keccak256, toBytes } from "viem";
-import { type Db, sql } from "../service/src/platform/db.ts";
+import { type Db, sql } from "../service/src/platform/database/db.ts";
 import type { Ctx } from "../service/src/platform/context.ts";
 import { readSigningKeys } from "../service/src/accounts/index.ts";
 import { listEventsOf } from "../service/src/webhooks/index.ts";

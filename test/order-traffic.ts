@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { declineDigest, signDigest } from "@svc/protocol";
 import type { OpenContext } from "../service/src/compose.ts";
-import { sql } from "../service/src/platform/db.ts";
+import { sql } from "../service/src/platform/database/db.ts";
 import { openRequest, type Person, scanRequest, shareResult } from "./kyc-world.ts";
 import type { Acknowledged, ReceivedEvent } from "./order-invariants.ts";
 import { post } from "./raw-wallet.ts";

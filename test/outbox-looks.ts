@@ -1,5 +1,5 @@
 // How tests of the outbox look at it, at the chain, and let time pass.
-import { sql } from "../service/src/platform/db.ts";
+import { sql } from "../service/src/platform/database/db.ts";
 import type { Anvil } from "./anvil.ts";
 import type { SettlingProcess } from "./settling.ts";
 

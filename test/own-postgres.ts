@@ -2,7 +2,7 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startEmbeddedPostgres } from "../service/src/platform/embedded-postgres.ts";
+import { startEmbeddedPostgres } from "../service/src/platform/embedded-postgres/embedded-postgres.ts";
 
 export interface OwnPostgres extends AsyncDisposable {
   readonly url: string;

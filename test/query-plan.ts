@@ -1,5 +1,5 @@
 // How PostgreSQL finds the rows of a statement whose plan knows no values, as the service's never do.
-import type { Db, Queryable, Statement } from "../service/src/platform/db.ts";
+import type { Db, Queryable, Statement } from "../service/src/platform/database/db.ts";
 
 interface PlanNode {
   readonly "Node Type": string;

@@ -1,5 +1,5 @@
 import type { Address, Hex32 } from "@svc/protocol";
-import { type Queryable, sql } from "../service/src/platform/db.ts";
+import { type Queryable, sql } from "../service/src/platform/database/db.ts";
 import type { NewConsent } from "../service/src/kyc/consent-store.ts";
 
 /** A package of this domain with room for every test. */

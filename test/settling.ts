@@ -10,8 +10,8 @@ import {
   openChain,
 } from "../service/src/chain/index.ts";
 import { openContext } from "../service/src/compose.ts";
-import { parseConfig } from "../service/src/platform/config.ts";
-import { openTestDatabase } from "../service/src/platform/test-database.ts";
+import { parseConfig } from "../service/src/platform/config/config.ts";
+import { openTestDatabase } from "../service/src/platform/database/test-database.ts";
 import type { Anvil } from "./anvil.ts";
 
 /** The key that the test chain funds. */

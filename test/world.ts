@@ -15,8 +15,8 @@ import { compose, openContext, type Service } from "../service/src/compose.ts";
 import { createAttestationKeys } from "../service/src/kyb/release/attestation-keys.ts";
 import { openSigningKeys } from "../service/src/login/keys/signing-keys.ts";
 import { advanceClock } from "../service/src/platform/clock.ts";
-import { parseConfig } from "../service/src/platform/config.ts";
-import { type Filling, openTestDatabase } from "../service/src/platform/test-database.ts";
+import { parseConfig } from "../service/src/platform/config/config.ts";
+import { type Filling, openTestDatabase } from "../service/src/platform/database/test-database.ts";
 import type { LoginClient } from "./login-flow.ts";
 
 export interface World extends AsyncDisposable {

@@ -1,7 +1,7 @@
 // Writes docs/reference/api.md from /openapi.json: node --conditions=source tools/generate-api.ts
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { answersOfAnyRoute } from "../service/src/platform/openapi.ts";
+import { answersOfAnyRoute } from "../service/src/platform/http/openapi.ts";
 import { openWorld } from "../test/world.ts";
 import { code, page, table } from "./markdown.ts";
 

@@ -1,8 +1,8 @@
 // Writes docs/reference/settings.md and errors.md from the code: node --conditions=source tools/generate-settings.ts
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { settings } from "../service/src/platform/config.ts";
-import { listProblems } from "../service/src/platform/problems.ts";
+import { settings } from "../service/src/platform/config/config.ts";
+import { listProblems } from "../service/src/platform/http/problems.ts";
 import { code, page, table } from "./markdown.ts";
 
 const reference = join(import.meta.dirname, "../docs/reference");
@@ -23,7 +23,7 @@ function writeSettingsReference(): string {
   return page([
     "# Settings",
     "",
-    "Generated from `service/src/platform/config.ts` by `tools/generate-settings.ts`; a test compares.",
+    "Generated from `service/src/platform/config/config.ts` by `tools/generate-settings.ts`; a test compares.",
     "",
     "Settings are environment variables, read once at the start. A value that cannot be used stops the start with a line",
     "that names the variable. An empty variable counts as unset.",
@@ -39,7 +39,7 @@ function writeErrorsReference(): string {
   return page([
     "# Errors",
     "",
-    "Generated from `service/src/platform/problems.ts` by `tools/generate-settings.ts`; a test compares.",
+    "Generated from `service/src/platform/http/problems.ts` by `tools/generate-settings.ts`; a test compares.",
     "",
     "A refused call answers this envelope. Branch on `reason`, which never changes; `message` is for people and may say",
     "more than here. Quote `requestId` when you ask about a call; it is also in the header `X-Request-Id`.",

@@ -16,7 +16,7 @@ import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { availableMemory } from "node:process";
 import { pathToFileURL } from "node:url";
-import { startEmbeddedPostgres } from "../service/src/platform/embedded-postgres.ts";
+import { startEmbeddedPostgres } from "../service/src/platform/embedded-postgres/embedded-postgres.ts";
 
 const root = join(import.meta.dirname, "..");
 /** Kept between runs: most test files load the whole service. */

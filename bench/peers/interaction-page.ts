@@ -1,4 +1,4 @@
-import { qrSvg } from "../../service/src/platform/qr-svg.ts";
+import { qrSvg } from "../../service/src/platform/qr/qr-svg.ts";
 
 /** What a careful site shows while a person logs in by QR code, about as long as the service's own page. */
 export function renderInteractionPage(page: {

@@ -2,7 +2,7 @@
 // set up with comes in one message from the process that starts it; further messages ask for the count of calls.
 import { createServer } from "node:http";
 import { type OidcContext, Provider } from "oidc-provider";
-import { type Db, openDb } from "../../service/src/platform/db.ts";
+import { type Db, openDb } from "../../service/src/platform/database/db.ts";
 import { renderInteractionPage } from "./interaction-page.ts";
 import {
   createTables,

@@ -1,5 +1,5 @@
 import type { Adapter, AdapterPayload } from "oidc-provider";
-import { type Db, sql } from "../../service/src/platform/db.ts";
+import { type Db, sql } from "../../service/src/platform/database/db.ts";
 
 /**
  * Creates what the peer keeps: one row per artefact, found by id, and by grant, session uid or user code where it has

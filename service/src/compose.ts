@@ -67,32 +67,35 @@ import {
   createAudit,
   noteRestore,
   purgeAudit,
-} from "./platform/audit.ts";
+} from "./platform/audit/audit.ts";
 import { isClockMoved, isClockRight, openClock, watchClock } from "./platform/clock.ts";
-import { type Config, ConfigError, parseConfig } from "./platform/config.ts";
+import { type Config, ConfigError, parseConfig } from "./platform/config/config.ts";
 import type { Ctx } from "./platform/context.ts";
-import { type Db, openDb } from "./platform/db.ts";
-import { readOrMakeDevelopmentKey } from "./platform/development-key.ts";
-import { drain } from "./platform/drain.ts";
-import { shareEmbeddedPostgres, startEmbeddedPostgres } from "./platform/embedded-postgres.ts";
-import { addHealthRoutes } from "./platform/health.ts";
-import { createHttp, type Http } from "./platform/http.ts";
-import { openInstallationKeys } from "./platform/installation-keys.ts";
+import { type Db, openDb } from "./platform/database/db.ts";
+import { readOrMakeDevelopmentKey } from "./platform/config/development-key.ts";
+import { drain } from "./platform/process/drain.ts";
+import {
+  shareEmbeddedPostgres,
+  startEmbeddedPostgres,
+} from "./platform/embedded-postgres/embedded-postgres.ts";
+import { addHealthRoutes } from "./platform/http/health.ts";
+import { createHttp, type Http } from "./platform/http/http.ts";
+import { openInstallationKeys } from "./platform/cryptography/installation-keys.ts";
 import { type Job, startJobs } from "./platform/jobs.ts";
-import { listen } from "./platform/listener.ts";
-import { createLog } from "./platform/log.ts";
+import { listen } from "./platform/http/listener.ts";
+import { createLog } from "./platform/telemetry/log.ts";
 import {
   createMetrics,
   type Metrics,
   type MetricsServer,
   serveMetrics,
-} from "./platform/metrics.ts";
-import { migrate } from "./platform/migrate.ts";
-import { openNotifications } from "./platform/notifications.ts";
-import { createOutbound, type Outbound, resolveTxt } from "./platform/outbound.ts";
-import { createRandom } from "./platform/random.ts";
+} from "./platform/telemetry/metrics.ts";
+import { migrate } from "./platform/database/migrate.ts";
+import { openNotifications } from "./platform/database/notifications.ts";
+import { createOutbound, type Outbound, resolveTxt } from "./platform/outbound/outbound.ts";
+import { createRandom } from "./platform/cryptography/random.ts";
 import { createRateLimiter, purgeRateBuckets } from "./platform/rate-limit.ts";
-import { createSeal } from "./platform/seal.ts";
+import { createSeal } from "./platform/cryptography/seal.ts";
 import { getWalletUser, walletJobs, walletRoutes } from "./wallets/index.ts";
 import { Sender, webhookJobs, type WebhooksContext } from "./webhooks/index.ts";
 

@@ -1,6 +1,6 @@
 // The one program of the service: `serve` and the operator's verbs.
 import { runCommandLine } from "./command-line/index.ts";
-import { outliveReaders } from "./platform/closed-pipe.ts";
+import { outliveReaders } from "./platform/process/closed-pipe.ts";
 
 outliveReaders();
 process.exitCode = await runCommandLine(process.argv.slice(2), {

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { createHttp } from "../../service/src/platform/http.ts";
-import { createLog } from "../../service/src/platform/log.ts";
-import { createMetrics } from "../../service/src/platform/metrics.ts";
+import { createHttp } from "../../service/src/platform/http/http.ts";
+import { createLog } from "../../service/src/platform/telemetry/log.ts";
+import { createMetrics } from "../../service/src/platform/telemetry/metrics.ts";
 import { logIn } from "../login-flow.ts";
 import { openRawConnection } from "../raw-connection.ts";
 import { newIdentity } from "../raw-wallet.ts";

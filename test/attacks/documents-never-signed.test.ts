@@ -14,7 +14,7 @@ import vectors from "../../packages/protocol/vectors/reserved.json" with { type:
 import { questionOf } from "../../packages/wallet/src/question.ts";
 import { readInboxItem } from "../../packages/wallet/src/inbox-item.ts";
 import { readDocument, refuseDocument } from "../../service/src/kyb/request/document.ts";
-import { Problem } from "../../service/src/platform/problems.ts";
+import { Problem } from "../../service/src/platform/http/problems.ts";
 
 const chainId = 31_337;
 const domain = "shop.example";

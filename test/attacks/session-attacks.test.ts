@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Address, checksumAddress } from "@svc/protocol";
 import { decodeJwt } from "jose";
-import { parseConfig } from "../../service/src/platform/config.ts";
+import { parseConfig } from "../../service/src/platform/config/config.ts";
 import { authorizationFaults } from "../../service/src/login/authorization/authorization-request.ts";
 import {
   attemptCookies,

@@ -20,7 +20,7 @@ import {
   signingKey,
   statusBody,
 } from "../../packages/merchant/test/signed-webhook.ts";
-import { qrPng } from "../../service/src/platform/qr-png.ts";
+import { qrPng } from "../../service/src/platform/qr/qr-png.ts";
 import { violationsOf } from "./axe.ts";
 import { openBrowser } from "./browser.ts";
 

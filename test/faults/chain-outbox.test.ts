@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { privateKeyToAccount } from "viem/accounts";
 import { readerOf } from "../chain-reader.ts";
 import { NodeAway } from "../../service/src/chain/node.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { startAnvil } from "../anvil.ts";
 import { alarmsOf, contractsTotal, rowsOf, settle, settledOn } from "../outbox-looks.ts";
 import { fundedKey, openInstallation, type SettlingProcess } from "../settling.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { approveByQr, finish, openPage, redeem, statusOf } from "../login-flow.ts";
 import { type OwnPostgres, openOwnPostgres } from "../own-postgres.ts";
 import { newIdentity } from "../raw-wallet.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { once } from "node:events";
 import { test } from "node:test";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { openPage } from "../login-flow.ts";
 import { openRawConnection } from "../raw-connection.ts";
 import { type ServerProcess, openWorld, type World } from "../world.ts";

@@ -11,8 +11,8 @@ import { openChain } from "../../service/src/chain/index.ts";
 import { openEmbeddedChain } from "../../service/src/chain/embedded-chain.ts";
 import { openLockSession } from "../../service/src/chain/embedded-lock-store.ts";
 import { tellPath } from "../../service/src/chain/embedded-store.ts";
-import { sql } from "../../service/src/platform/db.ts";
-import { openTestDatabase } from "../../service/src/platform/test-database.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
+import { openTestDatabase } from "../../service/src/platform/database/test-database.ts";
 import { nodePid, openContextOf, openPurse, until } from "../embedded-chain.ts";
 import { type ServerProcess, startServer } from "../world.ts";
 

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addressOfPrivateKey, type Hex } from "@svc/protocol";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import type { OpenContext } from "../../service/src/compose.ts";
-import { openTestDatabase } from "../../service/src/platform/test-database.ts";
+import { openTestDatabase } from "../../service/src/platform/database/test-database.ts";
 import {
   balanceOf,
   blockOf,

@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { buyPackage } from "../../service/src/accounts/index.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { enqueueEvents, newEventId, type NewEvent } from "../../service/src/webhooks/index.ts";
 import { openWorld } from "../world.ts";
 import { patienceMs } from "../patience.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { test } from "node:test";
 import { enqueueTransaction } from "../../service/src/chain/index.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { startAnvil } from "../anvil.ts";
 import { fundedKey } from "../settling.ts";
 import { openWorld } from "../world.ts";

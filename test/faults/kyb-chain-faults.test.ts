@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import { test } from "node:test";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { type Anvil, type Gate, openGate, startAnvil } from "../anvil.ts";
 import { openSignatureWorld, rosterOf, type SignatureWorld } from "../kyb-signature-world.ts";
 import { fundedKey } from "../settling.ts";

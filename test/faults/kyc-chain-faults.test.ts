@@ -6,7 +6,7 @@ import { chainJobs, openChain } from "../../service/src/chain/index.ts";
 import { statusUpdated } from "../../service/src/kyc/events.ts";
 import { findOrder } from "../../service/src/kyc/order-store.ts";
 import { settlementFinalHandlers, settleOrders } from "../../service/src/kyc/settlement.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { enqueueEvents } from "../../service/src/webhooks/index.ts";
 import { openGate, startAnvil } from "../anvil.ts";
 import { checkOrders } from "../order-invariants.ts";

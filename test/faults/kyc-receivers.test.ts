@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { until } from "../embedded-chain.ts";
 import { openKillableOrders } from "../killable-orders.ts";
 import { checkOrders, type ReceivedEvent } from "../order-invariants.ts";

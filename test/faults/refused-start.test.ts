@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { openContext } from "../../service/src/compose.ts";
-import { parseConfig } from "../../service/src/platform/config.ts";
-import { openDb, sql } from "../../service/src/platform/db.ts";
+import { parseConfig } from "../../service/src/platform/config/config.ts";
+import { openDb, sql } from "../../service/src/platform/database/db.ts";
 import { openDemoPlace } from "../demo-world.ts";
 import { root } from "../transcript.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { NodeAway } from "../../service/src/chain/node.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { type Anvil, openGate, startAnvil } from "../anvil.ts";
 import { logIn } from "../login-flow.ts";
 import { until } from "../patience.ts";

@@ -1,7 +1,7 @@
 // A process that stands still, as on a machine that swaps, is moved or was lost, keeps nobody waiting for long.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { openKycWorld } from "../kyc-world.ts";
 import { openOwnPostgres } from "../own-postgres.ts";
 

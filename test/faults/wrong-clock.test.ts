@@ -1,7 +1,7 @@
 // A process on a machine whose clock is wrong leaves alone what others decide by the right one.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { openKycWorld } from "../kyc-world.ts";
 
 const dayMs = 86_400_000;

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { purgeBallots } from "../../service/src/kyb/ballot/ballots.ts";
 import { purgeProposals } from "../../service/src/kyb/business/governance.ts";
 import { purgeIdempotencyKeys } from "../../service/src/kyb/idempotency.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { openDataWorld, requestsPath, someRequest } from "../kyb-data-world.ts";
 
 await using world = await openDataWorld();

@@ -28,7 +28,7 @@ import {
   revokeCredential,
 } from "../../service/src/credentials/index.ts";
 import { loadRegistryCalls } from "../../service/src/credentials/registry-calls.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { startAnvil } from "../anvil.ts";
 import { openInstallation } from "../settling.ts";
 

@@ -9,7 +9,7 @@ import type { Address } from "@svc/protocol";
 import { forgetUser } from "../../service/src/credentials/index.ts";
 import { forgetOrders } from "../../service/src/kyc/index.ts";
 import { deleteUser as deleteLogins } from "../../service/src/login/index.ts";
-import { type Queryable, sql } from "../../service/src/platform/db.ts";
+import { type Queryable, sql } from "../../service/src/platform/database/db.ts";
 import { approve, type KycWorld, openKycWorld } from "../kyc-world.ts";
 import { logIn } from "../login-flow.ts";
 import { until } from "../patience.ts";

@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync, watch } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { lockDirectory } from "../../service/src/platform/directory-lock.ts";
+import { lockDirectory } from "../../service/src/platform/process/directory-lock.ts";
 import { startAnvil } from "../anvil.ts";
 import { type DemoPlace, openDemoPlace, spawnDemo, startDemo, visit } from "../demo-world.ts";
 import { fundedKey } from "../settling.ts";

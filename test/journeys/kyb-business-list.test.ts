@@ -8,7 +8,7 @@ import { insertProposal } from "../../service/src/kyb/business/governance-store.
 import { sealMemberName } from "../../service/src/kyb/business/members.ts";
 import { listBusinesses } from "../../service/src/kyb/business/standing.ts";
 import { showBusinesses } from "../../service/src/kyb/business/shown-business.ts";
-import { type Queryable, type Statement, sql } from "../../service/src/platform/db.ts";
+import { type Queryable, type Statement, sql } from "../../service/src/platform/database/db.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 
 let world: KybWorld;

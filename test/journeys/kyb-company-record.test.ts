@@ -23,7 +23,7 @@ import {
 } from "../../service/src/credentials/index.ts";
 import { setBusinessVerified } from "../../service/src/kyb/index.ts";
 import { dumpDatabase } from "../../service/src/credentials/test-credentials-store.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { openKybWorld } from "../kyb-world.ts";
 
 await using world = await openKybWorld({ members: ["alice", "bob"], isVerified: false });

@@ -1,7 +1,7 @@
 // What a merchant lists of its requests for company data, and that one which ended stands in no other's way.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Queryable } from "../../service/src/platform/db.ts";
+import type { Queryable } from "../../service/src/platform/database/db.ts";
 import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
 
 await using world = await openDataWorld();

@@ -102,7 +102,7 @@ const endpointRows: readonly Row[] = [
         "an address that no webhook may go to is refused, and the endpoint stays as it was",
       ],
       [
-        "platform/address-policy.test.ts",
+        "platform/outbound/address-policy.test.ts",
         "URLs outside the address policy are refused, with the reason",
       ],
     ],

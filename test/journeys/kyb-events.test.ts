@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createApiKey, createDomain, setEntitlement } from "../../service/src/accounts/index.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { logInFor } from "../business-login.ts";
 import { openSignatureWorld } from "../kyb-signature-world.ts";
 import type { Answer } from "../kyb-world.ts";

@@ -7,7 +7,7 @@ import { readerOf } from "../chain-reader.ts";
 import { findBusiness } from "../../service/src/kyb/index.ts";
 import { findFounding } from "../../service/src/kyb/business/founding-store.ts";
 import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 
 let world: KybWorld;

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import type { Address, Hex } from "@svc/protocol";
 import { findBusiness, suspendBusiness } from "../../service/src/kyb/index.ts";
 import { finishRemovals } from "../../service/src/kyb/business/removal.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
 import { type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
 

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { type Address, encodeCharter, governanceActs, type Hex, type Hex32 } from "@svc/protocol";
 import { findBusiness } from "../../service/src/kyb/index.ts";
 import { announceMove } from "../../service/src/kyb/business/standing.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import {
   type GovernanceOperation,
   loadWalletCalls,

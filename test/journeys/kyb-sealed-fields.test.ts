@@ -1,8 +1,8 @@
 // A release whose values do not open: it ends, the merchant is told, and the money is free.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sql } from "../../service/src/platform/db.ts";
-import { createSeal } from "../../service/src/platform/seal.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
+import { createSeal } from "../../service/src/platform/cryptography/seal.ts";
 import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
 

@@ -6,7 +6,7 @@ import { hashMessage } from "viem";
 import { readHead } from "../../service/src/chain/index.ts";
 import type { KybContext } from "../../service/src/kyb/kyb-context.ts";
 import { mendRecordings } from "../../service/src/kyb/request/signature-ballots.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import type { Answer } from "../kyb-world.ts";
 import { openSignatureWorld, rosterOf, signaturesPath } from "../kyb-signature-world.ts";
 

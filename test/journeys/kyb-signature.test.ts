@@ -19,7 +19,7 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { setBusinessVerified, suspendBusiness } from "../../service/src/kyb/index.ts";
 import { joinApprovals } from "../../service/src/kyb/ballot/ballots.ts";
 import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { actAs, openBusinessPage } from "../business-login.ts";
 import type { Answer, TestBusiness } from "../kyb-world.ts";
 import {

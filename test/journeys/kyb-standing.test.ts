@@ -12,7 +12,7 @@ import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { logInFor } from "../business-login.ts";
 import { noteBusinessAcquaintance } from "../../service/src/kyb/business/acquaintance-store.ts";
 import { setMoved } from "../../service/src/kyb/business/standing-store.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { openReceiver, type Receiver } from "../kyb-receiver.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 

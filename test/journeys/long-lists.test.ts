@@ -12,7 +12,7 @@ import { purgeFamilies } from "../../service/src/login/token/family-purge-store.
 import { deleteUser } from "../../service/src/login/index.ts";
 import { purgeSessions } from "../../service/src/login/retention-store.ts";
 import { deleteUsedOnce } from "../../service/src/login/token/used-once-store.ts";
-import { type Queryable, sql, type Statement } from "../../service/src/platform/db.ts";
+import { type Queryable, sql, type Statement } from "../../service/src/platform/database/db.ts";
 import { firstUuid } from "../../service/src/platform/ids.ts";
 import { purgeWalletSessions } from "../../service/src/wallets/wallet-sessions.ts";
 import { deleteBoxes } from "../../service/src/wallets/mailbox-store.ts";

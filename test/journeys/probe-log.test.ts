@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addHealthRoutes } from "../../service/src/platform/health.ts";
-import { createHttp } from "../../service/src/platform/http.ts";
-import { createLog } from "../../service/src/platform/log.ts";
+import { addHealthRoutes } from "../../service/src/platform/http/health.ts";
+import { createHttp } from "../../service/src/platform/http/http.ts";
+import { createLog } from "../../service/src/platform/telemetry/log.ts";
 import { openWorld } from "../world.ts";
 
 test("probes fill no log while all is well, and one that fails stands in it", async () => {

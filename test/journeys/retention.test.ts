@@ -8,7 +8,7 @@ import type { Address } from "@svc/protocol";
 import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials/index.ts";
 import { purgeLogins } from "../../service/src/login/retention.ts";
 import { purgeDeliveries } from "../../service/src/login/session/back-channel-store.ts";
-import { sql } from "../../service/src/platform/db.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { openJar } from "../cookie-jar.ts";
 import {
   approveByQr,

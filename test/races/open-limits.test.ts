@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
-import { openDb, sql } from "../../service/src/platform/db.ts";
+import { openDb, sql } from "../../service/src/platform/database/db.ts";
 import { type Answer, type KybWorld, openKybWorld } from "../kyb-world.ts";
 import type { ServerProcess } from "../world.ts";
 

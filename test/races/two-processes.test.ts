@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { disableClient } from "../../service/src/accounts/index.ts";
-import { openDb } from "../../service/src/platform/db.ts";
-import { openTestDatabase } from "../../service/src/platform/test-database.ts";
+import { openDb } from "../../service/src/platform/database/db.ts";
+import { openTestDatabase } from "../../service/src/platform/database/test-database.ts";
 import {
   approveByQr,
   finish,

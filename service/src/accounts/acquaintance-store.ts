@@ -1,5 +1,5 @@
 import type { Address } from "@svc/protocol";
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 
 /** Whether the user logged in to the organization, or shared fields with it, once (decisions section 4). */
 export async function isAcquainted(

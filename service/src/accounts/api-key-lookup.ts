@@ -1,7 +1,7 @@
 import type { Ctx } from "../platform/context.ts";
-import { equalBytes } from "../platform/mac.ts";
-import { Problem } from "../platform/problems.ts";
-import { sha256 } from "../platform/sha256.ts";
+import { equalBytes } from "../platform/cryptography/mac.ts";
+import { Problem } from "../platform/http/problems.ts";
+import { sha256 } from "../platform/cryptography/sha256.ts";
 import {
   type ApiKey,
   type ApiKeyText,

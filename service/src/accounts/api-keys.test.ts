@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { test } from "node:test";
 import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config.ts";
-import type { Db } from "../platform/db.ts";
-import { createHttp } from "../platform/http.ts";
-import { Problem, type Reason } from "../platform/problems.ts";
+import { parseConfig } from "../platform/config/config.ts";
+import type { Db } from "../platform/database/db.ts";
+import { createHttp } from "../platform/http/http.ts";
+import { Problem, type Reason } from "../platform/http/problems.ts";
 import { createRateLimiter } from "../platform/rate-limit.ts";
-import { openTestDatabase } from "../platform/test-database.ts";
+import { openTestDatabase } from "../platform/database/test-database.ts";
 import { makeApiKey } from "./api-key.ts";
 import {
   accountRoutes,

@@ -1,6 +1,6 @@
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
-import { Problem } from "../platform/problems.ts";
+import type { Queryable } from "../platform/database/db.ts";
+import { Problem } from "../platform/http/problems.ts";
 import { type ApiKeyKind, kindOf, makeApiKey } from "./api-key.ts";
 import * as store from "./api-key-store.ts";
 import { getDomain } from "./client-domains.ts";

@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import { type ClientDomain, type Environment, type Profile, proofNeeded } from "./client-domain.ts";
 
 export interface DomainRow {

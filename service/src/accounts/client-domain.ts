@@ -1,5 +1,5 @@
-import { isPublicName, parsePublicUrl } from "../platform/address-policy.ts";
-import { invalidRequest } from "../platform/problems.ts";
+import { isPublicName, parsePublicUrl } from "../platform/outbound/address-policy.ts";
+import { invalidRequest } from "../platform/http/problems.ts";
 
 /** Live and sandbox never mix: keys, orders, ledger and issuers stay on their side (decisions section 1, Environments). */
 export type Environment = "live" | "sandbox";

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config.ts";
+import { parseConfig } from "../platform/config/config.ts";
 import type { Ctx } from "../platform/context.ts";
-import type { OutboundRequest, OutboundResult } from "../platform/outbound.ts";
-import { Problem, type Reason } from "../platform/problems.ts";
-import { openTestDatabase } from "../platform/test-database.ts";
+import type { OutboundRequest, OutboundResult } from "../platform/outbound/outbound.ts";
+import { Problem, type Reason } from "../platform/http/problems.ts";
+import { openTestDatabase } from "../platform/database/test-database.ts";
 import { recheckDomains } from "./client-domains.ts";
 import {
   type ClientDomain,

@@ -1,7 +1,7 @@
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { parseUuid, uuidv7 } from "../platform/ids.ts";
-import { invalidRequest, Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import {
   type ClientDomain,
   isVerified,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash, generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
-import { Problem } from "../platform/problems.ts";
+import { Problem } from "../platform/http/problems.ts";
 import {
   checkClientSettings,
   clientDefaults,

@@ -1,11 +1,11 @@
 import { timingSafeEqual } from "node:crypto";
-import { parsePublicUrl } from "../platform/address-policy.ts";
+import { parsePublicUrl } from "../platform/outbound/address-policy.ts";
 import type { Environment, Profile } from "./client-domain.ts";
 import { type ClientKeySet, parseKeySet } from "./key-set.ts";
 import { parseName } from "./organization.ts";
 import { checkRedirectUris } from "./redirect-uri.ts";
-import { invalidRequest } from "../platform/problems.ts";
-import { sha256 } from "../platform/sha256.ts";
+import { invalidRequest } from "../platform/http/problems.ts";
+import { sha256 } from "../platform/cryptography/sha256.ts";
 
 /** How a client proves itself at the token endpoint (RFC 7591 section 2); `none` is a browser-only client with PKCE alone. */
 export type AuthenticationMethod =

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config.ts";
-import type { Db } from "../platform/db.ts";
-import { Problem, type Reason } from "../platform/problems.ts";
-import { openTestDatabase } from "../platform/test-database.ts";
+import { parseConfig } from "../platform/config/config.ts";
+import type { Db } from "../platform/database/db.ts";
+import { Problem, type Reason } from "../platform/http/problems.ts";
+import { openTestDatabase } from "../platform/database/test-database.ts";
 import {
   addSecret,
   type Client,

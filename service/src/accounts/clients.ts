@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { parseUuid, uuidv7 } from "../platform/ids.ts";
-import { invalidRequest, Problem } from "../platform/problems.ts";
-import { sha256 } from "../platform/sha256.ts";
+import { invalidRequest, Problem } from "../platform/http/problems.ts";
+import { sha256 } from "../platform/cryptography/sha256.ts";
 import {
   type AuthenticationMethod,
   checkClientSettings,

@@ -1,4 +1,4 @@
-import { invalidRequest } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/http/problems.ts";
 
 /** What an organization may do with the KYB API (service document, KYB concepts). Everybody may `kyb:read`. */
 const entitlements = ["kyb:read", "kyb:data-request", "kyb:pii", "kyb:signature"] as const;

@@ -1,6 +1,6 @@
 import type { Ctx } from "../platform/context.ts";
 import { parseUuid } from "../platform/ids.ts";
-import { Problem } from "../platform/problems.ts";
+import { Problem } from "../platform/http/problems.ts";
 import { type Entitlement, entitlementsWith, parseGranted } from "./entitlement.ts";
 import * as store from "./entitlement-store.ts";
 import { findOrganization, lockOrganization } from "./organization-store.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
-import { Problem } from "../platform/problems.ts";
+import { Problem } from "../platform/http/problems.ts";
 import { parseKeySet } from "./key-set.ts";
 
 type Jwk = Record<string, unknown>;

@@ -1,5 +1,5 @@
 import { createPublicKey, type KeyObject } from "node:crypto";
-import { invalidRequest } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/http/problems.ts";
 
 /** A public key of a client, reduced to the members that matter (RFC 7517). */
 export interface ClientJwk {

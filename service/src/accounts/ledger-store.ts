@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import type { Balance, Movement, Purse } from "./ledger.ts";
 
 export const accountKinds = ["funding", "available", "held", "spent"] as const;

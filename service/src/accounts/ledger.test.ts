@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config.ts";
-import { Problem, type Reason } from "../platform/problems.ts";
-import { openTestDatabase } from "../platform/test-database.ts";
+import { parseConfig } from "../platform/config/config.ts";
+import { Problem, type Reason } from "../platform/http/problems.ts";
+import { openTestDatabase } from "../platform/database/test-database.ts";
 import {
   capture,
   createOrganization,

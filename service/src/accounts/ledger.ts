@@ -1,8 +1,8 @@
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { parseUuid, uuidv7 } from "../platform/ids.ts";
 import { chfOfRappen } from "../platform/money.ts";
-import { invalidRequest, Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import { type Environment, parseEnvironment } from "./client-domain.ts";
 import * as store from "./ledger-store.ts";
 import { parsePayment } from "./organization.ts";

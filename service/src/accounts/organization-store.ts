@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import type { Organization, OrganizationMember, Role } from "./organization.ts";
 
 interface OrganizationRow {

@@ -1,5 +1,5 @@
 import { isBlank, isShowable } from "@svc/protocol";
-import { invalidRequest } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/http/problems.ts";
 
 /** The account of a paying company. */
 export interface Organization {

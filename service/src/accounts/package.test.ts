@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fieldNames } from "@svc/protocol";
-import { Problem } from "../platform/problems.ts";
+import { Problem } from "../platform/http/problems.ts";
 import { checkPackage } from "./package.ts";
 
 const given = { name: "Age", fields: null, transfers: 1, priceRappen: 0n };

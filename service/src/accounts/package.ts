@@ -1,5 +1,5 @@
 import { isFieldName, isParentName } from "@svc/protocol";
-import { invalidRequest } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/http/problems.ts";
 
 /** A bought KYC product, without its keys. */
 export interface KycPackage {

@@ -1,7 +1,7 @@
 import type { Ctx } from "../platform/context.ts";
 import { parseUuid, uuidv7 } from "../platform/ids.ts";
-import { invalidRequest, Problem } from "../platform/problems.ts";
-import type { SealedColumn } from "../platform/sealed-columns.ts";
+import { invalidRequest, Problem } from "../platform/http/problems.ts";
+import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
 import { lockDomain } from "./client-domain-store.ts";
 import { getDomain } from "./client-domains.ts";
 import { spend } from "./ledger.ts";

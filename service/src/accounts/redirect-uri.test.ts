@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Problem } from "../platform/problems.ts";
+import { Problem } from "../platform/http/problems.ts";
 import { checkRedirectUris, type RedirectPolicy } from "./redirect-uri.ts";
 
 const production: RedirectPolicy = {

@@ -1,6 +1,6 @@
 import type { AuthenticationMethod } from "./client.ts";
 import { liesUnder, type Profile } from "./client-domain.ts";
-import { invalidRequest } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/http/problems.ts";
 
 /** What decides which addresses a client may register. */
 export interface RedirectPolicy {

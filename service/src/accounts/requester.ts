@@ -1,5 +1,5 @@
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import type { ApiKey } from "./api-key.ts";
 import { isVerified, proofNeeded } from "./client-domain.ts";
 import { entitlementsWith } from "./entitlement.ts";

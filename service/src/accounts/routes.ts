@@ -1,10 +1,10 @@
-import { Type } from "../platform/schema.ts";
+import { Type } from "../platform/http/schema.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { callerAddressOf } from "../platform/client-address.ts";
+import { callerAddressOf } from "../platform/http/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
-import type { Http } from "../platform/http.ts";
-import { Problem } from "../platform/problems.ts";
-import { refusals } from "../platform/refusals.ts";
+import type { Http } from "../platform/http/http.ts";
+import { Problem } from "../platform/http/problems.ts";
+import { refusals } from "../platform/http/refusals.ts";
 import { type Limit, limitHeaders } from "../platform/rate-limit.ts";
 import { type ApiKey, looksLikeApiKey } from "./api-key.ts";
 import type { ApiKeys } from "./api-key-lookup.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { NotificationHandler, Notifications } from "../platform/notifications.ts";
+import type { NotificationHandler, Notifications } from "../platform/database/notifications.ts";
 import { openRowCache, type RowCache } from "./row-cache.ts";
 
 /** A cache over a table in memory, with time and notifications in the test's hand. */

@@ -4,7 +4,7 @@ import type { Address, Hex } from "@svc/protocol";
 import type { Signature, TransactionSerializable, TransactionSerialized } from "viem";
 import { keccak256, parseTransaction, serializeTransaction } from "viem/utils";
 import { bufferOfHex } from "../platform/hex.ts";
-import { recoverAddress } from "../platform/secp256k1.ts";
+import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import type { Admitted } from "./embedded-store.ts";
 import { RpcError } from "./node.ts";
 

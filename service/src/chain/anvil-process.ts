@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Address } from "@svc/protocol";
-import { type BoundProcess, startBoundProcess } from "../platform/bound-process.ts";
+import { type BoundProcess, startBoundProcess } from "../platform/process/bound-process.ts";
 import { type Ipc, openIpc } from "./ipc.ts";
 
 /** The node of the embedded chain, with an empty chain. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createLog } from "../platform/log.ts";
-import { createMetrics } from "../platform/metrics.ts";
+import { createLog } from "../platform/telemetry/log.ts";
+import { createMetrics } from "../platform/telemetry/metrics.ts";
 import { type ChainTotals, openChainMetrics } from "./chain-metrics.ts";
 
 /** @returns scrapes, and says which gauges of the chain had what value */

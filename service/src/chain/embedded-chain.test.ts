@@ -6,8 +6,8 @@ import { privateKeyToAccount } from "viem/accounts";
 import { until } from "../../../test/patience.ts";
 import { openContext, type OpenContext } from "../compose.ts";
 import { advanceClock } from "../platform/clock.ts";
-import { parseConfig } from "../platform/config.ts";
-import { openTestDatabase } from "../platform/test-database.ts";
+import { parseConfig } from "../platform/config/config.ts";
+import { openTestDatabase } from "../platform/database/test-database.ts";
 import { findFaucet, openEmbeddedChain } from "./embedded-chain.ts";
 import { type ChainNode, RpcError } from "./node.ts";
 

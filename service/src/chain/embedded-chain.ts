@@ -1,6 +1,6 @@
 import { type Address, type Hex, type Hex32, isRecord, parseAddress } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
-import { addressOfPrivateKey } from "../platform/secp256k1.ts";
+import { addressOfPrivateKey } from "../platform/cryptography/secp256k1.ts";
 import { checkTurn, readTransaction } from "./admission.ts";
 import { type AnvilProcess, removeLeftovers, startAnvilProcess } from "./anvil-process.ts";
 import { type LockSession, openLockSession } from "./embedded-lock-store.ts";

@@ -1,5 +1,5 @@
 import { Client, type PoolConfig } from "pg";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 
 /**
  * A connection of its own that holds the lock of the embedded chain, or waits for it. What only the owner may write goes

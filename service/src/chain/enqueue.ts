@@ -1,4 +1,4 @@
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import type { ChainContext } from "./context.ts";
 import * as store from "./transaction-store.ts";
 

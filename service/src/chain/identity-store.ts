@@ -1,5 +1,5 @@
 import type { Address } from "@svc/protocol";
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 
 /** What is remembered of the chain; of the contracts nothing until the first start that has them. */
 export interface ChainIdentity {

@@ -1,7 +1,7 @@
 import type { Address } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
-import type { SealedColumn } from "../platform/sealed-columns.ts";
-import { recoverAddress } from "../platform/secp256k1.ts";
+import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
+import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import type { ChainReport } from "./chain.ts";
 import type { Chain, ChainContext } from "./context.ts";
 

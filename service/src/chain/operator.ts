@@ -1,6 +1,6 @@
 import { bytesOfHex } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
-import { addressOfPrivateKey, signDigest } from "../platform/secp256k1.ts";
+import { addressOfPrivateKey, signDigest } from "../platform/cryptography/secp256k1.ts";
 import { digestOf, type Signer, withSignature } from "./signer.ts";
 import * as store from "./signer-key-store.ts";
 

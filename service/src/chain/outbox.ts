@@ -1,5 +1,5 @@
 import type { Address, Hex32 } from "@svc/protocol";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import type { ChainContext } from "./context.ts";
 import { readFees, readView } from "./chain-view.ts";
 import { refuseOtherChain } from "./checked-node.ts";

@@ -1,10 +1,10 @@
-import { Type } from "../platform/schema.ts";
+import { Type } from "../platform/http/schema.ts";
 import type { FastifyRequest } from "fastify";
-import { callerAddressOf, limitNetworkOf } from "../platform/client-address.ts";
-import type { Http } from "../platform/http.ts";
-import { invalidRequest, Problem } from "../platform/problems.ts";
+import { callerAddressOf, limitNetworkOf } from "../platform/http/client-address.ts";
+import type { Http } from "../platform/http/http.ts";
+import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import { takeOrRefuse } from "../platform/rate-limit.ts";
-import { bodyReasons, refusals } from "../platform/refusals.ts";
+import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import type { ChainContext } from "./context.ts";
 
 /** A transaction of 128 KiB in hex, with room around it. */

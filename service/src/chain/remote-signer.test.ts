@@ -14,7 +14,7 @@ import {
   openInstallation,
   type SettlingProcess,
 } from "../../../test/settling.ts";
-import { sql } from "../platform/db.ts";
+import { sql } from "../platform/database/db.ts";
 import { enqueueTransaction } from "./index.ts";
 import { openRemoteSigner } from "./remote-signer.ts";
 import type { UnsignedTransaction } from "./signer.ts";

@@ -1,7 +1,7 @@
 import { type Address, bytesOfHex, type Hex, isRecord } from "@svc/protocol";
 import type { TransactionSerializedEIP1559 } from "viem";
 import { numberToHex, parseTransaction } from "viem/utils";
-import { recoverAddress } from "../platform/secp256k1.ts";
+import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import { openRpc } from "./rpc.ts";
 import { digestOf, type Signer, type UnsignedTransaction, withSignature } from "./signer.ts";
 

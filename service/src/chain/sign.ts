@@ -1,5 +1,5 @@
 import type { Hex } from "@svc/protocol";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { countNonces, estimateGas, readFees } from "./chain-view.ts";
 import { refuseOtherChain } from "./checked-node.ts";
 import type { ChainContext } from "./context.ts";

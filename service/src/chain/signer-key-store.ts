@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 
 export async function findSignerKey(db: Queryable, name: string): Promise<Buffer | null> {
   const [row] = await db.query<{ sealed: Buffer }>(

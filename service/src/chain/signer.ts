@@ -1,7 +1,7 @@
 import type { Address, Hex, Hex32 } from "@svc/protocol";
 import type { TransactionSerializableEIP1559 } from "viem";
 import { keccak256, serializeTransaction } from "viem/utils";
-import type { RecoverableSignature } from "../platform/secp256k1.ts";
+import type { RecoverableSignature } from "../platform/cryptography/secp256k1.ts";
 import type { Fees } from "./transaction.ts";
 
 /** Everything that the signature of a transaction covers. It carries no coin. */

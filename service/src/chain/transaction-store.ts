@@ -1,5 +1,5 @@
 import type { Address, Hex, Hex32 } from "@svc/protocol";
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import type { Fees, SentTransaction, Spending } from "./transaction.ts";
 

@@ -16,7 +16,7 @@ import {
 import { privateKeyToAccount } from "viem/accounts";
 import { openGate, startAnvil } from "../../../test/anvil.ts";
 import { openInstallation } from "../../../test/settling.ts";
-import { Problem } from "../platform/problems.ts";
+import { Problem } from "../platform/http/problems.ts";
 import { readContract } from "./contract-read.ts";
 import { type ChainContext, verifySignature } from "./index.ts";
 

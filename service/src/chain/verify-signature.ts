@@ -1,6 +1,6 @@
 import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
 import { encodeDeployData, encodeFunctionData, parseAbi } from "viem/utils";
-import { Problem } from "../platform/problems.ts";
+import { Problem } from "../platform/http/problems.ts";
 import { takeOrRefuse } from "../platform/rate-limit.ts";
 import type { ChainContext } from "./context.ts";
 import { RpcError } from "./node.ts";

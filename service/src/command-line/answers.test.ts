@@ -1,7 +1,7 @@
 // What verbs answer to what names nothing, and how people see it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openTestDatabase } from "../platform/test-database.ts";
+import { openTestDatabase } from "../platform/database/test-database.ts";
 import { runCommandLine } from "./index.ts";
 import { forPeople } from "./print.ts";
 

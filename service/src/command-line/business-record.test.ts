@@ -8,9 +8,9 @@ import { createIssuer } from "../credentials/index.ts";
 import { ensureBuiltInIssuers } from "../credentials/issuers.ts";
 import { someUser } from "../credentials/test-credentials.ts";
 import { insertTestBusiness } from "../credentials/test-credentials-store.ts";
-import { parseConfig } from "../platform/config.ts";
-import { sql } from "../platform/db.ts";
-import { openTestDatabase } from "../platform/test-database.ts";
+import { parseConfig } from "../platform/config/config.ts";
+import { sql } from "../platform/database/db.ts";
+import { openTestDatabase } from "../platform/database/test-database.ts";
 import { runCommandLine } from "./index.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-record-"));

@@ -10,7 +10,7 @@ import {
 } from "../credentials/index.ts";
 import { type Business, findBusiness, holdCompany, noteCompanyRecord } from "../kyb/index.ts";
 import type { Ctx } from "../platform/context.ts";
-import { Problem } from "../platform/problems.ts";
+import { Problem } from "../platform/http/problems.ts";
 import { actor, UsageError, type Verb } from "./verb.ts";
 
 const exampleBusiness = "0x8f2d5a1c7b3e49d06a1f8c2b4e7d90a35c6b1f24";

@@ -9,9 +9,9 @@ import { test } from "node:test";
 import { openContext } from "../compose.ts";
 import { chainAll } from "../../../test/linked-audit.ts";
 import { freePort } from "../../../test/world.ts";
-import { parseConfig } from "../platform/config.ts";
-import { openDb } from "../platform/db.ts";
-import { openTestDatabase } from "../platform/test-database.ts";
+import { parseConfig } from "../platform/config/config.ts";
+import { openDb } from "../platform/database/db.ts";
+import { openTestDatabase } from "../platform/database/test-database.ts";
 import { runCommandLine, verbs } from "./index.ts";
 
 const main = join(import.meta.dirname, "../main.ts");

@@ -3,10 +3,10 @@ import { NodeAway, openChain } from "../chain/index.ts";
 import { compose, openDatabase } from "../compose.ts";
 import { type AnchorReport, hasAnchors, verifyAnchors } from "../kyc/index.ts";
 import { advanceClock } from "../platform/clock.ts";
-import { type Config, settings } from "../platform/config.ts";
+import { type Config, settings } from "../platform/config/config.ts";
 import type { Ctx } from "../platform/context.ts";
-import { migrate } from "../platform/migrate.ts";
-import { watchStopSignal } from "../platform/stop-signal.ts";
+import { migrate } from "../platform/database/migrate.ts";
+import { watchStopSignal } from "../platform/process/stop-signal.ts";
 import { BadNews, UsageError, type Verb, wholeNumber } from "./verb.ts";
 
 const changedTrail = "the audit trail was changed";

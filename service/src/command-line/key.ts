@@ -10,7 +10,11 @@ import {
   rotateSigningKey,
   signingKeyColumns,
 } from "../login/index.ts";
-import { platformSealedColumns, rewrapAll, type SealedColumn } from "../platform/sealed-columns.ts";
+import {
+  platformSealedColumns,
+  rewrapAll,
+  type SealedColumn,
+} from "../platform/cryptography/sealed-columns.ts";
 import { pushSealedColumns } from "../wallets/index.ts";
 import { webhookSealedColumns } from "../webhooks/index.ts";
 import { actor, choiceOf, type Verb } from "./verb.ts";

@@ -1,7 +1,7 @@
 // An operator's work with verbs: what each shows of what the ones before it did.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openTestDatabase } from "../platform/test-database.ts";
+import { openTestDatabase } from "../platform/database/test-database.ts";
 import { runCommandLine } from "./index.ts";
 
 await using database = await openTestDatabase();

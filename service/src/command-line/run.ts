@@ -1,6 +1,6 @@
 import { openContext } from "../compose.ts";
-import { type Config, parseConfig } from "../platform/config.ts";
-import { describeStartFault } from "../platform/start-fault.ts";
+import { type Config, parseConfig } from "../platform/config/config.ts";
+import { describeStartFault } from "../platform/process/start-fault.ts";
 import { helpOf, listVerbs } from "./help.ts";
 import { parseInput } from "./input.ts";
 import { forPeople } from "./print.ts";

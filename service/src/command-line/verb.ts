@@ -1,4 +1,4 @@
-import type { Config } from "../platform/config.ts";
+import type { Config } from "../platform/config/config.ts";
 import type { Ctx } from "../platform/context.ts";
 
 /** One option of a verb. Without `value` it is a flag. */

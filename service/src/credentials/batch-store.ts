@@ -1,5 +1,5 @@
 import type { Address, Hex32 } from "@svc/protocol";
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 
 export type BatchKind = "attest" | "revoke";
 

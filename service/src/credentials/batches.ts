@@ -5,7 +5,7 @@ import {
   type FinalTransaction,
 } from "../chain/index.ts";
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import * as store from "./batch-store.ts";
 import * as issuers from "./issuer-store.ts";

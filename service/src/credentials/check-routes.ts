@@ -1,4 +1,4 @@
-import { Type } from "../platform/schema.ts";
+import { Type } from "../platform/http/schema.ts";
 import {
   type Address,
   type FieldName,
@@ -10,9 +10,9 @@ import {
   parseAddress,
 } from "@svc/protocol";
 import { apiKeyOf, requireApiKey } from "../accounts/index.ts";
-import type { Http } from "../platform/http.ts";
-import { invalidRequest } from "../platform/problems.ts";
-import { bodyReasons, refusals } from "../platform/refusals.ts";
+import type { Http } from "../platform/http/http.ts";
+import { invalidRequest } from "../platform/http/problems.ts";
+import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import { type AskedName, checkInfos, findProofs, findVerified } from "./checks.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import { refuseUnknownNames } from "./unknown-names.ts";

@@ -1,6 +1,6 @@
 import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import type { KnownLeaf, Opening } from "./leaf.ts";
 
 /** Which of a user's fields are verified, on one side. */

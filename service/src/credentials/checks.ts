@@ -10,7 +10,7 @@ import {
 } from "@svc/protocol";
 import type { ApiKey, Environment } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import * as store from "./check-store.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import { type MatchedLeaf, matchLeaf, openingOf } from "./leaf.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { rewrapAll } from "../platform/sealed-columns.ts";
-import { createSeal } from "../platform/seal.ts";
+import { rewrapAll } from "../platform/cryptography/sealed-columns.ts";
+import { createSeal } from "../platform/cryptography/seal.ts";
 import { credentialSealedColumns } from "./index.ts";
 import { issueCredential } from "./issue.ts";
 import { getBuiltInIssuer } from "./issuers.ts";

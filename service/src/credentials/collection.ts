@@ -1,7 +1,7 @@
 import { type Address, buildTree, type FieldName, type Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
-import { Problem } from "../platform/problems.ts";
+import { Problem } from "../platform/http/problems.ts";
 import { leavesOfTree } from "./checks.ts";
 import { type CredentialStatus, readValues, statusOfCredential } from "./credential.ts";
 import * as store from "./credential-store.ts";

@@ -8,8 +8,8 @@ import {
   leafOf,
   verifyMerkleProof,
 } from "@svc/protocol";
-import { sql } from "../platform/db.ts";
-import { migrate } from "../platform/migrate.ts";
+import { sql } from "../platform/database/db.ts";
+import { migrate } from "../platform/database/migrate.ts";
 import { listOwnCredentials } from "./collection.ts";
 import { endCompanyRecords, purgeCompanyValues } from "./company-ending.ts";
 import {

@@ -1,6 +1,6 @@
-import { Problem } from "../platform/problems.ts";
+import { Problem } from "../platform/http/problems.ts";
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import * as company from "./company-store.ts";
 import * as store from "./credential-store.ts";
 import type { CompanyCallbacks } from "./credentials-context.ts";

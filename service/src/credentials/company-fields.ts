@@ -9,7 +9,7 @@ import {
 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { type FieldProof, proveLeaves } from "./checks.ts";
 import { placeOfCompanyValue } from "./company-issue.ts";
 import { readValue } from "./company-record.ts";

@@ -1,8 +1,8 @@
 import { hexOfBytes, leafFieldOf } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import { Problem } from "../platform/problems.ts";
+import { Problem } from "../platform/http/problems.ts";
 import {
   checkCompanyRecord,
   companyDocument,

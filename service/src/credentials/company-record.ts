@@ -8,7 +8,7 @@ import {
   leafFieldOf,
   parseAddress,
 } from "@svc/protocol";
-import { invalidRequest } from "../platform/problems.ts";
+import { invalidRequest } from "../platform/http/problems.ts";
 import { newestDate } from "./calendar.ts";
 import { faultOfCompanyValue } from "./company-value.ts";
 import { lifetimeSecondsMax } from "./issue.ts";

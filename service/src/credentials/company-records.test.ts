@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { endCompanyRecords } from "./company-ending.ts";
-import { sql } from "../platform/db.ts";
+import { sql } from "../platform/database/db.ts";
 import { sendToRegistry } from "./batches.ts";
 import { createIssuer, createIssuerKey, distrustIssuer } from "./issuers.ts";
 import { inAYear, openTestCredentials, someBusiness } from "./test-credentials.ts";

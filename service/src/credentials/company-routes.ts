@@ -1,12 +1,12 @@
 import { parseUuid } from "../platform/ids.ts";
-import { Type } from "../platform/schema.ts";
-import { idempotencyKey } from "../platform/text-form.ts";
+import { Type } from "../platform/http/schema.ts";
+import { idempotencyKey } from "../platform/http/text-form.ts";
 import { isBusinessField, parseAddress } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
-import type { Http } from "../platform/http.ts";
-import { pageBody, pageOf, pageParameters, readPage } from "../platform/page.ts";
-import { invalidRequest, Problem } from "../platform/problems.ts";
-import { bodyReasons, refusals } from "../platform/refusals.ts";
+import type { Http } from "../platform/http/http.ts";
+import { pageBody, pageOf, pageParameters, readPage } from "../platform/http/list-page.ts";
+import { invalidRequest, Problem } from "../platform/http/problems.ts";
+import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import { revokeCompanyRecord } from "./company-ending.ts";
 import { issueCompanyRecord } from "./company-issue.ts";
 import { companyFieldsMax } from "./company-record.ts";

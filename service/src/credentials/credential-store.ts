@@ -1,6 +1,6 @@
 import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import { lastUuid } from "../platform/ids.ts";
 import type { CredentialTree, EndedReason } from "./credential.ts";
 

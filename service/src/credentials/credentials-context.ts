@@ -1,7 +1,7 @@
 import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import type { AccountsContext, Environment } from "../accounts/index.ts";
 import type { ChainContext } from "../chain/index.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import type { Mailer } from "../platform/mail.ts";
 import type { IssuerKeys } from "./issuer-key-lookup.ts";
 import type { Lookups } from "./lookups.ts";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { SMTPServer } from "smtp-server";
-import { parseConfig } from "../platform/config.ts";
+import { parseConfig } from "../platform/config/config.ts";
 import { createMailer, type Message } from "../platform/mail.ts";
 import { mailboxOf, parseEmailAddress } from "./email-address.ts";
 import { purgeVerifications, sendMessages } from "./email.ts";

@@ -1,11 +1,11 @@
 import { type Address, shortAddress } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
-import { limitNetworkOf } from "../platform/client-address.ts";
+import { limitNetworkOf } from "../platform/http/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import { equalBytes } from "../platform/mac.ts";
+import { equalBytes } from "../platform/cryptography/mac.ts";
 import type { Mailer } from "../platform/mail.ts";
-import { invalidRequest, Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import { mailboxOf, parseEmailAddress } from "./email-address.ts";

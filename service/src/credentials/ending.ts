@@ -1,7 +1,7 @@
 import type { Address } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
-import { Problem } from "../platform/problems.ts";
+import type { Queryable } from "../platform/database/db.ts";
+import { Problem } from "../platform/http/problems.ts";
 import type { EndedReason } from "./credential.ts";
 import * as store from "./credential-store.ts";
 import type { CredentialsContext, InvalidLeaf } from "./credentials-context.ts";

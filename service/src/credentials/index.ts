@@ -1,8 +1,8 @@
 import type { AccountsContext } from "../accounts/index.ts";
 import type { ChainContext } from "../chain/index.ts";
-import type { Http } from "../platform/http.ts";
+import type { Http } from "../platform/http/http.ts";
 import { createMailer } from "../platform/mail.ts";
-import type { SealedColumn } from "../platform/sealed-columns.ts";
+import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
 import { checkRoutes } from "./check-routes.ts";
 import type { CredentialsCallbacks, CredentialsContext } from "./credentials-context.ts";
 import { openIssuerKeys } from "./issuer-key-lookup.ts";

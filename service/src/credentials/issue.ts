@@ -7,10 +7,10 @@ import {
   parseAddress,
 } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import { equalBytes } from "../platform/mac.ts";
-import { invalidRequest, Problem } from "../platform/problems.ts";
+import { equalBytes } from "../platform/cryptography/mac.ts";
+import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import { newestDate } from "./calendar.ts";
 import { plantTree, type SaltedField, writeValues } from "./credential.ts";
 import * as store from "./credential-store.ts";

@@ -1,7 +1,7 @@
 import { openRowCache, openUseRecord, parseApiKey } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
-import { equalBytes } from "../platform/mac.ts";
-import { Problem } from "../platform/problems.ts";
+import { equalBytes } from "../platform/cryptography/mac.ts";
+import { Problem } from "../platform/http/problems.ts";
 import type { Issuer } from "./issuer.ts";
 import * as store from "./issuer-store.ts";
 

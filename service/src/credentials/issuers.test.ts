@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { issuerIdentity } from "@svc/protocol";
-import { Problem, type Reason } from "../platform/problems.ts";
+import { Problem, type Reason } from "../platform/http/problems.ts";
 import {
   createIssuer,
   createIssuerKey,

@@ -2,7 +2,7 @@ import { issuerIdentity, parseAddress } from "@svc/protocol";
 import { type Environment, makeApiKey, parseEnvironment, parseName } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import { parseUuid, uuidv7 } from "../platform/ids.ts";
-import { invalidRequest, Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import { type BuiltInKind, builtInIssuers, type Issuer } from "./issuer.ts";
 import { makeRecordsDue } from "./company-store.ts";
 import * as store from "./issuer-store.ts";

@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 
 /** A key that asked about a user. */
 export interface Lookup {

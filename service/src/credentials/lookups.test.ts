@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Db } from "../platform/db.ts";
+import type { Db } from "../platform/database/db.ts";
 import { openingOf } from "./leaf.ts";
 import { openLookups, purgeLookups } from "./lookups.ts";
 import { getBuiltInIssuer } from "./issuers.ts";

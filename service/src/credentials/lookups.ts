@@ -1,7 +1,7 @@
 import type { Address } from "@svc/protocol";
 import { openUseRecord } from "../accounts/index.ts";
-import { auditRetentionSeconds } from "../platform/audit.ts";
-import { createBatcher } from "../platform/batching.ts";
+import { auditRetentionSeconds } from "../platform/audit/audit.ts";
+import { createBatcher } from "../platform/database/batching.ts";
 import type { Ctx } from "../platform/context.ts";
 import * as store from "./check-store.ts";
 import type { KnownLeaf } from "./leaf.ts";

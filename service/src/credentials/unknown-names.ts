@@ -1,4 +1,4 @@
-import { Problem } from "../platform/problems.ts";
+import { Problem } from "../platform/http/problems.ts";
 
 /** Longer names are cut where they are quoted, and half a character at the cut is replaced. */
 const quotedMax = 64;

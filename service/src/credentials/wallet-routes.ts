@@ -1,12 +1,12 @@
 import { parseUuid } from "../platform/ids.ts";
-import { Type } from "../platform/schema.ts";
-import { sixDigits, uuid } from "../platform/text-form.ts";
+import { Type } from "../platform/http/schema.ts";
+import { sixDigits, uuid } from "../platform/http/text-form.ts";
 import type { Address } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
-import { callerAddressOf } from "../platform/client-address.ts";
-import type { Http } from "../platform/http.ts";
-import { pageBody, pageParameters, readPage } from "../platform/page.ts";
-import { bodyReasons, refusals } from "../platform/refusals.ts";
+import { callerAddressOf } from "../platform/http/client-address.ts";
+import type { Http } from "../platform/http/http.ts";
+import { pageBody, pageParameters, readPage } from "../platform/http/list-page.ts";
+import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import { collectCredential, listOwnCredentials } from "./collection.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import { finishVerification, startVerification } from "./email.ts";

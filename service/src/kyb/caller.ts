@@ -6,8 +6,8 @@ import {
   type Entitlement,
   requireApiKey,
 } from "../accounts/index.ts";
-import type { Http } from "../platform/http.ts";
-import { Problem, type Reason } from "../platform/problems.ts";
+import type { Http } from "../platform/http/http.ts";
+import { Problem, type Reason } from "../platform/http/problems.ts";
 
 /** What any KYB route may answer before it looks at the request: 401, 403 and 429 (decisions section 1, Errors). */
 export const callerReasons = [

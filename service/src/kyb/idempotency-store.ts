@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 
 /**
  * Takes a key, or tells what it was taken for. A call under way with the same key is waited for.

@@ -1,10 +1,10 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import { equalBytes } from "../platform/mac.ts";
-import { invalidRequest, Problem } from "../platform/problems.ts";
-import type { SealedColumn } from "../platform/sealed-columns.ts";
+import { equalBytes } from "../platform/cryptography/mac.ts";
+import { invalidRequest, Problem } from "../platform/http/problems.ts";
+import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
 import { callerOf } from "./caller.ts";
 import * as store from "./idempotency-store.ts";
 

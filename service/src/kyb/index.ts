@@ -1,7 +1,7 @@
 import type { FinalHandlers } from "../chain/index.ts";
 import type { CredentialsContext } from "../credentials/index.ts";
-import type { Http } from "../platform/http.ts";
-import type { SealedColumn } from "../platform/sealed-columns.ts";
+import type { Http } from "../platform/http/http.ts";
+import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
 import { attestationKeySealedColumns, createAttestationKeys } from "./release/attestation-keys.ts";
 import { attestationRoutes } from "./release/attestation-routes.ts";
 import type { BallotRules } from "./ballot/ballot.ts";

@@ -2,7 +2,7 @@ import type { Address, RequestObject } from "@svc/protocol";
 import type { AccountsContext } from "../accounts/index.ts";
 import type { ChainContext } from "../chain/index.ts";
 import type { CredentialsContext } from "../credentials/index.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import type { AttestationKeys } from "./release/attestation-keys.ts";
 import type { BallotKinds } from "./ballot/ballot.ts";
 

@@ -1,5 +1,5 @@
 import type { Address, Hex32 } from "@svc/protocol";
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import { type AuditHead, type Phase, splitLeaves } from "./settlement-batch.ts";
 
 /** A batch that anchors a head of the audit chain. */

@@ -5,7 +5,7 @@ import type { Hex32 } from "@svc/protocol";
 import { encodeEventTopics } from "viem";
 import type { ChainContext, FinalTransaction } from "../chain/index.ts";
 import { chainAll } from "../../../test/linked-audit.ts";
-import { sql } from "../platform/db.ts";
+import { sql } from "../platform/database/db.ts";
 import { verifyAnchors } from "./anchors.ts";
 import { settleOrders } from "./settlement.ts";
 import { openTestSettlement } from "../../../test/settling-orders.ts";

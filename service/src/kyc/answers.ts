@@ -1,4 +1,4 @@
-import { Type } from "../platform/schema.ts";
+import { Type } from "../platform/http/schema.ts";
 import { failureReasons, statuses } from "./order.ts";
 
 /** What any call with an API key may be refused for. */

@@ -1,6 +1,6 @@
 import type { Hex32 } from "@svc/protocol";
 import type { AskedName } from "../credentials/index.ts";
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { type Order, type OrderColumns, toOrder } from "./order-row.ts";
 

@@ -20,8 +20,8 @@ import {
 import { verifySignature } from "../chain/index.ts";
 import { matchLeaves } from "../credentials/index.ts";
 import { bufferOfHex } from "../platform/hex.ts";
-import { Problem } from "../platform/problems.ts";
-import { sha256 } from "../platform/sha256.ts";
+import { Problem } from "../platform/http/problems.ts";
+import { sha256 } from "../platform/cryptography/sha256.ts";
 import { isComplete } from "./completeness.ts";
 import * as store from "./consent-store.ts";
 import type { KycContext } from "./kyc-context.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { createRandom } from "../platform/random.ts";
+import { createRandom } from "../platform/cryptography/random.ts";
 import { dataInvalidated, dataTransferred, statusUpdated } from "./events.ts";
 import type { Order } from "./order-row.ts";
 

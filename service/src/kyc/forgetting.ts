@@ -1,6 +1,6 @@
 import type { Address } from "@svc/protocol";
 import type { InvalidLeaf } from "../credentials/index.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { forgetStreams } from "../webhooks/index.ts";
 import { announceInvalidated } from "./handed-over.ts";
 import * as store from "./forgetting-store.ts";

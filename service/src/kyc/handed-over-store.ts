@@ -1,5 +1,5 @@
 import type { Address, FieldName, Hex32 } from "@svc/protocol";
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 
 /** Fields of an order that no longer hold, of those that were handed over in this attempt or before it. */
 export interface InvalidatedFields {

@@ -1,7 +1,7 @@
 // What was handed over to merchants: which leaves they hold, and the news that some of them no longer count.
 import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import type { InvalidLeaf } from "../credentials/index.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { enqueueEvents } from "../webhooks/index.ts";
 import { dataInvalidated } from "./events.ts";
 import * as store from "./handed-over-store.ts";

@@ -1,4 +1,4 @@
-import type { SealedColumn } from "../platform/sealed-columns.ts";
+import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
 import { syntheticIdentitySealedColumns } from "./synthetic-identity.ts";
 
 export { type AnchorReport, hasAnchors, verifyAnchors } from "./anchors.ts";

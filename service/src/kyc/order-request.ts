@@ -2,8 +2,8 @@
 import { isFieldName, isParentName, isShowable, parseAddress, type Address } from "@svc/protocol";
 import { liesUnder } from "../accounts/index.ts";
 import { type AskedName, refuseUnknownNames } from "../credentials/index.ts";
-import { parsePublicUrl, type OutboundProfile } from "../platform/address-policy.ts";
-import { invalidRequest, Problem } from "../platform/problems.ts";
+import { parsePublicUrl, type OutboundProfile } from "../platform/outbound/address-policy.ts";
+import { invalidRequest, Problem } from "../platform/http/problems.ts";
 
 /** The body as it came; members of other types were refused before, unknown ones are ignored. */
 export interface RequestBody {

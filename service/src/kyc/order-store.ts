@@ -1,5 +1,5 @@
 import type { Address } from "@svc/protocol";
-import { type Queryable, sql, type Statement } from "../platform/db.ts";
+import { type Queryable, sql, type Statement } from "../platform/database/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { lastUuid } from "../platform/ids.ts";
 import type { FailureReason, Status } from "./order.ts";

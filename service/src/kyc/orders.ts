@@ -8,11 +8,11 @@ import {
 } from "@svc/protocol";
 import { type ApiKey, verifiedDomainOf } from "../accounts/index.ts";
 import { type AskedName, findVerified } from "../credentials/index.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import { Problem } from "../platform/problems.ts";
-import { purgeInBatches } from "../platform/purge.ts";
-import { sha256 } from "../platform/sha256.ts";
+import { Problem } from "../platform/http/problems.ts";
+import { purgeInBatches } from "../platform/database/purge.ts";
+import { sha256 } from "../platform/cryptography/sha256.ts";
 import { enqueueEvents, moveEvents, redeliverEvents } from "../webhooks/index.ts";
 import { statusUpdated } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";

@@ -1,12 +1,18 @@
-import { Type } from "../platform/schema.ts";
-import { wholeNumber } from "../platform/text-form.ts";
+import { Type } from "../platform/http/schema.ts";
+import { wholeNumber } from "../platform/http/text-form.ts";
 import { parseAddress } from "@svc/protocol";
 import { apiKeyOf } from "../accounts/index.ts";
-import type { Http } from "../platform/http.ts";
+import type { Http } from "../platform/http/http.ts";
 import { parseUuid } from "../platform/ids.ts";
-import { pageBody, pageOf, pageParameters, readLimit, readPage } from "../platform/page.ts";
-import { invalidRequest } from "../platform/problems.ts";
-import { bodyReasons, refusals } from "../platform/refusals.ts";
+import {
+  pageBody,
+  pageOf,
+  pageParameters,
+  readLimit,
+  readPage,
+} from "../platform/http/list-page.ts";
+import { invalidRequest } from "../platform/http/problems.ts";
+import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import { type ListedEvent, listEventsOf } from "../webhooks/index.ts";
 import { statusOf } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";

@@ -1,9 +1,9 @@
-import { Type } from "../platform/schema.ts";
-import { wholeFromOne } from "../platform/text-form.ts";
+import { Type } from "../platform/http/schema.ts";
+import { wholeFromOne } from "../platform/http/text-form.ts";
 import type { Receipt } from "@svc/protocol";
 import { apiKeyOf } from "../accounts/index.ts";
-import type { Http } from "../platform/http.ts";
-import { refusals } from "../platform/refusals.ts";
+import type { Http } from "../platform/http/http.ts";
+import { refusals } from "../platform/http/refusals.ts";
 import type { KycContext, WalletCaller } from "./kyc-context.ts";
 import { getReceipt, getReceiptOf } from "./receipts.ts";
 import { answerOf, envelope, keyReasons } from "./answers.ts";

@@ -7,7 +7,7 @@ import {
   type ShareMessage,
 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import { splitLeaves } from "./settlement-batch.ts";
 
 /** Where the chain holds a batch. */

@@ -11,7 +11,7 @@ import {
 } from "@svc/protocol";
 import type { ApiKey } from "../accounts/index.ts";
 import { proveLeaves } from "../credentials/index.ts";
-import { Problem } from "../platform/problems.ts";
+import { Problem } from "../platform/http/problems.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { isReferenceKey } from "./order.ts";
 import { getOrder } from "./orders.ts";

@@ -1,9 +1,9 @@
-import { Type } from "../platform/schema.ts";
+import { Type } from "../platform/http/schema.ts";
 import { universalLinkOf } from "@svc/protocol";
 import { apiKeyOf, requireApiKey } from "../accounts/index.ts";
-import type { Http } from "../platform/http.ts";
-import { qrPng } from "../platform/qr-png.ts";
-import { bodyReasons, refusals } from "../platform/refusals.ts";
+import type { Http } from "../platform/http/http.ts";
+import { qrPng } from "../platform/qr/qr-png.ts";
+import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import { answerOf, envelope, keyReasons, orderStatus } from "./answers.ts";
 import { statusOf } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";

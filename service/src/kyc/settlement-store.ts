@@ -1,5 +1,5 @@
 import { type Address, type Hex32, hexOfBytes } from "@svc/protocol";
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { type Anchor, type AuditHead, joinLeaves, type Phase } from "./settlement-batch.ts";
 

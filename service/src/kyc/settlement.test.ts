@@ -14,7 +14,7 @@ import { settlement } from "@svc/contracts";
 import { revokeCredential } from "../credentials/ending.ts";
 import { getBuiltInIssuer } from "../credentials/index.ts";
 import { takeQueued } from "../credentials/test-credentials-store.ts";
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import { listEventsOf } from "../webhooks/index.ts";
 import { announceInvalidated, listHandedOver } from "./handed-over.ts";
 import { listInvalidated } from "./handed-over-store.ts";

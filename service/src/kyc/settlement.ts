@@ -2,9 +2,9 @@
 // are handed over and anchored again. Every step takes as many orders as there are, in a handful of statements.
 import { enqueueTransaction, type FinalHandlers, type FinalTransaction } from "../chain/index.ts";
 import { findLiveLeaves } from "../credentials/index.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import { SealBroken } from "../platform/seal.ts";
+import { SealBroken } from "../platform/cryptography/seal.ts";
 import { enqueueEvents } from "../webhooks/index.ts";
 import { dataTransferred } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";

@@ -17,9 +17,9 @@ import {
 } from "@svc/protocol";
 import { getBuiltInIssuer, type InvalidLeaf, revokeCredential } from "../credentials/index.ts";
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
-import { Problem } from "../platform/problems.ts";
-import { sha256 } from "../platform/sha256.ts";
+import type { Queryable } from "../platform/database/db.ts";
+import { Problem } from "../platform/http/problems.ts";
+import { sha256 } from "../platform/cryptography/sha256.ts";
 import { announceInvalidated } from "./handed-over.ts";
 import { isReferenceKey, mismatchesForgiven, onlyStepOf } from "./order.ts";
 import type { Order } from "./order-row.ts";

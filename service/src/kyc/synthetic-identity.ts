@@ -8,8 +8,8 @@ import {
   listOwnCredentials,
 } from "../credentials/index.ts";
 import type { Ctx } from "../platform/context.ts";
-import { Problem } from "../platform/problems.ts";
-import type { SealedColumn } from "../platform/sealed-columns.ts";
+import { Problem } from "../platform/http/problems.ts";
+import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
 import * as store from "./synthetic-identity-store.ts";
 
 /** What is kept sealed of these identities. */

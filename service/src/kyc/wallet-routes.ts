@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
-import { Type } from "../platform/schema.ts";
+import { Type } from "../platform/http/schema.ts";
 import { resultLengthMax } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
-import { callerAddressOf, limitNetworkOf } from "../platform/client-address.ts";
-import type { Http } from "../platform/http.ts";
+import { callerAddressOf, limitNetworkOf } from "../platform/http/client-address.ts";
+import type { Http } from "../platform/http/http.ts";
 import { takeOrRefuse } from "../platform/rate-limit.ts";
 import { parseUuid } from "../platform/ids.ts";
-import { pageBody, pageOf, pageParameters, readPage } from "../platform/page.ts";
-import { bodyReasons, refusals } from "../platform/refusals.ts";
+import { pageBody, pageOf, pageParameters, readPage } from "../platform/http/list-page.ts";
+import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import { answerOrder, getLink, openOrder } from "./consent.ts";
 import type { OpenedToken } from "./consent-store.ts";
 import { statusOf } from "./events.ts";

@@ -1,4 +1,4 @@
-import type { Http } from "../platform/http.ts";
+import type { Http } from "../platform/http/http.ts";
 import { pageRoutes, statusRoutes } from "./attempt/page-routes.ts";
 import { sameDeviceRoutes } from "./attempt/same-device-routes.ts";
 import type { StatusStreams } from "./attempt/status-stream.ts";

@@ -1,4 +1,4 @@
-import { limitNetworkOf } from "../platform/client-address.ts";
+import { limitNetworkOf } from "../platform/http/client-address.ts";
 import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
 import type { LoginContext } from "./login-context.ts";
 

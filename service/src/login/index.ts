@@ -1,6 +1,6 @@
 import type { Clients } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
-import type { Http } from "../platform/http.ts";
+import type { Http } from "../platform/http/http.ts";
 import type { Job } from "../platform/jobs.ts";
 import { browserRoutes } from "./browser-routes.ts";
 import type { BusinessDirectory } from "./business/business-directory.ts";

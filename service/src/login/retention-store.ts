@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 
 /** Removes attempts that began before a moment; a live family keeps what it needs itself. @returns how many went */
 export async function purgeAttempts(db: Queryable, before: number, limit: number): Promise<number> {

@@ -1,9 +1,9 @@
 import type { Address } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { firstUuid } from "../platform/ids.ts";
 import type { Job } from "../platform/jobs.ts";
-import { purgeInBatches } from "../platform/purge.ts";
+import { purgeInBatches } from "../platform/database/purge.ts";
 import { withdrawOpenLogin } from "./business/business-login.ts";
 import * as store from "./retention-store.ts";
 import { endSession } from "./session/session-end.ts";

@@ -1,5 +1,5 @@
 import type { AuthorizationCode } from "./token/authorization-code.ts";
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 
 export interface TestClientRow {
   readonly id: string;

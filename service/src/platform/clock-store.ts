@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "./db.ts";
+import { type Queryable, sql } from "./database/db.ts";
 
 export async function readOffsetSeconds(db: Queryable): Promise<number> {
   const [row] = await db.query<{ offset_seconds: number }>(sql`select offset_seconds from clock`);

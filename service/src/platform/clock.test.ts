@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { once, EventEmitter } from "node:events";
 import { after, test } from "node:test";
 import { advanceClock, clockSkewMs, openClock, skewLimitMs, watchClock } from "./clock.ts";
-import { openDb } from "./db.ts";
-import { openNotifications, type Notifications } from "./notifications.ts";
-import { openTestDatabase } from "./test-database.ts";
+import { openDb } from "./database/db.ts";
+import { openNotifications, type Notifications } from "./database/notifications.ts";
+import { openTestDatabase } from "./database/test-database.ts";
 
 const database = await openTestDatabase();
 const [one, two] = [1, 2].map(() => openDb({ ...database.connection, connections: 2 }));

@@ -1,6 +1,6 @@
-import type { Db, Queryable } from "./db.ts";
+import type { Db, Queryable } from "./database/db.ts";
 import * as store from "./clock-store.ts";
-import type { Notifications } from "./notifications.ts";
+import type { Notifications } from "./database/notifications.ts";
 
 /**
  * The time that every rule uses: the machine's clock plus the offset shared by all processes through the database. It

@@ -1,14 +1,14 @@
-import type { Audit } from "./audit.ts";
+import type { Audit } from "./audit/audit.ts";
 import type { Clock } from "./clock.ts";
-import type { Config } from "./config.ts";
-import type { Db } from "./db.ts";
-import type { InstallationKeys } from "./installation-keys.ts";
-import type { Log } from "./log.ts";
-import type { Metrics } from "./metrics.ts";
-import type { Notifications } from "./notifications.ts";
-import type { Outbound, resolveTxt } from "./outbound.ts";
+import type { Config } from "./config/config.ts";
+import type { Db } from "./database/db.ts";
+import type { InstallationKeys } from "./cryptography/installation-keys.ts";
+import type { Log } from "./telemetry/log.ts";
+import type { Metrics } from "./telemetry/metrics.ts";
+import type { Notifications } from "./database/notifications.ts";
+import type { Outbound, resolveTxt } from "./outbound/outbound.ts";
 import type { RateLimiter } from "./rate-limit.ts";
-import type { Seal } from "./seal.ts";
+import type { Seal } from "./cryptography/seal.ts";
 
 /** What every verb works with: built once per process in `compose.ts`, first parameter everywhere. */
 export interface Ctx {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { randomId, ulid, uuidv7 } from "./ids.ts";
-import { createRandom } from "./random.ts";
+import { createRandom } from "./cryptography/random.ts";
 
 const random = createRandom();
 const at = (ms: number): { now: () => number; nowMs: () => number } => ({

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Job, startJobs } from "./jobs.ts";
-import { createLog } from "./log.ts";
-import type { NotificationHandler, Notifications } from "./notifications.ts";
+import { createLog } from "./telemetry/log.ts";
+import type { NotificationHandler, Notifications } from "./database/notifications.ts";
 
 /** Notifications of one process, told by the test. */
 function openBell(): Notifications & { ring(): void; listeners(): number } {

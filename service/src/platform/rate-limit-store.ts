@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "./db.ts";
+import { type Queryable, sql } from "./database/db.ts";
 
 /** Of a full bucket one draw takes this share, of a nearly empty one what is asked for. */
 const share = 1 / 16;

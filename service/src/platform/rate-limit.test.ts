@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Clock } from "./clock.ts";
-import { openDb } from "./db.ts";
+import { openDb } from "./database/db.ts";
 import {
   createRateLimiter,
   failedSecretLimit,
@@ -10,7 +10,7 @@ import {
   type Limit,
   type RateLimiter,
 } from "./rate-limit.ts";
-import { openTestDatabase } from "./test-database.ts";
+import { openTestDatabase } from "./database/test-database.ts";
 
 const database = await openTestDatabase();
 const dbs = [1, 2].map(() => openDb({ ...database.connection, connections: 4 }));

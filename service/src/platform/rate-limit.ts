@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { isLoopbackAddress } from "./client-address.ts";
+import { isLoopbackAddress } from "./http/client-address.ts";
 import type { Clock } from "./clock.ts";
 import type { Ctx } from "./context.ts";
-import type { Queryable } from "./db.ts";
-import { Problem } from "./problems.ts";
+import type { Queryable } from "./database/db.ts";
+import { Problem } from "./http/problems.ts";
 import * as store from "./rate-limit-store.ts";
 
 /** A token bucket: full at first, `burst` at most, refilled evenly. A day must suffice to fill it. */

@@ -1,10 +1,10 @@
-import { Type } from "../platform/schema.ts";
-import { base64url } from "../platform/text-form.ts";
+import { Type } from "../platform/http/schema.ts";
+import { base64url } from "../platform/http/text-form.ts";
 import type { Address } from "@svc/protocol";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Ctx } from "../platform/context.ts";
-import type { Http } from "../platform/http.ts";
-import { bodyReasons, refusals } from "../platform/refusals.ts";
+import type { Http } from "../platform/http/http.ts";
+import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import { leaveBox, takeBox } from "./mailbox.ts";
 import { relayAnswer } from "./relay.ts";
 import { limitWallet } from "./wallet-limits.ts";

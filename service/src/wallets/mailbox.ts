@@ -1,9 +1,9 @@
 import type { Address } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import { randomId } from "../platform/ids.ts";
-import { invalidRequest, Problem } from "../platform/problems.ts";
-import { purgeInBatches } from "../platform/purge.ts";
-import { sha256 } from "../platform/sha256.ts";
+import { invalidRequest, Problem } from "../platform/http/problems.ts";
+import { purgeInBatches } from "../platform/database/purge.ts";
+import { sha256 } from "../platform/cryptography/sha256.ts";
 import * as store from "./mailbox-store.ts";
 
 /** `exp` of a data transfer is at most 60 minutes; a wallet's clock may be ahead. */

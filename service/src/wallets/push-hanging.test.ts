@@ -7,9 +7,9 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { type Address, addressOfPrivateKey } from "@svc/protocol";
 import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config.ts";
-import { sql } from "../platform/db.ts";
-import { openTestDatabase } from "../platform/test-database.ts";
+import { parseConfig } from "../platform/config/config.ts";
+import { sql } from "../platform/database/db.ts";
+import { openTestDatabase } from "../platform/database/test-database.ts";
 import { sendHints, subscribePush } from "./push.ts";
 
 const settings = { MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" };

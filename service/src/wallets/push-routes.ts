@@ -1,9 +1,9 @@
-import { Type } from "../platform/schema.ts";
-import { base64url } from "../platform/text-form.ts";
+import { Type } from "../platform/http/schema.ts";
+import { base64url } from "../platform/http/text-form.ts";
 import type { FastifyReply } from "fastify";
 import type { Ctx } from "../platform/context.ts";
-import type { Http } from "../platform/http.ts";
-import { bodyReasons, refusals } from "../platform/refusals.ts";
+import type { Http } from "../platform/http/http.ts";
+import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import { subscribePush, unsubscribePush } from "./push.ts";
 import { pushKeyOf } from "./push-key.ts";
 import { limitWallet } from "./wallet-limits.ts";

@@ -2,12 +2,12 @@
 import { ECDH } from "node:crypto";
 import { type Address, isRecord } from "@svc/protocol";
 import type { PushSubscription, RequestDetails } from "web-push";
-import { parsePublicUrl } from "../platform/address-policy.ts";
+import { parsePublicUrl } from "../platform/outbound/address-policy.ts";
 import type { Ctx } from "../platform/context.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import { invalidRequest } from "../platform/problems.ts";
-import type { SealedColumn } from "../platform/sealed-columns.ts";
-import { sha256 } from "../platform/sha256.ts";
+import { invalidRequest } from "../platform/http/problems.ts";
+import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
+import { sha256 } from "../platform/cryptography/sha256.ts";
 import { pushKeyOf } from "./push-key.ts";
 import * as store from "./push-store.ts";
 

@@ -1,6 +1,6 @@
 import { type Address, parseAddress } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
-import { invalidRequest, Problem } from "../platform/problems.ts";
+import { invalidRequest, Problem } from "../platform/http/problems.ts";
 
 /** A person waits before the wallet. */
 const timeoutMs = 15_000;

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import { callerAddressOf, limitNetworkOf } from "../platform/client-address.ts";
+import { callerAddressOf, limitNetworkOf } from "../platform/http/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
 import { takeOrRefuse } from "../platform/rate-limit.ts";
 

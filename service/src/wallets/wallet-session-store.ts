@@ -1,5 +1,5 @@
 import type { Address } from "@svc/protocol";
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 
 export interface NewWalletSession {
   readonly tokenSha256: Buffer;

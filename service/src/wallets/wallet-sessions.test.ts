@@ -4,10 +4,10 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { addressOfPrivateKey, sessionDigest, signDigest } from "@svc/protocol";
 import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config.ts";
+import { parseConfig } from "../platform/config/config.ts";
 import type { Ctx } from "../platform/context.ts";
-import { recoverAddress } from "../platform/secp256k1.ts";
-import { openTestDatabase } from "../platform/test-database.ts";
+import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
+import { openTestDatabase } from "../platform/database/test-database.ts";
 import {
   type Challenge,
   closeWalletSession,

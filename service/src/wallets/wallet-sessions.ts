@@ -1,10 +1,10 @@
 import { type Address, parseAddress, sessionDigest } from "@svc/protocol";
 import { endedForAll } from "../platform/clock.ts";
 import type { Ctx } from "../platform/context.ts";
-import { equalBytes, mac } from "../platform/mac.ts";
-import { invalidRequest, Problem } from "../platform/problems.ts";
-import { purgeInBatches } from "../platform/purge.ts";
-import { sha256 } from "../platform/sha256.ts";
+import { equalBytes, mac } from "../platform/cryptography/mac.ts";
+import { invalidRequest, Problem } from "../platform/http/problems.ts";
+import { purgeInBatches } from "../platform/database/purge.ts";
+import { sha256 } from "../platform/cryptography/sha256.ts";
 import * as store from "./wallet-session-store.ts";
 
 /** A person answers at once; a machine certainly does. */

@@ -1,8 +1,8 @@
 // What becomes of an event by what its receiver answers, and when.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sql } from "../platform/db.ts";
-import type { Outbound } from "../platform/outbound.ts";
+import { sql } from "../platform/database/db.ts";
+import type { Outbound } from "../platform/outbound/outbound.ts";
 import { listEventsOf } from "./events.ts";
 import { openTestWebhooks, status, type TestWebhooks } from "./test-webhooks.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { listDeliveriesOf, listEventsOf, pageBytesMax } from "./events.ts";
-import { sql } from "../platform/db.ts";
+import { sql } from "../platform/database/db.ts";
 import { insertClientDomain } from "./test-endpoint-store.ts";
 import { openTestWebhooks, ok, status, type Received, type TestWebhooks } from "./test-webhooks.ts";
 

@@ -1,4 +1,4 @@
-import { type Queryable, sql, type Statement } from "../platform/db.ts";
+import { type Queryable, sql, type Statement } from "../platform/database/db.ts";
 import type { Channel } from "./event.ts";
 import type { OutcomeName } from "./schedule.ts";
 

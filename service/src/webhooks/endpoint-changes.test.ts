@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { test } from "node:test";
-import { sql } from "../platform/db.ts";
+import { sql } from "../platform/database/db.ts";
 import { getEndpoint, reactivateEndpoint } from "./endpoints.ts";
 import { listEventsOf, moveEvents } from "./events.ts";
 import { openTestWebhooks, ok, type Receiver, status, type TestWebhooks } from "./test-webhooks.ts";

@@ -1,6 +1,6 @@
 import type { Ctx } from "../platform/context.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import type { SealedColumn } from "../platform/sealed-columns.ts";
+import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
 
 /** What signs; the receiver tells secrets apart by their versions. */
 export interface Secret {

@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { SecretRow } from "./endpoint-secret.ts";
 import type { Health } from "./quarantine.ts";

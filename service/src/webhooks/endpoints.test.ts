@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
-import { sql } from "../platform/db.ts";
+import { sql } from "../platform/database/db.ts";
 import { getEndpoint, reactivateEndpoint, rotateSecret } from "./endpoints.ts";
 import { keepEnds } from "./ends.ts";
 import { listDeliveriesOf, listEventsOf } from "./events.ts";

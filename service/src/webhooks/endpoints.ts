@@ -1,7 +1,7 @@
-import { parsePublicUrl } from "../platform/address-policy.ts";
+import { parsePublicUrl } from "../platform/outbound/address-policy.ts";
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
-import { invalidRequest, Problem } from "../platform/problems.ts";
+import type { Queryable } from "../platform/database/db.ts";
+import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import { type Endpoint, endpointIdOf } from "./endpoint.ts";
 import { makeSecret, overlapSeconds } from "./endpoint-secret.ts";
 import * as store from "./endpoint-store.ts";

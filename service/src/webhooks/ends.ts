@@ -1,5 +1,5 @@
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { lockHealth, saveHealth, wakeSettling } from "./endpoint-store.ts";
 import { deliveredDataSeconds, resendSeconds } from "./event.ts";
 import { type Beat, noteBeat } from "./quarantine.ts";

@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import { lastUlid } from "../platform/ids.ts";
 import { type AnnouncedEvent, type Channel, largeBytes } from "./event.ts";
 

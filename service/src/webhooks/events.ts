@@ -1,8 +1,8 @@
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { ulid } from "../platform/ids.ts";
-import { Problem } from "../platform/problems.ts";
-import type { SealedColumn } from "../platform/sealed-columns.ts";
+import { Problem } from "../platform/http/problems.ts";
+import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
 import { endpointIdOf } from "./endpoint.ts";
 import { endpointSealedColumns } from "./endpoint-secret.ts";
 import { isLarge, type NewEvent, purgeTimeOf } from "./event.ts";

@@ -1,5 +1,5 @@
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import * as store from "./endpoint-store.ts";
 
 /** Deliveries of one statement: it holds its locks for a fifth of a second. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sql } from "../platform/db.ts";
-import { createLog } from "../platform/log.ts";
-import { createOutbound } from "../platform/outbound.ts";
+import { sql } from "../platform/database/db.ts";
+import { createLog } from "../platform/telemetry/log.ts";
+import { createOutbound } from "../platform/outbound/outbound.ts";
 import { listEventsOf } from "./events.ts";
 import { webhookJobs } from "./jobs.ts";
 import * as store from "./delivery-store.ts";

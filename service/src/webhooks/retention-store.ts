@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 
 /** Takes bodies whose time is over, with the keys that sealed them and what receivers answered; returns how many. */
 export async function purgeBodies(

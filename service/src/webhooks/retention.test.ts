@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sql } from "../platform/db.ts";
+import { sql } from "../platform/database/db.ts";
 import { listEventsOf } from "./events.ts";
 import { forgetOld, purgeBodies } from "./retention.ts";
 import { ok, openTestWebhooks, status, type TestWebhooks } from "./test-webhooks.ts";

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Queryable, sql } from "../platform/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 
 /** A client domain of an organization of its own, which an endpoint belongs to. */
 export async function insertClientDomain(db: Queryable, id: string): Promise<void> {

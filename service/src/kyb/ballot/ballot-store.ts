@@ -5,7 +5,7 @@ import {
   hexOfBytes,
   type Hex32,
 } from "@svc/protocol";
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import type { StoredRequester } from "../request/shown-requester.ts";
 import type { Ballot, BallotKind, MemberApproval } from "./ballot.ts";

@@ -11,8 +11,8 @@ import {
   ruleOfCategory,
   thresholdOf,
 } from "@svc/protocol";
-import type { Queryable } from "../../platform/db.ts";
-import { recoverAddress } from "../../platform/secp256k1.ts";
+import type { Queryable } from "../../platform/database/db.ts";
+import { recoverAddress } from "../../platform/cryptography/secp256k1.ts";
 import type { StopReason } from "../business/standing-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 

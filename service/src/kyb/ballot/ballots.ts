@@ -1,7 +1,7 @@
 import { type Address, type BusinessRule, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
-import type { Queryable } from "../../platform/db.ts";
+import type { Queryable } from "../../platform/database/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
-import { Problem } from "../../platform/problems.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import {
   type Ballot,
   type BallotKind,

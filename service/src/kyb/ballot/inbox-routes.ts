@@ -1,10 +1,10 @@
-import { Type } from "../../platform/schema.ts";
-import { pageSize } from "../../platform/text-form.ts";
+import { Type } from "../../platform/http/schema.ts";
+import { pageSize } from "../../platform/http/text-form.ts";
 import { type Address, isHexOf } from "@svc/protocol";
-import type { Http } from "../../platform/http.ts";
-import { pageBody } from "../../platform/page.ts";
-import { invalidRequest } from "../../platform/problems.ts";
-import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { pageBody } from "../../platform/http/list-page.ts";
+import { invalidRequest } from "../../platform/http/problems.ts";
+import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import type { Vote } from "./ballot.ts";
 import * as store from "./ballot-store.ts";
 import { castVote } from "./ballots.ts";

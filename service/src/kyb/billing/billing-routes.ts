@@ -1,8 +1,8 @@
-import { Type } from "../../platform/schema.ts";
-import type { Http } from "../../platform/http.ts";
+import { Type } from "../../platform/http/schema.ts";
+import type { Http } from "../../platform/http/http.ts";
 import { parseUlid } from "../../platform/ids.ts";
-import { pageBody, pageOf, pageParameters, readPage } from "../../platform/page.ts";
-import { refusals } from "../../platform/refusals.ts";
+import { pageBody, pageOf, pageParameters, readPage } from "../../platform/http/list-page.ts";
+import { refusals } from "../../platform/http/refusals.ts";
 import { chargeRecordOf, listCharges, readAccount } from "./billing.ts";
 import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
 import type { KybContext } from "../kyb-context.ts";

@@ -1,6 +1,6 @@
 import type { Address } from "@svc/protocol";
 import type { Purse } from "../../accounts/index.ts";
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 import type { Charge } from "./billing.ts";
 import type { PriceLine } from "./pricing.ts";
 

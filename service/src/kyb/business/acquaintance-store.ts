@@ -1,7 +1,7 @@
 // Which organizations a business has met: those that it logged in to, released to or signed for.
 import type { Address } from "@svc/protocol";
 import type { Environment } from "../../accounts/index.ts";
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 
 /** Remembers that the business logged in to an organization, released to it, or signed for it. */
 export async function noteBusinessAcquaintance(

@@ -1,8 +1,8 @@
-import { Type } from "../../platform/schema.ts";
-import type { Http } from "../../platform/http.ts";
+import { Type } from "../../platform/http/schema.ts";
+import type { Http } from "../../platform/http/http.ts";
 import { parseUuid } from "../../platform/ids.ts";
-import { pageBody, pageOf, pageParameters, readPage } from "../../platform/page.ts";
-import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import { pageBody, pageOf, pageParameters, readPage } from "../../platform/http/list-page.ts";
+import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import type { KybContext, WalletCaller } from "../kyb-context.ts";
 import { BusinessParams, businessAddressOf } from "./business-params.ts";
 import { requireMember } from "./members.ts";

@@ -1,5 +1,5 @@
 import { listCompanyFields } from "../../credentials/index.ts";
-import type { Queryable } from "../../platform/db.ts";
+import type { Queryable } from "../../platform/database/db.ts";
 import type { Business } from "./business.ts";
 import type { KybContext } from "../kyb-context.ts";
 

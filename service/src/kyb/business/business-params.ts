@@ -1,6 +1,6 @@
 import { type Address, parseAddress } from "@svc/protocol";
-import { Problem } from "../../platform/problems.ts";
-import { Type } from "../../platform/schema.ts";
+import { Problem } from "../../platform/http/problems.ts";
+import { Type } from "../../platform/http/schema.ts";
 
 /** Of a wallet's route about one business. */
 export const BusinessParams = Type.Object({ address: Type.String({ maxLength: 100 }) });

@@ -1,8 +1,8 @@
-import { Type } from "../../platform/schema.ts";
+import { Type } from "../../platform/http/schema.ts";
 import { isHexOf } from "@svc/protocol";
-import type { Http } from "../../platform/http.ts";
-import { invalidRequest } from "../../platform/problems.ts";
-import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { invalidRequest } from "../../platform/http/problems.ts";
+import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import { BusinessParams, businessAddressOf } from "./business-params.ts";
 import { MembersBody, RulesBody } from "./charter-request.ts";
 import { abandonFounding, foundBusiness } from "./founding.ts";

@@ -1,4 +1,4 @@
-import { Type } from "../../platform/schema.ts";
+import { Type } from "../../platform/http/schema.ts";
 import {
   type Address,
   type Charter,
@@ -8,7 +8,7 @@ import {
   isShowable,
   parseAddress,
 } from "@svc/protocol";
-import { invalidRequest } from "../../platform/problems.ts";
+import { invalidRequest } from "../../platform/http/problems.ts";
 
 /** The contract takes 100; more than this many cannot be asked in one go, and no business has them. */
 const membersMax = 50;

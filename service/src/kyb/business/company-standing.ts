@@ -1,6 +1,6 @@
 import type { RecordedCompany } from "../../credentials/index.ts";
 import type { Ctx } from "../../platform/context.ts";
-import type { Queryable } from "../../platform/db.ts";
+import type { Queryable } from "../../platform/database/db.ts";
 import { lockBusiness } from "./business-store.ts";
 import * as store from "./standing-store.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openDb, sql } from "../../platform/db.ts";
-import { openTestDatabase } from "../../platform/test-database.ts";
+import { openDb, sql } from "../../platform/database/db.ts";
+import { openTestDatabase } from "../../platform/database/test-database.ts";
 import { forgetLapsed } from "./founding.ts";
 import { deleteLapsed } from "./founding-store.ts";
 

@@ -10,9 +10,9 @@ import {
 import type { Environment } from "../../accounts/index.ts";
 import { enqueueTransaction, type FinalHandlers } from "../../chain/index.ts";
 import { ulid, uuidv7 } from "../../platform/ids.ts";
-import type { Queryable } from "../../platform/db.ts";
-import { invalidRequest, Problem } from "../../platform/problems.ts";
-import { recoverAddress } from "../../platform/secp256k1.ts";
+import type { Queryable } from "../../platform/database/db.ts";
+import { invalidRequest, Problem } from "../../platform/http/problems.ts";
+import { recoverAddress } from "../../platform/cryptography/secp256k1.ts";
 import { lockBusiness } from "./business-store.ts";
 import { type NamedMember, parseCharter, parseName } from "./charter-request.ts";
 import * as store from "./founding-store.ts";

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import { callerAddressOf, limitNetworkOf } from "../../platform/client-address.ts";
+import { callerAddressOf, limitNetworkOf } from "../../platform/http/client-address.ts";
 import { takeOrRefuse } from "../../platform/rate-limit.ts";
 import type { KybContext } from "../kyb-context.ts";
 

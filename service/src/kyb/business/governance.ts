@@ -4,7 +4,7 @@ import {
   type FinalHandlers,
   findTransactionStatus,
 } from "../../chain/index.ts";
-import type { Queryable } from "../../platform/db.ts";
+import type { Queryable } from "../../platform/database/db.ts";
 import type { BallotRules } from "../ballot/ballot.ts";
 import { joinApprovals } from "../ballot/ballots.ts";
 import { findBusiness } from "./business-store.ts";

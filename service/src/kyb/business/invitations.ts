@@ -1,6 +1,6 @@
 import { type Address, decodeCharter, type Hex, invitationDigest } from "@svc/protocol";
-import { Problem } from "../../platform/problems.ts";
-import { recoverAddress } from "../../platform/secp256k1.ts";
+import { Problem } from "../../platform/http/problems.ts";
+import { recoverAddress } from "../../platform/cryptography/secp256k1.ts";
 import { isRefusalOf } from "../ballot/ballot.ts";
 import { connectionOfVotes } from "../ballot/ballots.ts";
 import { deploy } from "./founding.ts";

@@ -5,8 +5,8 @@ import {
   ruleOfCategory,
   thresholdOf,
 } from "@svc/protocol";
-import type { Queryable } from "../../platform/db.ts";
-import { Problem } from "../../platform/problems.ts";
+import type { Queryable } from "../../platform/database/db.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import { cancelBallot, castVoteIn, openBallot } from "../ballot/ballots.ts";
 import { noteBusinessAcquaintance } from "./acquaintance-store.ts";
 import { findBusinessDomain } from "./business-domain.ts";

@@ -1,9 +1,9 @@
 import type { FastifyRequest } from "fastify";
-import { Type } from "../../platform/schema.ts";
+import { Type } from "../../platform/http/schema.ts";
 import { parseAddress } from "@svc/protocol";
-import type { Http } from "../../platform/http.ts";
-import { invalidRequest, Problem } from "../../platform/problems.ts";
-import { refusals } from "../../platform/refusals.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { invalidRequest, Problem } from "../../platform/http/problems.ts";
+import { refusals } from "../../platform/http/refusals.ts";
 import { isAcquaintedAlong, isBusinessAcquainted } from "./acquaintance-store.ts";
 import { type Business, isGoodStanding } from "./business.ts";
 import { findBusinessDomain } from "./business-domain.ts";

@@ -1,8 +1,8 @@
 import type { Address } from "@svc/protocol";
 import type { Ctx } from "../../platform/context.ts";
-import type { Queryable } from "../../platform/db.ts";
-import { Problem } from "../../platform/problems.ts";
-import type { SealedColumn } from "../../platform/sealed-columns.ts";
+import type { Queryable } from "../../platform/database/db.ts";
+import { Problem } from "../../platform/http/problems.ts";
+import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
 import type { BusinessMember } from "./business.ts";
 import * as store from "./business-store.ts";
 

@@ -7,7 +7,7 @@ import {
   encodeCharter,
   governanceActs,
 } from "@svc/protocol";
-import { Problem } from "../../platform/problems.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import { charterOf, parseHash, planCharter, ruleOf } from "./proposal.ts";
 
 const alice: Address = `0x${"a1".repeat(20)}`;

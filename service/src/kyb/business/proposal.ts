@@ -10,7 +10,7 @@ import {
   type Hex,
   type Hex32,
 } from "@svc/protocol";
-import { invalidRequest } from "../../platform/problems.ts";
+import { invalidRequest } from "../../platform/http/problems.ts";
 import { type NamedMember, parseCharter } from "./charter-request.ts";
 import type { GovernanceOperation } from "./wallet-calls.ts";
 

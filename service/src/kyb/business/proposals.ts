@@ -1,8 +1,8 @@
 // What members put to the vote about their own business, and take back (decisions section 6).
 import { type Address, businessCategory, governanceActs, governanceHash } from "@svc/protocol";
 import { ulid } from "../../platform/ids.ts";
-import type { Queryable } from "../../platform/db.ts";
-import { invalidRequest, Problem } from "../../platform/problems.ts";
+import type { Queryable } from "../../platform/database/db.ts";
+import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { endBallot, lockBallot } from "../ballot/ballot-store.ts";
 import { openBallot } from "../ballot/ballots.ts";
 import { type Business, mayGoOnIn } from "./business.ts";

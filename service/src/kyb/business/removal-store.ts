@@ -1,5 +1,5 @@
 import type { Address } from "@svc/protocol";
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 
 /** The removal of a member, as the chain has it. */
 export interface Removal {

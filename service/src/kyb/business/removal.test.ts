@@ -3,9 +3,9 @@ import { test } from "node:test";
 import type { ChainContext, FinalTransaction } from "../../chain/index.ts";
 import { openContext } from "../../compose.ts";
 import { advanceClock } from "../../platform/clock.ts";
-import { parseConfig } from "../../platform/config.ts";
-import { sql } from "../../platform/db.ts";
-import { openTestDatabase } from "../../platform/test-database.ts";
+import { parseConfig } from "../../platform/config/config.ts";
+import { sql } from "../../platform/database/db.ts";
+import { openTestDatabase } from "../../platform/database/test-database.ts";
 import { finishRemovals, removalFinalHandlers } from "./removal.ts";
 
 await using database = await openTestDatabase();

@@ -8,9 +8,9 @@ import {
   type FinalTransaction,
   findTransactionStatus,
 } from "../../chain/index.ts";
-import type { Queryable } from "../../platform/db.ts";
-import { Problem } from "../../platform/problems.ts";
-import { recoverAddress } from "../../platform/secp256k1.ts";
+import type { Queryable } from "../../platform/database/db.ts";
+import { Problem } from "../../platform/http/problems.ts";
+import { recoverAddress } from "../../platform/cryptography/secp256k1.ts";
 import { lockBusiness } from "./business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import * as store from "./removal-store.ts";

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Address } from "@svc/protocol";
 import { openContext } from "../../compose.ts";
-import { parseConfig } from "../../platform/config.ts";
-import { sql } from "../../platform/db.ts";
-import { openTestDatabase } from "../../platform/test-database.ts";
+import { parseConfig } from "../../platform/config/config.ts";
+import { sql } from "../../platform/database/db.ts";
+import { openTestDatabase } from "../../platform/database/test-database.ts";
 import { lookAtOpen } from "./roster.ts";
 import { claimLooks, requestLook } from "./roster-store.ts";
 

@@ -8,7 +8,7 @@ import {
   governanceActs,
 } from "@svc/protocol";
 import { uuidv7 } from "../../platform/ids.ts";
-import type { Queryable } from "../../platform/db.ts";
+import type { Queryable } from "../../platform/database/db.ts";
 import { restartBallots } from "../ballot/ballots.ts";
 import type { Business } from "./business.ts";
 import { findBusiness, lockBusiness } from "./business-store.ts";

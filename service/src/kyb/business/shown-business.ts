@@ -1,6 +1,6 @@
 import type { Address } from "@svc/protocol";
-import type { Queryable } from "../../platform/db.ts";
-import { invalidRequest } from "../../platform/problems.ts";
+import type { Queryable } from "../../platform/database/db.ts";
+import { invalidRequest } from "../../platform/http/problems.ts";
 import type { Business, BusinessMember } from "./business.ts";
 import {
   firstPlace,

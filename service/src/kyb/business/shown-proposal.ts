@@ -1,6 +1,6 @@
 // A proposal as members see it.
 import type { Address } from "@svc/protocol";
-import type { SealedColumn } from "../../platform/sealed-columns.ts";
+import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
 import { listBusinessesAt } from "./business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listMembersOf } from "./members.ts";

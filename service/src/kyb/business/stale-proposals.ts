@@ -6,7 +6,7 @@ import {
   governanceHash,
   type Address,
 } from "@svc/protocol";
-import type { Queryable } from "../../platform/db.ts";
+import type { Queryable } from "../../platform/database/db.ts";
 import { type Ballot, electorateOf } from "../ballot/ballot.ts";
 import {
   endBallot,

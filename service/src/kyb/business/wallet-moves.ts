@@ -1,7 +1,7 @@
 // Whoever knows a business is told where it goes on (decisions section 6, Webhook events).
 import type { Address } from "@svc/protocol";
 import { ulid } from "../../platform/ids.ts";
-import type { Queryable } from "../../platform/db.ts";
+import type { Queryable } from "../../platform/database/db.ts";
 import { hasEndpoint } from "../../webhooks/index.ts";
 import { attestationSeconds } from "../release/attestation-keys.ts";
 import { listAcquaintedDomains } from "./acquaintance-store.ts";

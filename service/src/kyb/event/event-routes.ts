@@ -1,10 +1,10 @@
 import type { ApiKey } from "../../accounts/index.ts";
-import type { Http } from "../../platform/http.ts";
+import type { Http } from "../../platform/http/http.ts";
 import { parseUlid } from "../../platform/ids.ts";
-import { pageBody, pageParameters, readPage } from "../../platform/page.ts";
-import { Problem } from "../../platform/problems.ts";
-import { bodyReasons, refusals } from "../../platform/refusals.ts";
-import { Type } from "../../platform/schema.ts";
+import { pageBody, pageParameters, readPage } from "../../platform/http/list-page.ts";
+import { Problem } from "../../platform/http/problems.ts";
+import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
+import { Type } from "../../platform/http/schema.ts";
 import { findKybEvent, listKybEvents, redeliverEvents } from "../../webhooks/index.ts";
 import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
 import { type KybEventKind, kybEventKinds } from "./events.ts";

@@ -1,6 +1,6 @@
 import type { Environment } from "../../accounts/index.ts";
 import { ulid } from "../../platform/ids.ts";
-import type { Queryable } from "../../platform/db.ts";
+import type { Queryable } from "../../platform/database/db.ts";
 import { enqueueEvents } from "../../webhooks/index.ts";
 import type { KybContext } from "../kyb-context.ts";
 

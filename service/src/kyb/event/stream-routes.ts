@@ -1,9 +1,9 @@
-import { Type } from "../../platform/schema.ts";
-import { wholeNumber } from "../../platform/text-form.ts";
+import { Type } from "../../platform/http/schema.ts";
+import { wholeNumber } from "../../platform/http/text-form.ts";
 import type { ApiKey } from "../../accounts/index.ts";
-import type { Http } from "../../platform/http.ts";
-import { pageParameters, readLimit } from "../../platform/page.ts";
-import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { pageParameters, readLimit } from "../../platform/http/list-page.ts";
+import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import {
   type ListedEvent,
   listDeliveriesOf,

@@ -1,8 +1,8 @@
-import { Type } from "../../platform/schema.ts";
+import { Type } from "../../platform/http/schema.ts";
 import type { ApiKey } from "../../accounts/index.ts";
-import type { Http } from "../../platform/http.ts";
-import { qrPng } from "../../platform/qr-png.ts";
-import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { qrPng } from "../../platform/qr/qr-png.ts";
+import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import { callerOf, callerReasons, checkEntitled, requireEntitlement } from "../caller.ts";
 import { dataMembers, readOfferedTerms } from "../request/data-request-terms.ts";
 import { readDocument, refuseDocument } from "../request/document.ts";

@@ -1,6 +1,6 @@
 import { type Address, hexOfBytes } from "@svc/protocol";
 import type { Environment } from "../../accounts/index.ts";
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import type { Offer, OfferKind } from "./offer.ts";
 

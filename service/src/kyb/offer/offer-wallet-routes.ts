@@ -1,8 +1,8 @@
-import { Type } from "../../platform/schema.ts";
+import { Type } from "../../platform/http/schema.ts";
 import { parseAddress } from "@svc/protocol";
-import type { Http } from "../../platform/http.ts";
-import { Problem } from "../../platform/problems.ts";
-import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { Problem } from "../../platform/http/problems.ts";
+import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import type { KybContext, WalletCaller } from "../kyb-context.ts";
 import { claimOffer, openOffer } from "./offers.ts";
 

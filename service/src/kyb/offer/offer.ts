@@ -1,6 +1,6 @@
 import { buildLink, type Hex32, organizationIdentity, universalLinkOf } from "@svc/protocol";
 import type { Environment } from "../../accounts/index.ts";
-import { equalBytes } from "../../platform/mac.ts";
+import { equalBytes } from "../../platform/cryptography/mac.ts";
 import type { KybContext } from "../kyb-context.ts";
 import type { DataTerms } from "../request/data-request-terms.ts";
 import type { SignedDocument } from "../request/document.ts";

@@ -1,9 +1,9 @@
 import { type Address, organizationIdentity } from "@svc/protocol";
 import { type ApiKey, readRequester, verifiedDomainOf } from "../../accounts/index.ts";
 import { ulid } from "../../platform/ids.ts";
-import type { Queryable } from "../../platform/db.ts";
-import { Problem } from "../../platform/problems.ts";
-import type { SealedColumn } from "../../platform/sealed-columns.ts";
+import type { Queryable } from "../../platform/database/db.ts";
+import { Problem } from "../../platform/http/problems.ts";
+import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
 import { holdBusiness } from "../business/business-store.ts";
 import { checkEntitled } from "../caller.ts";
 import { requestData } from "../request/data-requests.ts";

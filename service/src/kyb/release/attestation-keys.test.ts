@@ -3,8 +3,8 @@ import { createPublicKey, type JsonWebKey, verify } from "node:crypto";
 import { test } from "node:test";
 import { openContext } from "../../compose.ts";
 import { advanceClock } from "../../platform/clock.ts";
-import { parseConfig } from "../../platform/config.ts";
-import { openTestDatabase } from "../../platform/test-database.ts";
+import { parseConfig } from "../../platform/config/config.ts";
+import { openTestDatabase } from "../../platform/database/test-database.ts";
 import { createAttestationKeys } from "./attestation-keys.ts";
 
 await using database = await openTestDatabase();

@@ -6,9 +6,9 @@ import {
 import { promisify } from "node:util";
 import type { Ctx } from "../../platform/context.ts";
 import { randomId } from "../../platform/ids.ts";
-import type { PublishedDocument } from "../../platform/published-document.ts";
-import type { Place } from "../../platform/seal.ts";
-import type { SealedColumn } from "../../platform/sealed-columns.ts";
+import type { PublishedDocument } from "../../platform/http/published-document.ts";
+import type { Place } from "../../platform/cryptography/seal.ts";
+import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
 import {
   type AttestationKey,
   currentOf,

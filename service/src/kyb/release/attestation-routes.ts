@@ -1,5 +1,5 @@
-import type { Http } from "../../platform/http.ts";
-import { publish } from "../../platform/published-document.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { publish } from "../../platform/http/published-document.ts";
 import type { KybContext } from "../kyb-context.ts";
 
 /** Publishes the keys of attestations, for everybody. */

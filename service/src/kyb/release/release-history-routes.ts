@@ -1,8 +1,8 @@
-import type { Http } from "../../platform/http.ts";
+import type { Http } from "../../platform/http/http.ts";
 import { parseUlid } from "../../platform/ids.ts";
-import { pageBody, pageOf, pageParameters, readPage } from "../../platform/page.ts";
-import { refusals } from "../../platform/refusals.ts";
-import { Type } from "../../platform/schema.ts";
+import { pageBody, pageOf, pageParameters, readPage } from "../../platform/http/list-page.ts";
+import { refusals } from "../../platform/http/refusals.ts";
+import { Type } from "../../platform/http/schema.ts";
 import { BusinessParams, businessAddressOf } from "../business/business-params.ts";
 import { requireMember } from "../business/members.ts";
 import type { KybContext, WalletCaller } from "../kyb-context.ts";

@@ -1,7 +1,7 @@
-import { Type } from "../../platform/schema.ts";
+import { Type } from "../../platform/http/schema.ts";
 import { proveCompanyLeaves } from "../../credentials/index.ts";
-import type { Http } from "../../platform/http.ts";
-import { refusals } from "../../platform/refusals.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { refusals } from "../../platform/http/refusals.ts";
 import { callerOf, callerReasons } from "../caller.ts";
 import { getDataRequest } from "../request/data-requests.ts";
 import type { KybContext } from "../kyb-context.ts";

@@ -1,5 +1,5 @@
 import type { Address, BusinessFieldName, Hex32 } from "@svc/protocol";
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 import type { DataRequest } from "../request/data-request.ts";
 import type { StoredRequester } from "../request/shown-requester.ts";
 import type { PriceLine } from "../billing/pricing.ts";

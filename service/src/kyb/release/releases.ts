@@ -1,10 +1,10 @@
 import { capture, readRequester } from "../../accounts/index.ts";
 import { type CompanyField, isSoleProprietor, listCompanyFields } from "../../credentials/index.ts";
-import type { Queryable } from "../../platform/db.ts";
+import type { Queryable } from "../../platform/database/db.ts";
 import { ulid } from "../../platform/ids.ts";
-import { Problem } from "../../platform/problems.ts";
-import { SealBroken } from "../../platform/seal.ts";
-import type { SealedColumn } from "../../platform/sealed-columns.ts";
+import { Problem } from "../../platform/http/problems.ts";
+import { SealBroken } from "../../platform/cryptography/seal.ts";
+import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
 import { attestationSeconds } from "./attestation-keys.ts";
 import { noteBusinessAcquaintance } from "../business/acquaintance-store.ts";
 import { holdBusiness } from "../business/business-store.ts";

@@ -1,12 +1,12 @@
-import { type Static, Type } from "../../platform/schema.ts";
-import { hash32 } from "../../platform/text-form.ts";
+import { type Static, Type } from "../../platform/http/schema.ts";
+import { hash32 } from "../../platform/http/text-form.ts";
 import { type Address, type Hex32, isBusinessField } from "@svc/protocol";
 import type { ApiKey } from "../../accounts/index.ts";
 import { type CompanyClaim, matchCompanyLeaves } from "../../credentials/index.ts";
-import type { Queryable } from "../../platform/db.ts";
-import type { Http } from "../../platform/http.ts";
-import { invalidRequest } from "../../platform/problems.ts";
-import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import type { Queryable } from "../../platform/database/db.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { invalidRequest } from "../../platform/http/problems.ts";
+import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
 import { hasReleased } from "../billing/charge-store.ts";
 import { idempotently } from "../idempotency.ts";

@@ -1,5 +1,5 @@
 // What follows from the votes on a data request.
-import { Problem } from "../../platform/problems.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import type { BallotRules } from "../ballot/ballot.ts";
 import { approvalHashOf, type DataRequest } from "./data-request.ts";
 import * as store from "./data-request-store.ts";

@@ -1,6 +1,6 @@
-import { Type } from "../../platform/schema.ts";
-import type { Http } from "../../platform/http.ts";
-import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import { Type } from "../../platform/http/schema.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
 import { type DataRequest, linesOf, recordOf } from "./data-request.ts";
 import { dataMembers, fieldMembers, readAskedFields, readTerms } from "./data-request-terms.ts";

@@ -1,6 +1,6 @@
 import type { Address } from "@svc/protocol";
 import type { Environment } from "../../accounts/index.ts";
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 import { lastUlid } from "../../platform/ids.ts";
 import type {
   DataRequest,

@@ -1,8 +1,8 @@
 // What is asked of a business, read from the body of a call; without looking at any business.
-import { Type } from "../../platform/schema.ts";
+import { Type } from "../../platform/http/schema.ts";
 import { type BusinessFieldName, businessFieldOfHash, isBusinessField } from "@svc/protocol";
 import type { ApiKey } from "../../accounts/index.ts";
-import { invalidRequest, Problem } from "../../platform/problems.ts";
+import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { checkEntitled } from "../caller.ts";
 import { isPersonal } from "./data-request.ts";
 import { priceOf } from "../billing/pricing.ts";

@@ -1,9 +1,9 @@
 import { type Address, type BusinessFieldName, businessCategory } from "@svc/protocol";
 import { type ApiKey, hold, releaseHold, type Requester } from "../../accounts/index.ts";
 import { findCompanyNames, isSoleProprietor } from "../../credentials/index.ts";
-import type { Queryable } from "../../platform/db.ts";
+import type { Queryable } from "../../platform/database/db.ts";
 import { ulid } from "../../platform/ids.ts";
-import { Problem } from "../../platform/problems.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import { cancelBallot, openBallot } from "../ballot/ballots.ts";
 import { type Business, isGoodStanding } from "../business/business.ts";
 import { findBusiness, holdBusiness } from "../business/business-store.ts";

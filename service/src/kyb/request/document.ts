@@ -12,7 +12,7 @@ import {
   TypedDataFault,
   warningsOfTypedData,
 } from "@svc/protocol";
-import { invalidRequest, Problem } from "../../platform/problems.ts";
+import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 
 /** What a business is asked to sign. */
 export type SignedDocument =

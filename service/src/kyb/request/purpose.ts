@@ -1,5 +1,5 @@
 import { isShowable } from "@svc/protocol";
-import { invalidRequest } from "../../platform/problems.ts";
+import { invalidRequest } from "../../platform/http/problems.ts";
 
 const purposeLength = { min: 8, max: 280 };
 

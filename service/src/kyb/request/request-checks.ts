@@ -1,8 +1,8 @@
 // What is checked of every request to a business, of either kind, before anything else is looked at.
 import { type Address, parseAddress } from "@svc/protocol";
 import type { Requester } from "../../accounts/index.ts";
-import type { Queryable } from "../../platform/db.ts";
-import { invalidRequest, Problem } from "../../platform/problems.ts";
+import type { Queryable } from "../../platform/database/db.ts";
+import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { hasEndpoint } from "../../webhooks/index.ts";
 import type { Business } from "../business/business.ts";
 

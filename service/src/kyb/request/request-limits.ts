@@ -1,5 +1,5 @@
-import type { Queryable } from "../../platform/db.ts";
-import { Problem } from "../../platform/problems.ts";
+import type { Queryable } from "../../platform/database/db.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import type { KybContext } from "../kyb-context.ts";
 import * as store from "./request-limits-store.ts";
 

@@ -1,11 +1,11 @@
-import { type TSchema, Type } from "../../platform/schema.ts";
+import { type TSchema, Type } from "../../platform/http/schema.ts";
 import type { ApiKey } from "../../accounts/index.ts";
-import type { Queryable } from "../../platform/db.ts";
-import type { Http } from "../../platform/http.ts";
+import type { Queryable } from "../../platform/database/db.ts";
+import type { Http } from "../../platform/http/http.ts";
 import { parseUlid } from "../../platform/ids.ts";
-import { pageBody, pageOf, pageParameters, readPage } from "../../platform/page.ts";
-import type { Reason } from "../../platform/problems.ts";
-import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import { pageBody, pageOf, pageParameters, readPage } from "../../platform/http/list-page.ts";
+import type { Reason } from "../../platform/http/problems.ts";
+import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import { callerOf } from "../caller.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";

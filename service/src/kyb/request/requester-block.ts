@@ -1,5 +1,5 @@
 import type { Address } from "@svc/protocol";
-import { Problem } from "../../platform/problems.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import { requireMember } from "../business/members.ts";
 import type { KybContext } from "../kyb-context.ts";
 import * as store from "./requester-block-store.ts";

@@ -1,7 +1,7 @@
 // What follows from the votes on a signature: its recording on chain, and how that ends.
 import { type Hex32, hexOfBytes } from "@svc/protocol";
 import { enqueueTransaction, type FinalHandlers } from "../../chain/index.ts";
-import type { Queryable } from "../../platform/db.ts";
+import type { Queryable } from "../../platform/database/db.ts";
 import type { BallotRules } from "../ballot/ballot.ts";
 import { joinApprovals, reopenBallot } from "../ballot/ballots.ts";
 import { type Business, isGoodStanding } from "../business/business.ts";

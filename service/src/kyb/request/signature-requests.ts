@@ -1,9 +1,9 @@
 import { type Address, businessCategory } from "@svc/protocol";
 import { type ApiKey, type Requester, verifiedDomainOf } from "../../accounts/index.ts";
 import { ulid } from "../../platform/ids.ts";
-import type { Queryable } from "../../platform/db.ts";
-import { Problem } from "../../platform/problems.ts";
-import type { SealedColumn } from "../../platform/sealed-columns.ts";
+import type { Queryable } from "../../platform/database/db.ts";
+import { Problem } from "../../platform/http/problems.ts";
+import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
 import { cancelBallot, openBallot } from "../ballot/ballots.ts";
 import { isGoodStanding } from "../business/business.ts";
 import { holdBusiness } from "../business/business-store.ts";

@@ -1,7 +1,7 @@
-import { Type } from "../../platform/schema.ts";
-import type { Http } from "../../platform/http.ts";
-import { Problem } from "../../platform/problems.ts";
-import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import { Type } from "../../platform/http/schema.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { Problem } from "../../platform/http/problems.ts";
+import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
 import { readDocument } from "./document.ts";
 import { idempotently } from "../idempotency.ts";

@@ -6,8 +6,8 @@ import {
   zeroHash,
 } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
-import { equalBytes } from "../../platform/mac.ts";
-import { invalidRequest, Problem } from "../../platform/problems.ts";
+import { equalBytes } from "../../platform/cryptography/mac.ts";
+import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { type Attempt, connectionOf } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import { approveForBusiness } from "../business/business-login.ts";

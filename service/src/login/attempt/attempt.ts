@@ -1,6 +1,6 @@
 import { hkdfSync, type KeyObject } from "node:crypto";
 import { buildLoginSession, buildLink, type LoginSession } from "@svc/protocol";
-import { equalBytes } from "../../platform/mac.ts";
+import { equalBytes } from "../../platform/cryptography/mac.ts";
 import type { Acr } from "../authorization/acr.ts";
 import type { AuthorizationRequest } from "../authorization/authorization-request.ts";
 

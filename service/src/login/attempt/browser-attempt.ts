@@ -1,6 +1,6 @@
 import type { Client } from "../../accounts/index.ts";
-import { equalBytes } from "../../platform/mac.ts";
-import { Problem } from "../../platform/problems.ts";
+import { equalBytes } from "../../platform/cryptography/mac.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import { type Attempt, restartsMax } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import { type BrowserCall, newAttempt } from "../authorization/authorize.ts";

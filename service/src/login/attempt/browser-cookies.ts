@@ -1,5 +1,5 @@
-import type { Config } from "../../platform/config.ts";
-import { sha256 } from "../../platform/sha256.ts";
+import type { Config } from "../../platform/config/config.ts";
+import { sha256 } from "../../platform/cryptography/sha256.ts";
 
 /** Parallel tabs work because every attempt has a cookie of its own; more than this many is no person. */
 const attemptCookiesMax = 8;

@@ -1,8 +1,8 @@
 import { claimOf, isClaim, parseAddress, parseLoginSession, type Address } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
-import { networkOf } from "../../platform/client-address.ts";
-import { equalBytes } from "../../platform/mac.ts";
-import { invalidRequest, Problem } from "../../platform/problems.ts";
+import { networkOf } from "../../platform/http/client-address.ts";
+import { equalBytes } from "../../platform/cryptography/mac.ts";
+import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { type Acr, acrAtLeast } from "../authorization/acr.ts";
 import { type Attempt, type Channel, connectionOf, judgeSession } from "./attempt.ts";
 import * as store from "./attempt-store.ts";

@@ -1,5 +1,5 @@
 import { declineDigest, parseAddress } from "@svc/protocol";
-import { Problem } from "../../platform/problems.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import type { LoginContext, SignatureVerifier } from "../login-context.ts";
 import type { Attempt } from "./attempt.ts";
 import { checkClaimedSession, isClaimedWith, readAttempt } from "./claim.ts";

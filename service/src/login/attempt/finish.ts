@@ -1,6 +1,6 @@
 import { uuidv7 } from "../../platform/ids.ts";
-import { Problem } from "../../platform/problems.ts";
-import { sha256 } from "../../platform/sha256.ts";
+import { Problem } from "../../platform/http/problems.ts";
+import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { makeCode } from "../token/authorization-code.ts";
 import { type Channel, codeLocation } from "./attempt.ts";
 import * as store from "./attempt-store.ts";

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
-import type { Http } from "../../platform/http.ts";
-import { Problem } from "../../platform/problems.ts";
-import { Type } from "../../platform/schema.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { Problem } from "../../platform/http/problems.ts";
+import { Type } from "../../platform/http/schema.ts";
 import type { LoginContext } from "../login-context.ts";
 import { browserOf, leave, pagePath, showLogin } from "../page/page-replies.ts";
 import {

@@ -1,6 +1,6 @@
-import type { Http } from "../../platform/http.ts";
-import { Problem } from "../../platform/problems.ts";
-import { type Static, Type } from "../../platform/schema.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { Problem } from "../../platform/http/problems.ts";
+import { type Static, Type } from "../../platform/http/schema.ts";
 import { readBusinessPart } from "../business/business-part.ts";
 import type { LoginContext } from "../login-context.ts";
 import { browserOf, leave } from "../page/page-replies.ts";

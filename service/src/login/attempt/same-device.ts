@@ -1,6 +1,6 @@
 import { type Address, type BusinessPart, parseAddress } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
-import { Problem } from "../../platform/problems.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import type { Acr } from "../authorization/acr.ts";
 import {
   type Approved,

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
-import { invalidRequest } from "../../platform/problems.ts";
+import { invalidRequest } from "../../platform/http/problems.ts";
 import type { BrowserCall } from "../authorization/authorize.ts";
 import { getBrowserAttempt } from "./browser-attempt.ts";
 import type { LoginContext } from "../login-context.ts";

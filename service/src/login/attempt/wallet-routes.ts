@@ -1,8 +1,8 @@
-import { Type } from "../../platform/schema.ts";
-import { callerAddressOf } from "../../platform/client-address.ts";
-import type { Http } from "../../platform/http.ts";
-import { invalidRequest } from "../../platform/problems.ts";
-import { bodyReasons, refusals } from "../../platform/refusals.ts";
+import { Type } from "../../platform/http/schema.ts";
+import { callerAddressOf } from "../../platform/http/client-address.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { invalidRequest } from "../../platform/http/problems.ts";
+import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import { approveLogin } from "./approve.ts";
 import type { Channel } from "./attempt.ts";
 import { readBusinessPart } from "../business/business-part.ts";

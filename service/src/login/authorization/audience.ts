@@ -1,6 +1,6 @@
 import type { Client } from "../../accounts/index.ts";
-import type { Form } from "../../platform/http-input.ts";
-import { OAuthProblem } from "../../platform/problems.ts";
+import type { Form } from "../../platform/http/http-input.ts";
+import { OAuthProblem } from "../../platform/http/problems.ts";
 
 /** The audiences that a request names, by `audience` or its alias `resource` (RFC 8707 section 2). */
 export function askedAudience(given: Readonly<Form>): readonly string[] {

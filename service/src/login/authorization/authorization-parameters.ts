@@ -1,6 +1,6 @@
-import { Type } from "../../platform/schema.ts";
-import type { Form } from "../../platform/http-input.ts";
-import { invalidRequest, type Problem } from "../../platform/problems.ts";
+import { Type } from "../../platform/http/schema.ts";
+import type { Form } from "../../platform/http/http-input.ts";
+import { invalidRequest, type Problem } from "../../platform/http/problems.ts";
 import { ownJwtLengthMax } from "../token/access-token.ts";
 
 /** What the reference says about a parameter, and how long its value may be. */

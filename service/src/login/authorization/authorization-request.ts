@@ -1,7 +1,7 @@
 import { parseAddress } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
-import type { Form } from "../../platform/http-input.ts";
-import { type OAuthCode, OAuthProblem } from "../../platform/problems.ts";
+import type { Form } from "../../platform/http/http-input.ts";
+import { type OAuthCode, OAuthProblem } from "../../platform/http/problems.ts";
 import { type Acr, acrAtLeast, acrWeakest, isAcr } from "./acr.ts";
 import { resolveAudience } from "./audience.ts";
 import {

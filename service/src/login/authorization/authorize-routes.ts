@@ -1,9 +1,9 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Http } from "../../platform/http.ts";
-import type { Form } from "../../platform/http-input.ts";
-import { OAuthProblem } from "../../platform/problems.ts";
-import { htmlPage, refusalPages } from "../../platform/refusals.ts";
-import { Type } from "../../platform/schema.ts";
+import type { Http } from "../../platform/http/http.ts";
+import type { Form } from "../../platform/http/http-input.ts";
+import { OAuthProblem } from "../../platform/http/problems.ts";
+import { htmlPage, refusalPages } from "../../platform/http/refusals.ts";
+import { Type } from "../../platform/http/schema.ts";
 import { sendsOurCookies } from "../attempt/browser-cookies.ts";
 import type { LoginContext } from "../login-context.ts";
 import { browserOf, type Call, leave, showLogin } from "../page/page-replies.ts";

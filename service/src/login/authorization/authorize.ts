@@ -1,8 +1,8 @@
 import type { Client } from "../../accounts/index.ts";
-import type { Form } from "../../platform/http-input.ts";
+import type { Form } from "../../platform/http/http-input.ts";
 import { randomId } from "../../platform/ids.ts";
-import { OAuthProblem } from "../../platform/problems.ts";
-import { sha256 } from "../../platform/sha256.ts";
+import { OAuthProblem } from "../../platform/http/problems.ts";
+import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { acrAtLeast } from "./acr.ts";
 import { approvedAcr } from "./approved-acr.ts";
 import { makeCode } from "../token/authorization-code.ts";

@@ -1,6 +1,6 @@
-import { Type } from "../../platform/schema.ts";
-import { type Http, useOAuthErrors } from "../../platform/http.ts";
-import { oauthRefusals } from "../../platform/refusals.ts";
+import { Type } from "../../platform/http/schema.ts";
+import { type Http, useOAuthErrors } from "../../platform/http/http.ts";
+import { oauthRefusals } from "../../platform/http/refusals.ts";
 import { authorizationMembers, takeAnyForm } from "./authorization-parameters.ts";
 import { authorizationFaults } from "./authorization-request.ts";
 import { authenticateClientOnce } from "../client/client-authentication.ts";

@@ -1,5 +1,5 @@
-import { type Queryable, sql } from "../../platform/db.ts";
-import type { Form } from "../../platform/http-input.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
+import type { Form } from "../../platform/http/http-input.ts";
 
 export interface PushedRow {
   readonly id: string;

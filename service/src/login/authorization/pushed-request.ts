@@ -1,6 +1,6 @@
 import type { Client } from "../../accounts/index.ts";
-import type { Form } from "../../platform/http-input.ts";
-import { OAuthProblem } from "../../platform/problems.ts";
+import type { Form } from "../../platform/http/http-input.ts";
+import { OAuthProblem } from "../../platform/http/problems.ts";
 import { parameterNames } from "./authorization-parameters.ts";
 import { checkAuthorizationRequest, getRedirectUri, valueOf } from "./authorization-request.ts";
 import { checkDpopProof, refuseReplayedProof } from "../token/dpop.ts";

@@ -1,4 +1,4 @@
-import type { Form } from "../../platform/http-input.ts";
+import type { Form } from "../../platform/http/http-input.ts";
 
 /** Whether the request says who the person is: then its address must not be shown. */
 export function isPersonal(form: Form): boolean {

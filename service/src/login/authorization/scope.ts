@@ -1,4 +1,4 @@
-import { OAuthProblem } from "../../platform/problems.ts";
+import { OAuthProblem } from "../../platform/http/problems.ts";
 
 /** Scopes that a client may ask of a user. */
 export const userScopes = ["openid", "offline", "offline_access", "business"] as const;

@@ -1,5 +1,5 @@
 import type { Address, Hex32 } from "@svc/protocol";
-import type { Queryable } from "../../platform/db.ts";
+import type { Queryable } from "../../platform/database/db.ts";
 import type { SeatRow } from "./business-seat.ts";
 
 /** What members of a business are asked when one of them logs in for it. */

@@ -1,6 +1,6 @@
 import type { Address } from "@svc/protocol";
 import type { Environment } from "../../accounts/index.ts";
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 import type { AttemptFailure } from "../attempt/attempt.ts";
 import type { BusinessClaims } from "./business-claims.ts";
 

@@ -1,7 +1,7 @@
 import { type Address, businessLoginHash, type BusinessPart } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
-import type { Queryable } from "../../platform/db.ts";
-import { Problem } from "../../platform/problems.ts";
+import type { Queryable } from "../../platform/database/db.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import type { Attempt } from "../attempt/attempt.ts";
 import * as store from "./business-login-store.ts";
 import type { LoginContext } from "../login-context.ts";

@@ -1,5 +1,5 @@
 import { type BusinessPart, isHexOf, parseAddress } from "@svc/protocol";
-import { invalidRequest } from "../../platform/problems.ts";
+import { invalidRequest } from "../../platform/http/problems.ts";
 
 /**
  * What a wallet says of the business it acts for, in a body or a query.

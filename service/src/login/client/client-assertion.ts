@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Client } from "../../accounts/index.ts";
-import { OAuthProblem } from "../../platform/problems.ts";
+import { OAuthProblem } from "../../platform/http/problems.ts";
 import { isSignedByClient } from "./client-keys.ts";
 import {
   type ForeignAlgorithm,

@@ -3,7 +3,7 @@ import { generateKeyPairSync, randomUUID } from "node:crypto";
 import { after, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { exportJWK, SignJWT } from "jose";
-import type { Outbound } from "../../platform/outbound.ts";
+import type { Outbound } from "../../platform/outbound/outbound.ts";
 import {
   addClient,
   addCode,

@@ -5,7 +5,7 @@ import {
   type ClientKeySet,
   parseKeySet,
 } from "../../accounts/index.ts";
-import { parseJson } from "../../platform/http-input.ts";
+import { parseJson } from "../../platform/http/http-input.ts";
 import type { TokenContext } from "../token-context.ts";
 
 interface NamedKey {

@@ -1,5 +1,5 @@
-import { limitNetworkOf } from "../../platform/client-address.ts";
-import { Problem } from "../../platform/problems.ts";
+import { limitNetworkOf } from "../../platform/http/client-address.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import { failedSecretLimit, limitHeaders } from "../../platform/rate-limit.ts";
 import type { TokenContext } from "../token-context.ts";
 

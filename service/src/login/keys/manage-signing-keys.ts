@@ -1,7 +1,7 @@
 import { endedForAll } from "../../platform/clock.ts";
 import type { Ctx } from "../../platform/context.ts";
-import type { Queryable } from "../../platform/db.ts";
-import { Problem } from "../../platform/problems.ts";
+import type { Queryable } from "../../platform/database/db.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import { currentOf, type KeyPurpose } from "./signing-key.ts";
 import * as store from "./signing-key-store.ts";
 import { ensureKeys } from "./signing-keys.ts";

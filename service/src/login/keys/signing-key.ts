@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { PublishedDocument } from "../../platform/published-document.ts";
+import type { PublishedDocument } from "../../platform/http/published-document.ts";
 import type { JwtKey } from "./jwt.ts";
 
 /** What a key signs. Wallet keys are never published together with login keys (decisions section 3). */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { createLocalJWKSet, jwtVerify } from "jose";
 import type { Clock } from "../../platform/clock.ts";
-import { createSeal } from "../../platform/seal.ts";
+import { createSeal } from "../../platform/cryptography/seal.ts";
 import { signJwt } from "./jwt.ts";
 import { planKeys } from "./signing-key.ts";
 import { revokeSigningKey, rotateSigningKey } from "./manage-signing-keys.ts";

@@ -8,8 +8,8 @@ import { promisify } from "node:util";
 import { isClockRight } from "../../platform/clock.ts";
 import type { Ctx } from "../../platform/context.ts";
 import { randomId } from "../../platform/ids.ts";
-import type { PublishedDocument } from "../../platform/published-document.ts";
-import type { Place } from "../../platform/seal.ts";
+import type { PublishedDocument } from "../../platform/http/published-document.ts";
+import type { Place } from "../../platform/cryptography/seal.ts";
 import { accessTokenTyp, headerSegment, idTokenTyp } from "./jwt.ts";
 import {
   algorithmOf,

@@ -1,6 +1,6 @@
-import type { Http } from "../../platform/http.ts";
-import { Problem } from "../../platform/problems.ts";
-import { Type } from "../../platform/schema.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { Problem } from "../../platform/http/problems.ts";
+import { Type } from "../../platform/http/schema.ts";
 import { assetPrefix, findNamesake, loadPageAssets } from "./pages.ts";
 
 /** The files that the pages load. */

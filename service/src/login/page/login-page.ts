@@ -1,4 +1,4 @@
-import { qrSvg } from "../../platform/qr-svg.ts";
+import { qrSvg } from "../../platform/qr/qr-svg.ts";
 import { attemptFailures, connectionOf, qrLink, stepAt } from "../attempt/attempt.ts";
 import {
   renderApproved,

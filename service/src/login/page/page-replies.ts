@@ -1,9 +1,9 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Client } from "../../accounts/index.ts";
-import { callerAddressOf, networkOf } from "../../platform/client-address.ts";
-import { logFault, oauthProblemOf, problemOf } from "../../platform/http-errors.ts";
-import type { Form } from "../../platform/http-input.ts";
-import { OAuthProblem, Problem } from "../../platform/problems.ts";
+import { callerAddressOf, networkOf } from "../../platform/http/client-address.ts";
+import { logFault, oauthProblemOf, problemOf } from "../../platform/http/http-errors.ts";
+import type { Form } from "../../platform/http/http-input.ts";
+import { OAuthProblem, Problem } from "../../platform/http/problems.ts";
 import type { Attempt } from "../attempt/attempt.ts";
 import { attemptSecretHash } from "../attempt/browser-cookies.ts";
 import { valueOf } from "../authorization/authorization-request.ts";

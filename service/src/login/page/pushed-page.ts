@@ -1,5 +1,5 @@
 import type { Client } from "../../accounts/index.ts";
-import { Problem } from "../../platform/problems.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import type { Attempt } from "../attempt/attempt.ts";
 import { type Given, valueOf } from "../authorization/authorization-request.ts";
 import type { BrowserCall } from "../authorization/authorize.ts";

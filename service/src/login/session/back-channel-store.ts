@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 
 /** A logout that a client has to be told of, taken for one try. */
 export interface LogoutDelivery {

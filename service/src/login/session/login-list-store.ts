@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 
 export interface LoginRow {
   /** Of a family of tokens, or of a session in which none is left. */

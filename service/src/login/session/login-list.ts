@@ -2,7 +2,7 @@ import type { Address } from "@svc/protocol";
 import * as store from "./login-list-store.ts";
 import type { LoginContext } from "../login-context.ts";
 import { endSession } from "./session-end.ts";
-import { invalidRequest } from "../../platform/problems.ts";
+import { invalidRequest } from "../../platform/http/problems.ts";
 
 /** A login that still holds, as its user sees it: tokens are good or can be refreshed, or a browser is still logged in. */
 export interface LiveLogin {

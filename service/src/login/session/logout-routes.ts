@@ -1,10 +1,10 @@
-import { Type } from "../../platform/schema.ts";
+import { Type } from "../../platform/http/schema.ts";
 import { parseAddress, shortAddress } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
-import type { Http } from "../../platform/http.ts";
-import { logFault, oauthProblemOf } from "../../platform/http-errors.ts";
-import type { Form } from "../../platform/http-input.ts";
-import { htmlPage, refusalPages } from "../../platform/refusals.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { logFault, oauthProblemOf } from "../../platform/http/http-errors.ts";
+import type { Form } from "../../platform/http/http-input.ts";
+import { htmlPage, refusalPages } from "../../platform/http/refusals.ts";
 import { endedSessionCookie } from "../attempt/browser-cookies.ts";
 import { valueOf } from "../client/client-authentication.ts";
 import { logOut, type LogoutOutcome, logoutPath } from "./logout.ts";

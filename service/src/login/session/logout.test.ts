@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { createLocalJWKSet, jwtVerify } from "jose";
-import { sql } from "../../platform/db.ts";
-import type { Outbound, OutboundResult } from "../../platform/outbound.ts";
+import { sql } from "../../platform/database/db.ts";
+import type { Outbound, OutboundResult } from "../../platform/outbound/outbound.ts";
 import { deliverLogouts } from "./back-channel.ts";
 import { createSealedCopies } from "../token/sealed-copies.ts";
 import {

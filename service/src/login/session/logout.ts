@@ -1,7 +1,7 @@
 import type { Client } from "../../accounts/index.ts";
-import type { Form } from "../../platform/http-input.ts";
-import { equalBytes } from "../../platform/mac.ts";
-import { OAuthProblem } from "../../platform/problems.ts";
+import type { Form } from "../../platform/http/http-input.ts";
+import { equalBytes } from "../../platform/cryptography/mac.ts";
+import { OAuthProblem } from "../../platform/http/problems.ts";
 import { sessionSecretHash } from "../attempt/browser-cookies.ts";
 import { valueOf } from "../client/client-authentication.ts";
 import { type IdTokenHint, readIdTokenHint } from "../authorization/id-token-hint.ts";

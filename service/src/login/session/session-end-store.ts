@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 
 /** Ends a session that has not ended. @returns its user, or null */
 export async function endSession(

@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 import type { Acr } from "../authorization/acr.ts";
 import type { SessionApproval } from "../authorization/approved-acr.ts";
 

@@ -1,5 +1,5 @@
 import type { Random } from "../../platform/context.ts";
-import { sha256 } from "../../platform/sha256.ts";
+import { sha256 } from "../../platform/cryptography/sha256.ts";
 
 /** A code names its login, so that it is found by the row's own key and needs no index that every change would write. */
 export interface AuthorizationCode {

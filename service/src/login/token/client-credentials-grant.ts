@@ -1,5 +1,5 @@
 import { uuidv7 } from "../../platform/ids.ts";
-import { OAuthProblem } from "../../platform/problems.ts";
+import { OAuthProblem } from "../../platform/http/problems.ts";
 import { signAccessToken } from "./access-token.ts";
 import { resolveAudience } from "../authorization/audience.ts";
 import { valueOf } from "../client/client-authentication.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { uuidv7 } from "../../platform/ids.ts";
-import { OAuthProblem } from "../../platform/problems.ts";
+import { OAuthProblem } from "../../platform/http/problems.ts";
 import { askedAudience, audiencesOf, lostAudienceFault } from "../authorization/audience.ts";
 import { valueOf } from "../client/client-authentication.ts";
 import { businessFamilySeconds } from "../business/business-login.ts";

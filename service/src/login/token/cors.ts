@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Client } from "../../accounts/index.ts";
-import type { Form } from "../../platform/http-input.ts";
-import type { Http } from "../../platform/http.ts";
+import type { Form } from "../../platform/http/http-input.ts";
+import type { Http } from "../../platform/http/http.ts";
 import { valueOf } from "../client/client-authentication.ts";
 import { listOrigins } from "./origin-store.ts";
 import type { TokenContext } from "../token-context.ts";

@@ -1,5 +1,5 @@
-import type { Config } from "../../platform/config.ts";
-import type { PublishedDocument } from "../../platform/published-document.ts";
+import type { Config } from "../../platform/config/config.ts";
+import type { PublishedDocument } from "../../platform/http/published-document.ts";
 import { acrs } from "../authorization/acr.ts";
 import { foreignAlgorithms } from "../client/foreign-jwt.ts";
 import { logoutPath } from "../session/logout.ts";

@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, type KeyObject } from "node:crypto";
-import { equalBytes } from "../../platform/mac.ts";
-import { OAuthProblem } from "../../platform/problems.ts";
+import { equalBytes } from "../../platform/cryptography/mac.ts";
+import { OAuthProblem } from "../../platform/http/problems.ts";
 import {
   type ForeignAlgorithm,
   type ForeignJwt,

@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 
 /**
  * Removes families of one page that cannot yield a good token any more: over, long revoked, or idle for too long. The

@@ -1,6 +1,6 @@
 import { subjectOf, type Address } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
-import { OAuthProblem } from "../../platform/problems.ts";
+import { OAuthProblem } from "../../platform/http/problems.ts";
 import { type AccessTokenClaims, familyOf, readAccessToken } from "./access-token.ts";
 import {
   authenticateClient,

@@ -1,4 +1,4 @@
-import { createBatcher } from "../../platform/batching.ts";
+import { createBatcher } from "../../platform/database/batching.ts";
 import type { Ctx } from "../../platform/context.ts";
 import type { TokenContext } from "../token-context.ts";
 import { listLiveClaims } from "./token-store.ts";

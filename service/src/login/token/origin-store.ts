@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 
 /** Every web origin that some enabled client has registered a redirect URI on. */
 export async function listOrigins(db: Queryable): Promise<string[]> {

@@ -1,5 +1,5 @@
-import { OAuthProblem } from "../../platform/problems.ts";
-import { equalBytes } from "../../platform/mac.ts";
+import { OAuthProblem } from "../../platform/http/problems.ts";
+import { equalBytes } from "../../platform/cryptography/mac.ts";
 import { askedAudience, audiencesOf, lostAudienceFault } from "../authorization/audience.ts";
 import { valueOf } from "../client/client-authentication.ts";
 import { makeRefreshToken, parseRefreshToken, type RefreshToken } from "./refresh-token.ts";

@@ -1,6 +1,6 @@
 import type { KeyObject } from "node:crypto";
-import { equalBytes, mac } from "../../platform/mac.ts";
-import { sha256 } from "../../platform/sha256.ts";
+import { equalBytes, mac } from "../../platform/cryptography/mac.ts";
+import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { bytesOfFamilyId, familyIdOfBytes } from "./family-id.ts";
 
 /** A refresh token whose mac is ours: some process of this installation made it, whatever became of it. */

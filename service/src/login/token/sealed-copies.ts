@@ -1,5 +1,5 @@
 import { endedForAll } from "../../platform/clock.ts";
-import { SealBroken, openWith, sealWith } from "../../platform/seal.ts";
+import { SealBroken, openWith, sealWith } from "../../platform/cryptography/seal.ts";
 import type { RefreshToken } from "./refresh-token.ts";
 import * as store from "./sealed-copy-store.ts";
 import type { TokenContext } from "../token-context.ts";

@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 
 /** Deletes the copies of these families that were made before a time, in Unix milliseconds. */
 export async function deleteCopies(

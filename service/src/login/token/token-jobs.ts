@@ -1,7 +1,7 @@
 import { endedForAll } from "../../platform/clock.ts";
 import { firstUuid } from "../../platform/ids.ts";
 import type { Job } from "../../platform/jobs.ts";
-import { purgeInBatches } from "../../platform/purge.ts";
+import { purgeInBatches } from "../../platform/database/purge.ts";
 import { deliverLogouts } from "../session/back-channel.ts";
 import { purgeDeliveries } from "../session/back-channel-store.ts";
 import { purgeFamilies } from "./family-purge-store.ts";

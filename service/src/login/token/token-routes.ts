@@ -1,11 +1,11 @@
-import type { Static } from "../../platform/schema.ts";
-import { Type } from "../../platform/schema.ts";
+import type { Static } from "../../platform/http/schema.ts";
+import { Type } from "../../platform/http/schema.ts";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { callerAddressOf } from "../../platform/client-address.ts";
-import { type Http, useOAuthErrors } from "../../platform/http.ts";
-import type { Form } from "../../platform/http-input.ts";
-import { publish, type PublishedDocument } from "../../platform/published-document.ts";
-import { oauthRefusals } from "../../platform/refusals.ts";
+import { callerAddressOf } from "../../platform/http/client-address.ts";
+import { type Http, useOAuthErrors } from "../../platform/http/http.ts";
+import type { Form } from "../../platform/http/http-input.ts";
+import { publish, type PublishedDocument } from "../../platform/http/published-document.ts";
+import { oauthRefusals } from "../../platform/http/refusals.ts";
 import type { ClientCall } from "../client/client-authentication.ts";
 import { allowClientOrigins, createRegisteredOrigins } from "./cors.ts";
 import { discoveryDocument, introspectionPath, revocationPath } from "./discovery.ts";

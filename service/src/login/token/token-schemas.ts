@@ -1,4 +1,4 @@
-import { Type } from "../../platform/schema.ts";
+import { Type } from "../../platform/http/schema.ts";
 import { ownJwtLengthMax } from "./access-token.ts";
 
 const text = (maxLength: number, description: string) =>

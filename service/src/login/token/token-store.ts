@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 import type { AuthorizationCode } from "./authorization-code.ts";
 import type { ClaimSource } from "../business/business-claims.ts";
 import { type SeatAnswer, seatOf } from "../business/business-seat.ts";

@@ -1,4 +1,4 @@
-import { OAuthProblem } from "../../platform/problems.ts";
+import { OAuthProblem } from "../../platform/http/problems.ts";
 import { grantToClient } from "./client-credentials-grant.ts";
 import { redeemCode } from "./code-grant.ts";
 import { refreshTokens } from "./refresh-grant.ts";

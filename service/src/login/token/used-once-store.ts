@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../../platform/db.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 
 /** A value that counts once in its kind: the `jti` of a client assertion or of a DPoP proof. */
 export interface OneTimeValue {

@@ -1,6 +1,6 @@
 import { addressOfSubject } from "@svc/protocol";
-import type { Form } from "../../platform/http-input.ts";
-import { OAuthProblem } from "../../platform/problems.ts";
+import type { Form } from "../../platform/http/http-input.ts";
+import { OAuthProblem } from "../../platform/http/problems.ts";
 import { type AccessTokenClaims, familyOf, readAccessToken } from "./access-token.ts";
 import { type ClaimSource, extOf } from "../business/business-claims.ts";
 import { valueOf } from "../client/client-authentication.ts";

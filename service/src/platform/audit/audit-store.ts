@@ -1,0 +1,217 @@
+import type { AuditEntry } from "./audit.ts";
+import type { ChainEnd } from "./audit-chain.ts";
+import { type Queryable, sql } from "../database/db.ts";
+
+export interface EntryRow {
+  readonly id: number;
+  readonly at: number;
+  readonly actor: string;
+  readonly action: string;
+  readonly subject: string;
+  /** As jsonb prints it: one spelling per value. */
+  readonly details: string;
+}
+
+export interface Link extends ChainEnd {
+  readonly entryId: number;
+  readonly seal: Buffer;
+}
+
+export interface LinkedEntry extends Link {
+  /** Null when it was deleted. */
+  readonly entry: EntryRow | null;
+}
+
+export interface SealedEnd extends ChainEnd {
+  readonly seal: Buffer | null;
+}
+
+export interface ChainState {
+  readonly head: SealedEnd;
+  readonly checkpoint: SealedEnd;
+  /** Entries of transactions older than this were dealt with (a decimal xid8). */
+  readonly horizon: string;
+}
+
+/** Transactions whose entries are decided and not linked yet: `from` included, `before` not. */
+export interface Window {
+  readonly from: string;
+  readonly before: string;
+  /** First transaction id not given out yet: rows above it come from another cluster (a restored dump). */
+  readonly foreignFrom: string;
+}
+
+/** Any fixed number will do; it only has to differ from the other advisory locks of the service. */
+const chainLock = 7_355_002;
+
+export async function insertEntry(tx: Queryable, entry: AuditEntry, now: number): Promise<void> {
+  await tx.query(sql`
+    insert into audit_entry (at, actor, action, subject, details)
+    values (${now}, ${entry.actor}, ${entry.action}, ${entry.subject}, ${JSON.stringify(entry.details ?? {})})`);
+}
+
+export async function tryLockChain(tx: Queryable): Promise<boolean> {
+  const [row] = await tx.query<{ is_ours: boolean }>(
+    sql`select pg_try_advisory_xact_lock(${chainLock}) as is_ours`,
+  );
+  return row?.is_ours === true;
+}
+
+export async function lockChain(tx: Queryable): Promise<void> {
+  await tx.query(sql`select pg_advisory_xact_lock(${chainLock})`);
+}
+
+/** Begins at 0 again where the horizon is of another cluster, before this one's transactions come to it. */
+export async function dropForeignHorizon(db: Queryable): Promise<void> {
+  await db.query(sql`
+    update audit_chain set horizon = '0' where horizon > pg_snapshot_xmax(pg_current_snapshot())`);
+}
+
+/** Whether a run would find something: decided entries, or a horizon of another cluster or of none. */
+export async function hasUnlinked(db: Queryable): Promise<boolean> {
+  const [row] = await db.query<{ is_found: boolean }>(sql`
+    select horizon = '0' or horizon > pg_snapshot_xmax(pg_current_snapshot()) or exists (
+      select from audit_entry as entry
+      where entry.tx >= horizon and entry.tx < pg_snapshot_xmin(pg_current_snapshot())
+        and not exists (select from audit_link where entry_id = entry.id)) as is_found
+    from audit_chain`);
+  return row?.is_found === true;
+}
+
+/** A dump restored elsewhere keeps its transaction ids, which mean nothing there: then everything is looked at once. */
+export async function readWindow(tx: Queryable, horizon: string): Promise<Window> {
+  const [row] = await tx.query<{ before: string; foreign_from: string }>(sql`
+    select pg_snapshot_xmin(pg_current_snapshot())::text as before,
+      pg_snapshot_xmax(pg_current_snapshot())::text as foreign_from`);
+  if (row === undefined) throw new Error("no snapshot");
+  const isForeign = BigInt(horizon) > BigInt(row.foreign_from);
+  return { from: isForeign ? "0" : horizon, before: row.before, foreignFrom: row.foreign_from };
+}
+
+export async function listUnlinked(
+  tx: Queryable,
+  window: Window,
+  limit: number,
+): Promise<EntryRow[]> {
+  return tx.query<EntryRow>(sql`
+    select id, at, actor, action, subject, details::text as details from audit_entry as entry
+    where tx >= ${window.from}::xid8
+      and (tx < ${window.before}::xid8 or (${window.from} = '0' and tx >= ${window.foreignFrom}::xid8))
+      and not exists (select from audit_link where entry_id = entry.id)
+    order by id limit ${limit}`);
+}
+
+export async function insertLinks(
+  tx: Queryable,
+  links: readonly Link[],
+  now: number,
+): Promise<void> {
+  const positions = links.map((each) => each.position);
+  const entryIds = links.map((each) => each.entryId);
+  const hashes = links.map((each) => each.hash);
+  const seals = links.map((each) => each.seal);
+  await tx.query(sql`
+    insert into audit_link (position, entry_id, hash, seal, sealed_at)
+    select position, entry_id, hash, seal, ${now}
+    from unnest(${positions}::bigint[], ${entryIds}::bigint[], ${hashes}::bytea[], ${seals}::bytea[])
+      as made (position, entry_id, hash, seal)`);
+}
+
+export async function moveHead(
+  tx: Queryable,
+  head: ChainEnd & { seal: Buffer; horizon: string },
+): Promise<void> {
+  await tx.query(sql`
+    update audit_chain set head_position = ${head.position}, head_hash = ${head.hash},
+      head_seal = ${head.seal}, horizon = ${head.horizon}::xid8`);
+}
+
+export async function moveCheckpoint(
+  tx: Queryable,
+  checkpoint: ChainEnd & { seal: Buffer },
+): Promise<void> {
+  await tx.query(sql`
+    update audit_chain set checkpoint_position = ${checkpoint.position},
+      checkpoint_hash = ${checkpoint.hash}, checkpoint_seal = ${checkpoint.seal}`);
+}
+
+export async function getChainState(tx: Queryable): Promise<ChainState> {
+  const [row] = await tx.query<{
+    head_position: number;
+    head_hash: Buffer;
+    head_seal: Buffer | null;
+    checkpoint_position: number;
+    checkpoint_hash: Buffer;
+    checkpoint_seal: Buffer | null;
+    horizon: string;
+  }>(sql`
+    select head_position, head_hash, head_seal, checkpoint_position, checkpoint_hash, checkpoint_seal,
+      horizon::text as horizon
+    from audit_chain`);
+  if (row === undefined) throw new Error("the state of the audit chain was deleted");
+  return {
+    head: { position: row.head_position, hash: row.head_hash, seal: row.head_seal },
+    checkpoint: {
+      position: row.checkpoint_position,
+      hash: row.checkpoint_hash,
+      seal: row.checkpoint_seal,
+    },
+    horizon: row.horizon,
+  };
+}
+
+/** Removes the links up to this position, and their entries. */
+export async function deleteLinks(tx: Queryable, upTo: number): Promise<void> {
+  await tx.query(sql`
+    with removed as (delete from audit_link where position <= ${upTo} returning entry_id)
+    delete from audit_entry using removed where id = removed.entry_id`);
+}
+
+/** Makes all that follows in this transaction see one state of the database, and change nothing. */
+export async function useSnapshot(tx: Queryable): Promise<void> {
+  await tx.query(sql`set transaction isolation level repeatable read, read only`);
+}
+
+export async function listLinks(
+  tx: Queryable,
+  page: { after: number; limit: number },
+): Promise<LinkedEntry[]> {
+  type Row = { position: number; entry_id: number; hash: Buffer; seal: Buffer } & {
+    [K in keyof EntryRow]: EntryRow[K] | null;
+  };
+  const rows = await tx.query<Row>(sql`
+    select link.position, link.entry_id, link.hash, link.seal,
+      entry.id, entry.at, entry.actor, entry.action, entry.subject, entry.details::text as details
+    from audit_link as link left join audit_entry as entry on entry.id = link.entry_id
+    where link.position > ${page.after} order by link.position limit ${page.limit}`);
+  return rows.map(({ position, entry_id, hash, seal, ...entry }) => ({
+    position,
+    entryId: entry_id,
+    hash,
+    seal,
+    entry: entry.id === null ? null : (entry as EntryRow),
+  }));
+}
+
+export interface Tail {
+  readonly count: number;
+  readonly oldestAt: number | null;
+  /** Entries without a link although their transaction was dealt with. */
+  readonly insertedIds: readonly number[];
+}
+
+/** The entries without a link. */
+export async function describeTail(tx: Queryable, horizon: string): Promise<Tail> {
+  const [row] = await tx.query<{ count: number; oldest: number | null; inserted: string[] | null }>(
+    sql`
+      select count(*) as count, min(at) as oldest,
+        (array_agg(id order by id) filter (where tx < ${horizon}::xid8))[1:100]::text[] as inserted
+      from audit_entry as entry
+      where not exists (select from audit_link where entry_id = entry.id)`,
+  );
+  return {
+    count: row?.count ?? 0,
+    oldestAt: row?.oldest ?? null,
+    insertedIds: (row?.inserted ?? []).map(Number),
+  };
+}

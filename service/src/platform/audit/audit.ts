@@ -1,0 +1,144 @@
+import {
+  type AuditContext,
+  type ChainEnd,
+  isLinkIntact,
+  isSealed,
+  linkHash,
+  sealLink,
+} from "./audit-chain.ts";
+import * as store from "./audit-store.ts";
+import { type AuditReport, verifyAudit } from "./audit-verification.ts";
+import type { Queryable } from "../database/db.ts";
+
+/** One audited act. None of it may be a personal value or a secret: ids, names of fields, kinds. */
+export interface AuditEntry {
+  /** Who: `operator:0x..`, `organization:<id>`, a user identity, `system`. */
+  readonly actor: string;
+  /** `thing.verb`, such as `client.disable`. */
+  readonly action: string;
+  /** Id of what it was done to. */
+  readonly subject: string;
+  readonly details?: Readonly<Record<string, unknown>>;
+}
+
+/** The audit trail (decisions section 8). */
+export interface Audit {
+  /** Writes an entry in the transaction that it describes; {@link chainAudit} links it at most 1 s after that commits. */
+  record(tx: Queryable, entry: AuditEntry): Promise<void>;
+  verify(): Promise<AuditReport>;
+  /** The newest link, to be anchored outside of this database. @throws Error when the service did not seal it */
+  head(tx: Queryable): Promise<ChainEnd>;
+}
+
+export function createAudit(ctx: AuditContext): Audit {
+  return {
+    record: async (tx, entry) => store.insertEntry(tx, entry, ctx.clock.now()),
+    verify: async () => verifyAudit(ctx),
+    head: async (tx) => {
+      const { head } = await getState(ctx, tx);
+      return { position: head.position, hash: head.hash };
+    },
+  };
+}
+
+/**
+ * Looks whether the database was restored from a dump of another cluster, whose transaction ids mean nothing here: then
+ * all that is not linked is yet to be. To be called before anything is recorded, else it would pass for inserted.
+ */
+export async function noteRestore(db: Queryable): Promise<void> {
+  await store.dropForeignHorizon(db);
+}
+
+/** How long entries are kept (decisions section 8, "Retention"). */
+export const auditRetentionSeconds = 31_536_000;
+
+/** One transaction links or removes so many at most. */
+const batchMax = 1000;
+
+/**
+ * Links the entries that are not in the chain yet, in id order, each with the hash of the one before. Run it every
+ * second at most in every process; one at a time works, the others return at once.
+ *
+ * Ids have gaps and do not commit in order. So an entry is linked when its transaction is older than every one still
+ * under way, and the position is the chain's own number.
+ *
+ * @returns how many entries were linked
+ */
+export async function chainAudit(ctx: AuditContext): Promise<number> {
+  let linked = 0;
+  let count = 0;
+  // Most runs find nothing, and cost this one call.
+  while (await store.hasUnlinked(ctx.db)) {
+    count = await ctx.db.transaction(async (tx) => linkBatch(ctx, tx));
+    linked += count;
+    if (count < batchMax) break;
+  }
+  return linked;
+}
+
+async function linkBatch(ctx: AuditContext, tx: Queryable): Promise<number> {
+  if (!(await store.tryLockChain(tx))) return 0;
+  const { head, horizon } = await getState(ctx, tx);
+  const window = await store.readWindow(tx, horizon);
+  const entries = await store.listUnlinked(tx, window, batchMax);
+  let end: ChainEnd = head;
+  const links: store.Link[] = [];
+  for (const entry of entries) {
+    end = { position: end.position + 1, hash: linkHash(end, entry) };
+    links.push({ ...end, entryId: entry.id, seal: sealLink(ctx, "link", end) });
+  }
+  if (links.length > 0) await store.insertLinks(tx, links, ctx.clock.now());
+  const isDrained = entries.length < batchMax;
+  await store.moveHead(tx, {
+    ...end,
+    seal: sealLink(ctx, "head", end),
+    horizon: isDrained ? window.before : horizon,
+  });
+  return links.length;
+}
+
+/**
+ * Removes entries past their retention with their links, from the old end only. The link that was removed last is
+ * recorded and sealed as the checkpoint where the verification then starts. Entries that follow a younger one stay
+ * until that has aged.
+ *
+ * @param options.before Unix seconds; entries written earlier go
+ * @returns how many entries were removed
+ * @throws Error when the chain is broken there: what shows a manipulation is kept
+ */
+export async function purgeAudit(ctx: AuditContext, options: { before: number }): Promise<number> {
+  let removed = 0;
+  let count = 0;
+  do {
+    count = await ctx.db.transaction(async (tx) => purgeBatch(ctx, tx, options.before));
+    removed += count;
+  } while (count === batchMax);
+  return removed;
+}
+
+async function purgeBatch(ctx: AuditContext, tx: Queryable, before: number): Promise<number> {
+  await store.lockChain(tx);
+  const { checkpoint } = await getState(ctx, tx);
+  const oldest = await store.listLinks(tx, { after: checkpoint.position, limit: batchMax });
+  let end: ChainEnd = checkpoint;
+  for (const link of oldest) {
+    // An entry whose age was forged would otherwise be removed by the service itself.
+    if (!isLinkIntact(ctx, end, link)) throw new Error("the audit chain is broken; verify it");
+    if (link.entry.at >= before) break;
+    end = link;
+  }
+  const count = end.position - checkpoint.position;
+  if (count === 0) return 0;
+  await store.moveCheckpoint(tx, { ...end, seal: sealLink(ctx, "checkpoint", end) });
+  await store.deleteLinks(tx, end.position);
+  return count;
+}
+
+/** Nothing is built upon an end that the service did not seal. @throws Error */
+async function getState(ctx: AuditContext, tx: Queryable): Promise<store.ChainState> {
+  const state = await store.getChainState(tx);
+  const isGenuine =
+    isSealed(ctx, "head", state.head) && isSealed(ctx, "checkpoint", state.checkpoint);
+  if (!isGenuine) throw new Error("an end of the audit chain is forged; verify it");
+  return state;
+}

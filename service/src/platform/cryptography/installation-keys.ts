@@ -1,0 +1,62 @@
+import { createSecretKey, type KeyObject } from "node:crypto";
+import type { Ctx } from "../context.ts";
+import { mac } from "./mac.ts";
+import * as store from "./installation-key-store.ts";
+
+/** What the keys of an installation are for, one key each, so that a value made for one purpose is void for another. */
+const installationKeyNames = [
+  "kyb-idempotency",
+  "kyb-offer",
+  "login-code",
+  "refresh-token",
+  "api-key",
+  "wallet-challenge",
+  "audit-seal",
+  "session",
+  "issuer-key",
+  "issuer-idempotency",
+  "email-code",
+  "push",
+] as const;
+
+type InstallationKeyName = (typeof installationKeyNames)[number];
+
+/** The HMAC keys of this installation: 256 random bits each, the same in every process, kept sealed in the database. */
+export interface InstallationKeys {
+  hmac(name: InstallationKeyName): KeyObject;
+  /** HMAC-SHA256 under the key of that name, 32 bytes. */
+  mac(name: InstallationKeyName, content: string | Uint8Array): Buffer;
+}
+
+const keyBytes = 32;
+
+/**
+ * Reads the keys, and makes those that are missing. Processes that start together end with the same ones.
+ *
+ * @throws {SealBroken} when the configured master keys do not open them
+ */
+export async function openInstallationKeys(
+  ctx: Pick<Ctx, "db" | "seal" | "clock" | "random">,
+): Promise<InstallationKeys> {
+  const known = await store.listKeys(ctx.db);
+  const missing = installationKeyNames.filter((name) => known.every((row) => row.name !== name));
+  const made = missing.map((name) => ({
+    name,
+    sealed: ctx.seal.seal(ctx.random.bytes(keyBytes), placeOf(name)),
+  }));
+  if (made.length > 0) await store.insertKeys(ctx.db, made, ctx.clock.now());
+  const rows = made.length > 0 ? await store.listKeys(ctx.db) : known;
+  const keys = new Map(
+    rows.map((row) => [row.name, createSecretKey(ctx.seal.open(row.sealed, placeOf(row.name)))]),
+  );
+  const hmac = (name: InstallationKeyName): KeyObject => {
+    const key = keys.get(name);
+    if (key === undefined) throw new Error(`the installation key ${name} is missing`);
+    return key;
+  };
+  return { hmac, mac: (name, content) => mac(hmac(name), content) };
+}
+
+function placeOf(name: string): { table: string; id: string; column: string } {
+  return { table: "installation_key", id: name, column: "sealed" };
+}

@@ -1,0 +1,30 @@
+import { randomBytes, randomFillSync, randomInt } from "node:crypto";
+import type { Random } from "../context.ts";
+
+/** Most draws are 16 or 32 bytes: many come out of one call to the generator. */
+const poolBytes = 4096;
+const pooledMax = 64;
+
+/** Chance from the operating system's generator, for secrets and everything else. No byte is handed out twice. */
+export function createRandom(): Random {
+  const pool = Buffer.alloc(poolBytes);
+  let used = poolBytes;
+  const draw = (length: number): Buffer => {
+    if (length > pooledMax) return randomBytes(length);
+    if (used + length > poolBytes) {
+      randomFillSync(pool);
+      used = 0;
+    }
+    const drawn = Buffer.alloc(length);
+    pool.copy(drawn, 0, used, used + length);
+    // What became a secret does not stay behind in this memory.
+    pool.fill(0, used, used + length);
+    used += length;
+    return drawn;
+  };
+  return {
+    bytes: draw,
+    below: (bound) => randomInt(bound),
+    fraction: () => draw(4).readUInt32BE() / 2 ** 32,
+  };
+}

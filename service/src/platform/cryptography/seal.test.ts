@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { after, test } from "node:test";
+import { openDb, sql } from "../database/db.ts";
+import { createSeal, openWith, SealBroken, sealWith } from "./seal.ts";
+import { rewrapAll } from "./sealed-columns.ts";
+import { openTestDatabase } from "../database/test-database.ts";
+
+const oldKey = "a1".repeat(32);
+const newKey = "b2".repeat(32);
+const place = { table: "installation_key", id: "one", column: "sealed" };
+const plain = Buffer.from("the private key");
+
+test("what was sealed opens at its place", () => {
+  const seal = createSeal([oldKey]);
+  for (const content of [plain, Buffer.alloc(0), randomBytes(100_000)]) {
+    const sealed = seal.seal(content, place);
+    assert.equal(sealed.length, content.length + 81);
+    assert.deepEqual(seal.open(sealed, place), content);
+    assert.deepEqual(seal.open(new Uint8Array(sealed), place), content);
+  }
+});
+
+test("the same value never looks the same", () => {
+  const seal = createSeal([oldKey]);
+  const [one, two] = [seal.seal(plain, place), seal.seal(plain, place)];
+  assert.notDeepEqual(one.subarray(65), two.subarray(65));
+});
+
+test("a value that was moved to another row, column or table does not open", () => {
+  const seal = createSeal([oldKey]);
+  const sealed = seal.seal(plain, place);
+  const moves = [
+    { ...place, id: "two" },
+    { ...place, column: "other" },
+    { ...place, table: "other" },
+    { table: "installation_key", id: 'one","sealed', column: "" },
+  ];
+  for (const moved of moves) assert.throws(() => seal.open(sealed, moved), SealBroken);
+  for (const moved of moves) assert.throws(() => seal.rewrap(sealed, moved), SealBroken);
+});
+
+test("every changed byte and every cut is noticed", () => {
+  const seal = createSeal([oldKey]);
+  const sealed = seal.seal(plain, place);
+  for (let at = 0; at < sealed.length; at += 1) {
+    const changed = Buffer.from(sealed);
+    changed.writeUInt8(changed.readUInt8(at) ^ 1, at);
+    assert.throws(() => seal.open(changed, place), SealBroken, `byte ${at}`);
+    assert.throws(() => seal.open(sealed.subarray(0, at), place), SealBroken, `cut at ${at}`);
+  }
+});
+
+test("a value does not open without its master key", () => {
+  const sealed = createSeal([oldKey]).seal(plain, place);
+  assert.throws(() => createSeal([newKey]).open(sealed, place), /not configured/);
+});
+
+test("rewrapping keeps the value and needs the old key no more", () => {
+  const sealed = createSeal([oldKey]).seal(plain, place);
+  const both = createSeal([newKey, oldKey]);
+  assert.deepEqual(both.open(sealed, place), plain);
+  const fresh = both.rewrap(sealed, place);
+  assert.ok(fresh);
+  assert.deepEqual(createSeal([newKey]).open(fresh, place), plain);
+  assert.throws(() => createSeal([oldKey]).open(fresh, place), SealBroken);
+  assert.equal(both.rewrap(fresh, place), null);
+});
+
+test("wrong master keys are refused at the start", () => {
+  for (const keys of [[], ["ab"], ["A1".repeat(32)], [oldKey, oldKey]])
+    assert.throws(() => createSeal(keys));
+});
+
+test("a value sealed under a secret opens with that secret and context alone", () => {
+  const secret = randomBytes(32);
+  const sealed = sealWith(secret, plain, "refresh successor");
+  assert.equal(sealed.length, plain.length + 29);
+  assert.deepEqual(openWith(secret, sealed, "refresh successor"), plain);
+  assert.throws(() => openWith(randomBytes(32), sealed, "refresh successor"), SealBroken);
+  assert.throws(() => openWith(secret, sealed, "another"), SealBroken);
+  for (let at = 0; at < sealed.length; at += 1) {
+    const changed = Buffer.from(sealed);
+    changed.writeUInt8(changed.readUInt8(at) ^ 1, at);
+    assert.throws(() => openWith(secret, changed, "refresh successor"), SealBroken, `byte ${at}`);
+    assert.throws(() => openWith(secret, sealed.subarray(0, at), "refresh successor"), SealBroken);
+  }
+  assert.throws(() => sealWith(randomBytes(8), plain, "refresh successor"), /128 bits/);
+});
+
+const database = await openTestDatabase();
+const db = openDb({ ...database.connection, connections: 2 });
+after(async () => {
+  await db.close();
+  await database[Symbol.asyncDispose]();
+});
+
+test("after a rotation everything opens without the old master key", async () => {
+  const columns = [
+    { table: "installation_key", idColumn: "name", column: "sealed" },
+    { table: "sealed_by_number", idColumn: "id", column: "content" },
+    { table: "sealed_by_bytes", idColumn: "id", column: "content" },
+  ];
+  await db.query(sql`create table sealed_by_number (id bigint primary key, content bytea)`);
+  await db.query(sql`create table sealed_by_bytes (id bytea primary key, content bytea)`);
+  const old = createSeal([oldKey]);
+  const ids = Array.from({ length: 25 }, (_, index) => index);
+  for (const index of ids) {
+    const name = `key ${index}`;
+    const bytes = Buffer.from([index]);
+    const sealed = [
+      ["installation_key", "sealed", name],
+      ["sealed_by_number", "content", String(index)],
+      ["sealed_by_bytes", "content", `\\x${bytes.toString("hex")}`],
+    ].map(([table = "", column = "", id = ""]) => old.seal(Buffer.from(id), { table, id, column }));
+    await db.query(
+      sql`insert into installation_key (name, sealed, created_at) values (${name}, ${sealed[0]}, 0)`,
+    );
+    await db.query(sql`insert into sealed_by_number values (${index}, ${sealed[1]})`);
+    await db.query(sql`insert into sealed_by_bytes values (${bytes}, ${sealed[2]})`);
+  }
+  await db.query(sql`insert into sealed_by_number values (999, null)`);
+
+  const both = createSeal([newKey, oldKey]);
+  const seen: number[] = [];
+  const first = await rewrapAll({ db, seal: both }, columns, {
+    batch: 10,
+    onProgress: (progress) => seen.push(progress.checked),
+  });
+  assert.deepEqual(
+    first.map((each) => [each.table, each.checked, each.rewrapped]),
+    columns.map(({ table }) => [table, 25, 25]),
+  );
+  assert.deepEqual(seen, [10, 20, 25, 10, 20, 25, 10, 20, 25]);
+
+  const alone = createSeal([newKey]);
+  for (const { table, idColumn, column } of columns) {
+    const text = `select ${idColumn}::text as id, ${column} as sealed from ${table} where ${column} is not null`;
+    const rows = await db.query<{ id: string; sealed: Buffer }>({ name: "", text, values: [] });
+    assert.equal(rows.length, 25);
+    for (const row of rows)
+      assert.equal(alone.open(row.sealed, { table, id: row.id, column }).toString(), row.id);
+  }
+  const second = await rewrapAll({ db, seal: alone }, columns, { batch: 10 });
+  assert.deepEqual(
+    second.map((each) => each.rewrapped),
+    [0, 0, 0],
+  );
+});

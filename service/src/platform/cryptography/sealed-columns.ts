@@ -1,0 +1,70 @@
+import type { Db } from "../database/db.ts";
+import type { Seal } from "./seal.ts";
+import * as store from "./seal-store.ts";
+
+/** A column whose values were sealed with the place `{ table, id: idColumn as text, column }`. Null values are skipped. */
+export interface SealedColumn {
+  readonly table: string;
+  /** Unique, and sortable by an index. */
+  readonly idColumn: string;
+  readonly column: string;
+}
+
+/** The sealed columns of the platform itself; each slice lists its own. */
+export const platformSealedColumns: readonly SealedColumn[] = [
+  { table: "installation_key", idColumn: "name", column: "sealed" },
+];
+
+export interface RewrapProgress {
+  readonly table: string;
+  readonly column: string;
+  /** Values looked at so far, in this column. */
+  readonly checked: number;
+  /** Of these, values that were under an older key. */
+  readonly rewrapped: number;
+}
+
+/**
+ * Puts every sealed value under the newest master key; afterwards the older keys can be removed from the configuration,
+ * provided that every process has the new one. It may be stopped and started again at any point. Reads `batch` rows at
+ * a time and holds no lock longer than one of them takes.
+ *
+ * @throws {SealBroken} at the first value that does not open; what was done before stays
+ */
+export async function rewrapAll(
+  { db, seal }: { db: Db; seal: Seal },
+  columns: readonly SealedColumn[],
+  options: { batch: number; onProgress?: (progress: RewrapProgress) => void },
+): Promise<RewrapProgress[]> {
+  const done: RewrapProgress[] = [];
+  for (const each of columns) {
+    const { table, column } = each;
+    let [checked, rewrapped] = [0, 0];
+    let after: string | null = null;
+    do {
+      const page: { after: string | null; limit: number } = { after, limit: options.batch };
+      const rows = await store.listSealed(db, each, page);
+      checked += rows.length;
+      rewrapped += await rewrapRows(db, { seal, column: each, rows });
+      options.onProgress?.({ table, column, checked, rewrapped });
+      after = rows.length < options.batch ? null : (rows.at(-1)?.id ?? null);
+    } while (after !== null);
+    done.push({ table, column, checked, rewrapped });
+  }
+  return done;
+}
+
+async function rewrapRows(
+  db: Db,
+  work: { seal: Seal; column: SealedColumn; rows: readonly store.SealedRow[] },
+): Promise<number> {
+  const { table, column } = work.column;
+  let changed = 0;
+  for (const row of work.rows) {
+    const fresh = work.seal.rewrap(row.sealed, { table, id: row.id, column });
+    if (fresh === null) continue;
+    await store.replaceSealed(db, work.column, { id: row.id, old: row.sealed, fresh });
+    changed += 1;
+  }
+  return changed;
+}

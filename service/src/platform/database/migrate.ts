@@ -1,0 +1,74 @@
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Db, openDb, type Queryable } from "./db.ts";
+import * as store from "./migration-store.ts";
+
+const directory = join(import.meta.dirname, "../../../migrations");
+
+export interface Migration {
+  readonly number: number;
+  readonly name: string;
+  readonly text: string;
+  readonly sha256: string;
+}
+
+/** The migrations of this version of the code, in order: files named 0001_name.sql, forward only. */
+export function listMigrations(): Migration[] {
+  const names = readdirSync(directory)
+    .filter((name) => name.endsWith(".sql"))
+    .toSorted();
+  return names.map((name) => {
+    const text = readFileSync(join(directory, name), "utf8");
+    return {
+      number: Number(name.slice(0, 4)),
+      name,
+      text,
+      sha256: createHash("sha256").update(text).digest("hex"),
+    };
+  });
+}
+
+/** The database was migrated by other files than these. */
+class OtherVersion extends Error {
+  override name = "OtherVersion";
+}
+
+/**
+ * Brings the database to this version of the code and returns the names that ran. Processes that start together take
+ * turns on an advisory lock, so each migration runs once. Each runs in a transaction of its own, together with its record,
+ * so that the processes at work wait for its tables no longer than it takes; over a connection of its own that no time-out
+ * of the service holds for.
+ *
+ * @throws {OtherVersion} when the database is ahead of the code, or an applied file was changed since
+ */
+export async function migrate(db: Db): Promise<string[]> {
+  await using own = openDb({ ...db.connectionString, connections: 1, query_timeout: 0 });
+  const known = listMigrations();
+  const ran: string[] = [];
+  for (;;) {
+    const name = await own.transaction(async (tx) => runNext(tx, known));
+    if (name === null) return ran;
+    ran.push(name);
+  }
+}
+
+/** @returns null where all have run */
+async function runNext(tx: Queryable, known: readonly Migration[]): Promise<string | null> {
+  await store.lockMigrations(tx);
+  await store.createMigrationTable(tx);
+  const applied = await store.listApplied(tx);
+  for (const row of applied) {
+    const file = known.find((each) => each.number === row.number);
+    if (file === undefined)
+      throw new OtherVersion(
+        `the database holds migration ${row.number}, which this version does not know`,
+      );
+    if (file.sha256 !== row.sha256)
+      throw new OtherVersion(`${file.name} was changed after it ran; write a new migration`);
+  }
+  const next = known.find((each) => applied.every((row) => row.number !== each.number));
+  if (next === undefined) return null;
+  await store.runMigration(tx, next);
+  return next.name;
+}

@@ -1,0 +1,256 @@
+import { execFile } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import {
+  chmod,
+  chown,
+  lstat,
+  mkdir,
+  mkdtemp,
+  open,
+  readFile,
+  readdir,
+  realpath,
+  rename,
+  rm,
+} from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
+import type { Account } from "../process/bound-process.ts";
+
+/** Where one embedded server keeps everything, and whom it runs as (`null`: the user of this process, who is not root). */
+export interface Home {
+  readonly directory: string;
+  readonly data: string;
+  readonly account: Account | null;
+}
+
+/** Something of this machine, its users or its directories keeps the server from running; the message says what. */
+export class EmbeddedPostgresFault extends Error {
+  override name = "EmbeddedPostgresFault";
+}
+
+const run = promisify(execFile);
+
+/** Unprivileged users with a passwd entry, as initdb demands one; the first that exists is taken. */
+const accountNames = ["postgres", "_postgres", "nobody"];
+
+/** Homes of servers whose own directory the unprivileged user cannot reach. */
+const fallbackParent = "/var/lib/svc-embedded";
+
+/** `sun_path` holds 104 bytes on macOS and 108 on Linux, the closing zero included. */
+const socketPathBytesMax = 103;
+
+/** The port only names the socket file; nothing listens on TCP. */
+export const socketPort = 5432;
+
+/** Creates what the caller named: mode 0700 for a plain user, as root passable for the server's user. Returns its real path. */
+export async function createDirectory(directory: string): Promise<string> {
+  const path = resolve(directory);
+  if (process.getuid?.() === 0) {
+    await createPassable(path);
+  } else {
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    await chmod(path, 0o700);
+  }
+  return realpath(path);
+}
+
+/**
+ * Decides where the server kept under `directory` has its home. For a plain user that is `directory` itself.
+ * PostgreSQL refuses to run as root, so as root its data belong to an unprivileged user, while the home stays root's
+ * with mode 0711: that user passes through, but cannot touch the password, the lock or the copied binaries. When that
+ * user cannot reach `directory` (a parent is closed to it), the home is a directory below /var/lib/svc-embedded whose
+ * name starts with the hash of `directory`; once the data are there, {@link recordHome} writes down its path.
+ *
+ * @param directory as {@link createDirectory} returned it, locked
+ * @throws {EmbeddedPostgresFault} when the data are not where they were recorded, as on another machine, or are root's;
+ * when no unprivileged user exists, or it cannot reach the data that are already there
+ */
+export async function chooseHome(directory: string, log: (line: string) => void): Promise<Home> {
+  const isRoot = process.getuid?.() === 0;
+  const recorded = await findLocation(directory);
+  if (recorded !== null && !(isRoot && (await isThere(join(recorded, "data")))))
+    throw new EmbeddedPostgresFault(
+      `the database of ${directory} lies in ${recorded}, which is root's; bring that along and start as root, or choose another DATA_DIR`,
+    );
+  if (!isRoot) return homeAt(directory, null);
+  const path = recorded ?? directory;
+  const owner = await findOwner(join(path, "data"));
+  const account = owner ?? (await findAccount());
+  if (await canPass(account, [path])) return homeAt(path, account);
+  if (recorded !== null || owner !== null) {
+    throw new EmbeddedPostgresFault(
+      `user ${account.uid}, whom the database in ${path} runs as, cannot reach it; open its parents (chmod o+x)`,
+    );
+  }
+  const name = `${createHash("sha256").update(path).digest("hex").slice(0, 16)}-${randomBytes(4).toString("hex")}`;
+  const elsewhere = join(fallbackParent, name);
+  await createPassable(elsewhere);
+  if (!(await canPass(account, [elsewhere])))
+    throw new EmbeddedPostgresFault(`user ${account.uid} cannot reach ${elsewhere}`);
+  log(`user ${account.uid} cannot reach ${path}; the database is kept in ${elsewhere}`);
+  return homeAt(elsewhere, account);
+}
+
+/** Writes down where the data of `directory` lie, if that is elsewhere: in its file `location`. They have to be there. */
+export async function recordHome(directory: string, home: Home): Promise<void> {
+  if (home.directory === directory || (await findLocation(directory)) !== null) return;
+  await writeDurably(join(directory, "location"), home.directory);
+}
+
+/** The path of the home that {@link chooseHome} chose for `directory`; it need not exist. */
+export async function findHomePath(directory: string): Promise<string> {
+  return (await findLocation(resolve(directory))) ?? resolve(directory);
+}
+
+function homeAt(directory: string, account: Account | null): Home {
+  return { directory, data: join(directory, "data"), account };
+}
+
+async function findLocation(directory: string): Promise<string | null> {
+  return readIfPresent(join(directory, "location"));
+}
+
+/** Creates `path`, passable for everyone, and missing parents; parents that exist are not loosened. */
+async function createPassable(path: string): Promise<void> {
+  const parent = dirname(path);
+  const first = await mkdir(parent, { recursive: true });
+  if (first !== undefined) {
+    for (let each = parent; each.length >= first.length; each = dirname(each))
+      await chmod(each, 0o755);
+  }
+  await mkdir(path, { recursive: true });
+  await chmod(path, 0o711);
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return (await lstat(path).catch(ifAbsent(null))) !== null;
+}
+
+async function findOwner(data: string): Promise<Account | null> {
+  const found = await lstat(data).catch(ifAbsent(null));
+  return found === null || found.uid === 0 ? null : { uid: found.uid, gid: found.gid };
+}
+
+async function findAccount(): Promise<Account> {
+  for (const name of accountNames) {
+    try {
+      const [uid, gid] = await Promise.all(
+        ["-u", "-g"].map(async (which) => Number((await run("id", [which, name])).stdout)),
+      );
+      if (uid !== undefined && gid !== undefined && uid > 0) return { uid, gid };
+    } catch {
+      // No such user; the next one may exist.
+    }
+  }
+  throw new EmbeddedPostgresFault(
+    `PostgreSQL refuses to run as root, and none of the users ${accountNames.join(", ")} exists`,
+  );
+}
+
+/** Asks the system, as that user, whether all `paths` can be entered or executed. */
+export async function canPass(account: Account, paths: readonly string[]): Promise<boolean> {
+  const script = 'for path do test -x "$path" || exit 1; done';
+  const asked = run("/bin/sh", ["-c", script, "sh", ...paths], { cwd: "/", ...account });
+  return asked.then(
+    () => true,
+    (error: unknown) => {
+      if (error instanceof Error && "code" in error && error.code === 1) return false;
+      throw new EmbeddedPostgresFault(`cannot run a program as user ${account.uid}`, {
+        cause: error,
+      });
+    },
+  );
+}
+
+/** Makes a directory, mode 0700, that belongs to the server's user. */
+export async function createPrivate(path: string, account: Account | null): Promise<void> {
+  await mkdir(path, { mode: 0o700 });
+  await giveTo(path, account);
+}
+
+/** Makes an empty directory for the socket: in the home, or where its path would be too long, below a temporary directory. */
+export async function createSocketDirectory(home: Home): Promise<string> {
+  const inHome = join(home.directory, "socket");
+  if (fits(inHome)) {
+    await rm(inHome, { recursive: true, force: true });
+    await createPrivate(inHome, home.account);
+    return inHome;
+  }
+  for (const parent of new Set([tmpdir(), "/tmp"])) {
+    const isUsable =
+      fits(join(parent, "svc-XXXXXX")) &&
+      (home.account === null || (await canPass(home.account, [parent])));
+    if (!isUsable) continue;
+    const path = await mkdtemp(join(parent, "svc-"));
+    await giveTo(path, home.account);
+    return path;
+  }
+  throw new EmbeddedPostgresFault(
+    `no directory with a path short enough for a socket: tried ${inHome}, ${tmpdir()} and /tmp`,
+  );
+}
+
+function fits(directory: string): boolean {
+  return Buffer.byteLength(join(directory, `.s.PGSQL.${socketPort}`)) <= socketPathBytesMax;
+}
+
+/** Hands a path over to the server's user. */
+export async function giveTo(path: string, account: Account | null): Promise<void> {
+  if (account !== null) await chown(path, account.uid, account.gid);
+}
+
+/** Removes what starts that were killed half-way left behind. Only the holder of the home's lock may call it. */
+export async function removeLeftovers(home: Home): Promise<void> {
+  const names = await readdir(home.directory);
+  const left = names.filter((name) => name.includes(".new-"));
+  await Promise.all(
+    left.map(async (name) => rm(join(home.directory, name), { recursive: true, force: true })),
+  );
+}
+
+/** A name beside `path` that {@link removeLeftovers} recognises. */
+export function temporaryName(path: string): string {
+  return `${path}.new-${randomBytes(6).toString("hex")}`;
+}
+
+/** Writes a file of mode 0600 that is complete or absent, even after a power cut. */
+export async function writeDurably(path: string, text: string): Promise<void> {
+  const temporary = temporaryName(path);
+  const file = await open(temporary, "wx", 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await renameDurably(temporary, path);
+}
+
+/** Renames within one directory and waits until the disk has it. */
+export async function renameDurably(from: string, to: string): Promise<void> {
+  await rename(from, to);
+  const directory = await open(dirname(to), "r");
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+export async function readIfPresent(path: string): Promise<string | null> {
+  return readFile(path, "utf8").catch(ifAbsent(null));
+}
+
+function ifAbsent<T>(value: T): (error: unknown) => T {
+  return (error) => {
+    if (
+      error instanceof Error &&
+      "code" in error &&
+      (error.code === "ENOENT" || error.code === "ENOTDIR")
+    )
+      return value;
+    throw error;
+  };
+}

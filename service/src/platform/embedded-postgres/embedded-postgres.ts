@@ -1,0 +1,423 @@
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { promisify } from "node:util";
+import { Client } from "pg";
+import { startBoundProcess } from "../process/bound-process.ts";
+import type { BoundProcess } from "../process/bound-process.ts";
+import { lockDirectory } from "../process/directory-lock.ts";
+import type { DirectoryLock } from "../process/directory-lock.ts";
+import { findBinaries } from "./embedded-postgres-binaries.ts";
+import * as files from "./embedded-postgres-files.ts";
+import type { Home } from "./embedded-postgres-files.ts";
+import { hasOtherSessions } from "./embedded-postgres-store.ts";
+
+/** A running embedded PostgreSQL server; closing stops it (fast shutdown). */
+export interface EmbeddedPostgres extends AsyncDisposable {
+  /** For `pg`: `host` is the directory of the Unix socket. The user is a superuser. */
+  readonly connection: {
+    readonly host: string;
+    readonly port: number;
+    readonly user: string;
+    readonly password: string;
+    readonly database: string;
+  };
+  /** Ends all sessions and stops the server; settles when it is gone, after 20 s at the latest. */
+  close(): Promise<void>;
+}
+
+type Connection = EmbeddedPostgres["connection"];
+
+/** Another live process runs the server of this directory, and was left alone. */
+export class EmbeddedPostgresInUse extends Error {
+  constructor(directory: string) {
+    super(
+      `another process already runs the database in ${directory}; stop it first, or choose another DATA_DIR`,
+    );
+    this.name = "EmbeddedPostgresInUse";
+  }
+}
+
+const user = "svc";
+const readyWithinMs = 120_000;
+const retryEveryMs = 50;
+const lockTriesMax = 10;
+/** Each takes as long as those for the lock together. */
+const shareTriesMax = 60;
+/** How long the server that is shared stays for the sessions of others: longer than a verb takes. */
+const othersTriesMax = 1200;
+/** How long a start waits for a server whose process was killed, to finish its shutdown. */
+const orphanTriesMax = 400;
+
+/** Marks the servers started here in the list of processes. */
+const marker = "cluster_name=svc-embedded";
+
+/** For a small machine, with nothing traded against durability: whatever was acknowledged survives a crash. */
+const settings = [
+  marker,
+  "listen_addresses=",
+  `port=${files.socketPort}`,
+  "unix_socket_permissions=0700",
+  "fsync=on",
+  "synchronous_commit=on",
+  "full_page_writes=on",
+  "max_connections=100",
+  "shared_buffers=128MB",
+  "io_method=sync",
+  "max_logical_replication_workers=0",
+  "jit=off",
+  "timezone=UTC",
+  // Errors of statements belong to the caller. DETAIL lines and statement texts would put personal data into the log.
+  "log_min_messages=warning",
+  "log_min_error_statement=panic",
+  "log_error_verbosity=terse",
+  "log_line_prefix=",
+  "log_checkpoints=off",
+  "logging_collector=off",
+  "log_destination=stderr",
+];
+
+/**
+ * Starts the PostgreSQL server kept under `directory`, and makes it at the first start (0.7 s, then 0.1 s). It listens
+ * on a Unix socket in a directory of mode 0700 only, demands a password (`scram-sha-256`, 256 random bits in a file of
+ * mode 0600) and stops when this process ends in any way. As root the server runs as an unprivileged user, and its data
+ * may lie elsewhere: see {@link files.chooseHome}.
+ *
+ * @param options.log receives each line of the server's log, without time; it never holds values of rows
+ * @param options.settings settings of PostgreSQL that replace those above, by name; for tests that trade durability for speed
+ * @throws {EmbeddedPostgresInUse} when a live process already runs it
+ * @throws {EmbeddedPostgresFault} when it cannot be made or started here
+ */
+export async function startEmbeddedPostgres(options: {
+  directory: string;
+  log: (line: string) => void;
+  settings?: Readonly<Record<string, string>>;
+}): Promise<EmbeddedPostgres> {
+  const directory = await files.createDirectory(options.directory);
+  const locks: DirectoryLock[] = [];
+  const lock = async (path: string): Promise<void> => {
+    locks.push(await takeLock(path));
+  };
+  const release = (): void => locks.forEach((each) => each.release());
+  try {
+    await lock(directory);
+    const home = await files.chooseHome(directory, options.log);
+    // A copy of the directory names the same home as the original.
+    if (home.directory !== directory) await lock(home.directory);
+    const stalePid = await waitForOrphan(home, options.directory);
+    await files.removeLeftovers(home);
+    await removeSocket(home);
+    const binaries = await findBinaries(home);
+    const password = await initialise(home, binaries);
+    await files.recordHome(directory, home);
+    const host = await files.createSocketDirectory(home);
+    await files.writeDurably(join(home.directory, "socket-directory"), host);
+    const connection = { host, port: files.socketPort, user, password, database: "postgres" };
+    const chosen = Object.entries(options.settings ?? {}).map(
+      ([name, value]) => `${name}=${value}`,
+    );
+    const plan = { home, connection, binaries, stalePid, chosen };
+    const server = await startServer(plan, options.log);
+    return running({ server, connection, home }, { log: options.log, release });
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** A process that was just killed may hold its lock for another moment. */
+async function takeLock(directory: string): Promise<DirectoryLock> {
+  for (let tries = 0; tries < lockTriesMax; tries += 1) {
+    const lock = lockDirectory(directory);
+    if (lock !== null) return lock;
+    await delay(retryEveryMs);
+  }
+  throw new EmbeddedPostgresInUse(directory);
+}
+
+/**
+ * The connection of the server that another process runs on this directory, or null when none answers. A server that
+ * is about to start or stop is waited for, 5 s at most.
+ */
+export async function findEmbeddedPostgres(directory: string): Promise<Connection | null> {
+  const home = await files.findHomePath(directory);
+  const host = await files.readIfPresent(join(home, "socket-directory"));
+  const password = await files.readIfPresent(join(home, "password"));
+  if (host === null || password === null) return null;
+  const connection = { host, port: files.socketPort, user, password, database: "postgres" };
+  for (let tries = 0; tries < 100; tries += 1) {
+    const answer = await tryConnection(connection);
+    if (answer !== "busy") return answer === "ready" ? connection : null;
+    await delay(retryEveryMs);
+  }
+  return null;
+}
+
+/**
+ * The server of this directory that another process runs, or else one that is started here. Another process may hold the
+ * directory before its server answers: that is waited for, 30 s and more.
+ *
+ * @returns closing it leaves a server of another process alone, and waits a minute for the sessions of others on its own
+ * @throws as {@link startEmbeddedPostgres}
+ */
+export async function shareEmbeddedPostgres(options: {
+  directory: string;
+  log: (line: string) => void;
+}): Promise<Pick<EmbeddedPostgres, "connection" | "close">> {
+  for (let tries = 1; ; tries += 1) {
+    const connection = await findEmbeddedPostgres(options.directory);
+    const held = connection === null ? null : await hold(connection);
+    if (held !== null) return held;
+    try {
+      const own = await startEmbeddedPostgres(options);
+      const close = async (): Promise<void> => {
+        // One that does not answer has no sessions.
+        await waitForOthers(own.connection).catch(() => undefined);
+        await own.close();
+      };
+      return { connection: own.connection, close };
+    } catch (error) {
+      if (!(error instanceof EmbeddedPostgresInUse) || tries >= shareTriesMax) throw error;
+    }
+  }
+}
+
+/** Stays connected, so that whoever started the server leaves it on; null where it has ended meanwhile. */
+async function hold(
+  connection: Connection,
+): Promise<Pick<EmbeddedPostgres, "connection" | "close"> | null> {
+  const client = new Client(connection);
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+  } catch {
+    return null;
+  }
+  return { connection, close: async () => client.end() };
+}
+
+async function waitForOthers(connection: Connection): Promise<void> {
+  const client = new Client(connection);
+  client.on("error", () => undefined);
+  await client.connect();
+  try {
+    for (let tries = 0; tries < othersTriesMax && (await hasOtherSessions(client)); tries += 1)
+      await delay(retryEveryMs);
+  } finally {
+    await client.end();
+  }
+}
+
+function running(
+  it: { server: BoundProcess; connection: Connection; home: Home },
+  options: { log: (line: string) => void; release: () => void },
+): EmbeddedPostgres {
+  let closing: Promise<void> | undefined;
+  const stop = async (): Promise<void> => {
+    try {
+      await it.server.stop();
+      await removeSocket(it.home);
+    } finally {
+      options.release();
+    }
+  };
+  const close = async (): Promise<void> => (closing ??= stop());
+  // Only now: until here the running start has to keep this process alive.
+  it.server.unref();
+  const report = async (): Promise<void> => {
+    const status = await it.server.exited;
+    if (closing === undefined)
+      options.log(`the embedded PostgreSQL ended by itself with status ${status}`);
+  };
+  void report();
+  return { connection: it.connection, close, [Symbol.asyncDispose]: close };
+}
+
+/** Removes the socket directory of the last run, as recorded, and then the record. */
+async function removeSocket(home: Home): Promise<void> {
+  const record = join(home.directory, "socket-directory");
+  const host = await files.readIfPresent(record);
+  if (host !== null) await rm(host, { recursive: true, force: true });
+  await rm(record, { force: true });
+}
+
+/**
+ * Makes the database at the first start and returns its password. initdb works in a temporary directory that is renamed
+ * when complete, so an initialisation that was killed is simply done again.
+ */
+async function initialise(home: Home, binaries: string): Promise<string> {
+  const passwordFile = join(home.directory, "password");
+  const known = await files.readIfPresent(passwordFile);
+  const isInitialised = (await files.readIfPresent(join(home.data, "PG_VERSION"))) !== null;
+  if (isInitialised && known === null)
+    throw new files.EmbeddedPostgresFault(
+      `${passwordFile} is missing, and the database cannot be opened without it`,
+    );
+  const password = known ?? randomBytes(32).toString("hex");
+  if (known === null) await files.writeDurably(passwordFile, password);
+  if (isInitialised) return password;
+
+  const temporary = files.temporaryName(home.data);
+  const data = join(temporary, "data");
+  await files.createPrivate(temporary, null);
+  // initdb runs as the server's user, who cannot read the file that is kept.
+  await files.writeDurably(join(temporary, "password"), password);
+  await files.giveTo(join(temporary, "password"), home.account);
+  await files.giveTo(temporary, home.account);
+  await runInitdb(
+    [join(binaries, "initdb"), "-D", data, `--pwfile=${join(temporary, "password")}`],
+    home,
+  );
+  await files.renameDurably(data, home.data);
+  await rm(temporary, { recursive: true });
+  return password;
+}
+
+async function runInitdb(command: string[], home: Home): Promise<void> {
+  const output: string[] = [];
+  const choices = [
+    "--encoding=UTF8",
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+    "--no-instructions",
+  ];
+  const initdb = startBoundProcess([...command, "-U", user, "-A", "scram-sha-256", ...choices], {
+    account: home.account,
+    log: (line) => output.push(line),
+  });
+  const status = await initdb.exited;
+  if (status !== 0)
+    throw new files.EmbeddedPostgresFault(
+      `initdb failed with status ${status}: ${output.slice(-10).join("; ")}`,
+    );
+}
+
+interface Plan {
+  readonly home: Home;
+  readonly connection: Connection;
+  readonly binaries: string;
+  readonly stalePid: number | null;
+  readonly chosen: readonly string[];
+}
+
+async function startServer(plan: Plan, log: (line: string) => void): Promise<BoundProcess> {
+  for (let tries = 0; tries < orphanTriesMax; tries += 1) {
+    const outcome = await tryStart(plan, log);
+    if (!("refused" in outcome)) return outcome;
+    // Sessions of a server that was killed end by themselves, a moment later.
+    if (!/pre-existing shared memory block/.test(outcome.refused))
+      throw new files.EmbeddedPostgresFault(`PostgreSQL did not start: ${outcome.refused}`);
+    await delay(retryEveryMs);
+  }
+  throw new files.EmbeddedPostgresFault(
+    `sessions of a killed PostgreSQL still use ${plan.home.data}`,
+  );
+}
+
+async function tryStart(
+  plan: Plan,
+  log: (line: string) => void,
+): Promise<BoundProcess | { refused: string }> {
+  const ready = Promise.withResolvers<"ready">();
+  const late = new AbortController();
+  const lines: string[] = [];
+  // The value is a list whose entries may be quoted; a path may hold a comma.
+  const socket = `unix_socket_directories="${plan.connection.host.replaceAll('"', '""')}"`;
+  const command = [join(plan.binaries, "postgres"), "-D", plan.home.data];
+  const server = startBoundProcess(
+    [...command, ...[...settings, ...plan.chosen, socket].flatMap((each) => ["-c", each])],
+    {
+      account: plan.home.account,
+      // pg_ctl's own way to say which process id in a lock file is not a server: postgres still checks shared memory.
+      ...(plan.stalePid === null
+        ? {}
+        : { environment: { PG_GRANDPARENT_PID: String(plan.stalePid) } }),
+      log(line) {
+        log(line);
+        if (lines.length < 20) lines.push(line);
+        if (line.includes("database system is ready to accept connections")) ready.resolve("ready");
+      },
+    },
+  );
+  try {
+    const timeout = delay(readyWithinMs, "late" as const, { signal: late.signal });
+    timeout.catch(() => undefined);
+    const outcome = await Promise.race([ready.promise, server.exited, timeout]);
+    if (outcome === "ready" && (await tryConnection(plan.connection)) === "ready") return server;
+    if (typeof outcome === "string") await server.stop();
+    return { refused: `${outcome}: ${lines.join("; ")}` };
+  } catch (error) {
+    await server.stop().catch(() => undefined);
+    throw error;
+  } finally {
+    late.abort();
+  }
+}
+
+const absentCodes = new Set(["ENOENT", "ENOTDIR", "ECONNREFUSED"]);
+
+/** cannot_connect_now, admin_shutdown, and connections that a stopping server drops. */
+const busyCodes = new Set(["57P03", "57P01", "ECONNRESET", "EPIPE"]);
+
+/** `busy`: it is about to start or stop. @throws Error when it answers and refuses for another reason. */
+async function tryConnection(connection: Connection): Promise<"ready" | "busy" | "absent"> {
+  const client = new Client({ ...connection, connectionTimeoutMillis: 10_000 });
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    await client.end();
+    return "ready";
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "none";
+    if (absentCodes.has(code)) return "absent";
+    if (
+      busyCodes.has(code) ||
+      (error instanceof Error && error.message.startsWith("Connection terminated"))
+    )
+      return "busy";
+    throw error;
+  }
+}
+
+/**
+ * Waits until the server of a killed process is gone: its shell is stopping it. If the shell was killed too, it is told
+ * to stop here. Returns the process id in the lock file when it is no server's (a crash, or the id was given anew).
+ *
+ * @throws {EmbeddedPostgresInUse} when the server on these data was started by other means
+ */
+async function waitForOrphan(home: Home, directory: string): Promise<number | null> {
+  const text = await files.readIfPresent(join(home.data, "postmaster.pid"));
+  const pid = Number.parseInt(text ?? "", 10);
+  if (!(pid > 0)) return null;
+  for (let tries = 0; tries < orphanTriesMax; tries += 1) {
+    const command = await commandOf(pid);
+    if (!command.includes(home.data)) return pid;
+    if (!command.includes(marker)) throw new EmbeddedPostgresInUse(directory);
+    if (tries === 0) signal(pid, "SIGINT");
+    if (tries === orphanTriesMax / 2) signal(pid, "SIGQUIT");
+    await delay(retryEveryMs);
+  }
+  throw new files.EmbeddedPostgresFault(
+    `PostgreSQL (process ${pid}) does not stop; end it by hand`,
+  );
+}
+
+/** The command line of a process; empty when there is none. */
+async function commandOf(pid: number): Promise<string> {
+  try {
+    if (process.platform === "linux") return await readFile(`/proc/${pid}/cmdline`, "utf8");
+    return (await promisify(execFile)("ps", ["-ww", "-o", "command=", "-p", String(pid)])).stdout;
+  } catch {
+    return "";
+  }
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // Already gone.
+  }
+}

@@ -1,0 +1,70 @@
+import { Type } from "./schema.ts";
+import { isClockRight } from "../clock.ts";
+import type { Ctx } from "../context.ts";
+import { isWritable } from "./health-store.ts";
+import type { Http } from "./http.ts";
+import { Problem } from "./problems.ts";
+import { refusals } from "./refusals.ts";
+
+const ReadyBody = Type.Object(
+  {
+    status: Type.Literal("ok"),
+    now: Type.Integer({ description: "The service's time, Unix seconds." }),
+  },
+  { description: "It can answer." },
+);
+
+/** A balancer gives up after a few seconds, and a statement only after half a minute. */
+const databaseWithinMs = 3_000;
+
+/** What keeps the process from answering, in words; null where nothing does. */
+async function faultOf({ db, clock }: Ctx): Promise<string | null> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error("the database hangs")), databaseWithinMs);
+  try {
+    const looks = Promise.all([isClockRight(db, clock), isWritable(db)]);
+    const [isRight, canWrite] = await Promise.race([looks, late]);
+    if (!canWrite) return "the database takes no changes";
+    return isRight ? null : "this machine's clock differs from the database's by more than 2 s";
+  } catch {
+    return "the database cannot be reached";
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** `alive`: the process runs. `ready`: it can answer now; carries the service's time, which in `dev` can be moved. */
+export function addHealthRoutes(ctx: Ctx, http: Http): void {
+  const tags = ["operations"];
+  const alive = {
+    response: { 200: Type.Object({ status: Type.Literal("ok") }, { description: "It runs." }) },
+    tags,
+    summary: "The process runs",
+  };
+  let isDraining = false;
+  http.addHook("preClose", (done) => {
+    isDraining = true;
+    done();
+  });
+  // Many monitors and balancers ask by HEAD, each every few seconds.
+  const probed = { exposeHeadRoute: true, logLevel: "debug" } as const;
+  http.get("/health/alive", { ...probed, schema: alive }, () => ({ status: "ok" as const }));
+  http.get(
+    "/health/ready",
+    {
+      ...probed,
+      schema: {
+        response: { 200: ReadyBody, ...refusals("unavailable") },
+        tags,
+        summary:
+          "The process can answer; 503 while it drains, the database is away or only reads, or the clocks disagree",
+      },
+    },
+    async (_request, reply) => {
+      if (isDraining) throw new Problem("unavailable", { message: "the process is about to end" });
+      const fault = await faultOf(ctx);
+      if (fault !== null) throw new Problem("unavailable", { message: fault });
+      return reply.header("cache-control", "no-store").send({ status: "ok", now: ctx.clock.now() });
+    },
+  );
+}

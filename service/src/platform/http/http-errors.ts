@@ -1,0 +1,155 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Ctx } from "../context.ts";
+import { isOutage, isUnstorable } from "../database/db.ts";
+import { challengeOf, invalidRequest, OAuthProblem, Problem } from "./problems.ts";
+import { sayPattern } from "./text-form.ts";
+
+interface FrameworkError {
+  code?: string;
+  statusCode?: number;
+  validation?: { instancePath: string; params?: Record<string, unknown>; message?: string }[];
+}
+
+/** Turns what the framework found wrong into a row of the table; anything unknown is a fault of ours. */
+export function problemOf(error: unknown): Problem | OAuthProblem | null {
+  if (error instanceof Problem || error instanceof OAuthProblem) return error;
+  const { code, statusCode, validation } = error as FrameworkError;
+  if (validation !== undefined) return invalidRequest(sayFault(validation));
+  if (code === "FST_ERR_CTP_BODY_TOO_LARGE") return new Problem("body_too_large");
+  if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE" || statusCode === 415)
+    return new Problem("unsupported_media_type");
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
+    return new Problem("malformed_request");
+  if (statusCode === 503) return new Problem("unavailable");
+  if (isUnstorable(error)) return new Problem("malformed_request");
+  return isOutage(error) ? new Problem("unavailable") : null;
+}
+
+function sayFault(validation: NonNullable<FrameworkError["validation"]>): string {
+  const [first] = validation;
+  const path = (first?.instancePath ?? "").replaceAll("/", ".").replace(/^\./, "");
+  const missing = first?.params?.["missingProperty"];
+  const member = missing ?? first?.params?.["additionalProperty"];
+  if (typeof member === "string") {
+    const name = [path, member].filter((part) => part !== "").join(".");
+    return `${shownName(name)} ${missing === undefined ? "is unknown" : "is missing"}`;
+  }
+  const words = wordsOf(validation, first?.instancePath);
+  const fault =
+    words.length > 0
+      ? `must be one of ${words.join(", ")}`
+      : (sayPattern(first?.params?.["pattern"]) ?? first?.message);
+  return `${path === "" ? "the body" : shownName(path)} ${fault ?? "is wrong"}`;
+}
+
+/** The caller may have made it up. */
+const shownName = (name: string): string => name.slice(0, 100).toWellFormed();
+
+/** Each word of a choice is a fault of its own. */
+function wordsOf(
+  validation: NonNullable<FrameworkError["validation"]>,
+  path: string | undefined,
+): readonly string[] {
+  return validation
+    .filter(({ instancePath }) => instancePath === path)
+    .map(({ params }) => params?.["allowedValue"])
+    .filter((word) => typeof word === "string");
+}
+
+/** Logs what is no row of the table, by the request's id. */
+export function logFault(ctx: Pick<Ctx, "log">, error: unknown, request: FastifyRequest): void {
+  ctx.log.error(
+    { requestId: request.id, route: request.routeOptions.url, err: error },
+    "a request failed",
+  );
+}
+
+/** A failed call: what to answer, and where. */
+export interface Failure {
+  readonly error: unknown;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
+export async function answerEnvelopeError(ctx: Ctx, failure: Failure): Promise<FastifyReply> {
+  const { error, request, reply } = failure;
+  const found = problemOf(error);
+  if (found instanceof OAuthProblem) return answerOAuthError(ctx, failure);
+  if (found === null) logFault(ctx, error, request);
+  const problem = found ?? new Problem("internal");
+  const { retryAfterSeconds, details, headers = {} } = problem.options;
+  if (retryAfterSeconds !== undefined) void reply.header("retry-after", String(retryAfterSeconds));
+  if (problem.reason === "body_too_large") readOn(reply);
+  const challenge = challengeOf(problem.reason);
+  if (challenge !== null) void reply.header("www-authenticate", challenge);
+  const body = {
+    code: problem.status,
+    reason: problem.reason,
+    message: problem.message,
+    requestId: request.id,
+    ...(details === undefined ? {} : { details }),
+  };
+  return reply
+    .code(problem.status)
+    .headers(headers)
+    .header("cache-control", "no-store")
+    .send({ success: false, error: body });
+}
+
+/**
+ * Keeps the connection, which the framework would close: what still arrives on it would have it reset, and the sender of
+ * a body that is too large often miss the answer. Node throws the rest away, for as long as a request may take.
+ */
+function readOn(reply: FastifyReply): void {
+  reply.removeHeader("connection");
+}
+
+/** The OAuth shape of an error. Another content type is 400, as RFC 6749 section 5.2 says of a malformed request. */
+export function oauthProblemOf(error: unknown): OAuthProblem | null {
+  const found = problemOf(error);
+  if (found === null || found instanceof OAuthProblem) return found;
+  // A coding is refused by a problem of our own, the type by the framework.
+  if (found.reason === "unsupported_media_type" && found !== error)
+    return new OAuthProblem(
+      "invalid_request",
+      "the body must be application/x-www-form-urlencoded",
+    );
+  if (found.reason === "rate_limited" || found.reason === "unavailable") {
+    const headers = {
+      ...found.options.headers,
+      ...(found.options.retryAfterSeconds === undefined
+        ? {}
+        : { "retry-after": String(found.options.retryAfterSeconds) }),
+    };
+    return new OAuthProblem("temporarily_unavailable", found.message, {
+      status: found.status,
+      headers,
+    });
+  }
+  const { headers = {} } = found.options;
+  return new OAuthProblem("invalid_request", found.message, { status: found.status, headers });
+}
+
+export async function answerOAuthError(
+  ctx: Ctx,
+  { error, request, reply }: Failure,
+): Promise<FastifyReply> {
+  const found = oauthProblemOf(error);
+  if (found === null) logFault(ctx, error, request);
+  const problem =
+    found ?? new OAuthProblem("server_error", `something failed here; quote ${request.id}`);
+  if (problem.status === 413) readOn(reply);
+  if (problem.options.challenge !== undefined)
+    void reply.header("www-authenticate", oauthChallengeOf(problem));
+  return reply
+    .code(problem.status)
+    .headers({ "cache-control": "no-store", pragma: "no-cache", ...problem.options.headers })
+    .send({ error: problem.code, error_description: problem.message });
+}
+
+function oauthChallengeOf(problem: OAuthProblem): string {
+  const scheme = problem.options.challenge ?? "Bearer";
+  if (scheme === "Basic") return 'Basic realm="svc", charset="UTF-8"';
+  const extra = scheme === "DPoP" ? ', algs="ES256 RS256"' : "";
+  return `${scheme} realm="svc", error="${problem.code}", error_description="${problem.message}"${extra}`;
+}

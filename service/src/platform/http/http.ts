@@ -1,0 +1,245 @@
+import { randomFillSync } from "node:crypto";
+import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
+import fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type onRequestHookHandler,
+  type preValidationHookHandler,
+  type RawServerDefault,
+} from "fastify";
+import type { FastifyBaseLogger } from "fastify";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { answerBrokenRequest } from "./broken-requests.ts";
+import type { Ctx } from "../context.ts";
+import { answerEnvelopeError, answerOAuthError } from "./http-errors.ts";
+import { parseForm, parseJson, parseQuery, queryFaultOf, refuseCoding } from "./http-input.ts";
+import { noteAnswers } from "./last-answers.ts";
+import { lazySchemas } from "./lazy-schemas.ts";
+import { describeRoutes } from "./openapi.ts";
+import { Problem } from "./problems.ts";
+
+export type Http = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>;
+
+/** Bytes of an ordinary body (decisions section 1); a route that takes more says so in `bodyLimit`. */
+const bodyBytesMax = 64 * 1024;
+/** A request has to be there by then, with its body: whoever sends a byte a minute holds no connection for long. */
+const requestTimeoutMs = 60_000;
+/** A connection on which nothing moves; longer than a long poll and than the pauses of a status stream. */
+const silenceTimeoutMs = 120_000;
+/** A connection that waits for its next request; longer than the 60 s for which proxies keep one by default. */
+const keptConnectionMs = 72_000;
+/** Long enough for every path value of the service, offer tokens included. */
+const parameterLengthMax = 512;
+
+/**
+ * Builds the HTTP server with everything that holds for every route: request ids, strict parsing, error envelopes,
+ * 404 and 405, metrics, OpenAPI. Slices add their routes in a scope of their own.
+ */
+export function createHttp(ctx: Ctx): Http {
+  const http: Http = fastify({
+    bodyLimit: bodyBytesMax,
+    requestTimeout: requestTimeoutMs,
+    connectionTimeout: silenceTimeoutMs,
+    keepAliveTimeout: keptConnectionMs,
+    routerOptions: { maxParamLength: parameterLengthMax, querystringParser: parseQuery },
+    exposeHeadRoutes: false,
+    requestIdHeader: false,
+    genReqId: makeRequestId,
+    forceCloseConnections: "idle",
+    // What arrives on an open connection while the process drains is answered: everything that it needs is still there.
+    return503OnClosing: false,
+    clientErrorHandler: (error, socket) =>
+      answerBrokenRequest(ctx, { error, socket, requestId: makeRequestId() }),
+    // Node's own refusal has no body.
+    http: { requireHostHeader: false },
+    // Parts of the path and query that a client sent are never logged; the service writes its own line below.
+    logger: false,
+    frameworkErrors: (error, request, reply) => {
+      beginAnswer(ctx, request, reply);
+      void answerEnvelopeError(ctx, { error, request, reply });
+    },
+    schemaController: { compilersFactory: lazySchemas },
+    ajv: {
+      customOptions: {
+        coerceTypes: false,
+        removeAdditional: false,
+        useDefaults: false,
+        allErrors: false,
+      },
+    },
+  }).withTypeProvider<TypeBoxTypeProvider>();
+  http.removeAllContentTypeParsers();
+  http.addContentTypeParser<Buffer>(
+    "application/json",
+    { parseAs: "buffer" },
+    (request, body, done) =>
+      settle(() => {
+        refuseCoding(request.headers["content-encoding"]);
+        return body.length === 0 ? null : parseJson(body);
+      }, done),
+  );
+  http.addContentTypeParser(
+    "application/x-www-form-urlencoded",
+    { parseAs: "string" },
+    (request, body, done) =>
+      settle(() => {
+        refuseCoding(request.headers["content-encoding"]);
+        return parseForm(String(body));
+      }, done),
+  );
+  http.setErrorHandler((error, request, reply) =>
+    answerEnvelopeError(ctx, { error, request, reply }),
+  );
+  http.addHook("onRequest", (request, reply, done) => {
+    beginAnswer(ctx, request, reply);
+    done(hostFaultOf(request) ?? queryFaultOf(request.query) ?? undefined);
+  });
+  allowMissingBodies(http);
+  refuseFormsInApi(http);
+  answerUnknownRoutes(http);
+  describeRoutes(http, ctx);
+  noteAnswers(http.server);
+  ignoreExpectations(http.server);
+  return http;
+}
+
+/** RFC 9112 section 3.2: HTTP/1.1 has a `Host`, and no request has two. */
+function hostFaultOf({ raw: { httpVersion, rawHeaders } }: FastifyRequest): Problem | null {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at];
+    if (name?.length === 4 && name.toLowerCase() === "host") hosts += 1;
+  }
+  return hosts > 1 || (hosts === 0 && httpVersion === "1.1")
+    ? new Problem("malformed_request")
+    : null;
+}
+
+/** RFC 9110 section 10.1.1: what is expected beside 100-continue may be ignored; Node refuses it without a body. */
+function ignoreExpectations(server: Server): void {
+  server.on("checkExpectation", (request, response) => {
+    server.emit("request", request, response);
+  });
+}
+
+const requestIdBytes = 16;
+const requestIdPool = Buffer.alloc(requestIdBytes * 256);
+let requestIdAt = requestIdPool.length;
+
+/** Every request takes one, so the random bytes are drawn for many at once. */
+function makeRequestId(): string {
+  if (requestIdAt === requestIdPool.length) {
+    randomFillSync(requestIdPool);
+    requestIdAt = 0;
+  }
+  const end = requestIdAt + requestIdBytes;
+  const id = `req_${requestIdPool.toString("hex", requestIdAt, end)}`;
+  requestIdAt = end;
+  return id;
+}
+
+/** Makes every failure in this scope an OAuth error (RFC 6749 section 5.2) instead of the envelope. */
+export function useOAuthErrors(ctx: Ctx, scope: Http): void {
+  scope.setErrorHandler((error, request, reply) =>
+    answerOAuthError(ctx, { error, request, reply }),
+  );
+}
+
+/** Where no member of a body is required, none has to be sent. Routes of forms say themselves what they miss. */
+function allowMissingBodies(http: Http): void {
+  http.addHook("onRoute", (route) => {
+    const body = route.schema?.body as { type?: string; required?: string[] } | undefined;
+    if (body?.type !== "object" || (body.required ?? []).length > 0) return;
+    if (route.schema?.consumes !== undefined) return;
+    const own = [route.preValidation ?? []].flat();
+    route.preValidation = [fillBody, ...own];
+  });
+}
+
+const fillBody: preValidationHookHandler = (request, _reply, done) => {
+  request.body ??= {};
+  done();
+};
+
+/** The API takes JSON alone; forms are for the login's routes. */
+function refuseFormsInApi(http: Http): void {
+  http.addHook("onRoute", (route) => {
+    if (!route.url.startsWith("/api/") || route.method === "GET") return;
+    const own = [route.onRequest ?? []].flat();
+    route.onRequest = [...own, refuseForm];
+  });
+}
+
+const refuseForm: onRequestHookHandler = (request, _reply, done) => {
+  const type = request.headers["content-type"] ?? "";
+  const isForm = /^application\/x-www-form-urlencoded\b/i.test(type);
+  done(isForm ? new Problem("unsupported_media_type") : undefined);
+};
+
+function settle(parse: () => unknown, done: (error: Error | null, body?: unknown) => void): void {
+  try {
+    done(null, parse());
+  } catch (error) {
+    done(error instanceof Error ? error : new Error("unreadable body"));
+  }
+}
+
+/** What holds for every answer, also to a request that no route gets. */
+function beginAnswer(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): void {
+  reportAtEnd(ctx, request, reply);
+  void reply.header("x-request-id", request.id).header("x-content-type-options", "nosniff");
+}
+
+/** Nothing was answered before the connection was closed. No status of HTTP: nobody gets it. */
+const statusOfNone = 499;
+
+/** Tells log and metrics of a request, also of one whose caller did not wait: it may have taken effect. */
+function reportAtEnd(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): void {
+  const startedMs = performance.now();
+  reply.raw.on("close", () => {
+    const durationMs = performance.now() - startedMs;
+    const { id: requestId, method } = request;
+    const route = request.routeOptions.url ?? "unknown";
+    const status = reply.sent ? reply.statusCode : statusOfNone;
+    ctx.metrics.httpRequestDuration.observe(
+      { route, method, status: String(status) },
+      durationMs / 1000,
+    );
+    const shownMs = Math.round(durationMs * 100) / 100;
+    const isProbed = request.routeOptions.logLevel === "debug" && status < 400;
+    ctx.log[isProbed ? "debug" : "info"](
+      { requestId, method, route, status, durationMs: shownMs },
+      "request",
+    );
+  });
+}
+
+/** 404 in the envelope, or 405 with `Allow` where the path exists under other methods. */
+function answerUnknownRoutes(http: Http): void {
+  const known: { pattern: RegExp; methods: string[] }[] = [];
+  http.addHook("onRoute", ({ url, method }) => {
+    // A preflight is answered below many paths that nobody can get.
+    if (method === "OPTIONS") return;
+    const source = url
+      .split("/")
+      .map((part) => (part.startsWith(":") ? "[^/]+" : part === "*" ? ".*" : RegExp.escape(part)))
+      .join("/");
+    known.push({ pattern: new RegExp(`^${source}$`), methods: [method].flat() });
+  });
+  http.setNotFoundHandler((request, reply) => {
+    const path = request.url.split("?", 1)[0] ?? "";
+    const allowed = new Set(
+      known.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods),
+    );
+    if (allowed.size === 0 || allowed.has(request.method)) throw new Problem("route_not_found");
+    void reply.header("allow", [...allowed].toSorted().join(", "));
+    throw new Problem("method_not_allowed");
+  });
+}

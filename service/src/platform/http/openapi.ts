@@ -1,0 +1,111 @@
+import fastify, { type FastifySchema, type RouteOptions } from "fastify";
+import type { Ctx } from "../context.ts";
+import type { Http } from "./http.ts";
+import { lazySchemas } from "./lazy-schemas.ts";
+import type { OAuthCode, Reason } from "./problems.ts";
+import { Type } from "./schema.ts";
+
+/** What happens before a route is found or heard, and so is listed at none. */
+export const answersOfAnyRoute =
+  "Beside what is listed, any route may answer 500 and 503, and any path 404, or 405 with `Allow`. What cannot be read is 400 `malformed_request`, has a body with `Content-Encoding` 415, comes too slowly 408 `request_timeout`, has too long an address and header lines 431 `headers_too_large`.";
+
+/** Serves `/openapi.json`: every route that is added from now on, from the schemas that check its requests. */
+export function describeRoutes(http: Http, ctx: Pick<Ctx, "config">): void {
+  const routes: RouteOptions[] = [];
+  http.addHook("onRoute", (route) => {
+    routes.push(route);
+  });
+  let document: Promise<string> | undefined;
+  http.get(
+    "/openapi.json",
+    { exposeHeadRoute: true, schema: { hide: true } },
+    async (_request, reply) => {
+      document ??= writeDocument(routes, ctx.config.baseUrl);
+      return reply
+        .type("application/json")
+        .header("cache-control", "public, max-age=300")
+        .send(await document);
+    },
+  );
+}
+
+const handler = (): void => undefined;
+
+/** How a caller shows who it is (service document, Authentication). */
+const securitySchemes = {
+  key: {
+    type: "apiKey",
+    in: "header",
+    name: "Authorization",
+    description:
+      'An API key, below `/api/v1/issuer` an issuer\'s key; without `Bearer`. A 401 has the challenge `ApiKey realm="svc"`.',
+  },
+  client: {
+    type: "http",
+    scheme: "basic",
+    description: "Id and secret of a client; other methods send theirs in the form.",
+  },
+  accessToken: { type: "http", scheme: "bearer", description: "Of a login." },
+  walletSession: { type: "http", scheme: "bearer", description: "Of `POST /w/session`." },
+} as const;
+
+/** The refusal by which a route tells that it wants to know who calls. */
+const schemeOfRefusal = {
+  apikey_missing: "key",
+  invalid_client: "client",
+  invalid_token: "accessToken",
+  wallet_session_required: "walletSession",
+} as const satisfies Partial<Record<Reason | OAuthCode, keyof typeof securitySchemes>>;
+
+const idempotencyKey = Type.String({
+  description:
+    "1 to 255 visible ASCII characters: the same call again gets the same answer, for 24 hours; a call that changes nothing is answered anew.",
+});
+
+/** What a route takes from the header lines is told by what it refuses, unless its schema says it. */
+function withCaller(schema: FastifySchema): FastifySchema {
+  const refuses = refusedBy(schema);
+  const named = Object.entries(schemeOfRefusal).find(([refusal]) => refuses(refusal));
+  const key = refuses("idempotency_key_required") ? idempotencyKey : Type.Optional(idempotencyKey);
+  return {
+    ...(named === undefined ? {} : { security: [{ [named[1]]: [] }] }),
+    ...(refuses("idempotency_key_conflict")
+      ? { headers: Type.Object({ "idempotency-key": key }) }
+      : {}),
+    ...schema,
+  };
+}
+
+/** Whether a refusal of the route names this reason; what it tells of its other answers does not count. */
+function refusedBy({ response }: FastifySchema): (reason: string) => boolean {
+  const answers = Object.entries((response ?? {}) as Record<string, { description?: string }>);
+  const told = answers
+    .filter(([status]) => /^[45]/.test(status))
+    .map(([, { description = "" }]) => description);
+  return (reason) => told.some((text) => text.includes(`\`${reason}\``));
+}
+
+/** The generator is loaded when somebody asks: it takes every process memory and time, and most are never asked. */
+async function writeDocument(routes: readonly RouteOptions[], baseUrl: string): Promise<string> {
+  const { default: swagger } = await import("@fastify/swagger");
+  const catalogue = fastify({
+    schemaController: { compilersFactory: lazySchemas },
+    exposeHeadRoutes: false,
+  });
+  await catalogue.register(swagger, {
+    openapi: {
+      openapi: "3.1.0",
+      info: {
+        title: "svc",
+        version: "1",
+        description: `Hosted identity broker: login, verified fields, business identity. ${answersOfAnyRoute}`,
+      },
+      servers: [{ url: baseUrl }],
+      components: { securitySchemes },
+    },
+  });
+  for (const { method, url, schema = {} } of routes)
+    catalogue.route({ method, url, schema: withCaller(schema), handler });
+  await catalogue.ready();
+  return JSON.stringify(catalogue.swagger());
+}
