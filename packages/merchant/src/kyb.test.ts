@@ -301,10 +301,11 @@ test("all events of the client domain are listed, a move too, and one of them is
 });
 
 test("an id from outside becomes no other path", async () => {
-  await assert.rejects(kyb.dataRequest("../billing/account"), {
-    code: "call_refused",
-    status: 404,
-  });
+  const refused = { code: "call_refused", status: 404 };
+  await assert.rejects(kyb.dataRequest("../billing/account"), refused);
+  // It would be the list of every request's events.
+  await assert.rejects(kyb.events("data-requests", ".."), refused);
+  await assert.rejects(kyb.deliveries("data-requests", "."), refused);
   assert.deepEqual(calls, []);
 });
 

@@ -371,7 +371,8 @@ function openHooks({ get, post, put }: Wire): Hooks {
 
 /** One segment of a path: an id from outside must not become another path. */
 function segment(id: string): string {
-  return encodeURIComponent(id);
+  // A URL parser takes `.` and `..` away, encoded or not: encoded twice they stay a text, which is the id of nothing.
+  return encodeURIComponent(id).replace(/^\.{1,2}$/, (dots) => "%252E".repeat(dots.length));
 }
 
 function readProof(entry: Record<string, unknown>): CompanyProof {
