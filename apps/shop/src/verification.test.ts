@@ -381,6 +381,20 @@ test("the receipt is verified against the chain, fact by fact", async () => {
   assert.ok(text.includes(order.receipt.initiate.transactionHash));
 });
 
+test("the receipt is that of the values, not of a later attempt that handed nothing over", async () => {
+  const person = await logIn();
+  for (const body of story) await deliver(body);
+  await deliver(statusBody(7, "INITIATED", { ...own, attempt: 2 }));
+  await deliver(statusBody(8, "FAILED", { ...own, attempt: 2, failureReason: "FIELD_REVOKED" }));
+  // Without an attempt the service gives the newest that is anchored.
+  fake.kyc.set("GET /api/v2/kyc/receipt", ({ query }) =>
+    query.get("attempt") === "1" ? order.receipt : { ...order.receipt, attempt: 2 },
+  );
+  const response = await person.press("/verify/receipt");
+  assert.equal(response.status, 303);
+  assert.match(await person.page(), /data-fact="values"/);
+});
+
 test("a receipt that the chain does not confirm is not shown as one", async () => {
   const person = await logIn();
   for (const body of story) await deliver(body);

@@ -165,13 +165,15 @@ export async function checkReceipt(desk: KycDesk, visit: Visit): Promise<Reply> 
   const { verification, now } = desk;
   const { login, order } = sharedBy(desk, visit);
   if (login === null || order === null) return redirect("/verify");
-  const { referenceKey } = order;
-  const receipt = await verification.kyc.receipt(referenceKey);
+  const { referenceKey, infos } = order;
+  // A later attempt may be anchored that handed nothing over: its receipt is of other values.
+  const attempt = Math.max(...infos.map((info) => info.attempt));
+  const receipt = await verification.kyc.receipt(referenceKey, { attempt });
   const verified = await verifyReceipt(receipt, {
     ...verification.options.anchors,
     user: login.user,
     referenceKey,
-    infos: order.infos.filter(({ attempt }) => attempt === receipt.attempt),
+    infos: infos.filter((info) => info.attempt === attempt),
     now: now(),
   });
   note(verification, login, { receipt: { ...verified, at: now() } });
