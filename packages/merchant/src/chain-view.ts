@@ -20,7 +20,8 @@ import { MerchantError } from "./merchant-error.ts";
 /** A node of the chain: its address, or an EIP-1193 client of yours. It is believed in what it says of the chain. */
 export type ChainNode =
   | { rpcUrl: string }
-  | { client: { request: (call: { method: string; params?: unknown }) => Promise<unknown> } };
+  // As a method: a client that knows its chain's calls by their types, such as that of viem, takes no other ones.
+  | { client: { request(call: { method: string; params?: unknown }): Promise<unknown> } };
 
 /** What you know of the chain yourself, from the operator's documents: never from what is to be verified. */
 export type ChainAnchors = ChainNode & {

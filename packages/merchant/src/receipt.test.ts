@@ -6,9 +6,11 @@ import { isDeepStrictEqual } from "node:util";
 
 import {
   concat,
+  createPublicClient,
   encodeAbiParameters,
   encodeErrorResult,
   getCreate2Address,
+  http,
   parseAbi,
   parseAbiParameters,
   type Hex,
@@ -396,6 +398,13 @@ test("a contract cannot make the verifier call anywhere else", async () => {
   );
   await verifyReceipt(order.receipt, { ...rest, client: { request } });
   assert.equal(calls, 0);
+});
+
+test("a client of viem may be given as it is", async () => {
+  const { rpcUrl, ...rest } = anchors() as ReceiptAnchors & { rpcUrl: string };
+  const client = createPublicClient({ transport: http(rpcUrl) });
+  const { proved } = await verifyReceipt(order.receipt, { ...rest, client });
+  assert.ok(proved.some(({ fact }) => fact === "initiated"));
 });
 
 test("a node that is broken, silent or redirects is no refusal, and its URL is told to nobody", async () => {
