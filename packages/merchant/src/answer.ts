@@ -1,4 +1,4 @@
-import { isRecord } from "@svc/protocol";
+import { isRecord, isShowable } from "@svc/protocol";
 
 /** The body of an answer, in UTF-8. @throws {Error} as soon as it is longer than `bytesMax` */
 export async function readText(response: Response, bytesMax: number): Promise<string> {
@@ -26,4 +26,12 @@ export function parseObject(text: string): Record<string, unknown> | null {
 export function readRetryAfter(headers: Headers): number | undefined {
   const text = headers.get("retry-after") ?? "";
   return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+}
+
+const explanationLengthMax = 500;
+
+/** What an answer says for people, as one line; undefined for what cannot be shown as it is. */
+export function explanationOf(value: unknown): string | undefined {
+  if (typeof value !== "string" || !isShowable(value)) return undefined;
+  return value.replaceAll("\n", " ").slice(0, explanationLengthMax);
 }

@@ -1,5 +1,5 @@
 import { isRecord } from "@svc/protocol";
-import { parseObject, readRetryAfter, readText } from "./answer.ts";
+import { explanationOf, parseObject, readRetryAfter, readText } from "./answer.ts";
 import { isSafeUrl } from "./issuer.ts";
 import { MerchantError } from "./merchant-error.ts";
 
@@ -118,6 +118,7 @@ function refusalOf(status: number, headers: Headers, error: unknown): MerchantEr
     status,
     reason: nameOf(members["reason"]),
     requestId: nameOf(members["requestId"]),
+    explanation: explanationOf(members["message"]),
     ...(isRecord(members["details"]) && { details: members["details"] }),
   };
   if (status >= 500) return new MerchantError("issuer_unreachable", options);

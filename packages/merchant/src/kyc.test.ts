@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { text } from "node:stream/consumers";
+import { inspect } from "node:util";
 
 import { alice, referenceKey, statusBody } from "../test/signed-webhook.ts";
 import { MerchantError, openKyc, type Kyc } from "./index.ts";
@@ -245,6 +246,7 @@ test("a refusal carries reason, status, requestId and details", async () => {
   );
   assert.ok(caught instanceof MerchantError);
   const { code, reason, status, requestId } = caught;
+  assert.equal(caught.explanation, "m");
   assert.deepEqual(
     { code, reason, status, requestId, details: caught.details },
     {
@@ -282,9 +284,26 @@ test("each status has its code", async () => {
 test("text of an answer that is no name does not reach the error", async () => {
   refuse(400, { reason: "canary@example.com", requestId: "<canary>", message: "canary" });
   await assert.rejects(kyc.status(referenceKey), (error: Error) => {
-    assert.doesNotMatch(`${String(error)} ${JSON.stringify(error)}`, /canary/);
+    assert.doesNotMatch(`${String(error)} ${JSON.stringify(error)} ${inspect(error)}`, /canary/);
     return true;
   });
+});
+
+test("what the service says of a refusal is one line, for whoever asks for it", async () => {
+  const rows: [message: unknown, explanation: string | undefined][] = [
+    ["Invalid Request: items is missing", "Invalid Request: items is missing"],
+    ["two\nlines", "two lines"],
+    ["x".repeat(600), "x".repeat(500)],
+    ["\u001b[2J", undefined],
+    [7, undefined],
+  ];
+  for (const [message, explanation] of rows) {
+    refuse(400, { reason: "invalid_request", message });
+    await assert.rejects(kyc.status(referenceKey), (error: MerchantError) => {
+      assert.equal(error.explanation, explanation);
+      return true;
+    });
+  }
 });
 
 test("what is no answer of the service is refused", async () => {

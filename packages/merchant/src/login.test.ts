@@ -262,8 +262,12 @@ describe("what the token endpoint answers has a code:", () => {
     "a used code": [json(400, { error: "invalid_grant" }), { code: "grant_refused" }],
     "a wrong secret": [json(401, { error: "invalid_client" }), { code: "client_refused" }],
     "any other refusal": [
-      json(400, { error: "invalid_target" }),
-      { code: "request_refused", reason: "invalid_target" },
+      json(400, { error: "invalid_target", error_description: "no audience of this client" }),
+      {
+        code: "request_refused",
+        reason: "invalid_target",
+        explanation: "no audience of this client",
+      },
     ],
     "a refusal without error": [{ status: 400, body: "<html>" }, { code: "response_invalid" }],
     "a failure": [json(503, { error: "temporarily_unavailable" }), { code: "issuer_unreachable" }],

@@ -20,6 +20,7 @@ export class MerchantError extends Error {
   readonly details?: Readonly<Record<string, unknown>>;
   /** With rate_limited: when to call again. */
   readonly retryAfterSeconds?: number;
+  readonly #explanation: string | undefined;
 
   constructor(code: MerchantErrorCode, options: MerchantErrorOptions = {}) {
     const { reason } = options;
@@ -38,6 +39,15 @@ export class MerchantError extends Error {
     if (requestId !== undefined) this.requestId = requestId;
     if (details !== undefined) this.details = details;
     if (retryAfterSeconds !== undefined) this.retryAfterSeconds = retryAfterSeconds;
+    this.#explanation = options.explanation;
+  }
+
+  /**
+   * What the service says is wrong, in one line, such as which member of a call and why. For whoever looks for the fault,
+   * not for programs. It may repeat what you sent, so neither the message nor a log of this error shows it.
+   */
+  get explanation(): string | undefined {
+    return this.#explanation;
   }
 }
 
@@ -48,6 +58,7 @@ export interface MerchantErrorOptions {
   requestId?: string | undefined;
   details?: Readonly<Record<string, unknown>> | undefined;
   retryAfterSeconds?: number | undefined;
+  explanation?: string | undefined;
   cause?: unknown;
 }
 
@@ -82,7 +93,7 @@ const messages = {
   apikey_refused:
     "The service does not know this API key, or it belongs to the other environment; compare it with the one that you were given.",
   call_refused:
-    "The service refused the call; look its reason up in the service's table of errors.",
+    "The service refused the call; `explanation` says why, and its table of errors what the reason means.",
   rate_limited: "Too many calls; try again after retryAfterSeconds.",
   webhook_refused:
     "This did not come from the service, or not now; answer 400, change nothing, and compare the signing key with the one that you were given.",

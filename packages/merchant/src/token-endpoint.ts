@@ -1,4 +1,5 @@
 import { isRecord } from "@svc/protocol";
+import { explanationOf } from "./answer.ts";
 import { oauthError } from "./callback.ts";
 import { callIssuer, type IssuerAnswer } from "./issuer-call.ts";
 import type { Issuer } from "./issuer.ts";
@@ -59,9 +60,10 @@ export function postForm(
 export function refusalOf(answer: IssuerAnswer): MerchantError {
   const reason = oauthError(answer.body?.["error"]);
   if (reason === undefined) return new MerchantError("response_invalid");
-  if (reason === "invalid_grant") return new MerchantError("grant_refused", { reason });
-  if (reason === "invalid_client") return new MerchantError("client_refused", { reason });
-  return new MerchantError("request_refused", { reason });
+  const options = { reason, explanation: explanationOf(answer.body?.["error_description"]) };
+  if (reason === "invalid_grant") return new MerchantError("grant_refused", options);
+  if (reason === "invalid_client") return new MerchantError("client_refused", options);
+  return new MerchantError("request_refused", options);
 }
 
 /** RFC 6749 section 5.1. */
