@@ -37,12 +37,14 @@ export interface ApiCall {
 }
 
 /** @throws {MerchantError} configuration_invalid; its `reason` names the option */
-export function checkOptions({ issuer, apiKey }: ApiOptions): void {
+export function checkOptions({ issuer, apiKey, timeoutMs = timeoutMsDefault }: ApiOptions): void {
   if (!isSafeUrl(issuer) || issuer.endsWith("/") || issuer.includes("?"))
     throw new MerchantError("configuration_invalid", { reason: "issuer" });
   // A space is that of `Bearer `, which these endpoints refuse.
   if (!/^[\x21-\x7e]+$/.test(apiKey))
     throw new MerchantError("configuration_invalid", { reason: "apiKey" });
+  if (!Number.isSafeInteger(timeoutMs) || timeoutMs < 1)
+    throw new MerchantError("configuration_invalid", { reason: "timeoutMs" });
 }
 
 /**
@@ -90,7 +92,10 @@ async function exchange(options: ApiOptions, call: ApiCall): Promise<Exchange> {
   for (const [name, values] of Object.entries(call.query ?? {}))
     for (const value of [values].flat())
       if (value !== undefined) url.searchParams.append(name, String(value));
-  const hasBody = call.body !== undefined;
+  // Made before anything is sent: what cannot be written down is no failure of the broker.
+  checkIdempotencyKey(call.idempotencyKey);
+  const body = JSON.stringify(call.body, writeBigInt);
+  const hasBody = body !== undefined;
   try {
     const response = await send(url, {
       method: hasBody ? (call.method ?? "POST") : "GET",
@@ -100,7 +105,7 @@ async function exchange(options: ApiOptions, call: ApiCall): Promise<Exchange> {
         ...(hasBody && { "content-type": "application/json" }),
         ...(call.idempotencyKey !== undefined && { "idempotency-key": call.idempotencyKey }),
       },
-      ...(hasBody && { body: JSON.stringify(call.body) }),
+      ...(hasBody && { body }),
       redirect: "error",
       signal: AbortSignal.timeout(options.timeoutMs ?? timeoutMsDefault),
     });
@@ -109,6 +114,17 @@ async function exchange(options: ApiOptions, call: ApiCall): Promise<Exchange> {
   } catch (cause) {
     throw new MerchantError("issuer_unreachable", { cause });
   }
+}
+
+/** No header takes other characters, and the service takes no more of them. */
+function checkIdempotencyKey(key: string | undefined): void {
+  if (key !== undefined && !/^[\x21-\x7e]{1,255}$/.test(key))
+    throw new MerchantError("configuration_invalid", { reason: "idempotencyKey" });
+}
+
+/** Integers of typed data are bigints in most programs; as a decimal text they have the same digest. */
+function writeBigInt(_name: string, value: unknown): unknown {
+  return typeof value === "bigint" ? value.toString() : value;
 }
 
 /** What an error in the envelope means (decisions, section 1, Errors). */

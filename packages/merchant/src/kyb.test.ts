@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 
+import { typedDataDigest } from "@svc/protocol";
+
 import {
   business,
   businessName,
@@ -219,6 +221,27 @@ test("a signature is asked for under a key, read and taken back", async () => {
       reason: "signature",
     });
   }
+});
+
+test("a document may hold bigints, which have the digest of their decimal text", async () => {
+  const types = { Order: [{ name: "amount", type: "uint256" }] };
+  const typedData = { domain: {}, types, primaryType: "Order", message: { amount: 2n ** 64n } };
+  const asked = { business, messageKind: "TYPED_DATA", purpose } as const;
+  await kyb.requestSignature({ ...asked, typedData }, { idempotencyKey: "order-1" });
+  const written = { ...typedData, message: { amount: "18446744073709551616" } };
+  assert.deepEqual(lastCall().body["typedData"], written);
+  assert.deepEqual(typedDataDigest(typedData), typedDataDigest(written));
+});
+
+test("an idempotency key that no header holds is refused before anything is sent", async () => {
+  const asked = { business, messageKind: "TEXT", message: "Yes.", purpose } as const;
+  for (const idempotencyKey of ["", "a b", "a\nb", "order → 1", "a".repeat(256)]) {
+    await assert.rejects(kyb.requestSignature(asked, { idempotencyKey }), {
+      code: "configuration_invalid",
+      reason: "idempotencyKey",
+    });
+  }
+  assert.deepEqual(calls, []);
 });
 
 test("offers are made under a key, read and taken back", async () => {

@@ -60,7 +60,10 @@ export type AskedDocument = (
   expiresInSeconds?: number;
 };
 
-/** Makes repeating a call harmless: a text of yours that names what is to happen once, such as your order's number. */
+/**
+ * Makes repeating a call harmless: a text of yours that names what is to happen once, such as your order's number. 1 to
+ * 255 visible ASCII characters; any other key is configuration_invalid.
+ */
 export interface Once {
   idempotencyKey: string;
 }

@@ -358,6 +358,9 @@ test("options that cannot work are refused before anything is sent", () => {
     [{ apiKey: "" }, "apiKey"],
     [{ apiKey: `Bearer ${apiKey}` }, "apiKey"],
     [{ apiKey: `${apiKey}\n` }, "apiKey"],
+    [{ timeoutMs: 0 }, "timeoutMs"],
+    [{ timeoutMs: Number.NaN }, "timeoutMs"],
+    [{ timeoutMs: Infinity }, "timeoutMs"],
   ];
   for (const [changed, reason] of rows) {
     const expected = { code: "configuration_invalid", reason };
