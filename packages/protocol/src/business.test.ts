@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { hashTypedData as viemHashTypedData } from "viem";
+
+import vectors from "../vectors/business.json" with { type: "json" };
 import {
   type Charter,
   approvalDigest,
@@ -17,8 +20,11 @@ import {
   ruleOfCategory,
   thresholdOf,
 } from "./business.ts";
-import { hexOfBytes } from "./encoding.ts";
+import { bytesOfHex, hexOfBytes } from "./encoding.ts";
+import type { Hex, Hex32 } from "./encoding.ts";
 import type { Address } from "./address.ts";
+import { addressOfPrivateKey, signDigest } from "./signature.ts";
+import { businessTypes } from "./svc-types.ts";
 
 // The expected values come from viem 2.57.1: hashStruct, hashTypedData, encodeAbiParameters, keccak256.
 const alice: Address = "0x00000000000000000000000000000000000a11ce";
@@ -150,4 +156,56 @@ test("every hash is the one that viem computes", () => {
       keep: "0x8cacf7984c58a603ed4810d4a81d317142c3993f3ecace28c4c558ad5e72284d",
     },
   );
+});
+
+test("every charter of the vectors is packed and read as it says", () => {
+  for (const { packed, ...given } of vectors.charters) {
+    const read = decodeCharter(packed as Hex);
+    assert.ok(read !== null);
+    assert.deepEqual(read.rules, given.rules);
+    assert.equal(encodeCharter(given as Charter), packed);
+  }
+  for (const bad of vectors.badCharters) assert.equal(decodeCharter(bad as Hex), null, bad);
+});
+
+test("every hash that the vectors have members approve comes out", () => {
+  for (const { hash: expected, ...message } of vectors.releases)
+    assert.equal(releaseHash(message as Parameters<typeof releaseHash>[0]), expected);
+  for (const { hash: expected, ...message } of vectors.governance)
+    assert.equal(governanceHash(message as Parameters<typeof governanceHash>[0]), expected);
+  for (const { hash: expected, ...message } of vectors.logins)
+    assert.equal(businessLoginHash(message as Parameters<typeof businessLoginHash>[0]), expected);
+});
+
+test("every digest that the vectors have members sign comes out, also by viem", () => {
+  const key = bytesOfHex(vectors.privateKey) ?? new Uint8Array(0);
+  assert.equal(addressOfPrivateKey(key), vectors.address);
+  const compare = (own: Uint8Array, given: { digest: string; signature: string }): void => {
+    assert.equal(hexOfBytes(own), given.digest);
+    assert.equal(signDigest(own, key), given.signature);
+  };
+  for (const given of vectors.approvals) {
+    const { chainId, business: verifyingContract, category, hash: approved, ...until } = given;
+    const domain = { chainId, verifyingContract: verifyingContract as Address };
+    const { BusinessApproval } = businessTypes;
+    const message = { category, hash: approved as Hex32, ...until };
+    const primaryType = "BusinessApproval";
+    compare(approvalDigest(given as Parameters<typeof approvalDigest>[0]), given);
+    assert.equal(
+      viemHashTypedData({
+        domain,
+        types: { BusinessApproval },
+        primaryType,
+        message: {
+          ...message,
+          epoch: BigInt(message.epoch),
+        },
+      }),
+      given.digest,
+    );
+  }
+  for (const given of vectors.invitations)
+    compare(invitationDigest(given as Parameters<typeof invitationDigest>[0]), given);
+  for (const given of vectors.keeps)
+    compare(keepDigest(given as Parameters<typeof keepDigest>[0]), given);
 });

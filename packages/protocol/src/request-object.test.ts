@@ -2,10 +2,18 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync, sign } from "node:crypto";
 import { test } from "node:test";
 
+import vectors from "../vectors/request-objects.json" with { type: "json" };
 import { JwsFault, verifyEs256Jws } from "./jws.ts";
 import type { EcPublicJwk } from "./jws.ts";
+import { parseLink } from "./link.ts";
 import type { Link } from "./link.ts";
-import { REQUEST_OBJECT_TYP, checkRequestObject, originOfConnection } from "./request-object.ts";
+import {
+  REQUEST_OBJECT_TYP,
+  checkRequestObject,
+  originOfConnection,
+  requestObjectHash,
+} from "./request-object.ts";
+import type { RequestObject } from "./request-object.ts";
 
 const pair = generateKeyPairSync("ec", { namedCurve: "P-256" });
 const jwk = { ...pair.publicKey.export({ format: "jwk" }), kid: "k1" } as EcPublicJwk;
@@ -301,4 +309,27 @@ test("only a web address can be asked for a request object", () => {
   assert.equal(originOfConnection("http://localhost:4000/w"), "http://localhost:4000");
   assert.equal(originOfConnection("shop://login"), null);
   assert.equal(originOfConnection(undefined), null);
+});
+
+/** What a wallet does with an answer of the vectors' broker. */
+function judge(link: string, compact: string): RequestObject | { refused: string } {
+  const read = parseLink(link);
+  assert.ok(!("refused" in read), link);
+  try {
+    const { payload } = verifyEs256Jws(compact, vectors.keys, { typ: REQUEST_OBJECT_TYP });
+    return checkRequestObject(payload, { ...vectors, link: read });
+  } catch (fault) {
+    assert.ok(fault instanceof JwsFault);
+    return { refused: fault.message };
+  }
+}
+
+test("every good request object of the vectors counts, and no bad one", () => {
+  for (const { what, link, compact, hash } of vectors.good) {
+    const object = judge(link, compact);
+    assert.ok(!("refused" in object), what);
+    assert.equal(requestObjectHash(compact), hash, what);
+  }
+  for (const { what, link, compact } of vectors.bad)
+    assert.ok("refused" in judge(link, compact), what);
 });
