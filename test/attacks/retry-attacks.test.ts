@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { loginDigest, signDigest, zeroHash } from "@svc/protocol";
-import type { Jar } from "../cookie-jar.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
+import { type Jar, openJar } from "../cookie-jar.ts";
 import { approveByQr, finish, hooksOf, type OpenPage, openPage, statusOf } from "../login-flow.ts";
 import {
   approvalOf,
@@ -77,8 +78,31 @@ test("an ended login is restarted once, also when asked many times at once or ag
   const page = await openPage(world.baseUrl, world.client);
   const { claimed, wrong } = await claimPage(page);
   assert.notEqual((await approve(claimed, wrong)).status, 200);
-  assert.equal((await restartAtOnce(page, 10)).length, 1);
+  const led = await restartAtOnce(page, 10);
+  assert.equal(led.length, 10);
+  assert.deepEqual(new Set(await restartAtOnce(page, 3)), new Set(led));
+  const [row] = await world.ctx.db.query<{ made: number }>(sql`
+    select count(*)::int as made from login where restarts > 0 and id <> ${page.loginId}
+      and request = (select request from login where id = ${page.loginId})`);
+  assert.equal(row?.made, 1);
+  await world.advance(60);
   assert.equal((await restartAtOnce(page, 3)).length, 0);
+});
+
+test("a button that was pressed twice to start again leads to the login that the first press made", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const early = page.jar.copy();
+  const first = await submit(page.jar, page.loginId, "restart");
+  // The browser had sent the second press before this answer came, or sends it after.
+  for (const jar of [early, page.jar]) {
+    const second = await submit(jar, page.loginId, "restart");
+    const place = second.headers.get("location") ?? "";
+    assert.equal(place, first.headers.get("location"));
+    const html = await (await jar.fetch(`${world.baseUrl}${place}`)).text();
+    assert.equal(hooksOf(html).loginId, place.split("/").at(-1));
+  }
+  const stranger = await submit(openJar(), page.loginId, "restart");
+  assert.equal(stranger.status, 404);
 });
 
 test("the same request is started again at most three times", async () => {

@@ -68,7 +68,7 @@ const secretIdBytesMin = 16;
  *
  * @param bytes at least 16
  */
-export function randomId(random: Random, bytes: number): string {
+export function randomId(random: Pick<Random, "bytes">, bytes: number): string {
   assert(bytes >= secretIdBytesMin, "an id that must not be guessed has at least 128 bits");
   for (;;) {
     const id = random.bytes(bytes).toString("base64url");

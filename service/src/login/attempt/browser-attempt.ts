@@ -1,10 +1,15 @@
 import type { Client } from "../../accounts/index.ts";
+import type { Random } from "../../platform/context.ts";
 import { equalBytes } from "../../platform/cryptography/mac.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { type Attempt, restartsMax } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import { type BrowserCall, newAttempt } from "../authorization/authorize.ts";
-import { attemptSecretHash, endedAttemptCookie } from "./browser-cookies.ts";
+import {
+  attemptSecretHash,
+  restartedAttemptCookie,
+  secondPressSeconds,
+} from "./browser-cookies.ts";
 import { getClient, readAttempt } from "./claim.ts";
 import { endAttempt } from "./end-attempt.ts";
 import type { LoginContext } from "../login-context.ts";
@@ -38,7 +43,13 @@ export async function showStaticCode(
   ctx.recent.forget(loginId);
 }
 
-/** The same request once more, as a new login; null where that cannot be: finished, refused, or restarted too often. @throws {Problem} login_not_found */
+/**
+ * The same request once more, as a new login. A button that was pressed twice leads to one login, with its cookie each
+ * time: browsers drop the answer to the first press.
+ *
+ * @returns null where that cannot be: finished, refused, or restarted too often
+ * @throws {Problem} login_not_found
+ */
 export async function restartLogin(
   ctx: LoginContext,
   loginId: string,
@@ -46,14 +57,35 @@ export async function restartLogin(
 ): Promise<{ loginId: string; cookies: readonly string[] } | null> {
   const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
   const { scope } = attempt.request;
-  const fresh = newAttempt(ctx, browser, { scope, replacedId: loginId });
-  if (!(await store.restartAttempt(ctx.db, attempt.id, { ...fresh.attempt, restartsMax })))
-    return null;
+  const random = randomOfSuccessor(ctx, attempt);
+  const fresh = newAttempt(ctx, browser, { scope, replacedId: loginId, random });
+  const next = { ...fresh.attempt, restartsMax };
+  const isMade =
+    (await store.restartAttempt(ctx.db, attempt.id, next)) || (await isJustMade(ctx, next.id));
   ctx.recent.forget(loginId);
+  if (!isMade) return null;
+  const left = restartedAttemptCookie(ctx.config, browser.cookieHeader, loginId);
+  return { loginId: next.id, cookies: [...fresh.cookies, left] };
+}
+
+/** Bytes that nobody can guess, and the same for every restart of this login by its browser. */
+function randomOfSuccessor(
+  ctx: LoginContext,
+  { id, browserSha256 }: Attempt,
+): Pick<Random, "bytes"> {
+  let drawn = 0;
   return {
-    loginId: fresh.attempt.id,
-    cookies: [...fresh.cookies, endedAttemptCookie(ctx.config, loginId)],
+    bytes(length) {
+      drawn += 1;
+      const content = `restart ${id} ${browserSha256.toString("base64url")} ${drawn}`;
+      return ctx.keys.mac("session", content).subarray(0, length);
+    },
   };
+}
+
+async function isJustMade(ctx: LoginContext, loginId: string): Promise<boolean> {
+  const made = await store.findAttempt(ctx.db, loginId);
+  return made !== null && ctx.clock.now() - made.createdAt < secondPressSeconds;
 }
 
 /** The person gives up while other members are asked; nobody is any more. @returns where to go, or null for a login that does not wait so */

@@ -81,7 +81,7 @@ export interface NewAttemptCookie {
   readonly secret: string;
   readonly createdAt: number;
   readonly lifetimeSeconds: number;
-  /** The login that this one is the restart of: its cookie goes anyway, so no other has to give way. */
+  /** The login that this one is the restart of: its cookie gives way by itself, so no other has to. */
   readonly replacedId?: string;
 }
 
@@ -123,7 +123,7 @@ export function attemptCookies(
 }
 
 /** A button that was pressed twice comes within seconds. */
-const finishedSeconds = 60;
+export const secondPressSeconds = 60;
 
 /** The cookie of a login that is finished: it soon runs out, and gives way before that of any other. */
 export function finishedAttemptCookie(
@@ -133,12 +133,17 @@ export function finishedAttemptCookie(
 ): string {
   const name = `${attemptCookiePrefix(config)}${loginId}`;
   const [, secret = ""] = parseCookies(header).get(name)?.split(".") ?? [];
-  return setCookie(config, name, { value: `0.${secret}`, maxAgeSeconds: finishedSeconds });
+  return setCookie(config, name, { value: `0.${secret}`, maxAgeSeconds: secondPressSeconds });
 }
 
-export function endedAttemptCookie(config: Config, loginId: string): string {
-  return setCookie(config, `${attemptCookiePrefix(config)}${loginId}`, {
-    value: "",
-    maxAgeSeconds: 0,
-  });
+/** The cookie of a login that was started again: as that of one that is finished, where no other has to give way for it. */
+export function restartedAttemptCookie(
+  config: Config,
+  header: string | undefined,
+  loginId: string,
+): string {
+  if (heldCookies(config, header).length < attemptCookiesMax)
+    return finishedAttemptCookie(config, header, loginId);
+  const name = `${attemptCookiePrefix(config)}${loginId}`;
+  return setCookie(config, name, { value: "", maxAgeSeconds: 0 });
 }

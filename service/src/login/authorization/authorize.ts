@@ -1,4 +1,5 @@
 import type { Client } from "../../accounts/index.ts";
+import type { Random } from "../../platform/context.ts";
 import type { Form } from "../../platform/http/http-input.ts";
 import { randomId } from "../../platform/ids.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
@@ -239,21 +240,27 @@ const blankAttempt = {
   gatheringSince: null,
 } as const satisfies Partial<Attempt>;
 
+interface Restart {
+  readonly replacedId?: string;
+  readonly random?: Pick<Random, "bytes">;
+}
+
 type Fresh = Pick<Attempt, "id" | "browserSha256" | "browserNetwork" | "createdAt" | "expiresAt">;
 
 /**
  * Id, browser secret and lifetime of a new attempt; the secret leaves only in the cookie.
  *
  * @param asked.replacedId the login that it is the restart of, whose cookie the caller ends
+ * @param asked.random where id and secret come from
  */
 export function newAttempt(
   ctx: LoginContext,
   browser: BrowserCall,
-  { scope, replacedId }: Pick<AuthorizationRequest, "scope"> & { readonly replacedId?: string },
+  { scope, replacedId, random = ctx.random }: Pick<AuthorizationRequest, "scope"> & Restart,
 ): { attempt: Fresh; cookies: string[] } {
   const now = ctx.clock.now();
-  const loginId = randomId(ctx.random, 16);
-  const secret = ctx.random.bytes(32).toString("base64url");
+  const loginId = randomId(random, 16);
+  const secret = random.bytes(32).toString("base64url");
   const lifetimeSeconds = isBusinessScope(scope)
     ? businessLoginSeconds
     : ctx.config.loginLifetimeSeconds;
