@@ -100,6 +100,9 @@ export function pageSteps(
 
 export type SessionFault = "forged" | "stale";
 
+/** The clocks of two processes are up to 4 s apart (`skewLimitMs`): the page may count by one that is a step ahead of ours. */
+const stepsAheadMax = 1;
+
 /** Judges what a wallet scanned: the mac must be ours, the step the current or the one before. */
 export function judgeSession(
   key: KeyObject,
@@ -110,7 +113,7 @@ export function judgeSession(
   if (!equalBytes(expected, Buffer.from(session.mac))) return "forged";
   if (session.step === staticStep) return "static";
   const age = stepAt(now) - session.step;
-  return age === 0 || age === 1 ? "rolling" : "stale";
+  return age >= -stepsAheadMax && age <= 1 ? "rolling" : "stale";
 }
 
 /** `conn` of the QR code, and of the link on the same device. */
