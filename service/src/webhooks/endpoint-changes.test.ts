@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { test } from "node:test";
-import { sql } from "../platform/database/db.ts";
+import { type Queryable, sql, type Statement } from "../platform/database/db.ts";
 import { getEndpoint, reactivateEndpoint } from "./endpoints.ts";
-import { listEventsOf, moveEvents } from "./events.ts";
+import { listEventsOf, moveEvents, redeliverEvents } from "./events.ts";
 import { openTestWebhooks, ok, type Receiver, status, type TestWebhooks } from "./test-webhooks.ts";
 
 async function isActive({ ctx, clientDomainId }: TestWebhooks): Promise<boolean> {
@@ -219,7 +219,7 @@ test("an event that is claimed while its stream moves goes to the next address a
   const delivered = await ctx.db.transaction(async (tx) => {
     await moveEvents(ctx, tx, { streamId, clientDomainId, url: next.url });
     const delivering = webhooks.deliver();
-    await claimWaits(webhooks);
+    await untilWaits(webhooks, "webhook_turn");
     return { delivering };
   });
   await delivered.delivering;
@@ -227,11 +227,46 @@ test("an event that is claimed while its stream moves goes to the next address a
   assert.deepEqual([idsOf(old), idsOf(next)], [[], [event.id]]);
 });
 
-/** Until a claim stands before a row that another transaction holds. */
-async function claimWaits({ ctx }: TestWebhooks): Promise<void> {
-  const statement = sql`
-    select from pg_stat_activity
-    where datname = current_database() and wait_event_type = 'Lock' and query like '%webhook_turn%'`;
-  while ((await ctx.db.query(statement)).length === 0)
-    await new Promise((resolve) => void setImmediate(resolve));
+/** Statements that stand before a row which another transaction holds. */
+async function listWaiting({ ctx }: TestWebhooks): Promise<string[]> {
+  const rows = await ctx.db.query<{ query: string }>(sql`
+    select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+  return rows.map(({ query }) => query);
 }
+
+const untilWaits = async (webhooks: TestWebhooks, word: string): Promise<void> => {
+  while (!(await listWaiting(webhooks)).some((query) => query.includes(word)))
+    await new Promise((resolve) => void setImmediate(resolve));
+};
+
+test("a resend does not wait in a circle with the end of an attempt at the same event", async () => {
+  await using webhooks = await openTestWebhooks();
+  const held = holdAnswers();
+  const receiver = await webhooks.openReceiver(held.answer);
+  const event = webhooks.event({ url: receiver.url });
+  await webhooks.enqueue(event);
+  const delivered = webhooks.deliver();
+  await held.arrived(1);
+  const { ctx } = webhooks;
+  await ctx.db.transaction(async (tx) => {
+    const resend = { isOver: false };
+    const together: Queryable = {
+      async query<Row extends object>(statement: Statement): Promise<Row[]> {
+        const rows = await tx.query<Row>(statement);
+        if (held.open[0]?.writableEnded === false) {
+          held.open[0].writeHead(500).end();
+          await untilWaits(webhooks, "duration_ms");
+        }
+        return rows;
+      },
+    };
+    const resent = redeliverEvents(ctx, together, event).finally(() => {
+      resend.isOver = true;
+    });
+    while (!resend.isOver) assert.ok((await listWaiting(webhooks)).length < 2, "both wait");
+    assert.equal(await resent, 1);
+  });
+  await delivered;
+  const [listed] = await listEventsOf(ctx, event.streamId, { after: 0, limit: 1 });
+  assert.equal(listed?.attempts, 1);
+});

@@ -170,6 +170,20 @@ interface ResendableRow {
   readonly is_sendable: boolean;
 }
 
+/**
+ * Locks the deliveries of a stream that are left, before its events: whoever keeps how an attempt ended has the delivery
+ * first, and would wait in a circle with whoever has the event.
+ */
+export async function lockDeliveries(
+  tx: Queryable,
+  of: { streamId: string; eventId: string | null },
+): Promise<void> {
+  await tx.query(sql`
+    select from webhook_delivery
+    where stream_id = ${of.streamId} and (${of.eventId}::text is null or event_id = ${of.eventId})
+    order by event_id for update`);
+}
+
 /** The events that a resend means; their bodies stay until the transaction ends. Locked by id, as all do who lock several. */
 export async function listResendable(
   tx: Queryable,

@@ -194,6 +194,7 @@ export async function redeliverEvents(
   { streamId, eventId, url: urlNow }: Resend,
 ): Promise<number> {
   const given = { streamId, eventId: eventId ?? null, now: ctx.clock.now() };
+  await store.lockDeliveries(tx, given);
   const found = await store.listResendable(tx, given);
   if (found.length === 0) throw new Problem("event_not_found");
   const sendable = found.filter((each) => each.is_sendable);
