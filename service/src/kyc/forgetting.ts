@@ -12,7 +12,7 @@ import { moveOrders } from "./transitions.ts";
 /**
  * Forgets a user's orders, in the caller's transaction: what is on its way is not handed over any more, an order that
  * waits for the user is declined, and whoever was given these leaves hears that they no longer hold. What tells a
- * merchant of that is still delivered; everything else about the orders goes.
+ * merchant of that is still delivered, and goes soon after; everything else about the orders goes at once.
  *
  * @param given.leaves those that counted until now
  * @returns how many orders
@@ -31,7 +31,7 @@ export async function forgetOrders(
   const step = onlyStepOf("declined");
   await moveOrders(ctx, tx, { orders: pending, step, at: ctx.clock.now() });
   const ids = orders.map(({ id }) => id);
-  await forgetStreams(tx, ids);
+  await forgetStreams(ctx, tx, ids);
   await store.deleteOrders(tx, ids);
   await deleteIdentity(tx, user);
   return orders.length;

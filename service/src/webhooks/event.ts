@@ -42,6 +42,8 @@ const bodySeconds = 35 * day;
 export const resendSeconds = 30 * day;
 /** A personal body of an order goes this long after it was delivered (decisions section 5, Purge). */
 export const deliveredDataSeconds = day;
+/** What is still to be told of a forgotten stream goes then at the latest: longer than its attempts take. */
+export const forgottenSeconds = 7 * day;
 
 /** When the body goes if nothing is ever sent, Unix seconds. */
 export function purgeTimeOf(event: NewEvent, now: number): number {

@@ -39,9 +39,7 @@ export async function enqueueEvents(
     isLarge: isLarge(event),
     purgeAt: purgeTimeOf(event, now),
     body: event.isPersonal ? null : event.body,
-    bodySealed: event.isPersonal
-      ? ctx.seal.seal(Buffer.from(event.body), bodyPlace(event.id))
-      : null,
+    bodySealed: event.isPersonal ? sealBody(ctx, event) : null,
   }));
   await store.insertEvents(tx, rows, ctx.clock.nowMs());
 }
@@ -219,6 +217,14 @@ export async function moveEvents(
   const { streamId, clientDomainId, url } = to;
   const endpointId = endpointIdOf({ channel: "kyc", clientDomainId, url });
   await store.moveEvents(tx, { streamId, url, endpointId }, ctx.clock.nowMs());
+}
+
+/** The body of an event, the way it is kept where it holds personal data. */
+export function sealBody(
+  ctx: Pick<Ctx, "seal">,
+  { id, body }: { id: string; body: string },
+): Buffer {
+  return ctx.seal.seal(Buffer.from(body), bodyPlace(id));
 }
 
 /** The body of an event that has one. @throws {SealBroken} */

@@ -20,6 +20,6 @@ export {
   takeTestPlace,
 } from "./endpoints.ts";
 export { webhookJobs } from "./jobs.ts";
-export { forgetStreams } from "./retention-store.ts";
+export { forgetStreams } from "./retention.ts";
 export { Sender } from "./sender.ts";
 export type { WebhooksContext } from "./webhooks-context.ts";

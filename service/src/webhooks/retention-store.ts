@@ -22,10 +22,12 @@ export async function purgeBodies(
 
 /**
  * Takes the bodies of these streams, with what receivers answered: personal ones at once, others where nothing is still
- * to be delivered.
+ * to be delivered. Deliveries are locked first, as whoever keeps ends of attempts does.
  */
-export async function forgetStreams(db: Queryable, streamIds: readonly string[]): Promise<void> {
-  await db.query(sql`
+export async function emptyStreams(tx: Queryable, streamIds: readonly string[]): Promise<void> {
+  await tx.query(sql`
+    select from webhook_delivery where stream_id = any(${streamIds}::text[]) order by event_id for update`);
+  await tx.query(sql`
     with emptied as (
       update webhook_event e set body = null, body_sealed = null, purge_at = null
       where stream_id = any(${streamIds}::text[]) and purge_at is not null
@@ -34,6 +36,30 @@ export async function forgetStreams(db: Queryable, streamIds: readonly string[])
     dropped as (delete from webhook_delivery d using emptied where d.event_id = emptied.id)
     update webhook_attempt a set answer_sealed = null from emptied
     where a.id > emptied.id || '.' and a.id < emptied.id || '/' and a.answer_sealed is not null`);
+}
+
+/** The bodies that these streams have left, of events without personal data. */
+export async function listBodies(
+  tx: Queryable,
+  streamIds: readonly string[],
+): Promise<{ id: string; body: string }[]> {
+  return tx.query<{ id: string; body: string }>(sql`
+    select id, body from webhook_event where stream_id = any(${streamIds}::text[]) and body is not null
+    order by id for no key update`);
+}
+
+/** From now on these are events with personal data, whose bodies go at the latest then. */
+export async function makePersonal(
+  tx: Queryable,
+  sealed: readonly { id: string; bodySealed: Buffer }[],
+  purgeAt: number,
+): Promise<void> {
+  await tx.query(sql`
+    update webhook_event e set is_personal = true, body = null, body_sealed = given.body_sealed,
+      purge_at = least(e.purge_at, ${purgeAt})
+    from unnest(${sealed.map(({ id }) => id)}::text[], ${sealed.map(({ bodySealed }) => bodySealed)}::bytea[])
+      as given (id, body_sealed)
+    where e.id = given.id`);
 }
 
 export async function deleteAttempts(

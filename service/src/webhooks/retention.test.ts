@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "../platform/database/db.ts";
 import { listEventsOf } from "./events.ts";
-import { forgetOld, purgeBodies } from "./retention.ts";
+import { forgetOld, forgetStreams, purgeBodies } from "./retention.ts";
 import { ok, openTestWebhooks, status, type TestWebhooks } from "./test-webhooks.ts";
 
 const day = 86_400;
@@ -132,6 +132,34 @@ test("an event whose attempts were put off to the last can be sent again for 30 
   webhooks.advance(30 * day - 1);
   await purgeBodies(webhooks.ctx);
   assert.equal(await webhooks.redeliver(event), 1);
+});
+
+test("what is still to be told of a forgotten stream is sealed, arrives, and goes a day after its 2xx", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  const [streamId, url, body] = ["order", receiver.url, JSON.stringify({ user: secretName })];
+  const told = webhooks.event({ streamId, url, body });
+  const waiting = webhooks.event({ streamId, url, body, sequence: 2 });
+  const other = webhooks.event({ url });
+  await webhooks.enqueue(told);
+  await webhooks.deliver();
+  receiver.setAnswer(status(500));
+  await webhooks.enqueue(waiting, other);
+  await webhooks.deliver();
+  const { ctx } = webhooks;
+  await ctx.db.transaction(async (tx) => forgetStreams(ctx, tx, [streamId]));
+  assert.doesNotMatch(await dump(webhooks), /Ottilie/);
+  const bodies = async () =>
+    (await listEventsOf(ctx, streamId, { after: 0, limit: 2 })).map((event) => event.body);
+  assert.deepEqual(await bodies(), [null, body]);
+  receiver.setAnswer(ok);
+  webhooks.advance(5);
+  await webhooks.deliver();
+  assert.ok(receiver.received.some((each) => each.headers["svc-event-id"] === waiting.id));
+  webhooks.advance(day);
+  await purgeBodies(ctx);
+  assert.deepEqual(await bodies(), [null, null]);
+  assert.equal((await listed(webhooks, other.streamId)).body, other.body);
 });
 
 test("attempts are forgotten after 30 days, tombstones after a year", async () => {

@@ -1,5 +1,8 @@
 import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/db.ts";
 import { ulid } from "../platform/ids.ts";
+import { forgottenSeconds } from "./event.ts";
+import { sealBody } from "./events.ts";
 import * as store from "./retention-store.ts";
 
 const batch = 500;
@@ -15,6 +18,22 @@ type RetentionContext = Pick<Ctx, "db" | "clock">;
 export async function purgeBodies(ctx: RetentionContext): Promise<void> {
   const now = ctx.clock.now();
   while ((await store.purgeBodies(ctx.db, { now, limit: batch })) === batch);
+}
+
+/**
+ * Forgets these streams in the caller's transaction. Nobody can ask for their events any more, so what is still to be
+ * delivered is kept as personal data is: sealed, and for a day after its 2xx.
+ */
+export async function forgetStreams(
+  ctx: Pick<Ctx, "clock" | "seal">,
+  tx: Queryable,
+  streamIds: readonly string[],
+): Promise<void> {
+  await store.emptyStreams(tx, streamIds);
+  const left = await store.listBodies(tx, streamIds);
+  if (left.length === 0) return;
+  const sealed = left.map((event) => ({ id: event.id, bodySealed: sealBody(ctx, event) }));
+  await store.makePersonal(tx, sealed, ctx.clock.now() + forgottenSeconds);
 }
 
 /** Attempts are kept for 30 days, tombstones for a year. */
