@@ -4,17 +4,15 @@ import { fieldNames } from "@svc/protocol";
 import { Problem } from "../platform/http/problems.ts";
 import { checkPackage } from "./package.ts";
 
-const given = { name: "Age", fields: null, transfers: 1, priceRappen: 0n };
-const most = { name: "a".repeat(100), fields: fieldNames.slice(0, 40), transfers: 10_000_000 };
+const given = { fields: null, transfers: 1, priceRappen: 0n };
+const most = { fields: fieldNames.slice(0, 40), transfers: 10_000_000 };
 
-void test("a package has up to 100 characters of name, 40 fields and ten million transfers, and may be free", () => {
+void test("a package has up to 40 fields and ten million transfers, and may be free", () => {
   checkPackage(given);
   checkPackage({ ...given, ...most, priceRappen: 10n ** 12n });
 });
 
 const refused: Record<string, Partial<Parameters<typeof checkPackage>[0]>> = {
-  "no name": { name: "" },
-  "a name of 101 characters": { name: `${most.name}a` },
   "no field": { fields: [] },
   "41 fields": { fields: fieldNames.slice(0, 41) },
   "a field twice": { fields: ["EMAIL", "EMAIL"] },

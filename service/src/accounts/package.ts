@@ -19,18 +19,14 @@ export interface KycPackage {
 
 /** Names of one request, required and optional together (decisions section 5). */
 const fieldsMax = 40;
-const nameMax = 100;
 const transfersMax = 10_000_000;
 
-/** Checks what makes a package. @throws {Problem} invalid_request */
+/** Checks what makes a package, but for its name. @throws {Problem} invalid_request */
 export function checkPackage(given: {
-  name: string;
   fields: readonly string[] | null;
   transfers: number;
   priceRappen: bigint;
 }): void {
-  if (given.name.length === 0 || given.name.length > nameMax)
-    throw invalidRequest("name has 1 to 100 characters");
   const { fields, transfers } = given;
   if (fields !== null && (fields.length === 0 || fields.length > fieldsMax))
     throw invalidRequest(`a fixed package has 1 to ${fieldsMax} fields`);

@@ -66,6 +66,20 @@ await test("of packages that are bought at once as many are bought as there is m
   });
 });
 
+await test("a package has a name that can be shown, of up to 100 characters, without the spaces around it", async () => {
+  const { id: organizationId } = await createOrganization(ctx, { name: "Namer" }, "test");
+  const sandbox = { organizationId, domain: "localhost", environment: "sandbox" } as const;
+  const { id: clientDomainId } = await createDomain(ctx, sandbox, "test");
+  const given = { clientDomainId, fields: null, transfers: 1, priceRappen: 0n };
+  const name = "a".repeat(100);
+  const { kycPackage } = await buyPackage(ctx, { ...given, name: ` ${name} ` }, "test");
+  assert.equal(kycPackage.name, name);
+  for (const bad of ["", " ", `${name}a`, "two\nlines", "a\u202eb", "a\u0007b"])
+    await assert.rejects(buyPackage(ctx, { ...given, name: bad }, "test"), {
+      reason: "invalid_request",
+    });
+});
+
 await test("a signing key that does not open leaves the keys of other packages readable", async () => {
   const { id: organizationId } = await createOrganization(ctx, { name: "Signer" }, "test");
   const live = { organizationId, environment: "live" } as const;

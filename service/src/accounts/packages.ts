@@ -5,6 +5,7 @@ import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
 import { lockDomain } from "./client-domain-store.ts";
 import { getDomain } from "./client-domains.ts";
 import { spend } from "./ledger.ts";
+import { parseName } from "./organization.ts";
 import { checkPackage, type KycPackage } from "./package.ts";
 import * as store from "./package-store.ts";
 
@@ -40,6 +41,7 @@ export async function buyPackage(
   },
   actor: string,
 ): Promise<BoughtPackage> {
+  const name = parseName(given.name);
   checkPackage(given);
   const domain = await getDomain(ctx, given.clientDomainId);
   const id = uuidv7(ctx.clock, ctx.random);
@@ -47,7 +49,7 @@ export async function buyPackage(
   const kycPackage: KycPackage = {
     id,
     clientDomainId: domain.id,
-    name: given.name,
+    name,
     sourceKey: `sk_${ctx.random.bytes(keyBytes).toString("base64url")}`,
     fields: given.fields,
     transfersTotal: given.transfers,
