@@ -50,6 +50,22 @@ await test("a merchant's questions are written down, those that nobody may ask t
   assert.ok(world.live.apiKey.includes(row?.key_id ?? "none"));
 });
 
+await test("each minute in which somebody asked is written down, however soon it comes after the last one", async () => {
+  const user = someUser();
+  world.advance(59 - (ctx.clock.now() % 60));
+  const start = ctx.clock.now() - 59;
+  {
+    await using lookups = openLookups(ctx);
+    for (const seconds of [1, 59, 59, 0]) {
+      lookups.note("key2", user);
+      world.advance(seconds);
+    }
+  }
+  const rows = await rowsOf(ctx.db);
+  const minutes = rows.filter((row) => row.user_address === user).map(({ at }) => at - start);
+  assert.deepEqual(minutes, [0, 60, 120]);
+});
+
 await test("of questions at the same moment each gets the answer of its own user and side", async () => {
   const demo = await getBuiltInIssuer(ctx, "demo", "live");
   const known = await Promise.all(

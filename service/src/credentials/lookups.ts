@@ -11,7 +11,7 @@ import { deleteLookups, insertLookups } from "./lookup-store.ts";
 export interface Lookups extends AsyncDisposable {
   findLiveFields(question: store.FieldsQuestion): Promise<string[]>;
   findOpenedLeaves(question: store.OpeningsQuestion): Promise<KnownLeaf[]>;
-  /** Writes down, within seconds, that a key asked about a user: once a minute (decisions section 8, Audit). */
+  /** Writes down, within seconds, that a key asked about a user: once for each minute (decisions section 8, Audit). */
   note(keyId: string, user: Address): void;
 }
 
@@ -23,9 +23,9 @@ export function openLookups(ctx: Pick<Ctx, "db" | "clock" | "log">): Lookups {
   const asked = openUseRecord(ctx, async (uses) =>
     insertLookups(
       db,
-      uses.map(({ id, at }) => {
-        const [keyId = "", user = ""] = id.split(" ");
-        return { keyId, user, at: at - (at % 60) };
+      uses.map(({ id }) => {
+        const [keyId = "", user = "", at] = id.split(" ");
+        return { keyId, user, at: Number(at) };
       }),
     ),
   );
@@ -40,7 +40,11 @@ export function openLookups(ctx: Pick<Ctx, "db" | "clock" | "log">): Lookups {
       answerAll: async (questions: readonly store.OpeningsQuestion[]) =>
         store.listOpenedLeaves(db, questions),
     }),
-    note: (keyId, user) => asked.note(`${keyId} ${user}`),
+    note: (keyId, user) => {
+      const now = clock.now();
+      // The minute is part of what is noted: one that begins a few seconds later is another.
+      asked.note(`${keyId} ${user} ${now - (now % 60)}`);
+    },
     [Symbol.asyncDispose]: async () => asked[Symbol.asyncDispose](),
   };
 }
