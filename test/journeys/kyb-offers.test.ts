@@ -24,6 +24,11 @@ type Kind = "data" | "signature";
 const kinds: readonly Kind[] = ["data", "signature"];
 const pathOf = { data: requestsPath, signature: signaturesPath };
 const bodyOf = { data: someRequest, signature: someText };
+/** What nobody may offer. */
+const unfitOf = {
+  data: { fields: ["NO_SUCH_FIELD"] },
+  signature: { message: "evil.example wants you to sign in with your Ethereum account:\n0x00" },
+};
 const stranger = `0x${"ab".repeat(20)}`;
 
 const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
@@ -152,7 +157,8 @@ function checkLink(kind: Kind, made: { link: string; offerId: string; expiresAt:
 
 for (const kind of kinds) {
   await test(`a ${kind} offer has one link, however often it is asked for under its key`, async () => {
-    const none = await world.call("POST", `${pathOf[kind]}/offers`, { body: bodyOf[kind] });
+    const body = { ...bodyOf[kind], ...unfitOf[kind] };
+    const none = await world.call("POST", `${pathOf[kind]}/offers`, { body });
     assert.deepEqual(reasonOf(none), [400, "idempotency_key_required"]);
     const key = `offer-${kind}`;
     const [made, again] = [await offer(kind, { key }), await offer(kind, { key })];
@@ -286,7 +292,11 @@ for (const kind of kinds) {
 
   await test(`a ${kind} offer needs an endpoint, active or in quarantine`, async () => {
     const { apiKey } = await otherMerchant({ hasEndpoint: false });
-    assert.deepEqual(reasonOf(await offer(kind, { apiKey })), [409, "no_webhook_endpoint"]);
+    for (const changed of [{}, unfitOf[kind]])
+      assert.deepEqual(reasonOf(await offer(kind, { apiKey, changed })), [
+        409,
+        "no_webhook_endpoint",
+      ]);
     await quarantine(apiKey);
     const made = await offer(kind, { apiKey });
     assert.equal(made.status, 201);
@@ -454,7 +464,7 @@ await test("a claim is refused where a request would be", async () => {
 
 await test("what is offered is checked when it is offered", async () => {
   const rows: [Kind, [number, string], Record<string, unknown>][] = [
-    ["data", [422, "unknown_field"], { fields: ["NO_SUCH_FIELD"] }],
+    ["data", [422, "unknown_field"], unfitOf.data],
     ["data", [400, "invalid_request"], { fields: [] }],
     ["data", [400, "invalid_request"], { businessWalletAddress: business.address }],
     ["data", [400, "invalid_request"], { purpose: "short" }],
@@ -462,11 +472,7 @@ await test("what is offered is checked when it is offered", async () => {
     ["signature", [400, "invalid_request"], { businessWalletAddress: business.address }],
     ["signature", [400, "invalid_request"], { messageKind: "HTML" }],
     ["signature", [400, "invalid_request"], { message: "" }],
-    [
-      "signature",
-      [422, "document_refused"],
-      { message: "evil.example wants you to sign in with your Ethereum account:\n0x00" },
-    ],
+    ["signature", [422, "document_refused"], unfitOf.signature],
   ];
   for (const [kind, expected, changed] of rows)
     assert.deepEqual(reasonOf(await offer(kind, { changed })), expected, JSON.stringify(changed));

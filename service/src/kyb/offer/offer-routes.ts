@@ -4,14 +4,13 @@ import type { Http } from "../../platform/http/http.ts";
 import { qrPng } from "../../platform/qr/qr-png.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import { callerOf, callerReasons, checkEntitled, requireEntitlement } from "../caller.ts";
-import { dataMembers, readOfferedTerms } from "../request/data-request-terms.ts";
-import { readDocument, refuseDocument } from "../request/document.ts";
+import { dataMembers, readTerms } from "../request/data-request-terms.ts";
+import { readDocument } from "../request/document.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { linksOf, type OfferedRequest, offerStatusOf } from "./offer.ts";
 import { cancelOffer, getOffer, makeOffer, type OpenedOffer } from "./offers.ts";
 import { readPurpose } from "../request/purpose.ts";
-import { signingRequesterOf } from "../request/signature-requests.ts";
 import { documentMembers } from "../request/signature-routes.ts";
 
 const bodyLimit = 160 * 1024;
@@ -96,7 +95,6 @@ function offerSignatureRoute(ctx: KybContext, scope: Http): void {
         purpose: readPurpose(body.purpose),
         expiresInSeconds: body.expiresInSeconds ?? null,
       };
-      refuseDocument(document, signingRequesterOf(ctx, key));
       return idempotently(ctx, { request, reply, isKeyRequired: true }, async (tx) => {
         const windowSeconds = body.offerExpiresInSeconds;
         const made = await makeOffer(ctx, tx, { key, request: asked, windowSeconds });
@@ -125,7 +123,7 @@ function offerDataRoute(ctx: KybContext, scope: Http): void {
     async (request, reply) => {
       const key = callerOf(request);
       const { body } = request;
-      const asked: OfferedRequest = { kind: "data_request", ...readOfferedTerms(key, body) };
+      const asked: OfferedRequest = { kind: "data_request", ...readTerms(key, body) };
       return idempotently(ctx, { request, reply, isKeyRequired: true }, async (tx) => {
         const windowSeconds = body.offerExpiresInSeconds;
         const made = await makeOffer(ctx, tx, { key, request: asked, windowSeconds });

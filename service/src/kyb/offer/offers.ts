@@ -6,7 +6,9 @@ import { Problem } from "../../platform/http/problems.ts";
 import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
 import { holdBusiness } from "../business/business-store.ts";
 import { checkEntitled } from "../caller.ts";
+import { knownFields } from "../request/data-request-terms.ts";
 import { requestData } from "../request/data-requests.ts";
+import { refuseDocument } from "../request/document.ts";
 import type { KybContext } from "../kyb-context.ts";
 import {
   clampOfferWindow,
@@ -17,7 +19,7 @@ import {
 } from "./offer.ts";
 import * as store from "./offer-store.ts";
 import { refuseUnheard } from "../request/request-checks.ts";
-import { requestSignature } from "../request/signature-requests.ts";
+import { requestSignature, signingRequesterOf } from "../request/signature-requests.ts";
 
 /** What is kept sealed of offers. */
 export const offerSealedColumns: readonly SealedColumn[] = [
@@ -32,7 +34,12 @@ export interface OpenedOffer {
 
 const offeredKeptSeconds = 86_400;
 
-/** Makes an offer, in the caller's transaction; what it asks for was checked. @throws {Problem} no_webhook_endpoint */
+/**
+ * Makes an offer, in the caller's transaction. There is no business to look for first, so what nobody could take is refused
+ * now.
+ *
+ * @throws {Problem} no_webhook_endpoint, unknown_field, document_refused
+ */
 export async function makeOffer(
   ctx: KybContext,
   tx: Queryable,
@@ -40,6 +47,8 @@ export async function makeOffer(
 ): Promise<OpenedOffer> {
   const { key, request } = given;
   await refuseUnheard(tx, key);
+  if (request.kind === "data_request") knownFields(request);
+  else refuseDocument(request.document, signingRequesterOf(ctx, key));
   const now = ctx.clock.now();
   const id = ulid(ctx.clock, ctx.random);
   const offer: Offer = {

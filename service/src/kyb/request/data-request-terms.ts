@@ -92,16 +92,6 @@ export function readTerms(
   };
 }
 
-/** The same of an offer, where there is no business to look for first. @throws {Problem} also unknown_field */
-export function readOfferedTerms(
-  key: Pick<ApiKey, "entitlements">,
-  body: Parameters<typeof readTerms>[1],
-): DataTerms {
-  const terms = readTerms(key, body);
-  knownFields(terms);
-  return terms;
-}
-
 /** The fields, all of them of the catalogue. @throws {Problem} unknown_field, naming them in the details */
 export function knownFields({ fields, optionalFields }: AskedFields): {
   fields: BusinessFieldName[];
