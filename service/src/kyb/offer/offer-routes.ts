@@ -4,7 +4,7 @@ import type { Http } from "../../platform/http/http.ts";
 import { qrPng } from "../../platform/qr/qr-png.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import { callerOf, callerReasons, checkEntitled, requireEntitlement } from "../caller.ts";
-import { dataMembers, readTerms } from "../request/data-request-terms.ts";
+import { dataMembers, gatePersonalFields, readTerms } from "../request/data-request-terms.ts";
 import { readDocument } from "../request/document.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
@@ -108,6 +108,7 @@ function offerDataRoute(ctx: KybContext, scope: Http): void {
   scope.post(
     "/api/v1/kyb/data-requests/offers",
     {
+      preValidation: gatePersonalFields,
       schema: {
         summary: "Offer a data request by QR code",
         description: "Needs an `Idempotency-Key`. Whichever business scans it first is asked.",
@@ -123,7 +124,7 @@ function offerDataRoute(ctx: KybContext, scope: Http): void {
     async (request, reply) => {
       const key = callerOf(request);
       const { body } = request;
-      const asked: OfferedRequest = { kind: "data_request", ...readTerms(key, body) };
+      const asked: OfferedRequest = { kind: "data_request", ...readTerms(body) };
       return idempotently(ctx, { request, reply, isKeyRequired: true }, async (tx) => {
         const windowSeconds = body.offerExpiresInSeconds;
         const made = await makeOffer(ctx, tx, { key, request: asked, windowSeconds });

@@ -3,7 +3,13 @@ import type { Http } from "../../platform/http/http.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
 import { type DataRequest, linesOf, recordOf } from "./data-request.ts";
-import { dataMembers, fieldMembers, readAskedFields, readTerms } from "./data-request-terms.ts";
+import {
+  dataMembers,
+  fieldMembers,
+  gatePersonalFields,
+  readAskedFields,
+  readTerms,
+} from "./data-request-terms.ts";
 import {
   cancelDataRequest,
   getDataRequest,
@@ -88,6 +94,7 @@ function quoteRoute(ctx: KybContext, scope: Http): void {
     `${path}/quote`,
     {
       config: { onlyReads: true },
+      preValidation: gatePersonalFields,
       schema: {
         summary: "What a request would cost at most",
         description: "Keeps nothing back. With a business, its own fields decide what is personal.",
@@ -118,7 +125,7 @@ function quoteRoute(ctx: KybContext, scope: Http): void {
     },
     async (request, reply) => {
       const requester = callerOf(request);
-      const asked = readAskedFields(requester, request.body);
+      const asked = readAskedFields(request.body);
       const { businessWalletAddress: text } = request.body;
       const business = text === undefined ? null : readBusinessAddress(text);
       return idempotently(ctx, { request, reply }, async (tx) => {
@@ -138,6 +145,7 @@ function createRoute(ctx: KybContext, scope: Http): void {
   scope.post(
     path,
     {
+      preValidation: gatePersonalFields,
       schema: {
         summary: "Ask a business for data",
         description: "Keeps back what it may cost. Its members are asked at once, for 24 hours.",
@@ -167,7 +175,7 @@ function createRoute(ctx: KybContext, scope: Http): void {
     },
     async (request, reply) => {
       const requester = callerOf(request);
-      const terms = readTerms(requester, request.body);
+      const terms = readTerms(request.body);
       const business = readBusinessAddress(request.body.businessWalletAddress);
       const asked = { ...terms, business };
       return idempotently(ctx, { request, reply }, async (tx) => {

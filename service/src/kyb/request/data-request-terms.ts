@@ -1,9 +1,14 @@
 // What is asked of a business, read from the body of a call; without looking at any business.
+import type { FastifyRequest } from "fastify";
 import { Type } from "../../platform/http/schema.ts";
-import { type BusinessFieldName, businessFieldOfHash, isBusinessField } from "@svc/protocol";
-import type { ApiKey } from "../../accounts/index.ts";
+import {
+  type BusinessFieldName,
+  businessFieldOfHash,
+  isBusinessField,
+  isRecord,
+} from "@svc/protocol";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
-import { checkEntitled } from "../caller.ts";
+import { callerOf, checkEntitled } from "../caller.ts";
 import { isPersonal } from "./data-request.ts";
 import { priceOf } from "../billing/pricing.ts";
 import { readPurpose, readShown } from "./purpose.ts";
@@ -44,20 +49,33 @@ export interface DataTerms extends AskedFields {
 }
 
 /**
+ * Guards every route whose body names fields, before anything else of that body is looked at: what a key may not name is
+ * refused before what is malformed (decisions section 1, Errors).
+ *
+ * @throws {Problem} pii_not_entitled by the catalogue's flags
+ */
+export async function gatePersonalFields(request: FastifyRequest): Promise<void> {
+  const body = isRecord(request.body) ? request.body : {};
+  const given = [body["fields"], body["optionalFields"]].flat();
+  const names = given.filter((each) => typeof each === "string").map(nameOf);
+  if (names.some((name) => isBusinessField(name) && isPersonal(name, false)))
+    checkEntitled(callerOf(request), "kyb:pii");
+}
+
+/**
  * Reads which fields are asked for. Names that the catalogue does not have pass: what they get comes after whether the
  * business exists.
  *
- * @throws {Problem} pii_not_entitled by the catalogue's flags; invalid_request, field_not_priced
+ * @throws {Problem} invalid_request, field_not_priced
  */
-export function readAskedFields(
-  key: Pick<ApiKey, "entitlements">,
-  body: { fields: readonly string[]; optionalFields?: readonly string[] },
-): AskedFields {
+export function readAskedFields(body: {
+  fields: readonly string[];
+  optionalFields?: readonly string[];
+}): AskedFields {
   const fields = body.fields.map(nameOf);
   const optionalFields = (body.optionalFields ?? []).map(nameOf);
   const all = [...fields, ...optionalFields];
   const known = all.filter(isBusinessField);
-  if (known.some((name) => isPersonal(name, false))) checkEntitled(key, "kyb:pii");
   if (fields.length === 0) throw invalidRequest("fields names at least one field");
   if (all.length > fieldsMax)
     throw invalidRequest(`fields and optionalFields name at most ${fieldsMax} together`);
@@ -73,16 +91,13 @@ function nameOf(text: string): string {
 }
 
 /** The same with what else a request says. @throws {Problem} as {@link readAskedFields} */
-export function readTerms(
-  key: Pick<ApiKey, "entitlements">,
-  body: {
-    fields: readonly string[];
-    optionalFields?: readonly string[];
-    purpose: string;
-    reference?: string;
-  },
-): DataTerms {
-  const asked = readAskedFields(key, body);
+export function readTerms(body: {
+  fields: readonly string[];
+  optionalFields?: readonly string[];
+  purpose: string;
+  reference?: string;
+}): DataTerms {
+  const asked = readAskedFields(body);
   const purpose = readPurpose(body.purpose);
   const { reference } = body;
   return {
