@@ -62,6 +62,8 @@ interface Route {
   readonly needed: Needed;
   /** Whether it is about one object of a client domain. */
   readonly isOfObject: boolean;
+  /** As the service describes it. */
+  readonly described: string;
 }
 
 async function make(path: string, body: object): Promise<string> {
@@ -91,7 +93,7 @@ async function listRoutes(): Promise<Route[]> {
   return paths
     .filter(([path]) => path.startsWith("/api/v1/kyb/"))
     .flatMap(([path, methods]) =>
-      Object.keys(methods).map((each): Route => {
+      Object.entries(methods).map(([each, operation]): Route => {
         const method = each.toUpperCase() as Method;
         const name = `${method} ${path}`;
         const [collection = ""] = path.split("/{id}");
@@ -103,6 +105,7 @@ async function listRoutes(): Promise<Route[]> {
             .replace("{id}", ids[collection] ?? "01J"),
           needed: matrix[name] ?? "kyb:read",
           isOfObject: path.includes("/{id}"),
+          described: JSON.stringify(operation),
         };
       }),
     );
@@ -166,6 +169,7 @@ async function assertRefused(route: Route, apiKey: string | null, reason: string
   const answer = await callWith(route, apiKey, { more: 1 });
   const { error } = answer.body;
   assert.equal(error?.reason, reason, route.name);
+  assert.ok(route.described.includes(`\`${reason}\``), `${route.name} lists ${reason}`);
   assert.equal(answer.status, error.code);
   assert.equal(answer.headers.get("x-request-id"), (error as { requestId?: string }).requestId);
 }
@@ -273,6 +277,8 @@ await test("an offer is there for whoever may make one of its kind", async () =>
     await become("it is withdrawn", async () => (await world.call("GET", path)).status === 403);
     assert.deepEqual(reasonOf(await world.call("GET", path)), [403, reason]);
     assert.deepEqual(reasonOf(await world.call("POST", `${path}/cancel`)), [403, reason]);
+    for (const { name, described } of routes)
+      if (name.includes("/kyb/offers/")) assert.ok(described.includes(`\`${reason}\``), name);
     assert.equal((await world.call("GET", other)).status, 200);
     await svc("grant", organizationId, entitlement);
     await become("it is granted", async () => (await world.call("GET", path)).status === 200);

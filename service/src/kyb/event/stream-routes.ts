@@ -3,6 +3,7 @@ import { wholeNumber } from "../../platform/http/text-form.ts";
 import type { ApiKey } from "../../accounts/index.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { pageParameters, readLimit } from "../../platform/http/list-page.ts";
+import type { Reason } from "../../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import {
   type ListedEvent,
@@ -10,7 +11,7 @@ import {
   listEventsOf,
   redeliverEvents,
 } from "../../webhooks/index.ts";
-import { callerOf, callerReasons } from "../caller.ts";
+import { callerOf } from "../caller.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
 
@@ -18,6 +19,8 @@ import type { KybContext } from "../kyb-context.ts";
 export interface Stream {
   /** Of the requests, such as `/api/v1/kyb/data-requests`. */
   readonly path: string;
+  /** What its routes may answer before they look at the request. */
+  readonly reasons: readonly Reason[];
   /** Whether the caller has that request. @throws {Problem} request_not_found */
   readonly check: (key: ApiKey, id: string) => Promise<void>;
 }
@@ -66,7 +69,7 @@ export function streamRoutes(ctx: KybContext, scope: Http, stream: Stream): void
   redeliverRoute(ctx, scope, stream);
 }
 
-function eventsRoute(ctx: KybContext, scope: Http, { path, check }: Stream): void {
+function eventsRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Stream): void {
   scope.get(
     `${path}/:id/events`,
     {
@@ -86,7 +89,7 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, check }: Stream): voi
             { items: Type.Array(Type.Object(listedEvent)) },
             { description: "By sequence." },
           ),
-          ...refusals("invalid_request", ...callerReasons, "request_not_found"),
+          ...refusals("invalid_request", ...reasons, "request_not_found"),
         },
       },
     },
@@ -116,7 +119,7 @@ export function shownEvent(event: ListedEvent) {
   };
 }
 
-function deliveriesRoute(ctx: KybContext, scope: Http, { path, check }: Stream): void {
+function deliveriesRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Stream): void {
   scope.get(
     `${path}/:id/deliveries`,
     {
@@ -133,7 +136,7 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, check }: Stream):
         ),
         response: {
           200: Type.Object({ items: Type.Array(listedDelivery) }, { description: "In order." }),
-          ...refusals("invalid_request", ...callerReasons, "request_not_found"),
+          ...refusals("invalid_request", ...reasons, "request_not_found"),
         },
       },
     },
@@ -161,7 +164,7 @@ const RedeliverBody = Type.Optional(
   ),
 );
 
-function redeliverRoute(ctx: KybContext, scope: Http, { path, check }: Stream): void {
+function redeliverRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Stream): void {
   scope.post(
     `${path}/:id/redeliver`,
     {
@@ -174,7 +177,7 @@ function redeliverRoute(ctx: KybContext, scope: Http, { path, check }: Stream): 
           200: redelivered,
           ...refusals(
             ...bodyReasons,
-            ...callerReasons,
+            ...reasons,
             "request_not_found",
             "event_not_found",
             "idempotency_key_conflict",

@@ -134,6 +134,8 @@ function offerDataRoute(ctx: KybContext, scope: Http): void {
   );
 }
 
+/** Which entitlement it takes is known once the offer is. */
+const readReasons = [...callerReasons, "kyb_signature_not_entitled", "offer_not_found"] as const;
 const Params = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
 
 function readRoutes(ctx: KybContext, scope: Http): void {
@@ -144,7 +146,7 @@ function readRoutes(ctx: KybContext, scope: Http): void {
         summary: "One offer",
         tags: ["kyb"],
         params: Params,
-        response: { 200: offerRecord, ...refusals(...callerReasons, "offer_not_found") },
+        response: { 200: offerRecord, ...refusals(...readReasons) },
       },
     },
     async (request) => {
@@ -164,13 +166,7 @@ function readRoutes(ctx: KybContext, scope: Http): void {
         body: Type.Optional(Type.Object({}, { additionalProperties: false })),
         response: {
           200: offerRecord,
-          ...refusals(
-            ...bodyReasons,
-            ...callerReasons,
-            "offer_not_found",
-            "offer_not_open",
-            "idempotency_key_conflict",
-          ),
+          ...refusals(...bodyReasons, ...readReasons, "offer_not_open", "idempotency_key_conflict"),
         },
       },
     },

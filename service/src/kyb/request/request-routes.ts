@@ -45,8 +45,8 @@ export function requestRoutes<Row extends { readonly id: string }>(
   listRoute(scope, kind);
   readRoute(scope, kind);
   cancelRoute(ctx, scope, kind);
-  const { path, get } = kind;
-  streamRoutes(ctx, scope, { path, check: async (key, id) => void (await get(key, id)) });
+  const { path, reasons, get } = kind;
+  streamRoutes(ctx, scope, { path, reasons, check: async (key, id) => void (await get(key, id)) });
 }
 
 function listRoute<Row extends { readonly id: string }>(scope: Http, kind: RequestKind<Row>): void {
