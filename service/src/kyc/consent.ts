@@ -25,7 +25,7 @@ import { sha256 } from "../platform/cryptography/sha256.ts";
 import { isComplete } from "./completeness.ts";
 import * as store from "./consent-store.ts";
 import type { KycContext } from "./kyc-context.ts";
-import { mismatchesForgiven, onlyStepOf } from "./order.ts";
+import { mismatchesForgiven, steps } from "./order.ts";
 import { connectionOf } from "./orders.ts";
 import { moveOrders } from "./transitions.ts";
 
@@ -217,7 +217,7 @@ async function keepApproval(
   await ctx.db.transaction(async (tx) => {
     const moved = await moveOrders(ctx, tx, {
       orders: [{ id: order.id, attempt: opened.attempt }],
-      step: onlyStepOf("approved"),
+      step: steps.approved,
       at,
     });
     // A repeat may have sent the events elsewhere since the order was read.
@@ -245,7 +245,7 @@ async function refuseMismatch(ctx: KycContext, opened: store.OpenedToken): Promi
     const mismatches = await store.countMismatch(tx, opened);
     if (mismatches === null || mismatches <= mismatchesForgiven) return;
     const at = ctx.clock.now();
-    const step = onlyStepOf("mismatched");
+    const step = steps.mismatched;
     const orders = [{ id: opened.order.id, attempt: opened.attempt }];
     await moveOrders(ctx, tx, { orders, step, at });
   });
@@ -271,7 +271,7 @@ async function declineOrder(
   await ctx.db.transaction(async (tx) => {
     const moved = await moveOrders(ctx, tx, {
       orders: [{ id: order.id, attempt: opened.attempt }],
-      step: onlyStepOf("declined"),
+      step: steps.declined,
       at: ctx.clock.now(),
     });
     if (moved.length === 0) throw new Problem("request_over");

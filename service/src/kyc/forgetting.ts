@@ -5,7 +5,7 @@ import { forgetStreams } from "../webhooks/index.ts";
 import { announceInvalidated } from "./handed-over.ts";
 import * as store from "./forgetting-store.ts";
 import type { KycContext } from "./kyc-context.ts";
-import { isOngoing, onlyStepOf } from "./order.ts";
+import { isOngoing, steps } from "./order.ts";
 import { deleteIdentity } from "./synthetic-identity-store.ts";
 import { moveOrders } from "./transitions.ts";
 
@@ -28,7 +28,7 @@ export async function forgetOrders(
   if (orders.some(({ status }) => isOngoing(status)))
     throw new Error("an order of this user is being settled; try again in a few minutes");
   const pending = orders.filter(({ status }) => status === "PENDING");
-  const step = onlyStepOf("declined");
+  const step = steps.declined;
   await moveOrders(ctx, tx, { orders: pending, step, at: ctx.clock.now() });
   const ids = orders.map(({ id }) => id);
   await forgetStreams(ctx, tx, ids);

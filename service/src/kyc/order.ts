@@ -21,24 +21,6 @@ export const failureReasons = [
 ] as const;
 export type FailureReason = (typeof failureReasons)[number];
 
-/** What can happen to an order. */
-export const triggers = [
-  "requested",
-  "approved",
-  "declined",
-  "expired",
-  "cancelled",
-  "mismatched",
-  "initiate-final",
-  "initiate-reverted",
-  "overdue",
-  "leaves-live",
-  "leaves-dead",
-  "confirm-final",
-  "confirm-reverted",
-] as const;
-export type Trigger = (typeof triggers)[number];
-
 export interface Step {
   readonly from: Status;
   readonly to: Status;
@@ -51,39 +33,29 @@ const fail = (from: Status, failureReason: FailureReason): Step => ({
   failureReason,
 });
 
-/** Every transition there is; whatever is not here is refused. `requested` begins the next attempt. */
-const steps: Record<Trigger, readonly Step[]> = {
-  requested: [
-    { from: "CONFIRMED", to: "PENDING" },
-    { from: "FAILED", to: "PENDING" },
-  ],
-  approved: [{ from: "PENDING", to: "INITIATING" }],
-  declined: [fail("PENDING", "USER_DECLINED")],
-  expired: [fail("PENDING", "EXPIRED")],
-  cancelled: [fail("PENDING", "CANCELLED")],
+/**
+ * Every transition within an attempt, by what causes it; an order with another status stays as it is. The same request
+ * again begins the next attempt, unless the order {@link isOngoing}.
+ */
+export const steps = {
+  approved: { from: "PENDING", to: "INITIATING" },
+  declined: fail("PENDING", "USER_DECLINED"),
+  expired: fail("PENDING", "EXPIRED"),
+  cancelled: fail("PENDING", "CANCELLED"),
   // The fourth validly signed result that matches nothing; the first three change nothing.
-  mismatched: [fail("PENDING", "INVALID_CONFIRM_DATA")],
-  "initiate-final": [{ from: "INITIATING", to: "INITIATED" }],
-  "initiate-reverted": [fail("INITIATING", "INITIATE_TX_FAILED")],
+  mismatched: fail("PENDING", "INVALID_CONFIRM_DATA"),
+  "initiate-final": { from: "INITIATING", to: "INITIATED" },
+  "initiate-reverted": fail("INITIATING", "INITIATE_TX_FAILED"),
   // 72 hours after the approval, still not INITIATED.
-  overdue: [fail("INITIATING", "INITIATE_TX_FAILED")],
-  "leaves-live": [{ from: "INITIATED", to: "CONFIRMING" }],
-  "leaves-dead": [fail("INITIATED", "FIELD_REVOKED")],
-  "confirm-final": [{ from: "CONFIRMING", to: "CONFIRMED" }],
-  "confirm-reverted": [fail("CONFIRMING", "CONFIRM_TX_FAILED")],
-};
+  overdue: fail("INITIATING", "INITIATE_TX_FAILED"),
+  "leaves-live": { from: "INITIATED", to: "CONFIRMING" },
+  "leaves-dead": fail("INITIATED", "FIELD_REVOKED"),
+  "confirm-final": { from: "CONFIRMING", to: "CONFIRMED" },
+  "confirm-reverted": fail("CONFIRMING", "CONFIRM_TX_FAILED"),
+} as const satisfies Record<string, Step>;
 
-/** The transition that a trigger causes in a status, or null where it causes none. */
-export function stepOf(status: Status, trigger: Trigger): Step | null {
-  return steps[trigger].find(({ from }) => from === status) ?? null;
-}
-
-/** The one transition of a trigger that has a single one. */
-export function onlyStepOf(trigger: Exclude<Trigger, "requested">): Step {
-  const [step] = steps[trigger];
-  if (step === undefined) throw new Error(`${trigger} causes nothing`);
-  return step;
-}
+/** What can happen to an order. */
+export type Trigger = keyof typeof steps;
 
 /** Whether a request for the same user, package and fields has to wait: 422 `there is already an ongoing request`. */
 export function isOngoing(status: Status): boolean {

@@ -16,7 +16,7 @@ import { sha256 } from "../platform/cryptography/sha256.ts";
 import { enqueueEvents, moveEvents, redeliverEvents } from "../webhooks/index.ts";
 import { statusUpdated } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
-import { isExpirationInRange, isOngoing, isReferenceKey, onlyStepOf } from "./order.ts";
+import { isExpirationInRange, isOngoing, isReferenceKey, steps } from "./order.ts";
 import {
   type AskedNames,
   checkBody,
@@ -181,7 +181,7 @@ async function beginNextAttempt(
   const now = ctx.clock.now();
   // Its time is over and nobody has said so yet.
   if (found.status === "PENDING")
-    await moveOrders(ctx, tx, { orders: [found], step: onlyStepOf("expired"), at: now });
+    await moveOrders(ctx, tx, { orders: [found], step: steps.expired, at: now });
   const { checked } = request;
   const renewal = {
     ...checked,
@@ -263,7 +263,7 @@ export async function cancelOrder(
     const at = ctx.clock.now();
     const [order] = await moveOrders(ctx, tx, {
       orders: [found],
-      step: onlyStepOf("cancelled"),
+      step: steps.cancelled,
       at,
     });
     if (order === undefined) throw new Problem("order_not_cancellable");
@@ -302,7 +302,7 @@ export async function expireOrders(ctx: KycContext): Promise<void> {
     const count = await ctx.db.transaction(async (tx) => {
       const at = ctx.clock.now();
       const orders = await store.lockExpired(tx, at, expiredMax);
-      await moveOrders(ctx, tx, { orders, step: onlyStepOf("expired"), at });
+      await moveOrders(ctx, tx, { orders, step: steps.expired, at });
       return orders.length;
     });
     if (count < expiredMax) return;

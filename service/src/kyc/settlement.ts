@@ -8,7 +8,7 @@ import { SealBroken } from "../platform/cryptography/seal.ts";
 import { enqueueEvents } from "../webhooks/index.ts";
 import { dataTransferred } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
-import { initiateWithinSeconds, onlyStepOf, type Trigger } from "./order.ts";
+import { initiateWithinSeconds, steps, type Trigger } from "./order.ts";
 import { type Anchor, callOf, type Phase, treeOfBatch } from "./settlement-batch.ts";
 import * as store from "./settlement-store.ts";
 import { addSequence, type Move } from "./transition-store.ts";
@@ -92,7 +92,7 @@ async function finishBatches(
     if (status === "reverted") {
       await failOrders(ctx, tx, { orders, trigger: `${phase}-reverted` });
     } else {
-      const step = onlyStepOf(`${phase}-final`);
+      const step = steps[`${phase}-final`];
       const anchored = phase === "initiate" ? { initiatedTxHash: hash } : { confirmTxHash: hash };
       await moveOrders(ctx, tx, { orders, step, at: ctx.clock.now(), ...anchored });
     }
@@ -202,7 +202,7 @@ async function sendData(
   if (given.length === 0) return;
   const at = ctx.clock.now();
   const orderIds = given.map(({ id }) => id);
-  await moveOrders(ctx, tx, { orders: given, step: onlyStepOf("leaves-live"), at });
+  await moveOrders(ctx, tx, { orders: given, step: steps["leaves-live"], at });
   const orders = await addSequence(tx, orderIds);
   const infos = new Map(given.map((each) => [each.id, each.infos]));
   const events = orders.map((order) => dataTransferred(ctx, order, infos.get(order.id) ?? ""));
@@ -214,9 +214,9 @@ async function sendData(
 async function failOrders(
   ctx: KycContext,
   tx: Queryable,
-  { orders, trigger }: { orders: Move["orders"]; trigger: Exclude<Trigger, "requested"> },
+  { orders, trigger }: { orders: Move["orders"]; trigger: Trigger },
 ): Promise<void> {
-  const step = onlyStepOf(trigger);
+  const step = steps[trigger];
   const failed = await moveOrders(ctx, tx, { orders, step, at: ctx.clock.now() });
   if (failed.length === 0 || trigger === "leaves-dead") return;
   ctx.log.error({ alarm: trigger, orders: failed.length }, "orders could not be settled");

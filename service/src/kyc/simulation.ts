@@ -21,7 +21,7 @@ import type { Queryable } from "../platform/database/db.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
 import { announceInvalidated } from "./handed-over.ts";
-import { isReferenceKey, mismatchesForgiven, onlyStepOf } from "./order.ts";
+import { isReferenceKey, mismatchesForgiven, steps } from "./order.ts";
 import type { Order } from "./order-row.ts";
 import { findNewestLink, findOrder, insertToken } from "./order-store.ts";
 import { connectionOf } from "./orders.ts";
@@ -76,7 +76,7 @@ async function expire(ctx: Ctx, order: Order): Promise<void> {
     const at = ctx.clock.now();
     const moved = await moveOrders(ctx, tx, {
       orders: [order],
-      step: onlyStepOf("expired"),
+      step: steps.expired,
       at,
     });
     if (moved.length === 0) throw new Problem("order_not_cancellable");
