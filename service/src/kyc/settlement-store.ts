@@ -1,4 +1,5 @@
 import { type Address, type Hex32, hexOfBytes } from "@svc/protocol";
+import { advisoryLocks } from "../platform/database/advisory-locks.ts";
 import { type Queryable, sql } from "../platform/database/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { type Anchor, type AuditHead, joinLeaves, type Phase } from "./settlement-batch.ts";
@@ -33,25 +34,22 @@ export async function readBacklog(db: Queryable, limit: number): Promise<Backlog
   };
 }
 
-/** Any fixed number will do; it only has to differ from the other advisory locks of the service. */
-const locks = { batches: 7_355_012, handOver: 7_355_013 };
-
 /** One process at a time makes initiate batches, so that orders share one instead of being spread over several. */
 export async function tryLockBatches(tx: Queryable): Promise<boolean> {
   const [row] = await tx.query<{ is_ours: boolean }>(
-    sql`select pg_try_advisory_xact_lock(${locks.batches}) as is_ours`,
+    sql`select pg_try_advisory_xact_lock(${advisoryLocks.settlementBatches}) as is_ours`,
   );
   return row?.is_ours === true;
 }
 
 /** Keeps leaves from being invalidated until the end of this transaction; any number may hold it at once. */
 export async function lockHandOverShared(tx: Queryable): Promise<void> {
-  await tx.query(sql`select pg_advisory_xact_lock_shared(${locks.handOver})`);
+  await tx.query(sql`select pg_advisory_xact_lock_shared(${advisoryLocks.handOver})`);
 }
 
 /** Waits for the hand-overs under way. */
 export async function lockHandOver(tx: Queryable): Promise<void> {
-  await tx.query(sql`select pg_advisory_xact_lock(${locks.handOver})`);
+  await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.handOver})`);
 }
 
 interface AnchorColumns {

@@ -1,4 +1,5 @@
 import type { Address } from "@svc/protocol";
+import { lockSeeds } from "../platform/database/advisory-locks.ts";
 import { type Queryable, sql } from "../platform/database/db.ts";
 
 export interface NewBox {
@@ -15,7 +16,9 @@ export async function insertBox(
   { idSha256, user, box, createdAt, expiresAt }: NewBox,
   most: number,
 ): Promise<boolean> {
-  await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${user}, 10))`);
+  await tx.query(
+    sql`select pg_advisory_xact_lock(hashtextextended(${user}, ${lockSeeds.boxesOfUser}))`,
+  );
   const rows = await tx.query(sql`
     insert into mailbox (id_sha256, user_address, box, expires_at)
     select ${idSha256}, ${user}, ${box}, ${expiresAt}

@@ -1,5 +1,6 @@
 import { type Address, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
 import type { Environment } from "../../accounts/index.ts";
+import { lockSeeds } from "../../platform/database/advisory-locks.ts";
 import { type Queryable, sql } from "../../platform/database/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import type { BusinessStatus } from "./business.ts";
@@ -76,7 +77,9 @@ export async function insertMembers(
 
 /** Foundings by this identity that still wait for somebody, each counted after the one before it is there. */
 export async function countOpenFoundings(tx: Queryable, creator: Address): Promise<number> {
-  await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${creator}, 9))`);
+  await tx.query(
+    sql`select pg_advisory_xact_lock(hashtextextended(${creator}, ${lockSeeds.foundingsOfCreator}))`,
+  );
   const [row] = await tx.query<{ total: number }>(
     sql`select count(*)::int as total from business where creator = ${creator} and status = 'inviting'`,
   );

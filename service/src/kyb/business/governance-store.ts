@@ -1,4 +1,5 @@
 import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
+import { advisoryLocks, lockSeeds } from "../../platform/database/advisory-locks.ts";
 import { type Queryable, sql } from "../../platform/database/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import type { Proposal, ProposalStatus } from "./proposal.ts";
@@ -30,7 +31,9 @@ export async function countPending(
   tx: Queryable,
   of: { business: Address; proposer: Address },
 ): Promise<{ all: number; own: number }> {
-  await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${of.business}, 8))`);
+  await tx.query(
+    sql`select pg_advisory_xact_lock(hashtextextended(${of.business}, ${lockSeeds.proposalsOfBusiness}))`,
+  );
   const [row] = await tx.query<{ all: number; own: number }>(
     sql`select count(*)::int as "all", (count(*) filter (where proposer = ${of.proposer}))::int as own
       from business_proposal where business = ${of.business} and status in ('open', 'relaying')`,
@@ -137,14 +140,12 @@ export async function isWithdrawn(
   return rows.length === 1;
 }
 
-/** Any fixed number will do; it only has to differ from the other advisory locks of the service. */
-const movesLock = 7_355_014;
 /** A chain of moves is followed over so many wallets. */
 const chainMax = 100;
 
 /** Moves are proposed one after the other: each is held against those before it, whichever businesses they name. */
 export async function lockMoves(tx: Queryable): Promise<void> {
-  await tx.query(sql`select pg_advisory_xact_lock(${movesLock})`);
+  await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.businessMoves})`);
 }
 
 /** Whether the one business may end in the other, by moves that were made, that are announced, or that wait for votes or for the chain. */

@@ -1,4 +1,5 @@
 import type { Address } from "@svc/protocol";
+import { lockSeeds } from "../../platform/database/advisory-locks.ts";
 import { type Queryable, sql } from "../../platform/database/db.ts";
 
 /** One organization and one business. */
@@ -22,7 +23,7 @@ export async function countRequests(
   last: { since: number; count: number },
 ): Promise<Asked> {
   await tx.query(
-    sql`select pg_advisory_xact_lock(hashtextextended(${`${organizationId} ${business}`}, 7))`,
+    sql`select pg_advisory_xact_lock(hashtextextended(${`${organizationId} ${business}`}, ${lockSeeds.requestsOfPair}))`,
   );
   const [row] = await tx.query<Asked>(
     sql`select

@@ -1,5 +1,6 @@
 import type { AuditEntry } from "./audit.ts";
 import type { ChainEnd } from "./audit-chain.ts";
+import { advisoryLocks } from "../database/advisory-locks.ts";
 import { type Queryable, sql } from "../database/db.ts";
 
 export interface EntryRow {
@@ -41,9 +42,6 @@ export interface Window {
   readonly foreignFrom: string;
 }
 
-/** Any fixed number will do; it only has to differ from the other advisory locks of the service. */
-const chainLock = 7_355_002;
-
 export async function insertEntry(tx: Queryable, entry: AuditEntry, now: number): Promise<void> {
   await tx.query(sql`
     insert into audit_entry (at, actor, action, subject, details)
@@ -52,13 +50,13 @@ export async function insertEntry(tx: Queryable, entry: AuditEntry, now: number)
 
 export async function tryLockChain(tx: Queryable): Promise<boolean> {
   const [row] = await tx.query<{ is_ours: boolean }>(
-    sql`select pg_try_advisory_xact_lock(${chainLock}) as is_ours`,
+    sql`select pg_try_advisory_xact_lock(${advisoryLocks.auditChain}) as is_ours`,
   );
   return row?.is_ours === true;
 }
 
 export async function lockChain(tx: Queryable): Promise<void> {
-  await tx.query(sql`select pg_advisory_xact_lock(${chainLock})`);
+  await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.auditChain})`);
 }
 
 /** Begins at 0 again where the horizon is of another cluster, before this one's transactions come to it. */

@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Audit, chainAudit, createAudit, purgeAudit } from "./audit.ts";
 import { chainAll } from "../../../../test/linked-audit.ts";
 import type { AuditContext } from "./audit-chain.ts";
+import { advisoryLocks } from "../database/advisory-locks.ts";
 import { type Db, openDb, type Queryable, sql } from "../database/db.ts";
 import { openInstallationKeys } from "../cryptography/installation-keys.ts";
 import { createRandom } from "../cryptography/random.ts";
@@ -171,7 +172,7 @@ test("an idle run costs one database call", async () => {
 test("a process leaves the linking to the one that is at it", async () => {
   await record(one, "waiting");
   await two.transaction(async (tx) => {
-    await tx.query(sql`select pg_advisory_xact_lock(7355002)`);
+    await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.auditChain})`);
     assert.equal(await chainAudit(ctx), 0);
   });
 });

@@ -1,8 +1,6 @@
+import { advisoryLocks } from "./advisory-locks.ts";
 import { type Queryable, sql, type Statement } from "./db.ts";
 import type { Migration } from "./migrate.ts";
-
-/** Any fixed number will do; it only has to differ from the other advisory locks of the service. */
-const migrationLock = 7_355_001;
 
 /**
  * Waits for as long as another process migrates. From here on a statement of this transaction takes the time that it
@@ -11,7 +9,7 @@ const migrationLock = 7_355_001;
 export async function lockMigrations(tx: Queryable): Promise<void> {
   await tx.query(sql`set local statement_timeout = 0`);
   await tx.query(sql`set local lock_timeout = 0`);
-  await tx.query(sql`select pg_advisory_xact_lock(${migrationLock})`);
+  await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.migration})`);
   await tx.query(sql`set local lock_timeout = '30s'`);
 }
 
