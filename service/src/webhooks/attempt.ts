@@ -29,17 +29,17 @@ export async function makeAttempt(
   const begunAtMs = Math.floor(ctx.clock.nowMs());
   const number = delivery.attempts + 1;
   const isKyb = delivery.channel === "kyb";
-  const kybEndpointId = isKyb ? delivery.endpoint_id : null;
+  const kybEndpointId = isKyb ? delivery.endpointId : null;
   const kybEndpointResets = isKyb ? (given.target?.resets ?? null) : null;
   const common = {
-    eventId: delivery.event_id,
+    eventId: delivery.eventId,
     lease: given.lease,
     number,
     begunAtMs,
     kybEndpointId,
     kybEndpointResets,
   };
-  const { purge_at: purgeAt } = delivery;
+  const { purgeAt } = delivery;
   if (purgeAt === null || purgeAt * 1000 <= begunAtMs)
     return { ended: endedUntried(common), outcome: null };
   const startedMs = performance.now();
@@ -61,7 +61,7 @@ export async function makeAttempt(
     outcome: name,
     status: outcome.kind === "answered" ? outcome.status : null,
     durationMs,
-    answerSealed: sealAnswer(ctx, `${delivery.event_id}.${number}`, answer),
+    answerSealed: sealAnswer(ctx, `${delivery.eventId}.${number}`, answer),
     deliveredAt: next.kind === "delivered" ? Math.floor(nowMs / 1000) : null,
     dueAtMs: next.kind === "again" ? next.atMs : null,
   };
@@ -73,7 +73,7 @@ async function exchange(
   delivery: store.Delivery,
   { target, number, begunAtMs }: { target: Target | null; number: number; begunAtMs: number },
 ): Promise<Exchange> {
-  const eventId = delivery.event_id;
+  const eventId = delivery.eventId;
   if (target === null) return fault(ctx, eventId, new Error("there is no signing key"));
   let body: Buffer;
   try {
@@ -125,6 +125,6 @@ function sealAnswer(
 }
 
 function tellGivenUp(ctx: WebhooksContext, delivery: store.Delivery): void {
-  const { event_id: eventId, client_domain_id: clientDomainId } = delivery;
+  const { eventId, clientDomainId } = delivery;
   ctx.log.warn({ eventId, clientDomainId }, "an event was not delivered by its last attempt");
 }

@@ -34,22 +34,22 @@ export interface Claim {
 
 /** A delivery that this process makes now. */
 export interface Delivery {
-  readonly event_id: string;
-  readonly endpoint_id: string;
-  readonly client_domain_id: string;
+  readonly eventId: string;
+  readonly endpointId: string;
+  readonly clientDomainId: string;
   readonly channel: Channel;
   /** With `url`: null for KYB, whose endpoint has both. */
-  readonly key_id: string | null;
+  readonly keyId: string | null;
   readonly url: string | null;
   readonly body: string | null;
-  readonly body_sealed: Buffer | null;
-  readonly purge_at: number | null;
-  readonly is_large: boolean;
+  readonly bodySealed: Buffer | null;
+  readonly purgeAt: number | null;
+  readonly isLarge: boolean;
   /** Attempts before, in all and in this run of the schedule. */
   readonly attempts: number;
   readonly step: number;
   /** The pace of its endpoint: not sooner. */
-  readonly start_at_ms: number;
+  readonly startAtMs: number;
 }
 
 export interface Claimed {
@@ -62,15 +62,15 @@ export interface Claimed {
   readonly deliveries: readonly Delivery[];
 }
 
-type ClaimRow = Omit<Delivery, "event_id" | "start_at_ms"> & {
-  readonly event_id: string | null;
-  readonly next_at_ms: number | null;
-  readonly interval_ms: number | null;
-  readonly due_at_ms: number | null;
-  readonly has_turn: boolean;
+type ClaimRow = Omit<Delivery, "eventId" | "startAtMs"> & {
+  readonly eventId: string | null;
+  readonly nextAtMs: number | null;
+  readonly intervalMs: number | null;
+  readonly dueAtMs: number | null;
+  readonly hasTurn: boolean;
   readonly due: number;
   readonly scanned: number;
-  readonly last_endpoint: string | null;
+  readonly lastEndpoint: string | null;
 };
 
 /**
@@ -79,11 +79,15 @@ type ClaimRow = Omit<Delivery, "event_id" | "start_at_ms"> & {
  * that began after the claim before it had ended.
  */
 export async function claim(db: Queryable, given: Claim): Promise<Claimed> {
+  const rows = await db.query<ClaimRow>(plannedAnew(claimStatement(given)));
+  return claimedOf(rows, given.nowMs);
+}
+
+function claimStatement(given: Claim): Statement {
   const { nowMs, slots, limit } = given;
-  const statement = sql`
+  return sql`
     with recursive turn as (
-      update webhook_turn set version = version + 1
-      where version = (select version from webhook_turn)
+      update webhook_turn set version = version + 1 where version = (select version from webhook_turn)
         and exists (select from webhook_delivery where lease is null and not is_held and due_at_ms <= ${nowMs})
       returning version),
     endpoint as (
@@ -131,12 +135,14 @@ export async function claim(db: Queryable, given: Claim): Promise<Claimed> {
     paced as (
       insert into webhook_endpoint as e (id, next_at_ms)
       select endpoint_id, ${nowMs}::bigint + sum(interval_ms) from taken join picked using (event_id) group by endpoint_id
-      on conflict (id) do update set
-        next_at_ms = excluded.next_at_ms
+      on conflict (id) do update set next_at_ms = excluded.next_at_ms
           + case when e.next_at_ms <= ${nowMs + paceMsMax}::bigint then greatest(0, e.next_at_ms - ${nowMs}::bigint) else 0 end)
-    select scan.has_turn, scan.due, scan.scanned, scan.last_endpoint, e.*, taken.*,
-      case when pace.next_at_ms <= ${nowMs + paceMsMax}::bigint then pace.next_at_ms end as next_at_ms,
-      chosen.interval_ms, chosen.due_at_ms
+    select scan.has_turn as "hasTurn", scan.due, scan.scanned, scan.last_endpoint as "lastEndpoint",
+      taken.event_id as "eventId", taken.endpoint_id as "endpointId", taken.client_domain_id as "clientDomainId",
+      taken.is_large as "isLarge", taken.step, e.channel, e.key_id as "keyId", e.url, e.body,
+      e.body_sealed as "bodySealed", e.purge_at as "purgeAt", e.attempts,
+      case when pace.next_at_ms <= ${nowMs + paceMsMax}::bigint then pace.next_at_ms end as "nextAtMs",
+      chosen.interval_ms as "intervalMs", chosen.due_at_ms as "dueAtMs"
     from (select exists (select from turn) as has_turn, (select count(*) from endpoint) as scanned,
         (select id from endpoint order by position desc limit 1) as last_endpoint,
         (select count(*) from (
@@ -146,7 +152,6 @@ export async function claim(db: Queryable, given: Claim): Promise<Claimed> {
         select channel, key_id, url, body, body_sealed, purge_at, attempts from webhook_event
         where id = taken.event_id offset 0) as e
       left join webhook_endpoint pace on pace.id = taken.endpoint_id) on true`;
-  return claimedOf(await db.query<ClaimRow>(plannedAnew(statement)), nowMs);
 }
 
 /**
@@ -163,28 +168,28 @@ function claimedOf(rows: readonly ClaimRow[], nowMs: number): Claimed {
   const places = new Map<string, number>();
   const deliveries: Delivery[] = [];
   for (const row of rows.toSorted(byDueTime)) {
-    const { event_id: eventId, endpoint_id: endpointId } = row;
+    const { eventId, endpointId } = row;
     if (eventId === null) continue;
     const place = places.get(endpointId) ?? 0;
     places.set(endpointId, place + 1);
-    const fromMs = Math.max(row.next_at_ms ?? 0, nowMs);
-    const startAtMs = fromMs + place * (row.interval_ms ?? intervalMs);
-    deliveries.push({ ...row, event_id: eventId, start_at_ms: startAtMs });
+    const fromMs = Math.max(row.nextAtMs ?? 0, nowMs);
+    const startAtMs = fromMs + place * (row.intervalMs ?? intervalMs);
+    deliveries.push({ ...row, eventId, startAtMs });
   }
   return {
-    hasTurn: first?.has_turn ?? false,
+    hasTurn: first?.hasTurn ?? false,
     due: first?.due ?? 0,
     scanned: first?.scanned ?? 0,
-    lastEndpoint: first?.last_endpoint ?? null,
+    lastEndpoint: first?.lastEndpoint ?? null,
     deliveries,
   };
 }
 
 /** Who was due first begins first; ids tell their time where that is the same. */
 function byDueTime(a: ClaimRow, b: ClaimRow): number {
-  const beforeMs = (a.due_at_ms ?? 0) - (b.due_at_ms ?? 0);
+  const beforeMs = (a.dueAtMs ?? 0) - (b.dueAtMs ?? 0);
   if (beforeMs !== 0) return beforeMs;
-  return (a.event_id ?? "") < (b.event_id ?? "") ? -1 : 1;
+  return (a.eventId ?? "") < (b.eventId ?? "") ? -1 : 1;
 }
 
 /** Whether anything waits that is due. */

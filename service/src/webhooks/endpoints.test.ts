@@ -245,7 +245,7 @@ test("ten thousand held events are handed out in order, none lost, though proces
     const lease = processes[seen.length % 2] ?? "";
     const claimed = await claimOf(webhooks, lease);
     assert.ok(claimed.length > 0, `${seen.length} were handed out`);
-    seen.push(...claimed.map((each) => each.event_id));
+    seen.push(...claimed.map((each) => each.eventId));
     await keepEnds(
       webhooks.ctx,
       claimed.map((each) => deliveredOf(webhooks, each, lease)),
@@ -317,22 +317,22 @@ async function claimOf({ ctx }: TestWebhooks, lease: string): Promise<readonly s
     fullDomains: [],
     largeMax: 16,
   });
-  return claimed.deliveries.toSorted((a, b) => a.start_at_ms - b.start_at_ms);
+  return claimed.deliveries.toSorted((a, b) => a.startAtMs - b.startAtMs);
 }
 
 function deliveredOf({ ctx }: TestWebhooks, delivery: store.Delivery, lease: string): store.Ended {
   return {
-    eventId: delivery.event_id,
+    eventId: delivery.eventId,
     lease,
     outcome: "delivered",
     number: delivery.attempts + 1,
     status: 200,
-    begunAtMs: Math.floor(delivery.start_at_ms),
+    begunAtMs: Math.floor(delivery.startAtMs),
     durationMs: 1,
     answerSealed: null,
     deliveredAt: ctx.clock.now(),
     dueAtMs: null,
-    kybEndpointId: delivery.endpoint_id,
+    kybEndpointId: delivery.endpointId,
     kybEndpointResets: 0,
   };
 }

@@ -48,13 +48,13 @@ export interface ListedRow {
   readonly id: string;
   readonly sequence: number;
   readonly kind: string;
-  readonly created_at: number;
-  readonly delivered_at: number | null;
+  readonly createdAt: number;
+  readonly deliveredAt: number | null;
   readonly attempts: number;
-  readonly due_at_ms: number | null;
-  readonly purge_at: number | null;
+  readonly dueAtMs: number | null;
+  readonly purgeAt: number | null;
   readonly body: string | null;
-  readonly body_sealed: Buffer | null;
+  readonly bodySealed: Buffer | null;
 }
 
 /** The next events, as many as stay together within the bytes; the first in any case. Lengths are known without the bodies. */
@@ -70,15 +70,16 @@ export async function listEvents(
     page as (
       select id, sum(bytes) over (order by sequence) as bytes_so_far, row_number() over (order by sequence) as place
       from next)
-    select e.id, e.sequence, e.kind, e.created_at, e.delivered_at, e.attempts, e.purge_at, e.body, e.body_sealed,
-      case when d.is_held then null else d.due_at_ms end as due_at_ms
+    select e.id, e.sequence, e.kind, e.created_at as "createdAt", e.delivered_at as "deliveredAt", e.attempts,
+      e.purge_at as "purgeAt", e.body, e.body_sealed as "bodySealed",
+      case when d.is_held then null else d.due_at_ms end as "dueAtMs"
     from page join webhook_event e on e.id = page.id left join webhook_delivery d on d.event_id = e.id
     where page.place = 1 or page.bytes_so_far <= ${bytesMax} order by e.sequence`);
 }
 
 /** An event of a list over many streams. */
 export interface PlacedRow extends ListedRow {
-  readonly stream_id: string;
+  readonly streamId: string;
   /** How many there are from the place where the page begins, counted to its limit. */
   readonly found: number;
 }
@@ -118,8 +119,9 @@ export async function listKybEvents(
       select id, sum(bytes) over (order by id desc) as bytes_so_far, row_number() over (order by id desc) as place,
         count(*) over () as found
       from next)
-    select e.id, e.stream_id, e.sequence, e.kind, e.created_at, e.delivered_at, e.attempts, e.purge_at, e.body,
-      e.body_sealed, case when d.is_held then null else d.due_at_ms end as due_at_ms, page.found
+    select e.id, e.stream_id as "streamId", e.sequence, e.kind, e.created_at as "createdAt",
+      e.delivered_at as "deliveredAt", e.attempts, e.purge_at as "purgeAt", e.body, e.body_sealed as "bodySealed",
+      case when d.is_held then null else d.due_at_ms end as "dueAtMs", page.found
     from page join webhook_event e on e.id = page.id left join webhook_delivery d on d.event_id = e.id
     where page.place = 1 or page.bytes_so_far <= ${bytesMax} order by e.id desc`);
 }
@@ -136,12 +138,12 @@ export async function findKybEvent(
 }
 
 export interface AttemptRow {
-  readonly event_id: string;
+  readonly eventId: string;
   readonly sequence: number;
   readonly kind: string;
   readonly number: number;
-  readonly begun_at_ms: number;
-  readonly duration_ms: number;
+  readonly begunAtMs: number;
+  readonly durationMs: number;
   readonly outcome: string;
   readonly status: number | null;
 }
@@ -153,7 +155,8 @@ export async function listAttempts(
   { after, afterAttempt, limit }: { after: number; afterAttempt: number | null; limit: number },
 ): Promise<AttemptRow[]> {
   return db.query<AttemptRow>(sql`
-    select e.id as event_id, e.sequence, e.kind, a.number, a.begun_at_ms, a.duration_ms, a.outcome, a.status
+    select e.id as "eventId", e.sequence, e.kind, a.number, a.begun_at_ms as "begunAtMs",
+      a.duration_ms as "durationMs", a.outcome, a.status
     from webhook_event e join webhook_attempt a on a.id > e.id || '.' and a.id < e.id || '/'
     where e.stream_id = ${streamId} and e.sequence >= ${after}
       and (e.sequence > ${after} or a.number > ${afterAttempt}::int)
@@ -163,11 +166,11 @@ export async function listAttempts(
 interface ResendableRow {
   readonly id: string;
   readonly channel: Channel;
-  readonly client_domain_id: string;
+  readonly clientDomainId: string;
   /** Null for KYB. */
   readonly url: string | null;
-  readonly is_personal: boolean;
-  readonly is_sendable: boolean;
+  readonly isPersonal: boolean;
+  readonly isSendable: boolean;
 }
 
 /**
@@ -190,7 +193,8 @@ export async function listResendable(
   of: { streamId: string; eventId: string | null; now: number },
 ): Promise<ResendableRow[]> {
   return tx.query<ResendableRow>(sql`
-    select id, channel, client_domain_id, url, is_personal, coalesce(purge_at > ${of.now}, false) as is_sendable
+    select id, channel, client_domain_id as "clientDomainId", url, is_personal as "isPersonal",
+      coalesce(purge_at > ${of.now}, false) as "isSendable"
     from webhook_event
     where stream_id = ${of.streamId} and (${of.eventId}::text is null or id = ${of.eventId})
     order by id for no key update`);

@@ -96,10 +96,10 @@ function listedOf(ctx: Pick<Ctx, "seal">, row: store.ListedRow, now: number): Li
     id: row.id,
     sequence: row.sequence,
     kind: row.kind,
-    createdAt: row.created_at,
-    deliveredAt: row.delivered_at,
+    createdAt: row.createdAt,
+    deliveredAt: row.deliveredAt,
     attempts: row.attempts,
-    nextAttemptAt: row.due_at_ms === null ? null : Math.floor(row.due_at_ms / 1000),
+    nextAttemptAt: row.dueAtMs === null ? null : Math.floor(row.dueAtMs / 1000),
     body: isOver(row, now) ? null : openBody(ctx, row),
   };
 }
@@ -125,7 +125,7 @@ export async function listKybEvents(
   const page = { before, limit: limit + 1, bytesMax: pageBytesMax };
   const rows = await store.listKybEvents(ctx.db, filter, page);
   const shown = rows.slice(0, limit);
-  const events = shown.map((row) => ({ ...listedOf(ctx, row, now), streamId: row.stream_id }));
+  const events = shown.map((row) => ({ ...listedOf(ctx, row, now), streamId: row.streamId }));
   return { events, hasMore: shown.length < (rows[0]?.found ?? 0) };
 }
 
@@ -162,12 +162,12 @@ export async function listDeliveriesOf(
 }
 
 function deliveryOf(row: store.AttemptRow): ListedDelivery {
-  const { event_id: eventId, sequence: seq, kind: event, number: attempt, status } = row;
-  const begun = { eventId, seq, event, attempt, at: Math.floor(row.begun_at_ms / 1000) };
+  const { eventId, sequence: seq, kind: event, number: attempt, status } = row;
+  const begun = { eventId, seq, event, attempt, at: Math.floor(row.begunAtMs / 1000) };
   // How long it took to fail would tell apart what the outcome does not.
   if (status === null) return { ...begun, outcome: "failed" };
   const outcome = row.outcome === "delivered" ? "delivered" : "refused";
-  return { ...begun, outcome, status, durationMs: row.duration_ms };
+  return { ...begun, outcome, status, durationMs: row.durationMs };
 }
 
 /** Which events, and where to. */
@@ -195,10 +195,10 @@ export async function redeliverEvents(
   await store.lockDeliveries(tx, given);
   const found = await store.listResendable(tx, given);
   if (found.length === 0) throw new Problem("event_not_found");
-  const sendable = found.filter((each) => each.is_sendable);
+  const sendable = found.filter((each) => each.isSendable);
   if (sendable.length === 0) throw new Problem("payload_expired");
-  const rows = sendable.map(({ id, channel, client_domain_id: clientDomainId, ...row }) => {
-    const url = row.is_personal ? row.url : (urlNow ?? row.url);
+  const rows = sendable.map(({ id, channel, clientDomainId, ...row }) => {
+    const url = row.isPersonal ? row.url : (urlNow ?? row.url);
     return { id, url, endpointId: endpointIdOf({ channel, clientDomainId, url }) };
   });
   await store.requeueEvents(tx, rows, ctx.clock.nowMs());
@@ -230,15 +230,15 @@ export function sealBody(
 /** The body of an event that has one. @throws {SealBroken} */
 export function openBody(
   ctx: Pick<Ctx, "seal">,
-  row: { id: string; body: string | null; body_sealed: Buffer | null },
+  row: { id: string; body: string | null; bodySealed: Buffer | null },
 ): string {
   if (row.body !== null) return row.body;
-  if (row.body_sealed === null) throw new Error(`the event ${row.id} has no body`);
-  return ctx.seal.open(row.body_sealed, bodyPlace(row.id)).toString();
+  if (row.bodySealed === null) throw new Error(`the event ${row.id} has no body`);
+  return ctx.seal.open(row.bodySealed, bodyPlace(row.id)).toString();
 }
 
-function isOver(row: { purge_at: number | null }, now: number): boolean {
-  return row.purge_at === null || row.purge_at <= now;
+function isOver(row: { purgeAt: number | null }, now: number): boolean {
+  return row.purgeAt === null || row.purgeAt <= now;
 }
 
 const bodyPlace = (id: string) => ({ table: "webhook_event", id, column: "body_sealed" });

@@ -163,9 +163,9 @@ export class Sender implements AsyncDisposable {
     const domains = new Map<string, number>();
     let large = 0;
     for (const { delivery } of this.#underWay.keys()) {
-      const { client_domain_id: domain } = delivery;
+      const { clientDomainId: domain } = delivery;
       domains.set(domain, (domains.get(domain) ?? 0) + 1);
-      if (delivery.is_large) large += 1;
+      if (delivery.isLarge) large += 1;
     }
     const free = this.#free();
     const full = [...domains].filter(([, count]) => count >= free);
@@ -174,8 +174,8 @@ export class Sender implements AsyncDisposable {
 
   async #hold(held: readonly UnderWay[]): Promise<void> {
     const given = held.map(({ delivery, lease }) => ({
-      eventId: delivery.event_id,
-      endpointId: delivery.endpoint_id,
+      eventId: delivery.eventId,
+      endpointId: delivery.endpointId,
       lease,
     }));
     const nowMs = this.#ctx.clock.nowMs();
@@ -187,22 +187,20 @@ export class Sender implements AsyncDisposable {
       () => void this.#underWay.delete(work),
       (error: unknown) => {
         // Our own end, not the receiver's: it stays claimed and is given back, or its lease ends.
-        if (!this.#closing.signal.aborted)
-          this.#ctx.log.error(
-            { err: error, eventId: work.delivery.event_id },
-            "an attempt broke off",
-          );
-        if (!this.#closing.signal.aborted) this.#underWay.delete(work);
+        if (this.#closing.signal.aborted) return;
+        const { eventId } = work.delivery;
+        this.#ctx.log.error({ err: error, eventId }, "an attempt broke off");
+        this.#underWay.delete(work);
       },
     );
     this.#underWay.set(work, made);
   }
 
   async #make({ delivery, lease }: UnderWay, target: Target | null): Promise<void> {
-    const waitMs = Math.min(store.paceMsMax, delivery.start_at_ms - this.#ctx.clock.nowMs());
+    const waitMs = Math.min(store.paceMsMax, delivery.startAtMs - this.#ctx.clock.nowMs());
     if (waitMs > 0) await pause(waitMs, undefined, { signal: this.#closing.signal });
     const { ended, outcome } = await makeAttempt(this.#ctx, delivery, { target, lease });
-    if (outcome !== null) this.#noteSpeed(delivery.endpoint_id, outcome);
+    if (outcome !== null) this.#noteSpeed(delivery.endpointId, outcome);
     this.#ended.push(ended);
     this.#flush();
   }
@@ -254,7 +252,7 @@ export class Sender implements AsyncDisposable {
   }
 
   async #release(left: readonly UnderWay[]): Promise<void> {
-    const given = left.map(({ delivery, lease }) => ({ eventId: delivery.event_id, lease }));
+    const given = left.map(({ delivery, lease }) => ({ eventId: delivery.eventId, lease }));
     try {
       await store.release(this.#ctx.db, given, Math.floor(this.#ctx.clock.nowMs()));
     } catch (error) {
@@ -267,6 +265,6 @@ export class Sender implements AsyncDisposable {
 /** Where the next claim goes on: behind what this one reached, or from the start. */
 function followingOf({ deliveries, scanned, lastEndpoint }: store.Claimed, limit: number): string {
   if (deliveries.length >= limit)
-    return deliveries.map((each) => each.endpoint_id).reduce((a, b) => (a > b ? a : b));
+    return deliveries.map((each) => each.endpointId).reduce((a, b) => (a > b ? a : b));
   return scanned >= endpointsMax && lastEndpoint !== null ? lastEndpoint : store.firstEndpoint;
 }

@@ -20,16 +20,16 @@ export async function readTargets(
   ctx: Pick<WebhooksContext, "db" | "clock" | "seal" | "log" | "signingKeys">,
   deliveries: readonly Delivery[],
 ): Promise<FindTarget> {
-  const keyIds = new Set(deliveries.flatMap(({ key_id: id }) => (id === null ? [] : [id])));
+  const keyIds = new Set(deliveries.flatMap(({ keyId }) => (keyId === null ? [] : [keyId])));
   const endpointIds = new Set(
-    deliveries.filter(({ channel }) => channel === "kyb").map((each) => each.endpoint_id),
+    deliveries.filter(({ channel }) => channel === "kyb").map((each) => each.endpointId),
   );
   const [keys, rows] = await Promise.all([
     keyIds.size === 0 ? new Map<string, string>() : ctx.signingKeys([...keyIds]),
     endpointIds.size === 0 ? [] : listTargets(ctx.db, [...endpointIds]),
   ]);
   const endpoints = new Map(rows.map((row) => [row.id, openTarget(ctx, row)]));
-  return ({ channel, key_id: keyId, url, endpoint_id: endpointId }) => {
+  return ({ channel, keyId, url, endpointId }) => {
     if (channel === "kyb") return endpoints.get(endpointId) ?? "held";
     const secret = keyId === null ? undefined : keys.get(keyId);
     if (secret === undefined || url === null) return null;
