@@ -15,9 +15,6 @@ export interface Lookups extends AsyncDisposable {
   note(keyId: string, user: Address): void;
 }
 
-/** Questions in one call: the answer comes in about a millisecond. */
-const questionsMax = 64;
-
 export function openLookups(ctx: Pick<Ctx, "db" | "clock" | "log">): Lookups {
   const { db, clock } = ctx;
   const asked = openUseRecord(ctx, async (uses) =>
@@ -30,16 +27,12 @@ export function openLookups(ctx: Pick<Ctx, "db" | "clock" | "log">): Lookups {
     ),
   );
   return {
-    findLiveFields: createBatcher({
-      most: questionsMax,
-      answerAll: async (questions: readonly store.FieldsQuestion[]) =>
-        store.listLiveFields(db, questions, clock.now()),
-    }),
-    findOpenedLeaves: createBatcher({
-      most: questionsMax,
-      answerAll: async (questions: readonly store.OpeningsQuestion[]) =>
-        store.listOpenedLeaves(db, questions),
-    }),
+    findLiveFields: createBatcher(async (questions: readonly store.FieldsQuestion[]) =>
+      store.listLiveFields(db, questions, clock.now()),
+    ),
+    findOpenedLeaves: createBatcher(async (questions: readonly store.OpeningsQuestion[]) =>
+      store.listOpenedLeaves(db, questions),
+    ),
     note: (keyId, user) => {
       const now = clock.now();
       // The minute is part of what is noted: one that begins a few seconds later is another.

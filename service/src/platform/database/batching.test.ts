@@ -4,23 +4,20 @@ import { setImmediate } from "node:timers/promises";
 import { createBatcher } from "./batching.ts";
 
 /** Calls under way, each ended by the test. */
-function manual(most: number) {
+function manual() {
   const calls: { questions: readonly number[]; end: (error?: Error) => void }[] = [];
-  const ask = createBatcher<number, string>({
-    most,
-    answerAll: async (questions) => {
-      const { promise, resolve, reject } = Promise.withResolvers<string[]>();
-      const end = (error?: Error): void =>
-        error === undefined ? resolve(questions.map((each) => `answer ${each}`)) : reject(error);
-      calls.push({ questions, end });
-      return promise;
-    },
+  const ask = createBatcher<number, string>(async (questions) => {
+    const { promise, resolve, reject } = Promise.withResolvers<string[]>();
+    const end = (error?: Error): void =>
+      error === undefined ? resolve(questions.map((each) => `answer ${each}`)) : reject(error);
+    calls.push({ questions, end });
+    return promise;
   });
   return { calls, ask };
 }
 
 void test("the first question goes at once, those that come meanwhile go together", async () => {
-  const { calls, ask } = manual(10);
+  const { calls, ask } = manual();
   const first = ask(1);
   assert.deepEqual(calls[0]?.questions, [1]);
   const others = [ask(2), ask(3)];
@@ -33,25 +30,26 @@ void test("the first question goes at once, those that come meanwhile go togethe
   assert.deepEqual(await Promise.all(others), ["answer 2", "answer 3"]);
 });
 
-void test("one call takes so many at most, and each gets its own answer", async () => {
-  const { calls, ask } = manual(2);
-  const asked = [1, 2, 3, 4].map(async (question) => ask(question));
+void test("one call takes 64 questions at most, and each gets its own answer", async () => {
+  const { calls, ask } = manual();
+  const questions = Array.from({ length: 66 }, (_, index) => index + 1);
+  const asked = questions.map(async (question) => ask(question));
   for (let index = 0; index < 3; index += 1) {
     calls[index]?.end();
     await setImmediate();
   }
   assert.deepEqual(
     await Promise.all(asked),
-    [1, 2, 3, 4].map((each) => `answer ${each}`),
+    questions.map((each) => `answer ${each}`),
   );
   assert.deepEqual(
-    calls.map(({ questions }) => questions),
-    [[1], [2, 3], [4]],
+    calls.map((call) => call.questions),
+    [questions.slice(0, 1), questions.slice(1, 65), questions.slice(65)],
   );
 });
 
 void test("a call that fails tells each of its own, and the next one goes on", async () => {
-  const { calls, ask } = manual(10);
+  const { calls, ask } = manual();
   const lost = ask(1);
   const kept = ask(2);
   calls[0]?.end(new Error("the database is away"));
@@ -63,7 +61,7 @@ void test("a call that fails tells each of its own, and the next one goes on", a
 
 void test("a call that takes longer than 250 ms keeps nobody else waiting, and three are under way at most", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  const { calls, ask } = manual(10);
+  const { calls, ask } = manual();
   const asked = [1, 2].map(async (question) => ask(question));
   t.mock.timers.tick(249);
   assert.equal(calls.length, 1);

@@ -2,7 +2,8 @@ import { Problem } from "../http/problems.ts";
 
 /** Questions that wait; whoever comes then is told to try again rather than to wait for a database that is stuck. */
 const waitingMax = 10_000;
-
+/** Questions of one call: the answer comes in about a millisecond. */
+const questionsMax = 64;
 /** A call that takes longer, as over a connection that hangs, keeps nobody else waiting. */
 const patienceMs = 250;
 /** Calls under way at once, so that a database that hangs as a whole does not take all connections here. */
@@ -15,24 +16,22 @@ interface Waiter<Question, Answer> {
 }
 
 /**
- * Answers questions that come while others are under way by one call for all of them. The first of an idle moment goes
- * at once, so nobody waits for company; under load a call serves many, and costs each a share of it. A call that takes
- * more than 250 ms is no longer waited for.
+ * Gathers the questions that come while a call is under way, and answers them by the next one together. A question that
+ * finds no call under way goes at once, so nobody waits for company; under load a call serves many, and costs each of
+ * them a share. A call that takes more than 250 ms is no longer waited for.
  *
- * @param options.answerAll answers in the order of the questions; when it throws, each of them is told
- * @param options.most questions of one call
+ * @param answerAll answers at most 64 questions, in their order; when it throws, each of them is told
  * @returns asks one question. It throws what `answerAll` threw, or {Problem} unavailable when too many wait
  */
-export function createBatcher<Question, Answer>(options: {
-  readonly most: number;
-  answerAll(questions: readonly Question[]): Promise<readonly Answer[]>;
-}): (question: Question) => Promise<Answer> {
+export function createBatcher<Question, Answer>(
+  answerAll: (questions: readonly Question[]) => Promise<readonly Answer[]>,
+): (question: Question) => Promise<Answer> {
   const waiting: Waiter<Question, Answer>[] = [];
   let underWay = 0;
   let isWaitedFor = false;
   const serve = (): void => {
     if (waiting.length === 0 || isWaitedFor || underWay === underWayMax) return;
-    const batch = waiting.splice(0, options.most);
+    const batch = waiting.splice(0, questionsMax);
     underWay += 1;
     isWaitedFor = true;
     let isSlow = false;
@@ -44,7 +43,7 @@ export function createBatcher<Question, Answer>(options: {
       goOn();
       isSlow = true;
     }, patienceMs);
-    void answer(batch, async (questions) => options.answerAll(questions))
+    void answer(batch, answerAll)
       .catch((error: unknown) => {
         for (const waiter of batch) waiter.reject(error);
       })
