@@ -38,7 +38,7 @@ const channel = "clock";
  */
 const catchUpRate = 0.5;
 
-/** Follows the machine's clock, and forgets that it was ever ahead only as slowly as keeps its time from running back. */
+/** Follows the machine's clock, but never runs back: it loses a lead only by running at {@link catchUpRate}. */
 function forwardOnly(machine: Machine, offsetMs: () => number) {
   let lastMs = -Infinity;
   let lastElapsedMs = 0;

@@ -5,7 +5,7 @@ export interface Job {
   readonly name: string;
   /**
    * Pause between the end of one run and the start of the next; the first run comes after half of it to all of it, and
-   * within 10 minutes: a process that is replaced every day does what is done once a day too.
+   * within 10 minutes, so that a process that is replaced every day still does what is due once a day.
    */
   readonly everySeconds: number;
   /** A channel whose notifications end the pause at once; one that comes during a run makes another follow it. */

@@ -1,9 +1,9 @@
 import { type Queryable, sql } from "./database/db.ts";
 
-/** Of a full bucket one draw takes this share, of a nearly empty one what is asked for. */
+/** One draw takes this share of a full bucket, and of a nearly empty one no more than is asked for. */
 const share = 1 / 16;
 
-/** Whoever waited as long as he was told must not fail by the last bit of a sum. */
+/** Whoever waited as long as told must not fail by the last bit of a sum. */
 export const roundingTokens = 1e-6;
 
 export interface LeaseDraw {
@@ -15,7 +15,7 @@ export interface LeaseDraw {
   readonly now: number;
   /** Tokens asked for. */
   readonly demand: number;
-  /** At most so many are drawn beyond what is asked for. */
+  /** Tokens drawn beyond what is asked for, at most. */
   readonly spareMax: number;
   /** Below this nothing is drawn. */
   readonly leastCost: number;

@@ -39,7 +39,7 @@ export const failedSecretLimit: Limit = { perSecond: 10 / 600, burst: 10 };
 /** Buckets that one process remembers; the one that was met first is forgotten first, with what it held. */
 const bucketsMax = 20_000;
 const fillSecondsMax = 86_400;
-/** Longer leases would spare few calls more. */
+/** Longer leases would save few calls more. */
 const epochSecondsMax = 10;
 
 interface Waiter {
@@ -92,7 +92,7 @@ export function limitHeaders(taken: Taken, limit: Limit): Record<string, string>
 }
 
 /**
- * Takes one token for a caller that may not go on without.
+ * Takes the tokens of one call (one, unless `limit.cost` says otherwise) for a caller that may not go on without.
  *
  * @throws {Problem} rate_limited, with the headers of {@link limitHeaders}
  */
@@ -163,9 +163,9 @@ function refuse(limit: Limit, missing: number): Taken {
 
 /**
  * Leases are drawn for the current epoch and void after it, and while they last the shared bucket refills only up to
- * the burst less all that was leased in it: what the bucket and the processes hold together never exceeds the burst.
- * An epoch is a quarter of the time a bucket takes to fill at most, and no lease holds more in reserve than comes back in
- * one, so a caller loses nothing with void leases that it would not have got back by then.
+ * the burst less all that was leased in it: what the bucket and the processes hold together never exceeds the burst. An
+ * epoch is a quarter of the time a bucket takes to fill at most, and no lease holds more in reserve than comes back in
+ * one: what a caller loses with a void lease would not have come back any sooner.
  */
 function epochSecondsOf(limit: Limit): number {
   return Math.min(epochSecondsMax, limit.burst / limit.perSecond / 4);

@@ -28,7 +28,7 @@ export function linkHash(previous: ChainEnd, entry: EntryRow): Buffer {
   return createHash("sha256").update(canonical).digest();
 }
 
-/** Only the service can make one: who can write to the database, but has no keys, cannot build another chain. */
+/** Only the service can make one: whoever can write to the database but lacks its keys cannot build another chain. */
 export function sealLink(
   ctx: AuditContext,
   kind: "link" | "head" | "checkpoint",

@@ -59,7 +59,7 @@ export async function lockChain(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.auditChain})`);
 }
 
-/** Begins at 0 again where the horizon is of another cluster, before this one's transactions come to it. */
+/** Sets the horizon back to 0 where it is of another cluster, before the transaction ids of this one reach it. */
 export async function dropForeignHorizon(db: Queryable): Promise<void> {
   await db.query(sql`
     update audit_chain set horizon = '0' where horizon > pg_snapshot_xmax(pg_current_snapshot())`);
@@ -76,7 +76,7 @@ export async function hasUnlinked(db: Queryable): Promise<boolean> {
   return row?.is_found === true;
 }
 
-/** A dump restored elsewhere keeps its transaction ids, which mean nothing there: then everything is looked at once. */
+/** Covers every entry after a restore from another cluster, whose transaction ids mean nothing here. */
 export async function readWindow(tx: Queryable, horizon: string): Promise<Window> {
   const [row] = await tx.query<{ before: string; foreign_from: string }>(sql`
     select pg_snapshot_xmin(pg_current_snapshot())::text as before,

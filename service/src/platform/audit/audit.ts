@@ -42,8 +42,9 @@ export function createAudit(ctx: AuditContext): Audit {
 }
 
 /**
- * Looks whether the database was restored from a dump of another cluster, whose transaction ids mean nothing here: then
- * all that is not linked is yet to be. To be called before anything is recorded, else it would pass for inserted.
+ * Takes note where the database was restored from a dump of another cluster, whose transaction ids mean nothing here:
+ * every entry without a link is then still to be linked. Call it before anything is recorded, else those entries would
+ * pass for inserted ones.
  */
 export async function noteRestore(db: Queryable): Promise<void> {
   await store.dropForeignHorizon(db);
@@ -52,12 +53,12 @@ export async function noteRestore(db: Queryable): Promise<void> {
 /** How long entries are kept (decisions section 8, "Retention"). */
 export const auditRetentionSeconds = 31_536_000;
 
-/** One transaction links or removes so many at most. */
+/** One transaction links or removes at most this many. */
 const batchMax = 1000;
 
 /**
- * Links the entries that are not in the chain yet, in id order, each with the hash of the one before. Run it every
- * second at most in every process; one at a time works, the others return at once.
+ * Links the entries that are not in the chain yet, in id order, each with the hash of the one before. Every process
+ * runs it, a second apart at most; one at a time works, the others return at once.
  *
  * Ids have gaps and do not commit in order. So an entry is linked when its transaction is older than every one still
  * under way, and the position is the chain's own number.

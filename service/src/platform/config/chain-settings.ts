@@ -1,10 +1,10 @@
 import { type Address, isHexOf, parseAddress } from "@svc/protocol";
 import { flag, oneOf, setting, whole } from "./setting.ts";
 
-/** How many private keys secp256k1 has, and one more (SEC 2 section 2.4.1). */
+/** The order of secp256k1: private keys lie between zero and this (SEC 2 section 2.4.1). */
 const keyEnd = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
-/** Checked here, since whoever would use another number as a key repeats it in the refusal. */
+/** Checked here, since a library that refuses it as a key later quotes it in its message. */
 function privateKey(value: string): string {
   const hex = value.replace(/^0x/, "");
   if (!/^[0-9a-f]{64}$/.test(hex)) throw new Error("must be 64 lower-case hex digits");

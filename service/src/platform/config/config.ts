@@ -37,7 +37,7 @@ export const settings = {
     env: "PORT",
     unit: "TCP port",
     fallback: "4000",
-    // Not 0: the issuer names the port, and everything that was registered with it.
+    // Not 0: the issuer names the port, and so does everything that was registered with it.
     parse: whole(1, portMax),
     description:
       "Port of the service, at most 65526 unless `METRICS_PORT` is given. The demo's shop listens on the port after it.",

@@ -12,7 +12,7 @@ import type * as portable from "tiny-secp256k1";
 export interface Secp256k1 {
   /** @returns the public key behind a signature, 65 bytes; null where there is none */
   recover(digest: Uint8Array, signature: CompactSignature): Uint8Array | null;
-  /** Signs by RFC 6979, so without chance; s lies in the lower half. */
+  /** Signs by RFC 6979, the same each time; s lies in the lower half. */
   sign(digest: Uint8Array, privateKey: Uint8Array): CompactSignature;
   /** @returns 65 bytes */
   publicKeyOf(privateKey: Uint8Array): Uint8Array;
@@ -99,7 +99,7 @@ export interface RecoverableSignature {
   readonly yParity: 0 | 1;
 }
 
-/** Signs a digest of 32 bytes. @throws when the key is none (zero, or not below the order) */
+/** Signs a digest of 32 bytes. @throws when the bytes are no key (zero, or not below the order) */
 export function signDigest(digest: Uint8Array, privateKey: Uint8Array): RecoverableSignature {
   const { compact, recovery } = library.sign(digest, privateKey);
   return {

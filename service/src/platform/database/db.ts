@@ -22,13 +22,13 @@ export interface Queryable {
 }
 
 /**
- * A statement of its own is a transaction: one that PostgreSQL chose to end a deadlock runs again, three times at most.
- * So does one whose table got other columns meanwhile, by a migration of the version that comes next.
+ * A single statement is a transaction of its own. One that PostgreSQL broke off to end a deadlock runs again, three
+ * times in all at most; so does one whose table got other columns meanwhile, by a migration of the next version.
  */
 export interface Db extends Queryable, AsyncDisposable {
   /**
-   * Runs `work` in one transaction (read committed); rolls back, and throws, when it throws or hid a failed statement.
-   * It runs again for the same reasons, so `work` changes nothing but the database.
+   * Runs `work` in one transaction (read committed); rolls back and throws when `work` throws, or when it hid a failed
+   * statement. It runs again for the same reasons, so `work` must change nothing but the database.
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>;
   /** Statements sent so far, transaction brackets included; tests count calls per operation with it. */
@@ -66,7 +66,7 @@ const types: CustomTypesConfig & ColumnTypes = {
     oid === int8Oid ? Number : getTypeParser(oid, format),
 };
 
-/** Both take queries that write their own messages; the types of the driver know of one argument only. */
+/** Pool and client also take queries that write their own messages; the driver's types know one argument alone. */
 interface Submitting {
   query<Row extends object>(
     query: PreparedQuery<Row>,
@@ -107,7 +107,7 @@ export function isUnstorable(error: unknown): boolean {
   return unstorableStates.has(sqlState(error));
 }
 
-/** What a failed connection says of the server, of its host, and of the name of that. */
+/** Codes of a failed connection: the server, its host or the name of the host cannot be reached. */
 const connectionCodes = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
@@ -124,13 +124,13 @@ const connectionCodes = new Set([
 const connectionMessages =
   /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Query read timeout)/;
 
-/** What a server refuses that was the primary before a failover. */
+/** A server that only reads refuses writes with it, such as the primary of before a failover. */
 const readOnlyState = "25006";
 
 /**
- * Classes of SQLSTATE, and single ones: no connection (08), no connection or disk left (53), starting or stopping (57P),
- * no writes (25006). A statement that took too long (57014) or waited too long for a lock (55P03), a transaction that
- * stood still for too long (25P03): these say what others do, or the machines, and nothing of the statement.
+ * SQLSTATEs that tell of the server or of other sessions and not of the statement, by class or alone: no connection
+ * (08), no connection or disk left (53), starting or stopping (57P), no writes (25006); a statement that took too long
+ * (57014) or waited too long for a lock (55P03), a transaction that stood still for too long (25P03).
  */
 const outageStates = new RegExp(`^(?:08|53|57P|${readOnlyState}$|57014$|55P03$|25P03$)`);
 
@@ -152,15 +152,15 @@ const deadlockState = "40P01";
 const deadlockTriesMax = 3;
 
 /**
- * Whether a statement found that its table had got other columns since this connection prepared it: it did not run, and
- * never will here. PostgreSQL translates its messages, so this goes by the place in it.
+ * Whether the table of a statement got other columns since this connection prepared it: the statement did not run, and
+ * never will on this connection. PostgreSQL translates its messages, so this goes by the routine that failed in it.
  */
 const isOutdated = (error: unknown): boolean =>
   error instanceof DatabaseError &&
   error.code === "0A000" &&
   error.routine === "RevalidateCachedQuery";
 
-/** Where each try takes a connection away, there are `connections` that may have to go before all are new. */
+/** An outdated statement takes its connection along: all `connections` may have to go before one is new. */
 async function runAgain<T>(connections: number, attempt: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -179,7 +179,7 @@ const isUseless = (error: unknown): boolean =>
   (error instanceof Error && error.message === "Query read timeout");
 
 const sessionSettings = [
-  // Every statement is prepared by name and finds its rows by an index, so it is planned once a connection. Left to
+  // Every statement is prepared by name and finds its rows by an index, so it is planned once per connection. Left to
   // choose, PostgreSQL plans each call of a statement with joins and lists anew, which costs more than running it.
   "plan_cache_mode=force_generic_plan",
   // Longer than what is asked of others inside a transaction takes, such as a signature of a remote signer.
@@ -211,7 +211,7 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
   const pool = new Pool(options);
   // An idle connection that breaks (database restart) is replaced by the pool; the next statement reports what matters.
   pool.on("error", () => undefined);
-  // Between the hands of the pool and of whoever takes it nobody listens to a connection; its error would end the process.
+  // On its way from the pool to whoever takes it nobody listens to a connection, and its error would end the process.
   pool.on("connect", (client) => client.on("error", () => undefined));
   let callsTotal = 0;
   const run = async <Row extends object>(

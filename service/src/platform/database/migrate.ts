@@ -36,9 +36,9 @@ class OtherVersion extends Error {
 
 /**
  * Brings the database to this version of the code and returns the names that ran. Processes that start together take
- * turns on an advisory lock, so each migration runs once. Each runs in a transaction of its own, together with its record,
- * so that the processes at work wait for its tables no longer than it takes; over a connection of its own that no time-out
- * of the service holds for.
+ * turns on an advisory lock, so each migration runs once. Each runs in a transaction of its own, together with its
+ * record, so that running processes wait for its tables no longer than it takes. The connection is a separate one,
+ * without the time-outs of the service.
  *
  * @throws {OtherVersion} when the database is ahead of the code, or an applied file was changed since
  */

@@ -3,8 +3,8 @@ import { type Queryable, sql, type Statement } from "./db.ts";
 import type { Migration } from "./migrate.ts";
 
 /**
- * Waits for as long as another process migrates. From here on a statement of this transaction takes the time that it
- * takes; where it waits for a table, everybody who comes after waits for it, so that stays bounded.
+ * Waits for as long as another process migrates. From here on a statement of this transaction may take as long as it
+ * needs. How long it waits for a table stays bounded, since everybody who comes later waits behind it.
  */
 export async function lockMigrations(tx: Queryable): Promise<void> {
   await tx.query(sql`set local statement_timeout = 0`);

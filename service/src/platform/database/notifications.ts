@@ -11,8 +11,8 @@ export type NotificationHandler = (payload: string) => void | Promise<void>;
  */
 export interface Notifications extends AsyncDisposable {
   /**
-   * Listens from the moment the promise resolves or, where the connection was lost, from the next one on, after that
-   * one's empty payload. It yields the function that ends the subscription.
+   * Listens from the moment the promise resolves; where the connection is lost just then, from the next one on, after
+   * its empty payload. Resolves to the function that ends the subscription.
    */
   subscribe(channel: string, handler: NotificationHandler): Promise<() => void>;
   close(): Promise<void>;
@@ -20,7 +20,7 @@ export interface Notifications extends AsyncDisposable {
 
 const reconnectMs = 1000;
 const connectWithinMs = 10_000;
-/** A connection whose other end vanished says nothing, as one does on which nothing happens: so it is asked. */
+/** A connection whose other end vanished is as silent as one on which nothing happens, so it is asked. */
 const askEveryMsDefault = 30_000;
 
 type Handlers = Map<string, Set<NotificationHandler>>;
@@ -28,7 +28,7 @@ type Handlers = Map<string, Set<NotificationHandler>>;
 export interface NotificationOptions {
   /** Told of handler failures and lost connections. */
   onFault: (error: unknown) => void;
-  /** How often the connection has to answer, and within what time; 30 s but in tests. */
+  /** How often the connection has to answer, and within what time; 30 s except in tests. */
   askEveryMs?: number;
 }
 

@@ -2,7 +2,7 @@ import { prepareValue } from "pg/lib/utils.js";
 import { serialize } from "pg-protocol";
 import type { Statement } from "./db.ts";
 
-/** What of a connection of `pg` a query uses that writes its own messages. */
+/** The part of a connection of `pg` that a query needs which writes its own messages. */
 export interface WireConnection {
   readonly stream: { write(bytes: Uint8Array): unknown };
   /** Texts of prepared statements by name: those that PostgreSQL acknowledged, and those on their way. */
@@ -30,8 +30,8 @@ const describeToo = Buffer.concat([serialize.describe({ type: "P" }), executeAnd
 
 /**
  * One run of a named statement, for `client.query` and `pool.query` of `pg`, which take such objects (`Submittable`).
- * PostgreSQL describes its columns once a connection, and all its messages leave in one write: the driver's own query
- * has them described at each run, which with the rest of it costs 0.02 to 0.04 ms of CPU a statement.
+ * PostgreSQL describes its columns once per connection, and all its messages leave in one write: the driver's own query
+ * has the columns described at each run, which together with the rest costs 0.02 to 0.04 ms of CPU per statement.
  *
  * The messages are those of the extended query protocol (PostgreSQL documentation, section 54.2.3).
  */

@@ -1,9 +1,9 @@
 import type { Db } from "./db.ts";
 
-/** What notes the use of a secret or a key, and who was asked about. */
+/** Statements that note the use of a secret or key, or whom somebody asked about. */
 const note = /^(?:update \w+ set last_used_at|insert into lookup)\b/;
 
-/** The same database; what is noted of uses, which a timer sends at any moment, does not count as a call. */
+/** The same database, except that these notes, which a timer sends at any moment, do not count as calls. */
 export function countWithoutNotes(db: Db): Db {
   let notes = 0;
   return {

@@ -21,9 +21,9 @@ interface Broken {
 }
 
 /**
- * Answers them in the error envelope behind the answers that are due, and closes their connection. Within an answer that
- * is begun, or behind one that was given before its request was all there, the envelope would be taken for a part of it
- * or for another request's: there the connection is closed alone.
+ * Answers them in the error envelope, after the answers that are due, and closes their connection. Inside an answer
+ * that has begun, or after one that was given before its request was complete, the envelope would pass for a part of
+ * that answer or for another request's: there the connection is just closed.
  */
 export function answerBrokenRequest(
   ctx: Pick<Ctx, "log" | "metrics">,

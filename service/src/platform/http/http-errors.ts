@@ -56,7 +56,7 @@ function wordsOf(
     .filter((word) => typeof word === "string");
 }
 
-/** Logs what is no row of the table, by the request's id. */
+/** Logs a fault that has no row in the table, with the id of the request. */
 export function logFault(ctx: Pick<Ctx, "log">, error: unknown, request: FastifyRequest): void {
   ctx.log.error(
     { requestId: request.id, route: request.routeOptions.url, err: error },
@@ -97,8 +97,8 @@ export async function answerEnvelopeError(ctx: Ctx, failure: Failure): Promise<F
 }
 
 /**
- * Keeps the connection, which the framework would close: what still arrives on it would have it reset, and the sender of
- * a body that is too large often miss the answer. Node throws the rest away, for as long as a request may take.
+ * Keeps the connection, which the framework would close: what still arrives would then reset it, and the sender of a
+ * body that is too large would often miss the answer. Node throws the rest away, for as long as a request may take.
  */
 function readOn(reply: FastifyReply): void {
   reply.removeHeader("connection");

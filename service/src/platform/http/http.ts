@@ -152,7 +152,10 @@ export function useOAuthErrors(ctx: Ctx, scope: Http): void {
   );
 }
 
-/** Where no member of a body is required, none has to be sent. Routes of forms say themselves what they miss. */
+/**
+ * Where no member of a body is required, the body may be left out. Routes that take forms say themselves what is
+ * missing.
+ */
 function allowMissingBodies(http: Http): void {
   http.addHook("onRoute", (route) => {
     const body = route.schema?.body as { type?: string; required?: string[] } | undefined;
@@ -197,7 +200,10 @@ function beginAnswer(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): vo
   void reply.header("x-request-id", request.id).header("x-content-type-options", "nosniff");
 }
 
-/** Nothing was answered before the connection was closed. No status of HTTP: nobody gets it. */
+/**
+ * What log and metrics say where the connection was closed before an answer. It is no status of HTTP: nobody ever gets
+ * it.
+ */
 const statusOfNone = 499;
 
 /** Tells log and metrics of a request, also of one whose caller did not wait: it may have taken effect. */

@@ -2,7 +2,7 @@ import { invalidRequest } from "./problems.ts";
 import { type TSchema, Type } from "./schema.ts";
 import { pageSize } from "./text-form.ts";
 
-/** Items of a page for whom does not say how many. */
+/** Items of a page where the caller does not say how many. */
 const limitDefault = 20;
 
 /** How the query of a list says which page is meant. */

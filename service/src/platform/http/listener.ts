@@ -5,11 +5,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Http } from "./http.ts";
 import { lastAnswerOf } from "./last-answers.ts";
 
-/** How long a connection stays open at most that has nothing to wait for any more. */
+/** How long a connection stays open at most once it has nothing left to wait for. */
 const sweepMs = 100;
 /**
- * How long kept connections stay after the end was announced. A request that is on its way on one is answered, and
- * whoever uses one meanwhile learns by the answer that it ends; without this its request would be lost.
+ * How long kept connections stay after the end was announced. A request that is on its way is answered meanwhile, and
+ * its sender learns by the answer that the connection ends; without this the request would be lost.
  */
 const lingerMs = 300;
 
@@ -65,7 +65,7 @@ function announceEnd(connection: Socket): void {
 
 function sweep(http: Http, connections: ReadonlySet<Socket>): void {
   http.server.closeIdleConnections();
-  // Node takes it for one whose request is on its way; browsers open some that they may never use.
+  // Node takes a connection without a byte for one whose request is on its way; browsers open some that they never use.
   for (const connection of connections) if (connection.bytesRead === 0) connection.destroy();
 }
 

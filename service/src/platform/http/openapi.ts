@@ -5,7 +5,7 @@ import { lazySchemas } from "./lazy-schemas.ts";
 import type { OAuthCode, Reason } from "./problems.ts";
 import { Type } from "./schema.ts";
 
-/** What happens before a route is found or heard, and so is listed at none. */
+/** What is answered before a route is found or runs, and so is listed at no route. */
 export const answersOfAnyRoute =
   "Beside what is listed, any route may answer 500 and 503, and any path 404, or 405 with `Allow`. What cannot be read is 400 `malformed_request`, has a body with `Content-Encoding` 415, comes too slowly 408 `request_timeout`, has too long an address and header lines 431 `headers_too_large`.";
 
@@ -62,7 +62,7 @@ const idempotencyKey = Type.String({
     "1 to 255 visible ASCII characters: the same call again gets the same answer, for 24 hours; a call that changes nothing is answered anew.",
 });
 
-/** What a route takes from the header lines is told by what it refuses, unless its schema says it. */
+/** Adds the header lines that a route reads: what it refuses tells which, unless its schema does. */
 function withCaller(schema: FastifySchema): FastifySchema {
   const refuses = refusedBy(schema);
   const named = Object.entries(schemeOfRefusal).find(([refusal]) => refuses(refusal));

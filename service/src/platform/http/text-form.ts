@@ -9,7 +9,7 @@ function formOf(pattern: string, words: string) {
     Type.String({ pattern, ...options });
 }
 
-/** What a text must be that is not of this pattern; undefined for patterns of elsewhere. */
+/** What a refusal says that a text of this pattern must be; undefined for a pattern that is not made here. */
 export function sayPattern(pattern: unknown): string | undefined {
   return typeof pattern === "string" ? wordsOfPattern.get(pattern) : undefined;
 }

@@ -40,9 +40,9 @@ export type OutboundResult =
 
 export interface Outbound {
   /**
-   * Makes one try, on a connection of its own that is closed afterwards unless `keepAlive` asks for another. A kept
-   * connection that the peer had closed in the meantime is replaced once: the peer gets no request twice that it has
-   * begun to answer.
+   * Makes one try, on a connection of its own that is closed afterwards unless `keepAlive` asks otherwise. A kept
+   * connection that the peer had closed in the meantime is replaced once: the peer never gets a request twice that it
+   * has begun to answer.
    *
    * @throws {Error} when the request itself is wrong (bounds, reserved headers), after `close`, and
    *   for a request cut off by `close`: our end is not the receiver's failure
@@ -94,7 +94,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const send = async (request: OutboundRequest): Promise<OutboundResult> => {
     checkRequest(request);
     if (isClosed) throw new Error("The outbound client is closed");
-    // By the first request, and not in its time: a process that makes none does not carry it.
+    // Loaded by the first request, outside of its time limit: a process that makes none does not carry it.
     loading ??= import("undici");
     const undici = await loading;
     if (isClosed) throw new Error("The outbound client was closed");

@@ -1,7 +1,7 @@
 /**
- * Lets this process go on when its output is not taken: what a verb changed stays changed, and a service has more to do
- * than to write. A reader may go, as `head` does; where a result is lost otherwise, as on a full disk, nobody is to
- * take it for written.
+ * Lets this process go on when nobody takes its output: what a verb changed stays changed, and a service has more to do
+ * than to write. A reader may leave, as `head` does; where a result is lost in another way, as on a full disk, the exit
+ * status says so.
  */
 export function outliveReaders(): void {
   for (const stream of [process.stdout, process.stderr]) {

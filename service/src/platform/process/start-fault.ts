@@ -8,12 +8,15 @@ const foreseenNames = new Set(
     ["NodeAway", "WrongChain"],
   ].flat(),
 );
-/** Of the system (a port in use, a directory that cannot be written, a host that is unknown), or of PostgreSQL: it refuses who connects. */
+/**
+ * Codes of the system (a port in use, a directory that cannot be written, an unknown host), or of a PostgreSQL that
+ * refuses the connection.
+ */
 const foreseenCodes = /^(?:E[A-Z0-9]+|(?:08|28|3D|53)[0-9A-Z]{3}|57P[0-9]{2})$/;
 
 /**
- * What keeps a process from starting and whoever starts it can mend, in one line: a wrong setting, a port that is in
- * use, a database that does not answer or is another version's; null for a fault that nobody foresaw.
+ * A fault that keeps a process from starting and that whoever starts it can mend, in one line: a wrong setting, a port
+ * that is in use, a database that does not answer or is another version's; null for a fault that nobody foresaw.
  */
 export function describeStartFault(error: unknown): string | null {
   if (!(error instanceof Error)) return null;

@@ -1,6 +1,6 @@
 import { write, writeSync } from "node:fs";
 
-/** Lines of this time are written together: a write of each would cost as much as a small request. */
+/** Lines are gathered for this long and written together: a write for each would cost as much as a small request. */
 const gatherMs = 20;
 /** Characters that wait for a slow reader. */
 const waitingMax = 4 * 1024 * 1024;
@@ -9,8 +9,8 @@ const pauseMs = 20;
 const lastMs = 1000;
 
 /**
- * Writes log lines to an open file beside the work, which neither waits for them nor ends because of them: lines are
- * lost that a full disk does not take, and those on top of 4 MiB that nobody reads. The end of the process waits for a
+ * Writes log lines to an open file beside the work, which neither waits for them nor ends because of them: lines that a
+ * full disk does not take are lost, and so are those beyond 4 MiB that nobody reads. The end of the process waits for a
  * reader for one second; one that is made to end at once may lose what a slow reader was just taking.
  */
 export function openLogOutput(fd: number): { write(line: string): void } {
