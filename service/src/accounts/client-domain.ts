@@ -76,7 +76,7 @@ export function parseCallbackHosts(texts: readonly string[], profile: Profile): 
   for (const host of hosts) {
     const scheme = /^(?:localhost|127\.0\.0\.1)(?::|$)/.test(host) ? "http" : "https";
     const url = parsePublicUrl(`${scheme}://${host}/`, { profile, ownHosts: [] });
-    // Whatever reads as a longer URL, or is written otherwise there, would never be equal to a callback's host.
+    // What reads as a longer URL, or what a URL would write otherwise, would never be equal to a callback's host.
     if ("refused" in url || url.host !== host || url.pathname !== "/" || url.search !== "")
       throw invalidRequest(
         "a host is a public name in lower case, with a port other than 443 where one is used",

@@ -125,7 +125,7 @@ export async function hold(ctx: Ctx, tx: Queryable, given: Hold): Promise<void> 
  * Spends so much of a hold and frees the rest, in the caller's transaction.
  *
  * @param given.amountRappen 0 to the whole hold
- * @throws when the purse has no open hold of that subject, or a smaller one: the caller decides only once on each
+ * @throws when the purse has no open hold of that subject, or a smaller one: a caller ends each hold once
  */
 export async function capture(ctx: Ctx, tx: Queryable, given: Hold): Promise<void> {
   const { purse, subject, amountRappen: capturedRappen } = given;

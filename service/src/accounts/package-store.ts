@@ -73,12 +73,12 @@ export async function listSigningKeys(
   );
 }
 
-/** Keeps the successor, in place of one that there is. */
+/** Keeps the successor of the signing key, in place of an earlier successor. */
 export async function setNextKey(tx: Queryable, id: string, sealed: Buffer): Promise<void> {
   await tx.query(sql`update kyc_package set next_signing_key_sealed = ${sealed} where id = ${id}`);
 }
 
-/** The successor that there is, with its package locked. */
+/** The successor of the signing key; locks the package. */
 export async function findNextKey(tx: Queryable, id: string): Promise<Buffer | null> {
   const [row] = await tx.query<{ next_signing_key_sealed: Buffer | null }>(
     sql`select next_signing_key_sealed from kyc_package where id = ${id} for update`,
@@ -86,7 +86,7 @@ export async function findNextKey(tx: Queryable, id: string): Promise<Buffer | n
   return row?.next_signing_key_sealed ?? null;
 }
 
-/** The successor, sealed anew for the column of the key in use, takes its place. */
+/** Puts the successor in the place of the signing key, sealed anew for that column. */
 export async function switchKey(tx: Queryable, id: string, sealed: Buffer): Promise<void> {
   await tx.query(
     sql`update kyc_package set signing_key_sealed = ${sealed}, next_signing_key_sealed = null where id = ${id}`,

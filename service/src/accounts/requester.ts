@@ -5,7 +5,7 @@ import { isVerified, proofNeeded } from "./client-domain.ts";
 import { entitlementsWith } from "./entitlement.ts";
 import { findRequesterRow } from "./requester-store.ts";
 
-/** Who asks, where no key is presented: what was asked with one goes on later. */
+/** Who asks, apart from the key: what was asked with a key goes on after the call. */
 export type Requester = Omit<ApiKey, "id">;
 
 /** What others are told the requester is: its domain while that is verified, else an empty text. */

@@ -57,17 +57,20 @@ export interface DueHint {
 
 /** A business of which something may have to be told. */
 export interface HintSource {
-  /** Null where a new device is of nobody's business. */
+  /** Null for a new device whose user is in no business. */
   readonly business: Address | null;
-  /** Whether a vote, an invitation or a device was looked at for the first time; else members are removed or moved. */
+  /**
+   * True for a vote, an invitation or a device that was looked at for the first time; false for a removal or a move,
+   * which are looked at each time.
+   */
   readonly isNew: boolean;
 }
 
 /**
- * Marks votes, invitations and devices that nobody has looked at as looked at; those that somebody changes just now are
- * left for later. Of the transaction that takes the hints: what is marked is told, or marked by nobody.
+ * Marks votes, invitations and devices that nobody has looked at as looked at; those that somebody is just changing are
+ * left for later. It belongs into the transaction that takes the hints, so that nothing is marked and then not told.
  *
- * @param most of each
+ * @param most of each kind
  */
 export async function markLooked(tx: Queryable, most: number): Promise<HintSource[]> {
   return tx.query<HintSource>(sql`
@@ -97,8 +100,8 @@ export async function markLooked(tx: Queryable, most: number): Promise<HintSourc
 }
 
 /**
- * Takes what members of these businesses with devices were not told yet: noted as sent in the same statement, so of
- * several processes one takes each, and none twice. `offset 0` keeps PostgreSQL from reading all that is open.
+ * Takes the hints that members of these businesses have not had yet on their devices. Each is noted as sent in the same
+ * statement, so of several processes one takes it, once. `offset 0` keeps PostgreSQL from reading all that is open.
  */
 export async function takeDueHints(
   tx: Queryable,

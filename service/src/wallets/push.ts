@@ -92,7 +92,7 @@ export async function sendHints(ctx: Ctx): Promise<void> {
   }
 }
 
-/** What is due of a few that nobody has looked at, and of those that are looked at each time. */
+/** Hints of a few votes, invitations and devices that nobody has looked at yet, and of all removals and moves. */
 async function takeHints({
   db,
   clock,

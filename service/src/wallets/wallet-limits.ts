@@ -4,8 +4,8 @@ import type { Ctx } from "../platform/context.ts";
 import { takeOrRefuse } from "../platform/rate-limit.ts";
 
 /**
- * Anybody can make identities without end, so what wallets do is counted by network: as often as logins start, and
- * each kind for itself.
+ * Anybody can make identities without end, so what wallets do is counted by network: as often as logins start, each
+ * kind on its own.
  *
  * @throws {Problem} rate_limited
  */

@@ -19,7 +19,7 @@ export interface Claim {
   readonly leasedUntilMs: number;
   /** Deliveries at most. */
   readonly limit: number;
-  /** Endpoints after this one are looked at, so many at most. */
+  /** Endpoints after this one are looked at, at most `endpointsMax` of them. */
   readonly after: string;
   readonly endpointsMax: number;
   /** Deliveries under way to one endpoint, of all processes together. */
@@ -75,8 +75,8 @@ type ClaimRow = Omit<Delivery, "eventId" | "startAtMs"> & {
 
 /**
  * Takes deliveries that are due, from one endpoint after the other, so that a long queue of one hides no other; of each
- * stream's untried events the first alone. The turn makes the counts right: its row can only be written by a statement
- * that began after the claim before it had ended.
+ * stream's untried events the first alone. The turn makes the counts right: only a statement that began after the claim
+ * before it had ended can write its row.
  */
 export async function claim(db: Queryable, given: Claim): Promise<Claimed> {
   const rows = await db.query<ClaimRow>(plannedAnew(claimStatement(given)));
@@ -185,7 +185,7 @@ function claimedOf(rows: readonly ClaimRow[], nowMs: number): Claimed {
   };
 }
 
-/** Who was due first begins first; ids tell their time where that is the same. */
+/** What was due first begins first; where that is the same, the ids tell their time. */
 function byDueTime(a: ClaimRow, b: ClaimRow): number {
   const beforeMs = (a.dueAtMs ?? 0) - (b.dueAtMs ?? 0);
   if (beforeMs !== 0) return beforeMs;
@@ -282,7 +282,7 @@ export async function finish(
   await db.query(plannedAnew(statement));
 }
 
-/** Has deliveries begin their schedule again that are due once more. */
+/** Lets deliveries that are due once more begin their schedule again. */
 export async function restart(tx: Queryable, eventIds: readonly string[]): Promise<void> {
   await tx.query(sql`
     update webhook_delivery set step = 0 where event_id = any(${eventIds}::text[]) and lease is null`);
@@ -305,7 +305,7 @@ export async function release(
     where d.event_id = g.event_id and d.lease = g.lease`);
 }
 
-/** Lets others have what a process claimed that died or hangs: its lease is over. */
+/** Frees what a process claimed that has died or hangs: its lease is over. */
 export async function endLeases(db: Queryable, nowMs: number): Promise<void> {
   await db.query(sql`
     update webhook_delivery set lease = null where lease is not null and due_at_ms <= ${nowMs}`);

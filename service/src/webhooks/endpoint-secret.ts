@@ -19,7 +19,7 @@ export interface SecretRow {
   readonly expiresAt: number | null;
 }
 
-/** What an older secret still signs beside the new one (service document, Limits). */
+/** For how long an older secret signs beside the new one (service document, Limits). */
 export const overlapSeconds = 86_400;
 const secretBytes = 32;
 

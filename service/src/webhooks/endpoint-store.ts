@@ -44,7 +44,7 @@ export async function findEndpoint(tx: Queryable, id: string): Promise<Endpoint 
   );
 }
 
-/** For one more secret; null where there is no endpoint. */
+/** The version of one more secret; null where there is no endpoint. */
 export async function raiseSecretVersion(tx: Queryable, id: string): Promise<Endpoint | null> {
   return endpointOf(
     await tx.query<EndpointRow>(sql`
@@ -184,10 +184,10 @@ export async function listTargets(db: Queryable, ids: readonly string[]): Promis
 const absentMs = 600_000;
 
 /**
- * Gives back deliveries whose endpoint is not active, and holds other things that wait for it. Its row is locked, so that
+ * Gives back deliveries whose endpoint is not active, and holds what else waits for it. Its row is locked, so that
  * nothing is held that was just released.
  *
- * @param most of the others
+ * @param most how many others are held
  */
 export async function holdDeliveries(
   db: Queryable,

@@ -6,9 +6,9 @@ import { type Beat, noteBeat } from "./quarantine.ts";
 import * as store from "./delivery-store.ts";
 
 /**
- * Keeps how attempts ended. What they tell of KYB endpoints is kept with them: of an endpoint that goes into
- * quarantine all events are held soon after, also those whose last attempt this was; none goes out meanwhile. What failed
- * before an endpoint began anew begins its schedule again, as what was held does.
+ * Keeps how attempts ended, and with that what they tell of KYB endpoints. Once an endpoint goes into quarantine all of
+ * its events are held soon after, also those whose last attempt this was; none goes out meanwhile. An event that failed
+ * before its endpoint began anew begins its schedule again, as a held one does.
  */
 export async function keepEnds(
   ctx: Pick<Ctx, "db" | "clock" | "log">,
@@ -51,13 +51,13 @@ function tellsOfEndpoint(each: store.Ended): each is Beating {
 interface Noted {
   /** Those that are in quarantine. */
   readonly inactive: ReadonlySet<string>;
-  /** Of them those that this put there. */
+  /** Those of them that these attempts put there. */
   readonly out: ReadonlySet<string>;
   /** Events whose attempt began before the owner made the endpoint begin anew, there or at another address. */
   readonly stale: ReadonlySet<string>;
 }
 
-/** What is answered to an attempt from before an endpoint began anew tells nothing of it. */
+/** An attempt from before an endpoint began anew tells nothing of it. */
 async function noteHealth(tx: Queryable, ended: readonly Beating[]): Promise<Noted> {
   const inOrder = ended.toSorted((a, b) => a.begunAtMs - b.begunAtMs);
   const byEndpoint = Map.groupBy(inOrder, (each) => each.kybEndpointId);

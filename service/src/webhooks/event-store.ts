@@ -225,9 +225,9 @@ export async function requeueEvents(
 }
 
 /**
- * Deliveries of a stream that are left begin anew at the address, but for those with personal data, and their events get
- * it. They are deleted first, as whoever ends an attempt does, and written anew: a claim that has read the earlier address
- * and waits for them finds them gone.
+ * Lets the deliveries that a stream has left begin anew at another address, which their events get too; those with
+ * personal data stay. The rows are deleted first, as at the end of an attempt, and written anew: a claim that has read
+ * the earlier address and waits for a row finds it gone.
  */
 export async function moveEvents(
   tx: Queryable,

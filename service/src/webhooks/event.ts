@@ -50,7 +50,7 @@ export function purgeTimeOf(event: NewEvent, now: number): number {
   return event.payloadExpiresAt ?? now + bodySeconds;
 }
 
-/** Bodies above this size are sent by few at a time: together they would fill the memory. */
+/** Bodies above this size are sent a few at a time: together they would fill the memory. */
 export const largeBytes = 64 * 1024;
 
 export function isLarge(event: NewEvent): boolean {

@@ -19,8 +19,9 @@ export async function releaseOldest(
 }
 
 /**
- * Holds all that waits for endpoints in quarantine, and makes due what is still held for others. Any number of processes
- * do so side by side: one statement at a time has an endpoint, in turn with whoever keeps ends of its attempts.
+ * Holds all that waits for endpoints in quarantine, and makes due what is still held for others. Any number of
+ * processes may do so side by side: one statement at a time has an endpoint, in turn with those that keep the ends of
+ * its attempts.
  */
 export async function settleHeld(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
   for (const id of await store.listUnsettled(ctx.db)) {

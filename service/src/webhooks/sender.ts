@@ -11,9 +11,9 @@ import type { WebhooksContext } from "./webhooks-context.ts";
 /** Under way to one endpoint at a time, of all processes together (decisions section 7). */
 const slots = 8;
 /**
- * Of one process. What hangs stays for 15 s, so a client domain gets no more while it has as many as are free: half of
- * what the others leave. Of a thousand receivers of one domain a hundred that hang leave the others enough
- * (`npm run bench -- kyc`).
+ * Deliveries under way in one process. One that hangs stays for 15 s, so a client domain gets no more while it has as
+ * many as are free: it takes half of what the others leave. Of a thousand receivers of one domain a hundred that hang
+ * leave the others enough (`npm run bench -- kyc`).
  */
 const underWayMaxDefault = 4096;
 /** Large bodies that one process holds: up to 14 MiB each. */
@@ -25,9 +25,9 @@ const leaseMs = 30_000;
 /** What ends within this time is kept by one statement. */
 const gatherMs = 5;
 const finishMax = 512;
-/** Where there is more to do than room, claims leave the database as much time as they take, and this at least. */
+/** Where there is more to do than room, claims pause for as long as the last one took, and for this long at least. */
 const hungryMsMin = 20;
-/** What waits for endpoints in quarantine is held so many at a time. */
+/** Waiting deliveries of endpoints in quarantine that one statement holds. */
 const heldMax = 5000;
 /** Endpoints remembered for hanging; those get one delivery at a time until they answer. */
 const slowMax = 1024;

@@ -62,7 +62,7 @@ const idempotencyKey = Type.String({
     "1 to 255 visible ASCII characters: the same call again gets the same answer, for 24 hours; a call that changes nothing is answered anew.",
 });
 
-/** Adds the header lines that a route reads: what it refuses tells which, unless its schema does. */
+/** Adds who may call a route and the header lines that it reads: its refusals tell both, unless its schema does. */
 function withCaller(schema: FastifySchema): FastifySchema {
   const refuses = refusedBy(schema);
   const named = Object.entries(schemeOfRefusal).find(([refusal]) => refuses(refusal));
