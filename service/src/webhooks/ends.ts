@@ -2,7 +2,7 @@ import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { lockHealth, saveHealth, wakeSettling } from "./endpoint-store.ts";
 import { deliveredDataSeconds, resendSeconds } from "./event.ts";
-import { type Beat, noteBeat } from "./quarantine.ts";
+import { type EndedAttempt, healthAfter } from "./quarantine.ts";
 import * as store from "./delivery-store.ts";
 
 /**
@@ -41,9 +41,10 @@ export async function keepEnds(
     ctx.log.warn({ endpointId }, "a webhook endpoint was put into quarantine");
 }
 
-type Beating = store.Ended & Pick<Beat, "outcome"> & { readonly kybEndpointId: string };
+type EndedAtEndpoint = store.Ended &
+  Pick<EndedAttempt, "outcome"> & { readonly kybEndpointId: string };
 
-function tellsOfEndpoint(each: store.Ended): each is Beating {
+function tellsOfEndpoint(each: store.Ended): each is EndedAtEndpoint {
   return each.kybEndpointId !== null && each.outcome !== null;
 }
 
@@ -58,18 +59,18 @@ interface Noted {
 }
 
 /** An attempt from before an endpoint began anew tells nothing of it. */
-async function noteHealth(tx: Queryable, ended: readonly Beating[]): Promise<Noted> {
+async function noteHealth(tx: Queryable, ended: readonly EndedAtEndpoint[]): Promise<Noted> {
   const inOrder = ended.toSorted((a, b) => a.begunAtMs - b.begunAtMs);
   const byEndpoint = Map.groupBy(inOrder, (each) => each.kybEndpointId);
   const before = await lockHealth(tx, [...byEndpoint.keys()]);
   const stale = new Set<string>();
   const after = before.map(({ id, resets, health }) => {
     const all = byEndpoint.get(id) ?? [];
-    const isOfNow = (each: Beating): boolean => each.kybEndpointResets === resets;
+    const isOfNow = (each: EndedAtEndpoint): boolean => each.kybEndpointResets === resets;
     // Null where the attempt never knew its endpoint.
     for (const each of all)
       if ((each.kybEndpointResets ?? resets) !== resets) stale.add(each.eventId);
-    return { id, health: all.filter(isOfNow).reduce(noteBeat, health) };
+    return { id, health: all.filter(isOfNow).reduce(healthAfter, health) };
   });
   await saveHealth(tx, after);
   const wasActive = new Map(before.map(({ id, health }) => [id, health.isActive]));

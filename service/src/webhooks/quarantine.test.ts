@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Beat, type Health, noteBeat } from "./quarantine.ts";
+import { type EndedAttempt, type Health, healthAfter } from "./quarantine.ts";
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -12,27 +12,44 @@ const fit: Health = {
   refusals: 0,
   refusedSinceMs: null,
 };
-const failed = (begunAtMs: number): Beat => ({ outcome: "refused", status: 500, begunAtMs });
-const delivered = (begunAtMs: number): Beat => ({ outcome: "delivered", status: 204, begunAtMs });
-const blocked = (begunAtMs: number): Beat => ({ outcome: "blocked", status: null, begunAtMs });
+const failed = (begunAtMs: number): EndedAttempt => ({
+  outcome: "refused",
+  status: 500,
+  begunAtMs,
+});
+const delivered = (begunAtMs: number): EndedAttempt => ({
+  outcome: "delivered",
+  status: 204,
+  begunAtMs,
+});
+const blocked = (begunAtMs: number): EndedAttempt => ({
+  outcome: "blocked",
+  status: null,
+  begunAtMs,
+});
 
 /** So many attempts, evenly over a time. */
-const evenly = (count: number, spanMs: number, beat: (atMs: number) => Beat): Beat[] =>
-  Array.from({ length: count }, (_, at) => beat(Math.floor((at * spanMs) / (count - 1))));
+const evenly = (
+  count: number,
+  spanMs: number,
+  attempt: (atMs: number) => EndedAttempt,
+): EndedAttempt[] =>
+  Array.from({ length: count }, (_, at) => attempt(Math.floor((at * spanMs) / (count - 1))));
 
-const isOut = (beats: readonly Beat[]): boolean => !beats.reduce(noteBeat, fit).isActive;
+const isOut = (attempts: readonly EndedAttempt[]): boolean =>
+  !attempts.reduce(healthAfter, fit).isActive;
 
-for (const [name, count, spanMs, beat] of [
+for (const [name, count, spanMs, attempt] of [
   ["72 hours of failures, ten of them", 10, 72 * hourMs, failed],
   ["100 failures within an hour", 100, hourMs, failed],
   ["three refusals by the address policy within ten minutes", 3, 10 * minuteMs, blocked],
 ] as const)
   test(`${name} are enough, one fewer or a moment less is not`, () => {
-    assert.equal(isOut(evenly(count - 1, spanMs, beat)), false);
-    assert.equal(isOut(evenly(count, spanMs - 1, beat)), false);
-    assert.equal(isOut(evenly(count, spanMs, beat)), true);
-    assert.equal(isOut(evenly(count + 1, spanMs, beat)), true);
-    assert.equal(isOut(evenly(count, spanMs + 1, beat)), true);
+    assert.equal(isOut(evenly(count - 1, spanMs, attempt)), false);
+    assert.equal(isOut(evenly(count, spanMs - 1, attempt)), false);
+    assert.equal(isOut(evenly(count, spanMs, attempt)), true);
+    assert.equal(isOut(evenly(count + 1, spanMs, attempt)), true);
+    assert.equal(isOut(evenly(count, spanMs + 1, attempt)), true);
   });
 
 test("one 410 is enough, other refusals are not", () => {
@@ -48,12 +65,15 @@ test("a 2xx begins every count anew", () => {
     false,
   );
   const resuming = { ...fit, isResuming: true };
-  assert.equal(noteBeat(resuming, failed(0)).isResuming, true);
-  assert.equal(noteBeat(resuming, delivered(0)).isResuming, false);
+  assert.equal(healthAfter(resuming, failed(0)).isResuming, true);
+  assert.equal(healthAfter(resuming, delivered(0)).isResuming, false);
 });
 
 test("a fault of ours counts for nothing, and a late 2xx ends no quarantine", () => {
-  assert.deepEqual(noteBeat(fit, { outcome: "error", status: null, begunAtMs: 0 }), fit);
+  assert.deepEqual(healthAfter(fit, { outcome: "error", status: null, begunAtMs: 0 }), fit);
   const out = { ...fit, isActive: false };
-  assert.equal(noteBeat(out, { outcome: "delivered", status: 200, begunAtMs: 0 }).isActive, false);
+  assert.equal(
+    healthAfter(out, { outcome: "delivered", status: 200, begunAtMs: 0 }).isActive,
+    false,
+  );
 });

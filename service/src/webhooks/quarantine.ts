@@ -16,7 +16,7 @@ export interface Health {
 }
 
 /** One attempt that ended. */
-export interface Beat {
+export interface EndedAttempt {
   readonly outcome: OutcomeName;
   readonly status: number | null;
   readonly begunAtMs: number;
@@ -33,7 +33,7 @@ const limits = {
 } as const;
 
 /** The health after one more attempt. A fault of ours says nothing about the endpoint. */
-export function noteBeat(health: Health, { outcome, status, begunAtMs }: Beat): Health {
+export function healthAfter(health: Health, { outcome, status, begunAtMs }: EndedAttempt): Health {
   if (outcome === "error") return health;
   if (outcome === "delivered")
     return {
