@@ -103,7 +103,7 @@ function intrinsicGas(given: {
   return BigInt(21_000 + Math.max(4 * tokens + creation + listed, 10 * tokens));
 }
 
-/** Whether the transaction is next of its signer, who can pay it. @throws {RpcError} */
+/** Checks that the transaction is the next one of its signer, who can pay for it. @throws {RpcError} */
 export function checkTurn(
   transaction: ReadTransaction,
   state: { nextNonce: number; openWei: bigint; balanceWei: bigint },

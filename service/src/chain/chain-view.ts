@@ -12,7 +12,7 @@ interface Block {
   readonly baseFee: bigint;
 }
 
-/** What the outbox reads of a chain: only this much is needed of it. */
+/** As much of a chain as the outbox needs. */
 export type Readable = Pick<Chain, "node" | "isEmbedded" | "confirmations">;
 
 /** Where a node does not say what a hurried sender adds: 1 gwei. */

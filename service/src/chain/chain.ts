@@ -81,7 +81,10 @@ function chainOver(
   };
 }
 
-/** What a start would refuse keeps the node away, and is told for as long as it does. */
+/**
+ * The chain of a node that was not there at the start: it counts as away until the examination of a start succeeds, and
+ * while that finds another chain an alarm says so.
+ */
 function examinedLater(chain: Chain, examine: () => Promise<void>): Chain {
   const node = examineFirst(chain.node, async () => {
     try {

@@ -2,13 +2,16 @@ import type { Clock } from "../platform/clock.ts";
 import type { ChainContext } from "./context.ts";
 import { type ChainNode, NodeAway, refusedAsAway } from "./node.ts";
 
-/** How long a node is believed to be the chain that it was: one more call in such a time, in the batch of another. */
+/**
+ * For how long a node is believed to be on the chain that it was: the check is one call in this time, in the batch of
+ * another.
+ */
 const believedMs = 3_000;
 
 /**
- * A node whose answers count only while it is the chain that this installation settles on: behind the same address may
- * come to be another one, and what that tells of contracts and balances would pass for ours. Who signs, or must not miss
- * anything, calls {@link refuseOtherChain} each time.
+ * A node whose answers count only while it answers for the chain that this installation settles on: another chain may
+ * come to stand behind the same address, and what it tells of contracts and balances would pass for ours. Whoever
+ * signs, or must not miss anything, calls {@link refuseOtherChain} each time.
  *
  * @param of.chainId what it must be
  */

@@ -12,13 +12,15 @@ import { type ChainNode, NodeAway, RpcError } from "./node.ts";
 const blockMax = 300;
 /** More in one message, and the node loses their order. */
 const batchMax = 30;
-/** Looks by itself this often; notifications only hurry. */
+/** The pause between two looks; notifications only shorten it. */
 const pollMs = 1_000;
-/** A fold is made after so many blocks and transactions together: what a start replays at most, about a second. */
+/**
+ * A fold is made after this many blocks and transactions together, so that a start replays no more, in about a second.
+ */
 const foldEvery = 3_000;
 const replayPage = 500;
 const openWithinMs = 30_000;
-/** A block is mined when the shared clock was moved by so much. */
+/** A block is mined when the shared clock was moved by this much. */
 const jumpMs = 500;
 
 /** What is kept sealed: the faucet's key. */

@@ -69,7 +69,7 @@ export interface Admitted {
 /** What a new transaction is judged by. */
 export interface SignerJournal {
   readonly nextNonce: number;
-  /** What those of its transactions can take at most whose block the node does not have for certain. */
+  /** The most that those of its transactions may cost whose block the node may not have. */
   readonly openWei: bigint;
   /** Whether the transaction is in the journal already. */
   readonly isKnown: boolean;

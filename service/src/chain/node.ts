@@ -13,7 +13,8 @@ export interface ChainNode extends AsyncDisposable {
   /**
    * Hands signed transactions over, in this order. The same bytes may be handed over again and again.
    *
-   * @throws {RpcError} the first refusal that another try may not have; the others were handed over all the same
+   * @throws {RpcError} the first refusal other than that the bytes are known already; the others were handed over all
+   * the same
    */
   submit(rawTransactions: readonly Hex[]): Promise<void>;
 }

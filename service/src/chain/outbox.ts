@@ -31,7 +31,7 @@ export type FinalHandlers = Readonly<
 >;
 
 /**
- * Only one process looks after sent transactions in such a time. Where one block is final the chain is a local one, and
+ * In this time one process alone looks after sent transactions. Where one block is final the chain is a local one, and
  * every process is woken by each of its blocks.
  */
 const observeMs = { quick: 25, deep: 3_000 };

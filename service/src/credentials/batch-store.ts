@@ -33,7 +33,7 @@ export async function hasWaitingRoots(db: Queryable, now: number): Promise<boole
   return row?.waits === true;
 }
 
-/** Credentials whose issuer has its role; of those of another process nothing is seen. */
+/** Roots of credentials whose issuer has its role, locked; those that another process holds are skipped. */
 export async function lockUnattested(
   tx: Queryable,
   { limit, now }: { limit: number; now: number },

@@ -96,8 +96,8 @@ export async function listLiveNames(
 }
 
 /**
- * Whether the newest type of the company that was attested and not revoked is that of a sole proprietor, over or not;
- * one that is no longer known counts as that. False without a type.
+ * Whether the newest type of the company that was attested and not revoked is that of a sole proprietor, whether or not
+ * it has expired; where it is not known any more which type that was, it counts as one. False without a type.
  */
 export async function isSoleProprietor(
   db: Queryable,

@@ -84,7 +84,7 @@ function bytesOf(hashes: readonly Hex32[]): Buffer {
   return Buffer.from(hashes.map((hash) => hash.slice(2)).join(""), "hex");
 }
 
-/** Of a user: the record of a company is none. */
+/** A credential of a user; the record of a company is none. */
 export async function findCredential(db: Queryable, id: string): Promise<CredentialRow | null> {
   const [row] = await db.query<CredentialColumns>(
     sql`select id, issuer_id, environment, user_address, document, '0x' || encode(root, 'hex') as root, created_at,
@@ -94,7 +94,7 @@ export async function findCredential(db: Queryable, id: string): Promise<Credent
   return row === undefined ? null : toCredential(row);
 }
 
-/** Of any credential. */
+/** The root of a credential of any kind. */
 async function findRoot(db: Queryable, id: string): Promise<Hex32 | null> {
   const [row] = await db.query<{ root: Hex32 }>(
     sql`select '0x' || encode(root, 'hex') as root from credential where id = ${id}`,

@@ -44,7 +44,7 @@ export function deriveFields(
 }
 
 function deriveAges(born: Day, times: { now: number; expiresAt: number }): FieldValue[] {
-  // Who was born on a day that has begun in the east alone is no year old either.
+  // A day of birth may have begun in the far east and not yet in UTC: the age is 0 then, not less.
   const years = Math.max(0, yearsBetween(born, dayOf(times.now)));
   const until = (change: number): number => startOfMonth(Math.min(times.expiresAt, change));
   const limits = ageLimits.map((limit) => {

@@ -63,7 +63,7 @@ function faultOfText(data: string, { field }: About): string | null {
 const base58 = "[1-9A-HJ-NP-Za-km-z]";
 const evmAddress = "0x[0-9A-Fa-f]{40}";
 
-/** Texts with a form of their own. Checksums are left to whoever had the ownership of a wallet proved. */
+/** Texts with a form of their own. Checksums are left to the issuer, who has had the ownership of the wallet proved. */
 const forms: readonly { fields: RegExp; form: RegExp; words: string }[] = [
   {
     fields: /_MRZ$/,

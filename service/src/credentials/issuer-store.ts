@@ -154,7 +154,7 @@ interface RevertedIssuer {
   readonly dueAt: number;
 }
 
-/** Has the role asked for again, unless that is said already. */
+/** Has the role asked for again, unless this revert was noted already. */
 export async function putOffRole(tx: Queryable, reverted: RevertedIssuer): Promise<void> {
   const { id, failures, dueAt } = reverted;
   await tx.query(
@@ -163,7 +163,7 @@ export async function putOffRole(tx: Queryable, reverted: RevertedIssuer): Promi
   );
 }
 
-/** Has the distrust told again, unless that is said already, or an earlier time has taken its place. */
+/** Has the distrust told again, unless this revert was noted already, or an earlier time has taken its place. */
 export async function putOffDistrust(
   tx: Queryable,
   reverted: RevertedIssuer & { readonly from: number },

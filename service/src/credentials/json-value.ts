@@ -49,7 +49,10 @@ const listOf =
   (value, today) =>
     Array.isArray(value) && value.every((each) => fits(each, today));
 
-/** An object with the first members, and perhaps the others, null as good as absent; what the catalogue does not name is the issuer's. */
+/**
+ * An object that has the first members and may have the others, for which null is as good as absent; members that the
+ * catalogue does not name are the issuer's own.
+ */
 const objectOf =
   (needed: Readonly<Record<string, Fits>>, others: Readonly<Record<string, Fits>> = {}): Fits =>
   (value, today) =>

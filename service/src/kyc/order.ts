@@ -70,7 +70,7 @@ export function isReferenceKey(text: string): boolean {
 /** Results that match nothing and are forgiven; the next one ends the attempt. */
 export const mismatchesForgiven = 3;
 
-/** After so long without INITIATED an approved order fails. */
+/** An approved order that is not INITIATED after this long fails. */
 export const initiateWithinSeconds = 72 * 3600;
 
 const windowMinSeconds = 5 * 60;

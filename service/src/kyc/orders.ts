@@ -309,7 +309,7 @@ export async function expireOrders(ctx: KycContext): Promise<void> {
   }
 }
 
-/** Links are kept for so long after their end: a wallet that comes late is told that the request is over. */
+/** Links are kept for this long after their end: a wallet that comes late is told that the request is over. */
 const tokenKeptSeconds = 86_400;
 
 export async function purgeTokens(ctx: Pick<KycContext, "db" | "clock">): Promise<void> {

@@ -195,7 +195,8 @@ interface InitiatedColumns extends AnchorColumns {
 }
 
 /**
- * Orders to hand over, oldest first and locked: at most so many, and after the first at most so many bytes.
+ * Orders to hand over, oldest first and locked: at most `limit` of them, and after the first no more than fit into
+ * `bytesMax`.
  *
  * @param given.except orders that this process cannot hand over now
  * @returns them, and whether there may be more

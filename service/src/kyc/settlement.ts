@@ -14,11 +14,11 @@ import * as store from "./settlement-store.ts";
 import { addSequence, type Move } from "./transition-store.ts";
 import { moveOrders } from "./transitions.ts";
 
-/** A batch closes at so many orders, or after the settlement window. */
+/** A batch closes at this many orders, or after the settlement window. */
 export const batchMax = 1000;
 /** Data that one process holds open at once while it hands it over; images make it large. */
 const bytesMax = 16 * 1024 * 1024;
-/** Data that is sealed with an unknown master key waits so long for a process that knows it. */
+/** For how long data that is sealed with an unknown master key waits for a process that knows it. */
 const keyWithinSeconds = 72 * 3600;
 
 /**

@@ -31,7 +31,7 @@ import { moveOrders } from "./transitions.ts";
 export const plays = ["approve", "decline", "expire", "wrong-data", "revoke"] as const;
 export type Play = (typeof plays)[number];
 
-/** What plays, besides the context: how it reaches the running service, as a wallet would. */
+/** What a play works with: the context, and a way to reach the running service as a wallet would. */
 export interface SimulationContext extends Ctx {
   readonly fetch: typeof fetch;
 }

@@ -59,8 +59,8 @@ export async function insertBallot(
 }
 
 /**
- * The ballot, for this transaction alone; its business stays as it is meanwhile. The business comes first, as in a
- * change of its roster, so that the two wait for each other in one order.
+ * Locks the ballot, and its business so that it stays as it is meanwhile. The business comes first, as in a change of
+ * its roster, so that the two never wait for each other in a circle.
  */
 export async function lockBallot(tx: Queryable, id: string): Promise<Ballot | null> {
   await tx.query(

@@ -29,7 +29,7 @@ export interface NewBallot extends Pick<
   readonly without?: Address;
 }
 
-/** Approvals count on chain for so long after the last vote is taken (decisions section 6, Approval). */
+/** Approvals count on chain for this long after the last vote is taken (decisions section 6, Approval). */
 const chainGraceSeconds = 3600;
 const dueBatch = 50;
 const retentionSeconds = 30 * 86_400;
@@ -122,8 +122,8 @@ export async function castVoteIn(
 }
 
 /**
- * Its members decide about themselves while nobody vouches for it, and take back what they signed when it has moved: the
- * move ended every other vote. Requests of others end with either (see `stopBusiness`).
+ * Members decide about their own business also while nobody vouches for it, and take back what they signed also once it
+ * has moved, which ended every other vote. Requests of others end with either (see `stopBusiness`).
  */
 function isOpenTo(business: Business, kind: BallotKind): boolean {
   if (kind === "data_request" || kind === "signature_request") return isGoodStanding(business);
@@ -189,8 +189,8 @@ async function decide(
 }
 
 /**
- * Ends an open ballot on behalf of whoever asked; one that has ended stays as it is. One that is opened again at the same
- * moment is waited for: what is cancelled is asked of nobody.
+ * Ends an open ballot on behalf of whoever asked; one that has ended stays as it is. One that is being opened again at
+ * the same moment is waited for, so that nobody is asked what was cancelled.
  */
 export async function cancelBallot(
   ctx: Pick<KybContext, "clock">,

@@ -18,7 +18,7 @@ export async function holdCompany(
 
 /**
  * Marks a held business verified, or no longer: then nothing may be asked of it from this transaction on, and a running
- * service ends what was asked of it and what it holds elsewhere. What the operator said of it goes before.
+ * service ends what was asked of it and what it holds elsewhere. What the operator said of it takes precedence.
  */
 export async function noteCompanyRecord(
   { clock }: Pick<Ctx, "clock">,

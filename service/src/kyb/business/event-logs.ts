@@ -24,10 +24,11 @@ interface LogPart {
 }
 
 /**
- * Reads events. A part that the node refuses is asked again by half, down to one block, and the parts after it are no
- * longer: nodes bound blocks or results, each in its own words. One that breaks over a part, or whose answer is longer
- * than we read, gets a sixteenth, since each try may last as long as a call may. The embedded chain answers for all
- * blocks at once. The range ends early at what the node has: one that lags knows of no events in later blocks.
+ * Reads events. A part that the node refuses is asked for again by halves, down to one block, and the parts after it
+ * are no longer than that: nodes bound blocks or results, each in its own words. Where a call breaks off, or its answer
+ * is longer than we read, the next part is a sixteenth, since each try may last as long as a call may. The embedded
+ * chain answers for all blocks at once. The range ends early at what the node has: one that lags knows of no events in
+ * later blocks.
  *
  * @yields what the node serves at once
  * @throws {RpcError} when the node refuses one block; {@link NodeAway} when it does not answer for one

@@ -23,7 +23,7 @@ import { loadWalletCalls } from "./wallet-calls.ts";
 
 /** Kind of the transaction that deploys a wallet. */
 const createKind = "business.create";
-/** A deadline is so far ahead, in seconds. */
+/** How far ahead a deadline lies, in seconds. */
 const deadlineMin = 60;
 const deadlineMax = 30 * 86_400;
 /** Invitations of one founder that wait; each of them stands in others' inboxes. */

@@ -140,7 +140,7 @@ export async function isWithdrawn(
   return rows.length === 1;
 }
 
-/** A chain of moves is followed over so many wallets. */
+/** A chain of moves is followed over this many wallets at most. */
 const chainMax = 100;
 
 /** Moves are proposed one after the other: each is held against those before it, whichever businesses they name. */

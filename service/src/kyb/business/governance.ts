@@ -36,8 +36,8 @@ export const governanceRules: BallotRules = {
     const relayed = { validUntil: ballot.validUntil, signatures };
     const data = calls.govern(proposal.operation, proposal.arguments, relayed);
     const { id, business: to, nonce } = proposal;
-    // A subject has one transaction for ever, and what is collected anew needs another. Processes of the version before
-    // know the first by its proposal alone, and may still be who sees it end.
+    // A subject has one transaction for ever, so what is collected anew needs another subject. Processes of the version
+    // before know the first one by its proposal alone, and may still be the ones that see it end.
     const isFirst = (await findTransactionStatus(tx, governKind, id)) === null;
     const subjectId = isFirst ? id : `${id}.${nonce}`;
     await enqueueTransaction(ctx, tx, { kind: governKind, subjectId, to, data });

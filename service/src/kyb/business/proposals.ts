@@ -23,7 +23,7 @@ import { listRemovals, type Removal } from "./removal-store.ts";
 import { sealNames } from "./shown-proposal.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
-/** Members have so long to decide. */
+/** How long members have to decide. */
 const votingSeconds = 7 * 86_400;
 /** Proposals that are not decided yet, of one business and of one member of it. */
 const pendingMax = { all: 20, own: 5 };

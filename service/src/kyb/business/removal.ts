@@ -25,7 +25,7 @@ const protectionSeconds = 90 * 86_400;
 const dueBatch = 20;
 /** Blocks of other chains may be stamped a little behind. */
 const lateSeconds = 120;
-/** A transaction that was reverted is followed by another one after so long, times the number of those that were. */
+/** A transaction that was reverted is followed by another after this long, times the number of those that were. */
 const retrySeconds = 600;
 /** Transactions of one epoch: the last goes eleven hours after the first, and what still stands in the way will stay. */
 const triesMax = 12;

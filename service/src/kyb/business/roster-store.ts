@@ -64,9 +64,9 @@ export async function findChainBlock(tx: Queryable, business: Address): Promise<
 }
 
 /**
- * What the chain says, as the row keeps it. The look is done unless somebody asked for another meanwhile, events were
- * read further, or something was refused further on: then it was perhaps for one of those, and the node that was looked
- * at does not have it yet.
+ * What the chain says, as the row keeps it. The look is done, unless somebody asked for another meanwhile, or events or
+ * a refusal are known from a later block: the look was perhaps for one of those, and the node that was read does not
+ * have that block yet.
  */
 export async function saveMirror(
   tx: Queryable,

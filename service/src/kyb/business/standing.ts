@@ -15,7 +15,7 @@ import { deleteRemoval, listRemovals } from "./removal-store.ts";
 import * as store from "./standing-store.ts";
 import { announceWalletChanged } from "./wallet-moves.ts";
 
-/** Members have so long to object to a move by the operator's hand. */
+/** How long members have to object to a move by the operator's hand. */
 const moveNoticeSeconds = 30 * 86_400;
 const pageMax = 100;
 

@@ -66,7 +66,7 @@ export interface WalletCalls {
 /** What members decide on. */
 export type GovernanceOperation = "changeCharter" | "moveTo" | "startRemoval" | "withdraw";
 
-/** A wallet that changes while it is read is read again, so often. */
+/** A wallet that changes while it is read is read again, at most this often. */
 const readsMax = 10;
 
 /** Loaded when first needed: verbs of the command line do without the library. */

@@ -28,7 +28,7 @@ export const releaseSealedColumns: readonly SealedColumn[] = [
   { table: "data_release", idColumn: "request_id", column: "attestation_sealed" },
 ];
 
-/** A value that is sealed with an unknown master key waits so long for a process that knows it. */
+/** For how long a value that is sealed with an unknown master key waits for a process that knows it. */
 const keyWithinSeconds = 72 * 3600;
 
 /**

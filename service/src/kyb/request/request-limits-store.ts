@@ -11,7 +11,7 @@ export interface Pair {
 /** What the organization has asked of the business, requests of both kinds together. */
 interface Asked {
   readonly open: number;
-  /** When the first of the last so many was made; null where there were fewer since then. */
+  /** When the first of the last `count` was made; null where fewer were made since then. */
   readonly firstOfLastAt: number | null;
   readonly isBlocked: boolean;
 }

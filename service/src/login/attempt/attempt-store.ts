@@ -75,8 +75,9 @@ export async function insertAttempt(db: Queryable, attempt: NewAttempt): Promise
 }
 
 /**
- * Ends an attempt and starts the same request anew, once: not when a code may still come or has come, when the person
- * refused, or when it was restarted too often. What ran out after its approval can only be started again.
+ * Ends an attempt and starts the same request anew, once; but not where a code may still come or has come, where the
+ * person refused, or where it was restarted too often. For one that ran out after its approval there is no other way
+ * on.
  */
 export async function restartAttempt(
   db: Queryable,

@@ -153,7 +153,7 @@ async function usableSession(
 ): Promise<FoundSession | null> {
   const secretSha256 = sessionSecretHash(ctx.config, browser.cookieHeader);
   const isPromptless = request.prompt.length === 0 || request.prompt.includes("none");
-  // Who acts for a business says so in the wallet, every time.
+  // Whoever acts for a business says so in the wallet, every time.
   if (isBusinessScope(request.scope)) return null;
   // A scope that only asks for refresh tokens leaves nothing that a session may give.
   if (withoutRefresh(request.scope) === "") return null;
@@ -172,7 +172,7 @@ async function usableSession(
   if (request.maxAge === 0) return null;
   if (request.maxAge !== undefined && now - session.authenticatedAt > request.maxAge) return null;
   if (request.acrMinimum !== undefined && !acrAtLeast(acr, request.acrMinimum)) return null;
-  // A hint decides nothing, but who hints at one person does not mean another one's session.
+  // A hint decides nothing, but a client that hints at one person does not mean the session of another.
   const meant = request.expectedUser ?? request.hintedUser;
   if (meant !== undefined && meant !== session.user) return null;
   return { ...session, acr };

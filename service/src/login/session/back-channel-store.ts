@@ -6,7 +6,7 @@ export interface LogoutDelivery {
   readonly clientId: string;
   readonly user: string;
   readonly sessionId: string | null;
-  /** This try included; also the fence: who holds an older count has lost its lease. */
+  /** This try included; also the fence: a process that holds an older count has lost its lease. */
   readonly attempts: number;
 }
 
@@ -14,8 +14,9 @@ export interface Lease {
   readonly now: number;
   readonly seconds: number;
   readonly limit: number;
-  /** Of one client at most, those included that this process has under way: their counts by client. */
+  /** At most this many of one client, those included that this process has under way. */
   readonly perClient: number;
+  /** How many this process has under way, by client. */
   readonly underWay: Readonly<Record<string, number>>;
 }
 

@@ -115,7 +115,7 @@ const checkDpopKey: Check = ({ code, request }) =>
     ? null
     : grantFault("the DPoP key is not the one that the login was bound to");
 
-/** Only now: who cannot show client and verifier must not be able to end somebody's login by repeating a code he saw. */
+/** Only now: whoever cannot show client and verifier must not end a login by repeating a code that was seen. */
 const checkReuse: Check = ({ code }) =>
   code.familyId === null
     ? null

@@ -18,7 +18,7 @@ const pattern = /^([\w-]{22})\.(0|[1-9]\d{0,8})\.([\w-]{43})\.([\w-]{22})$/;
 
 /**
  * Makes the refresh token of a generation: `<family>.<generation>.<256 random bits>.<mac>`. The mac proves that a token
- * of an older generation is genuine, so nobody can have a family revoked for reuse with a token that he made up.
+ * of an older generation is genuine, so nobody can have a family revoked for reuse with a made-up token.
  */
 export function makeRefreshToken(
   key: KeyObject,

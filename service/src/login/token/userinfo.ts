@@ -130,7 +130,7 @@ function readToken({ authorization, form }: UserinfoCall): { scheme: Scheme; tex
   return { scheme: scheme.toLowerCase() === "dpop" ? "DPoP" : "Bearer", text };
 }
 
-/** RFC 6750 section 3.1: who sent nothing is told how to ask, not what went wrong. */
+/** RFC 6750 section 3.1: a caller that sent nothing is told how to ask, not what went wrong. */
 function refuseAbsent(): never {
   throw new OAuthProblem("invalid_token", "an access token is required", {
     headers: { "www-authenticate": 'Bearer realm="svc", DPoP realm="svc", algs="ES256 RS256"' },
