@@ -28,11 +28,11 @@ export type ChainAnchors = ChainNode & {
   chainId: number;
   /** Address of `CredentialRegistry`. */
   registry: string;
-  /** Whom you believe that they verified documents: as the registry names them. */
+  /** The issuers that you believe to verify documents, as the registry names them. */
   issuers: readonly string[];
   /** Unix seconds. */
   now: number;
-  /** Blocks on top of and with that of a transaction, from which on it counts. Default 1; on public chains 12 and more. */
+  /** How many blocks, its own included, make a transaction count. Default 1; on public chains 12 and more. */
   confirmations?: number;
   /** For everything that is asked of the node together. Default 20,000. */
   timeoutMs?: number;
@@ -225,7 +225,7 @@ function isOf(error: unknown, kind: abstract new (...given: never[]) => Error): 
 
 /** The JSON-RPC code of a call that reverted. */
 const reverted = 3;
-/** Under these nodes say that a call failed, too, and as well that they lack the block to make it on: their words tell. */
+/** With these nodes say that a call failed, but also that they lack the block to make it on: their words tell which. */
 const unclearCodes = [-32_000, -32_003, -32_015];
 const failureWords = /revert|out of ?gas|opcode|invalid jump|stack|vm execution/i;
 

@@ -9,7 +9,7 @@ const cacheSeconds = 600;
 /** A token with an unknown `kid` may have a new key, or be made up: it causes at most one request in this time. */
 const refetchSeconds = 30;
 
-/** What the SDK signs nothing with, but believes (decisions section 2, Signing). */
+/** Algorithms that the SDK believes; it signs nothing itself (decisions section 2, Signing). */
 const knownAlgorithms = ["RS256", "ES256"];
 
 /** The part of the discovery document that a login needs (OpenID Connect Discovery 1.0 section 3). */

@@ -128,7 +128,7 @@ export interface BillingAccount {
   currency: string;
   totalChf: number;
   spentChf: number;
-  /** Of what is spent, for packages; brokers of before do not say. */
+  /** Of what is spent, for packages; earlier brokers do not say. */
   packagesChf?: number;
   frozenChf: number;
   availableChf: number;

@@ -28,7 +28,7 @@ export interface OrderState {
   history: readonly StatusEntry[];
   /** The newest triple of each field, sorted by field. */
   infos: readonly ReceivedInfo[];
-  /** Fields that were invalidated: the newest attempt of whose triples that was told. */
+  /** Fields that were invalidated, each with the newest attempt whose triple was said to hold no longer. */
   invalidations: Readonly<Partial<Record<FieldName, number>>>;
 }
 
@@ -52,8 +52,8 @@ export function applyEvent(state: OrderState | null, event: OrderEvent): OrderSt
 }
 
 /**
- * The triples that nobody has called invalid: what ends of an earlier attempt leaves those of a later one. Ask `valid`
- * before you rely on one.
+ * The triples that nobody has called invalid: the end of one of an earlier attempt leaves that of a later one. Ask
+ * `valid` before you rely on one.
  */
 export function standingInfos({ infos, invalidations }: OrderState): ReceivedInfo[] {
   return infos.filter(({ field, attempt }) => attempt > (invalidations[field] ?? 0));
