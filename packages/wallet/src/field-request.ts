@@ -1,10 +1,13 @@
 import {
   businessAttribute,
   entryOfField,
+  fieldsHash,
   nameOfAttribute,
   returnTypeOf,
   shortAddress,
+  zeroHash,
   type AccessLink,
+  type AccessMessage,
   type RequestLink,
 } from "@svc/protocol";
 import type { Concern } from "./concern.ts";
@@ -137,6 +140,21 @@ export function decideRelease(
   if (released.length === 0)
     throw new WalletRefusal("no_matching_data", "nothing is left to be given: decline instead");
   return released;
+}
+
+/** What is signed when these fields go: all of an `Access`, and of a `Share` all but its `data`. */
+export function messageOf(
+  { link, verified, request }: FieldRequest<RequestLink | AccessLink>,
+  released: readonly Source[],
+): AccessMessage {
+  return {
+    request,
+    connection: link.connection,
+    requester: verified?.object.domain ?? "",
+    object: verified?.hash ?? zeroHash,
+    fields: fieldsHash(released.map(({ field }) => field)),
+    deadline: link.deadline,
+  };
 }
 
 function withheldOf(choices: readonly Choice[], without: readonly string[]): ReadonlySet<Choice> {

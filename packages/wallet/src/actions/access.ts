@@ -1,15 +1,14 @@
 import {
   accessDigest,
   commitmentOf,
-  fieldsHash,
   returnTypeOf,
-  zeroHash,
   type AccessLink,
   type AccessProof,
 } from "@svc/protocol";
 import {
   decideRelease,
   describeCommon,
+  messageOf,
   openFieldRequest,
   refuseFields,
   sayChoices,
@@ -61,19 +60,11 @@ export const accessAction: ActionHandler<AccessLink> = {
       takes: { without: true },
       async answer(approval) {
         const released = decideRelease(choices, approval);
-        const message = {
-          request,
-          connection: link.connection,
-          requester: verified?.object.domain ?? "",
-          object: verified?.hash ?? zeroHash,
-          fields: fieldsHash(released.map(({ field }) => field)),
-          deadline: link.deadline,
-        };
         return {
           svcID: ctx.identity.address,
           ...(request === "" ? {} : { id: request }),
           proofs: released.map(proofOf),
-          signature: await ctx.identity.sign(accessDigest(message)),
+          signature: await ctx.identity.sign(accessDigest(messageOf(opened, released))),
         };
       },
       trace: (approval) => traceOf(opened, approval),

@@ -1,15 +1,14 @@
 import {
   encodeInfos,
-  fieldsHash,
   leavesHash,
   returnTypeOf,
   shareDigest,
-  zeroHash,
   type RequestLink,
 } from "@svc/protocol";
 import {
   decideRelease,
   describeCommon,
+  messageOf,
   openFieldRequest,
   refuseFields,
   sayChoices,
@@ -51,13 +50,8 @@ export const shareAction: ActionHandler<RequestLink> = {
         const released = decideRelease(choices, approval);
         const { address } = ctx.identity;
         const message = {
-          request,
-          connection: link.connection,
-          requester: verified?.object.domain ?? "",
-          object: verified?.hash ?? zeroHash,
-          fields: fieldsHash(released.map(({ field }) => field)),
+          ...messageOf(opened, released),
           data: leavesHash(released.map((source) => leafOfSource(address, source))),
-          deadline: link.deadline,
         };
         return {
           svcID: address,
