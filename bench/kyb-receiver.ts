@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 /** A merchant's endpoint for KYB events. */
 export interface KybReceiver extends AsyncDisposable {
   readonly url: string;
-  /** Resolves when so many requests more were reported released. */
+  /** Resolves when this many more requests were reported released. */
   expect(count: number): Promise<void>;
 }
 

@@ -40,7 +40,9 @@ const shortPlan: DeliveryPlan = {
 };
 /** Events for each receiver in the comparison with receivers that hang. */
 const eventsEach = 10;
-/** Under way to one endpoint at a time (decisions section 7): so many wait at each that hangs before the clock starts. */
+/**
+ * Under way to one endpoint at a time (decisions section 7): this many wait at each that hangs before the clock starts.
+ */
 const slots = 8;
 const connections = 10;
 const msMost = 1;
@@ -213,11 +215,11 @@ async function enqueue(
 
 interface Receivers extends AsyncDisposable {
   readonly urls: readonly string[];
-  /** The first so many answer nothing until `answer`. Resolves when each of them was asked so often in vain. */
+  /** The first `count` answer nothing until `answer`. Resolves when each of them was asked `each` times in vain. */
   hang(count: number, each: number): Promise<void>;
   /** Everybody answers again, what was left unanswered too. */
   answer(): void;
-  /** Resolves when each of these has received so many more. */
+  /** Resolves when each of these has received `each` more. */
   expect(urls: readonly string[], each: number): Promise<void>;
 }
 

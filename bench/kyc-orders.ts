@@ -28,7 +28,7 @@ interface Shape {
   readonly warmUp: number;
 }
 
-/** What is measured: every shape beside so many finished orders. */
+/** What is measured: every shape beside this many finished orders. */
 export interface OrderPlan {
   readonly shapes: readonly Shape[];
   readonly finishedCounts: readonly [few: number, many: number];
@@ -67,7 +67,7 @@ export interface OrderCosts {
   readonly postgresVersion: string;
 }
 
-/** An installation of its own with so many finished orders: PostgreSQL, chain, merchant, users and receivers. */
+/** An installation of its own with this many finished orders: PostgreSQL, chain, merchant, users and receivers. */
 interface Side {
   readonly finished: number;
   readonly cluster: Cluster;
@@ -212,7 +212,7 @@ function medianGas(all: readonly OrderCost["gas"][]): OrderCost["gas"] {
   };
 }
 
-/** Creates so many orders, has every one approved, and waits until all are confirmed and all webhooks arrived. */
+/** Creates this many orders, has every one approved, and waits until all are confirmed and all webhooks arrived. */
 async function runOrders(side: Side, party: Party, count: number): Promise<Confirmed[]> {
   const { ctx, parties, receiver } = side;
   const { sourceKey } = await buyForRound(ctx, parties.clientDomainId);

@@ -11,7 +11,7 @@ export interface Confirmed {
 /** Takes the webhooks of many merchants: every path is one. */
 export interface KycReceiver extends AsyncDisposable {
   readonly url: string;
-  /** Resolves when so many orders more were reported CONFIRMED. */
+  /** Resolves when this many more orders were reported CONFIRMED. */
   expect(count: number): Promise<Confirmed[]>;
 }
 

@@ -192,7 +192,7 @@ test("a transaction written in other bytes than its own is nobody's, and uses up
   await untilReceived(node, 1n);
 });
 
-/** Waits until so many transactions of the journal are in no block, or in one that is not known to be mined. */
+/** Waits until this many transactions of the journal are in no block, or in one that is not known to be mined. */
 async function untilWaiting(ctx: OpenContext, count: number): Promise<void> {
   await until(`${count} transactions wait`, async () => {
     const [row] = await ctx.db.query<{

@@ -53,7 +53,7 @@ export function openSessions(now: () => number): Sessions {
   };
 }
 
-/** Ids are kept as their hash: who reads the memory, or your database, cannot take a session over. */
+/** Ids are kept as their hash: whoever reads the memory, or your database, cannot take a session over. */
 function keyOf(id: string): string {
   return createHash("sha256").update(id).digest("base64url");
 }

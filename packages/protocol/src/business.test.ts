@@ -48,7 +48,7 @@ test("a charter is three rules, then members in the order of their addresses", (
   });
 });
 
-/** A charter of so many voting members. */
+/** A charter of this many voting members. */
 const charterOf = (members: number): `0x${string}` => {
   const tails = Array.from({ length: members }, (_, at) => (0xa11ce + at).toString(16));
   return `0x000000${tails.map((digits) => `01${digits.padStart(40, "0")}`).join("")}`;

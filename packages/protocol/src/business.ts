@@ -80,7 +80,7 @@ export function hasKey(address: Address): boolean {
   return BigInt(address) > 0xffffn;
 }
 
-/** How many of so many voting members have to approve. */
+/** How many have to approve, of this many voting members. */
 export function thresholdOf(rule: BusinessRule, voters: number): number {
   return rule === "UNANIMOUS" ? voters : Math.floor(voters / 2) + 1;
 }

@@ -95,7 +95,7 @@ const orderLeafWords = wordsOf(
 );
 const auditWords = wordsOf("AuditHead(bytes32 head,uint64 position)", 3);
 
-/** A buffer of so many words that begins with the hash of the type. */
+/** A buffer of this many words that begins with the hash of the type. */
 function wordsOf(type: string, count: number): Uint8Array {
   const words = new Uint8Array(count * 32);
   words.set(keccak256(bytesOfText(type)));

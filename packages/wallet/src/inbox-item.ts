@@ -240,7 +240,7 @@ function readGovernance(item: Members): Omit<GovernanceItem, keyof Voted | "kind
     operation: text(item, "operation"),
     arguments: encoded.toLowerCase() as Hex,
     nonce: whole(item, "nonce"),
-    // Who is a member already is called as ever.
+    // Whoever is a member already is called as before.
     names: new Map([...next, ...(current?.names ?? [])]),
     current,
   };

@@ -17,7 +17,7 @@ interface Page {
   readonly members: Readonly<Record<string, unknown>>;
 }
 
-/** Lists come by pages of so many (decisions, section 1, bounds). */
+/** Items of one page of a list (decisions, section 1, bounds). */
 const pageItemsMax = 100;
 /** A broker that takes its time for each page holds up the others that are asked after it. What is done with a page does not count. */
 const secondsMax = 60;

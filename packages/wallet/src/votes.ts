@@ -69,7 +69,7 @@ interface SentVote {
   readonly noted: Noted | null;
 }
 
-/** Approvals count on chain for so long after the last vote is taken, in seconds (decisions, section 6, Approval). */
+/** Approvals count on chain for this long after the last vote is taken, in seconds (decisions, section 6, Approval). */
 export const chainGraceSeconds = 3600;
 
 /**

@@ -30,7 +30,7 @@ export interface FakeChain {
     looked: Promise<void>;
     release: () => void;
   };
-  /** A storage whose process is killed after so many of its operations, with the relay that it takes along. */
+  /** A storage whose process is killed after this many of its operations, with the relay that it takes along. */
   killedAfter(
     operationsMax: number,
     inner: WalletStorage,

@@ -113,7 +113,7 @@ test("one process has the chain, the others use it, and one takes over when it g
   assert.equal(block.hash, hash);
 });
 
-/** A contract of so many zero bytes, with its own intrinsic gas: 53,000, 4 a byte, 2 a word. */
+/** A contract of this many zero bytes, with its own intrinsic gas: 53,000, 4 a byte, 2 a word. */
 const creation = (bytes: number) => ({ to: null, value: 0n, data: `0x${"00".repeat(bytes)}` });
 /** One address and one slot: 4,300 gas. */
 const accessList = [{ address: receiver, storageKeys: [`0x${"00".repeat(32)}`] }];

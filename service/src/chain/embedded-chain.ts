@@ -165,7 +165,7 @@ class EmbeddedChain implements ChainNode {
     if (!after.isKnown) checkTurn(transaction, { ...after, balanceWei: BigInt(String(balance)) });
   }
 
-  /** There is something to mine; who does not own the chain leaves it to the owner. */
+  /** There is something to mine; a process that does not own the chain leaves it to the owner. */
   #hurry(): void {
     if (this.#owned !== null) this.#wake();
   }

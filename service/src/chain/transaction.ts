@@ -128,7 +128,7 @@ function atLeast(one: bigint, other: bigint): bigint {
   return one > other ? one : other;
 }
 
-/** Beyond so many times the market's fee something else is wrong, and paying more does not help. */
+/** Beyond this many times the market's fee something else is wrong, and paying more does not help. */
 const overpayMax = 10n;
 
 export function isOverpaid(fees: Fees, market: Fees): boolean {

@@ -5,7 +5,7 @@ import { takeOrRefuse } from "../platform/rate-limit.ts";
 import type { ChainContext } from "./context.ts";
 import { RpcError } from "./node.ts";
 
-/** What a contract is asked: at most that much gas and time, and so often by all processes together. */
+/** Bounds on asking a contract: gas and time of one call, and how often all processes together do it. */
 const gasMax = 1_000_000;
 const timeoutMs = 2_000;
 const limit = { perSecond: 50, burst: 200 };

@@ -61,7 +61,7 @@ export function yearsBetween(from: Day, to: Day): number {
   return to.year - from.year - (hasPassed ? 0 : 1);
 }
 
-/** Unix seconds at which somebody born on that day turns so many years old, UTC. */
+/** Unix seconds at which somebody born on that day turns this many years old, UTC. */
 export function birthday(born: Day, years: number): number {
   return startOf({ ...born, year: born.year + years });
 }

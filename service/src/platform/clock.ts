@@ -114,7 +114,7 @@ export async function isClockRight(db: Queryable, clock: Clock): Promise<boolean
   return Math.abs(skewMs) <= skewLimitMs;
 }
 
-/** A measurement holds for so long, unless the clock was set since. */
+/** A measurement holds for this long, unless the clock was set since. */
 const measuredForMs = 5000;
 const setByMsMin = 500;
 

@@ -13,7 +13,7 @@ const boxesPerUserMax = 20;
 
 /** A box that waits to be taken. */
 export interface Mailbox {
-  /** 192 random bits: who knows it may take the box. */
+  /** 192 random bits: whoever knows it may take the box. */
   readonly id: string;
   /** Unix seconds. */
   readonly expiresAt: number;

@@ -36,7 +36,7 @@ export type NewEvent = KycEvent | KybEvent;
 
 const day = 86_400;
 
-/** A body without personal data stays so long if no attempt is made: longer than a quarantine holds it. */
+/** A body without personal data stays this long if no attempt is made: longer than a quarantine holds it. */
 const bodySeconds = 35 * day;
 /** After an attempt it stays this long at least for a resend (decisions section 7, Outbox). */
 export const resendSeconds = 30 * day;

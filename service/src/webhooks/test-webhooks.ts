@@ -34,7 +34,7 @@ export interface TestWebhooks extends AsyncDisposable {
   register(url: string): Promise<EndpointWithSecret>;
   enqueue(...events: NewEvent[]): Promise<void>;
   redeliver(of: Parameters<typeof redeliverEvents>[2]): Promise<number>;
-  /** Begins what is due and waits for its end, so often as attempts make room for others. */
+  /** Begins what is due and waits for its end, as often as attempts make room for others. */
   deliver(): Promise<void>;
   /** Another process. */
   openSender(changed?: Partial<WebhooksContext>, bounds?: { underWayMax: number }): Sender;

@@ -308,7 +308,7 @@ async function charterProposal(home: Home, input: Input, business: OwnBusiness):
   return { operation: "changeCharter", members, rules };
 }
 
-/** The roster with whoever the options add; who is on it already gets the vote that they say. */
+/** The roster with whoever the options add; a member who is on it already gets the vote that they say. */
 async function readRoster(
   home: Home,
   input: Input,

@@ -5,7 +5,7 @@ import { electorateOf, isOutOfReach } from "./ballot.ts";
 
 const addressOf = (at: number): Address => `0x${(at + 1).toString(16).padStart(40, "f")}`;
 
-/** A charter of so many voting members, the same rule for everything, and some without a vote. */
+/** A charter of this many voting members, the same rule for everything, and some without a vote. */
 function charterOf(rule: BusinessRule, voters: number, silent = 0): Charter {
   return {
     rules: { signature_requests: rule, data_requests: rule, governance: rule },

@@ -121,7 +121,7 @@ export function electorateOf(
   return { voters, needed: thresholdOf(rule, voters.length) };
 }
 
-/** Whether so many refusals leave too few who could approve. */
+/** Whether this many refusals leave too few who could approve. */
 export function isOutOfReach({ voters, needed }: Electorate, refusals: number): boolean {
   return voters.length - refusals < needed;
 }

@@ -9,7 +9,7 @@ const tooMany = new RpcError(-32_005, "too many blocks");
 
 const range = { first: 7, last: 4_500 };
 
-/** A chain with one event in each block, whose node serves so many blocks at once. */
+/** A chain with one event in each block, whose node serves this many blocks at once. */
 function openNode(
   blocksMax: number,
   { fault = tooMany, head = range.last + 1 }: { fault?: Error; head?: number } = {},

@@ -1,7 +1,7 @@
 import { isRecord } from "@svc/protocol";
 import { type Chain, NodeAway, readHead, RpcError } from "../../chain/index.ts";
 
-/** Most nodes answer for the events of so many blocks at once. */
+/** Most nodes answer for the events of this many blocks at once. */
 export const blocksMax = 2_000;
 
 export interface BlockRange {

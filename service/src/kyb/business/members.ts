@@ -43,7 +43,7 @@ export async function listMembersOf(
   return rosters;
 }
 
-/** Who is no member learns nothing of the business. @throws {Problem} business_not_found */
+/** Whoever is no member learns nothing of the business. @throws {Problem} business_not_found */
 export async function requireMember(
   db: Queryable,
   of: { business: Address; member: Address },

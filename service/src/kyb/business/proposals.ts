@@ -175,7 +175,12 @@ async function planMove(tx: Queryable, business: Business, text: string): Promis
   return { operation: "moveTo", act, names: null, member: null };
 }
 
-/** Who is added signs nothing before: where all have to approve, nobody could any more. @throws {Problem} invalid_request */
+/**
+ * Refuses businesses as new members: nobody would notice before, since a new member signs nothing, and where all have
+ * to approve, nobody could any more.
+ *
+ * @throws {Problem} invalid_request
+ */
 async function refuseBusinesses(
   tx: Queryable,
   { charter }: Business,

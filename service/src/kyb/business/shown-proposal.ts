@@ -19,8 +19,8 @@ interface Named {
 }
 
 /**
- * A proposal as wallets show it, with what they recompute the approval from. Who is a member already is called as ever,
- * whatever the proposer calls it: nobody is taken for somebody else, and no name changes with the charter.
+ * A proposal as wallets show it, with what they recompute the approval from. Whoever is a member already is called as
+ * before, whatever the proposer calls it: nobody is taken for somebody else, and no name changes with the charter.
  *
  * @param members of its business, as they are called now
  */

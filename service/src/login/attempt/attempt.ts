@@ -59,7 +59,7 @@ export function stepAt(now: number): number {
 }
 
 const macBytes = 16;
-/** A page shows about 31 steps; one derivation yields the macs of so many at a quarter of their price one by one. */
+/** A page shows about 31 steps; one derivation yields the macs of a group at a quarter of their price one by one. */
 const stepsPerGroup = 32;
 
 /**

@@ -10,7 +10,7 @@ import type { LoginContext } from "../login-context.ts";
 export const businessLoginSeconds = 15 * 60;
 /** Tokens of a business end then, however often they are refreshed (decisions section 2, Lifetimes). */
 export const businessFamilySeconds = 30 * 86_400;
-/** Approvals name a time so long after the last vote is taken (decisions section 6, Approval). */
+/** Approvals name a time this long after the last vote is taken (decisions section 6, Approval). */
 const validityGraceSeconds = 3600;
 
 /** What every approval of the login names as its end, Unix seconds. */
