@@ -103,7 +103,11 @@ test("members who approve a login at the same instant complete it once", async (
   }
 });
 
-/** Each wanda's business is asked to move to the one at that place, all at one instant, on both processes. @returns how many are put to the vote */
+/**
+ * Each wanda's business is asked to move to the one at that place, all at one instant, on both processes.
+ *
+ * @returns how many are put to the vote
+ */
 async function moveAtOnce(successors: readonly number[]): Promise<number> {
   const businesses: Address[] = [];
   for (const _ of successors) {

@@ -109,7 +109,10 @@ export interface EventFilter {
   cursor?: string;
 }
 
-/** The KYB endpoints, one method each. All may throw apikey_refused, rate_limited, call_refused, issuer_unreachable and response_invalid; the reasons of a call_refused are those of the service's table of errors. */
+/**
+ * The KYB endpoints, one method each. All may throw apikey_refused, rate_limited, call_refused, issuer_unreachable and
+ * response_invalid; the reasons of a call_refused are those of the service's table of errors.
+ */
 export interface Kyb {
   /** What everybody may know of a business, by the address of its wallet. */
   status: (wallet: string) => Promise<BusinessStatus>;

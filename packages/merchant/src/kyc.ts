@@ -88,7 +88,10 @@ export interface EventOnItsWay {
   content?: OrderEvent | UnknownEvent;
 }
 
-/** The KYC endpoints, one method each. All may throw apikey_refused, rate_limited, call_refused, issuer_unreachable and response_invalid. */
+/**
+ * The KYC endpoints, one method each. All may throw apikey_refused, rate_limited, call_refused, issuer_unreachable and
+ * response_invalid.
+ */
 export interface Kyc {
   /** Which of the fields a user has verified: ask before you request them. GET /api/v1/blockchain/verified */
   verified: (asked: { user: string; items: readonly string[] }) => Promise<Verification>;
@@ -135,7 +138,10 @@ export interface Kyc {
   redeliver: (referenceKey: string, eventId?: string) => Promise<number>;
   /** Whether stored triples still hold: ask before you rely on them. POST /api/v1/blockchain/valid */
   valid: (stored: { user: string; infos: readonly Info[] }) => Promise<Validity>;
-  /** Proofs of fields that were delivered to you, newest first. Nothing in them is verified: see `verifyProof`. GET /api/v1/blockchain/proof */
+  /**
+   * Proofs of fields that were delivered to you, newest first. Nothing in them is verified: see `verifyProof`. GET
+   * /api/v1/blockchain/proof
+   */
   proof: (asked: { user: string; items: readonly FieldName[] }) => Promise<FieldProof[]>;
 }
 

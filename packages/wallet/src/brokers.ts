@@ -16,7 +16,11 @@ export async function listBrokers(
   return [...new Set([...seeded.map(originOf), ...origins])];
 }
 
-/** Adds a broker by its origin; one that is on the list already stays. @throws {WalletRefusal} invalid_input, unreachable without https */
+/**
+ * Adds a broker by its origin; one that is on the list already stays.
+ *
+ * @throws {WalletRefusal} invalid_input, unreachable without https
+ */
 export async function addBroker(storage: WalletStorage, url: string): Promise<string> {
   const origin = originOf(url);
   // Also over one that cannot be read.

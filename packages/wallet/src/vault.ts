@@ -47,7 +47,8 @@ export interface VaultContext {
  * Seals an identity under a name.
  *
  * @param given.mends write over a file of this name that holds nothing any more, and of no other identity
- * @throws {WalletRefusal} invalid_input for a secret, name or passphrase (at least 8 characters) of the wrong form, and where the name is taken
+ * @throws {WalletRefusal} invalid_input for a secret, name or passphrase (at least 8 characters) of the wrong form, and
+ * where the name is taken
  */
 export async function sealIdentity(
   { storage, random }: VaultContext,

@@ -28,8 +28,9 @@ const burstSeconds = 4;
 
 /**
  * Guards every route of this scope: an API key in the `Authorization` header, none in the URL, and the rate limit of
- * that key, `read` for GET, HEAD and routes that say `onlyReads`, `create` for the rest. The routes learn who calls by {@link apiKeyOf}. No route
- * behind it ever answers with CORS headers, since a key has no place in a browser, and no cache keeps what it answers.
+ * that key, `read` for GET, HEAD and routes that say `onlyReads`, `create` for the rest. The routes learn who calls by
+ * {@link apiKeyOf}. No route behind it ever answers with CORS headers, since a key has no place in a browser, and no
+ * cache keeps what it answers.
  */
 export function requireApiKey(ctx: AccountsContext, scope: Http): void {
   scope.addHook("onRequest", async (request, reply) => {

@@ -1,5 +1,5 @@
 import type { Ctx } from "../platform/context.ts";
-import type { Queryable } from "../platform/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { ulid } from "../platform/ids.ts";
 import { forgottenSeconds } from "./event.ts";
 import { sealBody } from "./events.ts";

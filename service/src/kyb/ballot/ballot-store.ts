@@ -111,7 +111,11 @@ export async function reopenBallot(tx: Queryable, id: string): Promise<void> {
   );
 }
 
-/** Begins to collect anew, and to tell devices: votes of the epoch before no longer count. @param next.hash null where the first approval fixes it */
+/**
+ * Begins to collect anew, and to tell devices: votes of the epoch before no longer count.
+ *
+ * @param next.hash null where the first approval fixes it
+ */
 export async function restartBallot(
   tx: Queryable,
   next: {

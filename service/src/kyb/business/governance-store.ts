@@ -148,7 +148,10 @@ export async function lockMoves(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.businessMoves})`);
 }
 
-/** Whether the one business may end in the other, by moves that were made, that are announced, or that wait for votes or for the chain. */
+/**
+ * Whether the one business may end in the other, by moves that were made, that are announced, or that wait for votes or
+ * for the chain.
+ */
 export async function mayMoveOnTo(db: Queryable, from: Address, to: Address): Promise<boolean> {
   const rows = await db.query(
     sql`with recursive wallet as (

@@ -3,7 +3,11 @@ import { invalidRequest } from "../../platform/http/problems.ts";
 
 const purposeLength = { min: 8, max: 280 };
 
-/** Why a business is asked, as its members are shown it: 8 to 280 characters, blanks around it not among the 8. @throws {Problem} invalid_request */
+/**
+ * Why a business is asked, as its members are shown it: 8 to 280 characters, blanks around it not among the 8.
+ *
+ * @throws {Problem} invalid_request
+ */
 export function readPurpose(text: string): string {
   const { min, max } = purposeLength;
   if (text.trim().length < min || text.length > max)

@@ -175,7 +175,12 @@ export async function isSignedWithoutClaim(
   return ctx.verifySignature({ address: user, digest, ...given });
 }
 
-/** Claims and approves in one. @throws {Problem} not_claimed, code_expired, already_claimed, identity_refused, acr_unmet, signature_wrong, login_over */
+/**
+ * Claims and approves in one.
+ *
+ * @throws {Problem} not_claimed, code_expired, already_claimed, identity_refused, acr_unmet, signature_wrong,
+ * login_over
+ */
 async function approveWithoutClaim(
   ctx: LoginContext,
   {

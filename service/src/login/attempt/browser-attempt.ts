@@ -32,7 +32,12 @@ export function isStartedBy(ctx: LoginContext, attempt: Attempt, browser: Browse
   return held !== null && equalBytes(held, attempt.browserSha256);
 }
 
-/** Switches the page to a single code without scripts, for good; where it is too late for that, the page says what happened. @throws {Problem} login_not_found */
+/**
+ * Switches the page to a single code without scripts, for good; where it is too late for that, the page says what
+ * happened.
+ *
+ * @throws {Problem} login_not_found
+ */
 export async function showStaticCode(
   ctx: LoginContext,
   loginId: string,
@@ -88,7 +93,11 @@ async function isJustMade(ctx: LoginContext, loginId: string): Promise<boolean> 
   return made !== null && ctx.clock.now() - made.createdAt < secondPressSeconds;
 }
 
-/** The person gives up while other members are asked; nobody is any more. @returns where to go, or null for a login that does not wait so */
+/**
+ * The person gives up while other members are asked; nobody is any more.
+ *
+ * @returns where to go, or null for a login that does not wait so
+ */
 export async function giveUpGathering(
   ctx: LoginContext,
   loginId: string,

@@ -71,7 +71,13 @@ export async function beginGathering(tx: Queryable, id: string, now: number): Pr
     select pg_notify('login', id) from begun`);
 }
 
-/** The members have approved; the client's organization knows the acting member from now on, whose login is as old as its own approval. @param done.expiresAtLeast the browser has until then to fetch its code @returns whose client it is, or null for a login that is over */
+/**
+ * The members have approved; the client's organization knows the acting member from now on, whose login is as old as
+ * its own approval.
+ *
+ * @param done.expiresAtLeast the browser has until then to fetch its code
+ * @returns whose client it is, or null for a login that is over
+ */
 export async function completeGathering(
   tx: Queryable,
   id: string,

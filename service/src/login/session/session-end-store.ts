@@ -11,7 +11,10 @@ export async function endSession(
   return row?.user_address ?? null;
 }
 
-/** Ends everything that came from a session. Runs after {@link endSession}, as a statement of its own: it must see what a code was turned into while that one waited. */
+/**
+ * Ends everything that came from a session. Runs after {@link endSession}, as a statement of its own: it must see what
+ * a code was turned into while that one waited.
+ */
 export async function revokeSessionFamilies(
   db: Queryable,
   sessionId: string,

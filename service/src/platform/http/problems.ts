@@ -133,7 +133,10 @@ const table = {
 
 export type Reason = keyof typeof table;
 
-/** OAuth error codes in use: RFC 6749 4.1.2.1 and 5.2, RFC 6750 3.1, RFC 8707 2, RFC 9126 2.3, RFC 9449 5 and 8, OpenID Connect Core 3.1.2.6. */
+/**
+ * OAuth error codes in use: RFC 6749 4.1.2.1 and 5.2, RFC 6750 3.1, RFC 8707 2, RFC 9126 2.3, RFC 9449 5 and 8, OpenID
+ * Connect Core 3.1.2.6.
+ */
 export type OAuthCode =
   | "invalid_request"
   | "invalid_client"

@@ -84,7 +84,10 @@ const isLoopbackName = (name: string): boolean => name === "localhost" || name =
 /** The low ports belong to mail, databases and shells, which must not be talked to in HTTP. */
 const isAllowedPort = (port: number): boolean => port === 443 || port >= 1024;
 
-/** Top-level names that never mean a host of the public internet: RFC 6761, 6762, 7686, 8375, 9476, ICANN's `.internal`, and usual private ones. */
+/**
+ * Top-level names that never mean a host of the public internet: RFC 6761, 6762, 7686, 8375, 9476, ICANN's `.internal`,
+ * and usual private ones.
+ */
 const privateTopNames = new Set(
   "alt arpa cluster consul corp home i2p internal intranet invalid lan local localdomain localhost mail onion private svc test workgroup".split(
     " ",
