@@ -1,7 +1,7 @@
 // How tests of the outbox look at it, at the chain, and let time pass.
 import { sql } from "../service/src/platform/database/db.ts";
 import type { Anvil } from "./anvil.ts";
-import type { SettlingProcess } from "./settling.ts";
+import type { SettlingProcess } from "./chain-processes.ts";
 
 /** What a start deploys takes the first nonces. */
 export const contractsTotal = 4;

@@ -10,7 +10,7 @@ import { NodeAway } from "../../service/src/chain/node.ts";
 import { openRemoteNode } from "../../service/src/chain/remote-node.ts";
 import { openGate, startAnvil } from "../anvil.ts";
 import { alarmsOf, contractsTotal, rowsOf, settle, settledOn } from "../outbox-looks.ts";
-import { openInstallation } from "../settling.ts";
+import { openInstallation } from "../chain-processes.ts";
 
 const contractWallet = `0x${"c1".repeat(20)}` as const;
 const lateCode = "0x00";

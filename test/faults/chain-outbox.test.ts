@@ -7,7 +7,7 @@ import { NodeAway } from "../../service/src/chain/node.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { startAnvil } from "../anvil.ts";
 import { alarmsOf, contractsTotal, rowsOf, settle, settledOn } from "../outbox-looks.ts";
-import { fundedKey, openInstallation, type SettlingProcess } from "../settling.ts";
+import { fundedKey, openInstallation, type SettlingProcess } from "../chain-processes.ts";
 
 /** The newest signed form of a transaction. */
 const bytesOf = async ({ ctx }: SettlingProcess, subjectId: string): Promise<string[]> => {

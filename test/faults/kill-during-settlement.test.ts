@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { enqueueTransaction } from "../../service/src/chain/index.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { startAnvil } from "../anvil.ts";
-import { fundedKey } from "../settling.ts";
+import { fundedKey } from "../chain-processes.ts";
 import { openWorld } from "../world.ts";
 import { patienceMs } from "../patience.ts";
 

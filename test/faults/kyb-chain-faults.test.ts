@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { type Anvil, type Gate, openGate, startAnvil } from "../anvil.ts";
 import { openSignatureWorld, rosterOf, type SignatureWorld } from "../kyb-signature-world.ts";
-import { fundedKey } from "../settling.ts";
+import { fundedKey } from "../chain-processes.ts";
 
 const confirmations = 3;
 

@@ -10,8 +10,8 @@ import { sql } from "../../service/src/platform/database/db.ts";
 import { enqueueEvents } from "../../service/src/webhooks/index.ts";
 import { openGate, startAnvil } from "../anvil.ts";
 import { checkOrders } from "../order-invariants.ts";
-import { openTestSettlement } from "../settling-orders.ts";
-import { fundedKey } from "../settling.ts";
+import { openTestSettlement } from "../approved-orders.ts";
+import { fundedKey } from "../chain-processes.ts";
 
 const ordersEach = 2;
 const infos = Buffer.from("[]").toString("base64");

@@ -13,7 +13,7 @@ import {
   type Installation,
   openInstallation,
   type SettlingProcess,
-} from "../settling.ts";
+} from "../chain-processes.ts";
 import { freePort, openWorld } from "../world.ts";
 
 async function askChain(baseUrl: string, method: string): Promise<unknown> {

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { addressOfPrivateKey } from "@svc/protocol";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { startAnvil } from "../anvil.ts";
-import { fundedKey, openInstallation } from "../settling.ts";
+import { fundedKey, openInstallation } from "../chain-processes.ts";
 
 async function show(environment: NodeJS.ProcessEnv) {
   const written = { out: "", err: "" };

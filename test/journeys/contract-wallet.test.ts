@@ -24,7 +24,7 @@ import {
   sameDeviceReturn,
   scan,
 } from "../raw-wallet.ts";
-import { fundedKey } from "../settling.ts";
+import { fundedKey } from "../chain-processes.ts";
 import { openWorld, type World } from "../world.ts";
 
 // PUSH4 <value> PUSH1 e0 SHL PUSH0 MSTORE PUSH1 20 PUSH0 RETURN: answers every call with these four bytes.

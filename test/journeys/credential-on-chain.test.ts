@@ -30,7 +30,7 @@ import {
 import { loadRegistryCalls } from "../../service/src/credentials/registry-calls.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { startAnvil } from "../anvil.ts";
-import { openInstallation } from "../settling.ts";
+import { openInstallation } from "../chain-processes.ts";
 
 await using anvil = await startAnvil();
 await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });

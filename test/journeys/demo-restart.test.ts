@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { lockDirectory } from "../../service/src/platform/process/directory-lock.ts";
 import { startAnvil } from "../anvil.ts";
 import { type DemoPlace, openDemoPlace, spawnDemo, startDemo, visit } from "../demo-world.ts";
-import { fundedKey } from "../settling.ts";
+import { fundedKey } from "../chain-processes.ts";
 import { root } from "../transcript.ts";
 import { freePort } from "../world.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Anvil, startAnvil } from "../../../test/anvil.ts";
-import { openInstallation, type SettlingProcess } from "../../../test/settling.ts";
+import { openInstallation, type SettlingProcess } from "../../../test/chain-processes.ts";
 import { sql } from "../platform/database/db.ts";
 import { chainJobs } from "./index.ts";
 import { forgetBytes } from "./transaction-store.ts";

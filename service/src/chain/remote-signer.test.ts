@@ -13,7 +13,7 @@ import {
   type Installation,
   openInstallation,
   type SettlingProcess,
-} from "../../../test/settling.ts";
+} from "../../../test/chain-processes.ts";
 import { sql } from "../platform/database/db.ts";
 import { enqueueTransaction } from "./index.ts";
 import { openRemoteSigner } from "./remote-signer.ts";

@@ -15,7 +15,7 @@ import {
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { openGate, startAnvil } from "../../../test/anvil.ts";
-import { openInstallation } from "../../../test/settling.ts";
+import { openInstallation } from "../../../test/chain-processes.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { readContract } from "./contract-read.ts";
 import { type ChainContext, verifySignature } from "./index.ts";

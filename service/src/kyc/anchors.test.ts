@@ -8,7 +8,7 @@ import { chainAll } from "../../../test/linked-audit.ts";
 import { sql } from "../platform/database/db.ts";
 import { verifyAnchors } from "./anchors.ts";
 import { settleOrders } from "./settlement.ts";
-import { openTestSettlement } from "../../../test/settling-orders.ts";
+import { openTestSettlement } from "../../../test/approved-orders.ts";
 
 /** A chain that holds what was mined. */
 function chainOf(

@@ -1,8 +1,8 @@
 // Data that does not open when it is to be handed over: it is that order's matter, and nobody else's.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openTestSettlement } from "../../../test/settling-orders.ts";
-import { countPayloads, type TestOrder } from "../../../test/settling-orders-store.ts";
+import { openTestSettlement } from "../../../test/approved-orders.ts";
+import { countPayloads, type TestOrder } from "../../../test/approved-orders-store.ts";
 import { sql } from "../platform/database/db.ts";
 import { createLog } from "../platform/telemetry/log.ts";
 import { createSeal } from "../platform/cryptography/seal.ts";

@@ -22,14 +22,14 @@ import { beginAttempt, findOrder, listHistory } from "./order-store.ts";
 import { getReceiptOf } from "./receipts.ts";
 import { callOf, treeOfBatch } from "./settlement-batch.ts";
 import { batchMax, failOverdueOrders, settleOrders } from "./settlement.ts";
-import { openTestSettlement } from "../../../test/settling-orders.ts";
+import { openTestSettlement } from "../../../test/approved-orders.ts";
 import {
   countPayloads,
   dropPayloads,
   listBatches,
   readTransfers,
   type TestOrder,
-} from "../../../test/settling-orders-store.ts";
+} from "../../../test/approved-orders-store.ts";
 
 await using test1 = await openTestSettlement();
 const { ctx, world, packageId, user } = test1;

@@ -1,3 +1,4 @@
+// Orders that their user has approved, without wallet and chain: rows as a consent leaves them, and blocks on demand.
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import {
   type Address,
@@ -23,7 +24,7 @@ import {
 import { takeQueued } from "../service/src/credentials/test-credentials-store.ts";
 import type { KycContext } from "../service/src/kyc/kyc-context.ts";
 import { settlementFinalHandlers } from "../service/src/kyc/settlement.ts";
-import * as store from "./settling-orders-store.ts";
+import * as store from "./approved-orders-store.ts";
 
 /** Orders on their way over the chain, of which there is what comes back. */
 export interface TestSettlement extends AsyncDisposable {

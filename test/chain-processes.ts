@@ -1,4 +1,4 @@
-// Processes of one installation that settle on a chain of the test's own, with a clock that the test moves.
+// Processes of one installation over a chain of the test's own, with a clock that the test moves.
 import { randomBytes } from "node:crypto";
 import {
   type Chain,

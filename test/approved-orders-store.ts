@@ -1,3 +1,4 @@
+// The rows behind approved-orders.ts.
 import type { Address, Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../service/src/platform/database/db.ts";
 import type { NewConsent } from "../service/src/kyc/consent-store.ts";
