@@ -263,6 +263,7 @@ export async function markMined(
     where id = ${id} and status = 'sent'`);
 }
 
+/** Notes since when the nonce of a sent transaction seems to be used by another one. */
 export async function markSuspected(db: Queryable, id: string, since: number): Promise<void> {
   await db.query(
     sql`update chain_transaction set foreign_since = ${since} where id = ${id} and status = 'sent'`,

@@ -131,6 +131,7 @@ function atLeast(one: bigint, other: bigint): bigint {
 /** Beyond this many times the market's fee something else is wrong, and paying more does not help. */
 const overpayMax = 10n;
 
+/** Whether a fee is so far above the market that it is not raised any more. */
 export function isOverpaid(fees: Fees, market: Fees): boolean {
   return fees.maxFee > market.maxFee * overpayMax;
 }

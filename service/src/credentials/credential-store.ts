@@ -289,6 +289,7 @@ export async function lockDistrusted(tx: Queryable, limit: number): Promise<stri
   return rows.map((row) => row.id);
 }
 
+/** Notes that those above were told that the leaves of these credentials no longer count. */
 export async function noteInvalidated(
   tx: Queryable,
   ids: readonly string[],

@@ -62,6 +62,7 @@ export function joinLeaves(leaves: readonly Hex32[]): Buffer {
   return Buffer.concat(leaves.map(bufferOfHex));
 }
 
+/** Takes apart what {@link joinLeaves} joined. */
 export function splitLeaves(joined: Buffer): Hex32[] {
   return Array.from({ length: Math.ceil(joined.length / leafBytes) }, (_, at) =>
     hexOfBytes(joined.subarray(at * leafBytes, (at + 1) * leafBytes)),

@@ -129,6 +129,7 @@ export async function takeDueHints(
       group by p.id, p.subscription_sealed`);
 }
 
+/** Forgets hints that went out before then and that nothing would send again. */
 export async function deleteSentHints(db: Queryable, before: number): Promise<void> {
   await db.query(sql`
     delete from push_sent s where created_at < ${before}

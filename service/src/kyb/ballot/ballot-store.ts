@@ -92,10 +92,12 @@ export async function lockOpenBallots(tx: Queryable, business: Address): Promise
   return rows.map(toBallot);
 }
 
+/** Fixes what an approval names, by the first one. */
 export async function fixHash(tx: Queryable, id: string, hash: Hex32): Promise<void> {
   await tx.query(sql`update ballot set hash = ${bufferOfHex(hash)} where id = ${id}`);
 }
 
+/** Ends a ballot that is open; one that has ended stays as it is. */
 export async function endBallot(
   tx: Queryable,
   ended: { id: string; status: Exclude<Ballot["status"], "open">; now: number },
@@ -105,6 +107,7 @@ export async function endBallot(
   );
 }
 
+/** Opens an approved ballot again; its votes are another matter, see {@link restartBallot}. */
 export async function reopenBallot(tx: Queryable, id: string): Promise<void> {
   await tx.query(
     sql`update ballot set status = 'open', ended_at = null where id = ${id} and status = 'approved'`,

@@ -87,6 +87,7 @@ export function parseHash(text: string): Hex32 {
   return hash as Hex32;
 }
 
+/** The act as approvals name it. */
 export function actOf({
   operation,
   arguments: args,

@@ -66,6 +66,7 @@ export async function findOperatorWord(tx: Queryable, address: Address): Promise
   return row?.word ?? null;
 }
 
+/** @returns false where the business does not have the status that the change begins with */
 export async function setStatus(
   tx: Queryable,
   address: Address,

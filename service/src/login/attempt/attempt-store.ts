@@ -154,6 +154,7 @@ export async function claimAttempt(
   return rows.length === 1;
 }
 
+/** Notes that a second wallet tried to claim, and tells the page. */
 export async function contestAttempt(db: Queryable, id: string): Promise<void> {
   await db.query(sql`
     with contested as (update login set is_contested = true where id = ${id} and status = 'claimed' and not is_contested returning id)

@@ -114,17 +114,20 @@ export async function getClient(ctx: LoginContext, attempt: Attempt): Promise<Cl
   return client;
 }
 
+/** How surely the wallet that calls from this address and the browser of the login belong together. */
 export function acrOf(attempt: Attempt, channel: Channel, address: string): Acr {
   if (channel === "app-link") return "urn:svc:acr:same-device";
   return networkOf(address) === attempt.browserNetwork ? "urn:svc:acr:qr-near" : "urn:svc:acr:qr";
 }
 
+/** Refuses a user whom the request does not mean, or an `acr` below its minimum. @throws {Problem} identity_refused, acr_unmet */
 export function refuseUnfit(attempt: Attempt, { user, acr }: { user: Address; acr: Acr }): void {
   const { expectedUser, acrMinimum } = attempt.request;
   if (expectedUser !== undefined && expectedUser !== user) throw new Problem("identity_refused");
   if (acrMinimum !== undefined && !acrAtLeast(acr, acrMinimum)) throw new Problem("acr_unmet");
 }
 
+/** Whether the approval must carry the two digits: by QR code, where the client asks for them or the code does not change. */
 export function needsNumber(
   client: Client,
   attempt: Pick<Attempt, "isStatic" | "channel">,

@@ -24,6 +24,7 @@ export type LoginState =
       readonly location?: string;
     };
 
+/** What the page of an attempt is told now. */
 export function stateOf(ctx: LoginContext, attempt: Attempt, client: Client): LoginState {
   if (attempt.status === "failed") return failedState(ctx, attempt, attempt.failure ?? "expired");
   if (attempt.status === "finished") return { kind: "finished" };

@@ -45,6 +45,7 @@ export async function leaseDeliveries(db: Queryable, lease: Lease): Promise<Logo
     returning id, client_id as "clientId", user_address as user, session_id as "sessionId", attempts`);
 }
 
+/** Ends a delivery, unless its lease was lost. */
 export async function endDelivery(
   db: Queryable,
   delivery: LogoutDelivery,
@@ -55,6 +56,7 @@ export async function endDelivery(
     where id = ${delivery.id} and attempts = ${delivery.attempts} and ended_at is null`);
 }
 
+/** Plans the next try of a delivery, unless its lease was lost. */
 export async function postponeDelivery(
   db: Queryable,
   delivery: LogoutDelivery,

@@ -11,6 +11,7 @@ export async function deleteCopies(
     where id = any(${familyIds}::uuid[]) and successor_sealed is not null and rotated_at_ms <= ${Math.floor(beforeMs)}`);
 }
 
+/** Deletes every copy that was made before a time, in Unix milliseconds; reads the whole table. */
 export async function deleteAllCopies(db: Queryable, beforeMs: number): Promise<void> {
   await db.query(sql`
     update token_family set successor_sealed = null

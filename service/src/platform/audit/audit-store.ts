@@ -48,6 +48,7 @@ export async function insertEntry(tx: Queryable, entry: AuditEntry, now: number)
     values (${now}, ${entry.actor}, ${entry.action}, ${entry.subject}, ${JSON.stringify(entry.details ?? {})})`);
 }
 
+/** Takes the lock of the audit chain until the transaction ends. @returns false where somebody else has it */
 export async function tryLockChain(tx: Queryable): Promise<boolean> {
   const [row] = await tx.query<{ is_ours: boolean }>(
     sql`select pg_try_advisory_xact_lock(${advisoryLocks.auditChain}) as is_ours`,
@@ -55,6 +56,7 @@ export async function tryLockChain(tx: Queryable): Promise<boolean> {
   return row?.is_ours === true;
 }
 
+/** The same, waiting for whoever has it. */
 export async function lockChain(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.auditChain})`);
 }
