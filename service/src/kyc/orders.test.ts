@@ -1,7 +1,7 @@
 // Who asked about whom is known also where no order came of it (decisions section 8, Audit).
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openTestSettlement } from "../../../test/settling-orders.ts";
+import { openTestSettlement } from "../../../test/approved-orders.ts";
 import { getPackage } from "../accounts/index.ts";
 import { requestOrder } from "./orders.ts";
 
