@@ -1,4 +1,4 @@
-// What a flood meets: limits that say when to come back, and that cost nobody his request.
+// What a flood meets: limits that say when to come back, and that cost nobody a request.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { openJar } from "../cookie-jar.ts";

@@ -56,9 +56,9 @@ export function rootOfProof(leaf: Hex32, proof: readonly Hex32[]): Hex32 {
 }
 
 /**
- * Whether the proof leads from the leaf to the root. False also for anything that is not 32 bytes in hex.
- * The caller makes the leaf himself out of what he wants to know: a leaf that was handed to him proves
- * nothing, since trees are padded with random ones.
+ * Whether the proof leads from the leaf to the root. False also for anything that is not 32 bytes in hex. Make the leaf
+ * yourself out of what you want to know: a leaf that was handed to you proves nothing, since trees are padded with
+ * random ones.
  */
 export function verifyMerkleProof(given: {
   leaf: Hex32;

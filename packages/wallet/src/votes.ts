@@ -75,7 +75,7 @@ export const chainGraceSeconds = 3600;
 /**
  * Votes on what waits in the inbox. An approval is signed over what this wallet recomputes from what it shows, by a
  * current member in the epoch of the chain, and only where that is what the inbox showed last; a refusal names where it
- * goes. The same vote again is sent again. Whoever votes is not lost: the vote ends a removal of this identity.
+ * goes. The same vote made again is sent again. Whoever votes is not lost: the vote ends a removal of this identity.
  *
  * @throws {ConcernsRefusal} when a concern is not accepted
  * @throws {WalletRefusal} not_found, invalid_request for what is never approved, expired, chain_refused, broker_refused

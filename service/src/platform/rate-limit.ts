@@ -216,7 +216,7 @@ async function drawFor(
   bucket.seenMs = nowMs;
 }
 
-/** What was drawn for a waiter is his, also when the epoch ended on the way. */
+/** What was drawn for a waiter belongs to it, also when the epoch ended on the way. */
 function spend({ limit, bucket }: Draw, cost: number): Taken {
   if (bucket.tokens < cost) return refuse(limit, cost - bucket.tokens - bucket.left);
   bucket.tokens -= cost;

@@ -44,7 +44,7 @@ export function networkOf(address: string): string {
   return prefixOf(address, { ipv4Bits: 24, ipv6Bits: 48 });
 }
 
-/** What a limit per address counts: a whole IPv4 address, a /64 of IPv6, which one subscriber has for himself. */
+/** What a limit per address counts: a whole IPv4 address, a /64 of IPv6, which one subscriber has alone. */
 export function limitNetworkOf(address: string): string {
   return prefixOf(address, { ipv4Bits: 32, ipv6Bits: 64 });
 }
