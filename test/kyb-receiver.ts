@@ -5,6 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { checkKybDelivery, type SignedDelivery } from "./delivery-signatures.ts";
 import { textHeaders } from "./order-traffic.ts";
+import { patienceMs } from "./patience.ts";
 
 export interface Receiver extends AsyncDisposable {
   readonly url: string;
@@ -15,8 +16,6 @@ export interface Receiver extends AsyncDisposable {
   /** The first delivery of the event; waits for it. */
   arrivalOf(eventId: string): Promise<SignedDelivery>;
 }
-
-const waitMs = 30_000;
 
 export async function openReceiver(): Promise<Receiver> {
   const received: SignedDelivery[] = [];
@@ -42,7 +41,7 @@ export async function openReceiver(): Promise<Receiver> {
     },
     trust: (secret) => void secrets.add(String(secret)),
     async arrivalOf(eventId) {
-      const signal = AbortSignal.timeout(waitMs);
+      const signal = AbortSignal.timeout(patienceMs);
       for (;;) {
         const found = received.find(({ headers }) => headers["svc-event-id"] === eventId);
         if (found !== undefined) return found;
