@@ -76,7 +76,7 @@ export async function openInstallation(
         done,
         work: async () => runOutbox(ctx, done),
         workWith: async (node) =>
-          runOutbox({ ...ctx, chain: { ...chain, node: { ...chain.node, ...node } } }, done),
+          runOutbox({ ...ctx, chain: { ...chain, node: { ...plainNode(chain), ...node } } }, done),
         queue: async (subjectId, { extraBytes } = { extraBytes: 0 }) =>
           ctx.db.transaction(async (tx) =>
             enqueueTransaction(ctx, tx, {
@@ -90,6 +90,16 @@ export async function openInstallation(
       };
     },
     [Symbol.asyncDispose]: async () => database[Symbol.asyncDispose](),
+  };
+}
+
+/** The embedded one is of a class, whose methods no spread takes along. */
+function plainNode({ node }: Chain): Chain["node"] {
+  return {
+    readChainId: async () => node.readChainId(),
+    request: async (method, params) => node.request(method, params),
+    submit: async (raws) => node.submit(raws),
+    [Symbol.asyncDispose]: async () => node[Symbol.asyncDispose](),
   };
 }
 

@@ -8,7 +8,8 @@ import {
   type FinalTransaction,
 } from "../../service/src/chain/index.ts";
 import { startJobs } from "../../service/src/platform/jobs.ts";
-import { openInstallation } from "../chain-processes.ts";
+import { until } from "../patience.ts";
+import { openInstallation } from "../settling.ts";
 
 test("two processes settle on the embedded chain in well under a second, whichever has it", async () => {
   await using installation = await openInstallation(null);
@@ -43,4 +44,28 @@ test("two processes settle on the embedded chain in well under a second, whichev
     const [, second = 0] = durationsMs.toSorted((a, b) => a - b);
     assert.ok(second < 900, `${String(durationsMs)} ms`);
   }
+});
+
+test("of two processes the one that hands over first takes along what the other signed before it", async () => {
+  await using installation = await openInstallation(null);
+  await using one = await installation.openProcess();
+  await using two = await installation.openProcess();
+  await one.queue("first");
+  await one.workWith({
+    async submit(raws) {
+      await two.queue("second");
+      await two.work();
+      await one.chain.node.submit(raws);
+    },
+  });
+  for (const { ctx } of [one, two]) {
+    const alarms = await ctx.metrics.registry.getSingleMetricAsString("chain_alarms_total");
+    assert.doesNotMatch(alarms, /node_refused/);
+  }
+  const settled = (): string[] => [...one.done, ...two.done].map(({ subjectId }) => subjectId);
+  await until("both are final", async () => {
+    await two.work();
+    return settled().length === 2 ? true : null;
+  });
+  assert.deepEqual(settled().toSorted(), ["first", "second"]);
 });

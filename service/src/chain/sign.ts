@@ -248,7 +248,7 @@ export type Reception = "taken" | "underpaid" | "refused";
 /** Hands signed bytes to the node. What it refuses stays as it is, raises an alarm, and is handed over again later. */
 export async function handOver(ctx: ChainContext, raws: readonly Hex[]): Promise<Reception> {
   try {
-    await ctx.chain.node.submit(raws);
+    await submitInTurn(ctx, raws);
     return "taken";
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
@@ -256,6 +256,19 @@ export async function handOver(ctx: ChainContext, raws: readonly Hex[]): Promise
     const alarm = isOutOfFunds(error) ? "out_of_funds" : isFee ? "fee_too_low" : "node_refused";
     ctx.chain.metrics.raise(alarm, { operator: ctx.chain.operator, message: error.message });
     return alarm === "fee_too_low" ? "underpaid" : "refused";
+  }
+}
+
+/**
+ * A node that takes nonces in their order alone, as the embedded chain does, refuses what comes before those below it.
+ * These may be on their way from another process, which has stored them: they are handed over with the others.
+ */
+async function submitInTurn({ chain, db }: ChainContext, raws: readonly Hex[]): Promise<void> {
+  try {
+    await chain.node.submit(raws);
+  } catch (error) {
+    if (!(error instanceof RpcError) || !/nonce too high/i.test(error.message)) throw error;
+    await chain.node.submit(await store.listUnminedBytes(db, chain.operator));
   }
 }
 

@@ -300,6 +300,16 @@ export async function takeBytes(
   return rows.map((row) => row.raw);
 }
 
+/** The newest bytes of each that was signed and not seen in a block, by nonce. */
+export async function listUnminedBytes(db: Queryable, signer: Address): Promise<Hex[]> {
+  const rows = await db.query<{ raw: Hex }>(sql`
+    select '0x' || encode(h.raw, 'hex') as raw from chain_transaction t
+    cross join lateral (select raw from chain_transaction_hash
+      where transaction_id = t.id and nonce = t.nonce order by signed_at desc, hash limit 1) as h
+    where t.status = 'sent' and t.signer = ${signer} and t.mined_block_hash is null order by t.nonce limit 100`);
+  return rows.map((row) => row.raw);
+}
+
 /** Bytes of final transactions with these nonces: a reorganisation deeper than `CONFIRMATIONS` took them back. */
 export async function listFinalBytes(
   db: Queryable,
