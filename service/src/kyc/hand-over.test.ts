@@ -1,14 +1,16 @@
 // Data that does not open when it is to be handed over: it is that order's matter, and nobody else's.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openTestSettlement } from "../../../test/approved-orders.ts";
-import { countPayloads, type TestOrder } from "../../../test/approved-orders-store.ts";
+import { until } from "../../../test/patience.ts";
+import { openTestSettlement } from "../../../test/settling-orders.ts";
+import { countPayloads, type TestOrder } from "../../../test/settling-orders-store.ts";
 import { sql } from "../platform/database/db.ts";
 import { createLog } from "../platform/telemetry/log.ts";
 import { createSeal } from "../platform/cryptography/seal.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { findOrder } from "./order-store.ts";
 import { settleOrders } from "./settlement.ts";
+import { lockHandOver } from "./settlement-store.ts";
 
 await using test1 = await openTestSettlement();
 const { ctx } = test1;
@@ -105,4 +107,22 @@ await test("data under a master key that never comes fails after 72 hours", asyn
   await settleOrders(ctx);
   assert.deepEqual(await statusesOf([order]), ["FAILED FIELD_REVOKED"]);
   assert.equal(await countPayloads(ctx.db), 0);
+});
+
+await test("a hand-over that waits for whoever ends leaves keeps no order from them", async () => {
+  const [order] = (await initiate(1)) as [TestOrder];
+  const { settling } = await ctx.db.transaction(async (tx) => {
+    await lockHandOver(tx);
+    const begun = settleOrders(ctx);
+    await until("the hand-over waits", async () => {
+      const rows = await ctx.db.query(sql`
+        select from pg_locks join pg_database on pg_database.oid = pg_locks.database
+        where datname = current_database() and locktype = 'advisory' and not granted`);
+      return rows.length > 0 ? true : null;
+    });
+    await tx.query(sql`select from kyc_order where id = ${order.id} for update nowait`);
+    return { settling: begun };
+  });
+  await settling;
+  assert.deepEqual(await statusesOf([order]), ["CONFIRMING"]);
 });

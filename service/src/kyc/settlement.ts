@@ -133,11 +133,12 @@ async function handOver(
   tx: Queryable,
   except: readonly string[],
 ): Promise<{ hasMore: boolean; waiting: string[] }> {
+  // Whoever invalidates a leaf from here on waits, finds these orders handed over, and announces it to them too. It
+  // locks orders afterwards, and so does this.
+  await store.lockHandOverShared(tx);
   const taken = await store.takeInitiated(tx, { limit: batchMax, bytesMax, except });
   const { orders, hasMore } = taken;
   if (orders.length === 0) return { hasMore: false, waiting: [] };
-  // Whoever invalidates a leaf from here on waits, finds these orders handed over, and announces it to them too.
-  await store.lockHandOverShared(tx);
   const live = await findLiveLeaves(ctx, tx, [...new Set(orders.flatMap(({ leaves }) => leaves))]);
   const isLive = (order: store.InitiatedOrder): boolean =>
     order.leaves.every((leaf) => live.has(leaf));
