@@ -74,6 +74,10 @@ test("a login asks a contract ten times a minute, and leaves the others their sh
   for (let times = 0; times < 11; times += 1)
     statuses.push((await approve(claimed, digits)).status);
   assert.deepEqual(statuses, [...Array.from({ length: 10 }, () => 422), 429]);
+  const described = (await (await fetch(`${world.baseUrl}/openapi.json`)).json()) as {
+    paths: Record<string, { post: { responses: object } }>;
+  };
+  assert.ok("429" in (described.paths["/w/l/{loginId}"]?.post.responses ?? {}));
   const other = await openPage(world.baseUrl, world.client);
   await assert.rejects(approveByQr(world.baseUrl, other, contract), /answered 422/);
 });

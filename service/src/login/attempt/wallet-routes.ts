@@ -114,6 +114,7 @@ const answerAnswers = {
     "business_not_found",
     "business_login_open",
     "ballot_changed",
+    "rate_limited",
   ),
 };
 
