@@ -3,6 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openKycWorld } from "../kyc-world.ts";
+import { logIn, postToken, type Tokens } from "../login-flow.ts";
+import { newIdentity } from "../raw-wallet.ts";
+import { openWorld, type ServerProcess } from "../world.ts";
 
 const dayMs = 86_400_000;
 
@@ -28,4 +31,39 @@ test("a process whose clock is 90 days ahead is not ready, runs no job and ends 
   await waiting.promise;
   assert.equal((await world.statusOf(referenceKey))["status"], "PENDING");
   assert.deepEqual(await db.query(keys), before);
+});
+
+/** Asks until the process has heard of an advance. */
+async function waitUntil({ url }: ServerProcess, time: number): Promise<void> {
+  for (;;) {
+    const { now } = (await (await fetch(`${url}/health/ready`)).json()) as { now: number };
+    if (now >= time) return;
+  }
+}
+
+test("a refresh that is repeated within its grace gets the same successor from a process whose clock is seconds ahead", async () => {
+  await using world = await openWorld();
+  const apart = { late: aheadBy(-1900), early: aheadBy(1900) };
+  await using late = await world.startProcess({ NODE_OPTIONS: apart.late });
+  await using early = await world.startProcess({ NODE_OPTIONS: apart.early });
+  for (const each of [late, early]) await waitUntil(each, 0);
+  for (const [first, second] of [[late, early] as const, [early, late] as const]) {
+    const { tokens } = await logIn(world.baseUrl, world.client, newIdentity());
+    const refresh = async ({ url }: ServerProcess): Promise<Response> =>
+      postToken(url, world.client, {
+        grant_type: "refresh_token",
+        refresh_token: tokens.refresh_token ?? "",
+      });
+    const once = (await (await refresh(first)).json()) as Tokens;
+    await world.advance(8);
+    await waitUntil(late, world.ctx.clock.now() - 3);
+    await waitUntil(early, world.ctx.clock.now());
+    const twice = await refresh(second);
+    assert.equal(twice.status, 200);
+    assert.equal(((await twice.json()) as Tokens).refresh_token, once.refresh_token);
+    await world.advance(3);
+    await waitUntil(late, world.ctx.clock.now() - 3);
+    await waitUntil(early, world.ctx.clock.now());
+    assert.equal((await refresh(second)).status, 400, "the grace is over for both");
+  }
 });

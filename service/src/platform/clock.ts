@@ -12,6 +12,9 @@ export interface Clock {
   nowMs(): number;
   /** How far it is ahead of the machine's clock because that was set back; nothing where no machine is behind it. */
   leadMs?(): number;
+  /** How far it is ahead of the database's, as it was measured last; nothing where nobody measures it. */
+  aheadMs?(): number;
+  noteAhead?(ms: number): void;
 }
 
 export interface SharedClock extends Clock, AsyncDisposable {
@@ -73,11 +76,16 @@ export async function openClock(
   const unsubscribe = await notifications.subscribe(channel, refresh);
   await refresh();
   const { nowMs, leadMs } = forwardOnly(machine, () => offsetMs);
+  let aheadMs = 0;
   return {
     nowMs,
     now: () => Math.floor(nowMs() / 1000),
     refresh,
     leadMs,
+    aheadMs: () => aheadMs,
+    noteAhead(ms) {
+      aheadMs = Math.abs(ms) < skewToleranceMs ? 0 : ms;
+    },
     [Symbol.asyncDispose]: async () => unsubscribe(),
   };
 }
@@ -105,14 +113,25 @@ export async function clockSkewMs(
 
 export const skewLimitMs = 2000;
 
+/** Distances below that are not told from the delay of a measurement on a busy machine, and would make spans uneven. */
+const skewToleranceMs = 1000;
+
 /** Unix seconds: what ended before then has ended for every process, also for one whose clock is late. */
 export const endedForAll = (clock: Clock): number => clock.now() - (2 * skewLimitMs) / 1000;
 
 /** Whether what this process takes for the time is within {@link skewLimitMs} of the database's clock, as measured now. */
 export async function isClockRight(db: Queryable, clock: Clock): Promise<boolean> {
   const skewMs = (await clockSkewMs(db)) + (clock.leadMs?.() ?? 0);
+  clock.noteAhead?.(skewMs);
   return Math.abs(skewMs) <= skewLimitMs;
 }
+
+/**
+ * Unix milliseconds by the database's clock, to a second or better, as its distance was measured last: for spans of
+ * seconds that begin in one process and end in another.
+ */
+export const databaseNowMs = (clock: Clock): number =>
+  Math.floor(clock.nowMs() - (clock.aheadMs?.() ?? 0));
 
 /** A measurement holds for this long, unless the clock was set since. */
 const measuredForMs = 5000;

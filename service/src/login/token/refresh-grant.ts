@@ -1,3 +1,4 @@
+import { databaseNowMs } from "../../platform/clock.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { equalBytes } from "../../platform/cryptography/mac.ts";
 import { askedAudience, audiencesOf, lostAudienceFault } from "../authorization/audience.ts";
@@ -35,6 +36,7 @@ export async function refreshTokens(
   const key = ctx.keys.hmac("refresh-token");
   const successor = makeRefreshToken(key, { id: token.familyId, generation }, ctx.random);
   const hasGrace = ctx.config.refreshGraceSeconds > 0;
+  const rotatedAtMs = databaseNowMs(ctx.clock);
   const { row, spent } = await store.rotateRefreshToken(ctx.db, {
     familyId: token.familyId,
     clientId: request.client.id,
@@ -48,14 +50,15 @@ export async function refreshTokens(
     dpopJkt: request.dpopJkt,
     mayChangeKey: request.isConfidential,
     oneTime: request.oneTime,
-    nowMs: request.nowMs,
+    now: request.now,
+    rotatedAtMs,
     refreshIdleSeconds: ctx.config.refreshIdleSeconds,
   });
   if (row === null) {
     refuseReplays(request, spent);
     return repeatOrRefuse(ctx, request, { wish, copies });
   }
-  if (hasGrace) copies.note(token.familyId);
+  if (hasGrace) copies.note(token.familyId, rotatedAtMs);
   return issue(ctx, request, { wish, family: row, refreshToken: successor.text });
 }
 
@@ -156,7 +159,8 @@ async function repeatOrRefuse(
     family.refreshSha256 !== null && equalBytes(family.refreshSha256, wish.token.sha256);
   const isRepeated = isRepeat(family, wish.token, {
     request,
-    graceSeconds: ctx.config.refreshGraceSeconds,
+    nowMs: databaseNowMs(ctx.clock),
+    graceMs: ctx.config.refreshGraceSeconds * 1000,
   });
   // A thief who was faster chose the key that the family is bound to: it must not hide that two hold its tokens.
   if (isNewest || isRepeated) refuseFaulty(asked, wishChecks);
@@ -176,10 +180,10 @@ async function repeatOrRefuse(
 function isRepeat(
   family: store.RefreshRow,
   token: RefreshToken,
-  { request, graceSeconds }: { request: TokenRequest; graceSeconds: number },
+  { request, nowMs, graceMs }: { request: TokenRequest; nowMs: number; graceMs: number },
 ): boolean {
   if (family.previousSha256 === null || family.rotatedAtMs === null) return false;
   const isLast = equalBytes(family.previousSha256, token.sha256);
-  const isRecent = request.nowMs - family.rotatedAtMs < graceSeconds * 1000;
+  const isRecent = nowMs - family.rotatedAtMs < graceMs;
   return isLast && isRecent && family.dpopJkt === request.dpopJkt;
 }

@@ -1,4 +1,4 @@
-import { endedForAll } from "../../platform/clock.ts";
+import { databaseNowMs, endedForAll } from "../../platform/clock.ts";
 import { SealBroken, openWith, sealWith } from "../../platform/cryptography/seal.ts";
 import type { RefreshToken } from "./refresh-token.ts";
 import * as store from "./sealed-copy-store.ts";
@@ -12,8 +12,8 @@ export interface SealedCopies {
   seal(previous: RefreshToken, successor: RefreshToken): Buffer;
   /** Null when there is none, or it was sealed for another token. */
   open(previous: RefreshToken, sealed: Buffer | null): string | null;
-  /** Remembers that this family holds a copy. */
-  note(familyId: string): void;
+  /** Remembers that this family holds a copy since then. */
+  note(familyId: string, rotatedAtMs: number): void;
   /** Removes copies of this process whose grace is over, in one statement for all. */
   sweep(): Promise<void>;
   /** Removes such copies whoever made them: those of processes that were killed. Reads the whole table. */
@@ -42,14 +42,14 @@ export function createSealedCopies(
         throw error;
       }
     },
-    note(familyId) {
+    note(familyId, rotatedAtMs) {
       noted.delete(familyId);
-      noted.set(familyId, ctx.clock.nowMs());
+      noted.set(familyId, rotatedAtMs);
       const [oldest] = noted.keys();
       if (noted.size > notedMax && oldest !== undefined) noted.delete(oldest);
     },
     async sweep() {
-      const before = ctx.clock.nowMs() - graceMs;
+      const before = databaseNowMs(ctx.clock) - graceMs;
       const due = [...noted].filter(([, at]) => at <= before).map(([id]) => id);
       if (due.length === 0) return;
       await store.deleteCopies(ctx.db, due, before);

@@ -26,7 +26,6 @@ export interface TokenRequest {
   readonly dpopJkt: string | null;
   /** To be spent together with the grant. */
   readonly oneTime: readonly OneTimeValue[];
-  readonly nowMs: number;
   readonly now: number;
 }
 
@@ -47,8 +46,7 @@ export async function readTokenRequest(ctx: TokenContext, call: TokenCall): Prom
   const { client, isConfidential, oneTime } = await authenticateClient(ctx, call);
   if (client.dpopRequired && call.dpop === undefined)
     throw new OAuthProblem("invalid_dpop_proof", "this client must send a DPoP proof");
-  const nowMs = ctx.clock.nowMs();
-  const now = Math.floor(nowMs / 1000);
+  const now = ctx.clock.now();
   const url = `${ctx.config.baseUrl}${tokenPath}`;
   const proof =
     call.dpop === undefined ? null : checkDpopProof(call.dpop, { method: "POST", url, now });
@@ -58,7 +56,6 @@ export async function readTokenRequest(ctx: TokenContext, call: TokenCall): Prom
     isConfidential,
     dpopJkt: proof?.jkt ?? null,
     oneTime: proof === null ? oneTime : [...oneTime, proof.oneTime],
-    nowMs,
     now,
   };
 }

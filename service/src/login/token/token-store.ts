@@ -191,7 +191,9 @@ export interface Rotation {
   /** Whether the family may move to another DPoP key: its client proves itself otherwise (RFC 9449 section 5). */
   readonly mayChangeKey: boolean;
   readonly oneTime: readonly OneTimeValue[];
-  readonly nowMs: number;
+  readonly now: number;
+  /** Unix milliseconds by the database's clock: another process may count the grace from there. */
+  readonly rotatedAtMs: number;
   readonly refreshIdleSeconds: number;
 }
 
@@ -204,14 +206,14 @@ export async function rotateRefreshToken(
   rotation: Rotation,
 ): Promise<Spending<FamilyRow>> {
   const once = columnsOf(rotation.oneTime);
-  const now = Math.floor(rotation.nowMs / 1000);
+  const { now } = rotation;
   const [row] = await db.query<FamilyColumns & { id: string | null; spent: string[] }>(sql`
     with spent as (select spend_once(${once.kinds}, ${once.hashes}, ${once.expiries}) as kinds),
     rotated as (
       update token_family set generation = ${rotation.generation}, refresh_sha256 = ${rotation.newSha256},
         refresh_expires_at = least(${now}::bigint + ${rotation.refreshIdleSeconds}::bigint, expires_at),
         previous_sha256 = refresh_sha256, successor_sealed = ${rotation.successorSealed},
-        rotated_at_ms = ${Math.floor(rotation.nowMs)}, dpop_jkt = coalesce(${rotation.dpopJkt}::text, dpop_jkt)
+        rotated_at_ms = ${rotation.rotatedAtMs}, dpop_jkt = coalesce(${rotation.dpopJkt}::text, dpop_jkt)
       where id = ${rotation.familyId} and client_id = ${rotation.clientId} and refresh_sha256 = ${rotation.oldSha256}
         and revoked_at is null and refresh_expires_at > ${now} and expires_at > ${now}
         and (${rotation.scopes}::text[] is null or string_to_array(scope, ' ') @> ${rotation.scopes}::text[])
