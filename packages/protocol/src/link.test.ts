@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import * as fc from "fast-check";
@@ -184,4 +186,43 @@ test("a document to sign whose members are of another kind is refused by the par
       JSON.stringify(changed),
     );
   assert.equal(refusedParameter(tdLink(document, { A: {} })), "td");
+});
+
+/** What each parameter may be, for a link that lacks nothing. */
+const samples: Record<string, string> = {
+  sess: "a",
+  conn: "https%3A%2F%2Fid.example",
+  from: "a1".repeat(20),
+  to: "a1".repeat(20),
+  dl: "1",
+  attr: "email",
+  val: "1",
+  td: encodeURIComponent('{"A":[]}'),
+};
+const documentSample = encodeURIComponent('{"domain":{},"primaryType":"A","message":{}}');
+
+/** The parameters that an action cannot do without: those that the parser misses, one after the other. */
+function requiredOf(action: string): string[] {
+  const pairs = new Map<string, string>();
+  for (;;) {
+    const query = [...pairs].map(([name, value]) => `${name}=${value}`).join("&");
+    const name = refusedParameter(`svc:${action}?${query}`);
+    if (name === undefined) return [...pairs.keys()].toSorted();
+    assert.ok(name !== null && !pairs.has(name), `${action}: ${name}`);
+    pairs.set(name, samples[name] ?? (action === "td" ? documentSample : "00"));
+  }
+}
+
+test("the reference shows what each action cannot do without, and links that are read", () => {
+  const page = join(import.meta.dirname, "../../../docs/reference/links.md");
+  const text = readFileSync(page, "utf8");
+  const shown = [...text.matchAll(/`(svc:[^`<]*)`/g)].map(([, link = ""]) => link);
+  assert.ok(shown.length > 2);
+  for (const link of shown) assert.equal(refusedParameter(link), undefined, link);
+  const rows = [...text.matchAll(/^\| `([a-z]+)` +\| ([^|]*) \| [^|]*`svcID`/gm)];
+  assert.equal(rows.length, 6);
+  for (const [, action = "", parameters = ""] of rows) {
+    const bold = [...parameters.matchAll(/\*\*`([a-z]+)`\*\*/g)].map(([, name = ""]) => name);
+    assert.deepEqual(bold.toSorted(), requiredOf(action), action);
+  }
 });
