@@ -106,7 +106,10 @@ async function equipPeople(service: Service, world: BareWorld): Promise<DemoBusi
     ["bob", bob],
     ["carol", carol],
   ]);
-  await until("everything of the demo world counts", async () => {
+  const { chain, log } = service.ctx;
+  if (!chain.isEmbedded)
+    log.info("waiting until everything of the demo world is final on the chain");
+  await until("everything of the demo world counts", chain, async () => {
     // Nothing else is on its way that could share a transaction, so none of the window is waited for.
     await sendToRegistry(service.ctx);
     const isThere =

@@ -1,11 +1,26 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Far longer than the transactions of a first start take. */
-const withinMs = 20_000;
-const pollMs = 25;
+interface Patience {
+  withinMs: number;
+  pollMs: number;
+}
 
-/** Looks again and again until there is something. @throws when it takes too long; `what` says what was awaited */
-export async function until<T>(what: string, look: () => Promise<T | null>): Promise<T> {
+/** Far longer than the transactions of a first start take. */
+const embedded: Patience = { withinMs: 20_000, pollMs: 25 };
+/** Several of them follow one another there, each final after a dozen blocks, which may take minutes. */
+const outside: Patience = { withinMs: 3_600_000, pollMs: 1000 };
+
+/**
+ * Looks again and again until there is something on the chain.
+ *
+ * @throws when it takes longer than that kind of chain needs; `what` says what was awaited
+ */
+export async function until<T>(
+  what: string,
+  { isEmbedded }: { isEmbedded: boolean },
+  look: () => Promise<T | null>,
+): Promise<T> {
+  const { withinMs, pollMs } = isEmbedded ? embedded : outside;
   const deadline = Date.now() + withinMs;
   for (;;) {
     const found = await look();
