@@ -9,7 +9,7 @@ import {
 } from "../../service/src/chain/index.ts";
 import { startJobs } from "../../service/src/platform/jobs.ts";
 import { until } from "../patience.ts";
-import { openInstallation } from "../settling.ts";
+import { openInstallation } from "../chain-processes.ts";
 
 test("two processes settle on the embedded chain in well under a second, whichever has it", async () => {
   await using installation = await openInstallation(null);

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { until } from "../../../test/patience.ts";
-import { openTestSettlement } from "../../../test/settling-orders.ts";
-import { countPayloads, type TestOrder } from "../../../test/settling-orders-store.ts";
+import { openTestSettlement } from "../../../test/approved-orders.ts";
+import { countPayloads, type TestOrder } from "../../../test/approved-orders-store.ts";
 import { sql } from "../platform/database/db.ts";
 import { createLog } from "../platform/telemetry/log.ts";
 import { createSeal } from "../platform/cryptography/seal.ts";
