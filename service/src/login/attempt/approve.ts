@@ -18,13 +18,13 @@ import {
   getAttempt,
   getClient,
   isClaimedWith,
-  needsNumber,
   parseUser,
   readAttempt,
   refuseUnfit,
 } from "./claim.ts";
 import { endAttempt } from "./end-attempt.ts";
 import type { LoginContext, SignatureVerifier } from "../login-context.ts";
+import { toldOf } from "./request-object.ts";
 import { isBusinessScope } from "../authorization/scope.ts";
 
 /** What a wallet sends to finish its part (decisions section 2, the QR page, rule 3). */
@@ -61,12 +61,12 @@ export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<A
   checkClaim(attempt, answer, user);
   const part = businessPartOf(attempt, answer.business);
   const { code = "" } = answer;
-  const isNumberNeeded = needsNumber(client, attempt);
+  const isNumberNeeded = toldOf(attempt).numberMatching;
   if (isNumberNeeded && code === "") throw new Problem("number_required");
   if (!isNumberNeeded && code !== "")
     throw new Problem("signature_wrong", { message: "this login takes no number" });
   const { signature, address: callerAddress } = answer;
-  const signed = { user, signature, attempt, client, code, callerAddress };
+  const signed = { user, signature, attempt, code, callerAddress };
   if (!(await isSignedBy(ctx, signed))) throw new Problem("signature_wrong");
   if (isNumberNeeded && !equalBytes(Buffer.from(code), Buffer.from(attempt.digits ?? ""))) {
     await endAttempt(ctx, attempt, "wrong_number");
@@ -99,7 +99,10 @@ export async function decide(
     part,
   }: { attempt: Attempt; client: Client; user: Address; part: BusinessPart | null },
 ): Promise<Approved | null> {
-  if (part !== null) return approveForBusiness(ctx, { attempt, client, user, part });
+  if (part !== null) {
+    const { requester } = toldOf(attempt);
+    return approveForBusiness(ctx, { attempt, client, user, part, requester });
+  }
   const approval = {
     user,
     organizationId: client.organizationId,
@@ -133,7 +136,6 @@ interface Signed {
   readonly user: Address;
   readonly signature: string;
   readonly attempt: Attempt;
-  readonly client: Client;
   readonly code: string;
   readonly callerAddress: string;
 }
@@ -141,7 +143,7 @@ interface Signed {
 /** The signature over what was claimed: session, `conn`, who asks, the number, and the request object. */
 export async function isSignedBy(
   ctx: SignatureVerifier,
-  { user, signature, attempt, client, code, callerAddress }: Signed,
+  { user, signature, attempt, code, callerAddress }: Signed,
 ): Promise<boolean> {
   const { sessionText, connection, requestObject } = attempt;
   if (sessionText === null || connection === null || requestObject === null) return false;
@@ -149,7 +151,7 @@ export async function isSignedBy(
   const digest = loginDigest({
     session: sessionText,
     connection,
-    requester: client.domain ?? "",
+    requester: toldOf(attempt).requester,
     code,
     object,
   });

@@ -127,14 +127,6 @@ export function refuseUnfit(attempt: Attempt, { user, acr }: { user: Address; ac
   if (acrMinimum !== undefined && !acrAtLeast(acr, acrMinimum)) throw new Problem("acr_unmet");
 }
 
-/** Whether the approval must carry the two digits: by QR code, where the client asks for them or the code does not change. */
-export function needsNumber(
-  client: Client,
-  attempt: Pick<Attempt, "isStatic" | "channel">,
-): boolean {
-  return attempt.channel === "qr" && (client.numberMatching || attempt.isStatic);
-}
-
 type Claimed = Attempt & store.Claim & { requestObject: string };
 
 interface ClaimFacts {
@@ -150,7 +142,7 @@ function claimedAttempt(
   ctx: LoginContext,
   { attempt, client, input, user, acr, isStatic }: ClaimFacts,
 ): Claimed {
-  const numberMatching = needsNumber(client, { isStatic, channel: input.channel });
+  const numberMatching = input.channel === "qr" && (client.numberMatching || isStatic);
   return {
     ...attempt,
     status: "claimed",

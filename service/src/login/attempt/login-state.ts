@@ -1,8 +1,7 @@
 import { parseAddress, shortAddress } from "@svc/protocol";
-import type { Client } from "../../accounts/index.ts";
 import { type Attempt, type AttemptFailure, errorLocation, restartsMax } from "./attempt.ts";
-import { needsNumber } from "./claim.ts";
 import type { LoginContext } from "../login-context.ts";
+import { toldOf } from "./request-object.ts";
 
 /** What the page of an attempt may know; the same words go over the status channel. */
 export type LoginState =
@@ -25,7 +24,7 @@ export type LoginState =
     };
 
 /** What the page of an attempt is told now. */
-export function stateOf(ctx: LoginContext, attempt: Attempt, client: Client): LoginState {
+export function stateOf(ctx: LoginContext, attempt: Attempt): LoginState {
   if (attempt.status === "failed") return failedState(ctx, attempt, attempt.failure ?? "expired");
   if (attempt.status === "finished") return { kind: "finished" };
   if (attempt.expiresAt <= ctx.clock.now()) return failedState(ctx, attempt, "expired");
@@ -39,7 +38,7 @@ export function stateOf(ctx: LoginContext, attempt: Attempt, client: Client): Lo
   const user = parseAddress(attempt.claimedBy ?? "");
   return {
     kind: "claimed",
-    digits: needsNumber(client, attempt) ? attempt.digits : null,
+    digits: toldOf(attempt).numberMatching ? attempt.digits : null,
     identity: user === null ? "" : shortAddress(user),
     contested: attempt.isContested,
   };

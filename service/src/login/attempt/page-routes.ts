@@ -35,8 +35,8 @@ function formRoutes(ctx: LoginContext, scope: Http): void {
   scope.post("/oauth2/login/:loginId/continue", form, async (request, reply) => {
     const { loginId } = request.params;
     const browser = browserOf(ctx, request);
-    const { attempt, client } = await getBrowserAttempt(ctx, loginId, browser);
-    const state = stateOf(ctx, attempt, client);
+    const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
+    const state = stateOf(ctx, attempt);
     if (state.kind === "failed" && state.location !== undefined)
       return leave(reply, state.location);
     if (state.kind !== "approved") return leave(reply, `/oauth2/login/${loginId}`);

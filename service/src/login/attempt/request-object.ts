@@ -45,6 +45,16 @@ export function signLoginObject(
   return signRequestObject(ctx, claims);
 }
 
+/** What the wallet that claimed was told, and goes by: later changes of the client are for later logins. */
+export function toldOf({ requestObject }: Pick<Attempt, "requestObject">): {
+  requester: string;
+  numberMatching: boolean;
+} {
+  const [, segment = ""] = requestObject?.split(".") ?? [];
+  const claims = JSON.parse(Buffer.from(segment, "base64url").toString()) as RequestObject;
+  return { requester: claims.domain, numberMatching: claims.number_matching === true };
+}
+
 /** Signs a request object with the key that wallets know this broker by; slices that ask people get it as a function. */
 export function signRequestObject(
   ctx: Pick<LoginContext, "signingKeys">,

@@ -52,7 +52,7 @@ export async function returnOnSameDevice(
   if (part !== null && !isClaimed) throw new Problem("not_claimed");
   const signed = { user, signature: returned.signature, callerAddress: browser.address };
   const isValid = isClaimed
-    ? await isSignedBy(ctx, { ...signed, attempt, client, code: "" })
+    ? await isSignedBy(ctx, { ...signed, attempt, code: "" })
     : await isSignedWithoutClaim(ctx, { ...signed, loginId, session: loginId, connection });
   if (!isValid) throw new Problem("signature_wrong");
   if (!isStartedBy(ctx, attempt, browser)) {

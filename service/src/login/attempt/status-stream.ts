@@ -48,16 +48,16 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
   }, keepAliveMs);
   timer.unref();
   const read = async (loginId: string, browser: BrowserCall): Promise<LoginState> => {
-    const { attempt, client } = await getBrowserAttempt(ctx, loginId, browser);
-    return stateOf(ctx, attempt, client);
+    const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
+    return stateOf(ctx, attempt);
   };
   return {
     async open(loginId, reply, browser) {
       const gap = watchGap(feed, loginId);
-      const { attempt, client } = await getBrowserAttempt(ctx, loginId, browser).finally(gap.stop);
+      const { attempt } = await getBrowserAttempt(ctx, loginId, browser).finally(gap.stop);
       const { expiresAt } = attempt;
       const response = beginStream(reply);
-      let told = JSON.stringify(stateOf(ctx, attempt, client));
+      let told = JSON.stringify(stateOf(ctx, attempt));
       tell(response, `retry: 1000\ndata: ${told}\n\n`);
       // Late news, and the poll, may lead to a state that was told already.
       const tellOther = (state: LoginState): void => {

@@ -24,6 +24,8 @@ export interface ActingApproval {
   readonly client: Client;
   readonly user: Address;
   readonly part: BusinessPart;
+  /** The client's domain as the member was shown it; empty where it was not verified. */
+  readonly requester: string;
 }
 
 /**
@@ -35,11 +37,10 @@ export interface ActingApproval {
  */
 export async function approveForBusiness(
   ctx: LoginContext,
-  { attempt, client, user, part }: ActingApproval,
+  { attempt, client, user, part, requester }: ActingApproval,
 ): Promise<"approved" | "waiting" | null> {
   const { address: business, approval: signature, epoch, validUntil } = part;
   const { id: loginId, expiresAt, request } = attempt;
-  const requester = client.domain ?? "";
   const hash = businessLoginHash({
     session: loginId,
     issuer: ctx.config.baseUrl,

@@ -11,7 +11,7 @@ export function viewOf(
   { attempt, client }: { attempt: Attempt; client: Client },
   acceptLanguage: string | undefined,
 ): LoginView {
-  const state = stateOf(ctx, attempt, client);
+  const state = stateOf(ctx, attempt);
   const { firstStep, macs } = pageSteps(ctx.keys.hmac("login-code"), attempt);
   return {
     loginId: attempt.id,

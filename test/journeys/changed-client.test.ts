@@ -1,0 +1,37 @@
+// What becomes of a login whose client is changed while a wallet holds it.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { moveLocalDomain, updateClient } from "../../service/src/accounts/index.ts";
+import { finish, openPage, statusOf } from "../login-flow.ts";
+import { approve, claim, newIdentity, scan } from "../raw-wallet.ts";
+import { openWorld } from "../world.ts";
+
+test("a login that was claimed goes on with the number that its wallet was told of", async () => {
+  await using world = await openWorld();
+  for (const numberMatching of [true, false]) {
+    const client = await world.addClient({ numberMatching });
+    const page = await openPage(world.baseUrl, client);
+    const claimed = await claim(scan(page.qr), newIdentity());
+    assert.equal(claimed.claims.number_matching, numberMatching);
+    const changes = { numberMatching: !numberMatching };
+    await updateClient(world.ctx, { clientId: client.id, changes }, "test");
+    const { digits } = await statusOf(world.baseUrl, page);
+    assert.equal(typeof digits === "string", numberMatching);
+    const answer = await approve(claimed, typeof digits === "string" ? digits : "");
+    assert.equal(answer.status, 200, await answer.text());
+    assert.ok((await finish(world.baseUrl, page)).searchParams.has("code"));
+  }
+});
+
+test("a login that was claimed goes on under the domain that its wallet was shown", async () => {
+  await using world = await openWorld();
+  const page = await openPage(world.baseUrl, world.client);
+  const claimed = await claim(scan(page.qr), newIdentity());
+  assert.equal(claimed.claims.domain, "localhost");
+  const moved = { id: world.clientDomainId, domain: "localhost:4999" };
+  await moveLocalDomain(world.ctx, moved, "test");
+  const { digits } = await statusOf(world.baseUrl, page);
+  const answer = await approve(claimed, String(digits));
+  assert.equal(answer.status, 200, await answer.text());
+  assert.ok((await finish(world.baseUrl, page)).searchParams.has("code"));
+});
