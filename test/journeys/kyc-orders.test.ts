@@ -87,6 +87,14 @@ test("200: a link outlives every older one, given out in the same second too", a
   assert.equal((await approve(person, newer)).status, 200);
 });
 
+test("422: who gives nothing where all is optional has not approved", async () => {
+  const person = await world.verify();
+  const names = { fields: [], optionalFields: ["EMAIL"] };
+  const { link } = (await world.ask({ user: person.address, ...names })).body.data ?? {};
+  assert.equal((await approve(person, link, { fields: [] })).status, 422);
+  assert.equal((await approve(person, link, { fields: ["EMAIL"] })).status, 200);
+});
+
 test("200: the user approves, and the order goes through every status to CONFIRMED", async () => {
   const person = await world.verify();
   const asked = await world.ask({

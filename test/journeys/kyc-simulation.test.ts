@@ -91,6 +91,19 @@ test("an approval is played for a parent name beside its own", async () => {
   assert.deepEqual((await svc("simulate", "approve", order)).value["status"], 200);
 });
 
+test("an approval is played for an order where everything is optional, with what it offers", async () => {
+  const order = await ask({ fields: [], optionalFields: ["PHONE", "PASSPORT_DOB"] });
+  assert.deepEqual((await svc("simulate", "approve", order)).value["status"], 200);
+  for (;;) if ((await statusOf(order))["status"] === "CONFIRMED") break;
+  const path = `/api/v2/kyc/receipt?referenceKey=${order}`;
+  const { data } = (await world.call("GET", path, { apiKey: sandbox.apiKey })).body;
+  const fields = data?.["fields"] as { field: string }[];
+  assert.deepEqual(
+    fields.map(({ field }) => field),
+    ["PHONE"],
+  );
+});
+
 for (const [play, reason] of [
   ["decline", "USER_DECLINED"],
   ["expire", "EXPIRED"],

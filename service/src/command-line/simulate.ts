@@ -5,7 +5,8 @@ const exampleDomain = "0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5";
 const exampleKey = "5f16f4c7f149ac4f9510d9cf8cf384038ad348b3bcdc01915f95de12df9d1b02";
 
 const summaries: Record<Play, string> = {
-  approve: "Play the user of a sandbox order: share what is required.",
+  approve:
+    "Play the user of a sandbox order: share what is required, or what is offered where nothing is.",
   decline: "Play the user of a sandbox order: decline.",
   expire: "Let the time of a sandbox order be over.",
   "wrong-data":

@@ -175,7 +175,8 @@ async function readReleased(
   return {
     infos,
     leaves: issued.length === matches.length ? issued.map(({ leaf }) => leaf) : null,
-    isWanted: isLive && isComplete({ required, offered }, fields),
+    // Where all is optional, whoever gives none of it declines: a transfer of nothing would be paid for.
+    isWanted: fields.length > 0 && isLive && isComplete({ required, offered }, fields),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Address } from "@svc/protocol";
+import type { AskedName } from "../credentials/index.ts";
 import { type Queryable, sql, type Statement } from "../platform/database/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { lastUuid } from "../platform/ids.ts";
@@ -175,8 +176,8 @@ export async function insertToken(tx: Queryable, token: NewToken): Promise<void>
 export async function findNewestLink(
   db: Queryable,
   orderId: string,
-): Promise<{ offered: string[]; requester: string } | null> {
-  const [row] = await db.query<{ offered: string[]; requester: string }>(
+): Promise<{ offered: AskedName[]; requester: string } | null> {
+  const [row] = await db.query<{ offered: AskedName[]; requester: string }>(
     sql`select offered, requester from kyc_token where order_id = ${orderId} order by number desc limit 1`,
   );
   return row ?? null;

@@ -15,7 +15,12 @@ import {
   shareDigest,
   signDigest,
 } from "@svc/protocol";
-import { getBuiltInIssuer, type InvalidLeaf, revokeCredential } from "../credentials/index.ts";
+import {
+  type AskedName,
+  getBuiltInIssuer,
+  type InvalidLeaf,
+  revokeCredential,
+} from "../credentials/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { Problem } from "../platform/http/problems.ts";
@@ -104,6 +109,7 @@ async function revoke(ctx: Ctx, order: Order, { held }: SyntheticUser): Promise<
 interface Link {
   readonly connection: string;
   readonly requester: string;
+  readonly offered: readonly AskedName[];
 }
 
 /** Answers the order over HTTP, through a link of its own, as the wallet does. @returns the last answer */
@@ -122,7 +128,9 @@ async function answer(
   const opened = await send(ctx, `${connection}/open`, {});
   if (!opened.ok) return read(opened);
   const object = await opened.text();
-  const fields = chosenFields(order, user);
+  // Where nothing is required somebody who shares nothing declines.
+  const names = order.required.length > 0 ? order.required : link.offered;
+  const fields = chosenFields(names, user);
   if (play === "approve") {
     const data = leavesHash(leavesOf(order.user, fields));
     return post(ctx, connection, resultOf(order, user, { ...link, object, fields, data }));
@@ -151,12 +159,12 @@ async function makeLink(ctx: Ctx, order: Order): Promise<Link> {
     offered,
     createdAt: ctx.clock.now(),
   });
-  return { connection: connectionOf(ctx.config.baseUrl, token), requester };
+  return { connection: connectionOf(ctx.config.baseUrl, token), requester, offered };
 }
 
-/** One held field for each name that is required, by field; the same may answer several. */
-function chosenFields(order: Order, { held }: SyntheticUser): HeldField[] {
-  const chosen = order.required.flatMap((name) => {
+/** One held field for each name, by field; the same may answer several. */
+function chosenFields(names: readonly AskedName[], { held }: SyntheticUser): HeldField[] {
+  const chosen = names.flatMap((name) => {
     const fields: readonly FieldName[] = fieldsOfName(name);
     const found = held.find(({ field }) => fields.includes(field));
     return found === undefined ? [] : [found];
