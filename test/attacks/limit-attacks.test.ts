@@ -1,6 +1,7 @@
 // What a flood meets: limits that say when to come back, and that cost nobody a request.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { setLimits } from "../../service/src/accounts/index.ts";
 import { openJar } from "../cookie-jar.ts";
 import { authorizationUrl, type LoginClient, makePkce } from "../login-flow.ts";
 import { newIdentity, openWalletSession, post } from "../raw-wallet.ts";
@@ -99,6 +100,21 @@ test("requests are pushed no faster than logins start, by anybody's hand for a c
   assertToldToWait(await push(await world.addClient({ authenticationMethod: "none" }), one));
   const server = await push(await world.addClient(), one);
   assert.equal(server.status, 201, "a client's own server is not counted by its address");
+});
+
+test("clients of an organization with a limit of its own are counted by that one", async () => {
+  const { ctx, organizationId } = world;
+  const set = async (loginsPerClientMinute: number | null) =>
+    setLimits(ctx, { organizationId, changes: { loginsPerClientMinute } }, "test");
+  await set(1);
+  const client = await world.addClient();
+  const start = async (address: string) =>
+    fetch(authorizationUrl(world.baseUrl, client, makePkce()), { headers: from(address) });
+  assert.equal((await start("192.0.2.70")).status, 200);
+  assertToldToWait(await start("192.0.2.71"));
+  assert.equal((await push(client, {})).status, 201, "pushed requests are counted apart");
+  assertToldToWait(await push(client, {}));
+  await set(null);
 });
 
 test("an address opens no more wallet sessions than it starts logins", async () => {

@@ -104,6 +104,7 @@ function toKnownKey(ctx: Ctx, row: store.LiveApiKeyRow): KnownKey {
       domain: row.domain,
       environment: row.environment,
       entitlements: entitlementsWith(row.entitlements),
+      limits: { readsPerSecond: row.reads_per_second, createsPerSecond: row.creates_per_second },
     },
     domain: {
       proof: proofNeeded(row.domain, ctx.config.profile),

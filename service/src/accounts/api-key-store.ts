@@ -23,6 +23,8 @@ export interface LiveApiKeyRow {
   environment: Environment | null;
   proved_at: number | null;
   entitlements: string[];
+  reads_per_second: number | null;
+  creates_per_second: number | null;
 }
 
 interface KeyColumns {
@@ -49,8 +51,10 @@ export async function findLiveApiKey(db: Queryable, id: string): Promise<LiveApi
   const [row] = await db.query<LiveApiKeyRow>(
     sql`select api_key.id, api_key.organization_id, client_domain_id, mac, domain, environment, proved_at,
         array(select entitlement from organization_entitlement
-          where organization_entitlement.organization_id = api_key.organization_id) as entitlements
-      from api_key left join client_domain on client_domain.id = client_domain_id
+          where organization_entitlement.organization_id = api_key.organization_id) as entitlements,
+        reads_per_second, creates_per_second
+      from api_key join organization on organization.id = api_key.organization_id
+        left join client_domain on client_domain.id = client_domain_id
       where api_key.id = ${id} and revoked_at is null`,
   );
   return row ?? null;

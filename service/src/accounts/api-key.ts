@@ -1,6 +1,7 @@
 import { crc32 } from "node:zlib";
 import type { Environment } from "./client-domain.ts";
 import type { Entitlement } from "./entitlement.ts";
+import type { OrganizationLimits } from "./organization-limits.ts";
 
 /**
  * `live` and `test` keys serve the KYC and KYB API of one client domain, `mgmt` keys manage one organization, `issuer`
@@ -19,6 +20,7 @@ export interface ApiKey {
   readonly environment: Environment;
   /** Of the organization; `kyb:read` always. */
   readonly entitlements: ReadonlySet<Entitlement>;
+  readonly limits: Pick<OrganizationLimits, "readsPerSecond" | "createsPerSecond">;
 }
 
 /** A management key that was presented and found genuine. */

@@ -63,6 +63,7 @@ function toClient(ctx: Ctx, row: store.LiveClientRow): Client {
     organizationId: row.organization_id,
     environment: row.environment,
     domain: isProved ? row.domain : null,
+    loginsPerClientMinute: row.logins_per_client_minute,
     secrets: Object.freeze(secrets),
   });
 }

@@ -51,6 +51,7 @@ export interface LiveClientRow extends SettingsColumns {
   domain: string;
   environment: Environment;
   proved_at: number | null;
+  logins_per_client_minute: number | null;
   secret_ids: string[];
   secret_hashes: Buffer[];
 }
@@ -88,7 +89,7 @@ function toClientRow(row: ClientColumns): ClientRow {
 export async function findLiveClient(db: Queryable, id: string): Promise<LiveClientRow | null> {
   const [row] = await db.query<LiveClientRow>(
     sql`select client.id, client_domain_id, organization_id, domain, environment, proved_at,
-        name, authentication_method, redirect_uris, post_logout_redirect_uris, audiences,
+        logins_per_client_minute, client.name, authentication_method, redirect_uris, post_logout_redirect_uris, audiences,
         backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required,
         pushed_request_required, id_token_algorithm, acr_minimum,
         array(select secret.id::text from client_secret as secret
@@ -96,6 +97,7 @@ export async function findLiveClient(db: Queryable, id: string): Promise<LiveCli
         array(select sha256 from client_secret as secret
           where client_id = client.id and revoked_at is null order by secret.id) as secret_hashes
       from oauth_client as client join client_domain on client_domain.id = client_domain_id
+        join organization on organization.id = organization_id
       where client.id = ${id} and disabled_at is null`,
   );
   return row ?? null;

@@ -46,6 +46,8 @@ export interface Client extends ClientSettings {
   readonly environment: Environment;
   /** The client domain's host while it is verified, else null: a domain that is not proved is never shown. */
   readonly domain: string | null;
+  /** Of its organization; null where the setting holds. */
+  readonly loginsPerClientMinute: number | null;
   /** Live secrets, at most two. */
   readonly secrets: readonly { readonly id: string; readonly sha256: Buffer }[];
 }

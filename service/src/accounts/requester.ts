@@ -6,7 +6,7 @@ import { entitlementsWith } from "./entitlement.ts";
 import { findRequesterRow } from "./requester-store.ts";
 
 /** Who asks, apart from the key: what was asked with a key goes on after the call. */
-export type Requester = Omit<ApiKey, "id">;
+export type Requester = Omit<ApiKey, "id" | "limits">;
 
 /** What others are told the requester is: its domain while that is verified, else an empty text. */
 export function verifiedDomainOf({

@@ -118,7 +118,9 @@ async function limitKey(
 ): Promise<void> {
   const { onlyReads = false } = request.routeOptions.config;
   const isRead = request.method === "GET" || request.method === "HEAD" || onlyReads;
-  const perSecond = isRead ? ctx.config.readsPerSecond : ctx.config.createsPerSecond;
+  const perSecond = isRead
+    ? (key.limits.readsPerSecond ?? ctx.config.readsPerSecond)
+    : (key.limits.createsPerSecond ?? ctx.config.createsPerSecond);
   const limit: Limit = {
     perSecond,
     burst: perSecond * burstSeconds,

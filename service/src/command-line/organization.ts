@@ -4,9 +4,11 @@ import {
   getOrganization,
   listMembers,
   listOrganizations,
+  type OrganizationLimits,
   removeMember,
+  setLimits,
 } from "../accounts/index.ts";
-import { actor, type Verb, wholeNumber } from "./verb.ts";
+import { actor, type Input, type Verb, wholeNumber } from "./verb.ts";
 
 const organization = { value: "uuid", required: true, description: "The organization." } as const;
 const exampleId = "0199c3a0-5c1e-7d4f-9a61-2b7c8e5d4f10";
@@ -56,6 +58,28 @@ export const organizationVerbs: readonly Verb[] = [
       }),
   },
   {
+    name: "organization limits",
+    summary: "Show the rate limits that are an organization's own, or change them.",
+    notes:
+      "Null is what the settings `LIMIT_READS_PER_SECOND`, `LIMIT_CREATES_PER_SECOND` and `LIMIT_LOGINS_PER_CLIENT_MINUTE` say. A change counts at once, in every process.",
+    parameters: [{ name: "organization", description: "Its UUID." }],
+    options: {
+      reads: { value: "number|default", description: "Reads of each API key in a second." },
+      creates: { value: "number|default", description: "Creations of each API key in a second." },
+      logins: {
+        value: "number|default",
+        description: "Logins that are started at each client in a minute.",
+      },
+    },
+    example: `organization limits ${exampleId} --reads 500 --logins default`,
+    run: async (shell, input) => {
+      const changes = limitsOf(input);
+      return shell.withContext(async (ctx) =>
+        setLimits(ctx, { organizationId: input.text("organization"), changes }, actor),
+      );
+    },
+  },
+  {
     name: "organization member add",
     summary: "Add a member, or give one another role.",
     notes: "The first member is an owner, and an owner stays as long as there is no other.",
@@ -100,3 +124,19 @@ export const organizationVerbs: readonly Verb[] = [
       shell.withContext(async (ctx) => listMembers(ctx, input.text("organization"))),
   },
 ];
+
+const limitOptions = {
+  reads: "readsPerSecond",
+  creates: "createsPerSecond",
+  logins: "loginsPerClientMinute",
+} as const;
+
+/** @throws {UsageError} */
+function limitsOf(input: Input): Partial<OrganizationLimits> {
+  const changes = Object.entries(limitOptions).flatMap(([option, name]) => {
+    const text = input.optional(option);
+    if (text === undefined) return [];
+    return [[name, text === "default" ? null : wholeNumber(`--${option}`, text)] as const];
+  });
+  return Object.fromEntries(changes);
+}

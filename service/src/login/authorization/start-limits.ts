@@ -7,6 +7,9 @@ function perMinute(count: number, address: string): Limit {
   return { perSecond: count / 60, burst: count, address };
 }
 
+const loginsOf = (ctx: LoginContext, { loginsPerClientMinute }: Client): number =>
+  loginsPerClientMinute ?? ctx.config.loginsPerClientMinute;
+
 /** How many logins one address starts (decisions section 8). @throws {Problem} rate_limited */
 export async function limitAddress(ctx: LoginContext, address: string): Promise<void> {
   const limit = perMinute(ctx.config.loginsPerAddressMinute, address);
@@ -19,7 +22,7 @@ export async function limitClient(
   client: Client,
   address: string,
 ): Promise<void> {
-  const limit = perMinute(ctx.config.loginsPerClientMinute, address);
+  const limit = perMinute(loginsOf(ctx, client), address);
   await takeOrRefuse(ctx, `login:client:${client.id}`, limit);
 }
 
@@ -35,6 +38,6 @@ export async function limitPushes(
   address: string,
 ): Promise<void> {
   if (client.authenticationMethod === "none") await limitAddress(ctx, address);
-  const limit = perMinute(ctx.config.loginsPerClientMinute, address);
+  const limit = perMinute(loginsOf(ctx, client), address);
   await takeOrRefuse(ctx, `push:client:${client.id}`, limit);
 }
