@@ -15,6 +15,7 @@ await using ctx = await openContext(
     MASTER_KEY: "11".repeat(32),
     LOG_LEVEL: "silent",
     KEY_LIFETIME_SECONDS: String(lifetimeSeconds),
+    DATABASE_CONNECTIONS: "2",
   }),
 );
 
@@ -84,6 +85,24 @@ await test("a successor is published before it signs, and what the old one signe
   await keys.rotate();
   assert.equal(isGenuine(old, await published(keys)), false);
   assert.ok(isGenuine(fresh, await published(keys)));
+});
+
+await test("transactions that hold every connection of the process sign all the same", async () => {
+  const keys = createAttestationKeys(ctx);
+  await keys.sign({});
+  await advance(60);
+  const allHold = Promise.withResolvers<void>();
+  let holding = 0;
+  const signInTransaction = async (): Promise<string> =>
+    ctx.db.transaction(async () => {
+      holding += 1;
+      if (holding === 2) allHold.resolve();
+      await allHold.promise;
+      return keys.sign({});
+    });
+  const signed = await Promise.all([signInTransaction(), signInTransaction()]);
+  const set = await published(keys);
+  assert.ok(signed.every((jwt) => isGenuine(jwt, set)));
 });
 
 await test("keys are kept sealed, and found again after a restart", async () => {

@@ -75,7 +75,9 @@ export function createAttestationKeys(ctx: KeyContext): AttestationKeys {
   };
   return {
     async sign(claims) {
-      await refresh();
+      // Whoever signs holds a connection for its transaction: where all of them do, none is left to look for keys. The job
+      // reads them, and a successor is known long before it signs.
+      if (currentOf(keys, ctx.clock.now()) === null) await refresh();
       const key = currentOf(keys, ctx.clock.now());
       if (key === null) throw new Error("no key signs attestations at this moment");
       return signJwt(key, claims);
