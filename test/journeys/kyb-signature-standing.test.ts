@@ -95,6 +95,20 @@ await test("two withdrawals of one signature that members approved at once are b
   assert.deepEqual(statuses, ["executed", "executed"]);
 });
 
+await test("what members have approved is not cancelled while the chain records it, and that is what the refusal says", async () => {
+  const id = await world.begin();
+  const path = `${signaturesPath}/${id}`;
+  await ctx.db.query(sql`update signature_request set approved_at = 1 where id = ${id}`);
+  const refused = await world.call("POST", `${path}/cancel`);
+  assert.deepEqual(reasonOf(refused), [409, "request_not_open"]);
+  assert.match(refused.body.error?.message ?? "", /^request_not_open: .*approved.*chain/);
+  assert.equal((await world.call("GET", path)).body["status"], "pending_approval");
+  await ctx.db.query(sql`update signature_request set approved_at = null where id = ${id}`);
+  assert.equal((await world.call("POST", `${path}/cancel`)).status, 200);
+  const late = await world.call("POST", `${path}/cancel`);
+  assert.match(late.body.error?.message ?? "", /^request_not_open: .*ended/);
+});
+
 await test("what is cancelled while its members are asked again is asked of nobody", async () => {
   const { address } = world.business;
   const id = await world.begin({ businessWalletAddress: address });

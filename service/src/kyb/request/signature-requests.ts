@@ -126,8 +126,12 @@ export async function cancelSignatureRequest(
   const { id } = await getSignatureRequest({ db: tx }, given.key, given.id);
   await cancelBallot(ctx, tx, id);
   const ended = await endSignatureRequest(ctx, tx, { id, status: "cancelled", reason: null });
-  if (ended === null) throw new Problem("request_not_open");
-  return ended;
+  if (ended !== null) return ended;
+  const { status } = await getSignatureRequest({ db: tx }, given.key, id);
+  if (status !== "pending_approval") throw new Problem("request_not_open");
+  throw new Problem("request_not_open", {
+    message: "request_not_open: its members have approved it, and the chain records it",
+  });
 }
 
 /** Ends an open request and announces it. @returns null where it had ended */
