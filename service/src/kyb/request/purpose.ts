@@ -1,10 +1,11 @@
-import { isShowable } from "@svc/protocol";
+import { isBlank, isShowable } from "@svc/protocol";
 import { invalidRequest } from "../../platform/http/problems.ts";
 
 const purposeLength = { min: 8, max: 280 };
 
 /**
- * Why a business is asked, as its members are shown it: 8 to 280 characters, blanks around it not among the 8.
+ * Why a business is asked, as its members are shown it: 8 to 280 characters, blanks around it not among the 8, and not all
+ * of a kind that nobody sees.
  *
  * @throws {Problem} invalid_request
  */
@@ -12,6 +13,7 @@ export function readPurpose(text: string): string {
   const { min, max } = purposeLength;
   if (text.trim().length < min || text.length > max)
     throw invalidRequest(`purpose has ${min} to ${max} characters`);
+  if (isBlank(text)) throw invalidRequest("purpose shows nothing");
   return readShown("purpose", text);
 }
 
