@@ -4,6 +4,7 @@ import { callIssuer } from "./issuer-call.ts";
 import { isSafeUrl } from "./issuer.ts";
 import type { AnyKybEvent } from "./kyb-event.ts";
 import { MerchantError } from "./merchant-error.ts";
+import { checkNow } from "./unix-time.ts";
 
 /** How far the clocks of service and merchant may be apart. */
 const toleranceSeconds = 30;
@@ -36,7 +37,7 @@ export async function verifyClaims(
   attestation: string,
   checks: AttestationChecks,
 ): Promise<Record<string, unknown>> {
-  if (!Number.isFinite(checks.now)) throw misconfigured("now");
+  checkNow(checks.now);
   if (!isSafeUrl(checks.issuer) || checks.issuer.endsWith("/")) throw misconfigured("issuer");
   const header = headerOf(attestation);
   if (header.typ !== typ) throw refused("typ");

@@ -10,6 +10,7 @@ import {
 import { openChainView, type ChainAnchors } from "./chain-view.ts";
 import { parseFieldProof, type FieldProof } from "./field-proof.ts";
 import { MerchantError } from "./merchant-error.ts";
+import { checkNow } from "./unix-time.ts";
 
 /** Whose field is to be proved, from your own records: never from the proof. */
 export interface ProvedField {
@@ -54,7 +55,7 @@ export async function verifyProof(
   anchors: ChainAnchors,
 ): Promise<VerifiedProof> {
   const { now, chainId } = anchors;
-  if (!Number.isFinite(now)) throw new MerchantError("configuration_invalid", { reason: "now" });
+  checkNow(now);
   const registry = readAnchor("registry", anchors.registry);
   const user = readAnchor("user", expected.user);
   const read = parseFieldProof(proof);

@@ -24,6 +24,7 @@ import {
 import { openChainView, type ChainAnchors, type ChainView } from "./chain-view.ts";
 import { MerchantError } from "./merchant-error.ts";
 import { isSignedByBroker, readStatement, type RequestStatement } from "./request-statement.ts";
+import { checkNow } from "./unix-time.ts";
 
 /** What you know yourself, from the operator's documents and from your own records: never from the receipt. */
 export type ReceiptAnchors = ChainAnchors & {
@@ -120,8 +121,7 @@ interface OwnAnchors {
 }
 
 function readAnchors(anchors: ReceiptAnchors): OwnAnchors {
-  if (!Number.isFinite(anchors.now))
-    throw new MerchantError("configuration_invalid", { reason: "now" });
+  checkNow(anchors.now);
   return {
     registry: readAnchor("registry", anchors.registry),
     settlement: readAnchor("settlement", anchors.settlement),

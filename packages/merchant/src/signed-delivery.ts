@@ -3,6 +3,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { isRecord, textOfBytes } from "@svc/protocol";
 
 import { MerchantError } from "./merchant-error.ts";
+import { checkNow } from "./unix-time.ts";
 
 /** How far `t` may be from now, either way (service document, Limits: webhook timestamp tolerance). */
 const toleranceSeconds = 300;
@@ -38,7 +39,7 @@ export function readSignedBody(
   { header, option, parse }: Scheme,
 ): string {
   if (!areSecrets(secrets)) throw misconfigured(option);
-  if (!Number.isFinite(now)) throw misconfigured("now");
+  checkNow(now);
   if (!(rawBody instanceof Uint8Array)) throw misconfigured("rawBody");
   if (!isRecord(headers)) throw misconfigured("headers");
   const value = headerOf(headers, header);

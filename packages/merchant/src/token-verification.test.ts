@@ -207,6 +207,19 @@ describe("an id token is accepted", () => {
   });
 });
 
+test("milliseconds are no time: by them every token would have expired", async () => {
+  const misconfigured = { code: "configuration_invalid", reason: "now" };
+  for (const now of [Date.now(), Number.NaN]) {
+    await assert.rejects(merchant.verifyIdToken(await signId(), { now }), misconfigured);
+    const given = { audience, now };
+    await assert.rejects(merchant.verifyAccessToken(await signAccess(), given), misconfigured);
+    await assert.rejects(
+      merchant.login.verifyLogoutToken(await signLogout(), { now }),
+      misconfigured,
+    );
+  }
+});
+
 test("an approval older than maxAge is refused", async () => {
   const jwt = await signId({ claims: { auth_time: fake.now - 91 } });
   const verify = (maxAgeSeconds: number) =>

@@ -6,6 +6,7 @@ import { decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from "jose"
 import { parseBusiness, type Business } from "./business.ts";
 import type { Issuer } from "./issuer.ts";
 import { MerchantError } from "./merchant-error.ts";
+import { checkNow } from "./unix-time.ts";
 
 /** How far the clocks of broker and merchant may be apart. */
 const toleranceSeconds = 30;
@@ -52,7 +53,7 @@ export interface Tokens {
   /**
    * Verifies an id token in full (OpenID Connect Core 1.0 section 3.1.3.7).
    *
-   * @throws {MerchantError} token_refused, its `reason` names the check; issuer_unreachable; rate_limited
+   * @throws {MerchantError} token_refused, its `reason` names the check; configuration_invalid; issuer_unreachable; rate_limited
    */
   idToken: (jwt: string, checks: IdTokenChecks) => Promise<IdToken>;
   /**
@@ -68,7 +69,7 @@ export interface Tokens {
    * ends nothing new, so `jti` must be present and need not be remembered.
    *
    * @param checks `now` in Unix seconds
-   * @throws {MerchantError} token_refused, its `reason` names the check; issuer_unreachable; rate_limited
+   * @throws {MerchantError} token_refused, its `reason` names the check; configuration_invalid; issuer_unreachable; rate_limited
    */
   logoutToken: (jwt: string, checks: { now: number }) => Promise<LogoutToken>;
 }
@@ -138,6 +139,7 @@ async function verify(
   expected: { typ: string; audience: string; now: number },
 ): Promise<JWTPayload> {
   const { typ, audience, now } = expected;
+  checkNow(now);
   checkHeader(jwt, typ);
   const { algorithms } = await context.issuer.discovery();
   try {

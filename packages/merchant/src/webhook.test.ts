@@ -92,7 +92,8 @@ test("during a change of keys both count, and no key at all is a mistake", () =>
     const expected = { code: "configuration_invalid", reason: "signingKeys" };
     assert.throws(() => deliver(body, { signingKeys: bad }), expected);
   }
-  assert.throws(() => deliver(body, { now: NaN }), { reason: "now" });
+  for (const now of [NaN, Date.now()])
+    assert.throws(() => deliver(body, { now }), { code: "configuration_invalid", reason: "now" });
 });
 
 test("a delivery that lacks a part is a mistake that names it", () => {
