@@ -72,7 +72,7 @@ export async function currentMember(desk: Desk, visit: Visit): Promise<Login | n
   const login = currentLogin(desk, visit);
   if (login?.business === undefined) return null;
   try {
-    await desk.merchant.login.userinfo(login.accessToken);
+    await desk.merchant.login.userinfo(login.accessToken, { subject: login.subject });
     return login;
   } catch (error) {
     if (!isRefused(error)) throw error;

@@ -330,6 +330,10 @@ test("a refresh that answers for another person is refused", async () => {
 test("userinfo names the person behind an access token", async () => {
   const { accessToken } = await logIn();
   assert.equal((await merchant.login.userinfo(accessToken)).subject, subject);
+  assert.equal((await merchant.login.userinfo(accessToken, { subject })).subject, subject);
+  await assert.rejects(merchant.login.userinfo(accessToken, { subject: "svcid:0x00" }), {
+    code: "subject_changed",
+  });
   await assert.rejects(merchant.login.userinfo("expired"), { code: "access_token_refused" });
 });
 

@@ -90,8 +90,14 @@ export interface LoginVerbs {
    * @throws {MerchantError} grant_refused when the login has ended, subject_changed, client_refused, token_refused
    */
   refresh: (refreshToken: string, options: { subject: string }) => Promise<Login>;
-  /** Asks the broker about the person. @throws {MerchantError} access_token_refused, request_refused */
-  userinfo: (accessToken: string) => Promise<Userinfo>;
+  /**
+   * Asks the broker about the person.
+   *
+   * @param options `subject` is that of the login; an answer about anybody else is refused. Leave it out only where
+   * nobody has logged in, as in an API that gets the token from its caller
+   * @throws {MerchantError} access_token_refused, subject_changed, request_refused
+   */
+  userinfo: (accessToken: string, options?: { subject: string }) => Promise<Userinfo>;
   /**
    * Where to send the browser to end the login at the broker, too (RP-Initiated Logout 1.0). It is always the
    * broker's own address, and the way back always leads to the origin of `redirectUri`.
@@ -116,7 +122,7 @@ export function openLogin(context: LoginContext): LoginVerbs {
     start: (request = {}) => start(context, request),
     finish: (callbackUrl, pending) => finish(context, callbackUrl, pending),
     refresh: (refreshToken, { subject }) => refresh(context, refreshToken, subject),
-    userinfo: (accessToken) => userinfo(context, accessToken),
+    userinfo: (accessToken, options) => userinfo(context, accessToken, options?.subject),
     logoutUrl: (request) => logoutUrl(context, request),
     revoke: (token) => revoke(context, token),
     verifyLogoutToken: (jwt, options) => context.tokens.logoutToken(jwt, options),
@@ -178,7 +184,11 @@ async function refresh(
   return { ...response, ...idToken };
 }
 
-async function userinfo(context: LoginContext, accessToken: string): Promise<Userinfo> {
+async function userinfo(
+  context: LoginContext,
+  accessToken: string,
+  expected: string | undefined,
+): Promise<Userinfo> {
   const { userinfoEndpoint } = await context.issuer.discovery();
   const headers = { authorization: `Bearer ${accessToken}` };
   const answer = await callIssuer(context.fetch, { url: userinfoEndpoint, headers });
@@ -189,6 +199,8 @@ async function userinfo(context: LoginContext, accessToken: string): Promise<Use
   const subject = body?.["sub"];
   if (body === null || typeof subject !== "string")
     throw new MerchantError("response_invalid", { reason: "sub" });
+  // Core 1.0 section 5.3.2: about the person of the id token, or not to be used.
+  if (subject !== (expected ?? subject)) throw new MerchantError("subject_changed");
   return { subject, claims: body };
 }
 
