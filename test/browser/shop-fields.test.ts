@@ -155,6 +155,8 @@ for (const [look, options] of Object.entries(looks)) {
     await deliver(statusBody(1, "PENDING"));
     await deliver(dataBody(5, triples));
     await deliver(statusBody(6, "CONFIRMED"));
+    await page.getByText("as received").first().waitFor();
+    assert.deepEqual(await brokenWords(page, "td + td"), []);
     await deliver(invalidatedBody(7, ["EMAIL"]));
     await page.getByText("called invalid since").waitFor();
     await press(page, "Check again");
@@ -166,6 +168,21 @@ for (const [look, options] of Object.entries(looks)) {
     await assertSound(page);
     await page.close();
   });
+}
+
+/** Words that stand on more than one line. */
+async function brokenWords(page: Page, selector: string): Promise<string[]> {
+  return page.locator(selector).evaluateAll<string[], Element>((cells) =>
+    cells.flatMap((cell) => {
+      const text = cell.firstChild;
+      return [...(text?.textContent ?? "").matchAll(/[^\s-]+/g)].flatMap(({ index, 0: word }) => {
+        const range = cell.ownerDocument.createRange();
+        range.setStart(text, index);
+        range.setEnd(text, index + word.length);
+        return range.getClientRects().length > 1 ? [word] : [];
+      });
+    }),
+  );
 }
 
 async function assertSound(page: Page): Promise<void> {
