@@ -149,7 +149,7 @@ test("a person who declines is told so, and gets a new code when asked again", a
   const browser = openVerification(await logIn(person));
   const asked = await browser.press("/verify");
   assert.equal((await decline(person, linkOf(asked))).status, 200);
-  await browser.until(/You declined\. We learned nothing/);
+  await browser.until(/You declined\. We learned nothing new/);
   const again = await browser.press("/verify");
   assert.equal((await approve(person, linkOf(again))).status, 200);
   await browser.until(/Done: everything is recorded/);

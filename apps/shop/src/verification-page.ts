@@ -55,7 +55,7 @@ const standings: Record<Status, string> = {
 };
 
 const failures: Record<string, string> = {
-  USER_DECLINED: "You declined. We learned nothing.",
+  USER_DECLINED: "You declined. We learned nothing new.",
   EXPIRED: "The time was over. You can ask for a new code.",
   CANCELLED: "The request was taken back.",
   FIELD_REVOKED: "One of the values is no longer valid.",

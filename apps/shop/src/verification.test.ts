@@ -327,7 +327,7 @@ test("after a decline the person is told so and may ask again, at once with a co
   await person.press("/verify");
   await deliver(story[0] ?? "");
   await deliver(statusBody(2, "FAILED", { ...own, failureReason: "USER_DECLINED" }));
-  assert.match(await person.page(), /You declined\. We learned nothing/);
+  assert.match(await person.page(), /You declined\. We learned nothing new/);
   await person.press("/verify");
   assert.match(await person.page(), /data:image[\s\S]*Good until/);
   await deliver(statusBody(3, "PENDING", { ...own, attempt: 2 }));
