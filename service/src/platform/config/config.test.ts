@@ -62,6 +62,7 @@ const wrong: [env: string, value: string, says: RegExp][] = [
   ["MASTER_KEY", "ab", /64 lower-case hex/],
   ["MASTER_KEY", "AB".repeat(32), /64 lower-case hex/],
   ["MASTER_KEY", Array.from({ length: 5 }, () => "ab".repeat(32)).join(), /one to four/],
+  ["MASTER_KEY", `${"ab".repeat(32)},${"ab".repeat(32)}`, /must not hold the same key twice/],
   ["PORT", "65527", /at most 65526/],
   ["DATABASE_URL", "banana", /postgresql:/],
   ["DATABASE_URL", "mysql://localhost/svc", /postgresql:/],

@@ -91,6 +91,7 @@ export function masterKeys(value: string): readonly string[] {
       "must be one to four keys of 64 lower-case hex digits, separated by commas, newest first",
     );
   }
+  if (new Set(keys).size < keys.length) throw new Error("must not hold the same key twice");
   return keys;
 }
 
