@@ -89,7 +89,7 @@ function readLink(text: string): Link {
     throw new LinkRefused(null, `is longer than ${linkLengthMax} characters`);
   }
   const match = /^svc:([^?#]*)(?:\?([^#]*))?$/i.exec(text);
-  if (match === null) throw new LinkRefused(null, "is not a svc link without a fragment");
+  if (match === null) throw new LinkRefused(null, "does not begin with svc:, or holds a #");
   const { read, identity } = readPath(match[1] ?? "");
   const link = read(readParameters(match[2] ?? ""));
   return identity === undefined ? link : { ...link, identity };

@@ -216,7 +216,7 @@ async function approve(ctx: WalletContext, text: string, approval: Approval): Pr
   const { code, without = [], fields = [], business } = approval;
   // Before anything is claimed: a slip of the hand must not cost the login.
   if (code !== undefined && !/^[0-9]{2}$/.test(code))
-    throw new WalletRefusal("wrong_code", "the digits of the page are two digits");
+    throw new WalletRefusal("wrong_code", "the page shows two digits; give exactly these");
   const link = readLink(ctx, text);
   const request = await openRequest(ctx, link);
   const { codeNeeded, concerns, requester } = request.description;

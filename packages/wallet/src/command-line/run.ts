@@ -99,8 +99,8 @@ function answerWithoutVerb(args: readonly string[], shell: Shell): number {
     return 0;
   }
   const given = shownText(words.join(" ").slice(0, 100));
-  const fault = given === "" ? "which verb?" : `there is no verb "${given}"`;
-  shell.err(`wallet: ${fault}; see wallet --help\n`);
+  const fault = given === "" ? "which verb?" : `there is no verb "${given}";`;
+  shell.err(`wallet: ${fault} see wallet --help\n`);
   return 1;
 }
 
