@@ -172,17 +172,17 @@ for (const [look, options] of Object.entries(looks)) {
 
 /** Words that stand on more than one line. */
 async function brokenWords(page: Page, selector: string): Promise<string[]> {
-  return page.locator(selector).evaluateAll<string[], Element>((cells) =>
-    cells.flatMap((cell) => {
-      const text = cell.firstChild;
-      return [...(text?.textContent ?? "").matchAll(/[^\s-]+/g)].flatMap(({ index, 0: word }) => {
-        const range = cell.ownerDocument.createRange();
-        range.setStart(text, index);
-        range.setEnd(text, index + word.length);
-        return range.getClientRects().length > 1 ? [word] : [];
-      });
-    }),
-  );
+  return page.evaluate<
+    string[]
+  >(`[...document.querySelectorAll(${JSON.stringify(selector)})].flatMap((cell) => {
+    const text = cell.firstChild;
+    return [...(text?.textContent ?? "").matchAll(/[^\\s-]+/g)].flatMap(({ index, 0: word }) => {
+      const range = document.createRange();
+      range.setStart(text, index);
+      range.setEnd(text, index + word.length);
+      return range.getClientRects().length > 1 ? [word] : [];
+    });
+  })`);
 }
 
 async function assertSound(page: Page): Promise<void> {
