@@ -129,6 +129,11 @@ test("a play that the service does not take is refused with its words and status
     assert.equal(refused.status, 1, play);
     assert.match(refused.said, /the service refuses it: this request is over/);
   }
+  const refused = await svc("simulate", "expire", order);
+  assert.deepEqual(
+    [refused.status, refused.said],
+    [1, "svc simulate expire: only a PENDING order runs out of time\n"],
+  );
 });
 
 test("a play says that no service answers", async () => {

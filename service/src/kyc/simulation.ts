@@ -84,7 +84,8 @@ async function expire(ctx: Ctx, order: Order): Promise<void> {
       step: steps.expired,
       at,
     });
-    if (moved.length === 0) throw new Problem("order_not_cancellable");
+    if (moved.length === 0)
+      throw new Problem("simulation_refused", { message: "only a PENDING order runs out of time" });
   });
 }
 
