@@ -231,6 +231,7 @@ test("where streams fail the page asks by long poll, and sees claim, second wall
   await using stub = await openLoginStub();
   stub.stream = "refused";
   await using page = await openPage(stub);
+  await stub.busy();
   stub.tell(claimed);
   await page.locator("[data-code]").waitFor();
   assert.ok(stub.calls.some((call) => call.endsWith("/status?after=waiting")));
@@ -313,17 +314,23 @@ test("a browser that keeps no cookie is told so, unless the login's time is up a
   }
 });
 
+/** Until the page has heard all that was said on its stream. */
+async function hearStream(page: Page, stub: LoginStub): Promise<void> {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Network.enable");
+  const heard = new Promise((resolve) =>
+    session.once("Network.eventSourceMessageReceived", resolve),
+  );
+  stub.keepAlive();
+  await heard;
+  await session.detach();
+}
+
 test("a stream that says it lives is never given up", async () => {
   await using stub = await openLoginStub();
   await using page = await openPage(stub, { clockMs: Date.now() });
-  const session = await page.context().newCDPSession(page);
-  await session.send("Network.enable");
   for (let rounds = 0; rounds < 4; rounds += 1) {
-    const heard = new Promise((resolve) =>
-      session.once("Network.eventSourceMessageReceived", resolve),
-    );
-    stub.keepAlive();
-    await heard;
+    await hearStream(page, stub);
     await page.clock.runFor(15_000);
   }
   assert.deepEqual(
@@ -332,6 +339,11 @@ test("a stream that says it lives is never given up", async () => {
   );
 });
 
+async function setHidden(page: Page, isHidden: boolean): Promise<void> {
+  await page.evaluate(`Object.defineProperty(document, "hidden", { configurable: true, value: ${isHidden} });
+    document.dispatchEvent(new Event("visibilitychange"));`);
+}
+
 test("a page out of view holds no connection, and catches up when it is seen again", async () => {
   for (const stream of ["open", "refused"] as const) {
     await using stub = await openLoginStub();
@@ -339,15 +351,28 @@ test("a page out of view holds no connection, and catches up when it is seen aga
     await using page = await openPage(stub);
     await page.locator("[data-left]").waitFor();
     await stub.busy();
-    const setHidden = async (isHidden: boolean): Promise<void> =>
-      page.evaluate(`Object.defineProperty(document, "hidden", { configurable: true, value: ${isHidden} });
-      document.dispatchEvent(new Event("visibilitychange"));`);
-    await setHidden(true);
+    await setHidden(page, true);
     await stub.idle();
     stub.tell(claimed);
     assert.equal(await page.locator("[data-code]").count(), 0);
-    await setHidden(false);
+    await setHidden(page, false);
     await page.locator("[data-code]").waitFor();
+  }
+});
+
+test("a page that comes into view after its login was finished in another tab blames no cookie", async () => {
+  for (const stream of ["open", "refused"] as const) {
+    await using stub = await openLoginStub();
+    stub.stream = stream;
+    await using page = await openPage(stub);
+    await stub.busy();
+    if (stream === "open") await hearStream(page, stub);
+    await setHidden(page, true);
+    await stub.idle();
+    // The cookie of a finished login goes after a minute.
+    stub.refusal = { status: 404, reason: "login_not_found" };
+    await setHidden(page, false);
+    await page.locator("[data-state]").getByText("It was finished in another tab").waitFor();
   }
 });
 

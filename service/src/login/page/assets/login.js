@@ -46,6 +46,8 @@ let shownStep = -1;
 let stream = null;
 let streamFaults = 0;
 let silence = 0;
+/** Whether the service has told of the login: then the browser held its cookie, and loses it when the login is over. */
+let isHeld = false;
 /** Of the poll whose answers count: one that nobody needs any more would keep a connection for as long as it waits. */
 let polling = new AbortController();
 
@@ -164,6 +166,7 @@ function follow() {
   stream.addEventListener("alive", () => expectWord(silenceMsMax));
   stream.addEventListener("message", (event) => {
     streamFaults = 0;
+    isHeld = true;
     showOffline(false);
     expectWord(silenceMsMax);
     apply(JSON.parse(event.data));
@@ -210,7 +213,7 @@ async function poll() {
   while (!round.signal.aborted && !isEnded()) {
     try {
       // Whoever waits for news hears for long that there is no connection when it is back.
-      const status = await ask(isLost ? "" : `?after=${known()}`, round.signal);
+      const status = await ask(isLost || !isHeld ? "" : `?after=${known()}`, round.signal);
       isLost = false;
       retryMs = 500;
       showOffline(false);
@@ -249,13 +252,14 @@ async function ask(query, isOver) {
   if (!response.ok) {
     const reason = await reasonOf(response);
     if (reason === "login_over") return { kind: "failed", failure: "over" };
-    // The cookie of a login stays for minutes after its time: while that runs, the browser did not keep it.
+    // The cookie of a login stays for minutes after its time: while that runs, a browser that never held it did not keep it.
     if (reason === "login_not_found")
-      return { kind: "failed", failure: leftMs() > 0 ? "no_cookie" : "over" };
+      return { kind: "failed", failure: isHeld || leftMs() <= 0 ? "over" : "no_cookie" };
     throw new Error(`status ${response.status}`);
   }
   const nowMs = Number(response.headers.get("svc-now-ms"));
   if (nowMs > 0) serverAheadMs = nowMs - performance.now();
+  isHeld = true;
   return response.json();
 }
 
