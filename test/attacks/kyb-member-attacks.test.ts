@@ -76,6 +76,7 @@ test("no vote counts but that of a voter, once, over what is asked and as the ch
   const refusal = { vote: "reject", signature: good };
   const refused = await world.walletCall("alice", "POST", `/w/votes/${id}`, { body: refusal });
   assert.equal(refused.body.error?.reason, "signature_wrong");
+  assert.doesNotMatch(refused.body.error.message, /login/);
   for (const name of ["mallory", "bob"]) {
     const body = { ...sent, signature: good };
     const answer = await world.walletCall(name, "POST", `/w/votes/${id}`, { body });

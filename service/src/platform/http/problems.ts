@@ -123,7 +123,7 @@ const table = {
   acr_unmet: [403, "this client asks for a login on the same device or from the same network"],
   wrong_number: [403, "wrong number; the login has ended"],
   number_required: [409, "this login needs the number that the page shows"],
-  signature_wrong: [422, "the signature does not fit this login and identity"],
+  signature_wrong: [422, "the signature is of another identity, or over something else than this"],
   unsupported: [422, "this is not supported here"],
   wallet_session_required: [401, "a wallet session is required"],
   mailbox_empty: [404, "nothing is there: it was taken, its time is over, or it never was"],
