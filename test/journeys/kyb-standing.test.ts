@@ -179,7 +179,7 @@ test("a verb about a business that does not exist, or cannot be so, is refused b
     [/business_not_found/, "move", nobody, "--to", address],
     [/successor/, "move", address, "--to", address],
     [/business_not_found/, "move", address, "--to", nobody],
-    [/nothing is under way/, "move", address, "--cancel"],
+    [/no move of this business is announced/, "move", address, "--cancel"],
     [/--to or --cancel/, "move", address],
     [/--to or --cancel/, "move", address, "--to", nobody, "--cancel"],
     [/status is one of/, "list", "--status", "asleep"],
@@ -223,7 +223,7 @@ test("the operator takes an announced move back, once, on record", async () => {
   assert.equal((await svc("business", "move", address, "--cancel")).status, 0);
   assert.equal((await world.businessOf("finn", address))["move"], null);
   const again = await svc("business", "move", address, "--cancel");
-  assert.match(again.err, /nothing is under way/);
+  assert.match(again.err, /no move of this business is announced/);
   const recorded = await world.ctx.db.query<{ action: string }>(
     sql`select action from audit_entry where subject = ${address} and action like 'business.move%' order by id`,
   );

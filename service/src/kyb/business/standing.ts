@@ -7,7 +7,7 @@ import type { Ctx } from "../../platform/context.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { endBallot, lockOpenBallots } from "../ballot/ballot-store.ts";
-import { type Business, businessStatuses, mayGoOnIn } from "./business.ts";
+import { type Business, type BusinessStatus, businessStatuses, mayGoOnIn } from "./business.ts";
 import { findBusiness, lockBusiness } from "./business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listMembers } from "./members.ts";
@@ -102,7 +102,7 @@ export async function suspendBusiness(
   return change(ctx, text, async (tx, { address, status }) => {
     if (status === "suspended") return;
     const step = { from: "active", to: "suspended" } as const;
-    if (!(await store.setStatus(tx, address, step))) throw new Problem("business_not_found");
+    if (!(await store.setStatus(tx, address, step))) throw notOne("active", status);
     await store.requestStop(tx, address, "business_not_verified");
     await ctx.audit.record(tx, { actor, action: "business.suspend", subject: address });
   });
@@ -117,7 +117,7 @@ export async function reinstateBusiness(
   return change(ctx, text, async (tx, { address, status }) => {
     if (status === "active") return;
     const step = { from: "suspended", to: "active" } as const;
-    if (!(await store.setStatus(tx, address, step))) throw new Problem("business_not_found");
+    if (!(await store.setStatus(tx, address, step))) throw notOne("suspended", status);
     await ctx.audit.record(tx, { actor, action: "business.reinstate", subject: address });
   });
 }
@@ -137,7 +137,7 @@ export async function announceMove(
   return ctx.db.transaction(async (tx) => {
     const business = await lockOf(tx, given.address);
     const { address, nonce, status } = business;
-    if (status !== "active" && status !== "suspended") throw new Problem("business_not_found");
+    if (status !== "active" && status !== "suspended") throw notOne("active", status);
     const next = await getBusiness(tx, given.successor);
     if (!mayGoOnIn(next, business))
       throw invalidRequest("the successor is another active business of the same environment");
@@ -157,7 +157,8 @@ export async function withdrawMove(
   actor: string,
 ): Promise<Business> {
   return change(ctx, text, async (tx, { address }) => {
-    if (!(await store.cancelMove(tx, address))) throw new Problem("nothing_to_end");
+    if (!(await store.cancelMove(tx, address)))
+      throw new Problem("nothing_to_end", { message: "no move of this business is announced" });
     await ctx.audit.record(tx, { actor, action: "business.move.cancel", subject: address });
   });
 }
@@ -222,6 +223,12 @@ export async function stopBusiness(
   }
   await ctx.onRosterChanged(tx, { business, removed: null });
   if (reason === "business_wallet_rotated") await announceWalletChanged(ctx, tx, business);
+}
+
+/** For the operator, who sees every business whatever it is. */
+function notOne(wanted: BusinessStatus, status: BusinessStatus): Problem {
+  const message = `business_not_found: this one is ${status}, not ${wanted}`;
+  return new Problem("business_not_found", { message });
 }
 
 async function change(
