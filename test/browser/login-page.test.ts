@@ -277,9 +277,13 @@ test("a connection that is back is no longer called lost, though nothing has hap
   await using stub = await openLoginStub();
   stub.refusal = { status: 502 };
   await using page = await openPage(stub);
-  await page.locator("[data-offline]").waitFor();
+  const notice = page.locator("[data-offline]");
+  await notice.waitFor();
+  const back = await page.locator(".back").boundingBox();
+  const gap = ((await notice.boundingBox())?.y ?? 0) - (back?.y ?? 0) - (back?.height ?? 0);
+  assert.ok(gap >= 12, `${gap} pixels below the way back`);
   stub.refusal = null;
-  await page.locator("[data-offline]").waitFor({ state: "hidden" });
+  await notice.waitFor({ state: "hidden" });
 });
 
 test("a screen reader hears that the connection is lost, and no more of it once it is back", async () => {
