@@ -305,6 +305,7 @@ test("400: every member is checked before anything is looked up", async () => {
     { reference: "x".repeat(281) },
     { purpose: "" },
     { purpose: " \n " },
+    { purpose: "\u200b\u2800" },
     { purpose: "x".repeat(281) },
     { purpose: "a\u202eb" },
     { returnUrl: "https://elsewhere.example/" },

@@ -1,5 +1,12 @@
 // What a merchant asks for, checked once (decisions section 5, checks; service document, KYC).
-import { isFieldName, isParentName, isShowable, parseAddress, type Address } from "@svc/protocol";
+import {
+  isBlank,
+  isFieldName,
+  isParentName,
+  isShowable,
+  parseAddress,
+  type Address,
+} from "@svc/protocol";
 import { liesUnder } from "../accounts/index.ts";
 import { type AskedName, refuseUnknownNames } from "../credentials/index.ts";
 import { parsePublicUrl, type OutboundProfile } from "../platform/outbound/address-policy.ts";
@@ -69,9 +76,10 @@ function checkText(name: string, text: string | undefined): string | null {
   return text;
 }
 
-/** Wallets refuse a request object with an empty one, so nobody could open the order; blanks tell nobody anything. */
+/** Wallets refuse a request object with an empty one, so nobody could open the order; what shows nothing tells nobody anything. */
 function checkPurpose(text: string | undefined): string | null {
-  if (text?.trim() === "") throw invalidRequest(`purpose has 1 to ${textMax} characters`);
+  if (text !== undefined && isBlank(text))
+    throw invalidRequest(`purpose has 1 to ${textMax} characters`);
   return checkText("purpose", text);
 }
 
