@@ -8,6 +8,7 @@ import { outliveReaders } from "@svc/service/closed-pipe";
 import { ConfigError, parseConfig } from "@svc/service/config";
 import { getBuiltInIssuer } from "@svc/service/credentials";
 import { lockDirectory } from "@svc/service/directory-lock";
+import { announce } from "@svc/service/log";
 import { describeStartFault } from "@svc/service/start-fault";
 import { watchStopSignal } from "@svc/service/stop-signal";
 import { openShopAccount } from "./seed-shop.ts";
@@ -58,10 +59,10 @@ async function start(): Promise<void> {
   const stopped = started();
   // As `serve` does: the start after a kill is quick too.
   flushCompileCache();
-  print(`shop      ${shop.url}`);
-  print(`docs      ${service.baseUrl}/openapi.json`);
-  print(`metrics   ${service.metricsUrl}`);
-  print(`ready ${service.baseUrl}`);
+  announce(`shop      ${shop.url}`);
+  announce(`docs      ${service.baseUrl}/openapi.json`);
+  announce(`metrics   ${service.metricsUrl}`);
+  announce(`ready ${service.baseUrl}`);
   await stopped;
   await shop.close();
 }
@@ -85,10 +86,6 @@ async function anchorsOf({ ctx }: Service, rpcUrl: string) {
   ];
   const addresses = issuers.map(({ address }) => address);
   return { rpcUrl, chainId, ...contracts, operator, issuers: addresses };
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
 }
 
 outliveReaders();

@@ -94,9 +94,12 @@ test("with another port the shop moves along, and everything else stays as it wa
   const before = readFile(place, "demo.json") as DemoFile;
   const account = readFile(place, "shop.json") as { apiKey: string; clientDomainId: string };
 
-  const environment = { ...place.environment, PORT: String(await freePort()) };
-  await using demo = await startDemo(environment);
+  const PORT = String(await freePort());
+  await using demo = await startDemo({ ...place.environment, PORT, LOG_LEVEL: "info" });
   const { shopUrl, baseUrl } = demo;
+  const [ready, ...earlier] = demo.output.split("\n").toReversed();
+  assert.equal(ready, `ready ${baseUrl}`, "the last line, also after what the start logged");
+  assert.ok(earlier.some((line) => line.includes('"PUT","route":"/api/v1/kyb/webhook-endpoint"')));
   const after = readFile(place, "demo.json") as DemoFile;
   assert.equal(after.baseUrl, baseUrl);
   assert.deepEqual(after.business, before.business);
@@ -108,7 +111,7 @@ test("with another port the shop moves along, and everything else stays as it wa
   const main = join(root, "service/src/main.ts");
   const verb = ["--conditions=source", main, "domain", "show", account.clientDomainId, "--json"];
   const { stdout } = await promisify(execFile)(process.execPath, verb, {
-    env: { ...process.env, ...environment },
+    env: { ...process.env, ...demo.environment },
   });
   const { domain } = JSON.parse(stdout) as { domain: string };
   assert.equal(domain, new URL(shopUrl).host);

@@ -19,6 +19,11 @@ export interface Log {
 
 const standardOutput = openLogOutput(1);
 
+/** Writes a line for people to standard output, behind whatever was logged before. */
+export function announce(line: string): void {
+  standardOutput.write(`${line}\n`);
+}
+
 /**
  * JSON lines on standard output, or on `destination`. Nothing secret or personal gets through, wherever it stands:
  * fields are hidden by name at any depth; query strings, tokens and credentials are cut out of every text; of errors
