@@ -9,7 +9,7 @@ type Concurrency = (typeof concurrencies)[number];
 
 /** Operations of one batch; enough that a batch takes seconds, and that garbage and background work even out. */
 const batchSizes = {
-  logIn: 500,
+  logIn: 1000,
   introspect: 8000,
   readUserinfo: 8000,
   readDiscovery: 16_000,
