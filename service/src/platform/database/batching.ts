@@ -17,8 +17,8 @@ interface Waiter<Question, Answer> {
 
 /**
  * Gathers the questions that come while a call is under way, and answers them by the next one together. A question that
- * finds no call under way goes at once, so nobody waits for company; under load a call serves many, and costs each of
- * them a share. A call that takes more than 250 ms is no longer waited for.
+ * finds no call under way goes with those of the same turn of the event loop, so nobody waits for company; under load a
+ * call serves many, and costs each of them a share. A call that takes more than 250 ms is no longer waited for.
  *
  * @param answerAll answers at most 64 questions, in their order; when it throws, each of them is told
  * @returns asks one question. It throws what `answerAll` threw, or {Problem} unavailable when too many wait
@@ -29,6 +29,16 @@ export function createBatcher<Question, Answer>(
   const waiting: Waiter<Question, Answer>[] = [];
   let underWay = 0;
   let isWaitedFor = false;
+  let isComing = false;
+  /** When everything that has arrived was read: requests of several connections come out of one turn. */
+  const serveSoon = (): void => {
+    if (isComing) return;
+    isComing = true;
+    setImmediate(() => {
+      isComing = false;
+      serve();
+    });
+  };
   const serve = (): void => {
     if (waiting.length === 0 || isWaitedFor || underWay === underWayMax) return;
     const batch = waiting.splice(0, questionsMax);
@@ -37,7 +47,7 @@ export function createBatcher<Question, Answer>(
     let isSlow = false;
     const goOn = (): void => {
       if (!isSlow) isWaitedFor = false;
-      serve();
+      serveSoon();
     };
     const timer = setTimeout(() => {
       goOn();
@@ -57,7 +67,7 @@ export function createBatcher<Question, Answer>(
     if (waiting.length >= waitingMax) throw new Problem("unavailable");
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     waiting.push({ question, resolve, reject });
-    serve();
+    serveSoon();
     return promise;
   };
 }
