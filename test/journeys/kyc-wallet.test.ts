@@ -223,7 +223,7 @@ await test("a person's own list of orders goes from the newest to the oldest, in
       "PENDING",
     ],
   );
-  assert.doesNotMatch(JSON.stringify(page), /1990|Bern|alice@/);
+  assert.doesNotMatch(JSON.stringify(page), /1990-|Bern|alice@/);
   const rest = await read(`limit=1&cursor=${page.nextCursor}`);
   assert.deepEqual(
     rest.items.map(({ referenceKey, status }) => [referenceKey, status]),
