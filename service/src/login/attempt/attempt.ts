@@ -103,7 +103,7 @@ export type SessionFault = "forged" | "stale";
 /** The clocks of two processes are up to 4 s apart (`skewLimitMs`): the page may count by one that is a step ahead of ours. */
 const stepsAheadMax = 1;
 
-/** Judges what a wallet scanned: the mac must be ours, the step the current or the one before. */
+/** Judges what a wallet scanned: the mac must be ours, the step the current one or next to it. */
 export function judgeSession(
   key: KeyObject,
   session: LoginSession,

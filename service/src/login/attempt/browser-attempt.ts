@@ -82,8 +82,8 @@ function randomOfSuccessor(
   return {
     bytes(length) {
       drawn += 1;
-      const content = `restart ${id} ${browserSha256.toString("base64url")} ${drawn}`;
-      return ctx.keys.mac("session", content).subarray(0, length);
+      const content = `${id} ${browserSha256.toString("base64url")} ${drawn}`;
+      return ctx.keys.mac("login-restart", content).subarray(0, length);
     },
   };
 }

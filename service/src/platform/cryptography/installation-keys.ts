@@ -8,6 +8,7 @@ const installationKeyNames = [
   "kyb-idempotency",
   "kyb-offer",
   "login-code",
+  "login-restart",
   "refresh-token",
   "api-key",
   "wallet-challenge",
