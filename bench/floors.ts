@@ -14,7 +14,7 @@ const signatures = 1_000;
 /** As long as what is signed of an access token. */
 const signedBytes = 600;
 
-/** What no program on this runtime can save: rows to read beside those that they bound. */
+/** What is left without any code of ours: rows to read beside those that they bound. */
 export async function benchFloors(answer: HttpAnswer): Promise<Row[]> {
   return [...(await benchBareHttp(answer)), benchSignatures()];
 }

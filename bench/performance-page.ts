@@ -56,11 +56,10 @@ Machine: ${machineText(postgresVersion)}.
   written once. With fixed clients and no account table it would make 13 database calls a login instead of 16, and be
   cheaper. Its introspection and userinfo take opaque tokens, because it refuses its own JWTs there.
 - Two RS256 signatures of 2048 bits are part of each login and refresh of both sides. They cost both the same, and bound
-  the ratio of a refresh. OpenSSL makes one in 0.43 to 0.55 ms where the processor has AVX-512 IFMA, and in
-  0.77 ms on the same machine without these instructions.
-- A *floor* is what no program on this runtime can save: a bare \`node:http\` server that answers with the bytes of our JWKS,
-  and the two signatures of a refresh, made and nothing else. Where half of the peer's figure is below its floor, the target
-  of that row cannot be met.
+  the ratio of a refresh; a row of floors has what they cost on this machine.
+- A *floor* has no code of ours: a bare \`node:http\` server that answers with the bytes of our JWKS, and the two signatures of a
+  refresh, made and nothing else. Half of the peer's figure is near its floor, or below it, in both rows; runs differ by up to
+  a third.
 - *PostgreSQL* is the CPU of the backends of that database and of the cluster's background processes.
 - Rows without a verdict depend on the clock on the wall, and so on whatever else the machine does; their aim is in brackets.
 `;
