@@ -14,6 +14,8 @@ interface Ran {
   readonly lines: string[];
   readonly failed: string[];
   readonly statuses: (number | null)[];
+  /** The errors that it told of because nobody awaited them. */
+  readonly unawaited: string[];
 }
 
 /** Runs modules as a run does that shares them among so many processes. */
@@ -35,19 +37,34 @@ async function runShared(modules: Readonly<Record<string, string>>, processes = 
       lines: lines.filter((line) => line.startsWith("> ")).map((line) => line.slice(2)),
       failed: lines.flatMap((line) => /^not ok \d+ - (.*)/.exec(line)?.[1] ?? []),
       statuses: all.map(({ status }) => status),
+      unawaited: all.flatMap(({ stderr }) =>
+        [...stderr.matchAll(/^nobody awaited .* Error: (.*)$/gm)].map(
+          ([, message = ""]) => message,
+        ),
+      ),
     };
   } finally {
     rmSync(root, { recursive: true, force: true });
   }
 }
 
-async function runEntry(entry: string): Promise<{ stdout: string; status: number | null }> {
+interface Ended {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly status: number | null;
+}
+
+async function runEntry(entry: string): Promise<Ended> {
   const child = spawn(process.execPath, ["--test-reporter=tap", entry], {
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, NODE_TEST_CONTEXT: undefined },
   });
-  const [stdout] = await Promise.all([text(child.stdout), once(child, "close")]);
-  return { stdout, status: child.exitCode };
+  const [stdout, stderr] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, "close"),
+  ]);
+  return { stdout, stderr, status: child.exitCode };
 }
 
 /** A module that says which of its hooks and tests runs. */
@@ -64,7 +81,7 @@ test("files of a process run one after the other, and hooks hold for their own f
   const ran = await runShared({ "a.mjs": noisy("a"), "b.mjs": noisy("b") });
   const steps = ["before", "each", "1", "each ends", "each", "2", "each ends", "after"];
   const expected = ["a", "b"].flatMap((name) => steps.map((step) => `${name} ${step}`));
-  assert.deepEqual(ran, { lines: expected, failed: [], statuses: [0] });
+  assert.deepEqual(ran, { lines: expected, failed: [], statuses: [0], unawaited: [] });
 });
 
 test("a file that cannot be loaded, an ending or a test that fails keeps no other file from running", async () => {
@@ -74,7 +91,22 @@ test("a file that cannot be loaded, an ending or a test that fails keeps no othe
     "c.mjs": 'test("c", () => { throw new Error("wrong"); });',
     "d.mjs": 'await test("d", () => console.log("> d"));',
   });
-  assert.deepEqual(ran, { lines: ["d"], failed: ["a.mjs", "b.mjs", "c"], statuses: [1] });
+  const failed = ["a.mjs", "b.mjs", "c"];
+  assert.deepEqual(ran, { lines: ["d"], failed, statuses: [1], unawaited: [] });
+});
+
+test("an error that nobody awaits fails the run and is told", async () => {
+  const ran = await runShared({
+    "a.mjs": 'await test("a", () => void Promise.reject(new Error("left alone")));',
+    "b.mjs": `await test("b", async () => {
+      const { promise, resolve } = Promise.withResolvers();
+      setImmediate(() => { setImmediate(resolve); throw new Error("thrown alone"); });
+      await promise;
+    });`,
+    "c.mjs": 'test("c", () => console.log("> c"));',
+  });
+  const unawaited = ["left alone", "thrown alone"];
+  assert.deepEqual(ran, { lines: ["c"], failed: [], statuses: [1], unawaited });
 });
 
 test("processes share the files out: each file runs in one of them", async () => {
