@@ -28,7 +28,7 @@ export const afterEach = (hook: Hook): void => runner.afterEach(ofThisFile(hook)
  * The runner follows every promise to the test that made it, to know whose an error is that nobody awaits: a fifteenth
  * of the CPU time of a run. It is kept from that, and `reportUnawaited` tells the error instead.
  */
-async function loadRunner(): Promise<typeof import("node:test")> {
+async function loadRunner() {
   const { createHook } = asyncHooks;
   asyncHooks.createHook = () => {
     const hook = { enable: () => hook, disable: () => hook };
