@@ -1,4 +1,4 @@
-import { hexOfBytes, type Address, type Hex, type Hex32 } from "@svc/protocol";
+import { hexOfBytes, isContractYes, type Address, type Hex, type Hex32 } from "@svc/protocol";
 import {
   BaseError,
   createPublicClient,
@@ -94,7 +94,6 @@ const timeoutMsDefault = 20_000;
 const requestTimeoutMs = 10_000;
 /** What a contract may burn to say whether it signed. */
 const signatureGas = 1_000_000n;
-const magicValue = "0x1626ba7e";
 const erc6492Suffix = "6492".repeat(16);
 
 /** Opens a node for one verification. Off-chain lookups (CCIP-Read) are off: a contract cannot make this machine call anywhere. */
@@ -166,7 +165,7 @@ export function openChainView(anchors: ChainAccess): ChainView {
               },
         );
         if (answer === null) return false;
-        return isWrapped ? answer === "0x01" : answer.length >= 66 && answer.startsWith(magicValue);
+        return isWrapped ? answer === "0x01" : isContractYes(answer);
       }),
   };
 }

@@ -167,6 +167,7 @@ export type { ResultFault } from "./results/members.ts";
 export type { AccessProof } from "./results/proofs.ts";
 export {
   addressOfPrivateKey,
+  isContractYes,
   parseSignature,
   personalDigest,
   prepareForFewSignatures,

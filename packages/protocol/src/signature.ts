@@ -60,6 +60,19 @@ export function recoverAddress(digest: Uint8Array, signature: Signature): Addres
   }
 }
 
+/** `isValidSignature.selector`, and zeros up to the end of the word. */
+const contractYes = `0x1626ba7e${"0".repeat(56)}`;
+
+/**
+ * Whether a contract says by this answer of `isValidSignature(bytes32,bytes)` that it signed. The whole word counts, as
+ * to whoever decodes it by the ABI: the question begins with the same four bytes, and what sends it back has signed nothing.
+ *
+ * @see ERC-1271
+ */
+export function isContractYes(answer: string): boolean {
+  return answer.slice(0, contractYes.length).toLowerCase() === contractYes;
+}
+
 /**
  * For a process that signs a few times and ends: makes few multiples of the base point, in 15 ms instead of the 80 that
  * the first use takes otherwise. Signing takes a third longer then.

@@ -67,6 +67,12 @@ test("a contract's signature is what the contract says it is", async () => {
   assert.equal(await verify(await place(answering("1626ba7f")), signed), false);
 });
 
+test("what sends the question back has signed nothing", async () => {
+  // CALLDATASIZE PUSH0 PUSH0 CALLDATACOPY CALLDATASIZE PUSH0 RETURN; and the identity precompile, which everybody has.
+  assert.equal(await verify(await place("0x365f5f37365ff3"), "0x01"), false);
+  assert.equal(await verify(`0x${"4".padStart(40, "0")}`, "0xdeadbeef"), false);
+});
+
 test("a contract that burns gas is refused within the bounds", async () => {
   assert.equal(await verify(await place(endless), "0x01"), false);
   let gas = 0n;

@@ -1,4 +1,4 @@
-import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
+import { type Address, type Hex, hexOfBytes, isContractYes } from "@svc/protocol";
 import { encodeDeployData, encodeFunctionData, parseAbi } from "viem/utils";
 import { Problem } from "../platform/http/problems.ts";
 import { takeOrRefuse } from "../platform/rate-limit.ts";
@@ -15,7 +15,6 @@ const signatureBytesMax = 16_384;
 const erc1271 = parseAbi([
   "function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)",
 ]);
-const magicValue = "0x1626ba7e";
 const erc6492Suffix = "6492".repeat(16);
 const erc6492 = parseAbi(["constructor(address signer, bytes32 hash, bytes signature)"]);
 
@@ -39,7 +38,7 @@ export async function isContractSignature(
     ? await callOfValidator({ ...given, hash, signature: signature as Hex })
     : callOfContract({ ...given, hash, signature: signature as Hex });
   const result = await ask(ctx, call);
-  return isWrapped ? result === "0x01" : isMagic(result);
+  return isWrapped ? result === "0x01" : isContractYes(result ?? "0x");
 }
 
 interface Question {
@@ -95,9 +94,4 @@ const lacks =
 function isOfContract({ code, message }: RpcError): boolean {
   if (/revert|\bE?VM\b/i.test(message)) return true;
   return callCodes.has(code) && !lacks.test(message);
-}
-
-/** A bytes4, padded to a word; more behind it is ignored, as Solidity does. */
-function isMagic(result: string | null): boolean {
-  return result !== null && result.length >= 66 && result.startsWith(magicValue);
 }
