@@ -154,6 +154,62 @@ test("after 10,000 transactions the chain starts within 5 seconds, past the 8,19
   await untilReceived(node, 10_001n);
 });
 
+/** Deploys what keeps the hash of the block two before its own: PUSH1 2 NUMBER SUB BLOCKHASH PUSH0 SSTORE STOP. */
+const keepsHash = { to: null, value: 0n, data: "0x60024303405f5500", gas: 30_000_000n } as const;
+
+test("what a contract learns of old blocks is the same after a fold, for whoever replays and whoever mined", async () => {
+  await using database = await openTestDatabase();
+  await using first = await openProcess(database.url);
+  await using second = await openProcess(database.url);
+  const sign = await openPurse(first.ctx);
+  const foldOf = async (): Promise<number | null> => {
+    const [row] = await first.ctx.db.query<{ folded: number | null }>(
+      sql`select folded_block as folded from embedded_chain`,
+    );
+    return row?.folded ?? null;
+  };
+  // With what they may use these count as so many that a fold is made on the way.
+  const reading = new AbortController();
+  const away: unknown[] = [];
+  const read = (async () => {
+    while (!reading.signal.aborted) await balanceOf(second.node).catch((error) => away.push(error));
+  })();
+  for (let nonce = 0; nonce < 26; nonce++)
+    await first.node.submit([sign(nonce, { gas: 30_000_000n })]);
+  await untilReceived(first.node, 26n);
+  const folded = await until("a fold", foldOf);
+  for (const nonce of [26, 27]) await first.node.submit([sign(nonce, keepsHash)]);
+  await first.node.submit([sign(28)]);
+  await untilReceived(second.node, 27n);
+  reading.abort();
+  await read;
+  assert.deepEqual(away, []);
+  const before = await blockOf(first.node);
+  process.kill(await nodePid(first), "SIGKILL");
+  await untilReceived(first.node, 27n);
+  assert.deepEqual([await blockOf(first.node), await foldOf()], [before, folded]);
+  await first.node.submit([sign(29)]);
+  await untilReceived(second.node, 28n);
+});
+
+test("a block holds what is computed in about a second", async () => {
+  await using database = await openTestDatabase();
+  await using chain = await openProcess(database.url);
+  const sign = await openPurse(chain.ctx);
+  const gases = [30_000_000n, 30_000_000n, 21_000n, 30_000_000n, 29_000_000n, 21_000n];
+  await chain.node.submit(gases.map((gas, nonce) => sign(nonce, { gas })));
+  await untilReceived(chain.node, 6n);
+  const rows = await chain.ctx.db.query<{ gas: number }>(
+    sql`select sum(gas)::bigint as gas from embedded_transaction group by block_number order by block_number`,
+  );
+  const used = rows.map(({ gas }) => gas);
+  assert.ok(Math.max(...used) <= 60_000_000, used.join(" "));
+  assert.equal(
+    used.reduce((sum, gas) => sum + gas, 0),
+    119_042_000,
+  );
+});
+
 test("a journaled transaction is mined: nobody spends coin twice while a block is on its way", async () => {
   await using database = await openTestDatabase();
   await using chain = await openProcess(database.url);

@@ -49,6 +49,7 @@ export function readTransaction(raw: string, chainId: number): ReadTransaction {
     raw: serialized,
     signer: signerOf(parsed),
     nonce: parsed.nonce ?? 0,
+    gas,
     costWei: gas * price + valueWei,
     valueWei,
   };

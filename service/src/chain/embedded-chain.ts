@@ -10,14 +10,20 @@ import { type ChainNode, NodeAway, RpcError } from "./node.ts";
 
 /** Transactions of one block. */
 const blockMax = 300;
+/** What they may use together: about a second of computing at most, so that every block is mined, and mined again. */
+const blockGasMax = 60_000_000;
 /** More in one message, and the node loses their order. */
 const batchMax = 30;
 /** The pause between two looks; notifications only shorten it. */
 const pollMs = 1_000;
 /**
- * A fold is made after this many blocks and transactions together, so that a start replays no more, in about a second.
+ * A fold is made after this many blocks and transactions together, so that a start replays no more, in about a second;
+ * with what they may use, counted as that of so much each, in a quarter of a minute at most.
  */
 const foldEvery = 3_000;
+const foldGas = 250_000;
+/** Answers of the node that another took the place of are waited for so long. */
+const retireMs = 5_000;
 const replayPage = 500;
 const openWithinMs = 30_000;
 /** A block is mined when the shared clock was moved by this much. */
@@ -61,7 +67,7 @@ const noHash: Hex32 = `0x${"0".repeat(64)}`;
 /** The right to run the node, for as long as its connection to the database lives; the node has the whole chain. */
 interface Ownership {
   readonly session: LockSession;
-  readonly node: AnvilProcess;
+  node: AnvilProcess;
   /** The node or the connection is gone. */
   isLost: boolean;
 }
@@ -79,6 +85,8 @@ class EmbeddedChain implements ChainNode {
   #isAsked = false;
   #offsetMs: number;
   #sinceFold = 0;
+  /** Nodes that others took the place of, until what was asked of them is answered. */
+  readonly #retired = new Map<AnvilProcess, NodeJS.Timeout>();
   /** Why the last turn failed. */
   #fault: unknown = null;
   #unsubscribe: (() => void)[] = [];
@@ -96,7 +104,7 @@ class EmbeddedChain implements ChainNode {
       await notifications.subscribe("embedded_chain", hurry),
       // The clock's own handler reads the new offset first or meanwhile; the poll sees it at the latest.
       await notifications.subscribe("clock", () => void setTimeout(hurry, 20)),
-      await notifications.subscribe("embedded_chain_owner", () => this.#reading?.ipc.close()),
+      await notifications.subscribe("embedded_chain_owner", () => this.#readElsewhere()),
     ];
     const deadline = Date.now() + openWithinMs;
     for (;;) {
@@ -150,6 +158,7 @@ class EmbeddedChain implements ChainNode {
     await this.#work.catch(() => undefined);
     this.#reading?.ipc.close();
     await this.#letGo();
+    await Promise.all([...this.#retired.keys()].map(async (node) => this.#end(node)));
   }
 
   async #admit(raw: string): Promise<void> {
@@ -210,33 +219,39 @@ class EmbeddedChain implements ChainNode {
 
   /** @returns null while another process has the chain */
   async #tryOwn(): Promise<Ownership | null> {
-    const { db, log } = this.#ctx;
+    const { db } = this.#ctx;
     const session = (this.#session ??= await openLockSession(db.connectionString));
     if (!(await session.tryLock())) return null;
     removeLeftovers(await store.findPath(db));
-    const { chainId, genesisTime, faucetAddress } = this.#identity;
-    const genesis = { chainId, time: genesisTime, faucet: faucetAddress };
-    const node = await startAnvilProcess(genesis, (line) =>
-      log.debug({ line }, "the embedded chain says"),
-    );
-    const owned = { session, node, isLost: false };
+    const owned: Ownership = { session, node: await this.#startNode(), isLost: false };
     try {
       await this.#replay(owned);
-      await store.tellPath(session, node.path);
+      await store.tellPath(session, owned.node.path);
     } catch (error) {
-      await node[Symbol.asyncDispose]();
+      await owned.node[Symbol.asyncDispose]();
       throw error;
     }
     void this.#watch(owned);
     return owned;
   }
 
+  async #startNode(): Promise<AnvilProcess> {
+    const { chainId, genesisTime, faucetAddress } = this.#identity;
+    const genesis = { chainId, time: genesisTime, faucet: faucetAddress };
+    return startAnvilProcess(genesis, (line) =>
+      this.#ctx.log.debug({ line }, "the embedded chain says"),
+    );
+  }
+
   /** Another process, or this one in its next turn, begins anew where the lock or the node went. */
   async #watch(owned: Ownership): Promise<void> {
-    await Promise.race([owned.node.exited.catch(() => undefined), owned.session.closed]);
+    const { node, session } = owned;
+    await Promise.race([node.exited.catch(() => undefined), session.closed]);
+    // Then it is the node after it that is watched.
+    if (owned.node !== node) return;
     owned.isLost = true;
     // Whoever waits for an answer of it, a turn too, stops waiting.
-    owned.node.ipc.close();
+    node.ipc.close();
     if (this.#isClosed || this.#owned !== owned) return;
     this.#ctx.log.warn({}, "the embedded chain was lost and will be replayed");
     this.#wake();
@@ -266,7 +281,7 @@ class EmbeddedChain implements ChainNode {
       after = blocks.at(-1)?.number ?? after;
       if (blocks.length < replayPage) break;
     }
-    await this.#foldWhenDue(owned, after);
+    if (await this.#foldWhenDue(owned, after)) await this.#goOnFromFold(owned);
   }
 
   /** @returns the number of the block that the fold ends with, 0 where there is none */
@@ -284,14 +299,13 @@ class EmbeddedChain implements ChainNode {
     const offsetMs = clock.nowMs() - Date.now();
     let mayBeEmpty = offsetMs - this.#offsetMs > jumpMs;
     for (;;) {
-      const given = { time: clock.now(), max: blockMax, mayBeEmpty };
+      const given = { time: clock.now(), max: blockMax, gasMax: blockGasMax, mayBeEmpty };
       const block = await store.decideBlock(owned.session, given);
       this.#offsetMs = offsetMs;
       if (block === null) return;
       mayBeEmpty = false;
       await this.#mineBlock(owned, block, { compare: true });
-      await this.#foldWhenDue(owned, block.number);
-      if (block.raws.length < blockMax && !this.#isAsked) return;
+      if (await this.#foldWhenDue(owned, block.number)) await this.#goOnFromFold(owned);
     }
   }
 
@@ -314,7 +328,7 @@ class EmbeddedChain implements ChainNode {
       }
     }
     await ipc.request("evm_mine", [`0x${block.time.toString(16)}`]);
-    this.#sinceFold += 1 + block.raws.length;
+    this.#sinceFold += 1 + block.raws.length + block.gas / foldGas;
     if (!compare) return;
     const head = headOf(await ipc.request("eth_getBlockByNumber", ["latest", false]));
     const isOther = block.hash !== null && block.hash !== head.hash;
@@ -322,11 +336,58 @@ class EmbeddedChain implements ChainNode {
     if (block.hash === null) await store.keepHash(session, block.number, head.hash);
   }
 
-  async #foldWhenDue({ session, node }: Ownership, number: number): Promise<void> {
-    if (this.#sinceFold < foldEvery) return;
-    const dump = String(await node.ipc.request("anvil_dumpState", [false]));
-    await store.keepFold(session, { number, state: Buffer.from(dump.slice(2), "hex") });
+  /** @returns whether there is a new fold */
+  async #foldWhenDue({ session, node }: Ownership, number: number): Promise<boolean> {
+    if (this.#sinceFold < foldEvery) return false;
     this.#sinceFold = 0;
+    try {
+      const dump = String(await node.ipc.request("anvil_dumpState", [false]));
+      await store.keepFold(session, { number, state: Buffer.from(dump.slice(2), "hex") });
+      return true;
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error;
+      this.#ctx.log.error(
+        { err: error },
+        "the embedded chain is too large to be folded: starts take longer and longer, see operate.md",
+      );
+      return false;
+    }
+  }
+
+  /**
+   * Goes on in a node that has the fold, as every later replay does: a fold keeps no hashes of blocks, so a contract that
+   * asks for one (BLOCKHASH) is answered otherwise in the node that mined them.
+   */
+  async #goOnFromFold(owned: Ownership): Promise<void> {
+    const before = owned.node;
+    const node = await this.#startNode();
+    try {
+      await this.#unfold(node.ipc);
+    } catch (error) {
+      await node[Symbol.asyncDispose]();
+      throw error;
+    }
+    owned.node = node;
+    // While the chain is being opened nobody knows of a node yet, and nobody watches it.
+    if (this.#owned === owned) {
+      await store.tellPath(owned.session, node.path);
+      void this.#watch(owned);
+    }
+    const timer = setTimeout(() => void this.#end(before), retireMs);
+    this.#retired.set(before, timer.unref());
+  }
+
+  async #end(node: AnvilProcess): Promise<void> {
+    clearTimeout(this.#retired.get(node));
+    this.#retired.delete(node);
+    await node[Symbol.asyncDispose]();
+  }
+
+  /** What was asked of the node before is answered there, or not at all. */
+  #readElsewhere(): void {
+    const before = this.#reading?.ipc;
+    this.#reading = null;
+    if (before !== undefined) setTimeout(() => before.close(), retireMs).unref();
   }
 
   /** The owner's own connection, or one to the owner's node. @throws {NodeAway} */

@@ -63,6 +63,8 @@ export interface Admitted {
   readonly raw: Hex;
   readonly signer: Address;
   readonly nonce: number;
+  /** What it may use. */
+  readonly gas: bigint;
   readonly costWei: bigint;
 }
 
@@ -105,9 +107,9 @@ export async function insertTransaction(
 ): Promise<boolean> {
   const rows = await db.query(
     sql`with written as (
-        insert into embedded_transaction (hash, raw, signer, nonce, cost_wei, created_at)
+        insert into embedded_transaction (hash, raw, signer, nonce, gas, cost_wei, created_at)
         values (${given.hash}, ${bufferOfHex(given.raw)}, ${given.signer}, ${given.nonce},
-          ${String(given.costWei)}::numeric, ${now})
+          ${String(given.gas)}::bigint, ${String(given.costWei)}::numeric, ${now})
         on conflict do nothing returning hash
       )
       select hash, pg_notify('embedded_chain', '') from written`,
@@ -122,28 +124,35 @@ export interface Block {
   /** Null where it was never mined yet. */
   readonly hash: Hex32 | null;
   readonly raws: readonly Hex[];
+  /** What they may use together. */
+  readonly gas: number;
 }
 
 /**
  * Decides the next block: what waits, in the order of the journal, at `time` or the time of the block before, whichever
  * is later. From here on it will always be this block.
  *
+ * @param given.gasMax what all of it may use; the first that waits is taken whatever it may use
  * @param db the connection that holds the lock: a block that somebody decides who is no longer owner would be unknown to
  *   the next one, who mines another in its place
  * @returns null where nothing waits and no empty block was asked for
  */
 export async function decideBlock(
   db: Queryable,
-  given: { time: number; max: number; mayBeEmpty: boolean },
+  given: { time: number; max: number; gasMax: number; mayBeEmpty: boolean },
 ): Promise<Block | null> {
   const rows = await db.query<{
     number: number | string;
     time: number | string;
     raw: Buffer | null;
+    gas: number | string | null;
   }>(
-    sql`with waiting as (
-        select position, row_number() over (order by position) - 1 as index
-        from embedded_transaction where block_number is null order by position limit ${given.max}
+    sql`with next as (
+        select position, gas from embedded_transaction where block_number is null order by position limit ${given.max}
+      ), counted as (
+        select position, row_number() over (order by position) - 1 as index, sum(gas) over (order by position) as gas from next
+      ), waiting as (
+        select position, index from counted where index = 0 or gas <= ${given.gasMax}
       ), last as (
         (select number, time from embedded_block order by number desc limit 1)
         union all select 0, (select genesis_time from embedded_chain)
@@ -156,15 +165,16 @@ export async function decideBlock(
       ), placed as (
         update embedded_transaction set block_number = block.number, block_index = waiting.index
         from waiting, block where embedded_transaction.position = waiting.position
-        returning block_index, raw
+        returning block_index, raw, gas
       )
-      select block.number, block.time, placed.raw from block left join placed on true order by placed.block_index`,
+      select block.number, block.time, placed.raw, placed.gas from block left join placed on true order by placed.block_index`,
   );
   const [first] = rows;
   if (first === undefined) return null;
   const raws = rows.flatMap(({ raw }): Hex[] => (raw === null ? [] : [`0x${raw.toString("hex")}`]));
   // The owner's own connection gives integers of 8 bytes as text.
-  return { number: Number(first.number), time: Number(first.time), hash: null, raws };
+  const gas = rows.reduce((sum, row) => sum + Number(row.gas ?? 0), 0);
+  return { number: Number(first.number), time: Number(first.time), hash: null, raws, gas };
 }
 
 /** The block was mined; whoever waits for transactions looks now. */
@@ -185,9 +195,11 @@ export async function listBlocks(
     time: number;
     hash: Hex32 | null;
     raws: Buffer[] | null;
+    gas: number;
   }>(
     sql`select number, time, embedded_block.hash,
-        array_agg(raw order by block_index) filter (where raw is not null) as raws
+        array_agg(raw order by block_index) filter (where raw is not null) as raws,
+        coalesce(sum(gas), 0)::bigint as gas
       from embedded_block left join embedded_transaction on block_number = number
       where number > ${after}
       group by number order by number limit ${limit}`,
@@ -197,6 +209,7 @@ export async function listBlocks(
     time: row.time,
     hash: row.hash,
     raws: (row.raws ?? []).map((raw): Hex => `0x${raw.toString("hex")}`),
+    gas: row.gas,
   }));
 }
 

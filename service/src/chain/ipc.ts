@@ -16,8 +16,10 @@ export interface Ipc {
 
 /** A call of the embedded node that is slower than this is lost. */
 const timeoutMs = 30_000;
-/** A dump of the whole state is the longest answer. */
-const answerCharactersMax = 1_000_000_000;
+/** A dump of the whole state is the longest answer. A text of twice as many characters ends a process. */
+const answerCharactersMax = 2 ** 28;
+/** What nodes answer themselves where an answer would be too long (EIP-1474). */
+const limitExceededCode = -32_005;
 
 interface Waiting {
   readonly ids: readonly number[];
@@ -45,9 +47,10 @@ export async function openIpc(path: string): Promise<Ipc> {
     fail();
     tellClosed();
   });
-  readLines(socket, (line) => {
+  readLines(socket, (line, isWhole) => {
     try {
-      settleLine(waiting, line);
+      if (isWhole) settleLine(waiting, line);
+      else refuseLong(waiting, line);
     } catch {
       // Not JSON: nothing that comes after it can be trusted either.
       socket.destroy();
@@ -106,23 +109,38 @@ async function connectTo(path: string): Promise<Socket> {
   });
 }
 
-function readLines(socket: Socket, onLine: (line: string) => void): void {
+/** Of a line that is too long only the beginning is kept, and it is told of as not whole. */
+function readLines(socket: Socket, onLine: (line: string, isWhole: boolean) => void): void {
   let parts: string[] = [];
   let length = 0;
+  const take = (piece: string): void => {
+    length += piece.length;
+    if (length > answerCharactersMax) parts.splice(1);
+    else if (piece !== "") parts.push(piece);
+  };
   socket.setEncoding("utf8");
   socket.on("data", (chunk: string) => {
     const pieces = chunk.split("\n");
     const rest = pieces.pop() ?? "";
     for (const piece of pieces) {
-      parts.push(piece);
-      onLine(parts.join(""));
+      take(piece);
+      onLine(parts.join(""), length <= answerCharactersMax);
       parts = [];
       length = 0;
     }
-    parts.push(rest);
-    length += rest.length;
-    if (length > answerCharactersMax) socket.destroy();
+    take(rest);
   });
+}
+
+/** Tells whoever asked for so much, and nobody else: the node is as good as before. @throws when it does not say whom */
+function refuseLong(waiting: Map<number, Waiting>, beginning: string): void {
+  const id = /"id":(\d+)/.exec(beginning)?.[1];
+  if (id === undefined) throw new Error("an answer without an id");
+  const entry = waiting.get(Number(id));
+  if (entry === undefined) return;
+  clearTimeout(entry.timer);
+  for (const each of entry.ids) waiting.delete(each);
+  entry.reject(new RpcError(limitExceededCode, "the answer is too long"));
 }
 
 function settleLine(waiting: Map<number, Waiting>, line: string): void {
