@@ -14,7 +14,16 @@ import {
   statusOf,
   type Tokens,
 } from "../login-flow.ts";
-import { approvalOf, approve, claim, newIdentity, post, scan, tryClaim } from "../raw-wallet.ts";
+import {
+  approvalOf,
+  approve,
+  claim,
+  decline,
+  newIdentity,
+  post,
+  scan,
+  tryClaim,
+} from "../raw-wallet.ts";
 import { openWorld, type ServerProcess, startServer, type World } from "../world.ts";
 
 let world: World;
@@ -125,6 +134,69 @@ test("an approval posted twice at once is one approval, and the code comes out o
     ),
   );
   assert.equal(finishes.filter((answer) => answer.status === 200).length, 1);
+});
+
+/** Both look at the login, then wait for the one who holds it; who asked first goes first. */
+async function oneAfterTheOther(
+  loginId: string,
+  first: () => Promise<Response>,
+  second: () => Promise<Response>,
+): Promise<[number, number]> {
+  const waiting = `select count(*)::int as n from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`;
+  const [one, two] = await world.ctx.db.transaction(async (tx) => {
+    const text = "select from login where id = $1 for update";
+    await tx.query({ name: "", text, values: [loginId] });
+    const untilWaiting = async (count: number): Promise<void> => {
+      const [row] = await world.ctx.db.query<{ n: number }>({
+        name: "",
+        text: waiting,
+        values: [],
+      });
+      if ((row?.n ?? 0) < count) await untilWaiting(count);
+    };
+    const answers = [first()];
+    await untilWaiting(1);
+    answers.push(second());
+    await untilWaiting(2);
+    return answers.map((answer) => ({ answer }));
+  });
+  return [(await one?.answer)?.status ?? 0, (await two?.answer)?.status ?? 0];
+}
+
+test("of an approval and a refusal at once the first counts, and the other is told that it came too late", async () => {
+  const open = async () => {
+    const page = await openPage(world.baseUrl, world.client);
+    const claimed = await claim(scan(page.qr), newIdentity());
+    const digits = String((await statusOf(world.baseUrl, page))["digits"]);
+    const elsewhere = claimed.connection.replace(world.baseUrl, other.url);
+    const approveElsewhere = async (code = digits): Promise<Response> =>
+      post(elsewhere, approvalOf(claimed, code));
+    return { page, claimed, digits, approveElsewhere };
+  };
+  const kept = await open();
+  const declinedLate = await oneAfterTheOther(kept.page.loginId, kept.approveElsewhere, async () =>
+    decline(kept.claimed),
+  );
+  assert.deepEqual(declinedLate, [200, 409]);
+  assert.ok((await finish(world.baseUrl, kept.page)).searchParams.has("code"));
+
+  const ended = await open();
+  const approvedLate = await oneAfterTheOther(
+    ended.page.loginId,
+    async () => decline(ended.claimed),
+    ended.approveElsewhere,
+  );
+  assert.deepEqual(approvedLate, [200, 409]);
+
+  const typo = await open();
+  const wrongLate = await oneAfterTheOther(
+    typo.page.loginId,
+    async () => approve(typo.claimed, typo.digits),
+    async () => typo.approveElsewhere(typo.digits === "11" ? "12" : "11"),
+  );
+  assert.deepEqual(wrongLate, [200, 409]);
+  assert.ok((await finish(world.baseUrl, typo.page)).searchParams.has("code"));
 });
 
 test("a login moves between processes at every step", async () => {

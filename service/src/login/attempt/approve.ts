@@ -22,7 +22,7 @@ import {
   readAttempt,
   refuseUnfit,
 } from "./claim.ts";
-import { endAttempt } from "./end-attempt.ts";
+import { endUndecided } from "./end-attempt.ts";
 import type { LoginContext, SignatureVerifier } from "../login-context.ts";
 import { toldOf } from "./request-object.ts";
 import { isBusinessScope } from "../authorization/scope.ts";
@@ -69,8 +69,8 @@ export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<A
   const signed = { user, signature, attempt, code, callerAddress };
   if (!(await isSignedBy(ctx, signed))) throw new Problem("signature_wrong");
   if (isNumberNeeded && !equalBytes(Buffer.from(code), Buffer.from(attempt.digits ?? ""))) {
-    await endAttempt(ctx, attempt, "wrong_number");
-    throw new Problem("wrong_number");
+    const isEnded = await endUndecided(ctx, attempt, "wrong_number");
+    throw new Problem(isEnded ? "wrong_number" : "login_over");
   }
   const outcome = await decide(ctx, { attempt, client, user, part });
   if (outcome === null) return refuseLate(ctx, { answer, user });

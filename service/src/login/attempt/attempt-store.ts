@@ -229,6 +229,15 @@ export async function failAttempt(
   return failAmong(db, ["waiting", "claimed", "gathering", "approved"], { id, failure });
 }
 
+/** The same where nobody has approved it, or other members are still asked. */
+export async function failUndecided(
+  db: Queryable,
+  id: string,
+  failure: AttemptFailure,
+): Promise<boolean> {
+  return failAmong(db, ["waiting", "claimed", "gathering"], { id, failure });
+}
+
 /** The same where the acting member of a business has not approved, so that nobody else was asked. */
 export async function failUnasked(
   db: Queryable,

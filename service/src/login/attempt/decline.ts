@@ -3,7 +3,7 @@ import { Problem } from "../../platform/http/problems.ts";
 import type { LoginContext, SignatureVerifier } from "../login-context.ts";
 import type { Attempt } from "./attempt.ts";
 import { checkClaimedSession, isClaimedWith, readAttempt } from "./claim.ts";
-import { endAttempt } from "./end-attempt.ts";
+import { endUndecided } from "./end-attempt.ts";
 
 /** A wallet's refusal of a login that was opened by QR code (decisions section 3, Refusal and failure). */
 export interface Refusal {
@@ -31,7 +31,9 @@ export async function declineLogin(ctx: LoginContext, refusal: Refusal): Promise
   if (attempt.channel !== "qr") throw new Problem("wrong_channel");
   checkClaimedSession(attempt, refusal.session);
   await proveRefusal(ctx, attempt, refusal);
-  await endAttempt(ctx, attempt, refusal.notStarted ? "not_started" : "declined");
+  const failure = refusal.notStarted ? "not_started" : "declined";
+  // Another call of the wallet may have approved it meanwhile, or declined it.
+  if (!(await endUndecided(ctx, attempt, failure))) throw new Problem("login_over");
 }
 
 async function proveRefusal(

@@ -4,17 +4,38 @@ import { deleteOpenLogin } from "../business/business-login-store.ts";
 import type { LoginContext } from "../login-context.ts";
 import { isBusinessScope } from "../authorization/scope.ts";
 
+type Ended = Pick<Attempt, "id" | "request">;
+
 /** Ends an attempt that is still open, for the reason that its page then gives; one that is over stays as it is. */
 export async function endAttempt(
   ctx: LoginContext,
-  { id, request }: Pick<Attempt, "id" | "request">,
+  attempt: Ended,
   failure: AttemptFailure,
 ): Promise<void> {
+  await end(ctx, attempt, { failure, fail: store.failAttempt });
+}
+
+/** The same, but one that was approved stays too: whoever approved it was told so. @returns whether it ended */
+export async function endUndecided(
+  ctx: LoginContext,
+  attempt: Ended,
+  failure: AttemptFailure,
+): Promise<boolean> {
+  return end(ctx, attempt, { failure, fail: store.failUndecided });
+}
+
+interface Ending {
+  readonly failure: AttemptFailure;
+  readonly fail: typeof store.failAttempt;
+}
+
+async function end(ctx: LoginContext, { id, request }: Ended, ending: Ending): Promise<boolean> {
   const isEnded = isBusinessScope(request.scope)
-    ? await endForBusiness(ctx, id, failure)
-    : await store.failAttempt(ctx.db, id, failure);
+    ? await endForBusiness(ctx, id, ending)
+    : await ending.fail(ctx.db, id, ending.failure);
   ctx.recent.forget(id);
-  if (isEnded) ctx.metrics.logins.inc({ outcome: failure });
+  if (isEnded) ctx.metrics.logins.inc({ outcome: ending.failure });
+  return isEnded;
 }
 
 /**
@@ -25,12 +46,12 @@ export async function endAttempt(
 async function endForBusiness(
   ctx: LoginContext,
   id: string,
-  failure: AttemptFailure,
+  { failure, fail }: Ending,
 ): Promise<boolean> {
   if (await store.failUnasked(ctx.db, id, failure)) return true;
   return ctx.db.transaction(async (tx) => {
     await ctx.businesses.withdraw(tx, id);
     await deleteOpenLogin(tx, id);
-    return store.failAttempt(tx, id, failure);
+    return fail(tx, id, failure);
   });
 }
