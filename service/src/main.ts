@@ -2,8 +2,12 @@
 import { runCommandLine } from "./command-line/index.ts";
 import { outliveReaders } from "./platform/process/closed-pipe.ts";
 
-outliveReaders();
+let isLossTold = false;
+outliveReaders(() => isLossTold);
 process.exitCode = await runCommandLine(process.argv.slice(2), {
-  out: (text) => process.stdout.write(text),
+  out(text, isToldOnce = false) {
+    isLossTold = isToldOnce;
+    process.stdout.write(text);
+  },
   err: (text) => process.stderr.write(text),
 });

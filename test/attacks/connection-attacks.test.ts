@@ -7,7 +7,7 @@ import { createLog } from "../../service/src/platform/telemetry/log.ts";
 import { createMetrics } from "../../service/src/platform/telemetry/metrics.ts";
 import { logIn } from "../login-flow.ts";
 import { openRawConnection } from "../raw-connection.ts";
-import { newIdentity } from "../raw-wallet.ts";
+import { newIdentity, openWalletSession } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
 let world: World;
@@ -209,6 +209,28 @@ test("an expectation that nobody knows is ignored", async () => {
   const head = ["Host: localhost", "Expect: a-miracle", "Connection: close"].join("\r\n");
   connection.send(`GET /health/alive HTTP/1.1\r\n${head}\r\n\r\n`);
   assert.match(await connection.all, /^HTTP\/1\.1 200 /);
+});
+
+test("a query that cannot be read is told so", async () => {
+  const many = "x=1&".repeat(201);
+  for (const path of ["/health/alive?x=%00", `/health/alive?${many}`]) {
+    const response = await fetch(`${world.baseUrl}${path}`);
+    const { error } = (await response.json()) as { error: { reason: string } };
+    assert.deepEqual([response.status, error.reason], [400, "malformed_request"], path);
+  }
+});
+
+test("an answer is nobody's to keep unless it says so, a wallet's session least of all", async () => {
+  const session = await openWalletSession(world.baseUrl, newIdentity());
+  const paths = ["/w/logins", "/w/orders", "/health/alive", "/nowhere"];
+  for (const path of paths) {
+    const { headers } = await fetch(`${world.baseUrl}${path}`, { headers: session });
+    assert.equal(headers.get("cache-control"), "no-store", path);
+  }
+  const opened = await fetch(`${world.baseUrl}/w/session/challenge`, { method: "POST" });
+  assert.equal(opened.headers.get("cache-control"), "no-store");
+  const keys = await fetch(`${world.baseUrl}/.well-known/jwks.json`);
+  assert.match(keys.headers.get("cache-control") ?? "", /^public/);
 });
 
 test("a path that cannot be decoded is told so, with the header lines of every answer", async () => {

@@ -147,13 +147,13 @@ async function oneAfterTheOther(
   const [one, two] = await world.ctx.db.transaction(async (tx) => {
     const text = "select from login where id = $1 for update";
     await tx.query({ name: "", text, values: [loginId] });
-    const untilWaiting = async (count: number): Promise<void> => {
+    const untilWaiting = async (callers: number): Promise<void> => {
       const [row] = await world.ctx.db.query<{ n: number }>({
         name: "",
         text: waiting,
         values: [],
       });
-      if ((row?.n ?? 0) < count) await untilWaiting(count);
+      if ((row?.n ?? 0) < callers) await untilWaiting(callers);
     };
     const answers = [first()];
     await untilWaiting(1);

@@ -123,6 +123,10 @@ const badIdTokens: Record<
   },
   "a logout token": { reason: "typ", jwt: () => fake.sign("logout+jwt", fake.logoutClaims()) },
   "no typ": { reason: "typ", change: { header: { typ: undefined } } },
+  "a typ that is no text": {
+    reason: "typ",
+    jwt: async () => `${Buffer.from('{"typ":1,"kid":"rsa-1"}').toString("base64url")}.e30.AA`,
+  },
   "another issuer": { reason: "iss", change: { claims: { iss: "https://evil.example" } } },
   "no issuer": { reason: "iss", change: { claims: { iss: undefined } } },
   "another client": { reason: "aud", change: { claims: { aud: "other-client" } } },

@@ -84,9 +84,12 @@ function readObject(part: string, what: string): Record<string, unknown> {
 }
 
 function pick(keys: readonly EcPublicJwk[], kid: string | undefined): EcPublicJwk {
-  const fitting = keys.filter(
-    (key) => key.kty === "EC" && key.crv === "P-256" && (kid === undefined || key.kid === kid),
-  );
+  // A fetched key set holds whatever its host wrote.
+  const fitting = keys
+    .filter(isRecord)
+    .filter(
+      (key) => key.kty === "EC" && key.crv === "P-256" && (kid === undefined || key.kid === kid),
+    );
   const [key, second] = fitting;
   if (key === undefined || second !== undefined) throw new JwsFault("no one key fits the token");
   return key;

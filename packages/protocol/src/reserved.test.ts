@@ -35,6 +35,11 @@ test("reserved types are refused whatever the domain, alone or inside another ty
   for (const document of vectors.refused) {
     assert.notEqual(refusalOfTypedData(documentOf(document)), null, JSON.stringify(document));
   }
+  const [{ domain: _, ...others } = { domain: null }] = vectors.allowed;
+  for (const domain of [null, undefined, "svc", []])
+    assert.deepEqual(refusalOfTypedData(documentOf({ ...others, domain })), {
+      reason: "the domain is not an object",
+    });
 });
 
 test("other documents are not refused and carry the warnings of their types", () => {

@@ -1,6 +1,6 @@
 import { keccak256 } from "./keccak.ts";
 
-import { bytesOfHex, bytesOfText, hexOfBytes, textOfBytes } from "./encoding.ts";
+import { bytesOfHex, bytesOfText, hexOfBytes, isRecord, textOfBytes } from "./encoding.ts";
 import type { Hex32 } from "./encoding.ts";
 import type { SignLink } from "./links/sign.ts";
 import type { TdLink } from "./links/td.ts";
@@ -38,6 +38,8 @@ export const reservedTypeHashes: ReadonlyMap<Hex32, OwnType> = new Map(
  * A document whose types are malformed is refused too. Never throws.
  */
 export function refusalOfTypedData(document: TypedDataDocument): { reason: string } | null {
+  // The document may come from anybody, whatever its type says.
+  if (!isRecord(document.domain)) return { reason: "the domain is not an object" };
   if (document.domain["name"] === svcDomain.name) {
     return { reason: `the domain name ${svcDomain.name} is reserved` };
   }

@@ -37,7 +37,6 @@ export function requireApiKey(ctx: AccountsContext, scope: Http): void {
     refuseKeyInUrl(request.url);
     const key = await ctx.apiKeys.authenticate(request.headers.authorization);
     bearerOf.set(request, key);
-    void reply.header("cache-control", "no-store");
     await limitKey(ctx, key, { request, reply });
   });
 }

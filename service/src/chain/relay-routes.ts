@@ -33,7 +33,7 @@ export function chainRoutes(ctx: ChainContext, scope: Http): void {
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       checkPlace(ctx, request);
       const { body } = request;
       const calls: unknown[] = Array.isArray(body) ? body : [body];
@@ -42,7 +42,6 @@ export function chainRoutes(ctx: ChainContext, scope: Http): void {
       await limitCalls(ctx, request, calls.length);
       const { answerCall } = await import("./relay.ts");
       const answers = await Promise.all(calls.map(async (call) => answerCall(ctx, call)));
-      void reply.header("cache-control", "no-store");
       return Array.isArray(body) ? answers : answers[0];
     },
   );

@@ -9,6 +9,7 @@ export const apiKeyVerbs: readonly Verb[] = [
     name: "api-key create",
     summary: "Make an API key of a client domain, or a management key of an organization.",
     notes: "It is shown this once and never again.",
+    isToldOnce: true,
     options: {
       domain: {
         value: "uuid",

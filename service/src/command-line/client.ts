@@ -87,6 +87,7 @@ export const clientVerbs: readonly Verb[] = [
     name: "client create",
     summary: "Register an OAuth client of a client domain.",
     notes: "A secret is shown this once and never again.",
+    isToldOnce: true,
     options: {
       domain: { value: "uuid", required: true, description: "The client domain." },
       name: { value: "text", required: true, description: "Its name, as the wallet shows it." },
@@ -166,6 +167,7 @@ export const clientVerbs: readonly Verb[] = [
     name: "client secret-add",
     summary: "Make a second secret, to replace the first without a gap.",
     notes: "It is shown this once and never again. A client has at most two.",
+    isToldOnce: true,
     parameters,
     example: `client secret-add ${exampleId}`,
     run: async (shell, input) =>

@@ -46,6 +46,7 @@ export const issuerVerbs: readonly Verb[] = [
     name: "issuer key create",
     summary: "Make a key of the issuer API.",
     notes: "It is shown this once and never again.",
+    isToldOnce: true,
     options: {
       issuer,
       name: { value: "text", required: true, description: "What it is for." },

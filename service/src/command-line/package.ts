@@ -66,6 +66,7 @@ const productVerbs: readonly Verb[] = [
     name: "package buy",
     summary: "Buy a KYC package from the balance.",
     notes: "The signing key of its webhooks is shown this once and never again.",
+    isToldOnce: true,
     options: {
       domain: { value: "uuid", required: true, description: "The client domain it is for." },
       name: { value: "text", required: true, description: "Its name." },
@@ -112,6 +113,7 @@ const productVerbs: readonly Verb[] = [
     name: "package next-key",
     summary: "Make the next signing key of a package's webhooks and show it.",
     notes: "Nothing is signed with it before `package switch-key`: give it to the receiver first.",
+    isToldOnce: true,
     parameters,
     options: {
       replace: { description: "In place of one that was made before, but got lost or was seen." },

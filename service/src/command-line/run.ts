@@ -9,7 +9,8 @@ import { verbs } from "./verbs.ts";
 
 /** What a call of the command line reads and writes besides its arguments. */
 export interface Terminal {
-  out(text: string): void;
+  /** @param isToldOnce what nobody can ask for again must not get lost in silence */
+  out(text: string, isToldOnce?: boolean): void;
   err(text: string): void;
   /** Settings that win over the environment of the process, by variable name. */
   readonly environment?: NodeJS.ProcessEnv;
@@ -26,7 +27,9 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
   if (verb === null) return answerWithoutVerb(args, terminal);
   let isJson = false;
   const print = (value: unknown): void => {
-    if (value !== undefined) terminal.out(isJson ? `${JSON.stringify(value)}\n` : forPeople(value));
+    if (value === undefined) return;
+    const text = isJson ? `${JSON.stringify(value)}\n` : forPeople(value);
+    terminal.out(text, verb.isToldOnce === true);
   };
   try {
     const input = parseInput(verb, args.slice(wordsOf(verb).length));

@@ -25,6 +25,8 @@ export interface Verb {
   readonly summary: string;
   /** What else the operator has to know. */
   readonly notes?: string;
+  /** Its result holds a secret that nobody can ask for again. */
+  readonly isToldOnce?: true;
   readonly parameters?: readonly Parameter[];
   readonly options?: Readonly<Record<string, Option>>;
   /** A whole call, without `svc`. */

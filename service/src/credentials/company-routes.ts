@@ -118,7 +118,6 @@ function issueRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): v
         expiresAt,
         ...(key === undefined ? {} : { idempotency: { key, body } }),
       });
-      void reply.header("cache-control", "no-store");
       void reply.code(issued.isRepeated ? 200 : 201);
       return readRecord(ctx, issuer, issued.id);
     },
@@ -146,7 +145,7 @@ function listRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): vo
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const issuer = issuerOf(request);
       const { business: given } = request.query;
       const business = given === undefined ? null : parseAddress(given);
@@ -158,7 +157,6 @@ function listRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): vo
         before,
         limit: limit + 1,
       });
-      void reply.header("cache-control", "no-store");
       const page = pageOf(rows, limit, (row) => row);
       return { ...page, items: await toRecords(ctx, issuer, page.items) };
     },
@@ -181,8 +179,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf):
         },
       },
     },
-    async (request, reply) => {
-      void reply.header("cache-control", "no-store");
+    async (request) => {
       return readRecord(ctx, issuerOf(request), readId(request.params.id));
     },
   );
@@ -201,11 +198,10 @@ function recordRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf):
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const issuer = issuerOf(request);
       const id = readId(request.params.id);
       await revokeCompanyRecord(ctx, issuer, id);
-      void reply.header("cache-control", "no-store");
       return readRecord(ctx, issuer, id);
     },
   );

@@ -152,7 +152,6 @@ function issueRoute(ctx: CredentialsContext, scope: Http): void {
         ...(key === undefined ? {} : { idempotency: { key, body } }),
       });
       const record = await readRecord(ctx, callerOf(request), issued.id);
-      void reply.header("cache-control", "no-store");
       return reply.code(issued.isRepeated ? 200 : 201).send(record);
     },
   );
@@ -177,7 +176,7 @@ function listRoute(ctx: CredentialsContext, scope: Http): void {
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const { issuer } = callerOf(request);
       const { user: userText } = request.query;
       const user = userText === undefined ? null : parseAddress(userText);
@@ -185,7 +184,6 @@ function listRoute(ctx: CredentialsContext, scope: Http): void {
         throw invalidRequest("user must be an address of 20 bytes in hex");
       const { limit, before } = readPage(request.query, parseUuid);
       const rows = await store.listIssued(ctx.db, issuer.id, { user, before, limit: limit + 1 });
-      void reply.header("cache-control", "no-store");
       const page = pageOf(rows, limit, (row) => row);
       return { ...page, items: await toRecords(ctx, callerOf(request), page.items) };
     },
@@ -208,8 +206,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http): void {
         },
       },
     },
-    async (request, reply) => {
-      void reply.header("cache-control", "no-store");
+    async (request) => {
       return readRecord(ctx, callerOf(request), readId(request.params.id));
     },
   );
@@ -227,11 +224,10 @@ function recordRoutes(ctx: CredentialsContext, scope: Http): void {
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const caller = callerOf(request);
       const id = readId(request.params.id);
       await revokeCredential(ctx, caller.issuer, id);
-      void reply.header("cache-control", "no-store");
       return readRecord(ctx, caller, id);
     },
   );

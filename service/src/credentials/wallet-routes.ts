@@ -78,10 +78,9 @@ function listRoute(ctx: CredentialsContext, scope: Http, caller: WalletCaller): 
         summary: "Credentials of this identity, with values until they are collected",
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const user = await caller.getWalletUser(request.headers.authorization);
       const page = readPage(request.query, parseUuid);
-      void reply.header("cache-control", "no-store");
       return listOwnCredentials(ctx, user, page);
     },
   );

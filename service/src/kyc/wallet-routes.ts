@@ -55,7 +55,7 @@ function openRoute(ctx: KycContext, scope: Http): void {
     },
     async (request, reply) => {
       const object = await openOrder(ctx, request.params.token);
-      return reply.type("application/jwt").header("cache-control", "no-store").send(object);
+      return reply.type("application/jwt").send(object);
     },
   );
 }
@@ -96,8 +96,7 @@ function answerRoute(ctx: KycContext, scope: Http): void {
         summary: "The wallet approves or declines a data request",
       },
     },
-    async (request, reply) => {
-      void reply.header("cache-control", "no-store");
+    async (request) => {
       const { token } = request.params;
       const link = links.get(request);
       assert(link !== undefined, "onRequest found it");

@@ -93,9 +93,8 @@ export function mailboxRoutes(ctx: Ctx, scope: Http): void {
         summary: "Take a sealed box, once",
       },
     },
-    async (request, reply) => {
+    async (request) => {
       await limitWallet(ctx, request, "mailbox");
-      void reply.header("cache-control", "no-store");
       return takeBox(ctx, request.params.id);
     },
   );

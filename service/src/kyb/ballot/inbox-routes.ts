@@ -17,6 +17,8 @@ const tags = ["wallet"];
 const pageMax = 100;
 /** A cursor behind the votes begins with it. */
 const invitationCursor = "invitation:";
+/** The id of what was shown last: a ULID, or that of a login; none where no invitation was shown yet. */
+const cursorForm = /^(?:invitation:)?(?:[0-9A-HJKMNP-TV-Z]{26}|[\w-]{22})?$/;
 
 const InboxItem = Type.Object(
   {
@@ -51,10 +53,10 @@ export function inboxRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletC
         summary: "What waits for this identity's vote",
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const user = await getWalletUser(request.headers.authorization);
-      void reply.header("cache-control", "no-store");
       const { limit = String(pageMax), cursor = "" } = request.query;
+      if (!cursorForm.test(cursor)) throw invalidRequest("cursor is not one of ours");
       return readInbox(ctx, user, { limit: Number(limit), after: cursor });
     },
   );
@@ -183,9 +185,8 @@ function voteRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
         summary: "Vote on what waits in the inbox",
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const member = await getWalletUser(request.headers.authorization);
-      void reply.header("cache-control", "no-store");
       const { id } = request.params;
       if (!isHexOf(request.body.signature, 65))
         throw invalidRequest("signature must be 65 bytes in hex");

@@ -50,9 +50,8 @@ function blockRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const member = await getWalletUser(request.headers.authorization);
-      void reply.header("cache-control", "no-store");
       const { requestId, isBlocked = true } = request.body;
       const business = businessAddressOf(request.params);
       await setBlocked(ctx, member, { business, requestId, isBlocked });
@@ -89,9 +88,8 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const member = await getWalletUser(request.headers.authorization);
-      void reply.header("cache-control", "no-store");
       const { limit, before } = readPage(request.query, parseUuid);
       const business = businessAddressOf(request.params);
       await requireMember(ctx.db, { business, member });

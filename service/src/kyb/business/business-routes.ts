@@ -75,7 +75,6 @@ function foundRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
     },
     async (request, reply) => {
       const founder = await getWalletUser(request.headers.authorization);
-      void reply.header("cache-control", "no-store");
       await limitGas(ctx, request);
       const { body } = request;
       const salt = body.salt.toLowerCase();
@@ -112,9 +111,8 @@ function abandonRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
         summary: "End one's own founding before everybody has signed",
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const founder = await getWalletUser(request.headers.authorization);
-      void reply.header("cache-control", "no-store");
       await abandonFounding(ctx, founder, businessAddressOf(request.params));
       return { status: "lapsed" as const };
     },
@@ -156,9 +154,8 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
         summary: "Businesses of this identity",
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const member = await getWalletUser(request.headers.authorization);
-      void reply.header("cache-control", "no-store");
       const page = await showBusinesses(ctx, member, request.query.cursor);
       const { chainId, contracts } = ctx.chain;
       const { live, sandbox } = contracts.factories;
@@ -236,7 +233,6 @@ function proposeRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
     },
     async (request, reply) => {
       const proposer = await getWalletUser(request.headers.authorization);
-      void reply.header("cache-control", "no-store");
       await limitGas(ctx, request);
       const business = businessAddressOf(request.params);
       const given = { business, request: request.body as ProposalRequest };
@@ -273,9 +269,8 @@ function retractRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
         summary: "Take back one's own proposal before it is decided",
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const proposer = await getWalletUser(request.headers.authorization);
-      void reply.header("cache-control", "no-store");
       const { id } = request.params;
       const business = businessAddressOf(request.params);
       await retractProposal(ctx, proposer, { business, id });
@@ -308,9 +303,8 @@ function keepRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
         summary: "End one's own removal, or a move by the operator",
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const member = await getWalletUser(request.headers.authorization);
-      void reply.header("cache-control", "no-store");
       const { signature } = request.body;
       if (!isHexOf(signature, 65)) throw invalidRequest("signature must be 65 bytes in hex");
       const business = businessAddressOf(request.params);

@@ -51,7 +51,7 @@ function openRoute(ctx: KybContext, scope: Http): void {
     },
     async (request, reply) => {
       const object = await openOffer(ctx, request.params.token);
-      return reply.type("application/jwt").header("cache-control", "no-store").send(object);
+      return reply.type("application/jwt").send(object);
     },
   );
 }
@@ -97,13 +97,12 @@ function claimRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
         summary: "A member takes an offer for its business",
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const member = await getWalletUser(request.headers.authorization);
       const { svcID, business: given } = request.body;
       const business = parseAddress(given);
       // Whoever has the session may speak for itself alone.
       if (business === null || parseAddress(svcID) !== member) throw new Problem("not_a_member");
-      void reply.header("cache-control", "no-store");
       return claimOffer(ctx, { token: request.params.token, member, business });
     },
   );

@@ -42,9 +42,8 @@ export function releaseHistoryRoutes(
         },
       },
     },
-    async (request, reply) => {
+    async (request) => {
       const member = await getWalletUser(request.headers.authorization);
-      void reply.header("cache-control", "no-store");
       const { limit, before } = readPage(request.query, parseUlid);
       const business = businessAddressOf(request.params);
       await requireMember(ctx.db, { business, member });

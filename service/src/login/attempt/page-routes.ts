@@ -72,9 +72,7 @@ export function statusRoutes(ctx: LoginContext, scope: Http, streams: StatusStre
         browser: browserOf(ctx, request),
         channel: "qr",
       });
-      return reply
-        .headers({ "set-cookie": [...cookies], "cache-control": "no-store" })
-        .send({ location });
+      return reply.header("set-cookie", [...cookies]).send({ location });
     },
   );
   scope.get(
@@ -95,7 +93,7 @@ export function statusRoutes(ctx: LoginContext, scope: Http, streams: StatusStre
         browser: browserOf(ctx, request),
       });
       const nowMs = String(ctx.clock.nowMs());
-      return reply.headers({ "cache-control": "no-store", "svc-now-ms": nowMs }).send(state);
+      return reply.header("svc-now-ms", nowMs).send(state);
     },
   );
 }

@@ -191,7 +191,7 @@ function claimRoute(
       claim,
       address: callerAddressOf(ctx, request),
     });
-    return reply.type("application/jwt").header("cache-control", "no-store").send(object);
+    return reply.type("application/jwt").send(object);
   });
 }
 

@@ -43,7 +43,7 @@ export async function pushedRequestRoutes(ctx: LoginContext, http: Http): Promis
       await limitPushes(ctx, client, call.address);
       const { form } = call;
       const pushed = await pushRequest(ctx, client, { form, dpop: dpopOf(request) });
-      return reply.code(201).headers({ "cache-control": "no-store" }).send(pushed);
+      return reply.code(201).send(pushed);
     });
   });
 }

@@ -115,6 +115,8 @@ test("several methods at once, or ids that differ, are refused", async () => {
     400,
     "invalid_request",
   );
+  const unreadable = { client_assertion: "x", client_assertion_type: type };
+  refused(await ask(unreadable, client.basic), 400, "invalid_request");
   refused(await ask({ client_id: randomUUID() }, client.basic), 400, "invalid_request");
   assert.equal((await ask({ client_id: client.id }, client.basic)).status, 200);
 });

@@ -143,11 +143,22 @@ const readers: readonly Reader[] = [readBasic, readPost, readKeyJwt];
 
 function readPresented(call: ClientCall): Presented {
   refuseRepeated(call.form);
-  const found = readers.map((read) => read(call)).filter((presented) => presented !== null);
-  const [first, second] = found;
-  if (second !== undefined)
+  // Counted before any is read: of two the one that cannot be read would be told of alone.
+  const { authorization, form } = call;
+  const isAsserted = ["client_assertion", "client_assertion_type"].some(
+    (name) => valueOf(form, name) !== undefined,
+  );
+  const ways = [
+    authorization !== undefined,
+    valueOf(form, "client_secret") !== undefined,
+    isAsserted,
+  ];
+  if (ways.filter(Boolean).length > 1)
     throw new OAuthProblem("invalid_request", "authenticate the client by one method only");
-  if (first !== undefined) return first;
+  for (const read of readers) {
+    const presented = read(call);
+    if (presented !== null) return presented;
+  }
   const clientId = valueOf(call.form, "client_id");
   if (clientId === undefined)
     throw new OAuthProblem("invalid_client", "the client did not authenticate");

@@ -64,7 +64,7 @@ export function addHealthRoutes(ctx: Ctx, http: Http): void {
       if (isDraining) throw new Problem("unavailable", { message: "the process is about to end" });
       const fault = await faultOf(ctx);
       if (fault !== null) throw new Problem("unavailable", { message: fault });
-      return reply.header("cache-control", "no-store").send({ status: "ok", now: ctx.clock.now() });
+      return reply.send({ status: "ok", now: ctx.clock.now() });
     },
   );
 }

@@ -1,5 +1,5 @@
 import { textOfBytes } from "@svc/protocol";
-import { invalidRequest, Problem } from "./problems.ts";
+import { Problem } from "./problems.ts";
 
 /**
  * Refuses a body that was compressed: it would have to be unpacked before its size is known.
@@ -22,16 +22,21 @@ const depthMax = 32;
 /** Above the number of names that `verified` may be asked for at once. */
 const parametersMax = 200;
 
-/** Parses a query string or form body. PostgreSQL cannot hold U+0000, so no value may. @throws {Problem} invalid_request */
+/** Parses a query string or form body. PostgreSQL cannot hold U+0000, so no value may. @throws {Problem} malformed_request */
 export function parseForm(text: string): Form {
   const form = Object.create(null) as Form;
   if (text === "") return form;
   let count = 0;
   for (const [name, value] of new URLSearchParams(text)) {
     count += 1;
-    if (count > parametersMax) throw invalidRequest(`more than ${parametersMax} parameters`);
+    if (count > parametersMax)
+      throw new Problem("malformed_request", {
+        message: `Invalid Request: more than ${parametersMax} parameters`,
+      });
     if (value.includes("\0") || name.includes("\0"))
-      throw invalidRequest("a parameter holds U+0000");
+      throw new Problem("malformed_request", {
+        message: "Invalid Request: a parameter holds U+0000",
+      });
     const known = form[name];
     form[name] = known === undefined ? value : [known, value].flat();
   }

@@ -194,10 +194,16 @@ function settle(parse: () => unknown, done: (error: Error | null, body?: unknown
   }
 }
 
-/** What holds for every answer, also to a request that no route gets. */
+/**
+ * What holds for every answer, also to a request that no route gets. Most are somebody's alone, so one that may be kept
+ * says so itself.
+ */
 function beginAnswer(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): void {
   reportAtEnd(ctx, request, reply);
-  void reply.header("x-request-id", request.id).header("x-content-type-options", "nosniff");
+  void reply
+    .header("x-request-id", request.id)
+    .header("x-content-type-options", "nosniff")
+    .header("cache-control", "no-store");
 }
 
 /**
