@@ -1,5 +1,8 @@
-// What verbs answer to what names nothing, and how people see it.
+// What verbs answer to what names nothing, how people see it, and what becomes of it where nobody reads.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { runCommandLine } from "./index.ts";
@@ -57,4 +60,31 @@ await test("the level of the log is listed as the service would have it", async 
   const { out } = await call(["settings", "--json"], { LOG_LEVEL: "debug" });
   const rows = JSON.parse(out) as { setting: string; value: unknown }[];
   assert.equal(rows.find((row) => row.setting === "LOG_LEVEL")?.value, "debug");
+});
+
+/** Runs the program in a process of its own whose reader goes at once. */
+async function callUnread(...args: string[]): Promise<[err: string, status: number | null]> {
+  const main = join(import.meta.dirname, "../main.ts");
+  const child = spawn(process.execPath, ["--conditions=source", main, ...args], {
+    env: { ...process.env, ...environment },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
+  child.stdout.destroy();
+  return [await text(child.stderr), await exit];
+}
+
+await test("a reader who goes before the end breaks nothing off", async () => {
+  assert.deepEqual(await callUnread("--help"), ["", 0]);
+});
+
+await test("a secret that is told once is not told to nobody: a reader who went is one line and status 1", async () => {
+  const idOf = async (...args: string[]): Promise<string> =>
+    (JSON.parse((await call([...args, "--json"])).out) as { id: string }).id;
+  const organization = await idOf("organization", "create", "--name", "Unread");
+  const place = ["--organization", organization, "--environment", "sandbox"];
+  const domain = await idOf("domain", "create", "--domain", "localhost", ...place);
+  const lost = "svc: what was done stands, but its result cannot be written (EPIPE)\n";
+  const key = ["api-key", "create", "--domain", domain, "--name", "unread"];
+  assert.deepEqual(await callUnread(...key), [lost, 1]);
 });

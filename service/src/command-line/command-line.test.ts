@@ -83,29 +83,6 @@ void test("svc --help lists every verb, a group its own", async () => {
   assert.ok(!group.out.includes("client create"));
 });
 
-void test("a reader who goes before the end breaks nothing off", async () => {
-  const args = ["--conditions=source", main, "--help"];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
-  const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
-  child.stdout.destroy();
-  assert.deepEqual([await text(child.stderr), await exit], ["", 0]);
-});
-
-await test("a secret that is told once is not told to nobody: a reader who went is one line and status 1", async () => {
-  const organization = await json(["organization", "create", "--name", "Unread"]);
-  const options = ["--organization", String(organization["id"]), "--environment", "sandbox"];
-  const domain = await json(["domain", "create", "--domain", "localhost", ...options]);
-  const args = ["--conditions=source", main, "api-key", "create", "--domain", String(domain["id"])];
-  const child = spawn(process.execPath, [...args, "--name", "unread"], {
-    env: { ...process.env, ...environment },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
-  child.stdout.destroy();
-  const lost = "svc: what was done stands, but its result cannot be written (EPIPE)\n";
-  assert.deepEqual([await text(child.stderr), await exit], [lost, 1]);
-});
-
 void test("wrong use is one line on standard error and status 2", async () => {
   for (const [args, err] of [
     [[], "svc: which verb? see svc --help\n"],
