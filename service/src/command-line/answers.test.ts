@@ -78,9 +78,11 @@ await test("a reader who goes before the end breaks nothing off", async () => {
   assert.deepEqual(await callUnread("--help"), ["", 0]);
 });
 
+async function idOf(...args: string[]): Promise<string> {
+  return (JSON.parse((await call([...args, "--json"])).out) as { id: string }).id;
+}
+
 await test("a secret that is told once is not told to nobody: a reader who went is one line and status 1", async () => {
-  const idOf = async (...args: string[]): Promise<string> =>
-    (JSON.parse((await call([...args, "--json"])).out) as { id: string }).id;
   const organization = await idOf("organization", "create", "--name", "Unread");
   const place = ["--organization", organization, "--environment", "sandbox"];
   const domain = await idOf("domain", "create", "--domain", "localhost", ...place);
