@@ -7,7 +7,9 @@ import { after, before, test } from "node:test";
 import { credentialRegistry } from "@svc/contracts";
 import { createPublicClient, http, type PublicClient } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { fundAccount } from "../../service/src/chain/index.ts";
+import type { Address, Hex } from "@svc/protocol";
+import { type ChainContext, fundAccount, fundFromOutside } from "../../service/src/chain/index.ts";
+import { answerCall } from "../../service/src/chain/relay.ts";
 import { nodePid, until } from "../embedded-chain.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -107,6 +109,58 @@ test(
     assert.ok(address !== undefined && !address.startsWith("127.0.0."), address);
   },
 );
+
+test("outside dev whoever computes on the embedded chain pays for it", async () => {
+  const ctx = {
+    ...world.ctx,
+    config: { ...world.ctx.config, profile: "production" },
+  } as ChainContext;
+  const answer = async (method: string, params: unknown[] = []) =>
+    (await answerCall(ctx, call(method, params), "stranger")) as Said["body"];
+  for (const method of ["eth_gasPrice", "eth_maxPriorityFeePerGas"])
+    assert.equal((await answer(method)).result, "0x3b9aca00");
+  const account = privateKeyToAccount(generatePrivateKey());
+  await fundFromOutside(ctx, {
+    address: account.address.toLowerCase() as Address,
+    amountWei: 10n ** 18n,
+  });
+  await until("the coin", async () =>
+    (await client.getBalance({ address: account.address })) > 0n ? true : null,
+  );
+  const gwei = 1_000_000_000n;
+  const common = {
+    chainId: await client.getChainId(),
+    gas: 21_000n,
+    nonce: 0,
+    to: account.address,
+  };
+  const fees = [
+    { maxFeePerGas: 0n, maxPriorityFeePerGas: 0n },
+    // The base fee is zero, so this costs nothing either.
+    { maxFeePerGas: gwei, maxPriorityFeePerGas: gwei - 1n },
+  ];
+  for (const fee of fees) {
+    const raw = await account.signTransaction({ ...common, type: "eip1559", ...fee });
+    assert.match(
+      (await answer("eth_sendRawTransaction", [raw])).error?.message ?? "",
+      /underpriced/,
+    );
+  }
+  const free = await account.signTransaction({ ...common, type: "legacy", gasPrice: gwei - 1n });
+  assert.match(
+    (await answer("eth_sendRawTransaction", [free])).error?.message ?? "",
+    /underpriced/,
+  );
+  const paid = {
+    ...common,
+    type: "eip1559",
+    maxFeePerGas: gwei,
+    maxPriorityFeePerGas: gwei,
+  } as const;
+  const { result } = await answer("eth_sendRawTransaction", [await account.signTransaction(paid)]);
+  const receipt = await client.waitForTransactionReceipt({ hash: result as Hex });
+  assert.equal(receipt.effectiveGasPrice, gwei);
+});
 
 test("a page of another site, or under another name for this host, is refused", async () => {
   const block = call("eth_blockNumber");

@@ -116,6 +116,14 @@ export function checkTurn(
     throw refused("insufficient funds for gas * price + value");
 }
 
+/** Checks that each unit of gas is paid for, where blocks ask for nothing themselves. @throws {RpcError} */
+export function checkPrice(raw: Hex, leastWei: bigint): void {
+  const { maxFeePerGas, maxPriorityFeePerGas = 0n, gasPrice } = parse(raw as TransactionSerialized);
+  const tip = maxFeePerGas === undefined ? (gasPrice ?? 0n) : maxPriorityFeePerGas;
+  const priceWei = maxFeePerGas !== undefined && maxFeePerGas < tip ? maxFeePerGas : tip;
+  if (priceWei < leastWei) throw refused(`transaction underpriced: gas costs ${leastWei} wei here`);
+}
+
 function refused(message: string): RpcError {
   return new RpcError(refusedCode, message);
 }

@@ -1,7 +1,8 @@
 import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
 import { privateKeyToAccount } from "viem/accounts";
-import type { ChainContext } from "./context.ts";
-import { findFaucet } from "./embedded-chain.ts";
+import type { Ctx } from "../platform/context.ts";
+import type { Chain } from "./context.ts";
+import { findFaucet, openEmbeddedChain } from "./embedded-chain.ts";
 import { RpcError } from "./node.ts";
 
 const triesMax = 20;
@@ -12,7 +13,7 @@ const triesMax = 20;
  * @throws where the chain is not the embedded one
  */
 export async function fundAccount(
-  ctx: ChainContext,
+  ctx: Ctx & { readonly chain: Pick<Chain, "isEmbedded" | "node"> },
   { address, amountWei }: { address: Address; amountWei: bigint },
 ): Promise<void> {
   const faucet = ctx.chain.isEmbedded ? await findFaucet(ctx) : null;
@@ -41,4 +42,15 @@ export async function fundAccount(
       if (!isTaken || tries === triesMax) throw error;
     }
   }
+}
+
+/** The same where no service of this process has the chain open. @throws as `fundAccount`, or where it cannot be opened */
+export async function fundFromOutside(
+  ctx: Ctx,
+  given: { address: Address; amountWei: bigint },
+): Promise<void> {
+  const isEmbedded = ctx.config.chain !== "off" && ctx.config.chainRpcUrl === null;
+  if (!isEmbedded) throw new Error("only the embedded chain has a faucet");
+  await using node = await openEmbeddedChain(ctx);
+  await fundAccount({ ...ctx, chain: { isEmbedded, node } }, given);
 }

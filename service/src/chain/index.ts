@@ -99,3 +99,12 @@ export async function fundAccount(
   const { fundAccount: fund } = await import("./faucet.ts");
   return fund(ctx, given);
 }
+
+/** The same for a verb of the command line. @throws where the chain is another, or cannot be opened */
+export async function fundFromOutside(
+  ctx: Ctx,
+  given: { address: Address; amountWei: bigint },
+): Promise<void> {
+  const { fundFromOutside: fund } = await import("./faucet.ts");
+  return fund(ctx, given);
+}

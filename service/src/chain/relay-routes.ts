@@ -39,9 +39,11 @@ export function chainRoutes(ctx: ChainContext, scope: Http): void {
       const calls: unknown[] = Array.isArray(body) ? body : [body];
       if (calls.length === 0 || calls.length > callsMax)
         throw invalidRequest(`a list holds 1 to ${callsMax} calls`);
-      await limitCalls(ctx, request, calls.length);
+      const address = callerAddressOf(ctx, request);
+      await limitCalls(ctx, address, calls.length);
       const { answerCall } = await import("./relay.ts");
-      const answers = await Promise.all(calls.map(async (call) => answerCall(ctx, call)));
+      const caller = limitNetworkOf(address);
+      const answers = await Promise.all(calls.map(async (call) => answerCall(ctx, call, caller)));
       return Array.isArray(body) ? answers : answers[0];
     },
   );
@@ -63,8 +65,7 @@ function checkPlace(ctx: ChainContext, request: FastifyRequest): void {
 }
 
 /** A list costs as much as its calls one by one. */
-async function limitCalls(ctx: ChainContext, request: FastifyRequest, cost: number): Promise<void> {
-  const address = callerAddressOf(ctx, request);
+async function limitCalls(ctx: ChainContext, address: string, cost: number): Promise<void> {
   const limit = { perSecond: limitPerSecond, burst: limitBurst, address, cost };
   await takeOrRefuse(ctx, `wallet:chain:${limitNetworkOf(address)}`, limit);
 }

@@ -2,7 +2,9 @@
 // `evm_*`, `hardhat_*`, `debug_*` and whatever a node learns one day.
 import { type Hex, isRecord } from "@svc/protocol";
 import { keccak256 } from "viem/utils";
+import { checkPrice } from "./admission.ts";
 import type { ChainContext } from "./context.ts";
+import { createFairTurns } from "./fair-turns.ts";
 import { type ChainNode, NodeAway, RpcError } from "./node.ts";
 
 /** Gas of one call: enough to verify a signature by ERC-6492, too little to keep the node busy. */
@@ -10,6 +12,12 @@ const callGasMax = 10_000_000n;
 /** Blocks of one search. */
 const logBlocksMax = 10_000;
 const feeBlocksMax = 100;
+
+/**
+ * What gas of others costs on the embedded chain outside `dev`: whatever they have computed is computed again at every
+ * start, so it takes coin, which the operator hands out.
+ */
+const gasWei = 1_000_000_000n;
 
 type Params = readonly unknown[];
 type Check = (params: Params, node: ChainNode) => Params | Promise<Params>;
@@ -41,17 +49,46 @@ const methods: Record<string, Check> = {
   eth_estimateGas: checkCall,
 };
 
-const codes = { unreadable: -32_600, unknownMethod: -32_601, params: -32_602, away: -32_603 };
+/**
+ * What computes as long as the caller likes, in this process: the node keeps time for the service itself, and no caller
+ * keeps it from the others.
+ */
+const computing = new Set(["eth_call", "eth_estimateGas"]);
+const takeTurn = createFairTurns({
+  atOnce: 2,
+  waitingMax: 1_000,
+  onFull: () => new RpcError(codes.busy, "too many calls wait; try again later"),
+});
 
-/** Answers one JSON-RPC 2.0 call; never throws. */
-export async function answerCall(ctx: ChainContext, call: unknown): Promise<object> {
+const codes = {
+  unreadable: -32_600,
+  unknownMethod: -32_601,
+  params: -32_602,
+  away: -32_603,
+  busy: -32_005,
+};
+
+/**
+ * Answers one JSON-RPC 2.0 call; never throws.
+ *
+ * @param caller who asks: what its calls compute is done by turns with those of others
+ */
+export async function answerCall(
+  ctx: ChainContext,
+  call: unknown,
+  caller: string,
+): Promise<object> {
   if (!isRecord(call) || typeof call["method"] !== "string")
     return errorOf(null, new RpcError(codes.unreadable, "this is no JSON-RPC 2.0 call"));
   const id = typeof call["id"] === "string" || typeof call["id"] === "number" ? call["id"] : null;
   try {
     const params = call["params"] ?? [];
     if (!Array.isArray(params)) throw new RpcError(codes.params, "params must be a list");
-    return { jsonrpc: "2.0", id, result: await ask(ctx, call["method"], params) };
+    return {
+      jsonrpc: "2.0",
+      id,
+      result: await ask(ctx, { method: call["method"], params, caller }),
+    };
   } catch (error) {
     if (error instanceof RpcError) return errorOf(id, error);
     if (!(error instanceof NodeAway)) throw error;
@@ -59,13 +96,25 @@ export async function answerCall(ctx: ChainContext, call: unknown): Promise<obje
   }
 }
 
-async function ask(ctx: ChainContext, method: string, params: Params): Promise<unknown> {
+async function ask(
+  ctx: ChainContext,
+  { method, params, caller }: { method: string; params: Params; caller: string },
+): Promise<unknown> {
   if (method === "eth_sendRawTransaction") return send(ctx, params[0]);
   const check = Object.hasOwn(methods, method) ? methods[method] : undefined;
   if (check === undefined)
     throw new RpcError(codes.unknownMethod, "this method is not available here");
   const { node } = ctx.chain;
-  return node.request(method, await check(params, node));
+  if (priceMethods.has(method) && costsGas(ctx)) return `0x${gasWei.toString(16)}`;
+  const checked = await check(params, node);
+  const request = async (): Promise<unknown> => node.request(method, checked);
+  return computing.has(method) ? takeTurn(caller, request) : request();
+}
+
+const priceMethods = new Set(["eth_gasPrice", "eth_maxPriorityFeePerGas"]);
+
+function costsGas({ chain, config }: ChainContext): boolean {
+  return chain.isEmbedded && config.profile !== "dev";
 }
 
 /** The embedded chain writes it to its journal first; an answer means that it will be mined. */
@@ -73,6 +122,7 @@ async function send(ctx: ChainContext, raw: unknown): Promise<Hex> {
   if (typeof raw !== "string" || !/^0x(?:[0-9a-fA-F]{2})+$/.test(raw))
     throw new RpcError(codes.params, "a transaction is hex");
   const lower = raw.toLowerCase() as Hex;
+  if (costsGas(ctx)) checkPrice(lower, gasWei);
   await ctx.chain.node.submit([lower]);
   return keccak256(lower);
 }

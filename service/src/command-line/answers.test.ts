@@ -62,6 +62,20 @@ await test("the level of the log is listed as the service would have it", async 
   assert.equal(rows.find((row) => row.setting === "LOG_LEVEL")?.value, "debug");
 });
 
+await test("coin of the embedded chain is handed out by the whole, to an address", async () => {
+  const address = "0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13";
+  const given = ["chain", "fund", address, "--json", "--coins"];
+  assert.equal((await call([...given, "0"])).status, 2);
+  assert.equal((await call(["chain", "fund", "0x12", "--coins", "1"])).status, 2);
+  const { out, err } = await call([...given, "2"]);
+  assert.deepEqual([err, out], ["", `${JSON.stringify({ address, coins: 2 })}\n`]);
+  const elsewhere = { CHAIN_RPC_URL: "http://127.0.0.1:9" };
+  assert.match(
+    (await call([...given, "2"], elsewhere)).err,
+    /only the embedded chain has a faucet/,
+  );
+});
+
 /** Runs the program in a process of its own whose reader goes at once. */
 async function callUnread(...args: string[]): Promise<[err: string, status: number | null]> {
   const main = join(import.meta.dirname, "../main.ts");

@@ -1,5 +1,8 @@
-import { describeChain } from "../chain/index.ts";
-import type { Verb } from "./verb.ts";
+import { parseAddress } from "@svc/protocol";
+import { describeChain, fundFromOutside } from "../chain/index.ts";
+import { UsageError, type Verb, wholeNumber } from "./verb.ts";
+
+const coinWei = 10n ** 18n;
 
 export const chainVerbs: readonly Verb[] = [
   {
@@ -9,5 +12,24 @@ export const chainVerbs: readonly Verb[] = [
       "Merchants compare receipts with these addresses; the contracts keep theirs for ever. Before the first start they are where the contracts will be, and the account needs coin to make them.",
     example: "chain show",
     run: async (shell) => shell.withContext(describeChain),
+  },
+  {
+    name: "chain fund",
+    summary: "Hand out coin of the embedded chain.",
+    notes:
+      "Outside the profile `dev` gas costs a gwei there for everybody but the service, so a wallet that sends a transaction of its own needs some: one coin pays a thousand million of gas.",
+    parameters: [{ name: "address", description: "The account that gets it." }],
+    options: { coins: { value: "number", required: true, description: "How many." } },
+    example: "chain fund 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13 --coins 1",
+    run: async (shell, input) => {
+      const address = parseAddress(input.text("address"));
+      if (address === null) throw new UsageError("address must be 20 bytes in hex");
+      const coins = wholeNumber("--coins", input.text("coins"));
+      if (coins === 0) throw new UsageError("--coins must be at least 1");
+      return shell.withContext(async (ctx) => {
+        await fundFromOutside(ctx, { address, amountWei: BigInt(coins) * coinWei });
+        return { address, coins };
+      });
+    },
   },
 ];

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createFairTurns } from "./fair-turns.ts";
+
+/** Work that ends when told, in the order in which it began. */
+function openBench() {
+  const begun: string[] = [];
+  const ends: (() => void)[] = [];
+  const work = (name: string) => async (): Promise<string> => {
+    begun.push(name);
+    await new Promise<void>((resolve) => ends.push(resolve));
+    return name;
+  };
+  return { begun, work, end: () => ends.shift()?.() };
+}
+
+const settle = async (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test("two run at once, and an owner with much to do does not keep another from its turn", async () => {
+  const { begun, work, end } = openBench();
+  const turns = createFairTurns({ atOnce: 2, waitingMax: 9, onFull: () => new Error("full") });
+  const all = [
+    ...["a1", "a2", "a3", "a4", "a5"].map(async (name) => turns("a", work(name))),
+    turns("b", work("b1")),
+    turns("c", work("c1")),
+  ];
+  await settle();
+  assert.deepEqual(begun, ["a1", "a2"]);
+  for (let ended = 0; ended < all.length; ended++) {
+    end();
+    await settle();
+  }
+  assert.deepEqual(begun, ["a1", "a2", "a3", "b1", "c1", "a4", "a5"]);
+  assert.equal((await Promise.all(all)).length, 7);
+});
+
+test("work that fails gives its turn on, and who comes when too many wait is told", async () => {
+  const { work, end } = openBench();
+  const turns = createFairTurns({ atOnce: 1, waitingMax: 1, onFull: () => new Error("full") });
+  const failing = turns("a", async () => Promise.reject(new Error("broken")));
+  const waiting = turns("a", work("second"));
+  await assert.rejects(turns("b", work("third")), /full/);
+  await assert.rejects(failing, /broken/);
+  await settle();
+  end();
+  assert.equal(await waiting, "second");
+});
