@@ -10,7 +10,7 @@ export { enqueueTransaction } from "./enqueue.ts";
 export { readHead, readTime } from "./chain-view.ts";
 export { refuseOtherChain } from "./checked-node.ts";
 export { chainJobs } from "./jobs.ts";
-export { NodeAway, RpcError } from "./node.ts";
+export { AnswerTooLong, NodeAway, RpcError } from "./node.ts";
 export { chainRoutes } from "./relay-routes.ts";
 export type { FinalHandlers, FinalTransaction } from "./outbox.ts";
 export { findStatus as findTransactionStatus } from "./transaction-store.ts";

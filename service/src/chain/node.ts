@@ -49,6 +49,9 @@ export class NodeAway extends Error {
   }
 }
 
+/** It answered at more length than we read: for less it would be asked with success. */
+export class AnswerTooLong extends NodeAway {}
+
 /**
  * Rethrows what failed while a node was examined: that it refuses is no answer to the call that waits for the
  * examination, so it counts as away.

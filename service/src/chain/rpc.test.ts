@@ -9,7 +9,7 @@ import {
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
-import { NodeAway, RpcError } from "./node.ts";
+import { AnswerTooLong, NodeAway, RpcError } from "./node.ts";
 import { openRemoteNode } from "./remote-node.ts";
 import { openRpc } from "./rpc.ts";
 
@@ -85,6 +85,18 @@ for (const [what, listener] of silences) {
     await rpc.close();
   });
 }
+
+test("a node that answers without end is told from one that does not answer", async () => {
+  const page = "0".repeat(1024 * 1024);
+  await using server = await serve((_request, response) => {
+    const write = (): void => void response.write(page, (error) => (error ? undefined : write()));
+    response.write('{"result":"');
+    write();
+  });
+  const rpc = openRpc(server.url, { ...options, timeoutMs: 10_000 });
+  await assert.rejects(rpc.request("one", []), AnswerTooLong);
+  await rpc.close();
+});
 
 test("bytes that the node has already are handed over without complaint, others are not", async () => {
   let message = "";

@@ -1,6 +1,6 @@
 import { isRecord } from "@svc/protocol";
-import { Agent, request as send } from "undici";
-import { NodeAway, RpcError } from "./node.ts";
+import { Agent, errors, request as send } from "undici";
+import { AnswerTooLong, NodeAway, RpcError } from "./node.ts";
 
 /** Receipts of a few dozen transactions stay far below. */
 const responseBytesMax = 16 * 1024 * 1024;
@@ -48,7 +48,9 @@ export function openRpc(url: string, options: RpcOptions): Rpc {
       return await answer.body.json();
     } catch (error) {
       const cause = error instanceof Error ? error : new Error("unknown");
-      throw new NodeAway(`${options.name} did not answer: ${cause.message}`, { cause });
+      const isTooLong = cause instanceof errors.ResponseExceededMaxSizeError;
+      const Fault = isTooLong ? AnswerTooLong : NodeAway;
+      throw new Fault(`${options.name} did not answer: ${cause.message}`, { cause });
     }
   };
   return { request: openBatches(exchange, options), close: async () => agent.destroy() };

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { businessWallet } from "@svc/contracts";
 import { type Address, type CharterMember, encodeCharter, type Hex } from "@svc/protocol";
 import { type Abi, decodeFunctionData, encodeFunctionResult } from "viem";
-import { NodeAway } from "../../chain/index.ts";
+import { AnswerTooLong, NodeAway, RpcError } from "../../chain/index.ts";
 import { openContext } from "../../compose.ts";
 import { advanceClock } from "../../platform/clock.ts";
 import { parseConfig } from "../../platform/config/config.ts";
@@ -14,7 +14,7 @@ import { watchWallets } from "./chain-watch.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { noteRefusedProposal } from "./governance-store.ts";
 import { followChain } from "./roster.ts";
-import { requestLook } from "./roster-store.ts";
+import { findWatchedBlock, requestLook } from "./roster-store.ts";
 
 await using database = await openTestDatabase();
 await using opened = await openContext(
@@ -67,6 +67,10 @@ function answer(data: Hex, hasChanged: boolean): Hex {
 const ownChainId = 31_999;
 let chainId = ownChainId;
 
+/** A block of more events than a node tells. */
+let fullBlock = Infinity;
+let fullFault: Error = new Error();
+
 /** Two nodes behind one address, of which one may lag. */
 const chain = {
   isEmbedded: false,
@@ -82,6 +86,8 @@ const chain = {
       const head = await ask();
       if (method === "eth_blockNumber") return `0x${head.toString(16)}`;
       if (method === "eth_call") return answer((call as { data: Hex }).data, head >= changedIn);
+      const { fromBlock, toBlock } = call as { fromBlock: string; toBlock: string };
+      if (Number(fromBlock) <= fullBlock && fullBlock <= Number(toBlock)) throw fullFault;
       return head >= changedIn ? [{ address: business }] : [];
     },
   },
@@ -172,3 +178,24 @@ await test("what the chain refused is looked at until the node has the block in 
     assert.equal(await isLookDue(), isDueAfterwards);
   }
 });
+
+for (const fault of [
+  new RpcError(-32_005, "query returned more than 10000 results"),
+  new AnswerTooLong("the answer is too long"),
+])
+  await test(`a block that somebody filled with events hides nothing behind it: ${fault.message}`, async () => {
+    await begin();
+    [fullBlock, fullFault] = [changedIn, fault];
+    heads = [changedIn];
+    // Every business is looked at instead.
+    assert.equal(await followFor(5), 1);
+    heads = [changedIn + 1];
+    fullBlock = changedIn + 1;
+    await watchWallets(ctx);
+    assert.equal(await findWatchedBlock(ctx.db), changedIn + 1);
+    [fullBlock, fullFault] = [changedIn + 2, new NodeAway("the node did not answer")];
+    heads = [changedIn + 2];
+    await assert.rejects(watchWallets(ctx), NodeAway);
+    assert.equal(await findWatchedBlock(ctx.db), changedIn + 1);
+    fullBlock = Infinity;
+  });

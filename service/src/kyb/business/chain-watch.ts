@@ -1,4 +1,10 @@
-import { type ChainContext, readHead, refuseOtherChain } from "../../chain/index.ts";
+import {
+  AnswerTooLong,
+  type ChainContext,
+  readHead,
+  refuseOtherChain,
+  RpcError,
+} from "../../chain/index.ts";
 import { blocksMax, readLogs } from "./event-logs.ts";
 import * as store from "./roster-store.ts";
 
@@ -29,8 +35,26 @@ export async function watchWallets(ctx: ChainContext): Promise<void> {
   const { toEventSelector } = await import("viem/utils");
   const topics = [events.map((event) => toEventSelector(`event ${event}`))];
   const first = Math.max(last, final - behindMax) + 1;
-  for await (const { logs, until } of readLogs(chain, { topics }, { first, last: final }))
-    await store.saveWatched(db, { addresses: addressesOf(logs), block: until });
+  let done = first - 1;
+  try {
+    for await (const { logs, until } of readLogs(chain, { topics }, { first, last: final })) {
+      await store.saveWatched(db, { addresses: addressesOf(logs), block: until });
+      done = until;
+    }
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    // Anybody can fill a block with such events. It is stepped over, one in each run.
+    ctx.log.warn(
+      { err: error, block: done + 1 },
+      "a block's events cannot be read; all are looked at",
+    );
+    await db.transaction(async (tx) => store.saveUnread(tx, done + 1));
+  }
+}
+
+/** The node answers, but not for the events of one block. */
+function isUnreadable(error: unknown): boolean {
+  return error instanceof RpcError || error instanceof AnswerTooLong;
 }
 
 function addressesOf(logs: readonly Record<string, unknown>[]): string[] {

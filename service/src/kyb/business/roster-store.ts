@@ -135,3 +135,11 @@ export async function saveWatched(
       select pg_notify(${rosterChannel}, '') from (select 1 from marked limit 1) as any_marked`,
   );
 }
+
+/** Has every business looked at: nobody knows what the events of this block say, which counts as done. */
+export async function saveUnread(tx: Queryable, block: number): Promise<void> {
+  await tx.query(
+    sql`update business set look_due_at = 0 where status in ('active', 'suspended', 'moved')`,
+  );
+  await saveWatched(tx, { addresses: [], block });
+}
