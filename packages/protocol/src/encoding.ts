@@ -171,6 +171,13 @@ const unshowable =
   // eslint-disable-next-line no-control-regex
   /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 
+/** The length of a text as bounds mean it: its code points, which JSON Schema counts too (validation, section 6.3.1). */
+export function lengthOf(text: string): number {
+  let length = text.length;
+  for (const _ of text.matchAll(/[\ud800-\udbff][\udc00-\udfff]/g)) length -= 1;
+  return length;
+}
+
 /** Whether a text shows nothing at all: spaces, characters of no width, and the fillers that fonts draw as a space. */
 export function isBlank(text: string): boolean {
   return !visible.test(text);

@@ -89,6 +89,7 @@ export {
   canonicalJson,
   hexOfBytes,
   isBlank,
+  lengthOf,
   isHexOf,
   isRecord,
   isShowable,

@@ -4,7 +4,7 @@ import type { Action } from "./action.ts";
 import { parseAddress } from "./address.ts";
 import type { Address } from "./address.ts";
 import { businessAttribute, nameOfAttribute } from "./attributes.ts";
-import { bytesOfText, hexOfBytes, isRecord, isShowable } from "./encoding.ts";
+import { bytesOfText, hexOfBytes, isRecord, isShowable, lengthOf } from "./encoding.ts";
 import type { Hex32 } from "./encoding.ts";
 import type { Link } from "./link.ts";
 import { parseLoginSession } from "./login-session.ts";
@@ -277,7 +277,7 @@ function optionalText(claims: Record<string, unknown>, name: string): string | u
   const value = claims[name];
   if (value === undefined) return undefined;
   const max = name === "sess" || name === "id" ? 4096 : textMax;
-  if (typeof value !== "string" || value === "" || value.length > max || !isShowable(value)) {
+  if (typeof value !== "string" || value === "" || lengthOf(value) > max || !isShowable(value)) {
     throw new ObjectRefused(`${name} is not a text of 1 to ${max} characters that can be shown`);
   }
   return value;

@@ -1,6 +1,7 @@
 // What a merchant asks for, checked once (decisions section 5, checks; service document, KYC).
 import {
   isBlank,
+  lengthOf,
   isFieldName,
   isParentName,
   isShowable,
@@ -71,7 +72,7 @@ export function checkBody(body: RequestBody, policy: RequestPolicy): CheckedBody
 
 function checkText(name: string, text: string | undefined): string | null {
   if (text === undefined) return null;
-  if (text.length > textMax) throw invalidRequest(`${name} has at most ${textMax} characters`);
+  if (lengthOf(text) > textMax) throw invalidRequest(`${name} has at most ${textMax} characters`);
   if (!isShowable(text)) throw invalidRequest(`${name} holds characters that cannot be shown`);
   return text;
 }

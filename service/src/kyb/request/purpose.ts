@@ -1,4 +1,4 @@
-import { isBlank, isShowable } from "@svc/protocol";
+import { isBlank, isShowable, lengthOf } from "@svc/protocol";
 import { invalidRequest } from "../../platform/http/problems.ts";
 
 const purposeLength = { min: 8, max: 280 };
@@ -11,7 +11,7 @@ const purposeLength = { min: 8, max: 280 };
  */
 export function readPurpose(text: string): string {
   const { min, max } = purposeLength;
-  if (text.trim().length < min || text.length > max)
+  if (lengthOf(text.trim()) < min || lengthOf(text) > max)
     throw invalidRequest(`purpose has ${min} to ${max} characters`);
   if (isBlank(text)) throw invalidRequest("purpose shows nothing");
   return readShown("purpose", text);
