@@ -322,6 +322,11 @@ await test("objects are those of one client domain: for every other key they are
       const reason = unknownOf(route.path);
       assert.deepEqual(reasonOf(answer), [404, reason], route.name);
       assert.ok(messageOf(answer).startsWith(`${reason}: `), route.name);
+      const long = await callWith(
+        { ...route, path: route.path.replace(/01[^/]{24}/, "0".repeat(300)) },
+        apiKey,
+      );
+      assert.deepEqual(reasonOf(long), [404, reason], route.name);
       const unknown = await callWith(
         { ...route, path: route.path.replace(/01[^/]{24}/, "01J") },
         apiKey,

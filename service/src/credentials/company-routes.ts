@@ -163,7 +163,7 @@ function listRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): vo
   );
 }
 
-const recordParams = Type.Object({ id: Type.String({ maxLength: 100 }) });
+const recordParams = Type.Object({ id: Type.String() });
 
 function recordRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): void {
   scope.get(

@@ -190,7 +190,7 @@ function listRoute(ctx: CredentialsContext, scope: Http): void {
   );
 }
 
-const credentialParams = Type.Object({ id: Type.String({ maxLength: 100 }) });
+const credentialParams = Type.Object({ id: Type.String() });
 
 function recordRoutes(ctx: CredentialsContext, scope: Http): void {
   scope.get(

@@ -157,7 +157,7 @@ function voteRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
     "/w/votes/:id",
     {
       schema: {
-        params: Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) }),
+        params: Type.Object({ id: Type.String() }),
         body: VoteBody,
         response: {
           200: Type.Object(

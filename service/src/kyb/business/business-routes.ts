@@ -249,7 +249,7 @@ function retractRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
       schema: {
         params: Type.Object({
           ...BusinessParams.properties,
-          id: Type.String({ minLength: 1, maxLength: 100 }),
+          id: Type.String(),
         }),
         body: Type.Optional(Type.Object({}, { additionalProperties: false })),
         response: {

@@ -88,7 +88,7 @@ function redeliverRoute(ctx: KybContext, scope: Http): void {
       schema: {
         summary: "Send an event again",
         tags: ["kyb"],
-        params: Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) }),
+        params: Type.Object({ id: Type.String() }),
         body: Type.Optional(Type.Object({}, { additionalProperties: false })),
         response: {
           200: redelivered,

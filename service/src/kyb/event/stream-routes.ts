@@ -25,7 +25,7 @@ export interface Stream {
   readonly check: (key: ApiKey, id: string) => Promise<void>;
 }
 
-const Params = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
+const Params = Type.Object({ id: Type.String() });
 const After = Type.Optional(
   wholeNumber({
     description: "The `seq` that they come after. Default: 0.",

@@ -136,7 +136,7 @@ function offerDataRoute(ctx: KybContext, scope: Http): void {
 
 /** Which entitlement it takes is known once the offer is. */
 const readReasons = [...callerReasons, "kyb_signature_not_entitled", "offer_not_found"] as const;
-const Params = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
+const Params = Type.Object({ id: Type.String() });
 
 function readRoutes(ctx: KybContext, scope: Http): void {
   scope.get(

@@ -7,7 +7,7 @@ import type { KybContext, WalletCaller } from "../kyb-context.ts";
 import { claimOffer, openOffer } from "./offers.ts";
 
 const tags = ["wallet"];
-const TokenParams = Type.Object({ token: Type.String({ minLength: 1, maxLength: 100 }) });
+const TokenParams = Type.Object({ token: Type.String() });
 const offerReasons = ["offer_not_found", "offer_not_open"] as const;
 
 /** The routes behind `conn` of an offer's link. */

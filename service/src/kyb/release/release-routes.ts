@@ -7,7 +7,7 @@ import { getDataRequest } from "../request/data-requests.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { getRelease } from "./releases.ts";
 
-const Params = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
+const Params = Type.Object({ id: Type.String() });
 const readReasons = [
   ...callerReasons,
   "request_not_found",

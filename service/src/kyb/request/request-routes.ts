@@ -34,7 +34,7 @@ export interface RequestKind<Row extends { readonly id: string }> {
 }
 
 /** Of a route of one request. */
-export const RequestParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) });
+export const RequestParams = Type.Object({ id: Type.String() });
 
 /** Adds the list, the record, its cancellation and its events. */
 export function requestRoutes<Row extends { readonly id: string }>(
