@@ -109,6 +109,18 @@ test("an error that nobody awaits fails the run and is told", async () => {
   assert.deepEqual(ran, { lines: ["c"], failed: [], statuses: [1], unawaited });
 });
 
+test("so does one that comes before the first test", async () => {
+  const faults = {
+    "left alone": 'void Promise.reject(new Error("left alone"));',
+    "thrown alone": 'setImmediate(() => { throw new Error("thrown alone"); });',
+  };
+  for (const [message, fault] of Object.entries(faults)) {
+    const wait = "await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));";
+    const ran = await runShared({ "a.mjs": `${fault} ${wait}`, "b.mjs": 'test("b", () => {});' });
+    assert.deepEqual([ran.statuses, ran.unawaited], [[1], [message]]);
+  }
+});
+
 test("processes share the files out: each file runs in one of them", async () => {
   const names = Array.from({ length: 40 }, (_, at) => `${at}`.padStart(2, "0"));
   const modules = names.map((name) => [

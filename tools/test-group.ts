@@ -41,8 +41,9 @@ async function loadRunner() {
   }
 }
 
-/** The runner lets the run fail for such an error, but tells neither its stack nor when it came. */
+/** The runner tells of such an error neither its stack nor when it came, and before the first test nothing at all. */
 function reportUnawaited(error: unknown): void {
+  process.exitCode = 1;
   console.error(`nobody awaited this error, told while ${current} ran:`, error);
 }
 

@@ -119,6 +119,8 @@ test("outside dev whoever computes on the embedded chain pays for it", async () 
     (await answerCall(ctx, call(method, params), "stranger")) as Said["body"];
   for (const method of ["eth_gasPrice", "eth_maxPriorityFeePerGas"])
     assert.equal((await answer(method)).result, "0x3b9aca00");
+  const { result: history } = await answer("eth_feeHistory", ["0x1", "latest", [50]]);
+  assert.deepEqual((history as { reward?: unknown }).reward, [["0x3b9aca00"]]);
   const account = privateKeyToAccount(generatePrivateKey());
   await fundFromOutside(ctx, {
     address: account.address.toLowerCase() as Address,

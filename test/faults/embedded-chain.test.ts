@@ -192,6 +192,36 @@ test("what a contract learns of old blocks is the same after a fold, for whoever
   await untilReceived(second.node, 28n);
 });
 
+test("a process that is not told of the node after a fold takes no coin twice", async () => {
+  await using database = await openTestDatabase();
+  await using first = await openProcess(database.url);
+  await using ctx = await openContextOf(database.url);
+  const { notifications } = ctx;
+  const deaf: typeof notifications = {
+    ...notifications,
+    subscribe: async (channel, handler) =>
+      notifications.subscribe(
+        channel,
+        channel === "embedded_chain_owner" ? () => undefined : handler,
+      ),
+  };
+  await using second = await openEmbeddedChain({ ...ctx, notifications: deaf });
+  const sign = await openPurse(first.ctx);
+  const key = Buffer.alloc(32, 7);
+  const poor = addressOfPrivateKey(key);
+  const spend = signerOf(key, await first.node.readChainId());
+  await first.node.submit([sign(0, { to: poor, value: 10n })]);
+  await until("the coin", async () => ((await balanceOf(second, poor)) === 10n ? true : null));
+  for (let nonce = 1; nonce < 27; nonce++)
+    await first.node.submit([sign(nonce, { gas: 30_000_000n })]);
+  await untilReceived(first.node, 26n);
+  await first.node.submit([spend(0, { value: 10n })]);
+  await untilReceived(first.node, 36n);
+  await untilWaiting(first.ctx, 0);
+  await assert.rejects(second.submit([spend(1, { value: 10n })]), /insufficient funds/);
+  await second.submit([spend(1, { value: 0n })]);
+});
+
 test("a block holds what is computed in about a second", async () => {
   await using database = await openTestDatabase();
   await using chain = await openProcess(database.url);

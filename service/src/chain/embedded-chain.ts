@@ -166,12 +166,24 @@ class EmbeddedChain implements ChainNode {
     const { db, clock } = this.#ctx;
     const known = await store.readSigner(db, transaction.signer, transaction.hash);
     if (known.isKnown) return;
-    const balance = await this.request("eth_getBalance", [transaction.signer, "latest"]);
-    checkTurn(transaction, { ...known, balanceWei: BigInt(String(balance)) });
+    const balanceWei = await this.#balanceOf(transaction.signer);
+    checkTurn(transaction, { ...known, balanceWei });
     if (await store.insertTransaction(db, transaction, clock.now())) return;
     // Somebody used the nonce since it was looked at, perhaps with these bytes.
     const after = await store.readSigner(db, transaction.signer, transaction.hash);
-    if (!after.isKnown) checkTurn(transaction, { ...after, balanceWei: BigInt(String(balance)) });
+    if (!after.isKnown) checkTurn(transaction, { ...after, balanceWei });
+  }
+
+  /** Of the node that mines: the one before it has not what was mined since, and answers for a while. */
+  async #balanceOf(signer: Address): Promise<bigint> {
+    for (;;) {
+      const balance = BigInt(String(await this.request("eth_getBalance", [signer, "latest"])));
+      if (this.#owned !== null) return balance;
+      // A node that takes the place of another is told of before it mines.
+      const path = await store.findPath(this.#ctx.db);
+      if (this.#reading?.path === path) return balance;
+      this.#readElsewhere();
+    }
   }
 
   /** There is something to mine; a process that does not own the chain leaves it to the owner. */
@@ -281,7 +293,7 @@ class EmbeddedChain implements ChainNode {
       after = blocks.at(-1)?.number ?? after;
       if (blocks.length < replayPage) break;
     }
-    if (await this.#foldWhenDue(owned, after)) await this.#goOnFromFold(owned);
+    await this.#foldWhenDue(owned, after);
   }
 
   /** @returns the number of the block that the fold ends with, 0 where there is none */
@@ -298,14 +310,15 @@ class EmbeddedChain implements ChainNode {
     const { clock } = this.#ctx;
     const offsetMs = clock.nowMs() - Date.now();
     let mayBeEmpty = offsetMs - this.#offsetMs > jumpMs;
-    for (;;) {
+    // What was handed over before the end is mined; what others hand over meanwhile is for who comes next.
+    for (let isFirst = true; isFirst || !this.#isClosed; isFirst = false) {
       const given = { time: clock.now(), max: blockMax, gasMax: blockGasMax, mayBeEmpty };
       const block = await store.decideBlock(owned.session, given);
       this.#offsetMs = offsetMs;
       if (block === null) return;
       mayBeEmpty = false;
       await this.#mineBlock(owned, block, { compare: true });
-      if (await this.#foldWhenDue(owned, block.number)) await this.#goOnFromFold(owned);
+      await this.#foldWhenDue(owned, block.number);
     }
   }
 
@@ -336,22 +349,22 @@ class EmbeddedChain implements ChainNode {
     if (block.hash === null) await store.keepHash(session, block.number, head.hash);
   }
 
-  /** @returns whether there is a new fold */
-  async #foldWhenDue({ session, node }: Ownership, number: number): Promise<boolean> {
-    if (this.#sinceFold < foldEvery) return false;
+  async #foldWhenDue(owned: Ownership, number: number): Promise<void> {
+    if (this.#sinceFold < foldEvery) return;
     this.#sinceFold = 0;
+    const { session, node } = owned;
     try {
       const dump = String(await node.ipc.request("anvil_dumpState", [false]));
       await store.keepFold(session, { number, state: Buffer.from(dump.slice(2), "hex") });
-      return true;
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
       this.#ctx.log.error(
         { err: error },
         "the embedded chain is too large to be folded: starts take longer and longer, see operate.md",
       );
-      return false;
+      return;
     }
+    await this.#goOnFromFold(owned);
   }
 
   /**
@@ -368,13 +381,13 @@ class EmbeddedChain implements ChainNode {
       throw error;
     }
     owned.node = node;
+    const timer = setTimeout(() => void this.#end(before), retireMs);
+    this.#retired.set(before, timer.unref());
     // While the chain is being opened nobody knows of a node yet, and nobody watches it.
     if (this.#owned === owned) {
       await store.tellPath(owned.session, node.path);
       void this.#watch(owned);
     }
-    const timer = setTimeout(() => void this.#end(before), retireMs);
-    this.#retired.set(before, timer.unref());
   }
 
   async #end(node: AnvilProcess): Promise<void> {

@@ -14,11 +14,13 @@ function openBench() {
   return { begun, work, end: () => ends.shift()?.() };
 }
 
+const onFull = (): Error => new Error("full");
+
 const settle = async (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 test("two run at once, and an owner with much to do does not keep another from its turn", async () => {
   const { begun, work, end } = openBench();
-  const turns = createFairTurns({ atOnce: 2, waitingMax: 9, onFull: () => new Error("full") });
+  const turns = createFairTurns({ atOnce: 2, waitingMax: 9, ofOwnerMax: 3, onFull });
   const all = [
     ...["a1", "a2", "a3", "a4", "a5"].map(async (name) => turns("a", work(name))),
     turns("b", work("b1")),
@@ -34,9 +36,23 @@ test("two run at once, and an owner with much to do does not keep another from i
   assert.equal((await Promise.all(all)).length, 7);
 });
 
+test("an owner of whom many wait is told, and another still has a place", async () => {
+  const { begun, work, end } = openBench();
+  const turns = createFairTurns({ atOnce: 1, waitingMax: 9, ofOwnerMax: 1, onFull });
+  const all = [turns("a", work("a1")), turns("a", work("a2"))];
+  await assert.rejects(turns("a", work("a3")), /full/);
+  all.push(turns("b", work("b1")));
+  for (let ended = 0; ended < all.length; ended++) {
+    await settle();
+    end();
+  }
+  await Promise.all(all);
+  assert.deepEqual(begun, ["a1", "a2", "b1"]);
+});
+
 test("work that fails gives its turn on, and who comes when too many wait is told", async () => {
   const { work, end } = openBench();
-  const turns = createFairTurns({ atOnce: 1, waitingMax: 1, onFull: () => new Error("full") });
+  const turns = createFairTurns({ atOnce: 1, waitingMax: 1, ofOwnerMax: 1, onFull });
   const failing = turns("a", async () => Promise.reject(new Error("broken")));
   const waiting = turns("a", work("second"));
   await assert.rejects(turns("b", work("third")), /full/);

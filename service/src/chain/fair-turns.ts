@@ -1,10 +1,14 @@
 /** Runs work of many owners, some of it at once; of those who wait, each owner has its turn after the others. */
 export type FairTurns = <Result>(owner: string, work: () => Promise<Result>) => Promise<Result>;
 
-/** @param options.atOnce how many run; @param options.onFull what whoever comes when `waitingMax` wait is told */
+/**
+ * @param options.atOnce how many run
+ * @param options.waitingMax how many wait, of one owner at most `ofOwnerMax`; whoever comes then is told `onFull`
+ */
 export function createFairTurns(options: {
   atOnce: number;
   waitingMax: number;
+  ofOwnerMax: number;
   onFull: () => Error;
 }): FairTurns {
   const waiting = new Map<string, (() => void)[]>();
@@ -23,9 +27,11 @@ export function createFairTurns(options: {
   return async (owner, work) => {
     if (running < options.atOnce) running += 1;
     else {
-      if (waitingTotal >= options.waitingMax) throw options.onFull();
+      const own = waiting.get(owner) ?? [];
+      const isFull = waitingTotal >= options.waitingMax || own.length >= options.ofOwnerMax;
+      if (isFull) throw options.onFull();
       const { promise, resolve } = Promise.withResolvers<void>();
-      waiting.set(owner, [...(waiting.get(owner) ?? []), resolve]);
+      waiting.set(owner, [...own, resolve]);
       waitingTotal += 1;
       await promise;
     }

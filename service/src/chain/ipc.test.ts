@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { openIpc, type Ipc } from "./ipc.ts";
 
 /** A node that answers each line. */
@@ -40,7 +41,10 @@ async function write(socket: Socket, text: string): Promise<void> {
 async function answer(socket: Socket, [id = 0, ...others]: number[]): Promise<void> {
   const isBatch = others.length > 0;
   const mebibytes = id === 1 || isBatch ? 257 : 0;
-  await write(socket, `${isBatch ? "[" : ""}{"jsonrpc":"2.0","id":${id},"result":"`);
+  await write(socket, isBatch ? "[{" : "{");
+  // Whoever reads has the beginning alone at first.
+  await setImmediate();
+  await write(socket, `"jsonrpc":"2.0","id":${id},"result":"`);
   for (let mebibyte = 0; mebibyte < mebibytes; mebibyte++) await write(socket, zeros);
   await write(socket, `"}${isBatch ? "]" : ""}\n`);
 }

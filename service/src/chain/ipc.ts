@@ -16,8 +16,10 @@ export interface Ipc {
 
 /** A call of the embedded node that is slower than this is lost. */
 const timeoutMs = 30_000;
-/** A dump of the whole state is the longest answer. A text of twice as many characters ends a process. */
+/** A dump of the whole state is the longest answer. V8 holds no text of 2^29 characters, so half of that. */
 const answerCharactersMax = 2 ** 28;
+/** Of an answer that is longer: enough to find whose it is. */
+const beginningCharacters = 200;
 /** What nodes answer themselves where an answer would be too long (EIP-1474). */
 const limitExceededCode = -32_005;
 
@@ -112,11 +114,13 @@ async function connectTo(path: string): Promise<Socket> {
 /** Of a line that is too long only the beginning is kept, and it is told of as not whole. */
 function readLines(socket: Socket, onLine: (line: string, isWhole: boolean) => void): void {
   let parts: string[] = [];
+  let beginning = "";
   let length = 0;
   const take = (piece: string): void => {
     length += piece.length;
-    if (length > answerCharactersMax) parts.splice(1);
-    else if (piece !== "") parts.push(piece);
+    beginning += piece.slice(0, beginningCharacters - beginning.length);
+    if (length > answerCharactersMax) parts = [];
+    else parts.push(piece);
   };
   socket.setEncoding("utf8");
   socket.on("data", (chunk: string) => {
@@ -124,9 +128,9 @@ function readLines(socket: Socket, onLine: (line: string, isWhole: boolean) => v
     const rest = pieces.pop() ?? "";
     for (const piece of pieces) {
       take(piece);
-      onLine(parts.join(""), length <= answerCharactersMax);
-      parts = [];
-      length = 0;
+      const isWhole = length <= answerCharactersMax;
+      onLine(isWhole ? parts.join("") : beginning, isWhole);
+      [parts, beginning, length] = [[], "", 0];
     }
     take(rest);
   });

@@ -17,7 +17,7 @@ const feeBlocksMax = 100;
  * What gas of others costs on the embedded chain outside `dev`: whatever they have computed is computed again at every
  * start, so it takes coin, which the operator hands out.
  */
-const gasWei = 1_000_000_000n;
+const weiPerGas = 1_000_000_000n;
 
 type Params = readonly unknown[];
 type Check = (params: Params, node: ChainNode) => Params | Promise<Params>;
@@ -49,6 +49,14 @@ const methods: Record<string, Check> = {
   eth_estimateGas: checkCall,
 };
 
+const codes = {
+  unreadable: -32_600,
+  unknownMethod: -32_601,
+  params: -32_602,
+  away: -32_603,
+  busy: -32_005,
+};
+
 /**
  * What computes as long as the caller likes, in this process: the node keeps time for the service itself, and no caller
  * keeps it from the others.
@@ -57,16 +65,9 @@ const computing = new Set(["eth_call", "eth_estimateGas"]);
 const takeTurn = createFairTurns({
   atOnce: 2,
   waitingMax: 1_000,
+  ofOwnerMax: 100,
   onFull: () => new RpcError(codes.busy, "too many calls wait; try again later"),
 });
-
-const codes = {
-  unreadable: -32_600,
-  unknownMethod: -32_601,
-  params: -32_602,
-  away: -32_603,
-  busy: -32_005,
-};
 
 /**
  * Answers one JSON-RPC 2.0 call; never throws.
@@ -96,6 +97,12 @@ export async function answerCall(
   }
 }
 
+const priceMethods = new Set(["eth_gasPrice", "eth_maxPriorityFeePerGas"]);
+
+function costsGas({ chain, config }: ChainContext): boolean {
+  return chain.isEmbedded && config.profile !== "dev";
+}
+
 async function ask(
   ctx: ChainContext,
   { method, params, caller }: { method: string; params: Params; caller: string },
@@ -105,16 +112,25 @@ async function ask(
   if (check === undefined)
     throw new RpcError(codes.unknownMethod, "this method is not available here");
   const { node } = ctx.chain;
-  if (priceMethods.has(method) && costsGas(ctx)) return `0x${gasWei.toString(16)}`;
+  if (priceMethods.has(method) && costsGas(ctx)) return `0x${weiPerGas.toString(16)}`;
   const checked = await check(params, node);
   const request = async (): Promise<unknown> => node.request(method, checked);
-  return computing.has(method) ? takeTurn(caller, request) : request();
+  const result = await (computing.has(method) ? takeTurn(caller, request) : request());
+  return method === "eth_feeHistory" && costsGas(ctx) ? withOurPrice(result) : result;
 }
 
-const priceMethods = new Set(["eth_gasPrice", "eth_maxPriorityFeePerGas"]);
-
-function costsGas({ chain, config }: ChainContext): boolean {
-  return chain.isEmbedded && config.profile !== "dev";
+/** The service's own transactions pay nothing, so what was paid says too little. */
+function withOurPrice(history: unknown): unknown {
+  if (!isRecord(history) || !Array.isArray(history["reward"])) return history;
+  const ours = `0x${weiPerGas.toString(16)}`;
+  const raise = (paid: unknown): unknown =>
+    isQuantity(paid) && BigInt(paid) > weiPerGas ? paid : ours;
+  return {
+    ...history,
+    reward: history["reward"].map((each: unknown) =>
+      Array.isArray(each) ? each.map(raise) : each,
+    ),
+  };
 }
 
 /** The embedded chain writes it to its journal first; an answer means that it will be mined. */
@@ -122,7 +138,7 @@ async function send(ctx: ChainContext, raw: unknown): Promise<Hex> {
   if (typeof raw !== "string" || !/^0x(?:[0-9a-fA-F]{2})+$/.test(raw))
     throw new RpcError(codes.params, "a transaction is hex");
   const lower = raw.toLowerCase() as Hex;
-  if (costsGas(ctx)) checkPrice(lower, gasWei);
+  if (costsGas(ctx)) checkPrice(lower, weiPerGas);
   await ctx.chain.node.submit([lower]);
   return keccak256(lower);
 }

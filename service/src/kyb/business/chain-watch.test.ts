@@ -193,9 +193,21 @@ for (const fault of [
     fullBlock = changedIn + 1;
     await watchWallets(ctx);
     assert.equal(await findWatchedBlock(ctx.db), changedIn + 1);
-    [fullBlock, fullFault] = [changedIn + 2, new NodeAway("the node did not answer")];
-    heads = [changedIn + 2];
-    await assert.rejects(watchWallets(ctx), NodeAway);
-    assert.equal(await findWatchedBlock(ctx.db), changedIn + 1);
     fullBlock = Infinity;
+  });
+
+for (const fault of [
+  new NodeAway("the node did not answer"),
+  new RpcError(-32_000, "header not found"),
+  new RpcError(-32_005, "daily request count exceeded, request rate limited"),
+  new RpcError(-32_601, "the method eth_getLogs does not exist"),
+])
+  await test(`a block that cannot be asked for is asked for again: ${fault.message}`, async () => {
+    await begin();
+    [fullBlock, fullFault] = [changedIn, fault];
+    heads = [changedIn];
+    await assert.rejects(watchWallets(ctx), fault);
+    assert.equal(await findWatchedBlock(ctx.db), changedIn - 1);
+    fullBlock = Infinity;
+    assert.equal(await followFor(5), 1);
   });

@@ -52,9 +52,13 @@ export async function watchWallets(ctx: ChainContext): Promise<void> {
   }
 }
 
-/** The node answers, but not for the events of one block. */
+/** What nodes say where the events asked for are too many; there is no code for that alone. */
+const tooMuch = /results|response size|too (?:long|large)/i;
+
+/** The node answers, but not for the events of one block, because they are too many. */
 function isUnreadable(error: unknown): boolean {
-  return error instanceof RpcError || error instanceof AnswerTooLong;
+  if (error instanceof AnswerTooLong) return true;
+  return error instanceof RpcError && tooMuch.test(error.message);
 }
 
 function addressesOf(logs: readonly Record<string, unknown>[]): string[] {

@@ -5,6 +5,7 @@ import {
   defaultGovernanceRule,
   hasKey,
   isBlank,
+  lengthOf,
   isShowable,
   parseAddress,
 } from "@svc/protocol";
@@ -69,7 +70,7 @@ export function parseCharter(body: {
 /** A name that others are shown. @throws {Problem} invalid_request */
 export function parseName(text: string, of: string): string {
   const name = text.trim();
-  if (isBlank(name) || name.length > nameMax)
+  if (isBlank(name) || lengthOf(name) > nameMax)
     throw invalidRequest(`${of} has 1 to ${nameMax} characters`);
   if (!isShowable(name) || name.includes("\n"))
     throw invalidRequest(`${of} holds control or bidirectional characters`);
