@@ -122,10 +122,14 @@ test("outside dev whoever computes on the embedded chain pays for it", async () 
   const { result: history } = await answer("eth_feeHistory", ["0x1", "latest", [50]]);
   assert.deepEqual((history as { reward?: unknown }).reward, [["0x3b9aca00"]]);
   const account = privateKeyToAccount(generatePrivateKey());
-  await fundFromOutside(ctx, {
-    address: account.address.toLowerCase() as Address,
-    amountWei: 10n ** 18n,
-  });
+  await fundFromOutside(
+    ctx,
+    {
+      address: account.address.toLowerCase() as Address,
+      amountWei: 10n ** 18n,
+    },
+    "test",
+  );
   await until("the coin", async () =>
     (await client.getBalance({ address: account.address })) > 0n ? true : null,
   );

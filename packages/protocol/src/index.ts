@@ -89,10 +89,10 @@ export {
   canonicalJson,
   hexOfBytes,
   isBlank,
-  lengthOf,
   isHexOf,
   isRecord,
   isShowable,
+  lengthOf,
   textOfBytes,
 } from "./encoding.ts";
 export type { Hex, Hex32 } from "./encoding.ts";

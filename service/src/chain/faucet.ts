@@ -44,13 +44,23 @@ export async function fundAccount(
   }
 }
 
-/** The same where no service of this process has the chain open. @throws as `fundAccount`, or where it cannot be opened */
+/**
+ * The same where no service of this process has the chain open; the audit trail has it that the operator wanted to.
+ *
+ * @throws as `fundAccount`, or where it cannot be opened
+ */
 export async function fundFromOutside(
   ctx: Ctx,
   given: { address: Address; amountWei: bigint },
+  actor: string,
 ): Promise<void> {
   const isEmbedded = ctx.config.chain !== "off" && ctx.config.chainRpcUrl === null;
   if (!isEmbedded) throw new Error("only the embedded chain has a faucet");
   await using node = await openEmbeddedChain(ctx);
+  const { address: subject, amountWei } = given;
+  const details = { amountWei: amountWei.toString() };
+  await ctx.db.transaction(async (tx) =>
+    ctx.audit.record(tx, { actor, action: "chain.fund", subject, details }),
+  );
   await fundAccount({ ...ctx, chain: { isEmbedded, node } }, given);
 }

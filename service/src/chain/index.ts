@@ -104,7 +104,8 @@ export async function fundAccount(
 export async function fundFromOutside(
   ctx: Ctx,
   given: { address: Address; amountWei: bigint },
+  actor: string,
 ): Promise<void> {
   const { fundFromOutside: fund } = await import("./faucet.ts");
-  return fund(ctx, given);
+  return fund(ctx, given, actor);
 }

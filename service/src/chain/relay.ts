@@ -7,7 +7,7 @@ import type { ChainContext } from "./context.ts";
 import { createFairTurns } from "./fair-turns.ts";
 import { type ChainNode, NodeAway, RpcError } from "./node.ts";
 
-/** Gas of one call: enough to verify a signature by ERC-6492, too little to keep the node busy. */
+/** Gas of one call: enough to verify a signature by ERC-6492, and at most a few tenths of a second of computing. */
 const callGasMax = 10_000_000n;
 /** Blocks of one search. */
 const logBlocksMax = 10_000;

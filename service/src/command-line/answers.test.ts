@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
+import { openDb } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { runCommandLine } from "./index.ts";
 import { forPeople } from "./print.ts";
@@ -69,6 +70,13 @@ await test("coin of the embedded chain is handed out by the whole, to an address
   assert.equal((await call(["chain", "fund", "0x12", "--coins", "1"])).status, 2);
   const { out, err } = await call([...given, "2"]);
   assert.deepEqual([err, out], ["", `${JSON.stringify({ address, coins: 2 })}\n`]);
+  await using db = openDb({ connectionString: database.url, connections: 1 });
+  const [entry] = await db.query({
+    name: "",
+    text: "select subject, details from audit_entry where action = 'chain.fund'",
+    values: [],
+  });
+  assert.deepEqual(entry, { subject: address, details: { amountWei: "2000000000000000000" } });
   const elsewhere = { CHAIN_RPC_URL: "http://127.0.0.1:9" };
   assert.match(
     (await call([...given, "2"], elsewhere)).err,

@@ -1,6 +1,6 @@
 import { parseAddress } from "@svc/protocol";
 import { describeChain, fundFromOutside } from "../chain/index.ts";
-import { UsageError, type Verb, wholeNumber } from "./verb.ts";
+import { actor, UsageError, type Verb, wholeNumber } from "./verb.ts";
 
 const coinWei = 10n ** 18n;
 
@@ -27,7 +27,7 @@ export const chainVerbs: readonly Verb[] = [
       const coins = wholeNumber("--coins", input.text("coins"));
       if (coins === 0) throw new UsageError("--coins must be at least 1");
       return shell.withContext(async (ctx) => {
-        await fundFromOutside(ctx, { address, amountWei: BigInt(coins) * coinWei });
+        await fundFromOutside(ctx, { address, amountWei: BigInt(coins) * coinWei }, actor);
         return { address, coins };
       });
     },

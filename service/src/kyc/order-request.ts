@@ -1,12 +1,12 @@
 // What a merchant asks for, checked once (decisions section 5, checks; service document, KYC).
 import {
+  type Address,
   isBlank,
-  lengthOf,
   isFieldName,
   isParentName,
   isShowable,
+  lengthOf,
   parseAddress,
-  type Address,
 } from "@svc/protocol";
 import { liesUnder } from "../accounts/index.ts";
 import { type AskedName, refuseUnknownNames } from "../credentials/index.ts";

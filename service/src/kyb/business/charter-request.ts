@@ -5,8 +5,8 @@ import {
   defaultGovernanceRule,
   hasKey,
   isBlank,
-  lengthOf,
   isShowable,
+  lengthOf,
   parseAddress,
 } from "@svc/protocol";
 import { invalidRequest } from "../../platform/http/problems.ts";

@@ -101,41 +101,51 @@ export function valueOf(form: Form, name: string): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-type Reader = (call: ClientCall) => Presented | null;
+/** Null where a call does not use the method; what it presents is read afterwards, so that two are told of as two. */
+type Reader = (call: ClientCall) => (() => Presented) | null;
 
 const readBasic: Reader = ({ authorization, form }) => {
   if (authorization === undefined) return null;
-  const encoded = /^Basic +([\w+/-]+={0,2})$/i.exec(authorization)?.[1];
-  const text = encoded === undefined ? "" : Buffer.from(encoded, "base64").toString("utf8");
-  const at = text.indexOf(":");
-  if (at < 0)
-    throw new OAuthProblem("invalid_client", "the Authorization header is not Basic", {
-      challenge: "Basic",
-    });
-  const clientId = formDecode(text.slice(0, at));
-  const named = valueOf(form, "client_id");
-  if (named !== undefined && named !== clientId)
-    throw new OAuthProblem("invalid_request", "client_id is not that of the Authorization header");
-  return { method: "client_secret_basic", clientId, secret: formDecode(text.slice(at + 1)) };
+  return () => {
+    const encoded = /^Basic +([\w+/-]+={0,2})$/i.exec(authorization)?.[1];
+    const text = encoded === undefined ? "" : Buffer.from(encoded, "base64").toString("utf8");
+    const at = text.indexOf(":");
+    if (at < 0)
+      throw new OAuthProblem("invalid_client", "the Authorization header is not Basic", {
+        challenge: "Basic",
+      });
+    const clientId = formDecode(text.slice(0, at));
+    const named = valueOf(form, "client_id");
+    if (named !== undefined && named !== clientId)
+      throw new OAuthProblem(
+        "invalid_request",
+        "client_id is not that of the Authorization header",
+      );
+    return { method: "client_secret_basic", clientId, secret: formDecode(text.slice(at + 1)) };
+  };
 };
 
 const readPost: Reader = ({ form }) => {
   const secret = valueOf(form, "client_secret");
   if (secret === undefined) return null;
-  const clientId = valueOf(form, "client_id");
-  if (clientId === undefined) throw new OAuthProblem("invalid_request", "client_id is missing");
-  return { method: "client_secret_post", clientId, secret };
+  return () => {
+    const clientId = valueOf(form, "client_id");
+    if (clientId === undefined) throw new OAuthProblem("invalid_request", "client_id is missing");
+    return { method: "client_secret_post", clientId, secret };
+  };
 };
 
 const readKeyJwt: Reader = ({ form }) => {
   const text = valueOf(form, "client_assertion");
   const type = valueOf(form, "client_assertion_type");
   if (text === undefined && type === undefined) return null;
-  const assertion = readAssertion(text, type);
-  const named = valueOf(form, "client_id");
-  if (named !== undefined && named !== assertion.clientId)
-    throw new OAuthProblem("invalid_request", "client_id is not that of the client assertion");
-  return { method: "private_key_jwt", clientId: assertion.clientId, assertion };
+  return () => {
+    const assertion = readAssertion(text, type);
+    const named = valueOf(form, "client_id");
+    if (named !== undefined && named !== assertion.clientId)
+      throw new OAuthProblem("invalid_request", "client_id is not that of the client assertion");
+    return { method: "private_key_jwt", clientId: assertion.clientId, assertion };
+  };
 };
 
 /** Every way to present a proof; a call must use exactly one (RFC 6749 section 2.3), or name itself alone. */
@@ -143,22 +153,11 @@ const readers: readonly Reader[] = [readBasic, readPost, readKeyJwt];
 
 function readPresented(call: ClientCall): Presented {
   refuseRepeated(call.form);
-  // Counted before any is read: of two the one that cannot be read would be told of alone.
-  const { authorization, form } = call;
-  const isAsserted = ["client_assertion", "client_assertion_type"].some(
-    (name) => valueOf(form, name) !== undefined,
-  );
-  const ways = [
-    authorization !== undefined,
-    valueOf(form, "client_secret") !== undefined,
-    isAsserted,
-  ];
-  if (ways.filter(Boolean).length > 1)
+  const found = readers.map((read) => read(call)).filter((presented) => presented !== null);
+  const [first, second] = found;
+  if (second !== undefined)
     throw new OAuthProblem("invalid_request", "authenticate the client by one method only");
-  for (const read of readers) {
-    const presented = read(call);
-    if (presented !== null) return presented;
-  }
+  if (first !== undefined) return first();
   const clientId = valueOf(call.form, "client_id");
   if (clientId === undefined)
     throw new OAuthProblem("invalid_client", "the client did not authenticate");

@@ -29,14 +29,8 @@ export function parseForm(text: string): Form {
   let count = 0;
   for (const [name, value] of new URLSearchParams(text)) {
     count += 1;
-    if (count > parametersMax)
-      throw new Problem("malformed_request", {
-        message: `Invalid Request: more than ${parametersMax} parameters`,
-      });
-    if (value.includes("\0") || name.includes("\0"))
-      throw new Problem("malformed_request", {
-        message: "Invalid Request: a parameter holds U+0000",
-      });
+    if (count > parametersMax) throw malformed(`more than ${parametersMax} parameters`);
+    if (value.includes("\0") || name.includes("\0")) throw malformed("a parameter holds U+0000");
     const known = form[name];
     form[name] = known === undefined ? value : [known, value].flat();
   }
@@ -68,15 +62,12 @@ export function queryFaultOf(query: unknown): Problem | null {
 export function parseJson(bytes: Uint8Array): unknown {
   const text = textOfBytes(bytes);
   // Bytes that are replaced would be stored, shown and signed as what nobody wrote.
-  if (text === null)
-    throw new Problem("malformed_request", { message: "Invalid Request: the body is not UTF-8" });
+  if (text === null) throw malformed("the body is not UTF-8");
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new Problem("malformed_request", {
-      message: "Invalid Request: the body is not valid JSON",
-    });
+    throw malformed("the body is not valid JSON");
   }
   checkValue(value, 0);
   return value;
@@ -85,17 +76,11 @@ export function parseJson(bytes: Uint8Array): unknown {
 function checkValue(value: unknown, depth: number): void {
   if (typeof value === "string") checkText(value);
   if (typeof value !== "object" || value === null) return;
-  if (depth === depthMax)
-    throw new Problem("malformed_request", {
-      message: `Invalid Request: the body is nested deeper than ${depthMax}`,
-    });
+  if (depth === depthMax) throw malformed(`the body is nested deeper than ${depthMax}`);
   if (Array.isArray(value)) value.forEach((each) => checkValue(each, depth + 1));
   else {
     for (const [name, each] of Object.entries(value)) {
-      if (name === "__proto__")
-        throw new Problem("malformed_request", {
-          message: "Invalid Request: a member is named __proto__",
-        });
+      if (name === "__proto__") throw malformed("a member is named __proto__");
       checkText(name);
       checkValue(each, depth + 1);
     }
@@ -104,8 +89,10 @@ function checkValue(value: unknown, depth: number): void {
 
 function checkText(text: string): void {
   if (text.includes("\0") || !text.isWellFormed()) {
-    throw new Problem("malformed_request", {
-      message: "Invalid Request: a text holds U+0000 or a lone surrogate",
-    });
+    throw malformed("a text holds U+0000 or a lone surrogate");
   }
+}
+
+function malformed(what: string): Problem {
+  return new Problem("malformed_request", { message: `Invalid Request: ${what}` });
 }
