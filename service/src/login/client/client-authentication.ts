@@ -153,20 +153,26 @@ const readers: readonly Reader[] = [readBasic, readPost, readKeyJwt];
 
 function readPresented(call: ClientCall): Presented {
   refuseRepeated(call.form);
-  const found = readers.map((read) => read(call)).filter((presented) => presented !== null);
-  const [first, second] = found;
-  if (second !== undefined)
-    throw new OAuthProblem("invalid_request", "authenticate the client by one method only");
-  if (first !== undefined) return first();
+  let found: (() => Presented) | null = null;
+  for (const read of readers) {
+    const presented = read(call);
+    if (presented === null) continue;
+    if (found !== null)
+      throw new OAuthProblem("invalid_request", "authenticate the client by one method only");
+    found = presented;
+  }
+  if (found !== null) return found();
   const clientId = valueOf(call.form, "client_id");
   if (clientId === undefined)
     throw new OAuthProblem("invalid_client", "the client did not authenticate");
   return { method: "none", clientId };
 }
 
+const memberNames = Object.keys(clientMembers);
+
 /** RFC 6749 section 3.2. Not every form that comes here was judged by a schema, and a repeated value would pass for none. */
 function refuseRepeated(form: Form): void {
-  const repeated = Object.keys(clientMembers).find((name) => Array.isArray(form[name]));
+  const repeated = memberNames.find((name) => Array.isArray(form[name]));
   if (repeated !== undefined)
     throw new OAuthProblem("invalid_request", `${repeated} is given more than once`);
 }

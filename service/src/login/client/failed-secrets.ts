@@ -25,7 +25,8 @@ function nameOf(clientId: string, address: string): string {
  * @throws {Problem} rate_limited
  */
 export function refuseBlocked(ctx: TokenContext, clientId: string, address: string): void {
-  const blocked = blockedOf(ctx);
+  const blocked = blockedByLimiter.get(ctx.limits);
+  if (blocked === undefined || blocked.size === 0) return;
   const name = nameOf(clientId, address);
   const untilMs = blocked.get(name);
   if (untilMs === undefined) return;

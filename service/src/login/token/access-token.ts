@@ -69,33 +69,35 @@ export function readAccessToken(ctx: TokenContext, token: string): AccessTokenCl
 export const ownJwtLengthMax = 8192;
 
 /** The claims of a token of this type that one of our live keys signed, or null. */
-export function readOwnJwt(
-  ctx: TokenContext,
-  token: string,
-  typ: string,
-): Readonly<Record<string, unknown>> | null {
-  if (token.length > ownJwtLengthMax || !/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) return null;
-  const header = token.slice(0, token.indexOf("."));
-  const key: JwtKey | null = ctx.signingKeys.findByHeader(header, typ);
-  if (key === null || !isKnownToBeSigned(key, token)) return null;
-  const claims = token.slice(header.length + 1, token.lastIndexOf("."));
-  return JSON.parse(Buffer.from(claims, "base64url").toString("utf8")) as Record<string, unknown>;
+export function readOwnJwt(ctx: TokenContext, token: string, typ: string): Claims | null {
+  if (token.length > ownJwtLengthMax) return null;
+  const key: JwtKey | null = ctx.signingKeys.findByHeader(token.slice(0, token.indexOf(".")), typ);
+  if (key === null) return null;
+  const known = readOfKey.get(key) ?? new Map<string, Claims>();
+  const digest = hash("sha256", token, "base64");
+  const claims = known.get(digest) ?? readSigned(key, token);
+  if (claims === null || known.has(digest)) return claims;
+  readOfKey.set(key, known.set(digest, claims));
+  const [oldest] = known.keys();
+  if (known.size > readMax && oldest !== undefined) known.delete(oldest);
+  return claims;
 }
 
-/** A hundred bytes each. */
-const knownMax = 10_000;
-const knownOfKey = new WeakMap<JwtKey, Set<string>>();
+type Claims = Readonly<Record<string, unknown>>;
 
-/** A signature that was good stays good, and one token is asked about again and again: RSA is done once for it. */
-function isKnownToBeSigned(key: JwtKey, token: string): boolean {
-  const digest = hash("sha256", token, "base64");
-  const known = knownOfKey.get(key) ?? new Set<string>();
-  if (known.has(digest)) return true;
-  if (!isSignedWith(key, token)) return false;
-  knownOfKey.set(key, known.add(digest));
-  const [oldest] = known;
-  if (known.size > knownMax && oldest !== undefined) known.delete(oldest);
-  return true;
+/** A kilobyte each. */
+const readMax = 5_000;
+/**
+ * A signature that was good stays good, and one token is asked about again and again: it is verified and read once. Here
+ * lies what its signed text says, never whether it still counts.
+ */
+const readOfKey = new WeakMap<JwtKey, Map<string, Claims>>();
+
+function readSigned(key: JwtKey, token: string): Claims | null {
+  const [, claims = ""] = /^[\w-]+\.([\w-]+)\.[\w-]+$/.exec(token) ?? [];
+  if (claims === "" || !isSignedWith(key, token)) return null;
+  const text = Buffer.from(claims, "base64url").toString("utf8");
+  return JSON.parse(text, (_name, value: unknown) => Object.freeze(value)) as Claims;
 }
 
 /** The family that an access token belongs to. */

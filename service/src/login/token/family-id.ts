@@ -5,5 +5,6 @@ export function bytesOfFamilyId(id: string): Buffer {
 
 /** The UUID of a family, in the spelling of the database. */
 export function familyIdOfBytes(bytes: Buffer): string {
-  return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+  const hex = bytes.toString("hex");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }

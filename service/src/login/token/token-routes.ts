@@ -29,7 +29,6 @@ import { readUserinfo, userinfoPath } from "./userinfo.ts";
 
 const consumes = ["application/x-www-form-urlencoded"];
 const tags = ["login"];
-const noStore = { "cache-control": "no-store", pragma: "no-cache" };
 const bodyFailures = oauthRefusals({
   401: ["invalid_client"],
   413: ["invalid_request"],
@@ -105,7 +104,7 @@ function tokenRoute(ctx: TokenContext, scope: Http, copies: SealedCopies): void 
   scope.post(tokenPath, { schema }, async (request, reply) => {
     const call = { ...clientCallOf(ctx, request), dpop: dpopOf(request) };
     const tokens = await answerTokenCall(ctx, call, copies);
-    return reply.headers(noStore).send(tokens);
+    return reply.header("pragma", "no-cache").send(tokens);
   });
 }
 
@@ -115,7 +114,7 @@ function introspectionRoute(ctx: TokenContext, scope: Http): void {
   const schema = { body: TokenNameForm, response, consumes, tags, summary };
   scope.post(introspectionPath, { schema }, async (request, reply) => {
     const found = await introspect(ctx, clientCallOf(ctx, request));
-    return reply.headers(noStore).send(found as Static<typeof IntrospectionBody>);
+    return reply.header("pragma", "no-cache").send(found as Static<typeof IntrospectionBody>);
   });
 }
 
@@ -135,7 +134,7 @@ function revocationRoute(ctx: TokenContext, scope: Http): void {
   };
   scope.post(revocationPath, { schema }, async (request, reply) => {
     await revoke(ctx, clientCallOf(ctx, request));
-    return (reply as FastifyReply).headers(noStore).code(200).send();
+    return (reply as FastifyReply).header("pragma", "no-cache").code(200).send();
   });
 }
 
@@ -143,7 +142,7 @@ function userinfoRoutes(ctx: TokenContext, scope: Http): void {
   const summary = "Who the user behind an access token is";
   const response = { 200: UserinfoBody, ...userinfoFailures };
   scope.get(userinfoPath, { schema: { response, tags, summary } }, async (request, reply) =>
-    reply.headers(noStore).send(await userinfoOf(ctx, request)),
+    reply.header("pragma", "no-cache").send(await userinfoOf(ctx, request)),
   );
   // The body is optional: the token may stand in the header (RFC 6750 section 2).
   const body = Type.Union([UserinfoForm, Type.Null()]);
@@ -153,7 +152,7 @@ function userinfoRoutes(ctx: TokenContext, scope: Http): void {
   };
   const schema = { body, response: onForm, consumes, tags, summary };
   scope.post(userinfoPath, { schema }, async (request, reply) =>
-    reply.headers(noStore).send(await userinfoOf(ctx, request)),
+    reply.header("pragma", "no-cache").send(await userinfoOf(ctx, request)),
   );
 }
 

@@ -3,10 +3,9 @@ import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { createBatcher } from "./batching.ts";
 
-/** Until a call that is due is made: what ended the one before is heard of first. */
+/** Until a call that is due is made: what ended the one before is heard of first, then what comes along. */
 async function turn(): Promise<void> {
-  await setImmediate();
-  await setImmediate();
+  for (let turns = 0; turns < 3; turns += 1) await setImmediate();
 }
 
 /** Calls under way, each ended by the test. */
@@ -36,6 +35,24 @@ void test("questions of one turn go together at its end, and so do those that co
   assert.deepEqual(calls[1]?.questions, [3, 4]);
   calls[1].end();
   assert.deepEqual(await Promise.all(others), ["answer 3", "answer 4"]);
+});
+
+void test("a question alone goes at the end of its turn, and one with company a turn later, with what came meanwhile", async () => {
+  const { calls, ask } = manual();
+  const alone = ask(1);
+  await setImmediate();
+  assert.deepEqual(calls[0]?.questions, [1]);
+  calls[0].end();
+  await alone;
+  await turn();
+  const together = [ask(2), ask(3)];
+  await setImmediate();
+  assert.equal(calls.length, 1);
+  together.push(ask(4));
+  await setImmediate();
+  assert.deepEqual(calls[1]?.questions, [2, 3, 4]);
+  calls[1].end();
+  await Promise.all(together);
 });
 
 void test("one call takes 64 questions at most, and each gets its own answer", async () => {

@@ -17,8 +17,9 @@ interface Waiter<Question, Answer> {
 
 /**
  * Gathers the questions that come while a call is under way, and answers them by the next one together. A question that
- * finds no call under way goes with those of the same turn of the event loop, so nobody waits for company; under load a
- * call serves many, and costs each of them a share. A call that takes more than 250 ms is no longer waited for.
+ * finds no call under way goes with those of this turn of the event loop, and of the next where it is not alone: nobody
+ * waits for a clock. Under load a call serves many, and costs each of them a share. A call that takes more than 250 ms
+ * is no longer waited for.
  *
  * @param answerAll answers at most 64 questions, in their order; when it throws, each of them is told
  * @returns asks one question. It throws what `answerAll` threw, or {Problem} unavailable when too many wait
@@ -30,18 +31,24 @@ export function createBatcher<Question, Answer>(
   let underWay = 0;
   let isWaitedFor = false;
   let isComing = false;
-  /** When everything that has arrived was read: requests of several connections come out of one turn. */
+  let lastSize = 0;
+  /**
+   * When everything that has arrived was read: requests of several connections come out of one turn. Where questions
+   * have company, more arrives while they are read, and one more turn takes it along.
+   */
   const serveSoon = (): void => {
     if (isComing) return;
     isComing = true;
     setImmediate(() => {
-      isComing = false;
-      serve();
+      if (waiting.length > 1 || lastSize > 1) setImmediate(serve);
+      else serve();
     });
   };
   const serve = (): void => {
+    isComing = false;
     if (waiting.length === 0 || isWaitedFor || underWay === underWayMax) return;
     const batch = waiting.splice(0, questionsMax);
+    lastSize = batch.length;
     underWay += 1;
     isWaitedFor = true;
     let isSlow = false;
@@ -77,9 +84,9 @@ async function answer<Question, Answer>(
   answerAll: (questions: readonly Question[]) => Promise<readonly Answer[]>,
 ): Promise<void> {
   const answers = await answerAll(batch.map(({ question }) => question));
-  for (const [index, waiter] of batch.entries()) {
+  batch.forEach((waiter, index) => {
     const found = answers[index];
     if (found === undefined) waiter.reject(new Error("a question was left unanswered"));
     else waiter.resolve(found);
-  }
+  });
 }

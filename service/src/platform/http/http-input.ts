@@ -7,7 +7,8 @@ import { Problem } from "./problems.ts";
  * @throws {Problem} unsupported_media_type, with what is taken (RFC 9110 section 12.5.3)
  */
 export function refuseCoding(contentEncoding: string | undefined): void {
-  const codings = (contentEncoding ?? "").split(",").map((coding) => coding.trim().toLowerCase());
+  if (contentEncoding === undefined) return;
+  const codings = contentEncoding.split(",").map((coding) => coding.trim().toLowerCase());
   if (codings.every((coding) => coding === "" || coding === "identity")) return;
   throw new Problem("unsupported_media_type", {
     message: "the body must be sent without a Content-Encoding",

@@ -15,6 +15,7 @@ import type { Ctx } from "../context.ts";
 import { answerEnvelopeError, answerOAuthError } from "./http-errors.ts";
 import { parseForm, parseJson, parseQuery, queryFaultOf, refuseCoding } from "./http-input.ts";
 import { noteAnswers } from "./last-answers.ts";
+import { countWhereNeeded } from "./text-length.ts";
 import { lazySchemas } from "./lazy-schemas.ts";
 import { describeRoutes } from "./openapi.ts";
 import { Problem } from "./problems.ts";
@@ -73,6 +74,7 @@ export function createHttp(ctx: Ctx): Http {
         useDefaults: false,
         allErrors: false,
       },
+      plugins: [countWhereNeeded],
     },
   }).withTypeProvider<TypeBoxTypeProvider>();
   http.removeAllContentTypeParsers();

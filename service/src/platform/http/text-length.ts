@@ -1,0 +1,18 @@
+import type { Ajv } from "@fastify/ajv-compiler";
+import { lengthOf } from "@svc/protocol";
+
+/**
+ * A plugin of Ajv, which counts the characters of every text that has a `maxLength`. A text has no more characters than
+ * UTF-16 units, whose number is known: here one is counted where that alone does not settle it.
+ */
+export function countWhereNeeded(ajv: Ajv): Ajv {
+  return ajv.removeKeyword("maxLength").addKeyword({
+    keyword: "maxLength",
+    type: "string",
+    schemaType: "number",
+    compile: (max: number) => (text: string) => text.length <= max || lengthOf(text) <= max,
+    error: {
+      message: ({ schema }) => `must NOT have more than ${String(schema)} characters`,
+    },
+  });
+}
