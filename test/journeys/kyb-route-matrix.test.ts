@@ -169,6 +169,7 @@ async function assertRefused(route: Route, apiKey: string | null, reason: string
   const answer = await callWith(route, apiKey, { more: 1 });
   const { error } = answer.body;
   assert.equal(error?.reason, reason, route.name);
+  assert.ok(messageOf(answer).startsWith(`${reason}: `), `${route.name}: ${messageOf(answer)}`);
   assert.ok(route.described.includes(`\`${reason}\``), `${route.name} lists ${reason}`);
   assert.equal(answer.status, error.code);
   assert.equal(answer.headers.get("x-request-id"), (error as { requestId?: string }).requestId);
@@ -398,14 +399,15 @@ await test("members of a body that no route knows are refused by name, and param
 await test("bodies that are no JSON object are refused, and so are other content types", async () => {
   for (const route of routes.filter(({ method }) => method !== "GET")) {
     const headers = { authorization: world.apiKey, ...fresh() };
+    const { method, path } = route;
     const send = async (type: string, body: string): Promise<[number, string]> => {
-      const answer = await fetch(`${world.baseUrl}${route.path}`, {
-        method: route.method,
-        headers: { ...headers, "content-type": type },
-        body,
-      });
-      const { error } = (await answer.json()) as { error?: { reason: string } };
-      return [answer.status, error?.reason ?? ""];
+      const sent = { method, headers: { ...headers, "content-type": type }, body };
+      const answer = await fetch(`${world.baseUrl}${path}`, sent);
+      const { error } = (await answer.json()) as Answer["body"];
+      const { reason = "", message = "" } = error ?? {};
+      const beginning = answer.status === 400 ? "Invalid Request: " : `${reason}: `;
+      assert.ok(message.startsWith(beginning), message);
+      return [answer.status, reason];
     };
     const malformed = [400, "malformed_request"];
     assert.deepEqual(await send("application/json", "{"), malformed, route.name);
