@@ -107,9 +107,15 @@ export async function decide(
     user,
     organizationId: client.organizationId,
     claimSha256: attempt.claimSha256 ?? "",
-    now: ctx.clock.now(),
+    ...approvalTimes(ctx),
   };
   return (await store.approveAttempt(ctx.db, attempt.id, approval)) ? "approved" : null;
+}
+
+/** However late it comes: what was approved is not over before the browser could fetch its code. */
+export function approvalTimes(ctx: LoginContext): { now: number; expiresAtLeast: number } {
+  const now = ctx.clock.now();
+  return { now, expiresAtLeast: now + ctx.config.loginLifetimeSeconds };
 }
 
 /** The attempt, read again when what this process remembers cannot be the whole story. */
@@ -208,7 +214,7 @@ async function approveWithoutClaim(
     sessionText: answer.session,
     connection: connectionOf(ctx.config.baseUrl, "qr", attempt.id),
     acr,
-    now: ctx.clock.now(),
+    ...approvalTimes(ctx),
   };
   if (!(await store.approveUnclaimed(ctx.db, attempt.id, approval)))
     return answerSecondResult(ctx, { answer, user, attempt: await readAttempt(ctx, attempt.id) });

@@ -167,6 +167,8 @@ export interface Approval {
   readonly organizationId: string;
   readonly claimSha256: string;
   readonly now: number;
+  /** The browser has until then to fetch its code. */
+  readonly expiresAtLeast: number;
 }
 
 /**
@@ -180,7 +182,8 @@ export async function approveAttempt(
 ): Promise<boolean> {
   const rows = await db.query(sql`
     with approved as (
-      update login set status = 'approved', approved_at = ${approval.now}
+      update login set status = 'approved', approved_at = ${approval.now},
+        expires_at = greatest(expires_at, ${approval.expiresAtLeast})
       where id = ${id} and status = 'claimed' and claim_sha256 = ${approval.claimSha256} and claimed_by = ${approval.user}
         and expires_at > ${approval.now}
       returning id, claimed_by, channel)
@@ -199,6 +202,8 @@ export interface DirectApproval {
   readonly connection: string;
   readonly acr: Acr;
   readonly now: number;
+  /** The browser has until then to fetch its code. */
+  readonly expiresAtLeast: number;
 }
 
 /** Claim and approval in one call: a wallet that knows the service document alone, or the same device. */
@@ -210,7 +215,8 @@ export async function approveUnclaimed(
   const rows = await db.query(sql`
     with approved as (
       update login set status = 'approved', channel = ${approval.channel}, session_text = ${approval.sessionText},
-        connection = ${approval.connection}, claimed_by = ${approval.user}, acr = ${approval.acr}, approved_at = ${approval.now}
+        connection = ${approval.connection}, claimed_by = ${approval.user}, acr = ${approval.acr}, approved_at = ${approval.now},
+        expires_at = greatest(expires_at, ${approval.expiresAtLeast})
       where id = ${id} and status = 'waiting' and expires_at > ${approval.now}
         and (not is_static or ${approval.channel} = 'app-link')
       returning id, claimed_by, channel)

@@ -3,6 +3,7 @@ import type { Client } from "../../accounts/index.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import type { Acr } from "../authorization/acr.ts";
 import {
+  approvalTimes,
   type Approved,
   businessPartOf,
   decide,
@@ -90,7 +91,7 @@ async function approveAtOnce(
     organizationId: client.organizationId,
     channel: "app-link",
     sessionText: loginId,
-    now: ctx.clock.now(),
+    ...approvalTimes(ctx),
   });
   return isApproved ? "approved" : null;
 }

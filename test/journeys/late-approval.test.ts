@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { finish, openPage, type OpenPage, statusOf } from "../login-flow.ts";
+import { approve, claim, newIdentity, sameDeviceReturn, scan } from "../raw-wallet.ts";
+import { openWorld, type World } from "../world.ts";
+
+let world: World;
+before(async () => {
+  world = await openWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+const lifetime = (): number => world.ctx.config.loginLifetimeSeconds;
+
+/** A page whose wallet claims at once, and approves when the page's time is nearly over. */
+async function approveLate(): Promise<OpenPage> {
+  const page = await openPage(world.baseUrl, world.client);
+  const claimed = await claim(scan(page.qr), newIdentity());
+  await world.advance(lifetime() - 5);
+  const { digits } = await statusOf(world.baseUrl, page);
+  assert.equal((await approve(claimed, String(digits))).status, 200);
+  return page;
+}
+
+test("what was approved in the last second still gets its code when the page's own time is over", async () => {
+  const page = await approveLate();
+  await world.advance(lifetime() - 5);
+  const { searchParams } = await finish(world.baseUrl, page);
+  assert.ok(searchParams.has("code"), searchParams.toString());
+});
+
+test("an approval that no browser fetches is over a page's time after it", async () => {
+  const page = await approveLate();
+  await world.advance(lifetime() + 2);
+  assert.equal((await statusOf(world.baseUrl, page)).failure, "expired");
+});
+
+test("who came back on the same device in the last second is led on afterwards", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const url = sameDeviceReturn(scan(page.sameDevice), newIdentity());
+  await world.advance(lifetime() - 5);
+  const back = await page.jar.fetch(url);
+  assert.equal(back.status, 303);
+  await world.advance(lifetime() - 5);
+  const bare = new URL(back.headers.get("location") ?? "", url);
+  const led = await page.jar.fetch(bare.href);
+  const location = led.headers.get("location") ?? "";
+  assert.ok(location.includes("code="), `${led.status} ${location}`);
+});
