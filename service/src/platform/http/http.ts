@@ -101,8 +101,9 @@ export function createHttp(ctx: Ctx): Http {
   );
   http.addHook("onRequest", (request, reply, done) => {
     beginAnswer(ctx, request, reply);
-    done(hostFaultOf(request) ?? queryFaultOf(request.query) ?? undefined);
+    done(hostFaultOf(request) ?? undefined);
   });
+  refuseUnreadableQueries(http);
   allowMissingBodies(http);
   refuseFormsInApi(http);
   answerUnknownRoutes(http);
@@ -171,6 +172,18 @@ function allowMissingBodies(http: Http): void {
 const fillBody: preValidationHookHandler = (request, _reply, done) => {
   request.body ??= {};
   done();
+};
+
+/** After the scope has asked who calls: 401 comes before 400 (decisions section 1, Errors). */
+function refuseUnreadableQueries(http: Http): void {
+  http.addHook("onRoute", (route) => {
+    const own = [route.onRequest ?? []].flat();
+    route.onRequest = [...own, refuseUnreadableQuery];
+  });
+}
+
+const refuseUnreadableQuery: onRequestHookHandler = (request, _reply, done) => {
+  done(queryFaultOf(request.query) ?? undefined);
 };
 
 /** The API takes JSON alone; forms are for the login's routes. */
@@ -247,13 +260,17 @@ function answerUnknownRoutes(http: Http): void {
       .join("/");
     known.push({ pattern: new RegExp(`^${source}$`), methods: [method].flat() });
   });
-  http.setNotFoundHandler((request, reply) => {
+  const refusalOf = (request: FastifyRequest, reply: FastifyReply): Problem => {
     const path = request.url.split("?", 1)[0] ?? "";
     const allowed = new Set(
       known.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods),
     );
-    if (allowed.size === 0 || allowed.has(request.method)) throw new Problem("route_not_found");
+    if (allowed.size === 0 || allowed.has(request.method)) return new Problem("route_not_found");
     void reply.header("allow", [...allowed].toSorted().join(", "));
-    throw new Problem("method_not_allowed");
+    return new Problem("method_not_allowed");
+  };
+  // Before a body is read: what stands in it matters to no route.
+  http.addHook("onRequest", (request, reply, done) => {
+    done(request.is404 ? refusalOf(request, reply) : undefined);
   });
 }
