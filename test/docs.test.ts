@@ -319,3 +319,13 @@ test("every address that the pages name is a route", async () => {
   });
   assert.deepEqual(missing.map(told), []);
 });
+
+test("every metric is named in the guide for operators, and no other", () => {
+  const sources = globSync("service/src/**/*metrics.ts", { cwd: root }).map(read).join("\n");
+  const made = [...sources.matchAll(/name: "([a-z_]+)",\s+help:/g)].map(([, name]) => name);
+  const named = [...read("docs/guides/operate.md").matchAll(/^\| `([a-z]+_[a-z_]+)` /gm)].map(
+    ([, name]) => name,
+  );
+  assert.ok(made.length >= 12);
+  assert.deepEqual(named.toSorted(), made.toSorted());
+});
