@@ -382,7 +382,7 @@ function callbacksOf(ctx: Ctx, kyc: () => KycContext): CredentialsCallbacks {
   };
 }
 
-/** Takes a part that opens while others do: it is closed with the rest, also when one of the others fails. */
+/** Registers a part that is still being opened: it is closed with the rest, also where opening another part fails. */
 function openBeside<T extends AsyncDisposable>(
   stack: AsyncDisposableStack,
   opening: Promise<T>,

@@ -8,7 +8,7 @@ export interface ChainState {
   readonly balanceWei: bigint;
   /** The sender's next, those that wait included. */
   readonly nonce: number;
-  /** The most that a unit of energy may cost, and the part of it that goes to whoever takes the transaction in. */
+  /** The most that a unit of gas may cost, and the tip within it. */
   readonly maxFeePerGas: bigint;
   readonly maxPriorityFeePerGas: bigint;
 }
@@ -19,9 +19,9 @@ interface Inclusion {
   readonly isReverted: boolean;
 }
 
-/** What a chain says of a transaction and of its sender's number. */
+/** What a chain says of a transaction and of its sender's nonces. */
 interface Fate {
-  /** How many of the sender's numbers are used for good; 0 where the chain tells of no final block. */
+  /** How many of the sender's nonces final blocks have used; 0 where the chain tells of no final block. */
   readonly finalCount: number;
   /** Null while no block has it. */
   readonly inclusion: Inclusion | null;
@@ -39,8 +39,8 @@ export interface ChainClient {
   readState(sender: Address): Promise<ChainState>;
   /** Reads all of it by one call, so that one node behind the relay answers. @throws {WalletRefusal} unreachable */
   readFate(sender: Address, hash: Hex32): Promise<Fate>;
-  /** @returns units of energy @throws {WalletRefusal} chain_refused when the transaction would fail */
-  estimateEnergy(tx: Readonly<Record<string, string>>): Promise<bigint>;
+  /** @returns units of gas @throws {WalletRefusal} chain_refused when the transaction would fail */
+  estimateGas(tx: Readonly<Record<string, string>>): Promise<bigint>;
   /** Sends it; one that the chain has already is no error. @throws {WalletRefusal} chain_refused where it does not take it */
   send(raw: Hex, hash: Hex32): Promise<void>;
   /** @throws {WalletRefusal} chain_refused when it takes longer than two minutes */
@@ -97,7 +97,7 @@ export function openChain(
         isKnown: !isSaid || isRecord(transaction?.result),
       };
     },
-    estimateEnergy: async (tx) => number("eth_estimateGas", [tx]),
+    estimateGas: async (tx) => number("eth_estimateGas", [tx]),
     async send(raw, hash) {
       try {
         await ask("eth_sendRawTransaction", [raw]);

@@ -4,8 +4,8 @@ import type { Entitlement } from "./entitlement.ts";
 import type { OrganizationLimits } from "./organization-limits.ts";
 
 /**
- * `live` and `test` keys serve the KYC and KYB API of one client domain, `mgmt` keys manage one organization, `issuer`
- * keys issue credentials in the name of one issuer.
+ * `live` and `test` keys serve the KYC and KYB API of one client domain, `issuer` keys issue credentials in the name of
+ * one issuer. `mgmt` keys belong to one organization, and no route takes one yet.
  */
 export type ApiKeyKind = "live" | "test" | "mgmt" | "issuer";
 

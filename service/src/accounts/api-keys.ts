@@ -32,7 +32,8 @@ export async function createApiKey(
 }
 
 /**
- * Makes a management key of an organization, which drives what the dashboard does. It is shown this once.
+ * Makes a management key of an organization, which is listed and revoked as others are; no route takes one yet. It is
+ * shown this once.
  *
  * @throws {Problem} invalid_request, organization_not_found, too_many (100 live keys in the organization)
  */

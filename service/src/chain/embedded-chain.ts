@@ -10,23 +10,23 @@ import { type ChainNode, NodeAway, RpcError } from "./node.ts";
 
 /** Transactions of one block. */
 const blockMax = 300;
-/** What they may use together: about a second of computing at most, so that every block is mined, and mined again. */
+/** Gas of one block: about a second of computing at most, so that every block can be mined, and replayed. */
 const blockGasMax = 60_000_000;
-/** More in one message, and the node loses their order. */
+/** Transactions of one message to the node; of more it loses the order. */
 const batchMax = 30;
 /** The pause between two looks; notifications only shorten it. */
 const pollMs = 1_000;
 /**
- * A fold is made after this many blocks and transactions together, so that a start replays no more, in about a second;
- * with what they may use, counted as that of so much each, in a quarter of a minute at most.
+ * A fold is made after this many blocks and transactions together, so that a start replays no more, in about a second.
+ * Each {@link foldGas} of what they may use counts as one more, which bounds the replay to a quarter of a minute.
  */
 const foldEvery = 3_000;
 const foldGas = 250_000;
-/** Answers of the node that another took the place of are waited for so long. */
+/** How long calls to a node that was replaced are still waited for. */
 const retireMs = 5_000;
 const replayPage = 500;
 const openWithinMs = 30_000;
-/** A block is mined when the shared clock was moved by this much. */
+/** A jump of the shared clock by this much or more has a block mined. */
 const jumpMs = 500;
 
 /** What is kept sealed: the faucet's key. */

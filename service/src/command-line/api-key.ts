@@ -17,7 +17,8 @@ export const apiKeyVerbs: readonly Verb[] = [
       },
       organization: {
         value: "uuid",
-        description: "Instead of --domain: a management key of this organization.",
+        description:
+          "Instead of --domain: a management key of this organization. No route takes one yet.",
       },
       name: { value: "text", required: true, description: "What it is for." },
     },

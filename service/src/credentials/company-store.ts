@@ -198,8 +198,8 @@ export interface OverRecord {
 }
 
 /**
- * A record to look at: new, at its end, or of an issuer that was distrusted since. One that is being attested may have
- * been before that, in a block that is not final yet: it stands until that is known, unless it was sent too late.
+ * A record to look at again: new, expired, or of an issuer that was distrusted since. While its attestation is not final
+ * it may turn out to be older than the distrust, so it counts until that is known, unless it was sent too late.
  */
 export interface DueRecord extends OverRecord {
   readonly isOver: boolean;
@@ -219,10 +219,10 @@ export async function listRecordsDue(
   );
 }
 
-/** When a record is looked at again of which the chain has to say whether it was attested before the distrust. */
+/** The pause before the next look at a record of which the chain does not say yet when it was attested. */
 const undecidedSeconds = 30;
 
-/** Those of the records that stand are left alone until they expire. A distrust that is under way is waited for. */
+/** Puts off the records that count until they expire; waits for a distrust that is being written. */
 export async function putBackStanding(
   db: Queryable,
   ids: readonly string[],

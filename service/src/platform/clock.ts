@@ -10,9 +10,9 @@ export interface Clock {
   /** Unix seconds, rounded down. */
   now(): number;
   nowMs(): number;
-  /** How far it is ahead of the machine's clock because that was set back; nothing where no machine is behind it. */
+  /** Milliseconds by which it leads the machine's clock because that was set back; absent for a clock without a machine. */
   leadMs?(): number;
-  /** How far it is ahead of the database's, as it was measured last; nothing where nobody measures it. */
+  /** Milliseconds by which it leads the database's, as last measured; absent where nobody measures. */
   aheadMs?(): number;
   noteAhead?(ms: number): void;
 }

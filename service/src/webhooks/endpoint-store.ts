@@ -120,7 +120,7 @@ export async function releaseHeld(
   return row?.count ?? 0;
 }
 
-/** Has deliveries held, or made due, soon after the transaction commits. */
+/** Wakes the job that holds and releases deliveries, once the transaction commits. */
 export async function wakeSettling(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_notify(${settleChannel}, '')`);
 }
@@ -151,7 +151,7 @@ export interface TargetRow {
   readonly secrets: readonly SecretRow[];
 }
 
-/** The endpoints of these ids that there are. */
+/** Those of these endpoints that exist. */
 export async function listTargets(db: Queryable, ids: readonly string[]): Promise<TargetRow[]> {
   const rows = await db.query<{
     id: string;

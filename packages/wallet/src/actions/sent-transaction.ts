@@ -25,7 +25,7 @@ export interface SentTransaction {
   readonly signedAt?: number;
 }
 
-/** A node that lags may know the number of a transaction as used for good before it knows the transaction. */
+/** A node that lags may report a nonce as used by a final block before it reports the transaction that used it. */
 const secondLookSeconds = 30;
 
 /** What is known of a link when it is opened. */
@@ -117,7 +117,7 @@ export async function forgetSent(ctx: WalletContext, link: TxLink): Promise<void
 }
 
 /**
- * Whether it failed for good, or lost its number for good to another. Nodes behind one address differ in what they
+ * Whether it can never succeed: it reverted for good, or another transaction used its nonce for good. Nodes behind one address differ in what they
  * have by now: only what is final says that none of them has it, or will.
  */
 async function isVoid(

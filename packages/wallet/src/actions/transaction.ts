@@ -114,7 +114,7 @@ async function draftOf(ctx: WalletContext, broker: string, link: TxLink): Promis
   const maxPriorityFeePerGas = price ?? state.maxPriorityFeePerGas;
   const gas =
     link.energyLimit === undefined
-      ? await chain.estimateEnergy(callOf(ctx, link))
+      ? await chain.estimateGas(callOf(ctx, link))
       : BigInt(link.energyLimit);
   const draft = { chainId, nonce, gas, maxFeePerGas, maxPriorityFeePerGas };
   const total = BigInt(link.valueWei) + feeOf(draft);

@@ -21,7 +21,7 @@ export type BallotKind = "data_request" | "signature_request" | "business_login"
 
 /** One open or ended question to the voting members of a business. */
 export interface Ballot {
-  /** Of what is decided: a request, a login, a proposal. */
+  /** The id of what is voted on: a request, a login or a proposal. */
   readonly id: string;
   readonly kind: BallotKind;
   readonly business: Address;
@@ -60,7 +60,7 @@ export type Vote =
     }
   | { readonly kind: "reject"; readonly signature: string };
 
-/** What follows from the votes on one kind. Each part works in the transaction of the vote that decides. */
+/** What follows from the votes on one kind of ballot, in the transaction of the vote that decides. */
 export interface BallotRules {
   /** What voters see of it besides who asks and until when, by ballot id. Without personal data of the voters. */
   show(ctx: KybContext, ids: readonly string[]): Promise<ReadonlyMap<string, object>>;

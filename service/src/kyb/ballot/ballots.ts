@@ -25,7 +25,7 @@ export interface NewBallot extends Pick<
 > {
   /** In place of the business's own rule for the category. */
   readonly rule?: BusinessRule;
-  /** A member that is asked about, and so not asked. */
+  /** A member whose removal is voted on: it has no vote itself. */
   readonly without?: Address;
 }
 
@@ -122,8 +122,8 @@ export async function castVoteIn(
 }
 
 /**
- * Members decide about their own business also while nobody vouches for it, and take back what they signed also once it
- * has moved, which ended every other vote. Requests of others end with either (see `stopBusiness`).
+ * Members may decide about their own business while nobody vouches for it, and about governance even after it has moved,
+ * which ended every other vote. Votes on requests of others need a business in good standing (see `stopBusiness`).
  */
 function isOpenTo(business: Business, kind: BallotKind): boolean {
   if (kind === "data_request" || kind === "signature_request") return isGoodStanding(business);
@@ -202,8 +202,8 @@ export async function cancelBallot(
 }
 
 /**
- * Begins to collect anew on every open ballot of a business whose members or rules have changed, in the transaction of
- * the change, which has locked the business and stored its new charter.
+ * Starts every open ballot of a business over after its members or rules have changed. Runs in the transaction of that
+ * change, which has locked the business and stored its new charter.
  */
 export async function restartBallots(
   ctx: KybContext,
@@ -223,7 +223,7 @@ export async function restartBallots(
 }
 
 /**
- * Asks again on an approved ballot whose approvals came to nothing because members or rules have changed since.
+ * Reopens an approved ballot whose approvals became void because members or rules changed before they were used.
  *
  * @returns false where they have not
  */

@@ -1,13 +1,18 @@
 import { type Address, type Charter, decodeCharter, type Hex, hexOfBytes } from "@svc/protocol";
 import type { Environment } from "../../accounts/index.ts";
 
-/** Founded and signed by some, by all, deployed, stopped by the operator, gone on elsewhere, or never come to be. */
 export const businessStatuses = [
+  /** Not everybody on the roster has signed. */
   "inviting",
+  /** All have signed; the transaction is on its way. */
   "deploying",
+  /** Its wallet is on chain. */
   "active",
+  /** Stopped by the operator. */
   "suspended",
+  /** It goes on in another wallet. */
   "moved",
+  /** The founding was refused, ran out of time, or failed. */
   "lapsed",
 ] as const;
 export type BusinessStatus = (typeof businessStatuses)[number];

@@ -64,9 +64,8 @@ export async function findChainBlock(tx: Queryable, business: Address): Promise<
 }
 
 /**
- * What the chain says, as the row keeps it. The look is done, unless somebody asked for another meanwhile, or events or
- * a refusal are known from a later block: the look was perhaps for one of those, and the node that was read does not
- * have that block yet.
+ * Stores what the chain says. The look is done, unless another was asked for meanwhile, or an event or refusal is known
+ * from a later block than the node had that was read: then it stays due.
  */
 export async function saveMirror(
   tx: Queryable,

@@ -236,8 +236,8 @@ async function isResultSigned(ctx: LoginContext, answer: Answer, user: Address):
 }
 
 /**
- * A result without a claim for a login that is taken. The one that took it, again, is no error: the wallet may have lost
- * our answer. Any other is a second claim, of which the page is told.
+ * Answers a result without a claim for a login that is taken already. From the wallet that took it, it is a repeat and no
+ * error: our answer may have been lost. From any other it is a second claim, and the page is told.
  */
 async function answerSecondResult(
   ctx: LoginContext,

@@ -75,9 +75,8 @@ export async function insertAttempt(db: Queryable, attempt: NewAttempt): Promise
 }
 
 /**
- * Ends an attempt and starts the same request anew, once; but not where a code may still come or has come, where the
- * person refused, or where it was restarted too often. For one that ran out after its approval there is no other way
- * on.
+ * Ends an attempt and starts the same request over, once. Refused where a code may still be released or has been, after
+ * the person declined, and after too many restarts. One that was approved may be started over once it has expired.
  */
 export async function restartAttempt(
   db: Queryable,

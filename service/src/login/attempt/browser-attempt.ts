@@ -94,9 +94,9 @@ async function isJustMade(ctx: LoginContext, loginId: string): Promise<boolean> 
 }
 
 /**
- * The person gives up while other members are asked; nobody is any more.
+ * The person gives up while other members are being asked; their ballot ends too.
  *
- * @returns where to go, or null for a login that does not wait so
+ * @returns where to go, or null for a login that waits for no members
  */
 export async function giveUpGathering(
   ctx: LoginContext,

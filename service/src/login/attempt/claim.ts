@@ -32,7 +32,7 @@ export async function claimLogin(ctx: LoginContext, input: ClaimInput): Promise<
   if (mode === "stale") return repeatClaim(ctx, input, user);
   const attempt = await getAttempt(ctx, input.loginId);
   const client = await getClient(ctx, attempt);
-  // A code that does not change is shown for the time of a person's login, however long members have.
+  // A static code is accepted for the time of a person's login alone, also where a business login stays open for longer.
   const isOld = attempt.createdAt + ctx.config.loginLifetimeSeconds <= ctx.clock.now();
   if (attempt.status === "waiting" && mode === "static" && isOld) throw new Problem("code_expired");
   if (attempt.status === "waiting") {
@@ -189,7 +189,7 @@ function isSameClaim(attempt: Attempt, input: ClaimInput, user: Address): boolea
   );
 }
 
-/** A code that is no longer shown is good for one thing: the answer to a claim that it made, asked for again. */
+/** A code that is no longer shown is accepted only to repeat a claim that was made with it while it was. */
 async function repeatClaim(ctx: LoginContext, input: ClaimInput, user: Address): Promise<string> {
   const attempt = await readAttempt(ctx, input.loginId);
   if (attempt.status === "claimed" && isSameClaim(attempt, input, user))

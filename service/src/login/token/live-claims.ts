@@ -3,7 +3,7 @@ import type { Ctx } from "../../platform/context.ts";
 import type { TokenContext } from "../token-context.ts";
 import { listLiveClaims } from "./token-store.ts";
 
-/** Every introspection and userinfo asks whether its token still says something: questions that wait go together. */
+/** Introspection and userinfo ask on every call whether a token is still live; concurrent questions share a database call. */
 export function openLiveClaims({ db, clock }: Pick<Ctx, "db" | "clock">) {
   const findLiveClaims: TokenContext["findLiveClaims"] = createBatcher(
     async (familyIds: readonly string[]) => listLiveClaims(db, familyIds, clock.now()),

@@ -2,9 +2,9 @@ import { Problem } from "../http/problems.ts";
 
 /** Questions that wait; whoever comes then is told to try again rather than to wait for a database that is stuck. */
 const waitingMax = 10_000;
-/** Questions of one call: the answer comes in about a millisecond. */
+/** Questions asked in one call, which takes about a millisecond. */
 const questionsMax = 64;
-/** Whoever has waited so long for a call, as over a connection that hangs, waits for it no more. */
+/** How long a question waits for the call under way, which may hang, before it gets one of its own. */
 const patienceMs = 250;
 /** Calls under way at once, so that a database that hangs as a whole does not take all connections here. */
 const underWayMax = 3;
@@ -16,10 +16,9 @@ interface Waiter<Question, Answer> {
 }
 
 /**
- * Gathers the questions that come while a call is under way, and answers them by the next one together. A question that
- * finds no call under way goes with those of this turn of the event loop, and of the next where it is not alone: nobody
- * waits for a clock. Under load a call serves many, and costs each of them a share. After 250 ms nobody waits any
- * longer for a call under way.
+ * Answers questions in batches. While a call is under way, new questions wait and share the next one. With none under
+ * way, those of one turn of the event loop go together, and of the next turn too where a question is not alone; no timer
+ * delays them. After 250 ms, waiting questions stop waiting for a call that hangs.
  *
  * @param answerAll answers at most 64 questions, in their order; when it throws, each of them is told
  * @returns asks one question. It throws what `answerAll` threw, or {Problem} unavailable when too many wait
@@ -29,43 +28,43 @@ export function createBatcher<Question, Answer>(
 ): (question: Question) => Promise<Answer> {
   const waiting: Waiter<Question, Answer>[] = [];
   let underWay = 0;
-  let isComing = false;
+  let isScheduled = false;
   let lastSize = 0;
-  /** Of the call whose end those wait for who came since. */
-  let awaited: symbol | undefined;
-  let patience: NodeJS.Timeout | undefined;
+  /** The call that waiting questions are held back for; undefined when the next one may start. */
+  let blockingCall: symbol | undefined;
+  let patienceTimer: NodeJS.Timeout | undefined;
   /**
-   * When everything that has arrived was read: requests of several connections come out of one turn. Where questions
-   * have company, more arrives while they are read, and one more turn takes it along.
+   * Serves once everything that has arrived was read: requests of several connections surface in one turn. Where a
+   * question is not alone, one more turn takes along those that arrived while the others were read.
    */
   const serveSoon = (): void => {
-    if (isComing || waiting.length === 0) return;
-    if (awaited !== undefined) {
-      patience ??= setTimeout(goOn, patienceMs);
+    if (isScheduled || waiting.length === 0) return;
+    if (blockingCall !== undefined) {
+      patienceTimer ??= setTimeout(goOn, patienceMs);
       return;
     }
     if (underWay === underWayMax) return;
-    isComing = true;
+    isScheduled = true;
     setImmediate(() => {
       if (waiting.length > 1 || lastSize > 1) setImmediate(serve);
       else serve();
     });
   };
   const goOn = (): void => {
-    clearTimeout(patience);
-    patience = undefined;
-    awaited = undefined;
+    clearTimeout(patienceTimer);
+    patienceTimer = undefined;
+    blockingCall = undefined;
     serveSoon();
   };
   const serve = (): void => {
-    isComing = false;
+    isScheduled = false;
     const batch = waiting.splice(0, questionsMax);
     lastSize = batch.length;
     void answer(batch);
   };
   const answer = async (batch: readonly Waiter<Question, Answer>[]): Promise<void> => {
     const own = Symbol("call");
-    awaited = own;
+    blockingCall = own;
     underWay += 1;
     try {
       const answers = await answerAll(batch.map(({ question }) => question));
@@ -74,7 +73,7 @@ export function createBatcher<Question, Answer>(
       for (const waiter of batch) waiter.reject(error);
     }
     underWay -= 1;
-    if (awaited === own) goOn();
+    if (blockingCall === own) goOn();
     else serveSoon();
   };
   return async (question) => {
