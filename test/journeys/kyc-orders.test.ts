@@ -345,6 +345,7 @@ test("401, 403, 404, 405: keys, foreign orders, other methods and earlier paths 
   const none = await world.ask({}, { apiKey: null });
   assert.deepEqual([none.status, none.body.error?.reason], [401, "apikey_missing"]);
   const wrong = await world.ask({}, { apiKey: `Bearer ${world.apiKey}` });
+  assert.match(JSON.stringify(wrong.body), /sent alone, without Bearer/);
   assert.deepEqual([wrong.status, wrong.body.error?.reason], [401, "apikey_invalid"]);
   const organization = await createOrganization(world.ctx, { name: "Other" }, "test");
   const given = { organizationId: organization.id, domain: "localhost", environment: "live" };

@@ -8,7 +8,7 @@ export interface Organization {
   readonly createdAt: number;
 }
 
-/** What a member may do: `owner` everything, `developer` clients and keys, `viewer` look. */
+/** What a member is entered as. The last `owner` cannot leave; no route acts on any other difference yet. */
 export type Role = "owner" | "developer" | "viewer";
 
 const roles: readonly Role[] = ["owner", "developer", "viewer"];

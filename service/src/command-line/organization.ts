@@ -89,7 +89,8 @@ export const organizationVerbs: readonly Verb[] = [
       role: {
         value: "owner|developer|viewer",
         required: true,
-        description: "`owner` everything, `developer` clients and keys, `viewer` look.",
+        description:
+          "`owner`, `developer` or `viewer`; recorded, and listed. An organization keeps its last owner.",
       },
     },
     example: `organization member add --organization ${exampleId} --user ${exampleUser} --role owner`,
