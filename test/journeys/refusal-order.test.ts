@@ -19,7 +19,8 @@ const unreadable: readonly RequestInit[] = [
 
 async function refusalOf(path: string, init: RequestInit = {}): Promise<unknown[]> {
   const answer = await fetch(`${world.baseUrl}${path}`, init);
-  const { error } = (await answer.json()) as { error: { reason: string } };
+  const { error } = (await answer.json()) as { error: { reason: string; message: string } };
+  if (path.startsWith("/api/v1/kyb/")) assert.ok(error.message.startsWith(`${error.reason}: `));
   return [answer.status, error.reason ?? error, answer.headers.get("allow")];
 }
 

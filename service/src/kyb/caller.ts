@@ -8,7 +8,7 @@ import {
 } from "../accounts/index.ts";
 import { answerEnvelopeError, problemOf } from "../platform/http/http-errors.ts";
 import type { Http } from "../platform/http/http.ts";
-import { Problem, type Reason } from "../platform/http/problems.ts";
+import { beginWithReason, Problem, type Reason } from "../platform/http/problems.ts";
 
 /** What any KYB route may answer before it looks at the request: 401, 403 and 429 (decisions section 1, Errors). */
 export const callerReasons = [
@@ -27,23 +27,13 @@ export function requireEntitlement(
   scope: Http,
   entitlement: Entitlement,
 ): void {
-  scope.setErrorHandler((error, request, reply) =>
-    answerEnvelopeError(ctx, { error: beginWithReason(error), request, reply }),
-  );
+  scope.setErrorHandler((error, request, reply) => {
+    const found = problemOf(error);
+    const worded = found instanceof Problem ? beginWithReason(found) : error;
+    return answerEnvelopeError(ctx, { error: worded, request, reply });
+  });
   requireApiKey(ctx, scope);
   scope.addHook("onRequest", async (request) => checkEntitled(apiKeyOf(request), entitlement));
-}
-
-/**
- * Messages begin with the reason here (decisions section 6), also where all routes share one. What a caller gave wrongly
- * is told in the words of the service document.
- */
-function beginWithReason(error: unknown): unknown {
-  const found = problemOf(error);
-  if (!(found instanceof Problem) || found.message.startsWith(found.reason)) return error;
-  if (found.reason === "invalid_request" || found.reason === "malformed_request") return error;
-  const message = `${found.reason}: ${found.message}`;
-  return new Problem(found.reason, { ...found.options, message });
 }
 
 /** Who calls a route behind {@link requireEntitlement}. */

@@ -18,7 +18,7 @@ import { noteAnswers } from "./last-answers.ts";
 import { countWhereNeeded } from "./text-length.ts";
 import { lazySchemas } from "./lazy-schemas.ts";
 import { describeRoutes } from "./openapi.ts";
-import { Problem } from "./problems.ts";
+import { beginWithReason, Problem } from "./problems.ts";
 
 export type Http = FastifyInstance<
   RawServerDefault,
@@ -265,9 +265,10 @@ function answerUnknownRoutes(http: Http): void {
     const allowed = new Set(
       known.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods),
     );
-    if (allowed.size === 0 || allowed.has(request.method)) return new Problem("route_not_found");
-    void reply.header("allow", [...allowed].toSorted().join(", "));
-    return new Problem("method_not_allowed");
+    const isUnknown = allowed.size === 0 || allowed.has(request.method);
+    if (!isUnknown) void reply.header("allow", [...allowed].toSorted().join(", "));
+    const refusal = new Problem(isUnknown ? "route_not_found" : "method_not_allowed");
+    return path.startsWith("/api/v1/kyb/") ? beginWithReason(refusal) : refusal;
   };
   // Before a body is read: what stands in it matters to no route.
   http.addHook("onRequest", (request, reply, done) => {

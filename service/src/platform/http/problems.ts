@@ -186,6 +186,17 @@ export class Problem extends Error {
   }
 }
 
+/**
+ * The same refusal with the reason before its message, as KYB words it (decisions section 6). What a caller gave wrongly
+ * is told in the words of the service document.
+ */
+export function beginWithReason(problem: Problem): Problem {
+  const { reason, message, options } = problem;
+  const isWorded = reason === "invalid_request" || reason === "malformed_request";
+  if (isWorded || message.startsWith(reason)) return problem;
+  return new Problem(reason, { ...options, message: `${reason}: ${message}` });
+}
+
 /** The refusal of what a caller gave, worded as the service document does; `fault` says what is wrong, beginning with its name. */
 export function invalidRequest(fault: string): Problem {
   return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
