@@ -22,7 +22,7 @@ async function approveLate(): Promise<OpenPage> {
   return page;
 }
 
-test("what was approved in the last second still gets its code when the page's own time is over", async () => {
+test("what was approved late still gets its code when the page's own time is over", async () => {
   const page = await approveLate();
   await world.advance(lifetime() - 5);
   const { searchParams } = await finish(world.baseUrl, page);
@@ -35,7 +35,7 @@ test("an approval that no browser fetches is over a page's time after it", async
   assert.equal((await statusOf(world.baseUrl, page)).failure, "expired");
 });
 
-test("who came back on the same device in the last second is led on afterwards", async () => {
+test("who came back late on the same device is led on afterwards", async () => {
   const page = await openPage(world.baseUrl, world.client);
   const url = sameDeviceReturn(scan(page.sameDevice), newIdentity());
   await world.advance(lifetime() - 5);

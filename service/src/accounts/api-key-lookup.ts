@@ -50,7 +50,7 @@ export async function openApiKeys(ctx: Ctx): Promise<ApiKeys> {
 
   const find = async (authorization: string | undefined): Promise<[ApiKeyText, KnownKey]> => {
     if (authorization === undefined || authorization === "") throw new Problem("apikey_missing");
-    // Read as a habit from other services, not as a key: it is told, since that tells nothing of any key.
+    // A habit from other services. To say so tells nothing of any key.
     if (/^Bearer /i.test(authorization))
       throw new Problem("apikey_invalid", { message: "the API key is sent alone, without Bearer" });
     const presented = parseApiKey(authorization);

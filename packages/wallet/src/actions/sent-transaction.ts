@@ -117,8 +117,8 @@ export async function forgetSent(ctx: WalletContext, link: TxLink): Promise<void
 }
 
 /**
- * Whether it can never succeed: it reverted for good, or another transaction used its nonce for good. Nodes behind one address differ in what they
- * have by now: only what is final says that none of them has it, or will.
+ * Whether it can never succeed: it reverted for good, or another transaction used its nonce for good. Nodes behind one
+ * address differ in what they have by now: only what is final says that none of them has it, or will.
  */
 async function isVoid(
   ctx: WalletContext,

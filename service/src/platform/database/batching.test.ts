@@ -73,6 +73,19 @@ void test("one call takes 64 questions at most, and each gets its own answer", a
   );
 });
 
+void test("who found no place in a call that hangs gets one of its own after 250 ms", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { calls, ask } = manual();
+  const asked = Array.from({ length: 65 }, async (_, index) => ask(index));
+  await turn();
+  assert.equal(calls[0]?.questions.length, 64);
+  t.mock.timers.tick(250);
+  await turn();
+  assert.deepEqual(calls[1]?.questions, [64]);
+  for (const call of calls) call.end();
+  assert.equal((await Promise.all(asked)).length, 65);
+});
+
 void test("a call that fails tells each of its own, and the next one goes on", async () => {
   const { calls, ask } = manual();
   const lost = ask(1);

@@ -61,6 +61,8 @@ export function createBatcher<Question, Answer>(
     const batch = waiting.splice(0, questionsMax);
     lastSize = batch.length;
     void answer(batch);
+    // Those who found no place in it wait for it, as whoever comes later does.
+    serveSoon();
   };
   const answer = async (batch: readonly Waiter<Question, Answer>[]): Promise<void> => {
     const own = Symbol("call");

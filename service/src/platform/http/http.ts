@@ -15,10 +15,10 @@ import type { Ctx } from "../context.ts";
 import { answerEnvelopeError, answerOAuthError } from "./http-errors.ts";
 import { parseForm, parseJson, parseQuery, queryFaultOf, refuseCoding } from "./http-input.ts";
 import { noteAnswers } from "./last-answers.ts";
-import { countWhereNeeded } from "./text-length.ts";
 import { lazySchemas } from "./lazy-schemas.ts";
 import { describeRoutes } from "./openapi.ts";
 import { beginWithReason, Problem } from "./problems.ts";
+import { countWhereNeeded } from "./text-length.ts";
 
 export type Http = FastifyInstance<
   RawServerDefault,

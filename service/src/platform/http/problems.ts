@@ -192,8 +192,7 @@ export class Problem extends Error {
  */
 export function beginWithReason(problem: Problem): Problem {
   const { reason, message, options } = problem;
-  const isWorded = reason === "invalid_request" || reason === "malformed_request";
-  if (isWorded || message.startsWith(reason)) return problem;
+  if (message.startsWith(reason) || message.startsWith("Invalid Request")) return problem;
   return new Problem(reason, { ...options, message: `${reason}: ${message}` });
 }
 
