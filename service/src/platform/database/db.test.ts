@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, beforeEach, test } from "node:test";
+import { until } from "../../../../test/patience.ts";
 import { type Db, isOutage, openDb, sql, sqlState, type Queryable } from "./db.ts";
 import { openTestDatabase } from "./test-database.ts";
 
@@ -98,22 +99,41 @@ test("two transactions that wait for each other both commit", async () => {
 test("a statement that waits in a circle with a transaction runs again, and takes effect once", async () => {
   await insert(db, 1, "a");
   await insert(db, 2, "a");
+  const [shut, opened] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const doorkeeper = db.transaction(async (tx) => {
+    await tx.query(sql`select pg_advisory_xact_lock(1)`);
+    shut.resolve();
+    await opened.promise;
+  });
+  await shut.promise;
   const { statement } = await db.transaction(async (tx) => {
+    // Only the statement looks for a circle in time, so PostgreSQL ends it and not this one.
+    await tx.query(sql`set local deadlock_timeout = '1min'`);
     await tx.query(sql`update note set text = text || 'b' where id = 1`);
     const waiting = db.query(sql`
-      with held as materialized (select id from note where id = 2 for update)
-      update note set text = text || 'c' from held where note.id = 1`);
-    const countWaiting = sql`
-      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-    while ((await db.query(countWaiting)).length === 0);
-    // It has waited for longer, so PostgreSQL ends it and not this one.
-    await tx.query(sql`update note set text = text || 'b' where id = 2`);
+      with held as materialized (select id from note where id = 2 for update),
+           door as materialized (select pg_advisory_xact_lock(1) from held)
+      update note set text = text || 'c' from door where note.id = 1`);
+    await untilWaiting(1);
+    const closing = tx.query(sql`update note set text = text || 'b' where id = 2`);
+    await untilWaiting(2);
+    opened.resolve();
+    await closing;
     return { statement: waiting };
   });
-  await statement;
+  await Promise.all([statement, doorkeeper]);
   const rows = await db.query<{ text: string }>(sql`select text from note order by id`);
   assert.deepEqual(rows, [{ text: "abc" }, { text: "ab" }]);
 });
+
+/** Comes back when so many statements wait for a lock. */
+async function untilWaiting(count: number): Promise<void> {
+  const findWaiting = sql`
+    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  await until(`${count} statements wait for a lock`, async () =>
+    (await db.query(findWaiting)).length === count ? true : null,
+  );
+}
 
 const findAll = async (on: Queryable): Promise<unknown> =>
   on.query(sql`select * from changing order by id`);
