@@ -52,7 +52,7 @@ async function listHeld(ctx: Ctx, user: Address): Promise<Person["held"]> {
     fields.map(({ field, data = "", pepper = "0x", expiresAt }) => {
       const info: { field: FieldName; data: string; pepper: Hex32 } = { field, data, pepper };
       const leaf = leafOf({ user, field, commitment: commitmentOf(info), expiresAt });
-      return { ...info, leaf, credentialId: id };
+      return { ...info, expiresAt, leaf, credentialId: id };
     }),
   );
 }

@@ -63,7 +63,9 @@ export interface Person extends Identity {
   readonly held: readonly HeldField[];
 }
 
-interface HeldField extends Info {
+export interface HeldField extends Info {
+  /** Unix seconds. */
+  readonly expiresAt: number;
   readonly leaf: Hex32;
   readonly credentialId: string;
 }
@@ -184,13 +186,9 @@ async function collect(baseUrl: string, identity: Identity): Promise<HeldField[]
         data,
         pepper: pepper.startsWith("0x") ? pepper : (`0x${pepper}` as const),
       };
-      const leaf = leafOf({
-        user: identity.address,
-        field,
-        commitment: commitmentOf(info),
-        expiresAt,
-      });
-      return { ...info, leaf, credentialId: id };
+      const commitment = commitmentOf(info);
+      const leaf = leafOf({ user: identity.address, field, commitment, expiresAt });
+      return { ...info, expiresAt, leaf, credentialId: id };
     }),
   );
 }

@@ -163,7 +163,7 @@ async function plant(): Promise<Person> {
     given.map(({ field, data, pepper, expiresAt: end }) => {
       const commitment = commitmentOf({ data, pepper });
       const leaf = leafOf({ user: identity.address, field, commitment, expiresAt: end });
-      return { field, data, pepper, leaf, credentialId: id };
+      return { field, data, pepper, expiresAt: end, leaf, credentialId: id };
     }),
   );
   for (const { id } of items) {

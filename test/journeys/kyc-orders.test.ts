@@ -442,19 +442,6 @@ test("a hundred submissions and refusals that the user did not sign leave an ord
   assert.equal((await post(opened.connection, shareResult(person, opened))).status, 200);
 });
 
-test("the fourth validly signed result that matches nothing ends the attempt", async () => {
-  const person = await world.verify();
-  const asked = await world.ask({ user: person.address });
-  const referenceKey = String(asked.body.data?.["referenceKey"]);
-  const opened = await openRequest(asked.body.data?.["link"]);
-  const incomplete = shareResult(person, opened, { fields: ["EMAIL"] });
-  for (let round = 1; round <= 4; round++) {
-    assert.equal((await world.statusOf(referenceKey))["status"], "PENDING");
-    assert.equal((await post(opened.connection, incomplete)).status, 422);
-  }
-  assert.equal((await world.statusOf(referenceKey))["failureReason"], "INVALID_CONFIRM_DATA");
-});
-
 test("413: a wallet's answer holds values of 8 MiB, under the longest signature, and no more", async () => {
   const asked = await world.ask({ user: (await world.verify()).address });
   const { connection, id } = scanRequest(asked.body.data?.["link"]);

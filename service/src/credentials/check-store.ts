@@ -58,6 +58,19 @@ export async function listOpenedLeaves(
   );
 }
 
+/** When the leaves of these fields that a user ever had attested end, or ended; the latest first. */
+export async function listLeafEnds(
+  db: Queryable,
+  { user, environment, fields }: FieldsQuestion,
+): Promise<{ field: FieldName; expiresAt: number }[]> {
+  return db.query<{ field: FieldName; expiresAt: number }>(
+    sql`select distinct field, expires_at as "expiresAt" from verified_leaf
+      where user_address = ${user} and environment = ${environment} and field = any(${fields}::text[])
+        and is_attested
+      order by expires_at desc, field`,
+  );
+}
+
 /** Which of the leaves count at `now`. */
 export async function listLiveLeaves(
   db: Queryable,

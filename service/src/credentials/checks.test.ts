@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  type Address,
   commitmentOf,
   fieldNames,
   type Info,
@@ -9,7 +8,6 @@ import {
   parentNames,
   verifyMerkleProof,
 } from "@svc/protocol";
-import { findLiveLeaves, findVerified, matchLeaves } from "./checks.ts";
 import { revokeCredential, withdrawCredential } from "./ending.ts";
 import { createIssuer, distrustIssuer, getBuiltInIssuer } from "./issuers.ts";
 import { giveCredential, inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
@@ -422,56 +420,4 @@ await test("200 proof: what leads from a delivered field to the registry, and no
   assert.deepEqual(refused.body["data"], {});
   world.setMayAsk(() => true);
   world.setDelivered([]);
-});
-
-await test("orders: triples are matched in their order, and a thousand leaves are looked at in one call", async () => {
-  const user = someUser();
-  const { id, held } = await giveCredential(world, demo, { user });
-  const wrong: Info = { ...(held[0] as Info), data: "else" };
-  const matches = await matchLeaves(ctx, null, {
-    environment: "live",
-    user,
-    infos: [wrong, ...held],
-  });
-  assert.equal(matches[0], null);
-  assert.deepEqual(
-    matches.slice(1).map((match) => match?.status),
-    held.map(() => "LIVE"),
-  );
-  const leaves = matches.flatMap((match) => (match === null ? [] : [match.leaf]));
-  const many = Array.from(
-    { length: 1000 },
-    (_, index) => leaves[index % leaves.length] ?? leaves[0],
-  );
-  const before = ctx.db.callsTotal;
-  const found = await findLiveLeaves(ctx, null, many as `0x${string}`[]);
-  assert.equal(ctx.db.callsTotal - before, 1);
-  assert.deepEqual([...found].toSorted(), leaves.toSorted());
-  await ctx.db.transaction(async (tx) => {
-    assert.equal((await findLiveLeaves(ctx, tx, leaves)).size, leaves.length);
-  });
-  await revokeCredential(ctx, demo, id);
-  assert.equal((await findLiveLeaves(ctx, null, leaves)).size, 0);
-  const expiresAt = ctx.clock.now() + 60;
-  const { held: short } = await giveCredential(world, demo, { user, expiresAt });
-  const infos = short.filter(({ field }) => field === "IDCARD_DOB");
-  const [match] = await matchLeaves(ctx, null, { environment: "live", user, infos });
-  assert.ok(match);
-  world.advance(expiresAt - ctx.clock.now() - 1);
-  assert.equal((await findLiveLeaves(ctx, null, [match.leaf])).size, 1);
-  world.advance(1);
-  assert.equal((await findLiveLeaves(ctx, null, [match.leaf])).size, 0);
-});
-
-await test("orders: the predicate also stands before what a link may ask for", async () => {
-  const user = someUser();
-  await giveCredential(world, demo, { user });
-  const requester = { organizationId: live.organizationId, environment: "live" } as const;
-  const names = ["IDCARD_DOB"] as const;
-  world.setMayAsk((organizationId: string, asked: Address) =>
-    organizationId === live.organizationId ? asked !== user : true,
-  );
-  assert.deepEqual((await findVerified(ctx, requester, { user, names })).verified, []);
-  world.setMayAsk(() => true);
-  assert.deepEqual((await findVerified(ctx, requester, { user, names })).verified, ["IDCARD_DOB"]);
 });

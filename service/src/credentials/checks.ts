@@ -1,11 +1,13 @@
 import {
   type Address,
   buildTree,
+  commitmentOf,
   type FieldName,
   fieldsOfName,
   type Hex32,
   hexOfBytes,
   type Info,
+  leafOf,
   type ParentName,
 } from "@svc/protocol";
 import type { ApiKey, Environment } from "../accounts/index.ts";
@@ -71,6 +73,36 @@ export async function matchLeaves(
   const now = ctx.clock.now();
   return infos.map(({ field }, index) =>
     matchLeaf(leaves, { field, opening: openings[index] }, now),
+  );
+}
+
+/** Lists that {@link listSupposedLeaves} makes at most. */
+const supposedListsMax = 8;
+
+/**
+ * What a wallet may have signed for triples that open no leaf of theirs: lists of leaves, each in the order of the
+ * triples. A triple does not tell when its leaf ends, so every list takes another end that leaves of these fields have,
+ * and where a field has none of that the latest of its own. Empty where a field never had a leaf.
+ */
+export async function listSupposedLeaves(
+  ctx: Pick<Ctx, "db">,
+  { environment, user, infos }: { environment: Environment; user: Address; infos: readonly Info[] },
+): Promise<Hex32[][]> {
+  const fields = infos.map(({ field }) => field);
+  const known = await store.listLeafEnds(ctx.db, { user, environment, fields });
+  const endsOf = Map.groupBy(known, ({ field }) => field);
+  if (infos.some(({ field }) => !endsOf.has(field))) return [];
+  const ends = [...new Set(known.map(({ expiresAt }) => expiresAt))].slice(0, supposedListsMax);
+  const openings = infos.map(({ field, data, pepper }) => ({
+    user,
+    field,
+    commitment: commitmentOf({ data, pepper }),
+    ends: (endsOf.get(field) ?? []).map(({ expiresAt }) => expiresAt),
+  }));
+  return ends.map((end) =>
+    openings.map(({ ends: own, ...opening }) =>
+      leafOf({ ...opening, expiresAt: own.includes(end) ? end : (own[0] ?? end) }),
+    ),
   );
 }
 

@@ -32,6 +32,7 @@ export {
   type AskedName,
   findLiveLeaves,
   findVerified,
+  listSupposedLeaves,
   matchLeaves,
   proveLeaves,
   type Verification,

@@ -18,9 +18,10 @@ import {
   shareDigest,
 } from "@svc/protocol";
 import { verifySignature } from "../chain/index.ts";
-import { matchLeaves } from "../credentials/index.ts";
+import { listSupposedLeaves, matchLeaves } from "../credentials/index.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { Problem } from "../platform/http/problems.ts";
+import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
 import { isComplete } from "./completeness.ts";
 import * as store from "./consent-store.ts";
@@ -103,7 +104,7 @@ const isApprovedBy = (
   { signature }: RequestResult,
 ): boolean => approvedSignature?.equals(bufferOfHex(signature)) === true;
 
-/** `data` of the signed `Share`, where the wallet tells it: then also an answer that matches nothing can be verified. */
+/** `data` of the signed `Share`, where the wallet tells it: then any answer that matches nothing can be verified. */
 function dataOf(body: unknown): Hex32 | null {
   const { data } = body as { data?: unknown };
   return typeof data === "string" && isHexOf(data, 32) ? data : null;
@@ -119,21 +120,50 @@ interface Approving {
 
 /** The first approval counts; the same again gets the same answer. */
 async function approveOrder(ctx: KycContext, approving: Approving): Promise<Answered> {
-  const { opened, result, callerAddress } = approving;
+  const { opened, result } = approving;
   if (isApprovedBy(opened, result)) return answered(opened, "INITIATING");
   refuseOver(ctx, opened);
   checkSameRequest(opened, result);
   const { infos, leaves, isWanted } = await readReleased(ctx, opened, result.infos);
   const known = leaves === null ? null : leavesHash(leaves);
-  const data = approving.data ?? known;
-  if (data === null) throw refused("a value is none that was issued to this identity");
-  const consent = digestOf(ctx, approving, { infos, data });
-  const { signature } = result;
-  if (!(await isSignedByUser(ctx, opened, { digest: consent, signature, callerAddress })))
-    throw new Problem("result_refused", { message: "the signature does not fit this request" });
-  if (leaves === null || !isWanted || data !== known) return refuseMismatch(ctx, opened);
-  await keepApproval(ctx, approving, { consent: hexOfBytes(consent), data, infos, leaves });
+  const signed = await findSigned(ctx, approving, { infos, known });
+  if (signed === null) throw refusedSignature(known !== null);
+  if (leaves === null || !isWanted || signed.data !== known) return refuseMismatch(ctx, opened);
+  await keepApproval(ctx, approving, { ...signed, infos, leaves });
   return answered(opened, "INITIATING");
+}
+
+/** What the order's user signed; null where the signature fits nothing that can be told. */
+async function findSigned(
+  ctx: KycContext,
+  approving: Approving,
+  { infos, known }: { infos: readonly Info[]; known: Hex32 | null },
+): Promise<Pick<Approval, "data" | "consent"> | null> {
+  const { opened, result, callerAddress } = approving;
+  const data = approving.data ?? known ?? (await supposeData(ctx, approving, infos));
+  if (data === null) return null;
+  const digest = digestOf(ctx, approving, { infos, data });
+  const { signature } = result;
+  const isSigned = await isSignedByUser(ctx, opened, { digest, signature, callerAddress });
+  return isSigned ? { data, consent: hexOfBytes(digest) } : null;
+}
+
+/**
+ * What a wallet signed that sent a value which was not issued, and does not tell. A contract's signature shows no
+ * signer, so the contract is asked about the likeliest. Null where a field was never issued.
+ */
+async function supposeData(
+  ctx: KycContext,
+  approving: Approving,
+  infos: readonly Info[],
+): Promise<Hex32 | null> {
+  const { environment, user } = approving.opened.order;
+  const lists = await listSupposedLeaves(ctx, { environment, user, infos });
+  const supposed = lists.map((leaves) => leavesHash(leaves));
+  const { signature } = approving.result;
+  const isSigned = (data: Hex32): boolean =>
+    recoverAddress(digestOf(ctx, approving, { infos, data }), signature) === user;
+  return supposed.find(isSigned) ?? supposed[0] ?? null;
 }
 
 /** Whether the result answers what this link shows. @throws {Problem} request_over, result_refused */
@@ -315,6 +345,14 @@ function refuseOver(ctx: KycContext, { order, attempt, expiration }: store.Opene
 
 function refused(fault: string): Problem {
   return new Problem("result_refused", { message: `the result is refused: ${fault}` });
+}
+
+/** The same for every value that was not issued: who has the link alone must not learn which fields were. */
+function refusedSignature(areIssued: boolean): Problem {
+  const fault = "the signature does not fit this request";
+  return new Problem("result_refused", {
+    message: areIssued ? fault : `${fault}, or a value is none that was issued to this identity`,
+  });
 }
 
 const hostOf = (url: string): string => new URL(url).host;
