@@ -121,7 +121,7 @@ const requestLink: Link = {
   action: "request",
   connection: "https://id.example/w/o/1",
   from,
-  deadline: now + 600,
+  deadline: now + 120,
   attributes: ["full-name", "email"],
   id: "ref-1",
   returnType: "callback",
@@ -185,7 +185,10 @@ const signLink: Link = {
 const offerClaims = { ...rest, action: "sign", id: "01O", purpose: "To open an account." };
 
 test("the object of an offer to sign counts, as taking the offer signs nothing", () => {
-  assert.deepEqual(checkRequestObject(offerClaims, { link: signLink, brokers, now }), offerClaims);
+  for (const link of [signLink, { ...signLink, deadline: offerClaims.exp }])
+    assert.deepEqual(checkRequestObject(offerClaims, { link, brokers, now }), offerClaims);
+  const link = { ...signLink, deadline: offerClaims.exp + 1 };
+  assert.ok("refused" in checkRequestObject(offerClaims, { link, brokers, now }));
 });
 
 test("no object speaks for what is signed: it names neither bytes, nor document, nor amount", () => {
@@ -255,6 +258,7 @@ const refusals: [string, Link, Record<string, unknown>, RegExp][] = [
   ["a from that is not canonical", loginLink, { from: from.slice(2) }, /^from/],
   ["a from that is no text", loginLink, { from: 161 }, /^from/],
   ["another from", requestLink, { from: "0x00000000000000000000000000000000000000a2" }, /^from/],
+  ["a deadline of its own", { ...requestLink, deadline: now + 600 }, {}, /^exp differs/],
   ["another id", requestLink, { id: "ref-2" }, /^id/],
   ["one name more", requestLink, { optional: ["EMAIL", "PHONE"] }, /^required and optional/],
   ["one name less", requestLink, { optional: [] }, /^required and optional/],

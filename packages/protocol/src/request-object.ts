@@ -72,7 +72,7 @@ class ObjectRefused extends Error {
 /**
  * Decides whether verified claims speak for the link that was scanned: the issuer is a broker on the wallet's list and
  * the origin of `conn`, the object is for wallets and in force, and it agrees with the link in action, session or id,
- * requester and names. What `td`, `tx` and `sign` would sign is named by no object: of them only an offer has one. Only
+ * requester, names and deadline. What `td`, `tx` and `sign` would sign is named by no object: of them only an offer has one. Only
  * then may a name or domain be shown as verified. The signature and `typ` are the caller's to check first. Never
  * throws.
  *
@@ -241,6 +241,9 @@ function requireAgreement(object: RequestObject, link: Link): void {
     requireNames(asked, link.attributes);
   } else if (asked.size > 0) {
     throw new ObjectRefused(`a ${link.action} asks for no fields`);
+  }
+  if ("deadline" in link && link.deadline !== object.exp) {
+    throw new ObjectRefused("exp differs from dl of the link");
   }
 }
 
