@@ -50,8 +50,6 @@ const modulusBits = 2048;
 const kidBytes = 16;
 /** Verifiers whose clock runs behind; also covers wallets' request objects, which live 15 minutes at most. */
 const retentionSlackSeconds = 900;
-/** For how long expired id tokens are still known as hints at logout. */
-const hintRetentionSeconds = 30 * 86_400;
 
 /** What is derived from the keys, until the next of them starts or retires. */
 interface Snapshot {
@@ -128,7 +126,9 @@ export async function ensureKeys(ctx: KeyContext): Promise<void> {
       }
     }),
   );
-  await store.purgeKeys(ctx.db, now - retentionSeconds(ctx) - hintRetentionSeconds);
+  // The first id token of a login is a hint for as long as the login can be refreshed, though expired by then.
+  const hintSeconds = ctx.config.refreshAbsoluteSeconds;
+  await store.purgeKeys(ctx.db, now - retentionSeconds(ctx) - hintSeconds);
 }
 
 /** Sealed columns of this file, for the change of master keys. */
