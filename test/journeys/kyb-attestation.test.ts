@@ -19,6 +19,7 @@ import {
 } from "jose";
 import { encodeAbiParameters, type Hex, keccak256, parseAbiParameters, stringToBytes } from "viem";
 import { verifyAttestation } from "../../packages/merchant/src/index.ts";
+import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
 
 const keyLifetimeSeconds = 60 * 86_400;
@@ -186,4 +187,43 @@ await test("after a rotation old attestations verify until they expire, and the 
     (await published()).keys.some(({ kid }) => kid === oldKid) ? null : true,
   );
   await verify(await release(), {}, createLocalJWKSet(await published()));
+});
+
+async function svc(...args: string[]): Promise<Record<string, unknown>[]> {
+  const said: string[] = [];
+  const status = await runCommandLine([...args, "--json"], {
+    out: (text) => said.push(text),
+    err: (text) => said.push(text),
+    environment: {
+      DATABASE_URL: ctx.config.databaseUrl ?? "",
+      BASE_URL: world.baseUrl,
+      MASTER_KEY: "11".repeat(32),
+      CHAIN: "off",
+    },
+  });
+  assert.equal(status, 0, said.join(""));
+  return [JSON.parse(said.join(""))].flat() as Record<string, unknown>[];
+}
+
+await test("a key that was rotated or revoked by an operator signs no more, in the process that runs too", async () => {
+  const old = await release();
+  const isPublished = async (kid: unknown): Promise<boolean> =>
+    (await published()).keys.some((key) => key.kid === kid);
+  const [rotated] = await svc("key", "rotate", "kyb-attestation");
+  await world.until("the process signs with the key that took over", async () => {
+    const { kid } = decodeProtectedHeader(await release());
+    return kid === rotated?.["current"] ? true : null;
+  });
+  await verify(old, {}, createLocalJWKSet(await published()));
+  const { kid } = decodeProtectedHeader(old);
+  await svc("key", "revoke", String(kid));
+  await world.until("the revoked key is published no more", async () =>
+    (await isPublished(kid)) ? null : true,
+  );
+  const listed = await svc("key", "list");
+  assert.ok(!listed.some((key) => key["kid"] === kid));
+  assert.deepEqual(
+    listed.filter(({ purpose }) => purpose === "kyb-attestation").map(({ status }) => status),
+    ["current", "next"],
+  );
 });

@@ -1,7 +1,13 @@
 import { packageSealedColumns } from "../accounts/index.ts";
 import { chainSealedColumns } from "../chain/index.ts";
 import { credentialSealedColumns } from "../credentials/index.ts";
-import { kybSealedColumns } from "../kyb/index.ts";
+import {
+  attestationKeyPurpose,
+  kybSealedColumns,
+  listAttestationKeys,
+  revokeAttestationKey,
+  rotateAttestationKey,
+} from "../kyb/index.ts";
 import { kycSealedColumns } from "../kyc/index.ts";
 import {
   keyPurposes,
@@ -33,26 +39,34 @@ const sealedColumns: readonly SealedColumn[] = [
 ];
 
 const rewrapBatch = 500;
+const purposes = [...keyPurposes, attestationKeyPurpose] as const;
 
 export const keyVerbs: readonly Verb[] = [
   {
     name: "key list",
-    summary: "List the keys that sign tokens.",
+    summary: "List the keys that sign tokens, requests to wallets, and attestations.",
     notes: "`next` ones are published already; what `retired` ones signed may still be good.",
     example: "key list",
-    run: async (shell) => shell.withContext(listSigningKeys),
+    run: async (shell) =>
+      shell.withContext(async (ctx) => [
+        ...(await listAttestationKeys(ctx)),
+        ...(await listSigningKeys(ctx)),
+      ]),
   },
   {
     name: "key rotate",
     summary: "Let the published successor of a signing key take over now.",
     notes: "It happens by itself when a key's lifetime ends. What the old key signed stays good.",
-    parameters: [{ name: "purpose", description: `One of ${keyPurposes.join(", ")}.` }],
+    parameters: [{ name: "purpose", description: `One of ${purposes.join(", ")}.` }],
     example: "key rotate login-rs256",
     run: async (shell, input) => {
-      const purpose = choiceOf("purpose", input.text("purpose"), keyPurposes);
+      const purpose = choiceOf("purpose", input.text("purpose"), purposes);
       return shell.withContext(async (ctx) => ({
         purpose,
-        current: await rotateSigningKey(ctx, purpose, actor),
+        current:
+          purpose === attestationKeyPurpose
+            ? await rotateAttestationKey(ctx, actor)
+            : await rotateSigningKey(ctx, purpose, actor),
       }));
     },
   },
@@ -65,8 +79,11 @@ export const keyVerbs: readonly Verb[] = [
     example: "key revoke pU6Qm3b1yWkz0aXv",
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
-        await revokeSigningKey(ctx, input.text("kid"), actor);
-        return { revoked: input.text("kid") };
+        const kid = input.text("kid");
+        const attesting = await listAttestationKeys(ctx);
+        const isAttesting = attesting.some((key) => key.kid === kid);
+        await (isAttesting ? revokeAttestationKey : revokeSigningKey)(ctx, kid, actor);
+        return { revoked: kid };
       }),
   },
   {

@@ -48,6 +48,12 @@ export {
   suspendBusiness,
   withdrawMove,
 } from "./business/standing.ts";
+export {
+  attestationKeyPurpose,
+  listAttestationKeys,
+  revokeAttestationKey,
+  rotateAttestationKey,
+} from "./release/manage-attestation-keys.ts";
 export { holdCompany, noteCompanyRecord } from "./business/company-standing.ts";
 
 /** What this slice keeps sealed. */

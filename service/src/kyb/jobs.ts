@@ -1,3 +1,4 @@
+import { attestationKeyChannel } from "./release/attestation-key-store.ts";
 import type { Job } from "../platform/jobs.ts";
 import { expireBallots, purgeBallots } from "./ballot/ballots.ts";
 import { watchWallets } from "./business/chain-watch.ts";
@@ -32,7 +33,12 @@ export function kybJobs(ctx: KybContext): Job[] {
         await finishMoves(ctx);
       },
     },
-    { name: "attestation-keys", everySeconds: 15, run: async () => ctx.attestationKeys.rotate() },
+    {
+      name: "attestation-keys",
+      everySeconds: 15,
+      wakeOn: attestationKeyChannel,
+      run: async () => ctx.attestationKeys.rotate(),
+    },
     ...requestJobs(ctx),
     { name: "kyb-due", everySeconds: 1, run: async () => runDue(ctx) },
     { name: "kyb-ballots", everySeconds: 3600, run: async () => purgeBallots(ctx) },

@@ -1,11 +1,13 @@
+import type { ScheduledKey } from "../../platform/cryptography/key-schedule.ts";
 import { type Queryable, sql } from "../../platform/database/db.ts";
 
-export interface AttestationKeyRow {
-  readonly kid: string;
+/** Told when a key was made, started or revoked. */
+export const attestationKeyChannel = "attestation-key";
+
+export interface AttestationKeyRow extends ScheduledKey {
   readonly publicJwk: Readonly<Record<string, string>>;
   readonly privateSealed: Buffer;
   readonly createdAt: number;
-  readonly startsAt: number;
 }
 
 /** Every key that was not revoked, oldest first. */
@@ -20,10 +22,32 @@ export async function listKeys(db: Queryable): Promise<AttestationKeyRow[]> {
 /** Takes the slot unless another process was first. */
 export async function insertKey(db: Queryable, key: AttestationKeyRow): Promise<void> {
   await db.query(
-    sql`insert into attestation_key (kid, public_jwk, private_sealed, created_at, starts_at)
-      values (${key.kid}, ${JSON.stringify(key.publicJwk)}, ${key.privateSealed}, ${key.createdAt}, ${key.startsAt})
-      on conflict do nothing`,
+    sql`with made as (
+        insert into attestation_key (kid, public_jwk, private_sealed, created_at, starts_at)
+        values (${key.kid}, ${JSON.stringify(key.publicJwk)}, ${key.privateSealed}, ${key.createdAt}, ${key.startsAt})
+        on conflict do nothing returning kid)
+      select pg_notify(${attestationKeyChannel}, kid) from made`,
   );
+}
+
+/** Lets a key that was meant for later sign from then on. */
+export async function startKey(db: Queryable, kid: string, startsAt: number): Promise<void> {
+  await db.query(
+    sql`with started as (
+        update attestation_key set starts_at = ${startsAt} where kid = ${kid} and starts_at > ${startsAt}
+          and revoked_at is null returning kid)
+      select pg_notify(${attestationKeyChannel}, kid) from started`,
+  );
+}
+
+/** @returns false when there is no such live key */
+export async function revokeKey(db: Queryable, kid: string, now: number): Promise<boolean> {
+  const rows = await db.query(
+    sql`with revoked as (
+        update attestation_key set revoked_at = ${now} where kid = ${kid} and revoked_at is null returning kid)
+      select pg_notify(${attestationKeyChannel}, kid) from revoked`,
+  );
+  return rows.length === 1;
 }
 
 /** Removes keys whose successor started long ago: whatever they signed is over. */

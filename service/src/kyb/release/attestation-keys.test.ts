@@ -6,6 +6,11 @@ import { advanceClock } from "../../platform/clock.ts";
 import { parseConfig } from "../../platform/config/config.ts";
 import { openTestDatabase } from "../../platform/database/test-database.ts";
 import { createAttestationKeys } from "./attestation-keys.ts";
+import {
+  listAttestationKeys,
+  revokeAttestationKey,
+  rotateAttestationKey,
+} from "./manage-attestation-keys.ts";
 
 await using database = await openTestDatabase();
 const lifetimeSeconds = 90 * 86_400;
@@ -103,6 +108,50 @@ await test("transactions that hold every connection of the process sign all the 
   const signed = await Promise.all([signInTransaction(), signInTransaction()]);
   const set = await published(keys);
   assert.ok(signed.every((jwt) => isGenuine(jwt, set)));
+});
+
+const kidOf = async (status: string): Promise<string | undefined> =>
+  (await listAttestationKeys(ctx)).find((key) => key.status === status)?.kid;
+
+await test("an operator has the published successor take over, and what the old key signed stays good", async () => {
+  const keys = createAttestationKeys(ctx);
+  const old = await keys.sign({});
+  await keys.rotate();
+  await advance(1);
+  const next = await kidOf("next");
+  assert.equal(await rotateAttestationKey(ctx, "test"), next);
+  await keys.rotate();
+  const fresh = await keys.sign({});
+  assert.equal(partOf(fresh, 0).kid, next);
+  const set = await published(keys);
+  assert.ok(isGenuine(old, set) && isGenuine(fresh, set));
+  assert.ok(await kidOf("next"), "the one after it is published already");
+  await assert.rejects(rotateAttestationKey(ctx, "test"), /was rotated a moment ago/);
+});
+
+await test("a revoked key is published no more, and its published successor signs, however often", async () => {
+  const keys = createAttestationKeys(ctx);
+  for (let round = 0; round < 3; round += 1) {
+    const old = await keys.sign({});
+    const [current, next] = [await kidOf("current"), await kidOf("next")];
+    assert.equal(partOf(old, 0).kid, current);
+    await revokeAttestationKey(ctx, String(current), "test");
+    await keys.rotate();
+    assert.equal(isGenuine(old, await published(keys)), false);
+    const fresh = await keys.sign({});
+    assert.equal(partOf(fresh, 0).kid, next);
+    assert.ok(isGenuine(fresh, await published(keys)));
+    await assert.rejects(revokeAttestationKey(ctx, String(current), "test"), /no such live/);
+  }
+  const { length } = await listAttestationKeys(ctx);
+  for (const { kid } of await listAttestationKeys(ctx))
+    await revokeAttestationKey(ctx, kid, "test");
+  assert.ok(length > 1);
+  await keys.rotate();
+  assert.ok(
+    isGenuine(await keys.sign({}), await published(keys)),
+    "a fresh one where all are gone",
+  );
 });
 
 await test("keys are kept sealed, and found again after a restart", async () => {

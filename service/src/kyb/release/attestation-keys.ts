@@ -1,21 +1,23 @@
 import {
   createPrivateKey,
   generateKeyPair as generateKeyPairWithCallback,
+  type KeyObject,
   sign as signWithCallback,
 } from "node:crypto";
 import { promisify } from "node:util";
+import { isClockRight } from "../../platform/clock.ts";
 import type { Ctx } from "../../platform/context.ts";
+import {
+  currentOf,
+  type KeyPlan,
+  planKeys,
+  publishedOf,
+  type ScheduledKey,
+} from "../../platform/cryptography/key-schedule.ts";
 import { randomId } from "../../platform/ids.ts";
-import type { PublishedDocument } from "../../platform/http/published-document.ts";
+import { type PublishedDocument, serialiseKeySet } from "../../platform/http/published-document.ts";
 import type { Place } from "../../platform/cryptography/seal.ts";
 import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
-import {
-  type AttestationKey,
-  currentOf,
-  keySetOf,
-  missingStarts,
-  publishedOf,
-} from "./attestation-key.ts";
 import * as store from "./attestation-key-store.ts";
 
 /** The keys that sign attestations: none of them signs anything else (decisions section 6, Attestation). */
@@ -26,6 +28,12 @@ export interface AttestationKeys {
   keySet(): Promise<PublishedDocument>;
   /** Makes successors and forgets what nobody can need; for a job. Does nothing before the first use. */
   rotate(): Promise<void>;
+}
+
+interface AttestationKey extends ScheduledKey {
+  readonly algorithm: "RS256";
+  readonly privateKey: KeyObject;
+  readonly publicJwk: Readonly<Record<string, string>>;
 }
 
 type KeyContext = Pick<Ctx, "config" | "db" | "clock" | "random" | "seal">;
@@ -60,9 +68,10 @@ export function createAttestationKeys(ctx: KeyContext): AttestationKeys {
   const follow = async (): Promise<void> => {
     const now = ctx.clock.now();
     if (now < readAt || now >= readAt + freshSeconds) await read();
-    const { current } = missingStarts(keys, planOf(ctx));
-    if (current === null) return;
-    await store.insertKey(ctx.db, await makeKey(ctx, current));
+    if (currentOf(keys, now) !== null) return;
+    const { start, make } = planOf(ctx, keys);
+    if (start !== null) await store.startKey(ctx.db, start, now);
+    else for (const startsAt of make.slice(0, 1)) await addKey(ctx, startsAt);
     await read();
   };
   let following: Promise<void> | null = null;
@@ -84,14 +93,15 @@ export function createAttestationKeys(ctx: KeyContext): AttestationKeys {
     },
     async keySet() {
       await refresh();
-      return keySetOf(publishedOf(keys, { now: ctx.clock.now(), retentionSeconds }));
+      return serialiseKeySet(publishedOf(keys, { now: ctx.clock.now(), retentionSeconds }));
     },
     async rotate() {
       await read();
-      if (keys.length === 0) return;
-      const { current, next } = missingStarts(keys, planOf(ctx));
-      for (const startsAt of [current, next])
-        if (startsAt !== null) await store.insertKey(ctx.db, await makeKey(ctx, startsAt));
+      // A process that only believes that their time is over would end keys that all others sign with.
+      if (keys.length === 0 || !(await isClockRight(ctx.db, ctx.clock))) return;
+      const { start, make } = planOf(ctx, keys);
+      if (start !== null) await store.startKey(ctx.db, start, ctx.clock.now());
+      for (const startsAt of make) await addKey(ctx, startsAt);
       await store.purgeKeys(ctx.db, ctx.clock.now() - retentionSeconds);
       await read();
     },
@@ -100,8 +110,8 @@ export function createAttestationKeys(ctx: KeyContext): AttestationKeys {
 
 const retentionSeconds = attestationSeconds + retentionSlackSeconds;
 
-function planOf(ctx: KeyContext): { now: number; lifetimeSeconds: number } {
-  return { now: ctx.clock.now(), lifetimeSeconds: ctx.config.keyLifetimeSeconds };
+function planOf({ clock, config }: KeyContext, keys: readonly AttestationKey[]): KeyPlan {
+  return planKeys(keys, { now: clock.now(), lifetimeSeconds: config.keyLifetimeSeconds });
 }
 
 /** RFC 7515 section 7.1: header and claims in base64url, then RSASSA-PKCS1-v1_5 with SHA-256 over both. */
@@ -116,33 +126,35 @@ function encode(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString("base64url");
 }
 
-async function makeKey(ctx: KeyContext, startsAt: number): Promise<store.AttestationKeyRow> {
+async function addKey(ctx: KeyContext, startsAt: number): Promise<void> {
   const { privateKey, publicKey } = await generateKeyPair("rsa", { modulusLength: modulusBits });
   const kid = randomId(ctx.random, kidBytes);
   const plain = privateKey.export({ format: "der", type: "pkcs8" });
   const publicJwk = publicKey.export({ format: "jwk" }) as Record<string, string>;
   const privateSealed = ctx.seal.seal(plain, placeOf(kid));
-  return { kid, publicJwk, privateSealed, createdAt: ctx.clock.now(), startsAt };
+  const createdAt = ctx.clock.now();
+  await store.insertKey(ctx.db, { kid, publicJwk, privateSealed, createdAt, startsAt });
 }
 
-/** Keys that are known already are kept as they are: opening one costs a decryption. */
+/** Keys that are known already stay open, since opening one costs a decryption; when they start may have changed. */
 async function loadKeys(
   ctx: KeyContext,
   known: readonly AttestationKey[],
 ): Promise<AttestationKey[]> {
   const rows = await store.listKeys(ctx.db);
-  return rows.map((row) => known.find(({ kid }) => kid === row.kid) ?? openKey(ctx, row));
+  return rows.map(({ privateSealed, ...row }) => ({
+    kid: row.kid,
+    algorithm: "RS256",
+    publicJwk: row.publicJwk,
+    startsAt: row.startsAt,
+    privateKey:
+      known.find(({ kid }) => kid === row.kid)?.privateKey ?? openKey(ctx, row.kid, privateSealed),
+  }));
 }
 
-function openKey(ctx: KeyContext, row: store.AttestationKeyRow): AttestationKey {
-  const { kid, publicJwk, startsAt } = row;
-  const der = ctx.seal.open(row.privateSealed, placeOf(kid));
-  return {
-    kid,
-    publicJwk,
-    startsAt,
-    privateKey: createPrivateKey({ key: der, format: "der", type: "pkcs8" }),
-  };
+function openKey(ctx: KeyContext, kid: string, privateSealed: Buffer): KeyObject {
+  const der = ctx.seal.open(privateSealed, placeOf(kid));
+  return createPrivateKey({ key: der, format: "der", type: "pkcs8" });
 }
 
 function placeOf(kid: string): Place {

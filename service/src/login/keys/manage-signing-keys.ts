@@ -1,8 +1,12 @@
-import { endedForAll } from "../../platform/clock.ts";
 import type { Ctx } from "../../platform/context.ts";
-import type { Queryable } from "../../platform/database/db.ts";
+import {
+  type KeyStatus,
+  planRotation,
+  planTakeover,
+  statusOf,
+} from "../../platform/cryptography/key-schedule.ts";
 import { Problem } from "../../platform/http/problems.ts";
-import { currentOf, type KeyPurpose } from "./signing-key.ts";
+import { type KeyPurpose, keysOf } from "./signing-key.ts";
 import * as store from "./signing-key-store.ts";
 import { ensureKeys } from "./signing-keys.ts";
 
@@ -10,8 +14,7 @@ import { ensureKeys } from "./signing-keys.ts";
 interface SigningKeyRecord {
   readonly kid: string;
   readonly purpose: KeyPurpose;
-  /** `next` is published already and signs from `startsAt`; what a `retired` one signed may still be good. */
-  readonly status: "retired" | "current" | "next";
+  readonly status: KeyStatus;
   readonly createdAt: number;
   readonly startsAt: number;
 }
@@ -21,10 +24,8 @@ export async function listSigningKeys(ctx: Ctx): Promise<SigningKeyRecord[]> {
   const now = ctx.clock.now();
   const rows = await store.listKeys(ctx.db);
   return rows.map((row) => {
-    const isCurrent = currentOf(rows, row.purpose, now)?.kid === row.kid;
-    const status = isCurrent ? "current" : row.startsAt > now ? "next" : "retired";
     const { kid, purpose, createdAt, startsAt } = row;
-    return { kid, purpose, status, createdAt, startsAt };
+    return { kid, purpose, status: statusOf(keysOf(rows, purpose), row, now), createdAt, startsAt };
   });
 }
 
@@ -42,11 +43,8 @@ export async function rotateSigningKey(
   await ensureKeys(ctx);
   const now = ctx.clock.now();
   const kid = await ctx.db.transaction(async (tx) => {
-    const keys = await store.listKeys(tx);
-    // Two keys of one purpose never start in the same second.
-    const next = nextOf(keys, purpose, now);
-    if (next === null || currentOf(keys, purpose, now)?.startsAt === now)
-      throw new Error(`${purpose} was rotated a moment ago`);
+    const next = planRotation(keysOf(await store.listKeys(tx), purpose), now);
+    if (next === null) throw new Error(`${purpose} was rotated a moment ago`);
     await store.startKey(tx, next.kid, now);
     const details = { purpose };
     await ctx.audit.record(tx, { actor, action: "signing-key.rotate", subject: next.kid, details });
@@ -64,45 +62,14 @@ export async function rotateSigningKey(
  */
 export async function revokeSigningKey(ctx: Ctx, kid: string, actor: string): Promise<void> {
   await ctx.db.transaction(async (tx) => {
-    const now = ctx.clock.now();
     const keys = await store.listKeys(tx);
     const key = keys.find((each) => each.kid === kid);
-    if (key === undefined || !(await store.revokeKey(tx, kid, now)))
+    if (key === undefined || !(await store.revokeKey(tx, kid, ctx.clock.now())))
       throw new Problem("key_not_found");
-    const isSigner = currentOf(keys, key.purpose, now)?.kid === kid;
-    const left = keys.filter((each) => each.kid !== kid);
-    const signer = (isSigner ? nextOf : currentOf)(left, key.purpose, now);
-    if (signer !== null) {
-      const others = left.filter((each) => each.kid !== signer.kid);
-      await startForAll(ctx, tx, { signer, others });
-    }
+    const signer = planTakeover(keysOf(keys, key.purpose), kid, ctx.clock);
+    if (signer !== null) await store.startKey(tx, signer.kid, signer.startsAt);
     const details = { purpose: key.purpose };
     await ctx.audit.record(tx, { actor, action: "signing-key.revoke", subject: kid, details });
   });
   await ensureKeys(ctx);
-}
-
-/**
- * Lets a key sign in every process, also where the clock is late: without it an older key would sign there, which others
- * may have forgotten already, or none.
- */
-async function startForAll(
-  ctx: Ctx,
-  tx: Queryable,
-  { signer, others }: { signer: store.SigningKeyRow; others: readonly store.SigningKeyRow[] },
-): Promise<void> {
-  const before = currentOf(others, signer.purpose, ctx.clock.now());
-  // Two keys of one purpose never start in the same second.
-  const free = before === null ? 0 : before.startsAt + 1;
-  await store.startKey(tx, signer.kid, Math.max(endedForAll(ctx.clock), free));
-}
-
-/** The published key of a purpose that signs after the current one. */
-function nextOf(
-  keys: readonly store.SigningKeyRow[],
-  purpose: KeyPurpose,
-  now: number,
-): store.SigningKeyRow | null {
-  const ahead = keys.filter((key) => key.purpose === purpose && key.startsAt > now);
-  return ahead.toSorted((a, b) => a.startsAt - b.startsAt)[0] ?? null;
 }

@@ -8,19 +8,17 @@ import { promisify } from "node:util";
 import { isClockRight } from "../../platform/clock.ts";
 import type { Ctx } from "../../platform/context.ts";
 import { randomId } from "../../platform/ids.ts";
-import type { PublishedDocument } from "../../platform/http/published-document.ts";
+import { currentOf, planKeys, publishedOf } from "../../platform/cryptography/key-schedule.ts";
+import { type PublishedDocument, serialiseKeySet } from "../../platform/http/published-document.ts";
 import type { Place } from "../../platform/cryptography/seal.ts";
 import { accessTokenTyp, headerSegment, idTokenTyp } from "./jwt.ts";
 import {
   algorithmOf,
-  currentOf,
   keyPurposes,
-  keySetDocument,
   type KeyPurpose,
   type KeySetName,
   keySetOf,
-  planKeys,
-  publishedOf,
+  keysOf,
   type SigningKey,
 } from "./signing-key.ts";
 import * as store from "./signing-key-store.ts";
@@ -119,7 +117,7 @@ export async function ensureKeys(ctx: KeyContext): Promise<void> {
   const lifetimeSeconds = ctx.config.keyLifetimeSeconds;
   await Promise.all(
     keyPurposes.map(async (purpose) => {
-      const plan = planKeys(known, purpose, { now, lifetimeSeconds });
+      const plan = planKeys(keysOf(known, purpose), { now, lifetimeSeconds });
       if (plan.start !== null) await store.startKey(ctx.db, plan.start, now);
       for (const startsAt of plan.make) {
         await store.insertKey(ctx.db, await makeKey(ctx, purpose, { now, startsAt }));
@@ -205,9 +203,13 @@ function takeSnapshot(
   const { now } = options;
   const current = new Map<KeyPurpose, SigningKey>();
   for (const purpose of keyPurposes) {
-    const key = currentOf(keys, purpose, now);
+    const key = currentOf(keysOf(keys, purpose), now);
     if (key !== null) current.set(purpose, key);
   }
+  const publishedIn = (set: KeySetName): SigningKey[] =>
+    keyPurposes
+      .filter((purpose) => keySetOf(purpose) === set)
+      .flatMap((purpose) => publishedOf(keysOf(keys, purpose), options));
   const turns = keys
     .flatMap((key) => [key.startsAt, key.startsAt + options.retentionSeconds])
     .filter((time) => time > now);
@@ -216,8 +218,8 @@ function takeSnapshot(
     validUntil: Math.min(...turns, now + options.retentionSeconds),
     current,
     sets: {
-      login: keySetDocument(publishedOf(keys, "login", options)),
-      wallet: keySetDocument(publishedOf(keys, "wallet", options)),
+      login: serialiseKeySet(publishedIn("login")),
+      wallet: serialiseKeySet(publishedIn("wallet")),
     },
   };
 }

@@ -1,10 +1,12 @@
 import type { Config } from "../../platform/config/config.ts";
-import type { PublishedDocument } from "../../platform/http/published-document.ts";
+import {
+  type PublishedDocument,
+  serialiseDocument,
+} from "../../platform/http/published-document.ts";
 import { acrs } from "../authorization/acr.ts";
 import { foreignAlgorithms } from "../client/foreign-jwt.ts";
 import { logoutPath } from "../session/logout.ts";
 import { userScopes } from "../authorization/scope.ts";
-import { etagOf } from "../keys/signing-key.ts";
 import { grantTypes } from "./token.ts";
 import { tokenPath } from "./token-request.ts";
 import { userinfoPath } from "./userinfo.ts";
@@ -59,6 +61,5 @@ function metadataOf(config: Config): Record<string, unknown> {
 
 /** The one document behind both discovery addresses, serialised once per process. */
 export function discoveryDocument(config: Config): PublishedDocument {
-  const body = JSON.stringify(metadataOf(config));
-  return { body, etag: etagOf(body) };
+  return serialiseDocument(metadataOf(config));
 }

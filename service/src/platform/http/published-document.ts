@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Http } from "./http.ts";
 import { Type } from "./schema.ts";
@@ -10,6 +11,30 @@ const preflightSeconds = 600;
 export interface PublishedDocument {
   readonly body: string;
   readonly etag: string;
+}
+
+/** Serialises a document, once for all who ask. */
+export function serialiseDocument(document: object): PublishedDocument {
+  const body = JSON.stringify(document);
+  return { body, etag: `"${hash("sha256", body, "base64url").slice(0, 27)}"` };
+}
+
+/** A key set as it goes over the wire (RFC 7517 section 5). */
+export function serialiseKeySet(
+  keys: readonly {
+    readonly kid: string;
+    readonly algorithm: string;
+    readonly publicJwk: Readonly<Record<string, string>>;
+  }[],
+): PublishedDocument {
+  return serialiseDocument({
+    keys: keys.map(({ kid, algorithm, publicJwk }) => ({
+      ...publicJwk,
+      use: "sig",
+      alg: algorithm,
+      kid,
+    })),
+  });
 }
 
 /** A document below `/.well-known/`, and how the reference describes it. */
@@ -63,6 +88,11 @@ function send(
     "cache-control": `public, max-age=${cacheSeconds}`,
     "access-control-allow-origin": "*",
   });
-  if (request.headers["if-none-match"]?.includes(etag) === true) return reply.code(304).send();
+  if (isKnown(etag, request.headers["if-none-match"])) return reply.code(304).send();
   return reply.type("application/json").send(body);
+}
+
+/** RFC 9110 section 13.1.2: `*` fits every version; a list fits where it has this one, marked weak or not. */
+function isKnown(etag: string, asked: string | undefined): boolean {
+  return asked !== undefined && (asked.trim() === "*" || asked.includes(etag));
 }

@@ -1,0 +1,104 @@
+import { endedForAll, type Clock } from "../clock.ts";
+
+/** A signing key among those of one purpose. */
+export interface ScheduledKey {
+  readonly kid: string;
+  /** Unix seconds; it signs from then until the next one starts. */
+  readonly startsAt: number;
+}
+
+/** The key that signs at this moment, or null. */
+export function currentOf<K extends ScheduledKey>(keys: readonly K[], now: number): K | null {
+  return keys.reduce<K | null>((found, key) => {
+    const isBetter = key.startsAt <= now && (found === null || key.startsAt > found.startsAt);
+    return isBetter ? key : found;
+  }, null);
+}
+
+/** The key that signs after the current one, published already; or null. */
+function nextOf<K extends ScheduledKey>(keys: readonly K[], now: number): K | null {
+  return keys.reduce<K | null>((found, key) => {
+    const isBetter = key.startsAt > now && (found === null || key.startsAt < found.startsAt);
+    return isBetter ? key : found;
+  }, null);
+}
+
+/** `next` is published already and signs from `startsAt`; what a `retired` one signed may still be good. */
+export type KeyStatus = "retired" | "current" | "next";
+
+export function statusOf(
+  keys: readonly ScheduledKey[],
+  { kid, startsAt }: ScheduledKey,
+  now: number,
+): KeyStatus {
+  if (currentOf(keys, now)?.kid === kid) return "current";
+  return startsAt > now ? "next" : "retired";
+}
+
+/** What has to be done so that there is a key that signs, and its successor. */
+export interface KeyPlan {
+  /** This key, already published, must start now. */
+  readonly start: string | null;
+  /** Keys to make, by the time they start. */
+  readonly make: readonly number[];
+}
+
+/**
+ * Plans the keys of one purpose. Keys start at whole multiples of the lifetime, so processes that plan at once plan
+ * the same slots and the unique index lets one key into each.
+ */
+export function planKeys(
+  keys: readonly ScheduledKey[],
+  { now, lifetimeSeconds }: { now: number; lifetimeSeconds: number },
+): KeyPlan {
+  const slot = now - (now % lifetimeSeconds);
+  const following = slot + lifetimeSeconds;
+  const next = nextOf(keys, now);
+  if (currentOf(keys, now) !== null) return { start: null, make: next === null ? [following] : [] };
+  if (next === null) return { start: null, make: [slot, following] };
+  // The current one was revoked: its successor is in every cache of the key set, a new one would be in none.
+  const isLast = nextOf(keys, next.startsAt) === null;
+  return { start: next.kid, make: isLast ? [following] : [] };
+}
+
+/** The key that may start now; null where none is ahead, or one started this second: two never do in the same. */
+export function planRotation<K extends ScheduledKey>(keys: readonly K[], now: number): K | null {
+  return currentOf(keys, now)?.startsAt === now ? null : nextOf(keys, now);
+}
+
+/**
+ * When a key starts that takes over from one that is revoked: in every process at once, also where the clock is late,
+ * since without it an older key would sign there, which others may have forgotten already, or none.
+ *
+ * @returns null where no other key is there
+ */
+export function planTakeover(
+  keys: readonly ScheduledKey[],
+  revoked: string,
+  clock: Clock,
+): ScheduledKey | null {
+  const now = clock.now();
+  const left = keys.filter(({ kid }) => kid !== revoked);
+  const signer = (currentOf(keys, now)?.kid === revoked ? nextOf : currentOf)(left, now);
+  if (signer === null) return null;
+  const others = left.filter(({ kid }) => kid !== signer.kid);
+  const before = currentOf(others, now);
+  // Two keys never start in the same second.
+  const free = before === null ? 0 : before.startsAt + 1;
+  return { kid: signer.kid, startsAt: Math.max(endedForAll(clock), free) };
+}
+
+/**
+ * The keys that a verifier may need: those that sign, those that will, and those whose last signatures are still good.
+ *
+ * @param options.retentionSeconds longest life of anything they sign
+ */
+export function publishedOf<K extends ScheduledKey>(
+  keys: readonly K[],
+  { now, retentionSeconds }: { now: number; retentionSeconds: number },
+): K[] {
+  return keys.filter((key) => {
+    const successor = nextOf(keys, key.startsAt);
+    return successor === null || successor.startsAt + retentionSeconds > now;
+  });
+}
