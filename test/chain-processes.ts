@@ -1,5 +1,8 @@
 // Processes of one installation over a chain of the test's own, with a clock that the test moves.
 import { randomBytes } from "node:crypto";
+import { credentialRegistry } from "@svc/contracts";
+import type { Address } from "@svc/protocol";
+import { encodeFunctionData } from "viem";
 import {
   type Chain,
   type ChainContext,
@@ -91,6 +94,25 @@ export async function openInstallation(
     },
     [Symbol.asyncDispose]: async () => database[Symbol.asyncDispose](),
   };
+}
+
+/** Makes another account the administrator of the registry, in the two steps and the day that the contract wants. */
+export async function handOverRegistry(
+  anvil: Anvil,
+  { contracts, operator }: Pick<Chain, "contracts" | "operator">,
+  heir: Address,
+): Promise<void> {
+  const { abi } = credentialRegistry;
+  const send = async (from: Address, data: string): Promise<void> => {
+    await anvil.rpc("anvil_impersonateAccount", [from]);
+    await anvil.rpc("eth_sendTransaction", [{ from, to: contracts.registry, data }]);
+    await anvil.mine();
+  };
+  const begin = { abi, functionName: "beginDefaultAdminTransfer", args: [heir] } as const;
+  await send(operator, encodeFunctionData(begin));
+  await anvil.rpc("evm_increaseTime", [86_401]);
+  await anvil.mine();
+  await send(heir, encodeFunctionData({ abi, functionName: "acceptDefaultAdminTransfer" }));
 }
 
 /** The embedded one is of a class, whose methods no spread takes along. */

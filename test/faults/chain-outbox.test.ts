@@ -1,11 +1,12 @@
 // What chains do to transactions, and what nobody notices of it afterwards.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { addressOfPrivateKey } from "@svc/protocol";
 import { privateKeyToAccount } from "viem/accounts";
 import { readerOf } from "../chain-reader.ts";
 import { NodeAway } from "../../service/src/chain/node.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
-import { startAnvil } from "../anvil.ts";
+import { openGate, startAnvil } from "../anvil.ts";
 import { alarmsOf, contractsTotal, rowsOf, settle, settledOn } from "../outbox-looks.ts";
 import { fundedKey, openInstallation, type SettlingProcess } from "../chain-processes.ts";
 
@@ -410,16 +411,22 @@ test("a transaction is queued with what needs it or not at all, and once for a s
 
 test("what an earlier signer sent is followed to its end", async () => {
   await using anvil = await startAnvil();
-  await using installation = await openInstallation(anvil);
+  await using gate = await openGate(anvil);
+  await using installation = await openInstallation(gate);
   await using before = await installation.openProcess();
   await anvil.setAutomine(false);
   await before.queue("a");
   await before.work();
   await anvil.rpc("anvil_dropAllTransactions");
-  await using now = await installation.openProcess({ SIGNER_KEY: "42".repeat(32) });
+  const key = "42".repeat(32);
+  const heir = addressOfPrivateKey(Buffer.from(key, "hex"));
+  const administrator = { result: `0x${heir.slice(2).padStart(64, "0")}` };
+  gate.decide((method) => (method === "eth_call" ? administrator : "pass"));
+  await using now = await installation.openProcess({ SIGNER_KEY: key });
+  gate.decide(() => "pass");
   assert.notEqual(now.chain.operator, before.chain.operator);
   assert.deepEqual(now.chain.contracts, before.chain.contracts);
-  await anvil.rpc("anvil_setBalance", [now.chain.operator, `0x${(10n ** 18n).toString(16)}`]);
+  await anvil.rpc("anvil_setBalance", [heir, `0x${(10n ** 18n).toString(16)}`]);
   await now.queue("b");
   await settle(anvil, installation, [now]);
   await settle(anvil, installation, [now]);

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { addressOfPrivateKey } from "@svc/protocol";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { startAnvil } from "../anvil.ts";
-import { fundedKey, openInstallation } from "../chain-processes.ts";
+import { fundedKey, handOverRegistry, openInstallation } from "../chain-processes.ts";
 
 async function show(environment: NodeJS.ProcessEnv) {
   const written = { out: "", err: "" };
@@ -50,4 +50,34 @@ test("a node of another chain than at the first start is refused", async () => {
   const { status, err } = await show({ ...installation.environment, CHAIN_RPC_URL: other.url });
   assert.equal(status, 1);
   assert.match(err, /settles on chain 31999, but the node is of chain 4711\n$/);
+});
+
+test("a signer that the registry does not obey is refused at the start, on a chain of others and on the embedded one", async () => {
+  const stranger = "22".repeat(32);
+  const address = addressOfPrivateKey(Buffer.from(stranger, "hex"));
+  const refusal = new RegExp(`registry 0x[0-9a-f]{40} is administered by .*${address} never sent`);
+  await using anvil = await startAnvil();
+  for (const node of [anvil, null]) {
+    await using installation = await openInstallation(node, { SIGNER_KEY: fundedKey });
+    await installation.openProcess().then(async (process) => process[Symbol.asyncDispose]());
+    for (let start = 0; start < 2; start += 1)
+      await assert.rejects(installation.openProcess({ SIGNER_KEY: stranger }), refusal);
+    await using again = await installation.openProcess();
+    assert.equal(again.chain.operator, addressOfPrivateKey(Buffer.from(fundedKey, "hex")));
+  }
+});
+
+test("a signer that the registry was handed over to starts", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  const heir = "22".repeat(32);
+  const to = addressOfPrivateKey(Buffer.from(heir, "hex"));
+  await anvil.rpc("anvil_setBalance", [to, "0x14d1120d7b160000"]);
+  const { chain } = await installation.openProcess().then(async (process) => {
+    await process[Symbol.asyncDispose]();
+    return process;
+  });
+  await handOverRegistry(anvil, chain, to);
+  await using process = await installation.openProcess({ SIGNER_KEY: heir });
+  assert.equal(process.chain.operator, to);
 });

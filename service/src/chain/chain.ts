@@ -1,3 +1,4 @@
+import { credentialRegistry } from "@svc/contracts";
 import type { Address } from "@svc/protocol";
 import { formatEther } from "viem/utils";
 import type { Ctx } from "../platform/context.ts";
@@ -6,6 +7,7 @@ import { readBalance } from "./chain-view.ts";
 import { checkReads } from "./checked-node.ts";
 import type { Chain } from "./context.ts";
 import { planContracts } from "./contract-plan.ts";
+import { readContract } from "./contract-read.ts";
 import { type Deployment, ensureContracts } from "./deployment.ts";
 import { openEmbeddedChain } from "./embedded-chain.ts";
 import { examineFirst } from "./examined-node.ts";
@@ -18,7 +20,7 @@ import {
 } from "./identity-store.ts";
 import { type ChainNode, NodeAway, refusedAsAway, WrongChain } from "./node.ts";
 import { openSigner } from "./operator.ts";
-import { addSigner, readTotals } from "./transaction-store.ts";
+import { addSigner, hasSigned, readTotals } from "./transaction-store.ts";
 
 /** Opens the chain, where there is one, as `openChain` of `index.ts` says. */
 export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean }): Promise<Chain> {
@@ -28,6 +30,7 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
   const identity =
     (await findIdentity(ctx.db)) ?? (await keepIdentity(ctx.db, await node.readChainId()));
   await addSigner(ctx.db, signer.address);
+  const isKnown = await hasSigned(ctx.db, signer.address);
   const { contractSalt: salt } = ctx.config;
   const deployments = planContracts({ salt, operator: signer.address, identity });
   const contracts = addressesOf(deployments);
@@ -38,6 +41,7 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
     try {
       refuseOther(await node.readChainId(), identity);
       await ensureContracts({ ...ctx, chain }, Object.values(deployments));
+      if (!isKnown) await refuseStranger(chain);
     } catch (error) {
       refusedAsAway(error);
     }
@@ -138,6 +142,23 @@ function refuseOther(found: number, { chainId }: ChainIdentity): void {
     throw new WrongChain(
       `this installation settles on chain ${chainId}, but the node is of chain ${found}`,
     );
+}
+
+/**
+ * An account that never sent anything here and that the registry does not obey would have everything refused: its key is
+ * a mistake.
+ *
+ * @throws {WrongChain}
+ */
+async function refuseStranger(chain: Chain): Promise<void> {
+  const { operator } = chain;
+  const { registry: address } = chain.contracts;
+  const { abi } = credentialRegistry;
+  const admin = await readContract(chain, { address, abi, functionName: "defaultAdmin" });
+  if (admin.toLowerCase() === operator) return;
+  throw new WrongChain(
+    `the registry ${address} is administered by ${admin.toLowerCase()}, and ${operator} never sent anything for this installation: look at SIGNER_KEY or SIGNER_ADDRESS`,
+  );
 }
 
 /** Another process takes the embedded chain over within a second or two. */

@@ -33,7 +33,7 @@ export class RpcError extends Error {
   }
 }
 
-/** The node answers, and not as the chain that this installation settles on. */
+/** The node answers, and not as the chain that this installation settles on, or that obeys its operator. */
 export class WrongChain extends Error {
   constructor(message: string) {
     super(message);

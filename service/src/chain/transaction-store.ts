@@ -11,6 +11,14 @@ export async function addSigner(db: Queryable, address: Address): Promise<void> 
   );
 }
 
+/** Whether the account ever signed a transaction of this installation. */
+export async function hasSigned(db: Queryable, address: Address): Promise<boolean> {
+  const rows = await db.query(
+    sql`select from chain_signer where address = ${address} and next_nonce > 0`,
+  );
+  return rows.length === 1;
+}
+
 /** A call of a contract that has to be mined, once. */
 export interface NewTransaction {
   /** What it does; also names who is told of its end. */
