@@ -12,7 +12,7 @@ import { freePort } from "../../../test/world.ts";
 import { parseConfig } from "../platform/config/config.ts";
 import { openDb } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
-import { runCommandLine, verbs } from "./index.ts";
+import { runCommandLine } from "./index.ts";
 
 const main = join(import.meta.dirname, "../main.ts");
 const directory = mkdtempSync(join(tmpdir(), "svc-cli-"));
@@ -61,27 +61,6 @@ async function call(args: readonly string[], more: NodeJS.ProcessEnv = {}): Prom
 }
 
 const textOf = (record: Record<string, unknown>, name: string): string => String(record[name]);
-
-for (const verb of verbs) {
-  void test(`svc ${verb.name} --help says what it does, each option and an example`, async () => {
-    const { status, out, err } = await call([...verb.name.split(" "), "--help"]);
-    assert.deepEqual({ status, err }, { status: 0, err: "" });
-    assert.ok(out.startsWith(verb.summary));
-    assert.ok(out.includes(`Example: svc ${verb.example}`));
-    for (const name of Object.keys(verb.options ?? {})) assert.ok(out.includes(`--${name}`));
-    for (const { name } of verb.parameters ?? []) assert.ok(out.includes(`<${name}>`));
-    assert.ok(verb.example.startsWith(verb.name));
-  });
-}
-
-void test("svc --help lists every verb, a group its own", async () => {
-  const all = await call(["--help"]);
-  assert.equal(all.status, 0);
-  for (const verb of verbs) assert.ok(all.out.includes(`  ${verb.name} `));
-  const group = await call(["organization", "member", "--help"]);
-  assert.ok(group.out.includes("organization member add"));
-  assert.ok(!group.out.includes("client create"));
-});
 
 void test("wrong use is one line on standard error and status 2", async () => {
   for (const [args, err] of [

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { openContext } from "../compose.ts";
 import { type Config, parseConfig } from "../platform/config/config.ts";
 import { describeStartFault } from "../platform/process/start-fault.ts";
@@ -19,10 +20,14 @@ export interface Terminal {
 /**
  * Runs one call. Results go to `out`: one JSON value with `--json`, else a table; a refusal is one line on `err`.
  *
- * @param args what stands after the name of the program
+ * @param given what stands after the name of the program
  * @returns the exit status: 0, 1 for a refusal, 2 for wrong use
  */
-export async function runCommandLine(args: readonly string[], terminal: Terminal): Promise<number> {
+export async function runCommandLine(
+  given: readonly string[],
+  terminal: Terminal,
+): Promise<number> {
+  const args = spellOut(given);
   const verb = findVerb(args);
   if (verb === null) return answerWithoutVerb(args, terminal);
   let isJson = false;
@@ -48,14 +53,25 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
   }
 }
 
+/** `svc help client` and `svc client -h` are `svc client --help`. */
+function spellOut(args: readonly string[]): string[] {
+  const [first, ...rest] = args.map((arg) => (arg === "-h" ? "--help" : arg));
+  if (first === undefined) return [];
+  return first === "help" ? [...rest, "--help"] : [first, ...rest];
+}
+
 /** The verb whose words come first; of two that fit, the longer. */
 function findVerb(args: readonly string[]): Verb | null {
   const fitting = verbs.filter((verb) => wordsOf(verb).every((word, at) => args[at] === word));
   return fitting.toSorted((a, b) => b.name.length - a.name.length)[0] ?? null;
 }
 
-/** `svc`, `svc --help`, `svc client --help`: the verbs that begin so; anything else is wrong use. */
+/** `svc --version`; `svc`, `svc --help`, `svc client --help`: the verbs that begin so; anything else is wrong use. */
 function answerWithoutVerb(args: readonly string[], terminal: Terminal): number {
+  if (args.length === 1 && args[0] === "--version") {
+    terminal.out(`svc ${readVersion()}\n`);
+    return 0;
+  }
   const words = args.filter((arg) => !arg.startsWith("-"));
   const below = verbs.filter((verb) => words.every((word, at) => wordsOf(verb)[at] === word));
   if (below.length > 0 && args.includes("--help")) {
@@ -69,6 +85,11 @@ function answerWithoutVerb(args: readonly string[], terminal: Terminal): number 
     terminal.err(`svc: options stand after the verb; see svc ${given} --help\n`);
   else terminal.err(`svc: "${given}" needs one more word; see svc ${given} --help\n`);
   return 2;
+}
+
+function readVersion(): string {
+  const about = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(about) as { version: string }).version;
 }
 
 function openShell(verb: Verb, terminal: Terminal): Shell {

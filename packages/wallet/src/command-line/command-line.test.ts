@@ -82,6 +82,7 @@ for (const verb of verbs) {
     assert.deepEqual({ status, err }, { status: 0, err: "" });
     assert.ok(out.startsWith(verb.summary));
     assert.ok(out.includes(`Example: npm run wallet -- ${verb.example}`));
+    assert.equal((await wallet([...verb.name.split(" "), "-h"])).out, out);
   });
 }
 

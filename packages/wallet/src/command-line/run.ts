@@ -38,10 +38,11 @@ export interface Shell {
 /**
  * Runs one call of the wallet's command line.
  *
- * @param args what stands after the name of the program
+ * @param given what stands after the name of the program
  * @returns the exit status: 0; 1 for a refusal or wrong use; 2 where the digits of the page are needed
  */
-export async function runCommandLine(args: readonly string[], shell: Shell): Promise<number> {
+export async function runCommandLine(given: readonly string[], shell: Shell): Promise<number> {
+  const args = given.map((arg) => (arg === "-h" ? "--help" : arg));
   const verb = findVerb(args);
   if (verb === null) return answerWithoutVerb(args, shell);
   // A refusal is one line: what was told until then becomes a part of it.

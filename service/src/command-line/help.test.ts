@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { runCommandLine } from "./run.ts";
+import { verbs } from "./verbs.ts";
+
+async function call(args: readonly string[]) {
+  const written = { out: "", err: "" };
+  const status = await runCommandLine(args, {
+    out: (part) => (written.out += part),
+    err: (part) => (written.err += part),
+  });
+  return { status, ...written };
+}
+
+for (const verb of verbs) {
+  void test(`svc ${verb.name} --help says what it does, each option and an example`, async () => {
+    const { status, out, err } = await call([...verb.name.split(" "), "--help"]);
+    assert.deepEqual({ status, err }, { status: 0, err: "" });
+    assert.ok(out.startsWith(verb.summary));
+    assert.ok(out.includes(`Example: svc ${verb.example}`));
+    for (const name of Object.keys(verb.options ?? {})) assert.ok(out.includes(`--${name}`));
+    for (const { name } of verb.parameters ?? []) assert.ok(out.includes(`<${name}>`));
+    assert.ok(verb.example.startsWith(verb.name));
+  });
+}
+
+void test("svc --help lists every verb, a group its own", async () => {
+  const all = await call(["--help"]);
+  assert.equal(all.status, 0);
+  for (const verb of verbs) assert.ok(all.out.includes(`  ${verb.name} `));
+  const group = await call(["organization", "member", "--help"]);
+  assert.ok(group.out.includes("organization member add"));
+  assert.ok(!group.out.includes("client create"));
+});
+
+void test("help is asked for as people ask, and the version is told", async () => {
+  const all = await call(["--help"]);
+  for (const args of [["-h"], ["help"], ["help", "--help"]])
+    assert.deepEqual(await call(args), all, args.join(" "));
+  const one = await call(["client", "create", "--help"]);
+  for (const args of [
+    ["client", "create", "-h"],
+    ["help", "client", "create"],
+  ])
+    assert.deepEqual(await call(args), one, args.join(" "));
+  const { status, out, err } = await call(["--version"]);
+  assert.deepEqual({ status, err }, { status: 0, err: "" });
+  assert.match(out, /^svc \d+\.\d+\.\d+\n$/);
+  assert.equal((await call(["help", "frob"])).status, 2);
+});
