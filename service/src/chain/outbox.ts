@@ -4,7 +4,7 @@ import type { ChainContext } from "./context.ts";
 import { readFees, readView } from "./chain-view.ts";
 import { refuseOtherChain } from "./checked-node.ts";
 import { NodeAway } from "./node.ts";
-import { bump, handOver, type Reception, signDue } from "./sign.ts";
+import { bump, broadcast, type Reception, signDue } from "./sign.ts";
 import * as store from "./transaction-store.ts";
 import { judge, ownKinds, patienceOf, type Verdict } from "./transaction.ts";
 
@@ -222,7 +222,7 @@ async function push(ctx: ChainContext, judged: readonly Judged[]): Promise<void>
 
 async function resend(ctx: ChainContext, ids: readonly string[]): Promise<Reception> {
   const bytes = await store.takeBytes(ctx.db, ids, ctx.clock.now());
-  const reception = await handOver(ctx, bytes);
+  const reception = await broadcast(ctx, bytes);
   ctx.chain.metrics.transactions.inc({ event: "resent" }, bytes.length);
   return reception;
 }
@@ -265,7 +265,7 @@ async function closeGap(
   const bytes = await store.listFinalBytes(db, signer, { from, below });
   if (bytes.length > 0) {
     chain.metrics.raise("deep_reorganisation", { from, below });
-    await handOver(ctx, bytes);
+    await broadcast(ctx, bytes);
     return;
   }
   if (signer !== chain.operator) return;

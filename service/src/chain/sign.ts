@@ -52,7 +52,7 @@ export async function signDue(
   const raws = await ctx.db.transaction(async (tx) => signAll(ctx, tx, prepared));
   if (raws.length > 0) {
     ctx.chain.metrics.transactions.inc({ event: "signed" }, raws.length);
-    await handOver(ctx, raws);
+    await broadcast(ctx, raws);
   }
   return { count: raws.length, hasMore: raws.length === inFlightMax };
 }
@@ -239,14 +239,14 @@ export async function bump(ctx: ChainContext, sent: SentTransaction, market: Fee
   });
   if (raw === null) return;
   chain.metrics.transactions.inc({ event: "bumped" });
-  await handOver(ctx, [raw]);
+  await broadcast(ctx, [raw]);
 }
 
 /** What the node did with bytes that it was handed: `underpaid` where only their fee was in the way. */
 export type Reception = "taken" | "underpaid" | "refused";
 
-/** Hands signed bytes to the node. What it refuses stays as it is, raises an alarm, and is handed over again later. */
-export async function handOver(ctx: ChainContext, raws: readonly Hex[]): Promise<Reception> {
+/** Hands signed bytes to the node. What it refuses stays as it is, raises an alarm, and is broadcast again later. */
+export async function broadcast(ctx: ChainContext, raws: readonly Hex[]): Promise<Reception> {
   try {
     await submitInTurn(ctx, raws);
     return "taken";

@@ -16,8 +16,8 @@ function endpointOf([row]: readonly EndpointRow[]): Endpoint | null {
   return { url, secretVersion, active, createdAt };
 }
 
-/** Where {@link wakeSettling} is heard. */
-export const settleChannel = "webhook_held";
+/** Where {@link wakeReconciling} is heard. */
+export const heldChannel = "webhook_held";
 
 /** Registers or replaces, with the next version for a secret. Whoever leaves a quarantine resumes slowly. */
 export async function saveEndpoint(
@@ -121,12 +121,12 @@ export async function releaseHeld(
 }
 
 /** Wakes the job that holds and releases deliveries, once the transaction commits. */
-export async function wakeSettling(tx: Queryable): Promise<void> {
-  await tx.query(sql`select pg_notify(${settleChannel}, '')`);
+export async function wakeReconciling(tx: Queryable): Promise<void> {
+  await tx.query(sql`select pg_notify(${heldChannel}, '')`);
 }
 
 /** Endpoints in quarantine for which something waits that is not held, and others for which something is held. */
-export async function listUnsettled(db: Queryable): Promise<string[]> {
+export async function listUnreconciled(db: Queryable): Promise<string[]> {
   const rows = await db.query<{ id: string }>(sql`
     with recursive holding as (
       (select endpoint_id as id from webhook_delivery where is_held order by endpoint_id limit 1)

@@ -4,9 +4,9 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { sql } from "../platform/database/db.ts";
 import { getEndpoint, reactivateEndpoint, rotateSecret } from "./endpoints.ts";
-import { keepEnds } from "./ends.ts";
+import { recordEnds } from "./attempt-ends.ts";
 import { listDeliveriesOf, listEventsOf } from "./events.ts";
-import { settleHeld } from "./held.ts";
+import { reconcileHeld } from "./held.ts";
 import * as store from "./delivery-store.ts";
 import { openTestWebhooks, ok, status, type TestWebhooks } from "./test-webhooks.ts";
 
@@ -246,11 +246,11 @@ test("ten thousand held events are handed out in order, none lost, though proces
     const claimed = await claimOf(webhooks, lease);
     assert.ok(claimed.length > 0, `${seen.length} were handed out`);
     seen.push(...claimed.map((each) => each.eventId));
-    await keepEnds(
+    await recordEnds(
       webhooks.ctx,
       claimed.map((each) => deliveredOf(webhooks, each, lease)),
     );
-    await settleHeld(webhooks.ctx);
+    await reconcileHeld(webhooks.ctx);
     webhooks.advance(2);
   }
   assert.deepEqual(seen, held);
@@ -270,16 +270,16 @@ test("a quarantine and its end mark 5,000 deliveries at a time, and nothing goes
   assert.ok(gone);
   const ended = deliveredOf(webhooks, gone, leaseId);
   const refusal = { outcome: "refused", status: 410, deliveredAt: null } as const;
-  await keepEnds(webhooks.ctx, [{ ...ended, ...refusal }]);
+  await recordEnds(webhooks.ctx, [{ ...ended, ...refusal }]);
   assert.equal(await isActive(webhooks), false);
   await webhooks.deliver();
-  await settleHeld(webhooks.ctx);
+  await reconcileHeld(webhooks.ctx);
   await store.endLeases(db, webhooks.ctx.clock.nowMs() + 60_000);
-  await settleHeld(webhooks.ctx);
+  await reconcileHeld(webhooks.ctx);
   assert.deepEqual(await readHeld(webhooks), { held: 12_000, most: 5000 });
   await reactivate(webhooks);
   assert.deepEqual(await readHeld(webhooks), { held: 7000, most: 5000 });
-  await settleHeld(webhooks.ctx);
+  await reconcileHeld(webhooks.ctx);
   assert.deepEqual(await readHeld(webhooks), { held: 0, most: 5000 });
   assert.equal(receiver.received.length, 0);
 });

@@ -15,7 +15,7 @@ export async function releaseOldest(
   endpointId: string,
 ): Promise<void> {
   await store.releaseHeld(tx, endpointId, { nowMs: ctx.clock.nowMs(), limit: batch });
-  await store.wakeSettling(tx);
+  await store.wakeReconciling(tx);
 }
 
 /**
@@ -23,8 +23,8 @@ export async function releaseOldest(
  * processes may do so side by side: one statement at a time has an endpoint, in turn with those that keep the ends of
  * its attempts.
  */
-export async function settleHeld(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
-  for (const id of await store.listUnsettled(ctx.db)) {
+export async function reconcileHeld(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
+  for (const id of await store.listUnreconciled(ctx.db)) {
     while ((await store.holdWaiting(ctx.db, id, batch)) === batch);
     const release = async (): Promise<number> =>
       store.releaseHeld(ctx.db, id, { nowMs: ctx.clock.nowMs(), limit: batch });

@@ -1,6 +1,6 @@
 import type { Job } from "../platform/jobs.ts";
-import { settleChannel } from "./endpoint-store.ts";
-import { settleHeld } from "./held.ts";
+import { heldChannel } from "./endpoint-store.ts";
+import { reconcileHeld } from "./held.ts";
 import { forgetOld, purgeBodies } from "./retention.ts";
 import type { Sender } from "./sender.ts";
 import type { WebhooksContext } from "./webhooks-context.ts";
@@ -24,8 +24,8 @@ export function webhookJobs(ctx: WebhooksContext, sender: Sender): Job[] {
     {
       name: "webhook-held",
       everySeconds: 5,
-      wakeOn: settleChannel,
-      run: async () => settleHeld(ctx),
+      wakeOn: heldChannel,
+      run: async () => reconcileHeld(ctx),
     },
     { name: "webhook-purge", everySeconds: 60, run: async () => purgeBodies(ctx) },
     { name: "webhook-retention", everySeconds: 3600, run: async () => forgetOld(ctx) },

@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { uuidv7 } from "../platform/ids.ts";
 import { makeAttempt } from "./attempt.ts";
 import { holdDeliveries } from "./endpoint-store.ts";
-import { keepEnds } from "./ends.ts";
+import { recordEnds } from "./attempt-ends.ts";
 import type { Outcome } from "./schedule.ts";
 import * as store from "./delivery-store.ts";
 import { readTargets, type Target } from "./targets.ts";
@@ -214,17 +214,17 @@ export class Sender implements AsyncDisposable {
   }
 
   #flush(): void {
-    this.#flushing ??= this.#keepEnded().finally(() => {
+    this.#flushing ??= this.#recordEnded().finally(() => {
       this.#flushing = null;
     });
   }
 
-  async #keepEnded(): Promise<void> {
+  async #recordEnded(): Promise<void> {
     await pause(gatherMs);
     while (this.#ended.length > 0) {
       const part = this.#ended.splice(0, finishMax);
       try {
-        await keepEnds(this.#ctx, part);
+        await recordEnds(this.#ctx, part);
       } catch (error) {
         // Kept for the next pump; once a lease is over, the attempt is made again instead.
         const oldestMs = this.#ctx.clock.nowMs() - leaseMs;

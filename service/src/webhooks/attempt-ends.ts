@@ -1,16 +1,16 @@
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
-import { lockHealth, saveHealth, wakeSettling } from "./endpoint-store.ts";
+import { lockHealth, saveHealth, wakeReconciling } from "./endpoint-store.ts";
 import { deliveredDataSeconds, resendSeconds } from "./event.ts";
 import { type EndedAttempt, healthAfter } from "./quarantine.ts";
 import * as store from "./delivery-store.ts";
 
 /**
- * Keeps how attempts ended, and with that what they tell of KYB endpoints. Once an endpoint goes into quarantine all of
+ * Records how attempts ended, and with that what they tell of KYB endpoints. Once an endpoint goes into quarantine all of
  * its events are held soon after, also those whose last attempt this was; none goes out meanwhile. An event that failed
  * before its endpoint began anew begins its schedule again, as a held one does.
  */
-export async function keepEnds(
+export async function recordEnds(
   ctx: Pick<Ctx, "db" | "clock" | "log">,
   ended: readonly store.Ended[],
 ): Promise<void> {
@@ -22,19 +22,19 @@ export async function keepEnds(
   const quarantined = await ctx.db.transaction(async (tx) => {
     const { inactive, out, stale } = await noteHealth(tx, ended.filter(tellsOfEndpoint));
     const nowMs = Math.floor(ctx.clock.nowMs());
-    const isKept = (each: store.Ended): boolean =>
+    const isHeld = (each: store.Ended): boolean =>
       tellsOfEndpoint(each) &&
       each.deliveredAt === null &&
       (inactive.has(each.kybEndpointId) || stale.has(each.eventId));
-    const kept = ended.map((each) => (isKept(each) ? { ...each, dueAtMs: nowMs } : each));
-    await store.finish(tx, kept, purge);
-    const anew = kept.filter((each) => isKept(each) && stale.has(each.eventId));
+    const recorded = ended.map((each) => (isHeld(each) ? { ...each, dueAtMs: nowMs } : each));
+    await store.finish(tx, recorded, purge);
+    const anew = recorded.filter((each) => isHeld(each) && stale.has(each.eventId));
     if (anew.length > 0)
       await store.restart(
         tx,
         anew.map(({ eventId }) => eventId),
       );
-    if (out.size > 0) await wakeSettling(tx);
+    if (out.size > 0) await wakeReconciling(tx);
     return out;
   });
   for (const endpointId of quarantined)
