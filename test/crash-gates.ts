@@ -1,9 +1,7 @@
 // Gates in a test's own database that hold a process inside one of its steps: triggers that wait for a lock of the test,
 // at the statement or at its commit. So the process is surely there when it dies.
-import assert from "node:assert/strict";
-import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
-import { patienceMs } from "./patience.ts";
+import { until } from "./patience.ts";
 
 export interface CrashPoint {
   readonly name: string;
@@ -72,8 +70,11 @@ export async function openGates(
   return {
     close: async (point) =>
       void (await client.query("select pg_advisory_lock($1, $2)", lockOf(point))),
-    untilReached: async (point) =>
-      until(`a process is where ${point.name}`, async () => (await waiting(point)).length > 0),
+    async untilReached(point) {
+      await until(`a process is where ${point.name}`, async () =>
+        (await waiting(point)).length > 0 ? true : null,
+      );
+    },
     async open(point) {
       // Where a statement is its own transaction it would be carried out after its client's end.
       if (time === "statement")
@@ -85,19 +86,11 @@ export async function openGates(
           "select from pg_stat_activity where application_name = $1 and datname = current_database()",
           [processName],
         );
-        return rows.length === 0;
+        return rows.length === 0 ? true : null;
       });
     },
     query: async <Row extends object>(text: string, values: readonly unknown[] = []) =>
       (await client.query<Row>(text, [...values])).rows,
     [Symbol.asyncDispose]: async () => client.end(),
   };
-}
-
-async function until(what: string, look: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + patienceMs;
-  while (!(await look())) {
-    assert.ok(performance.now() < deadline, `never happened: ${what}`);
-    await delay(10);
-  }
 }

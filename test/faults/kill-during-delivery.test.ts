@@ -5,12 +5,11 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { buyPackage } from "../../service/src/accounts/index.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { enqueueEvents, newEventId, type NewEvent } from "../../service/src/webhooks/index.ts";
 import { openWorld } from "../world.ts";
-import { patienceMs } from "../patience.ts";
+import { until } from "../patience.ts";
 
 const killsTotal = 3;
 const streamsPerRound = 20;
@@ -84,14 +83,11 @@ test(`${killsTotal} kills of one of two processes that deliver lose no event, an
   }
   // The leases of the dead end.
   await world.advance(31);
-  const deadline = performance.now() + patienceMs;
-  for (;;) {
+  await until("everything is delivered", async () => {
     const [row] = await ctx.db.query<{ open: number }>(sql`
       select count(*) as open from webhook_event where delivered_at is null`);
-    if (row?.open === 0) break;
-    assert.ok(performance.now() < deadline, `${row?.open} are not delivered`);
-    await pause(100);
-  }
+    return row?.open === 0 ? true : null;
+  });
   assert.equal(bodies.size, announced.length);
   for (const event of announced) assert.deepEqual([...(bodies.get(event.id) ?? [])], [event.body]);
   for (const [, events] of Map.groupBy(announced, ({ streamId }) => streamId)) {

@@ -9,22 +9,17 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { addressOfPrivateKey } from "@svc/protocol";
 import { startAnvil } from "../anvil.ts";
 import { root } from "../transcript.ts";
 import { freePort } from "../world.ts";
-import { patienceMs } from "../patience.ts";
+import { until } from "../patience.ts";
 
 /** An account that holds no coin, so nothing of it is ever mined. */
 const poorKey = "5e".repeat(32);
 
 async function untilAbsent(path: string): Promise<void> {
-  const deadline = Date.now() + patienceMs;
-  while (existsSync(path)) {
-    assert.ok(Date.now() < deadline, `${path} is still there`);
-    await delay(20);
-  }
+  await until(`${path} is gone`, async () => (existsSync(path) ? null : true));
 }
 
 /** Starts the program on an empty directory, and comes back when it waits. */

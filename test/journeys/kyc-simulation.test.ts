@@ -10,6 +10,7 @@ import {
 } from "../../service/src/accounts/index.ts";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { type KycWorld, openKycWorld } from "../kyc-world.ts";
+import { until } from "../patience.ts";
 import { freePort } from "../world.ts";
 
 let world: KycWorld;
@@ -59,13 +60,12 @@ async function svcAt(baseUrl: string, ...args: string[]): Promise<Ran> {
 
 async function ask(changed: Record<string, unknown> = {}): Promise<string> {
   const body = { user, sourceKey: sandbox.sourceKey, fields: ["IDCARD_DOB", "EMAIL"], ...changed };
-  for (;;) {
+  return until("the fields are attested", async () => {
     const asked = await world.ask(body, { apiKey: sandbox.apiKey });
-    // The fields count as soon as they are attested.
-    if (asked.body.error?.message === "unverified fields") continue;
+    if (asked.body.error?.message === "unverified fields") return null;
     assert.equal(asked.status, 200, JSON.stringify(asked.body.error));
     return String(asked.body.data?.["referenceKey"]);
-  }
+  });
 }
 
 const verifiedPath = "/api/v1/blockchain/verified";
@@ -73,6 +73,12 @@ const verifiedPath = "/api/v1/blockchain/verified";
 async function statusOf(referenceKey: string): Promise<Record<string, unknown>> {
   const path = `/api/v2/kyc/status?referenceKey=${referenceKey}`;
   return (await world.call("GET", path, { apiKey: sandbox.apiKey })).body.data ?? {};
+}
+
+async function untilConfirmed(order: string): Promise<void> {
+  await until("the order is confirmed", async () =>
+    (await statusOf(order))["status"] === "CONFIRMED" ? true : null,
+  );
 }
 
 test("the organization of the sandbox knows its person, as it has to everywhere but in dev", async () => {
@@ -83,7 +89,7 @@ test("the organization of the sandbox knows its person, as it has to everywhere 
 test("an approval is played, and the order is confirmed", async () => {
   const order = await ask();
   assert.deepEqual((await svc("simulate", "approve", order)).value["status"], 200);
-  for (;;) if ((await statusOf(order))["status"] === "CONFIRMED") break;
+  await untilConfirmed(order);
 });
 
 test("an approval is played for a parent name beside its own", async () => {
@@ -94,7 +100,7 @@ test("an approval is played for a parent name beside its own", async () => {
 test("an approval is played for an order where everything is optional, with what it offers", async () => {
   const order = await ask({ fields: [], optionalFields: ["PHONE", "PASSPORT_DOB"] });
   assert.deepEqual((await svc("simulate", "approve", order)).value["status"], 200);
-  for (;;) if ((await statusOf(order))["status"] === "CONFIRMED") break;
+  await untilConfirmed(order);
   const path = `/api/v2/kyc/receipt?referenceKey=${order}`;
   const { data } = (await world.call("GET", path, { apiKey: sandbox.apiKey })).body;
   const fields = data?.["fields"] as { field: string }[];
