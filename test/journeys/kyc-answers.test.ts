@@ -438,6 +438,7 @@ test("200: no cache keeps what a key is answered, on every route", async () => {
     "GET /api/v2/kyc/status": read(`${kyc}/status`, order),
     "GET /api/v2/kyc/all-statuses": read(`${kyc}/all-statuses`, order),
     "GET /api/v2/kyc/events": read(`${kyc}/events`, order),
+    "GET /api/v2/kyc/deliveries": read(`${kyc}/deliveries`, order),
     "GET /api/v2/kyc/receipt": read(`${kyc}/receipt`, order),
   };
   const { routes } = promisedBy("Verified fields", () => true);

@@ -8,6 +8,8 @@ const checks = "service/src/credentials/checks.test.ts";
 const settlement = "service/src/kyc/settlement.test.ts";
 const rules = "service/src/kyc/order.test.ts";
 const deliveries = "service/src/webhooks/deliveries.test.ts";
+const attempts = "test/journeys/kyc-deliveries.test.ts";
+const wrongAnswers = "test/journeys/kyc-wrong-answers.test.ts";
 const answers = "test/journeys/kyc-answers.test.ts";
 const onChain = "test/journeys/order-on-chain.test.ts";
 
@@ -131,6 +133,11 @@ const rows: readonly Row[] = [
       [answers, "200: events are read after a sequence, and sent again one by one or all"],
       [deliveries, "a resend begins the schedule anew, with the number of attempts running on"],
     ],
+  },
+  {
+    name: "200 GET deliveries: each attempt with its outcome",
+    routes: ["GET /api/v2/kyc/deliveries"],
+    shownBy: [[attempts, "200: attempts to deliver are listed with what the receiver answered"]],
   },
   {
     name: "200 GET receipt: it is verified by the merchant's own anchors and the chain alone",
@@ -339,8 +346,8 @@ const rows: readonly Row[] = [
         orders,
         "200: after its end the same request is the next attempt, and the history runs on",
         "an order ends at its expiration, and a link preview changes nothing",
-        "the fourth validly signed result that matches nothing ends the attempt",
       ],
+      [wrongAnswers, "the fourth validly signed answer ends the attempt"],
       [answers, "200: a waiting order is cancelled, and its transfer is free again"],
     ],
   },

@@ -46,21 +46,23 @@ const wrongAnswers: Record<string, (person: Person, opened: OpenedRequest) => ob
   },
 };
 
-for (const [title, answerWrongly] of Object.entries(wrongAnswers))
-  test(`the fourth validly signed answer ends the attempt: ${title}`, async () => {
-    const person = await world.verify();
-    const asked = await world.ask({ user: person.address });
-    const referenceKey = String(asked.body.data?.["referenceKey"]);
-    const opened = await openRequest(asked.body.data?.["link"]);
-    const wrong = answerWrongly(person, opened);
-    for (let round = 1; round <= 4; round++) {
-      assert.equal((await world.statusOf(referenceKey))["status"], "PENDING");
-      const refused = await post(opened.connection, wrong);
-      assert.equal(refused.status, 422);
-      assert.match(await refused.text(), /the fields do not match what was asked for/);
-    }
-    assert.equal((await world.statusOf(referenceKey))["failureReason"], "INVALID_CONFIRM_DATA");
-  });
+test("the fourth validly signed answer ends the attempt", async (t) => {
+  for (const [title, answerWrongly] of Object.entries(wrongAnswers))
+    await t.test(title, async () => {
+      const person = await world.verify();
+      const asked = await world.ask({ user: person.address });
+      const referenceKey = String(asked.body.data?.["referenceKey"]);
+      const opened = await openRequest(asked.body.data?.["link"]);
+      const wrong = answerWrongly(person, opened);
+      for (let round = 1; round <= 4; round++) {
+        assert.equal((await world.statusOf(referenceKey))["status"], "PENDING");
+        const refused = await post(opened.connection, wrong);
+        assert.equal(refused.status, 422);
+        assert.match(await refused.text(), /the fields do not match what was asked for/);
+      }
+      assert.equal((await world.statusOf(referenceKey))["failureReason"], "INVALID_CONFIRM_DATA");
+    });
+});
 
 test("whoever has the link alone ends nothing by wrong values, and learns nothing of what was issued", async () => {
   const person = await world.verify();

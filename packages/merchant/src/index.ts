@@ -19,6 +19,7 @@ export type {
   Kyc,
   KycOptions,
   ListedOrder,
+  OrderDeliveryAttempt,
   RequestedData,
   Validity,
   Verification,

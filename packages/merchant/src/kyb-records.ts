@@ -402,9 +402,13 @@ function readInvalid(field: Members): CompanyValidity["invalid"][number] {
 }
 
 export function readDeliveryAttempt(item: Members): DeliveryAttempt {
+  return { ...readAttempt(item), seq: item.count("seq") };
+}
+
+/** What attempts at events of requests and of orders have alike. */
+export function readAttempt(item: Members): Omit<DeliveryAttempt, "seq"> {
   return {
     eventId: item.text("eventId"),
-    seq: item.count("seq"),
     event: item.text("event"),
     attempt: item.count("attempt"),
     at: item.count("at"),

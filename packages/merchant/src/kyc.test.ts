@@ -182,6 +182,21 @@ test("events gives what was missed, ready to apply", async () => {
   assert.deepEqual(second, gone);
 });
 
+test("deliveries tells how each attempt went", async () => {
+  const row = { eventId: "evt_1", event: "status.updated", sequence: 4, at: 1 };
+  const failed = { ...row, attempt: 1, outcome: "failed" };
+  const refused = { ...row, attempt: 2, outcome: "refused", status: 503, durationMs: 12 };
+  succeed({ items: [failed, refused] });
+  const page = { after: 4, afterAttempt: 0, limit: 2 };
+  assert.deepEqual(await kyc.deliveries(referenceKey, page), [failed, refused]);
+  assert.deepEqual(only().query, [
+    ["referenceKey", referenceKey],
+    ["after", "4"],
+    ["afterAttempt", "0"],
+    ["limit", "2"],
+  ]);
+});
+
 test("redeliver names an event, or all of an order", async () => {
   succeed({ count: 1 });
   assert.equal(await kyc.redeliver(referenceKey, "evt_1"), 1);

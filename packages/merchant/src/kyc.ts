@@ -2,6 +2,7 @@ import { parseReceipt, type Address, type FieldName, type Info, type Receipt } f
 
 import { invalid, openAnswer, readList, readPage, type Page } from "./api-answer.ts";
 import { callKyc, checkOptions, type ApiOptions, type Query } from "./api-call.ts";
+import { type DeliveryAttempt, readAttempt } from "./kyb-records.ts";
 import { readLink, readUniversalLink } from "./links.ts";
 import type { Members } from "./members.ts";
 import { readEvent, type OrderEvent, type UnknownEvent } from "./order-event.ts";
@@ -132,6 +133,17 @@ export interface Kyc {
     options?: { after?: number; limit?: number },
   ) => Promise<EventOnItsWay[]>;
   /**
+   * How each attempt to deliver them went, in order. A page may end between two attempts at one event, so go on after the
+   * `sequence` and the `attempt` of its last item, until a page is empty. GET /api/v2/kyc/deliveries
+   *
+   * @param options.after a `sequence`
+   * @param options.afterAttempt an `attempt` at that event; without it none of that event is listed
+   */
+  deliveries: (
+    referenceKey: string,
+    options?: { after?: number; afterAttempt?: number; limit?: number },
+  ) => Promise<OrderDeliveryAttempt[]>;
+  /**
    * Sends an event, or all events of an order, once more; gives their number. Data that was purged is gone: call_refused,
    * 410. POST /api/v2/kyc/redeliver
    */
@@ -143,6 +155,11 @@ export interface Kyc {
    * /api/v1/blockchain/proof
    */
   proof: (asked: { user: string; items: readonly FieldName[] }) => Promise<FieldProof[]>;
+}
+
+/** One attempt to deliver an event of an order. */
+export interface OrderDeliveryAttempt extends Omit<DeliveryAttempt, "seq"> {
+  sequence: number;
 }
 
 /**
@@ -181,6 +198,13 @@ export function openKyc(options: KycOptions): Kyc {
     events: async (referenceKey, { after, limit } = {}) => {
       const data = await get("/api/v2/kyc/events", { referenceKey, after, limit });
       return readList(data, "items", readEventOnItsWay);
+    },
+    deliveries: async (referenceKey, { after, afterAttempt, limit } = {}) => {
+      const query = { referenceKey, after, afterAttempt, limit };
+      return readList(await get("/api/v2/kyc/deliveries", query), "items", (item) => ({
+        ...readAttempt(item),
+        sequence: item.count("sequence"),
+      }));
     },
     redeliver: async (referenceKey, eventId) =>
       (await post("/api/v2/kyc/redeliver", { referenceKey, eventId })).count("count"),

@@ -13,7 +13,7 @@ import {
 } from "../platform/http/list-page.ts";
 import { invalidRequest } from "../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../platform/http/refusals.ts";
-import { type ListedEvent, listEventsOf } from "../webhooks/index.ts";
+import { type ListedEvent, listDeliveriesOf, listEventsOf } from "../webhooks/index.ts";
 import { statusOf } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { statuses } from "./order.ts";
@@ -29,6 +29,7 @@ export function readRoutes(ctx: KycContext, scope: Http): void {
   historyRoute(ctx, scope);
   listRoute(ctx, scope);
   eventsRoute(ctx, scope);
+  deliveriesRoute(ctx, scope);
   redeliverRoute(ctx, scope);
   receiptRoute(ctx, scope);
 }
@@ -208,6 +209,64 @@ function shownEvent(event: ListedEvent) {
     ...(nextAttemptAt === null ? {} : { nextAttemptAt }),
     ...(body === null ? {} : { body }),
   };
+}
+
+const listedDelivery = Type.Object({
+  eventId: Type.String(),
+  sequence: Type.Integer(),
+  event: Type.String(),
+  attempt: Type.Integer(),
+  at: Type.Integer({ description: "Unix seconds." }),
+  outcome: Type.String({ description: "`delivered`, `refused` by its status, or `failed`." }),
+  status: Type.Optional(Type.Integer({ description: "HTTP status of the answer." })),
+  durationMs: Type.Optional(Type.Integer({ description: "Where there was an answer." })),
+});
+
+const deliveriesQuery = Type.Object({
+  referenceKey: Type.String({ minLength: 1, maxLength: 200 }),
+  after: Type.Optional(
+    wholeNumber({ description: "The `sequence` that they come after. Default: 0." }),
+  ),
+  afterAttempt: Type.Optional(
+    wholeNumber({
+      description:
+        "Of the event `after`: the `attempt` that they come after. Default: none of that event is listed.",
+    }),
+  ),
+  limit: pageParameters.limit,
+});
+
+function deliveriesRoute(ctx: KycContext, scope: Http): void {
+  scope.get(
+    "/api/v2/kyc/deliveries",
+    {
+      schema: {
+        summary: "Attempts to deliver the events of an order",
+        description:
+          "A page may end between two attempts at one event: go on after the `sequence` and the `attempt` of its last item." +
+          " Only an empty page is the end.",
+        tags: ["kyc"],
+        querystring: deliveriesQuery,
+        response: {
+          200: envelope(Type.Object({ items: Type.Array(listedDelivery) }), "A page of attempts."),
+          ...refusals(...readReasons),
+        },
+      },
+    },
+    async (request) => {
+      const { referenceKey, after = "0", afterAttempt } = request.query;
+      const order = await getOrder(ctx, apiKeyOf(request), referenceKey);
+      const listed = await listDeliveriesOf(ctx, order.id, {
+        after: Number(after),
+        afterAttempt: afterAttempt === undefined ? null : Number(afterAttempt),
+        limit: readLimit(request.query),
+      });
+      const items = listed.map(({ seq: sequence, ...attempt }) =>
+        Object.assign(attempt, { sequence }),
+      );
+      return answerOf({ items }, "deliveries have been sent successfully");
+    },
+  );
 }
 
 const redeliverBody = Type.Object({

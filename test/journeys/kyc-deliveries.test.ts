@@ -1,0 +1,56 @@
+// What a merchant sees of the way of its events.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openReceiver } from "../kyb-receiver.ts";
+import { decline, openKycWorld } from "../kyc-world.ts";
+import { until } from "../patience.ts";
+
+const path = "/api/v2/kyc/deliveries";
+
+test("200: attempts to deliver are listed with what the receiver answered", async () => {
+  await using world = await openKycWorld();
+  await using receiver = await openReceiver();
+  const person = await world.verify();
+  receiver.setStatus(503);
+  const asked = await world.ask({ user: person.address, callback: receiver.url });
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  const list = async (more = "") => {
+    const { body } = await world.call("GET", `${path}?referenceKey=${referenceKey}${more}`);
+    assert.equal(body.message, "deliveries have been sent successfully");
+    return body.data?.["items"] as Record<string, unknown>[];
+  };
+  const [first] = await until("the first attempt is over", async () => {
+    const items = await list();
+    return items.length > 0 ? items : null;
+  });
+  const { eventId, at, durationMs, ...rest } = first ?? {};
+  assert.deepEqual(rest, {
+    sequence: 1,
+    event: "status.updated",
+    attempt: 1,
+    outcome: "refused",
+    status: 503,
+  });
+  assert.ok(typeof eventId === "string" && typeof durationMs === "number");
+  assert.ok(Math.abs(Number(at) - world.ctx.clock.now()) < 60);
+  receiver.setStatus(204);
+  await world.advance(7);
+  assert.equal((await decline(person, asked.body.data?.["link"])).status, 200);
+  const all = await until("everything is delivered", async () => {
+    const items = await list();
+    return items.length === 3 ? items : null;
+  });
+  assert.deepEqual(
+    all.map((each) => [each["sequence"], each["attempt"], each["outcome"], each["status"]]),
+    [
+      [1, 1, "refused", 503],
+      [1, 2, "delivered", 204],
+      [2, 1, "delivered", 204],
+    ],
+  );
+  assert.deepEqual(await list("&after=1"), all.slice(2));
+  assert.deepEqual(await list("&after=1&afterAttempt=1"), all.slice(1));
+  assert.deepEqual(await list("&limit=1"), all.slice(0, 1));
+  const unknown = await world.call("GET", `${path}?referenceKey=${"ab".repeat(32)}`);
+  assert.equal(unknown.status, 404);
+});
