@@ -54,7 +54,12 @@ interface Answer {
     readonly success?: boolean;
     readonly message?: string;
     readonly data?: Record<string, unknown>;
-    readonly error?: { readonly code: number; readonly message: string; readonly reason: string };
+    readonly error?: {
+      readonly code: number;
+      readonly message: string;
+      readonly reason: string;
+      readonly details?: object;
+    };
   };
 }
 

@@ -188,7 +188,9 @@ test("400: the expiration is taken from 300 to 900 seconds ahead, to the second"
       const { status, body } = await world.ask({ user: person, expiration: now + ahead });
       if (world.ctx.clock.now() !== now && tries < 20) continue;
       assert.equal(status, expected, `${ahead} s`);
-      if (expected === 400) assert.equal(body.error?.message, message);
+      const details = { earliest: now + 300, latest: now + 900 };
+      if (expected === 400)
+        assert.deepEqual([body.error?.message, body.error?.details], [message, details]);
       break;
     }
   }
@@ -262,6 +264,16 @@ for (const fault of faults)
     assert.equal(body.error?.code, fault.status);
     assert.match(body.error?.message ?? "", fault.message);
   });
+
+test("422: `details` names the fields that are not verified", async () => {
+  for (const [fields, optionalFields, missing] of [
+    [["EMAIL", "PASSPORT_NAME", "PHONE"], ["PASSPORT_DOB"], ["PASSPORT_NAME", "PHONE"]],
+    [[], ["PHONE", "PASSPORT_DOB"], ["PASSPORT_DOB", "PHONE"]],
+  ]) {
+    const { status, body } = await world.ask({ fields, optionalFields });
+    assert.deepEqual([status, body.error?.details], [422, { fields: missing }]);
+  }
+});
 
 test("of two faults at a time the one that is checked first is answered", async () => {
   for (const [index, first] of faults.entries())

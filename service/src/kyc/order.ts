@@ -76,8 +76,12 @@ export const initiateWithinSeconds = 72 * 3600;
 const windowMinSeconds = 5 * 60;
 const windowMaxSeconds = 15 * 60;
 
-/** Whether `expiration` lies 5 to 15 minutes ahead, both included (service document, Limits). */
+/** What an expiration may be, both included: 5 to 15 minutes ahead (service document, Limits). */
+export function expirationRange(now: number): { earliest: number; latest: number } {
+  return { earliest: now + windowMinSeconds, latest: now + windowMaxSeconds };
+}
+
 export function isExpirationInRange(expiration: number, now: number): boolean {
-  const ahead = expiration - now;
-  return Number.isSafeInteger(expiration) && ahead >= windowMinSeconds && ahead <= windowMaxSeconds;
+  const { earliest, latest } = expirationRange(now);
+  return Number.isSafeInteger(expiration) && expiration >= earliest && expiration <= latest;
 }

@@ -16,7 +16,7 @@ import { sha256 } from "../platform/cryptography/sha256.ts";
 import { enqueueEvents, moveEvents, redeliverEvents } from "../webhooks/index.ts";
 import { statusUpdated } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
-import { isExpirationInRange, isOngoing, isReferenceKey, steps } from "./order.ts";
+import { expirationRange, isExpirationInRange, isOngoing, isReferenceKey, steps } from "./order.ts";
 import {
   type AskedNames,
   checkBody,
@@ -60,8 +60,9 @@ export async function requestOrder(
   const asked = await store.findAskedPackage(ctx.db, checked.sourceKey);
   if (asked === null || asked.clientDomainId !== key.clientDomainId)
     throw new Problem("source_key_not_found");
-  if (!isExpirationInRange(checked.expiration, ctx.clock.now()))
-    throw new Problem("expiration_out_of_range");
+  const now = ctx.clock.now();
+  if (!isExpirationInRange(checked.expiration, now))
+    throw new Problem("expiration_out_of_range", { details: expirationRange(now) });
   checkCallbackHost(checked.callback, asked.callbackHosts);
   const names = checkNames(checked, asked.fields);
   const referenceKey = referenceKeyOf({
@@ -104,9 +105,12 @@ async function checkVerified(
   const { verified } = await findVerified(ctx, key, { user, names: all });
   const known = new Set<string>(verified);
   const offered = names.optional.filter((name) => known.has(name));
+  const missing = names.required.filter((name) => !known.has(name));
   const isLeft = names.required.length + offered.length > 0;
-  if (!isLeft || !names.required.every((name) => known.has(name)))
-    throw new Problem("unverified_fields");
+  if (missing.length > 0 || !isLeft) {
+    const fields = missing.length > 0 ? missing : names.optional;
+    throw new Problem("unverified_fields", { details: { fields } });
+  }
   return offered;
 }
 
