@@ -148,7 +148,8 @@ function writeParameters(parameters: readonly Parameter[]): string[] {
   const rows = parameters.map((each) => [
     code(each.name),
     each.in,
-    typeOf(each.schema),
+    // One in the path is always there.
+    `${typeOf(each.schema)}${each.required === true && each.in !== "path" ? ", required" : ""}`,
     each.description ?? each.schema.description ?? "",
   ]);
   return ["", ...table(["Parameter", "In", "Type", "Meaning"], rows)];

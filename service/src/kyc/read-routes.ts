@@ -80,18 +80,16 @@ function historyRoute(ctx: KycContext, scope: Http): void {
   );
 }
 
-const listedOrder = Type.Intersect([
-  Type.Object({
-    referenceKey: Type.String(),
-    reference: Type.Optional(Type.String()),
-    attempt: Type.Integer(),
-    user: Type.String(),
-    fields: Type.Array(Type.String()),
-    optionalFields: Type.Optional(Type.Array(Type.String())),
-    expiration: Type.Integer(),
-  }),
-  orderStatus,
-]);
+const listedOrder = Type.Object({
+  referenceKey: Type.String(),
+  reference: Type.Optional(Type.String()),
+  attempt: Type.Integer(),
+  user: Type.String(),
+  fields: Type.Array(Type.String()),
+  optionalFields: Type.Optional(Type.Array(Type.String())),
+  expiration: Type.Integer(),
+  ...orderStatus.properties,
+});
 
 const listQuery = Type.Object({
   status: Type.Optional(Type.String({ maxLength: 20 })),

@@ -114,17 +114,15 @@ async function limitAnswers(ctx: KycContext, request: FastifyRequest): Promise<v
   await takeOrRefuse(ctx, `wallet:answer:${limitNetworkOf(address)}`, limit);
 }
 
-const ownOrder = Type.Intersect([
-  Type.Object({
-    referenceKey: Type.String(),
-    organization: Type.String(),
-    domain: Type.String(),
-    attempt: Type.Integer(),
-    fields: Type.Array(Type.String()),
-    purpose: Type.Optional(Type.String()),
-  }),
-  orderStatus,
-]);
+const ownOrder = Type.Object({
+  referenceKey: Type.String(),
+  organization: Type.String(),
+  domain: Type.String(),
+  attempt: Type.Integer(),
+  fields: Type.Array(Type.String()),
+  purpose: Type.Optional(Type.String()),
+  ...orderStatus.properties,
+});
 
 function historyRoute(ctx: KycContext, scope: Http, getWalletUser: WalletCaller): void {
   scope.get(
