@@ -1,11 +1,21 @@
 // An order over the whole service with its embedded chain: approved in the wallet, settled, confirmed, and its receipt
 // verified by a merchant who asks nobody but the chain.
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { verifyReceipt } from "@svc/merchant";
-import { hexOfBytes } from "@svc/protocol";
+import { hexOfBytes, type Receipt } from "@svc/protocol";
 import { memoryStorage, openIdentity, openWallet } from "@svc/wallet";
+import {
+  concat,
+  encodeAbiParameters,
+  hashTypedData,
+  type Hex,
+  keccak256,
+  parseAbiParameters,
+  toBytes,
+} from "viem";
 import { buyPackage, createApiKey } from "../../service/src/accounts/index.ts";
 import {
   getBuiltInIssuer,
@@ -112,6 +122,55 @@ await test("the receipt is verified with the merchant's own anchors and the chai
   const facts = verified.proved.map(({ fact }) => fact);
   for (const fact of ["consent", "attested", "live", "initiated", "confirmed"]) {
     assert.ok(facts.includes(fact as (typeof facts)[0]), fact);
+  }
+});
+
+const hashOf = (text: string): Hex => keccak256(toBytes(text));
+const climb = (leaf: Hex, proof: readonly Hex[]): Hex =>
+  proof.reduce((a, b) => keccak256(concat(a < b ? [a, b] : [b, a])), leaf);
+
+await test("the receipt comes out anew as the reference says, with a library that is not ours", () => {
+  const reference = readFileSync(new URL("../../docs/reference/kyc.md", import.meta.url), "utf8");
+  const types = new Map(
+    [...reference.matchAll(/["`](\w+)\(((?:\w+ \w+,?)+)\)["`]/g)].map(
+      ([, name = "", members = ""]) => [name, members],
+    ),
+  );
+  const encode = (name: string, values: readonly unknown[]): Hex => {
+    const members = types.get(name) ?? "";
+    const all = parseAbiParameters(`bytes32,${members}`);
+    return keccak256(encodeAbiParameters(all, [hashOf(`${name}(${members})`), ...values] as never));
+  };
+  const { share, fields, user, attempt, salt, ...given } = receipt as unknown as Receipt;
+  const leaves = fields.map(({ field, commitment, expiresAt }) =>
+    keccak256(encode("Leaf", [user, hashOf(field), commitment, BigInt(expiresAt)])),
+  );
+  for (const [index, { root, proof }] of fields.entries())
+    assert.equal(climb(leaves[index] ?? "0x", proof), root);
+  assert.equal(
+    share.data,
+    keccak256(encodeAbiParameters(parseAbiParameters("bytes32[]"), [leaves])),
+  );
+  assert.equal(share.fields, hashOf(JSON.stringify(fields.map(({ field }) => field))));
+  assert.equal(share.object, `0x${createHash("sha256").update(given.requestObject).digest("hex")}`);
+  const consent = hashTypedData({
+    domain: { name: "svc", version: "1" },
+    types: {
+      Share: (types.get("Share") ?? "").split(",").map((member) => {
+        const [type = "", name = ""] = member.split(" ");
+        return { name, type };
+      }),
+    },
+    primaryType: "Share",
+    message: { ...share, deadline: BigInt(share.deadline) },
+  });
+  const order = encode("Order", [`0x${given.referenceKey}`, attempt, salt]);
+  for (const [phase, settled] of [
+    [1, given.initiate],
+    [2, given.confirm],
+  ] as const) {
+    const leaf = keccak256(encode("OrderLeaf", [phase, order, consent, share.data]));
+    assert.equal(climb(leaf, settled?.proof ?? []), settled?.root);
   }
 });
 
