@@ -4,20 +4,32 @@ import { type AddressInfo, createServer } from "node:net";
 import { test } from "node:test";
 import { describeStartFault } from "./start-fault.ts";
 
+const unreachable = "the database cannot be reached (DATABASE_URL)";
+
 test("a host that was tried at several addresses is named by the first", () => {
   const refused = ["::1", "127.0.0.1"].map((address) =>
     Object.assign(new Error(`connect ECONNREFUSED ${address}:5432`), { code: "ECONNREFUSED" }),
   );
-  assert.equal(describeStartFault(new AggregateError(refused)), "connect ECONNREFUSED ::1:5432");
+  const said = describeStartFault(new AggregateError(refused));
+  assert.equal(said, `${unreachable}: connect ECONNREFUSED ::1:5432`);
 });
 
-for (const fault of [
-  Object.assign(new Error("getaddrinfo EAI_AGAIN db"), { code: "EAI_AGAIN" }),
-  new Error("timeout exceeded when trying to connect"),
-])
-  test(`of a database that cannot be reached it is said: ${fault.message}`, () => {
-    assert.equal(describeStartFault(fault), fault.message);
-  });
+test("of a database that cannot be reached, or refuses, the setting is named", () => {
+  const timeout = new Error("timeout exceeded when trying to connect");
+  assert.equal(describeStartFault(timeout), `${unreachable}: ${timeout.message}`);
+  const refusal = Object.assign(new Error('database "svc" does not exist'), { code: "3D000" });
+  const said = describeStartFault(refusal);
+  assert.equal(said, `the database refuses (DATABASE_URL): ${refusal.message}`);
+});
+
+test("of a host that cannot be found or listened at the settings are named that may hold it", async () => {
+  const unknown = createServer().listen(0, "nosuch.invalid");
+  const [fault] = await once(unknown, "error");
+  assert.match(describeStartFault(fault) ?? "", /nosuch\.invalid: look at HOST and DATABASE_URL$/);
+  const foreign = createServer().listen(0, "192.0.2.1");
+  const [refused] = await once(foreign, "error");
+  assert.match(describeStartFault(refused) ?? "", /192\.0\.2\.1: choose another HOST or PORT$/);
+});
 
 test("of a port that somebody else has it is said which one, and what to do", async () => {
   await using first = createServer().listen(0, "127.0.0.1");

@@ -8,11 +8,10 @@ const foreseenNames = new Set(
     ["NodeAway", "WrongChain"],
   ].flat(),
 );
-/**
- * Codes of the system (a port in use, a directory that cannot be written, an unknown host), or of a PostgreSQL that
- * refuses the connection.
- */
-const foreseenCodes = /^(?:E[A-Z0-9]+|(?:08|28|3D|53)[0-9A-Z]{3}|57P[0-9]{2})$/;
+/** Codes of the system, such as of a directory that cannot be written. */
+const systemCodes = /^E[A-Z0-9]+$/;
+/** Codes of a PostgreSQL that refuses the connection. */
+const refusalCodes = /^(?:(?:08|28|3D|53)[0-9A-Z]{3}|57P[0-9]{2})$/;
 
 /**
  * A fault that keeps a process from starting and that whoever starts it can mend, in one line: a wrong setting, a port
@@ -23,14 +22,17 @@ export function describeStartFault(error: unknown): string | null {
   // A host with several addresses was tried at each of them.
   if (error instanceof AggregateError && error.message === "")
     return describeStartFault(error.errors.at(0));
-  const { code } = error as NodeJS.ErrnoException;
+  const { code, syscall } = error as NodeJS.ErrnoException;
   if (code === "EADDRINUSE") return sayPortInUse(error);
-  const isForeseen =
-    error instanceof ConfigError ||
-    foreseenNames.has(error.name) ||
-    isOutage(error) ||
-    (typeof code === "string" && foreseenCodes.test(code));
-  return isForeseen ? error.message.replaceAll(/\s*\n\s*/g, " ") : null;
+  const message = error.message.replaceAll(/\s*\n\s*/g, " ");
+  if (error instanceof ConfigError || foreseenNames.has(error.name)) return message;
+  if (syscall === "listen") return `${message}: choose another HOST or PORT`;
+  if (syscall === "getaddrinfo") return `${message}: look at HOST and DATABASE_URL`;
+  if (typeof code === "string" && refusalCodes.test(code))
+    return `the database refuses (DATABASE_URL): ${message}`;
+  if (syscall === "connect" || isOutage(error))
+    return `the database cannot be reached (DATABASE_URL): ${message}`;
+  return typeof code === "string" && systemCodes.test(code) ? message : null;
 }
 
 /** The demo has its shop beside the service. */
