@@ -13,7 +13,12 @@ import {
 } from "../platform/http/list-page.ts";
 import { invalidRequest } from "../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../platform/http/refusals.ts";
-import { type ListedEvent, listDeliveriesOf, listEventsOf } from "../webhooks/index.ts";
+import {
+  deliveryMembers,
+  type ListedEvent,
+  listDeliveriesOf,
+  listEventsOf,
+} from "../webhooks/index.ts";
 import { statusOf } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { statuses } from "./order.ts";
@@ -209,16 +214,7 @@ function shownEvent(event: ListedEvent) {
   };
 }
 
-const listedDelivery = Type.Object({
-  eventId: Type.String(),
-  sequence: Type.Integer(),
-  event: Type.String(),
-  attempt: Type.Integer(),
-  at: Type.Integer({ description: "Unix seconds." }),
-  outcome: Type.String({ description: "`delivered`, `refused` by its status, or `failed`." }),
-  status: Type.Optional(Type.Integer({ description: "HTTP status of the answer." })),
-  durationMs: Type.Optional(Type.Integer({ description: "Where there was an answer." })),
-});
+const listedDelivery = Type.Object({ sequence: Type.Integer(), ...deliveryMembers });
 
 const deliveriesQuery = Type.Object({
   referenceKey: Type.String({ minLength: 1, maxLength: 200 }),

@@ -1,6 +1,7 @@
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { ulid } from "../platform/ids.ts";
+import { Type } from "../platform/http/schema.ts";
 import { Problem } from "../platform/http/problems.ts";
 import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
 import { endpointIdOf } from "./endpoint.ts";
@@ -144,6 +145,17 @@ export interface ListedDelivery {
   readonly status?: number;
   readonly durationMs?: number;
 }
+
+/** Its members as merchants see them, beside the sequence, which goes by two names. */
+export const deliveryMembers = {
+  eventId: Type.String(),
+  event: Type.String(),
+  attempt: Type.Integer(),
+  at: Type.Integer({ description: "Unix seconds." }),
+  outcome: Type.String({ description: "`delivered`, `refused` by its status, or `failed`." }),
+  status: Type.Optional(Type.Integer({ description: "HTTP status of the answer." })),
+  durationMs: Type.Optional(Type.Integer({ description: "Where there was an answer." })),
+};
 
 /**
  * Attempts at the events of a stream, by sequence and number. A page may end between two attempts at one event.

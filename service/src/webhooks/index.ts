@@ -2,6 +2,7 @@ export {
   enqueueEvents,
   listKybEvents,
   type ListedEvent,
+  deliveryMembers,
   listDeliveriesOf,
   listEventsOf,
   moveEvents,

@@ -6,6 +6,7 @@ import { pageParameters, readLimit } from "../../platform/http/list-page.ts";
 import type { Reason } from "../../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import {
+  deliveryMembers,
   type ListedEvent,
   listDeliveriesOf,
   listEventsOf,
@@ -51,16 +52,7 @@ export const listedEvent = {
   body: Type.Optional(Type.String({ description: "The bytes as delivered; gone once purged." })),
 };
 
-const listedDelivery = Type.Object({
-  eventId: Type.String(),
-  seq: Type.Integer(),
-  event: Type.String(),
-  attempt: Type.Integer(),
-  at: Type.Integer({ description: "Unix seconds." }),
-  outcome: Type.String({ description: "`delivered`, `refused` by its status, or `failed`." }),
-  status: Type.Optional(Type.Integer({ description: "HTTP status of the answer." })),
-  durationMs: Type.Optional(Type.Integer({ description: "Where there was an answer." })),
-});
+const listedDelivery = Type.Object({ seq: Type.Integer(), ...deliveryMembers });
 
 /** Adds what every kind of request has for its events: the list, the attempts, and sending them again. */
 export function streamRoutes(ctx: KybContext, scope: Http, stream: Stream): void {
