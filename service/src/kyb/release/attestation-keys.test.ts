@@ -126,7 +126,6 @@ await test("an operator has the published successor take over, and what the old 
   const set = await published(keys);
   assert.ok(isGenuine(old, set) && isGenuine(fresh, set));
   assert.ok(await kidOf("next"), "the one after it is published already");
-  await assert.rejects(rotateAttestationKey(ctx, "test"), /was rotated a moment ago/);
 });
 
 await test("a revoked key is published no more, and its published successor signs, however often", async () => {
