@@ -46,12 +46,20 @@ const codeOf = async (page: Page): Promise<string> =>
   (await page.locator("[data-qr]").getAttribute("data-qr")) ?? "";
 const stepOf = (code: string): number => Number(/\.(\d+)\./.exec(decodeURIComponent(code))?.[1]);
 
+/** Before that a page whose clock jumps takes its stream for dead, and asks anew what the time is. */
+async function heardFirstWord(stub: LoginStub, page: Page): Promise<void> {
+  stub.tell({ kind: "waiting", contested: true });
+  await page.locator("[data-contested]").waitFor();
+  stub.tell({ kind: "waiting" });
+}
+
 const scan = async (page: Page): Promise<string> => readCode(browser, page);
 
 test("the page draws each step's code by itself, and a camera can read it", async () => {
   await using stub = await openLoginStub();
   const clockMs = Date.now();
   await using page = await openPage(stub, { clockMs });
+  await heardFirstWord(stub, page);
   await page.clock.pauseAt(clockMs + 60_000);
   const step = stepOf(await codeOf(page));
   for (let rounds = 1; rounds <= 3; rounds++) {
@@ -72,6 +80,7 @@ test("a browser whose clock is wrong by an hour shows the code of the service's 
   await using stub = await openLoginStub();
   const clockMs = Date.now() - 3_600_000;
   await using page = await openPage(stub, { clockMs });
+  await heardFirstWord(stub, page);
   await page.clock.pauseAt(clockMs + 60_000);
   const steps = stepOf(await codeOf(page)) - stub.view.firstStep;
   assert.ok(steps > 5 && steps <= 16, `${steps} steps after 60 s less the time to load`);
@@ -101,6 +110,19 @@ test("where number matching is off the page asks for the approval alone", async 
   stub.tell({ kind: "claimed", digits: null, identity });
   await page.getByRole("heading", { name: "Confirm in your wallet" }).waitFor();
   assert.equal(await page.locator("[data-code]").count(), 0);
+});
+
+test("once a wallet on the same device has the login no code is shown, and the person may start again", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openPage(stub);
+  stub.tell({ kind: "opened" });
+  const panel = page.locator("[data-state]");
+  await panel.getByText("This login is open in the wallet on this device").waitFor();
+  assert.equal(await page.locator("[data-qr]").count(), 0);
+  assert.equal(await page.getByRole("link", { name: "Open the wallet" }).count(), 1);
+  await page.getByRole("button", { name: "Start again" }).waitFor();
+  stub.tell({ kind: "finished" });
+  await page.getByRole("heading", { name: "This login has ended" }).waitFor();
 });
 
 test("an approval takes the browser to the client, also when the first answer is lost", async () => {
@@ -459,6 +481,9 @@ test("axe finds nothing in any state, light or dark", async () => {
       clientDomain: colorScheme === "dark" ? null : "books.example.com",
     });
     await using page = await openPage(stub, { colorScheme, reducedMotion: "reduce" });
+    assert.deepEqual(await violationsOf(page), []);
+    stub.tell({ kind: "opened" });
+    await page.getByRole("button", { name: "Start again" }).waitFor();
     assert.deepEqual(await violationsOf(page), []);
     stub.tell({ ...claimed, contested: true });
     await page.locator("[data-code]").waitFor();

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openJar } from "../cookie-jar.ts";
-import { logIn, openPage, statusOf } from "../login-flow.ts";
+import { hooksOf, logIn, openPage, statusOf } from "../login-flow.ts";
 import {
   claim,
   type Claimed,
@@ -49,6 +49,47 @@ async function openReturn(world: World, isClaimed: boolean) {
     : sameDeviceReturn(scanned, newIdentity());
   return { page, scanned, url };
 }
+
+test("a login that a wallet on the same device has shows no code any more, and can be started again for another", async () => {
+  await using world = await openWorld();
+  const page = await openPage(world.baseUrl, world.client);
+  const claimed = await claim(scan(page.sameDevice), newIdentity());
+  assert.deepEqual(await statusOf(world.baseUrl, page), { kind: "opened" });
+  const path = `${world.baseUrl}/oauth2/login/${page.loginId}`;
+  const shown = await (await page.jar.fetch(path)).text();
+  assert.doesNotMatch(shown, /data-qr=/);
+  const again = await page.jar.fetch(`${path}/restart`, { method: "POST" });
+  assert.equal(again.status, 303);
+  const location = new URL(again.headers.get("location") ?? "", world.baseUrl);
+  const next = await page.jar.fetch(location.href);
+  const { qr } = hooksOf(await next.text());
+  await claim(scan(qr), newIdentity());
+  assert.equal((await page.jar.fetch(claimedReturn(claimed))).status, 409);
+});
+
+test("what comes back unreadable is told so, and changes nothing", async () => {
+  await using world = await openWorld();
+  const page = await openPage(world.baseUrl, world.client);
+  const url = new URL(claimedReturn(await claim(scan(page.sameDevice), newIdentity())));
+  const changed = (change: (query: URLSearchParams) => void): URL => {
+    const next = new URL(url);
+    change(next.searchParams);
+    return next;
+  };
+  const broken = [
+    changed((query) => query.set("svcID", "zz")),
+    changed((query) => query.set("svcID", "0x369C9bF7049e8E22dC5e6CE3F15eF6e996239b95")),
+    changed((query) => query.delete("svcID")),
+    changed((query) => query.delete("session")),
+    changed((query) => query.set("error", "made_up")),
+  ];
+  for (const each of broken) {
+    const refused = await page.jar.fetch(each.href);
+    assert.equal(refused.status, 400, each.search);
+    assert.match(await refused.text(), /invalid_request/);
+  }
+  assert.equal((await page.jar.fetch(url.href)).status, 303);
+});
 
 test("a browser that comes back twice is led on twice, and gets its code once", async () => {
   await using world = await openWorld();

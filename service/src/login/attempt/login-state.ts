@@ -6,6 +6,8 @@ import { toldOf } from "./request-object.ts";
 /** What the page of an attempt may know; the same words go over the status channel. */
 export type LoginState =
   | { readonly kind: "waiting" }
+  /** A wallet on the same device has it, and brings the browser back in a page of its own. */
+  | { readonly kind: "opened" }
   | {
       readonly kind: "claimed";
       readonly digits: string | null;
@@ -28,13 +30,13 @@ export function stateOf(ctx: LoginContext, attempt: Attempt): LoginState {
   if (attempt.status === "failed") return failedState(ctx, attempt, attempt.failure ?? "expired");
   if (attempt.status === "finished") return { kind: "finished" };
   if (attempt.expiresAt <= ctx.clock.now()) return failedState(ctx, attempt, "expired");
-  // The link of the same device comes back by itself in a page of its own.
   if (attempt.status === "approved") {
     const isAwaited = attempt.channel === "qr" || attempt.gatheringSince !== null;
-    return isAwaited ? { kind: "approved" } : { kind: "waiting" };
+    return { kind: isAwaited ? "approved" : "opened" };
   }
   if (attempt.status === "gathering") return { kind: "gathering" };
-  if (attempt.status === "waiting" || attempt.channel === "app-link") return { kind: "waiting" };
+  if (attempt.status === "waiting") return { kind: "waiting" };
+  if (attempt.channel === "app-link") return { kind: "opened" };
   const user = parseAddress(attempt.claimedBy ?? "");
   return {
     kind: "claimed",

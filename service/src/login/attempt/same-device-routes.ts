@@ -1,5 +1,5 @@
 import type { Http } from "../../platform/http/http.ts";
-import { Problem } from "../../platform/http/problems.ts";
+import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { type Static, Type } from "../../platform/http/schema.ts";
 import { readBusinessPart } from "../business/business-part.ts";
 import type { LoginContext } from "../login-context.ts";
@@ -7,6 +7,7 @@ import { browserOf, leave } from "../page/page-replies.ts";
 import { finishLogin } from "./finish.ts";
 import { LoginParams } from "./page-routes.ts";
 import { refuseOnSameDevice, type Returned, returnOnSameDevice } from "./same-device.ts";
+import { WalletRefusal } from "./wallet-refusal.ts";
 
 const Whole = Type.String({ pattern: "^(0|[1-9][0-9]{0,14})$" });
 const ReturnQuery = Type.Object({
@@ -17,7 +18,7 @@ const ReturnQuery = Type.Object({
   epoch: Type.Optional(Whole),
   validUntil: Type.Optional(Whole),
   approval: Type.Optional(Type.String({ maxLength: 200 })),
-  error: Type.Optional(Type.String({ maxLength: 100 })),
+  error: Type.Optional(WalletRefusal),
 });
 
 /** The business that the wallet's link names; nothing where it names none, or not all of it. */
@@ -51,10 +52,12 @@ export function sameDeviceRoutes(ctx: LoginContext, scope: Http): void {
         if (session !== loginId) throw new Problem("login_not_found");
         return leave(reply, await refuseOnSameDevice(ctx, loginId, browser));
       }
-      if (signature === undefined || session === undefined || svcID === undefined) {
+      if (signature === undefined && session === undefined && svcID === undefined) {
         const released = await finishLogin(ctx, loginId, { browser, channel: "app-link" });
         return leave(reply, released.location, released.cookies);
       }
+      if (signature === undefined || session === undefined || svcID === undefined)
+        throw invalidRequest("signature, session and svcID are required together");
       const outcome = await returnOnSameDevice(ctx, loginId, {
         returned: { signature, session, svcID, ...businessOf(request.query) },
         browser,

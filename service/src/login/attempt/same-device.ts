@@ -1,6 +1,6 @@
 import { type Address, type BusinessPart, parseAddress } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
-import { Problem } from "../../platform/http/problems.ts";
+import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import type { Acr } from "../authorization/acr.ts";
 import {
   approvalTimes,
@@ -31,7 +31,7 @@ export interface Returned {
  * Reads and consumes the wallet's answer on the same device; once more, it leads on again until the code is released. A
  * valid answer that arrives in another browser ends the login.
  *
- * @throws {Problem} login_not_found, other_browser, wrong_channel, signature_wrong, login_over, identity_refused, acr_unmet, and for a
+ * @throws {Problem} invalid_request, login_not_found, other_browser, wrong_channel, signature_wrong, login_over, identity_refused, acr_unmet, and for a
  *   business not_claimed and what `approveForBusiness` throws
  */
 export async function returnOnSameDevice(
@@ -40,7 +40,11 @@ export async function returnOnSameDevice(
   { returned, browser }: { returned: Returned; browser: BrowserCall },
 ): Promise<Approved> {
   const user = parseAddress(returned.svcID);
-  if (user === null || returned.session !== loginId) throw new Problem("login_not_found");
+  if (user === null)
+    throw invalidRequest(
+      "svcID must be an address of 20 bytes in hex, its checksum right where it is in mixed case",
+    );
+  if (returned.session !== loginId) throw new Problem("login_not_found");
   const attempt = await readAttempt(ctx, loginId);
   const client = await getClient(ctx, attempt);
   if (attempt.channel === "qr") throw new Problem("wrong_channel");

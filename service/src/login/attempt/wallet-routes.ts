@@ -9,6 +9,7 @@ import { readBusinessPart } from "../business/business-part.ts";
 import { claimLogin } from "./claim.ts";
 import { declineLogin } from "./decline.ts";
 import type { LoginContext } from "../login-context.ts";
+import { WalletRefusal } from "./wallet-refusal.ts";
 
 const LoginParams = Type.Object({ loginId: Type.String({ minLength: 1, maxLength: 100 }) });
 const Session = Type.String({
@@ -61,13 +62,7 @@ const AnswerBody = Type.Object({
       { description: "With the scope `business`: for which business the member acts." },
     ),
   ),
-  error: Type.Optional(
-    Type.Union(
-      ["access_denied", "expired", "unsupported", "no_matching_data", "invalid_request"].map(
-        (each) => Type.Literal(each),
-      ),
-    ),
-  ),
+  error: Type.Optional(WalletRefusal),
   notStarted: Type.Optional(
     Type.Boolean({ description: "With `error`: somebody else started this login." }),
   ),

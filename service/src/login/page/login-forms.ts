@@ -19,6 +19,17 @@ export function loginForm(
   </form>`;
 }
 
+/** Opens a wallet on the same device. Tools find it while the login waits, by its hook. */
+export function walletLink(
+  { locale, sameDeviceLink }: LoginView,
+  { isHook }: { isHook: boolean },
+): Markup {
+  const hook = isHook ? markup` data-same-device` : null;
+  return markup`<a class="button"${hook} href="${href(sameDeviceLink)}"
+    >${say(locale, "sameDevice")}</a
+  >`;
+}
+
 /** The way on that every state has: the client is told `access_denied`. */
 export function backLink(view: LoginView, look: "text" | "button" = "text"): Markup {
   const label = say(view.locale, "back", { client: foreign(view.clientName) });

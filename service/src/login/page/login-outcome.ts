@@ -1,5 +1,5 @@
 import type { AttemptFailure } from "../attempt/attempt.ts";
-import { backLink, loginForm } from "./login-forms.ts";
+import { backLink, loginForm, walletLink } from "./login-forms.ts";
 import type { LoginView } from "./page-view.ts";
 import { foreign, markup, say, type Markup } from "./page-markup.ts";
 import type { TextKey } from "./page-texts.ts";
@@ -21,6 +21,18 @@ export function renderClaimed(
     </p>
     <p>${say(locale, hasNumber ? "numberHint" : "confirmHint")}</p>
     ${carryOn(view)} ${backLink(view)}`;
+}
+
+/** A wallet on the same device has the login: no code of this page counts any more. */
+export function renderOpened(view: LoginView): Markup {
+  const { locale } = view;
+  const again = { action: "restart", label: say(locale, "startAgain"), look: "quiet" } as const;
+  return markup`<h2 tabindex="-1">${say(locale, "confirmTitle")}</h2>
+    <p>${say(locale, "openedHint")}</p>
+    <div class="buttons">
+      ${walletLink(view, { isHook: false })} ${view.canRestart ? loginForm(view, again) : null}
+    </div>
+    ${backLink(view)}`;
 }
 
 /** Where no script watches for the approval, the person says when it is done. */

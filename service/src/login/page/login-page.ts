@@ -7,13 +7,14 @@ import {
   renderOver,
   renderUnheld,
   renderGathering,
+  renderOpened,
 } from "./login-outcome.ts";
-import { backLink, loginForm } from "./login-forms.ts";
+import { backLink, loginForm, walletLink } from "./login-forms.ts";
 import { type PageSlots, renderFromSkeleton } from "./page-skeleton.ts";
 import type { LoginView } from "./page-view.ts";
 import { assetPaths } from "./page-assets.ts";
 import { renderPage } from "./page-layout.ts";
-import { drawn, foreign, href, markup, say, type Markup } from "./page-markup.ts";
+import { drawn, foreign, markup, say, type Markup } from "./page-markup.ts";
 
 /**
  * The QR page of decisions section 2. It works without its script; with it the code rotates and the outcome comes by
@@ -86,6 +87,7 @@ function receivedThings({ locale, scopes, isBusiness }: LoginView): Markup[] {
 function statePanel(view: LoginView, code: Markup | null): Markup {
   const { state } = view;
   if (state.kind === "waiting") return renderWaiting(view, code);
+  if (state.kind === "opened") return renderOpened(view);
   if (state.kind === "claimed") return renderClaimed(view, state);
   if (state.kind === "gathering") return renderGathering(view);
   if (state.kind === "finished") return renderOver(view);
@@ -98,9 +100,7 @@ function renderWaiting(view: LoginView, code: Markup | null): Markup {
   return markup`<div class="ways">
       ${isSameDeviceOnly ? null : scanWay(view, code)}
       <div class="way same">
-        <a class="button" data-same-device href="${href(view.sameDeviceLink)}"
-          >${say(locale, "sameDevice")}</a
-        >
+        ${walletLink(view, { isHook: true })}
         <p class="hint">${hint}</p>
       </div>
     </div>
@@ -188,6 +188,7 @@ function pageData(view: LoginView): Markup {
 /** The other states of the page in its language, for the script to show. They hold no secret and no `[data-code]`. */
 function templates(view: LoginView): Markup {
   const states: [string, Markup][] = [
+    ["opened", renderOpened(view)],
     ["claimed", renderClaimed(view, { digits: null, identity: "" })],
     ["claimed-number", renderClaimed(view, { digits: "", identity: "" })],
     ...(view.isBusiness ? [["gathering", renderGathering(view)] as [string, Markup]] : []),

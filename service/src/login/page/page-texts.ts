@@ -31,6 +31,8 @@ const en = {
   numberHint: "Only if you started this login yourself. Never tell the number to anyone.",
   confirmTitle: "Confirm in your wallet",
   confirmHint: "Approve only if you started this login yourself.",
+  openedHint:
+    "This login is open in the wallet on this device, which brings you back here by itself.",
   claimedBy: "Identity: {identity}",
   approvedContinue: "When you have approved, press Continue.",
   contested:
@@ -119,6 +121,8 @@ const de: Record<TextKey, string> = {
   numberHint: "Nur, wenn Sie diese Anmeldung selbst begonnen haben. Nennen Sie die Zahl niemandem.",
   confirmTitle: "Im Wallet bestätigen",
   confirmHint: "Stimmen Sie nur zu, wenn Sie diese Anmeldung selbst begonnen haben.",
+  openedHint:
+    "Diese Anmeldung ist im Wallet auf diesem Gerät geöffnet. Es bringt Sie von selbst hierher zurück.",
   claimedBy: "Identität: {identity}",
   approvedContinue: "Wenn Sie zugestimmt haben, drücken Sie auf Weiter.",
   contested:
@@ -208,6 +212,8 @@ const fr: Record<TextKey, string> = {
     "Seulement si vous avez commencé cette connexion vous-même. Ne communiquez ce nombre à personne.",
   confirmTitle: "Confirmez dans votre portefeuille",
   confirmHint: "N’approuvez que si vous avez commencé cette connexion vous-même.",
+  openedHint:
+    "Cette connexion est ouverte dans le portefeuille sur cet appareil, qui vous ramène ici de lui-même.",
   claimedBy: "Identité : {identity}",
   approvedContinue: "Après avoir approuvé, appuyez sur Continuer.",
   contested:
@@ -295,6 +301,8 @@ const it: Record<TextKey, string> = {
   numberHint: "Solo se hai iniziato tu questo accesso. Non comunicare il numero a nessuno.",
   confirmTitle: "Conferma nel wallet",
   confirmHint: "Approva solo se hai iniziato tu questo accesso.",
+  openedHint:
+    "Questo accesso è aperto nel wallet su questo dispositivo, che ti riporta qui da solo.",
   claimedBy: "Identità: {identity}",
   approvedContinue: "Dopo aver approvato, premi Continua.",
   contested:
@@ -382,6 +390,8 @@ const es: Record<TextKey, string> = {
   numberHint: "Solo si usted ha iniciado esta sesión. No comunique el número a nadie.",
   confirmTitle: "Confirme en su monedero",
   confirmHint: "Apruebe solo si usted ha iniciado esta sesión.",
+  openedHint:
+    "Este inicio de sesión está abierto en el monedero de este dispositivo, que le devuelve aquí por sí solo.",
   claimedBy: "Identidad: {identity}",
   approvedContinue: "Cuando haya aprobado, pulse Continuar.",
   contested:

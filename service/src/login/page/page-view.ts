@@ -3,6 +3,8 @@ import type { Locale } from "./page-texts.ts";
 
 type LoginPageState =
   | { readonly kind: "waiting" }
+  /** A wallet on the same device has it. */
+  | { readonly kind: "opened" }
   /** `digits` only where number matching is on; `identity` in its short form. */
   | { readonly kind: "claimed"; readonly digits: string | null; readonly identity: string }
   /** Other members of a business are asked. */

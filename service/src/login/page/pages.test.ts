@@ -60,6 +60,7 @@ const failedAs = (failure: AttemptFailure, canRestart = true): LoginView => ({
   ...waiting,
   state: { kind: "failed", failure, canRestart },
 });
+const opened: LoginView = { ...waiting, state: { kind: "opened" } };
 const gathering: LoginView = { ...waiting, isBusiness: true, state: { kind: "gathering" } };
 const views: LoginView[] = [
   waiting,
@@ -74,6 +75,8 @@ const views: LoginView[] = [
     clientDomain: null,
     scopes: ["openid", "business"],
   },
+  opened,
+  { ...opened, isStatic: true, canRestart: false },
   gathering,
   { ...gathering, isStatic: true },
   { ...waiting, state: { kind: "approved" } },
@@ -244,6 +247,19 @@ test("a page with a code that stays offers a new one only while the login may st
   const [first, last] = [renderLoginPage(fixed), renderLoginPage({ ...fixed, canRestart: false })];
   assert.match(shown(first), /data-form="restart"/);
   assert.doesNotMatch(shown(last), /data-form="restart"/);
+});
+
+test("a page whose login is open in a wallet on the same device has no code, and leads there again or starts again", () => {
+  const page = renderLoginPage(opened);
+  assert.doesNotMatch(page, /data-qr|data-same-device/);
+  assert.match(page, /data-macs=""/);
+  const link = attributeOf(shown(page), /<a class="button" href="(svc:[^"]*)"/);
+  assert.equal(link, waiting.sameDeviceLink);
+  assert.match(shown(page), /data-form="restart"/);
+  assert.doesNotMatch(
+    shown(renderLoginPage({ ...opened, canRestart: false })),
+    /data-form="restart"/,
+  );
 });
 
 test("a claimed page without JavaScript goes on by a button", () => {

@@ -115,9 +115,8 @@ const checkLife: Check = ({ family, request }) => {
 const checkDpopKey: Check = ({ family, request }) => {
   const { dpopJkt, isConfidential } = request;
   if (family.dpopJkt === null || family.dpopJkt === dpopJkt) return null;
-  return isConfidential && dpopJkt !== null
-    ? null
-    : grantFault("the refresh token is bound to another DPoP key");
+  if (dpopJkt === null) return grantFault("the refresh token needs a DPoP proof");
+  return isConfidential ? null : grantFault("the refresh token is bound to another DPoP key");
 };
 
 const checkScope: Check = ({ family, wish }) => {

@@ -5,7 +5,7 @@
  */
 import { encodeQR } from "qr";
 
-/** @typedef {"waiting" | "claimed" | "gathering" | "approved" | "finished" | "failed"} Kind */
+/** @typedef {"waiting" | "opened" | "claimed" | "gathering" | "approved" | "finished" | "failed"} Kind */
 /**
  * What the service tells about the login. No authorization code travels here.
  *
@@ -27,7 +27,7 @@ const firstWordMs = 3000;
 const silenceMsMax = 20_000;
 /** A wall clock that goes so far from ours was set, or ours stood still while the machine slept. */
 const clocksApartMsMax = 1000;
-const order = ["waiting", "claimed", "gathering", "approved", "finished", "failed"];
+const order = ["waiting", "opened", "claimed", "gathering", "approved", "finished", "failed"];
 
 const root = find(document, "[data-login]");
 /** @type {Page} */
@@ -282,7 +282,7 @@ function apply(status) {
   kind = status.kind;
   if (isEnded()) unfollow();
   if (kind === "claimed") showClaimed(status);
-  else if (kind === "gathering") show(templateOf(kind));
+  else if (kind === "opened" || kind === "gathering") show(templateOf(kind));
   else if (kind === "approved") void finish();
   else if (status.location !== undefined) location.replace(status.location);
   else showFailed(status);
