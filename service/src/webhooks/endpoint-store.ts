@@ -29,6 +29,7 @@ export async function saveEndpoint(
     values (${given.id}, ${given.clientDomainId}, ${given.url}, 1, ${given.now})
     on conflict (id) do update set url = excluded.url, secret_version = e.secret_version + 1, is_active = true,
       is_resuming = e.is_resuming or not e.is_active, resets = e.resets + 1,
+      resumed_at_ms = case when e.is_active then e.resumed_at_ms else ${given.now * 1000}::bigint end,
       failures = 0, failing_since_ms = null, refusals = 0, refused_since_ms = null
     returning url, secret_version, is_active, created_at`);
   const endpoint = endpointOf(rows);
@@ -54,10 +55,10 @@ export async function raiseSecretVersion(tx: Queryable, id: string): Promise<End
 }
 
 /** Ends a quarantine; null where there is none. */
-export async function reactivate(tx: Queryable, id: string): Promise<Endpoint | null> {
+export async function reactivate(tx: Queryable, id: string, now: number): Promise<Endpoint | null> {
   return endpointOf(
     await tx.query<EndpointRow>(sql`
-      update kyb_endpoint set is_active = true, is_resuming = true, resets = resets + 1,
+      update kyb_endpoint set is_active = true, is_resuming = true, resets = resets + 1, resumed_at_ms = ${now * 1000},
         failures = 0, failing_since_ms = null, refusals = 0, refused_since_ms = null
       where id = ${id} and not is_active returning url, secret_version, is_active, created_at`),
   );

@@ -69,6 +69,44 @@ test("a 410 holds everything; reactivated, all of it goes out, the oldest first"
   await assert.rejects(reactivate(webhooks), { reason: "endpoint_not_quarantined" });
 });
 
+test("what was held goes out in the order of its age, whatever stream it belongs to", async () => {
+  for (const resume of ["reactivated", "moved"] as const) {
+    await using webhooks = await openTestWebhooks();
+    const receiver = await webhooks.openReceiver();
+    await webhooks.register(receiver.url);
+    const held = [await quarantine(webhooks, receiver)];
+    for (let stream = 0; stream < 4; stream += 1) {
+      const first = webhooks.kybEvent();
+      const events = [1, 2, 3].map((sequence) => ({
+        ...webhooks.kybEvent(),
+        streamId: first.streamId,
+        sequence,
+      }));
+      for (const event of events) {
+        webhooks.advance(1);
+        await webhooks.enqueue(event);
+        held.push(event.id);
+      }
+      await webhooks.deliver();
+    }
+    webhooks.advance(60);
+    if (resume === "reactivated") await reactivate(webhooks);
+    else await webhooks.register(receiver.url);
+    const fresh = webhooks.kybEvent();
+    webhooks.advance(1);
+    await webhooks.enqueue(fresh);
+    for (let round = 0; round < 20; round += 1) {
+      webhooks.advance(1);
+      await webhooks.deliver();
+    }
+    assert.deepEqual(
+      idsOf(receiver).filter((id) => id !== fresh.id),
+      held,
+    );
+    assert.ok(idsOf(receiver).includes(fresh.id));
+  }
+});
+
 test("what is held shows no next attempt, and a resend leaves it held", async () => {
   await using webhooks = await openTestWebhooks();
   const receiver = await webhooks.openReceiver();

@@ -73,7 +73,7 @@ export async function reactivateEndpoint(
   clientDomainId: string,
 ): Promise<Endpoint> {
   const id = idOf(clientDomainId);
-  const endpoint = await store.reactivate(tx, id);
+  const endpoint = await store.reactivate(tx, id, ctx.clock.now());
   if (endpoint === null) {
     if (await hasEndpoint(tx, clientDomainId)) throw new Problem("endpoint_not_quarantined");
     throw new Problem("no_webhook_endpoint");
