@@ -124,7 +124,7 @@ export async function askBusiness(demo: DemoWorld): Promise<void> {
   await send("POST", "data-requests", {
     businessWalletAddress: business.address,
     fields: ["BUSINESS_LEGAL_NAME"],
-    optionalFields: ["BUSINESS_LEI"],
+    optionalFields: ["BUSINESS_WEBSITE"],
     purpose: "To open an account for the company",
   });
 }

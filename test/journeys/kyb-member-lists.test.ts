@@ -141,3 +141,25 @@ test("members see for ever what their business released, to whom and by which vo
   await purgeBallots(world.ctx);
   assert.deepEqual(await listAs("carol", "releases"), listed);
 });
+
+test("an optional field that the business does not have is shown to no voter, and no approval names it", async () => {
+  const apiKey = await merchantNamed("Curious bank");
+  const optionalFields = ["BUSINESS_DUNS", "BUSINESS_DIRECTOR_COUNT"];
+  const { body } = await world.ask({ optionalFields }, { apiKey });
+  const id = String(body["requestId"]);
+  const item = await world.findVote("alice", id);
+  assert.deepEqual(item["optional"], ["BUSINESS_DIRECTOR_COUNT"]);
+  const odd = await world.voteAs("alice", id, { item, optional: optionalFields });
+  assert.deepEqual([odd.status, odd.body.error?.reason], [422, "result_refused"]);
+  const given = { item, optional: ["BUSINESS_DIRECTOR_COUNT"] };
+  assert.equal((await world.voteAs("alice", id, given)).status, 200);
+  const fixed = await world.findVote("bob", id);
+  assert.deepEqual(fixed["fixedOptional"], ["BUSINESS_DIRECTOR_COUNT"]);
+  await world.voteAs("bob", id, { item: fixed });
+  const released = await world.until("it is released", async () => {
+    const list = await listAs("carol", "releases");
+    return list.find(({ requestId }) => requestId === id) ?? null;
+  });
+  const required = ["BUSINESS_LEGAL_NAME", "BUSINESS_DIRECTOR_NAME"];
+  assert.deepEqual(released["fields"], [...required, "BUSINESS_DIRECTOR_COUNT"]);
+});

@@ -102,30 +102,18 @@ function claimStatement(given: Claim): Statement {
     offered as (
       select e.position, pace.interval_ms, d.event_id, d.is_large, d.due_at_ms
       from endpoint e
-      left join webhook_endpoint known on known.id = e.id
-      left join kyb_endpoint k on k.id = e.id
+      left join webhook_endpoint known on known.id = e.id left join kyb_endpoint k on k.id = e.id
       cross join lateral (select case when known.next_at_ms between ${nowMs}::bigint and ${nowMs + paceMsMax}::bigint
           then known.next_at_ms else ${nowMs}::bigint end as from_ms,
         case when k.is_resuming then ${resumingIntervalMs}::int else ${intervalMs}::int end as interval_ms) as pace
       cross join lateral (
         select case when e.id = any(${given.slow}::uuid[]) then 1 else ${slots}::int end - count(*) as free
         from webhook_delivery busy where busy.endpoint_id = e.id and busy.lease is not null) as room
-      left join lateral (
-        select oldest.due_at_ms, oldest.event_id from (
-          select held.due_at_ms, held.event_id, held.stream_id, held.sequence from webhook_delivery held
-          where held.endpoint_id = e.id and held.lease is null and not held.is_held and held.step = 0
-            and held.due_at_ms <= k.resumed_at_ms
-          order by held.due_at_ms, held.event_id limit ${slots}) as oldest
-        where exists (
-          select from webhook_delivery earlier where earlier.stream_id = oldest.stream_id
-            and earlier.sequence < oldest.sequence and earlier.step = 0 and not earlier.is_held)
-        order by oldest.due_at_ms, oldest.event_id limit 1) as barred on true
+      left join barred_delivery(e.id, k.resumed_at_ms, ${slots}) as barred on true
       cross join lateral (
         select waiting.event_id, waiting.is_large, waiting.due_at_ms from webhook_delivery waiting
         where waiting.endpoint_id = e.id and waiting.lease is null and not waiting.is_held
-          and waiting.due_at_ms <= ${nowMs}
-          and (barred.event_id is null
-            or (waiting.due_at_ms, waiting.event_id) < (barred.due_at_ms, barred.event_id))
+          and waiting.due_at_ms <= ${nowMs} and ((waiting.due_at_ms, waiting.event_id) < (barred.due_at_ms, barred.event_id)) is not false
           and waiting.client_domain_id <> all(${given.fullDomains}::uuid[])
           and (${given.largeMax}::int > 0 or not waiting.is_large)
           and (waiting.step > 0 or not exists (

@@ -76,12 +76,10 @@ test("what was held goes out in the order of its age, whatever stream it belongs
     await webhooks.register(receiver.url);
     const held = [await quarantine(webhooks, receiver)];
     for (let stream = 0; stream < 4; stream += 1) {
-      const first = webhooks.kybEvent();
-      const events = [1, 2, 3].map((sequence) => ({
-        ...webhooks.kybEvent(),
-        streamId: first.streamId,
-        sequence,
-      }));
+      const { streamId } = webhooks.kybEvent();
+      const events = [1, 2, 3].map((sequence) =>
+        Object.assign(webhooks.kybEvent(), { streamId, sequence }),
+      );
       for (const event of events) {
         webhooks.advance(1);
         await webhooks.enqueue(event);

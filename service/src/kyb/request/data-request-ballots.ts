@@ -1,4 +1,8 @@
 // What follows from the votes on a data request.
+import type { BusinessFieldName } from "@svc/protocol";
+import { findCompanyNames } from "../../credentials/index.ts";
+import type { Queryable } from "../../platform/database/db.ts";
+import type { KybContext } from "../kyb-context.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import type { BallotRules } from "../ballot/ballot.ts";
 import { approvalHashOf, type DataRequest } from "./data-request.ts";
@@ -9,18 +13,25 @@ import { refusalDelay } from "../ballot/refusal-delay.ts";
 export const dataRequestBallots: BallotRules = {
   show: async (ctx, ids) => {
     const requests = await store.findRequests(ctx.db, ids);
-    return new Map(requests.map((request) => [request.id, shownOf(request)]));
+    const shown = requests.map(async (request): Promise<[string, object]> => {
+      const available = await findAvailable(ctx, ctx.db, request);
+      return [request.id, shownOf(request, available)];
+    });
+    return new Map(await Promise.all(shown));
   },
 
-  fixHash: async (_ctx, tx, { ballot, optional }) => {
+  fixHash: async (ctx, tx, { ballot, optional }) => {
     const request = await store.findRequest(tx, ballot.id);
     if (request?.status !== "pending_approval") throw new Problem("ballot_over");
-    const offered = request.fields.filter((field) => field.optional).map(({ name }) => name);
+    const available = await findAvailable(ctx, tx, request);
     // In the order of the request, whatever the wallet's; a name twice or one that was not asked for counts as none.
-    const chosen = offered.filter((name) => optional.includes(name));
+    const chosen = optionalNames(request).filter(
+      (name) => optional.includes(name) && available.has(name),
+    );
     if (chosen.length !== optional.length)
       throw new Problem("result_refused", {
-        message: "result_refused: optional names a field twice, or one that is not optional",
+        message:
+          "result_refused: optional names a field twice, or one that is not optional or that the business does not have now",
       });
     await store.fixOptional(tx, ballot.id, chosen);
     return approvalHashOf(request, chosen);
@@ -46,16 +57,32 @@ export const dataRequestBallots: BallotRules = {
   },
 };
 
-/** What a voter's wallet recomputes the approval from. */
-function shownOf(request: DataRequest) {
-  const namesOf = (optional: boolean) =>
-    request.fields.filter((field) => field.optional === optional).map(({ name }) => name);
+const optionalNames = ({ fields }: DataRequest): BusinessFieldName[] =>
+  fields.filter(({ optional }) => optional).map(({ name }) => name);
+
+/** Which of its optional fields the business of a request has at this moment; no call where there are none. */
+async function findAvailable(
+  { clock }: Pick<KybContext, "clock">,
+  db: Queryable,
+  request: DataRequest,
+): Promise<ReadonlySet<string>> {
+  const { environment, business } = request;
+  const names = optionalNames(request);
+  if (names.length === 0) return new Set();
+  return findCompanyNames(db, { environment, business, names, now: clock.now() });
+}
+
+/** What a voter's wallet recomputes the approval from. What the business does not have cannot go, so nobody chooses it. */
+function shownOf(request: DataRequest, available: ReadonlySet<string>) {
+  const { fields, fixedOptional } = request;
+  const mayGo = (name: string): boolean =>
+    available.has(name) || fixedOptional?.includes(name) === true;
   return {
     requestId: request.id,
     audience: request.clientDomainId,
-    required: namesOf(false),
-    optional: namesOf(true),
-    fixedOptional: request.fixedOptional,
+    required: fields.filter(({ optional }) => !optional).map(({ name }) => name),
+    optional: optionalNames(request).filter(mayGo),
+    fixedOptional,
     purpose: request.purpose,
     deadline: request.expiresAt,
   };
