@@ -7,12 +7,14 @@ export type Concern =
   | "unknown-requester"
   | "contract-call"
   | "token-approval"
+  | "paid-before"
   | Warning;
 
 const sentences: Readonly<Record<Concern, string>> = {
   "other-network": "the browser is in another network: go on only if it is in front of you",
   "unknown-requester": "no broker you trust vouches for who asks",
   "contract-call": "the transaction calls a contract, and only its code says what that does",
+  "paid-before": "this link was signed before, and approving it pays again",
   "token-approval": "the transaction lets somebody else spend your tokens",
   permit: "the document lets somebody else spend your tokens",
   "transfer-with-authorization": "the document moves your tokens",

@@ -134,7 +134,9 @@ await test("a link that was answered to the end may be approved again, pays agai
   const { txHash } = (await wallet.history())[0] ?? {};
   assert.ok((await words()).includes(`by ${txHash}; approving it pays again.`));
   assert.doesNotMatch((await wallet.describe(link("&type=qr"))).words.join("\n"), /paid/);
-  await wallet.approve(link());
+  assert.deepEqual((await wallet.describe(link())).concerns, ["paid-before"]);
+  await refuses(wallet.approve(link()), "not_accepted", /approving it pays again/);
+  await wallet.approve(link(), { accept: new Set(["paid-before"]) });
   assert.equal(await balanceOf(bob), before + 3n * ether);
 });
 
@@ -153,6 +155,10 @@ await test("what the chain would not take is refused before it is signed", async
   const wallet = await aliceWallet();
   const much = `svc:tx?val=${1000n * ether}&to=${bob}&el=21000`;
   await refuses(wallet.approve(much), "chain_refused", /holds .* and this takes up to 1000/);
+  await refuses(wallet.approve(link("&el=20999")), "chain_refused", /el: .* 21000 at least/);
+  const call = link("&el=21019&data=0x0001");
+  const accept = new Set(["contract-call"] as const);
+  await refuses(wallet.approve(call, { accept }), "chain_refused", /el: .* 21020 at least/);
   await refuses(wallet.approve(link("&nc=0")), "chain_refused", /nc:/);
   await refuses(wallet.approve(link("&nc=999")), "chain_refused", /nc:/);
   const late = await aliceWallet({ now: async () => now + 1 });

@@ -115,7 +115,7 @@ async function draftOf(ctx: WalletContext, broker: string, link: TxLink): Promis
   const gas =
     link.energyLimit === undefined
       ? await chain.estimateGas(callOf(ctx, link))
-      : BigInt(link.energyLimit);
+      : checkedLimit(link.energyLimit, link.data);
   const draft = { chainId, nonce, gas, maxFeePerGas, maxPriorityFeePerGas };
   const total = BigInt(link.valueWei) + feeOf(draft);
   if (state.balanceWei < total)
@@ -124,6 +124,20 @@ async function draftOf(ctx: WalletContext, broker: string, link: TxLink): Promis
       `the account holds ${coins(state.balanceWei)}, and this takes up to ${coins(total)}`,
     );
   return draft;
+}
+
+/** A limit below what any such transaction costs is refused by every node, after it was signed. */
+function checkedLimit(energyLimit: string, data: Hex | undefined): bigint {
+  const limit = BigInt(energyLimit);
+  const least = intrinsicGas(bytesOf(data ?? "0x"));
+  if (limit >= least) return limit;
+  throw new WalletRefusal("chain_refused", `el: such a transaction takes ${least} at least`);
+}
+
+/** The yellow paper's g0 of a call, with the prices of EIP-2028. */
+function intrinsicGas(data: Uint8Array): bigint {
+  const zeros = data.filter((byte) => byte === 0).length;
+  return BigInt(21_000 + 4 * zeros + 16 * (data.length - zeros));
 }
 
 const feeOf = ({ gas, maxFeePerGas }: Draft): bigint => gas * maxFeePerGas;
@@ -172,6 +186,7 @@ async function describe(
   const concerns: readonly Concern[] = [
     ...(isForeign ? ["unknown-requester" as const] : []),
     ...concernsOfCall(data),
+    ...(draft === null || before === null ? [] : ["paid-before" as const]),
   ];
   const fee = draft === null ? null : feeOf(draft);
   return {
@@ -179,7 +194,9 @@ async function describe(
     identity: ctx.identity.address,
     words: [
       `${sayRequester(requester)} asks you to send ${coins(BigInt(valueWei))} to ${checksumAddress(to)} ${sayIdentity(ctx)}.`,
-      ...concerns.map((concern) => `Careful: ${sayConcern(concern)}.`),
+      ...concerns
+        .filter((concern) => concern !== "paid-before")
+        .map((concern) => `Careful: ${sayConcern(concern)}.`),
       ...(before === null ? [] : [sayBefore(before)]),
       fee === null
         ? "It was signed before: approving sends the same transaction, and pays once."
