@@ -64,6 +64,17 @@ test("the fourth validly signed answer ends the attempt", async (t) => {
     });
 });
 
+test("a wrong value that takes long to hash is not looked into: it counts for nothing", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  const opened = await openRequest(asked.body.data?.["link"]);
+  const wrong = shareResult(tamper(person, { data: "x".repeat(65_537) }), opened);
+  for (let round = 1; round <= 4; round++)
+    assert.equal((await post(opened.connection, wrong)).status, 422);
+  assert.equal((await world.statusOf(referenceKey))["status"], "PENDING");
+});
+
 test("whoever has the link alone ends nothing by wrong values, and learns nothing of what was issued", async () => {
   const person = await world.verify();
   const asked = await world.ask({ user: person.address });

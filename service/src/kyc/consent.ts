@@ -124,11 +124,14 @@ async function approveOrder(ctx: KycContext, approving: Approving): Promise<Answ
   if (isApprovedBy(opened, result)) return answered(opened, "INITIATING");
   refuseOver(ctx, opened);
   checkSameRequest(opened, result);
-  const { infos, leaves, isWanted } = await readReleased(ctx, opened, result.infos);
-  const known = leaves === null ? null : leavesHash(leaves);
-  const signed = await findSigned(ctx, approving, { infos, known });
-  if (signed === null) throw refusedSignature(known !== null);
-  if (leaves === null || !isWanted || signed.data !== known) return refuseMismatch(ctx, opened);
+  const released = await readReleased(ctx, opened, result.infos);
+  const { infos, isWanted } = released;
+  const leaves = released.leaves.filter((leaf) => leaf !== null);
+  const areIssued = leaves.length === infos.length;
+  const signed = await findSigned(ctx, approving, released);
+  if (signed === null) throw refusedSignature(areIssued);
+  if (!areIssued || !isWanted || signed.data !== leavesHash(leaves))
+    return refuseMismatch(ctx, opened);
   await keepApproval(ctx, approving, { ...signed, infos, leaves });
   return answered(opened, "INITIATING");
 }
@@ -137,34 +140,47 @@ async function approveOrder(ctx: KycContext, approving: Approving): Promise<Answ
 async function findSigned(
   ctx: KycContext,
   approving: Approving,
-  { infos, known }: { infos: readonly Info[]; known: Hex32 | null },
+  released: Released,
 ): Promise<Pick<Approval, "data" | "consent"> | null> {
   const { opened, result, callerAddress } = approving;
-  const data = approving.data ?? known ?? (await supposeData(ctx, approving, infos));
+  const data = approving.data ?? (await supposeData(ctx, approving, released));
   if (data === null) return null;
-  const digest = digestOf(ctx, approving, { infos, data });
+  const digest = digestOf(ctx, approving, { infos: released.infos, data });
   const { signature } = result;
   const isSigned = await isSignedByUser(ctx, opened, { digest, signature, callerAddress });
   return isSigned ? { data, consent: hexOfBytes(digest) } : null;
 }
 
+/** Longer values take milliseconds to hash, and whoever has the link alone may send any. */
+const supposedLengthMax = 65_536;
+
 /**
- * What a wallet signed that sent a value which was not issued, and does not tell. A contract's signature shows no
- * signer, so the contract is asked about the likeliest. Null where a field was never issued.
+ * What a wallet signed that does not tell: the leaves of its values, and for one that was not issued the likeliest. A
+ * contract's signature shows no signer, so the contract is asked about the first of several. Null where nothing is likely.
  */
 async function supposeData(
   ctx: KycContext,
   approving: Approving,
-  infos: readonly Info[],
+  { infos, leaves }: Released,
 ): Promise<Hex32 | null> {
   const { environment, user } = approving.opened.order;
-  const lists = await listSupposedLeaves(ctx, { environment, user, infos });
-  const supposed = lists.map((leaves) => leavesHash(leaves));
+  const unknown = infos.filter((_, index) => leaves[index] === null);
+  if (sumOf(unknown.map(({ data }) => data.length)) > supposedLengthMax) return null;
+  const lists =
+    unknown.length === 0
+      ? [[]]
+      : await listSupposedLeaves(ctx, { environment, user, infos: unknown });
+  const supposed = lists.map((list) => {
+    const likely = list.values();
+    return leavesHash(leaves.map((leaf) => leaf ?? likely.next().value ?? "0x"));
+  });
   const { signature } = approving.result;
   const isSigned = (data: Hex32): boolean =>
     recoverAddress(digestOf(ctx, approving, { infos, data }), signature) === user;
-  return supposed.find(isSigned) ?? supposed[0] ?? null;
+  return (supposed.length > 1 ? supposed.find(isSigned) : undefined) ?? supposed[0] ?? null;
 }
+
+const sumOf = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
 
 /** Whether the result answers what this link shows. @throws {Problem} request_over, result_refused */
 function checkSameRequest(
@@ -182,8 +198,8 @@ function checkSameRequest(
 interface Released {
   /** Sorted by field. */
   readonly infos: readonly Info[];
-  /** In the order of the fields; null where a value is none that was issued to the user. */
-  readonly leaves: readonly Hex32[] | null;
+  /** In the order of the fields; null for a value that is none that was issued to the user. */
+  readonly leaves: readonly (Hex32 | null)[];
   /** Every field counts at this moment, and together they are what was asked for. */
   readonly isWanted: boolean;
 }
@@ -199,12 +215,11 @@ async function readReleased(
   const infos = decoded.toSorted((a, b) => (a.field < b.field ? -1 : 1));
   const { environment, user, required } = order;
   const matches = await matchLeaves(ctx, null, { environment, user, infos });
-  const issued = matches.filter((match) => match !== null);
   const fields = infos.map(({ field }) => field);
   const isLive = matches.every((match) => match?.status === "LIVE");
   return {
     infos,
-    leaves: issued.length === matches.length ? issued.map(({ leaf }) => leaf) : null,
+    leaves: matches.map((match) => match?.leaf ?? null),
     // Where all is optional, whoever gives none of it declines: a transfer of nothing would be paid for.
     isWanted: fields.length > 0 && isLive && isComplete({ required, offered }, fields),
   };
