@@ -8,6 +8,7 @@ import { recordEnds } from "./attempt-ends.ts";
 import { listDeliveriesOf, listEventsOf } from "./events.ts";
 import { reconcileHeld } from "./held.ts";
 import * as store from "./delivery-store.ts";
+import type { NewEvent } from "./event.ts";
 import { openTestWebhooks, ok, status, type TestWebhooks } from "./test-webhooks.ts";
 
 async function isActive({ ctx, clientDomainId }: TestWebhooks): Promise<boolean> {
@@ -103,6 +104,60 @@ test("what was held goes out in the order of its age, whatever stream it belongs
     );
     assert.ok(idsOf(receiver).includes(fresh.id));
   }
+});
+
+test("an earlier event that is sent again keeps nothing of what was held back for ever", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  await webhooks.register(receiver.url);
+  const { streamId } = webhooks.kybEvent();
+  const eventOf = (sequence: number): NewEvent =>
+    Object.assign(webhooks.kybEvent(), { streamId, sequence });
+  const first = eventOf(1);
+  await webhooks.enqueue(first);
+  await webhooks.deliver();
+  await quarantine(webhooks, receiver);
+  const held: string[] = [];
+  for (const event of [eventOf(2), eventOf(3), webhooks.kybEvent()]) {
+    webhooks.advance(1);
+    await webhooks.enqueue(event);
+    held.push(event.id);
+  }
+  await webhooks.deliver();
+  webhooks.advance(60);
+  await reactivate(webhooks);
+  assert.equal(await webhooks.redeliver({ streamId, eventId: first.id }), 1);
+  for (let round = 0; round < 20; round += 1) {
+    webhooks.advance(1);
+    await webhooks.deliver();
+  }
+  const arrived = idsOf(receiver);
+  for (const id of [first.id, ...held]) assert.ok(arrived.includes(id), id);
+});
+
+test("events of one second go out whatever their ids, and each stream in its order", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  await webhooks.register(receiver.url);
+  await quarantine(webhooks, receiver);
+  const { streamId } = webhooks.kybEvent();
+  const made = Array.from({ length: 4 }, () => webhooks.kybEvent());
+  const ids = made.map(({ id }) => id).toSorted((a, b) => (a < b ? 1 : -1));
+  const held = made.map((event, at) =>
+    Object.assign(event as NewEvent, { id: ids[at] ?? "", streamId, sequence: at + 1 }),
+  );
+  await webhooks.enqueue(...held);
+  await webhooks.deliver();
+  webhooks.advance(60);
+  await reactivate(webhooks);
+  for (let round = 0; round < 20; round += 1) {
+    webhooks.advance(1);
+    await webhooks.deliver();
+  }
+  assert.deepEqual(
+    idsOf(receiver).filter((id) => ids.includes(id)),
+    held.map(({ id }) => id),
+  );
 });
 
 test("what is held shows no next attempt, and a resend leaves it held", async () => {
