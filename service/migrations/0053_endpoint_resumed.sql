@@ -1,10 +1,16 @@
--- What was held for an endpoint goes out in the order of its age, whatever stream it belongs to. By this time a delivery is
--- told from one of later: whole seconds, as its due time then is that of its event.
+-- What was held for an endpoint goes out in the order of its age, whatever stream it belongs to. When the endpoint was last
+-- made active, in whole seconds as Unix milliseconds: what is due then or before was held, as its due time is that of its event.
 alter table kyb_endpoint add column resumed_at_ms bigint;
+
+-- The due time of a delivery that was held for an endpoint and was taken, but not tried; null for any other.
+create function held_due_at(endpoint uuid, event text) returns bigint language sql stable as $$
+  select webhook_event.created_at * 1000 from webhook_event join kyb_endpoint on kyb_endpoint.id = endpoint
+  where webhook_event.id = event and webhook_event.created_at * 1000 <= kyb_endpoint.resumed_at_ms
+$$;
 
 -- The oldest of what was held for an endpoint that has to wait for earlier events of its stream; nothing younger may pass it.
 -- Only where all of those are under way, or older: one that is due later, as when it is sent again, would wait in turn
--- for what must not pass. So many of the oldest are looked at as may be under way at once: behind those nothing is taken.
+-- for what must not pass. So many of the oldest are looked at as may be under way at once.
 create function barred_delivery(endpoint uuid, resumed_at bigint, slots integer)
 returns table (due_at_ms bigint, event_id text) language sql stable as $$
   select oldest.due_at_ms, oldest.event_id from (

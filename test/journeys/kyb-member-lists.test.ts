@@ -149,6 +149,7 @@ test("an optional field that the business does not have is shown to no voter, an
   const id = String(body["requestId"]);
   const item = await world.findVote("alice", id);
   assert.deepEqual(item["optional"], ["BUSINESS_DIRECTOR_COUNT"]);
+  assert.deepEqual(item["unavailable"], ["BUSINESS_DUNS"]);
   const odd = await world.voteAs("alice", id, { item, optional: optionalFields });
   assert.deepEqual([odd.status, odd.body.error?.reason], [422, "result_refused"]);
   const given = { item, optional: ["BUSINESS_DIRECTOR_COUNT"] };

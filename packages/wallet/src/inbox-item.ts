@@ -57,6 +57,8 @@ export interface DataRequestItem extends Voted {
   readonly audience: string;
   readonly required: readonly BusinessFieldName[];
   readonly optional: readonly BusinessFieldName[];
+  /** Optional ones that the business does not have: none of them goes. */
+  readonly unavailable: readonly BusinessFieldName[];
   /** The optional ones that go, once another member's approval has fixed that. */
   readonly fixedOptional: readonly BusinessFieldName[] | null;
   readonly purpose: string;
@@ -189,7 +191,7 @@ function readRequester(value: unknown): InboxRequester | null {
 }
 
 function readDataRequest(item: Members): Omit<DataRequestItem, keyof Voted | "kind"> {
-  const { fixedOptional = null } = item;
+  const { fixedOptional = null, unavailable = [] } = item;
   const [required, optional] = [names(item["required"]), names(item["optional"])];
   const fixed = fixedOptional === null ? null : names(fixedOptional);
   const isTwice = new Set([...required, ...optional]).size < required.length + optional.length;
@@ -200,6 +202,7 @@ function readDataRequest(item: Members): Omit<DataRequestItem, keyof Voted | "ki
     audience: text(item, "audience"),
     required,
     optional,
+    unavailable: names(unavailable),
     fixedOptional: fixed,
     purpose: text(item, "purpose"),
     deadline: whole(item, "deadline"),

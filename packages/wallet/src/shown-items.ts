@@ -94,10 +94,17 @@ function shownOf(sent: SentItem, without: readonly string[]): Shown {
 const nameOf = ({ id, broker }: SentItem): string => `${broker} ${id}`;
 
 /**
- * What moves on while a vote is open: on what state of the business it is, and which optional fields go. Those are
- * compared by themselves, as fewer may.
+ * What moves on while a vote is open: on what state of the business it is, which optional fields it has, and which go.
+ * Those are compared by themselves, as fewer may.
  */
-const moving: ReadonlySet<string> = new Set(["epoch", "validUntil", "nonce", "fixedOptional"]);
+const moving: ReadonlySet<string> = new Set([
+  "epoch",
+  "validUntil",
+  "nonce",
+  "optional",
+  "unavailable",
+  "fixedOptional",
+]);
 
 function fingerprintOf({ item }: SentItem): string {
   const members = Object.entries(item ?? {}).filter(([name]) => !moving.has(name));

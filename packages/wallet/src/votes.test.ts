@@ -86,6 +86,16 @@ function approver(category: BusinessCategory, hash: Hex32): string | null {
   return signerOf(approvalDigest(approval), String(body["signature"]));
 }
 
+await test("what the business does not have goes nowhere: it may be withheld, and may go missing after it was shown", async () => {
+  const wallet = await fresh();
+  put(dataRequest);
+  await wallet.inbox();
+  put({ ...dataRequest, optional: ["BUSINESS_LEI"], unavailable: ["BUSINESS_DUNS"] });
+  const outcome = await wallet.vote("01J", { vote: "approve", without: ["BUSINESS_DUNS"] });
+  assert.equal(outcome.status, "open");
+  assert.deepEqual(fake.votes[0]?.body["optional"], ["BUSINESS_LEI"]);
+});
+
 await test("a data request is approved over what it shows, without what is withheld", async () => {
   const wallet = await fresh();
   put(dataRequest);

@@ -191,7 +191,8 @@ function checkWithheld(item: InboxItem, without: readonly string[]): void {
   if (without.length === 0) return;
   if (item.kind !== "data_request")
     throw new WalletRefusal("invalid_input", "this vote is about no fields");
-  const required = without.find((name) => !item.optional.includes(name as never));
+  const known = new Set<string>([...item.optional, ...item.unavailable]);
+  const required = without.find((name) => !known.has(name));
   if (required !== undefined)
     throw new WalletRefusal("invalid_input", `${required} is not among the optional fields`);
   const gone = without.find((name) => item.fixedOptional?.includes(name as never));

@@ -40,8 +40,9 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
   const examine = async (): Promise<void> => {
     try {
       refuseOther(await node.readChainId(), identity);
+      // Before anything is sent in its name: whoever has sent something counts as known from then on.
+      if (!isKnown && identity.registry !== null) await refuseStranger(chain);
       await ensureContracts({ ...ctx, chain }, Object.values(deployments));
-      if (!isKnown) await refuseStranger(chain);
     } catch (error) {
       refusedAsAway(error);
     }

@@ -75,8 +75,8 @@ type ClaimRow = Omit<Delivery, "eventId" | "startAtMs"> & {
 
 /**
  * Takes deliveries that are due, from one endpoint after the other, so that a long queue of one hides no other; of each
- * stream's untried events the first alone, and of what was held for an endpoint none before an older one. The turn makes the counts right: only a statement that began after the claim
- * before it had ended can write its row.
+ * stream's untried events the first alone, and of what was held for an endpoint none before an older one. The turn
+ * makes the counts right: only a statement that began after the claim before it had ended can write its row.
  */
 export async function claim(db: Queryable, given: Claim): Promise<Claimed> {
   const rows = await db.query<ClaimRow>(plannedAnew(claimStatement(given)));
@@ -292,14 +292,15 @@ function hasNext({ dueAtMs }: Ended): boolean {
   return dueAtMs !== null;
 }
 
-/** Gives back what was claimed and not tried, due at once. */
+/** Gives back what was claimed and not tried, due at once; what was held takes its old place. */
 export async function release(
   db: Queryable,
   given: readonly { eventId: string; lease: string }[],
   nowMs: number,
 ): Promise<void> {
   await db.query(sql`
-    update webhook_delivery d set lease = null, due_at_ms = ${nowMs}
+    update webhook_delivery d set lease = null,
+      due_at_ms = coalesce(case when d.step = 0 then held_due_at(d.endpoint_id, d.event_id) end, ${nowMs}::bigint)
     from unnest(${given.map((each) => each.eventId)}::text[], ${given.map((each) => each.lease)}::uuid[])
       as g (event_id, lease)
     where d.event_id = g.event_id and d.lease = g.lease`);
@@ -308,7 +309,9 @@ export async function release(
 /** Frees what a process claimed that has died or hangs: its lease is over. */
 export async function endLeases(db: Queryable, nowMs: number): Promise<void> {
   await db.query(sql`
-    update webhook_delivery set lease = null where lease is not null and due_at_ms <= ${nowMs}`);
+    update webhook_delivery d set lease = null,
+      due_at_ms = coalesce(case when d.step = 0 then held_due_at(d.endpoint_id, d.event_id) end, d.due_at_ms)
+    where d.lease is not null and d.due_at_ms <= ${nowMs}`);
 }
 
 /** What waits, and when the oldest of it was due; what is under way counts as waiting, what is held does not. */

@@ -106,6 +106,52 @@ test("what was held goes out in the order of its age, whatever stream it belongs
   }
 });
 
+test("a process that ends or dies while it resumes leaves the order as it was", async () => {
+  for (const end of ["ends", "dies"] as const) {
+    await using webhooks = await openTestWebhooks();
+    const { ctx } = webhooks;
+    const receiver = await webhooks.openReceiver();
+    await webhooks.register(receiver.url);
+    const held = [await quarantine(webhooks, receiver)];
+    for (let stream = 0; stream < 2; stream += 1) {
+      const { streamId } = webhooks.kybEvent();
+      for (const sequence of [1, 2]) {
+        const event: NewEvent = Object.assign(webhooks.kybEvent(), { streamId, sequence });
+        webhooks.advance(1);
+        await webhooks.enqueue(event);
+        held.push(event.id);
+      }
+    }
+    await webhooks.deliver();
+    webhooks.advance(60);
+    await reactivate(webhooks);
+    const lease = randomUUID();
+    const nowMs = Math.floor(ctx.clock.nowMs());
+    const { deliveries } = await store.claim(ctx.db, {
+      nowMs,
+      lease,
+      leasedUntilMs: nowMs + 30_000,
+      limit: 8,
+      after: store.firstEndpoint,
+      endpointsMax: 8,
+      slots: 8,
+      slow: [],
+      fullDomains: [],
+      largeMax: 8,
+    });
+    assert.ok(deliveries.length > 0);
+    const taken = deliveries.map(({ eventId }) => ({ eventId, lease }));
+    if (end === "ends") await store.release(ctx.db, taken, nowMs);
+    webhooks.advance(31);
+    if (end === "dies") await store.endLeases(ctx.db, Math.floor(ctx.clock.nowMs()));
+    for (let round = 0; round < 20; round += 1) {
+      webhooks.advance(1);
+      await webhooks.deliver();
+    }
+    assert.deepEqual(idsOf(receiver), held, end);
+  }
+});
+
 test("an earlier event that is sent again keeps nothing of what was held back for ever", async () => {
   await using webhooks = await openTestWebhooks();
   const receiver = await webhooks.openReceiver();

@@ -156,9 +156,9 @@ await test("what the chain would not take is refused before it is signed", async
   const much = `svc:tx?val=${1000n * ether}&to=${bob}&el=21000`;
   await refuses(wallet.approve(much), "chain_refused", /holds .* and this takes up to 1000/);
   await refuses(wallet.approve(link("&el=20999")), "chain_refused", /el: .* 21000 at least/);
-  const call = link("&el=21019&data=0x0001");
+  const call = link("&el=21049&data=0x0001");
   const accept = new Set(["contract-call"] as const);
-  await refuses(wallet.approve(call, { accept }), "chain_refused", /el: .* 21020 at least/);
+  await refuses(wallet.approve(call, { accept }), "chain_refused", /el: .* 21050 at least/);
   await refuses(wallet.approve(link("&nc=0")), "chain_refused", /nc:/);
   await refuses(wallet.approve(link("&nc=999")), "chain_refused", /nc:/);
   const late = await aliceWallet({ now: async () => now + 1 });

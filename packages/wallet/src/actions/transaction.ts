@@ -126,18 +126,19 @@ async function draftOf(ctx: WalletContext, broker: string, link: TxLink): Promis
   return draft;
 }
 
-/** A limit below what any such transaction costs is refused by every node, after it was signed. */
+/** A transaction with a limit below what any like it costs is mined by nobody, whether or not a node takes it. */
 function checkedLimit(energyLimit: string, data: Hex | undefined): bigint {
   const limit = BigInt(energyLimit);
-  const least = intrinsicGas(bytesOf(data ?? "0x"));
+  const least = leastGas(bytesOf(data ?? "0x"));
   if (limit >= least) return limit;
   throw new WalletRefusal("chain_refused", `el: such a transaction takes ${least} at least`);
 }
 
-/** The yellow paper's g0 of a call, with the prices of EIP-2028. */
-function intrinsicGas(data: Uint8Array): bigint {
+/** What a call costs before its code runs, and at the least (EIP-7623). */
+function leastGas(data: Uint8Array): bigint {
   const zeros = data.filter((byte) => byte === 0).length;
-  return BigInt(21_000 + 4 * zeros + 16 * (data.length - zeros));
+  const tokens = zeros + 4 * (data.length - zeros);
+  return BigInt(21_000 + 10 * tokens);
 }
 
 const feeOf = ({ gas, maxFeePerGas }: Draft): bigint => gas * maxFeePerGas;

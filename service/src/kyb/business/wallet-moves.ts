@@ -29,13 +29,14 @@ export async function announceWalletChanged(
   for (const clientDomainId of await listAcquaintedDomains(tx, { business: address, environment }))
     if (await hasEndpoint(tx, clientDomainId))
       announcements.push(
-        await announcementOf(ctx, { address, successor, environment, clientDomainId }),
+        await announcementOf(ctx, tx, { address, successor, environment, clientDomainId }),
       );
   if (announcements.length > 0) await announce(ctx, tx, announcements);
 }
 
 async function announcementOf(
   ctx: KybContext,
+  tx: Queryable,
   of: Pick<KybAnnouncement, "clientDomainId" | "environment"> & {
     address: Address;
     successor: Address;
@@ -52,7 +53,7 @@ async function announcementOf(
     new_business_wallet_address: successor,
     changed_at: now,
   };
-  const attestation = await ctx.attestationKeys.sign({
+  const attestation = await ctx.attestationKeys.sign(tx, {
     iss: `${ctx.config.baseUrl}/kyb`,
     aud: clientDomainId,
     sub: address,

@@ -40,6 +40,14 @@ export async function startKey(db: Queryable, kid: string, startsAt: number): Pr
   );
 }
 
+/** Keeps a key from being revoked until the transaction ends. @returns false when there is no such live key */
+export async function holdKey(tx: Queryable, kid: string): Promise<boolean> {
+  const rows = await tx.query(
+    sql`select from attestation_key where kid = ${kid} and revoked_at is null for share`,
+  );
+  return rows.length === 1;
+}
+
 /** @returns false when there is no such live key */
 export async function revokeKey(db: Queryable, kid: string, now: number): Promise<boolean> {
   const rows = await db.query(

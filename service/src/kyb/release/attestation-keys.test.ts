@@ -61,7 +61,7 @@ async function advance(seconds: number): Promise<void> {
 await test("processes that begin at once sign with one key, of RSA with 3072 bits, and publish it", async () => {
   const processes = [createAttestationKeys(ctx), createAttestationKeys(ctx)];
   const signed = await Promise.all(
-    processes.flatMap((keys) => [keys.sign({ a: 1 }), keys.sign({ a: 2 })]),
+    processes.flatMap((keys) => [keys.sign(ctx.db, { a: 1 }), keys.sign(ctx.db, { a: 2 })]),
   );
   assert.equal(new Set(signed.map((jwt) => partOf(jwt, 0).kid)).size, 1);
   for (const keys of processes) {
@@ -76,12 +76,12 @@ await test("processes that begin at once sign with one key, of RSA with 3072 bit
 
 await test("a successor is published before it signs, and what the old one signed stays good for 30 days", async () => {
   const keys = createAttestationKeys(ctx);
-  const old = await keys.sign({});
+  const old = await keys.sign(ctx.db, {});
   await keys.rotate();
   assert.equal((await published(keys)).length, 2, "the next one is there for every cache");
   // Keys start at whole multiples of the lifetime.
   await advance(lifetimeSeconds - (ctx.clock.now() % lifetimeSeconds));
-  const fresh = await keys.sign({});
+  const fresh = await keys.sign(ctx.db, {});
   assert.notEqual(partOf(fresh, 0).kid, partOf(old, 0).kid);
   await keys.rotate();
   await advance(30 * 86_400 - 60);
@@ -94,16 +94,16 @@ await test("a successor is published before it signs, and what the old one signe
 
 await test("transactions that hold every connection of the process sign all the same", async () => {
   const keys = createAttestationKeys(ctx);
-  await keys.sign({});
+  await keys.sign(ctx.db, {});
   await advance(60);
   const allHold = Promise.withResolvers<void>();
   let holding = 0;
   const signInTransaction = async (): Promise<string> =>
-    ctx.db.transaction(async () => {
+    ctx.db.transaction(async (tx) => {
       holding += 1;
       if (holding === 2) allHold.resolve();
       await allHold.promise;
-      return keys.sign({});
+      return keys.sign(tx, {});
     });
   const signed = await Promise.all([signInTransaction(), signInTransaction()]);
   const set = await published(keys);
@@ -115,13 +115,13 @@ const kidOf = async (status: string): Promise<string | undefined> =>
 
 await test("an operator has the published successor take over, and what the old key signed stays good", async () => {
   const keys = createAttestationKeys(ctx);
-  const old = await keys.sign({});
+  const old = await keys.sign(ctx.db, {});
   await keys.rotate();
   await advance(1);
   const next = await kidOf("next");
   assert.equal(await rotateAttestationKey(ctx, "test"), next);
   await keys.rotate();
-  const fresh = await keys.sign({});
+  const fresh = await keys.sign(ctx.db, {});
   assert.equal(partOf(fresh, 0).kid, next);
   const set = await published(keys);
   assert.ok(isGenuine(old, set) && isGenuine(fresh, set));
@@ -131,13 +131,13 @@ await test("an operator has the published successor take over, and what the old 
 await test("a revoked key is published no more, and its published successor signs, however often", async () => {
   const keys = createAttestationKeys(ctx);
   for (let round = 0; round < 3; round += 1) {
-    const old = await keys.sign({});
+    const old = await keys.sign(ctx.db, {});
     const [current, next] = [await kidOf("current"), await kidOf("next")];
     assert.equal(partOf(old, 0).kid, current);
     await revokeAttestationKey(ctx, String(current), "test");
     await keys.rotate();
     assert.equal(isGenuine(old, await published(keys)), false);
-    const fresh = await keys.sign({});
+    const fresh = await keys.sign(ctx.db, {});
     assert.equal(partOf(fresh, 0).kid, next);
     assert.ok(isGenuine(fresh, await published(keys)));
     await assert.rejects(revokeAttestationKey(ctx, String(current), "test"), /no such live/);
@@ -148,14 +148,23 @@ await test("a revoked key is published no more, and its published successor sign
   assert.ok(length > 1);
   await keys.rotate();
   assert.ok(
-    isGenuine(await keys.sign({}), await published(keys)),
+    isGenuine(await keys.sign(ctx.db, {}), await published(keys)),
     "a fresh one where all are gone",
   );
 });
 
+await test("a process that has not heard of a revocation signs with the successor all the same", async () => {
+  const keys = createAttestationKeys(ctx);
+  const old = await keys.sign(ctx.db, {});
+  await keys.rotate();
+  const next = await kidOf("next");
+  await revokeAttestationKey(ctx, String(partOf(old, 0).kid), "test");
+  assert.equal(partOf(await keys.sign(ctx.db, {}), 0).kid, next);
+});
+
 await test("keys are kept sealed, and found again after a restart", async () => {
-  const before = await createAttestationKeys(ctx).sign({});
-  const after = await createAttestationKeys(ctx).sign({});
+  const before = await createAttestationKeys(ctx).sign(ctx.db, {});
+  const after = await createAttestationKeys(ctx).sign(ctx.db, {});
   assert.equal(partOf(before, 0).kid, partOf(after, 0).kid);
   const rows = await ctx.db.query<{ private_sealed: Buffer }>({
     name: "",

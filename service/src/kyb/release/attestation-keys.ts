@@ -7,6 +7,7 @@ import {
 import { promisify } from "node:util";
 import { isClockRight } from "../../platform/clock.ts";
 import type { Ctx } from "../../platform/context.ts";
+import type { Queryable } from "../../platform/database/db.ts";
 import {
   currentOf,
   type KeyPlan,
@@ -22,8 +23,11 @@ import * as store from "./attestation-key-store.ts";
 
 /** The keys that sign attestations: none of them signs anything else (decisions section 6, Attestation). */
 export interface AttestationKeys {
-  /** Signs claims as a JWT with the key of this moment, off the main thread: a signature takes milliseconds. */
-  sign(claims: object): Promise<string>;
+  /**
+   * Signs claims as a JWT with the key of this moment, off the main thread: a signature takes milliseconds. The key cannot
+   * be revoked before the caller's transaction ends.
+   */
+  sign(tx: Queryable, claims: object): Promise<string>;
   /** What is published at this moment. */
   keySet(): Promise<PublishedDocument>;
   /** Makes successors and forgets what nobody can need; for a job. Does nothing before the first use. */
@@ -62,7 +66,7 @@ export function createAttestationKeys(ctx: KeyContext): AttestationKeys {
   let keys: readonly AttestationKey[] = [];
   let readAt = Number.NEGATIVE_INFINITY;
   const read = async (): Promise<void> => {
-    keys = await loadKeys(ctx, keys);
+    keys = await loadKeys(ctx, ctx.db, keys);
     readAt = ctx.clock.now();
   };
   const follow = async (): Promise<void> => {
@@ -83,12 +87,16 @@ export function createAttestationKeys(ctx: KeyContext): AttestationKeys {
     await following;
   };
   return {
-    async sign(claims) {
+    async sign(tx, claims) {
       // Whoever signs holds a connection for its transaction: where all of them do, none is left to look for keys. The job
       // reads them, and a successor is known long before it signs.
       if (currentOf(keys, ctx.clock.now()) === null) await refresh();
+      const known = currentOf(keys, ctx.clock.now());
+      if (known !== null && (await store.holdKey(tx, known.kid))) return signJwt(known, claims);
+      keys = await loadKeys(ctx, tx, keys);
       const key = currentOf(keys, ctx.clock.now());
-      if (key === null) throw new Error("no key signs attestations at this moment");
+      if (key === null || !(await store.holdKey(tx, key.kid)))
+        throw new Error("no key signs attestations at this moment");
       return signJwt(key, claims);
     },
     async keySet() {
@@ -139,9 +147,10 @@ async function addKey(ctx: KeyContext, startsAt: number): Promise<void> {
 /** Keys that are known already stay open, since opening one costs a decryption; when they start may have changed. */
 async function loadKeys(
   ctx: KeyContext,
+  db: Queryable,
   known: readonly AttestationKey[],
 ): Promise<AttestationKey[]> {
-  const rows = await store.listKeys(ctx.db);
+  const rows = await store.listKeys(db);
   return rows.map(({ privateSealed, ...row }) => ({
     kid: row.kid,
     algorithm: "RS256",

@@ -153,6 +153,7 @@ async function attest(
   const sequence = request.sequence + 1;
   const { baseUrl } = ctx.config;
   const attestation = await ctx.attestationKeys.sign(
+    tx,
     attestationClaims(request, { baseUrl, eventId, sequence, now, values }),
   );
   const lines = linesOf(fields);

@@ -13,17 +13,18 @@ import { refusalDelay } from "../ballot/refusal-delay.ts";
 export const dataRequestBallots: BallotRules = {
   show: async (ctx, ids) => {
     const requests = await store.findRequests(ctx.db, ids);
-    const shown = requests.map(async (request): Promise<[string, object]> => {
-      const available = await findAvailable(ctx, ctx.db, request);
-      return [request.id, shownOf(request, available)];
-    });
-    return new Map(await Promise.all(shown));
+    const shown = new Map<string, object>();
+    for (const some of Map.groupBy(requests, ({ business }) => business).values()) {
+      const available = await findAvailable(ctx, ctx.db, some);
+      for (const request of some) shown.set(request.id, shownOf(request, available));
+    }
+    return shown;
   },
 
   fixHash: async (ctx, tx, { ballot, optional }) => {
     const request = await store.findRequest(tx, ballot.id);
     if (request?.status !== "pending_approval") throw new Problem("ballot_over");
-    const available = await findAvailable(ctx, tx, request);
+    const available = await findAvailable(ctx, tx, [request]);
     // In the order of the request, whatever the wallet's; a name twice or one that was not asked for counts as none.
     const chosen = optionalNames(request).filter(
       (name) => optional.includes(name) && available.has(name),
@@ -60,15 +61,16 @@ export const dataRequestBallots: BallotRules = {
 const optionalNames = ({ fields }: DataRequest): BusinessFieldName[] =>
   fields.filter(({ optional }) => optional).map(({ name }) => name);
 
-/** Which of its optional fields the business of a request has at this moment; no call where there are none. */
+/** Which of the optional fields their one business has at this moment; one statement, none where nothing is optional. */
 async function findAvailable(
   { clock }: Pick<KybContext, "clock">,
   db: Queryable,
-  request: DataRequest,
+  requests: readonly DataRequest[],
 ): Promise<ReadonlySet<string>> {
-  const { environment, business } = request;
-  const names = optionalNames(request);
-  if (names.length === 0) return new Set();
+  const [first] = requests;
+  const names = [...new Set(requests.flatMap(optionalNames))];
+  if (first === undefined || names.length === 0) return new Set();
+  const { environment, business } = first;
   return findCompanyNames(db, { environment, business, names, now: clock.now() });
 }
 
@@ -82,6 +84,7 @@ function shownOf(request: DataRequest, available: ReadonlySet<string>) {
     audience: request.clientDomainId,
     required: fields.filter(({ optional }) => !optional).map(({ name }) => name),
     optional: optionalNames(request).filter(mayGo),
+    unavailable: optionalNames(request).filter((name) => !mayGo(name)),
     fixedOptional,
     purpose: request.purpose,
     deadline: request.expiresAt,

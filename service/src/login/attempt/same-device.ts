@@ -31,8 +31,8 @@ export interface Returned {
  * Reads and consumes the wallet's answer on the same device; once more, it leads on again until the code is released. A
  * valid answer that arrives in another browser ends the login.
  *
- * @throws {Problem} invalid_request, login_not_found, other_browser, wrong_channel, signature_wrong, login_over, identity_refused, acr_unmet, and for a
- *   business not_claimed and what `approveForBusiness` throws
+ * @throws {Problem} invalid_request, login_not_found, other_browser, wrong_channel, signature_wrong, login_over,
+ *   identity_refused, acr_unmet, and for a business not_claimed and what `approveForBusiness` throws
  */
 export async function returnOnSameDevice(
   ctx: LoginContext,

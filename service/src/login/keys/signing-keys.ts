@@ -124,8 +124,9 @@ export async function ensureKeys(ctx: KeyContext): Promise<void> {
       }
     }),
   );
-  // The first id token of a login is a hint for as long as the login can be refreshed, though expired by then.
-  const hintSeconds = ctx.config.refreshAbsoluteSeconds;
+  // The first id token of a login is a hint for as long as its session or its tokens last, though expired by then.
+  const { refreshAbsoluteSeconds, sessionAbsoluteSeconds } = ctx.config;
+  const hintSeconds = Math.max(refreshAbsoluteSeconds, sessionAbsoluteSeconds);
   await store.purgeKeys(ctx.db, now - retentionSeconds(ctx) - hintSeconds);
 }
 
