@@ -72,9 +72,9 @@ class ObjectRefused extends Error {
 /**
  * Decides whether verified claims speak for the link that was scanned: the issuer is a broker on the wallet's list and
  * the origin of `conn`, the object is for wallets and in force, and it agrees with the link in action, session or id,
- * requester, names and deadline. What `td`, `tx` and `sign` would sign is named by no object: of them only an offer has one. Only
- * then may a name or domain be shown as verified. The signature and `typ` are the caller's to check first. Never
- * throws.
+ * requester, names and deadline. What `td`, `tx` and `sign` would sign is named by no object: of them only an offer has
+ * one. Only then may a name or domain be shown as verified. The signature and `typ` are the caller's to check first.
+ * Never throws.
  *
  * @param context.brokers origins the wallet trusts
  * @param context.now Unix seconds

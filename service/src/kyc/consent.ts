@@ -16,6 +16,7 @@ import {
   requestObjectHash,
   type RequestResult,
   shareDigest,
+  zeroHash,
 } from "@svc/protocol";
 import { verifySignature } from "../chain/index.ts";
 import { listSupposedLeaves, matchLeaves } from "../credentials/index.ts";
@@ -144,7 +145,6 @@ async function findSigned(
 ): Promise<Pick<Approval, "data" | "consent"> | null> {
   const { opened, result, callerAddress } = approving;
   const data = approving.data ?? (await supposeData(ctx, approving, released));
-  if (data === null) return null;
   const digest = digestOf(ctx, approving, { infos: released.infos, data });
   const { signature } = result;
   const isSigned = await isSignedByUser(ctx, opened, { digest, signature, callerAddress });
@@ -156,16 +156,17 @@ const supposedLengthMax = 65_536;
 
 /**
  * What a wallet signed that does not tell: the leaves of its values, and for one that was not issued the likeliest. A
- * contract's signature shows no signer, so the contract is asked about the first of several. Null where nothing is likely.
+ * contract's signature shows no signer, so the contract is asked about the first of several. Where nothing is likely it
+ * is what nobody signs, so that the signature is judged, and counted, all the same.
  */
 async function supposeData(
   ctx: KycContext,
   approving: Approving,
   { infos, leaves }: Released,
-): Promise<Hex32 | null> {
+): Promise<Hex32> {
   const { environment, user } = approving.opened.order;
   const unknown = infos.filter((_, index) => leaves[index] === null);
-  if (sumOf(unknown.map(({ data }) => data.length)) > supposedLengthMax) return null;
+  if (sumOf(unknown.map(({ data }) => data.length)) > supposedLengthMax) return zeroHash;
   const lists =
     unknown.length === 0
       ? [[]]
@@ -177,7 +178,7 @@ async function supposeData(
   const { signature } = approving.result;
   const isSigned = (data: Hex32): boolean =>
     recoverAddress(digestOf(ctx, approving, { infos, data }), signature) === user;
-  return (supposed.length > 1 ? supposed.find(isSigned) : undefined) ?? supposed[0] ?? null;
+  return (supposed.length > 1 ? supposed.find(isSigned) : undefined) ?? supposed[0] ?? zeroHash;
 }
 
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);

@@ -31,6 +31,14 @@ async function quarantine(webhooks: TestWebhooks, receiver: Receiver): Promise<s
   return event.id;
 }
 
+/** Goes on for more seconds than there are events, at the pace of an endpoint that resumes. */
+async function deliverAll(webhooks: TestWebhooks): Promise<void> {
+  for (let round = 0; round < 20; round += 1) {
+    webhooks.advance(1);
+    await webhooks.deliver();
+  }
+}
+
 type Receiver = Awaited<ReturnType<TestWebhooks["openReceiver"]>>;
 
 const idsOf = ({ received }: Receiver): string[] =>
@@ -94,10 +102,7 @@ test("what was held goes out in the order of its age, whatever stream it belongs
     const fresh = webhooks.kybEvent();
     webhooks.advance(1);
     await webhooks.enqueue(fresh);
-    for (let round = 0; round < 20; round += 1) {
-      webhooks.advance(1);
-      await webhooks.deliver();
-    }
+    await deliverAll(webhooks);
     assert.deepEqual(
       idsOf(receiver).filter((id) => id !== fresh.id),
       held,
@@ -144,10 +149,7 @@ test("a process that ends or dies while it resumes leaves the order as it was", 
     if (end === "ends") await store.release(ctx.db, taken, nowMs);
     webhooks.advance(31);
     if (end === "dies") await store.endLeases(ctx.db, Math.floor(ctx.clock.nowMs()));
-    for (let round = 0; round < 20; round += 1) {
-      webhooks.advance(1);
-      await webhooks.deliver();
-    }
+    await deliverAll(webhooks);
     assert.deepEqual(idsOf(receiver), held, end);
   }
 });
@@ -173,10 +175,7 @@ test("an earlier event that is sent again keeps nothing of what was held back fo
   webhooks.advance(60);
   await reactivate(webhooks);
   assert.equal(await webhooks.redeliver({ streamId, eventId: first.id }), 1);
-  for (let round = 0; round < 20; round += 1) {
-    webhooks.advance(1);
-    await webhooks.deliver();
-  }
+  await deliverAll(webhooks);
   const arrived = idsOf(receiver);
   for (const id of [first.id, ...held]) assert.ok(arrived.includes(id), id);
 });
@@ -196,10 +195,7 @@ test("events of one second go out whatever their ids, and each stream in its ord
   await webhooks.deliver();
   webhooks.advance(60);
   await reactivate(webhooks);
-  for (let round = 0; round < 20; round += 1) {
-    webhooks.advance(1);
-    await webhooks.deliver();
-  }
+  await deliverAll(webhooks);
   assert.deepEqual(
     idsOf(receiver).filter((id) => ids.includes(id)),
     held.map(({ id }) => id),

@@ -30,14 +30,15 @@ export async function insertKey(db: Queryable, key: AttestationKeyRow): Promise<
   );
 }
 
-/** Lets a key that was meant for later sign from then on. */
-export async function startKey(db: Queryable, kid: string, startsAt: number): Promise<void> {
-  await db.query(
+/** Lets a key that was meant for later sign from then on. @returns false when it does already */
+export async function startKey(db: Queryable, kid: string, startsAt: number): Promise<boolean> {
+  const rows = await db.query(
     sql`with started as (
         update attestation_key set starts_at = ${startsAt} where kid = ${kid} and starts_at > ${startsAt}
           and revoked_at is null returning kid)
       select pg_notify(${attestationKeyChannel}, kid) from started`,
   );
+  return rows.length === 1;
 }
 
 /** Keeps a key from being revoked until the transaction ends. @returns false when there is no such live key */

@@ -128,6 +128,17 @@ await test("an operator has the published successor take over, and what the old 
   assert.ok(await kidOf("next"), "the one after it is published already");
 });
 
+await test("of two rotations at once one is told that the other was faster", async () => {
+  const keys = createAttestationKeys(ctx);
+  await keys.sign(ctx.db, {});
+  await keys.rotate();
+  await advance(2);
+  const both = await Promise.allSettled([1, 2].map(async () => rotateAttestationKey(ctx, "test")));
+  const kids = both.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+  assert.equal(new Set(kids).size, kids.length, "nobody is told of a rotation that was another's");
+  assert.ok(kids.length > 0);
+});
+
 await test("a revoked key is published no more, and its published successor signs, however often", async () => {
   const keys = createAttestationKeys(ctx);
   for (let round = 0; round < 3; round += 1) {

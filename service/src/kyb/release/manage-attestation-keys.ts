@@ -1,6 +1,6 @@
 import type { Ctx } from "../../platform/context.ts";
 import {
-  type KeyStatus,
+  type KeyRecord,
   planRotation,
   planTakeover,
   statusOf,
@@ -12,17 +12,10 @@ import * as store from "./attestation-key-store.ts";
 /** What operators call the purpose of these keys, beside those that sign tokens. */
 export const attestationKeyPurpose = "kyb-attestation";
 
-/** A key that signs attestations, as operators see it. */
-interface AttestationKeyRecord {
-  readonly kid: string;
-  readonly purpose: typeof attestationKeyPurpose;
-  readonly status: KeyStatus;
-  readonly createdAt: number;
-  readonly startsAt: number;
-}
-
 /** Every attestation key that was not revoked, by its start; none before the first attestation. */
-export async function listAttestationKeys(ctx: Ctx): Promise<AttestationKeyRecord[]> {
+export async function listAttestationKeys(
+  ctx: Ctx,
+): Promise<KeyRecord<typeof attestationKeyPurpose>[]> {
   const now = ctx.clock.now();
   const rows = await store.listKeys(ctx.db);
   return rows.map((row) => {
@@ -46,8 +39,9 @@ export async function rotateAttestationKey(ctx: Ctx, actor: string): Promise<str
     const known = await store.listKeys(tx);
     if (known.length === 0) throw new Error("the first attestation makes the first key");
     const next = planRotation(known, now);
-    if (next === null) throw new Error(`${attestationKeyPurpose} was rotated a moment ago`);
-    await store.startKey(tx, next.kid, now);
+    // Another call may have been faster.
+    if (next === null || !(await store.startKey(tx, next.kid, now)))
+      throw new Error(`${attestationKeyPurpose} was rotated a moment ago`);
     await ctx.audit.record(tx, { actor, action: "attestation-key.rotate", subject: next.kid });
     return next.kid;
   });

@@ -1,6 +1,6 @@
 import type { Ctx } from "../../platform/context.ts";
 import {
-  type KeyStatus,
+  type KeyRecord,
   planRotation,
   planTakeover,
   statusOf,
@@ -10,17 +10,8 @@ import { type KeyPurpose, keysOf } from "./signing-key.ts";
 import * as store from "./signing-key-store.ts";
 import { ensureKeys } from "./signing-keys.ts";
 
-/** A signing key as operators see it. */
-interface SigningKeyRecord {
-  readonly kid: string;
-  readonly purpose: KeyPurpose;
-  readonly status: KeyStatus;
-  readonly createdAt: number;
-  readonly startsAt: number;
-}
-
 /** Every signing key that was not revoked, by purpose and start. */
-export async function listSigningKeys(ctx: Ctx): Promise<SigningKeyRecord[]> {
+export async function listSigningKeys(ctx: Ctx): Promise<KeyRecord<KeyPurpose>[]> {
   const now = ctx.clock.now();
   const rows = await store.listKeys(ctx.db);
   return rows.map((row) => {
@@ -44,8 +35,9 @@ export async function rotateSigningKey(
   const now = ctx.clock.now();
   const kid = await ctx.db.transaction(async (tx) => {
     const next = planRotation(keysOf(await store.listKeys(tx), purpose), now);
-    if (next === null) throw new Error(`${purpose} was rotated a moment ago`);
-    await store.startKey(tx, next.kid, now);
+    // Another call may have been faster.
+    if (next === null || !(await store.startKey(tx, next.kid, now)))
+      throw new Error(`${purpose} was rotated a moment ago`);
     const details = { purpose };
     await ctx.audit.record(tx, { actor, action: "signing-key.rotate", subject: next.kid, details });
     return next.kid;

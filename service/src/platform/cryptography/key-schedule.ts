@@ -24,7 +24,14 @@ function nextOf<K extends ScheduledKey>(keys: readonly K[], now: number): K | nu
 }
 
 /** `next` is published already and signs from `startsAt`; what a `retired` one signed may still be good. */
-export type KeyStatus = "retired" | "current" | "next";
+type KeyStatus = "retired" | "current" | "next";
+
+/** A key as operators see it. */
+export interface KeyRecord<Purpose extends string> extends ScheduledKey {
+  readonly purpose: Purpose;
+  readonly status: KeyStatus;
+  readonly createdAt: number;
+}
 
 export function statusOf(
   keys: readonly ScheduledKey[],
