@@ -1,5 +1,6 @@
 import { Problem } from "../platform/http/problems.ts";
 import type { Ctx } from "../platform/context.ts";
+import { purgeInBatches } from "../platform/database/purge.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import * as company from "./company-store.ts";
 import * as store from "./credential-store.ts";
@@ -77,5 +78,6 @@ async function noteOver(
 
 /** Forgets the values of records that ended seven days ago. */
 export async function purgeCompanyValues({ db, clock }: Pick<Ctx, "db" | "clock">): Promise<void> {
-  await company.deleteValues(db, clock.now() - retentionSeconds);
+  const before = clock.now() - retentionSeconds;
+  await purgeInBatches(async (limit) => company.deleteValues(db, before, limit));
 }

@@ -281,12 +281,15 @@ export async function isVouchedFor(
   return row?.stands === true;
 }
 
-/** Forgets the values of records that ended before. */
-export async function deleteValues(db: Queryable, before: number): Promise<void> {
-  await db.query(
-    sql`delete from company_field using company_record
-      where company_record.credential_id = company_field.credential_id and ended_at <= ${before}`,
-  );
+/** Forgets the values of records that ended before. @returns how many went */
+export async function deleteValues(db: Queryable, before: number, limit: number): Promise<number> {
+  const rows = await db.query(sql`
+    delete from company_field where ctid = any(array(
+      select company_field.ctid from company_field join company_record using (credential_id)
+      where ended_at <= ${before} limit ${limit}
+      for update of company_field skip locked))
+    returning 1 as gone`);
+  return rows.length;
 }
 
 /** 32 bytes each; PostgreSQL reads an array of them from texts that begin with `\x`. */

@@ -373,6 +373,16 @@ export async function takeIdempotencyKey(
   return { credentialId: known.credential_id, bodyMac: known.body_mac, root };
 }
 
-export async function deleteIdempotencyKeys(db: Queryable, before: number): Promise<void> {
-  await db.query(sql`delete from issuer_idempotency where created_at <= ${before}`);
+/** @returns how many went */
+export async function deleteIdempotencyKeys(
+  db: Queryable,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const rows = await db.query(sql`
+    delete from issuer_idempotency where ctid = any(array(
+      select ctid from issuer_idempotency where created_at <= ${before} order by created_at limit ${limit}
+      for update skip locked))
+    returning 1 as gone`);
+  return rows.length;
 }

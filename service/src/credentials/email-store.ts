@@ -124,6 +124,16 @@ export async function finishVerification(
   );
 }
 
-export async function deleteVerifications(db: Queryable, expiredBefore: number): Promise<void> {
-  await db.query(sql`delete from email_verification where expires_at <= ${expiredBefore}`);
+/** @returns how many went */
+export async function deleteVerifications(
+  db: Queryable,
+  expiredBefore: number,
+  limit: number,
+): Promise<number> {
+  const rows = await db.query(sql`
+    delete from email_verification where id = any(array(
+      select id from email_verification where expires_at <= ${expiredBefore} order by expires_at limit ${limit}
+      for update skip locked))
+    returning 1 as gone`);
+  return rows.length;
 }

@@ -2,6 +2,7 @@ import { type Address, shortAddress } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { limitNetworkOf } from "../platform/http/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
+import { purgeInBatches } from "../platform/database/purge.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { equalBytes } from "../platform/cryptography/mac.ts";
 import type { Mailer } from "../platform/mail.ts";
@@ -167,7 +168,8 @@ function messageText(user: Address, code: string): string {
 
 /** Forgets verifications ten minutes after their end. */
 export async function purgeVerifications(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
-  await store.deleteVerifications(ctx.db, ctx.clock.now() - codeLifetimeSeconds);
+  const before = ctx.clock.now() - codeLifetimeSeconds;
+  await purgeInBatches(async (limit) => store.deleteVerifications(ctx.db, before, limit));
 }
 
 function placeOf(

@@ -1,5 +1,6 @@
 import type { Address } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
+import { purgeInBatches } from "../platform/database/purge.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { Problem } from "../platform/http/problems.ts";
 import type { EndedReason } from "./credential.ts";
@@ -96,7 +97,8 @@ export async function purgeCredentials(ctx: EndingContext): Promise<void> {
       return ids.length;
     });
   } while (count === batchMax);
-  await store.deleteIdempotencyKeys(ctx.db, now - idempotencySeconds);
+  const before = now - idempotencySeconds;
+  await purgeInBatches(async (limit) => store.deleteIdempotencyKeys(ctx.db, before, limit));
 }
 
 /** Tells those above of what no longer counts since its issuer was distrusted. */

@@ -3,6 +3,7 @@ import { openUseRecord } from "../accounts/index.ts";
 import { auditRetentionSeconds } from "../platform/audit/audit.ts";
 import { createBatcher } from "../platform/database/batching.ts";
 import type { Ctx } from "../platform/context.ts";
+import { purgeInBatches } from "../platform/database/purge.ts";
 import * as store from "./check-store.ts";
 import type { KnownLeaf } from "./leaf.ts";
 import { deleteLookups, insertLookups } from "./lookup-store.ts";
@@ -44,5 +45,6 @@ export function openLookups(ctx: Pick<Ctx, "db" | "clock" | "log">): Lookups {
 
 /** Lookups are forgotten with the entries of the audit trail. */
 export async function purgeLookups({ db, clock }: Pick<Ctx, "db" | "clock">): Promise<void> {
-  await deleteLookups(db, clock.now() - auditRetentionSeconds);
+  const before = clock.now() - auditRetentionSeconds;
+  await purgeInBatches(async (limit) => deleteLookups(db, before, limit));
 }

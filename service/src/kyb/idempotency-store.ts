@@ -42,6 +42,12 @@ export async function keepAnswer(
   );
 }
 
-export async function deleteKeys(db: Queryable, before: number): Promise<void> {
-  await db.query(sql`delete from kyb_idempotency where created_at <= ${before}`);
+/** @returns how many went */
+export async function deleteKeys(db: Queryable, before: number, limit: number): Promise<number> {
+  const rows = await db.query(sql`
+    delete from kyb_idempotency where id = any(array(
+      select id from kyb_idempotency where created_at <= ${before} order by created_at limit ${limit}
+      for update skip locked))
+    returning 1 as gone`);
+  return rows.length;
 }

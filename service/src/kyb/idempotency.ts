@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Ctx } from "../platform/context.ts";
+import { purgeInBatches } from "../platform/database/purge.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { equalBytes } from "../platform/cryptography/mac.ts";
@@ -63,7 +64,8 @@ export async function idempotently<Body extends object>(
 
 /** Forgets keys after 24 hours. */
 export async function purgeIdempotencyKeys(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
-  await store.deleteKeys(ctx.db, ctx.clock.now() - lifetimeSeconds);
+  const before = ctx.clock.now() - lifetimeSeconds;
+  await purgeInBatches(async (limit) => store.deleteKeys(ctx.db, before, limit));
 }
 
 function readKey(request: FastifyRequest, isRequired: boolean): string | null {

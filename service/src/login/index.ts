@@ -8,7 +8,6 @@ import type { LoginContext as BaseContext, SignatureVerifier } from "./login-con
 import { openLoginFeed } from "./attempt/login-feed.ts";
 import { endLogin, listLogins } from "./session/login-list.ts";
 import { pushedRequestRoutes } from "./authorization/pushed-request-routes.ts";
-import { purgePushed } from "./authorization/pushed-request-store.ts";
 import { createRecentAttempts } from "./attempt/recent-attempts.ts";
 import { retentionJobs } from "./retention.ts";
 import { openLiveClaims } from "./token/live-claims.ts";
@@ -64,13 +63,5 @@ export async function addTokenRoutes(ctx: Login, http: Http): Promise<void> {
 }
 
 export function loginJobs(ctx: Login): readonly Job[] {
-  return [
-    ...tokenJobs(ctx, ctx.copies),
-    ...retentionJobs(ctx),
-    {
-      name: "pushed-requests",
-      everySeconds: 60,
-      run: async () => purgePushed(ctx.db, ctx.clock.now()),
-    },
-  ];
+  return [...tokenJobs(ctx, ctx.copies), ...retentionJobs(ctx)];
 }

@@ -70,20 +70,32 @@ export async function listOpenSessions(db: Queryable, user: string): Promise<str
 }
 
 /**
- * Removes every row of a user but the audit trail and the logouts that clients are still to be told of, which the purge
- * takes afterwards.
+ * Removes the user's logins that began in this time, in Unix seconds, and takes the user's name out of those of others.
+ * Reads all that began in it: an index on users would make every login write it.
  */
-export async function deleteUser(tx: Queryable, user: string): Promise<void> {
-  // The table is read once: an index would make every login write it. A hint binds nobody: such logins are anybody's.
+export async function deleteLogins(
+  tx: Queryable,
+  user: string,
+  { from, before }: { from: number; before: number },
+): Promise<void> {
+  // A hint binds nobody: such logins are anybody's.
   await tx.query(sql`
     with named as materialized (
       select id, (claimed_by = ${user} or request ->> 'expectedUser' = ${user}) is true as is_own from login
-      where claimed_by = ${user} or request ->> 'expectedUser' = ${user} or request ->> 'hintedUser' = ${user}),
+      where created_at >= ${from} and created_at < ${before}
+        and (claimed_by = ${user} or request ->> 'expectedUser' = ${user} or request ->> 'hintedUser' = ${user})),
     deleted as (
       delete from login where id = any(array(select id from named where is_own))
         and (claimed_by = ${user} or request ->> 'expectedUser' = ${user}))
     update login set request = request - 'hintedUser'
     where id = any(array(select id from named where not is_own))`);
+}
+
+/**
+ * Removes every row of a user but logins, the audit trail and the logouts that clients are still to be told of, which
+ * the purge takes afterwards.
+ */
+export async function deleteUser(tx: Queryable, user: string): Promise<void> {
   await tx.query(sql`
     delete from logout_delivery where user_address = ${user} and ended_at is not null`);
   await tx.query(sql`

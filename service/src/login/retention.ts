@@ -1,16 +1,16 @@
 import type { Address } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
-import { firstUuid } from "../platform/ids.ts";
 import type { Job } from "../platform/jobs.ts";
-import { purgeInBatches } from "../platform/database/purge.ts";
+import { purgeByPages, purgeInBatches } from "../platform/database/purge.ts";
 import { withdrawOpenLogin } from "./business/business-login.ts";
+import { purgePushed } from "./authorization/pushed-request-store.ts";
 import * as store from "./retention-store.ts";
 import { endSession } from "./session/session-end.ts";
 
 /** Attempts and sessions are kept 30 days (decisions section 8, Retention). */
-const retentionSeconds = 30 * 86_400;
-const purgeBatch = 5000;
+const daySeconds = 86_400;
+const retentionSeconds = 30 * daySeconds;
 /** Longer than any login stays open, and than clocks differ. */
 const openSecondsMax = 3600;
 
@@ -19,13 +19,29 @@ export async function purgeLogins(ctx: Pick<Ctx, "db" | "clock">): Promise<void>
   const now = ctx.clock.now();
   const before = now - retentionSeconds;
   await purgeInBatches(async (limit) => store.purgeAttempts(ctx.db, before, limit));
-  let after: string | null = firstUuid;
-  while (after !== null)
-    after = await store.purgeSessions(ctx.db, { now, before, after, limit: purgeBatch });
+  await purgeByPages(async (page) => store.purgeSessions(ctx.db, { now, before, ...page }));
 }
 
 export function retentionJobs(ctx: Pick<Ctx, "db" | "clock">): readonly Job[] {
-  return [{ name: "login-retention", everySeconds: 3600, run: async () => purgeLogins(ctx) }];
+  return [
+    { name: "login-retention", everySeconds: 3600, run: async () => purgeLogins(ctx) },
+    { name: "pushed-requests", everySeconds: 60, run: async () => purgePushedRequests(ctx) },
+  ];
+}
+
+async function purgePushedRequests(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
+  const now = ctx.clock.now();
+  await purgeInBatches(async (limit) => purgePushed(ctx.db, now, limit));
+}
+
+/**
+ * The times at which logins may have begun that are still kept, day by day: all of them at once would take longer than a
+ * statement may.
+ */
+function daysOfLogins(now: number): { from: number; before: number }[] {
+  const starts: number[] = [0];
+  for (let at = now - retentionSeconds; at <= now; at += daySeconds) starts.push(at);
+  return starts.map((from, at) => ({ from, before: starts[at + 1] ?? now + daySeconds }));
 }
 
 /** What the deletion of a user takes. */
@@ -55,6 +71,7 @@ export async function deleteUser(
   for (const sessionId of await store.listOpenSessions(tx, user)) {
     await endSession(tx, sessionId, now);
   }
+  for (const day of daysOfLogins(now)) await store.deleteLogins(tx, user, day);
   await store.deleteUser(tx, user);
   return isKnown;
 }

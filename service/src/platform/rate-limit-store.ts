@@ -52,9 +52,16 @@ export async function drawLease(
   return row ?? { leased: 0, left: 0 };
 }
 
-export async function deleteBuckets(db: Queryable, refilledBefore: number): Promise<number> {
-  const rows = await db.query(
-    sql`delete from rate_bucket where refilled_at < ${refilledBefore} returning name`,
-  );
+/** @returns how many went */
+export async function deleteBuckets(
+  db: Queryable,
+  refilledBefore: number,
+  limit: number,
+): Promise<number> {
+  const rows = await db.query(sql`
+    delete from rate_bucket where name = any(array(
+      select name from rate_bucket where refilled_at < ${refilledBefore} order by refilled_at limit ${limit}
+      for update skip locked))
+    returning 1 as gone`);
   return rows.length;
 }

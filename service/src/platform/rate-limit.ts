@@ -3,6 +3,7 @@ import { isLoopbackAddress } from "./http/client-address.ts";
 import type { Clock } from "./clock.ts";
 import type { Ctx } from "./context.ts";
 import type { Queryable } from "./database/db.ts";
+import { purgeInBatches } from "./database/purge.ts";
 import { Problem } from "./http/problems.ts";
 import * as store from "./rate-limit-store.ts";
 
@@ -114,7 +115,8 @@ export async function purgeRateBuckets(ctx: {
   readonly db: Queryable;
   readonly clock: Clock;
 }): Promise<number> {
-  return store.deleteBuckets(ctx.db, ctx.clock.nowMs() / 1000 - fillSecondsMax);
+  const before = ctx.clock.nowMs() / 1000 - fillSecondsMax;
+  return purgeInBatches(async (limit) => store.deleteBuckets(ctx.db, before, limit));
 }
 
 function assertLimit(limit: Limit, cost: number): void {

@@ -129,9 +129,18 @@ export async function takeDueHints(
       group by p.id, p.subscription_sealed`);
 }
 
-/** Forgets hints that went out before then and that nothing would send again. */
-export async function deleteSentHints(db: Queryable, before: number): Promise<void> {
-  await db.query(sql`
-    delete from push_sent s where created_at < ${before}
-      and not exists (select 1 from push_notice n where n.subject = s.subject and n.member = s.member)`);
+/** Forgets hints that went out before then and that nothing would send again. @returns how many went */
+export async function deleteSentHints(
+  db: Queryable,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const rows = await db.query(sql`
+    delete from push_sent where ctid = any(array(
+      select s.ctid from push_sent s where created_at < ${before}
+        and not exists (select 1 from push_notice n where n.subject = s.subject and n.member = s.member)
+      order by created_at limit ${limit}
+      for update skip locked))
+    returning 1 as gone`);
+  return rows.length;
 }

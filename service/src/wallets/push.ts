@@ -4,6 +4,7 @@ import { type Address, isRecord } from "@svc/protocol";
 import type { PushSubscription, RequestDetails } from "web-push";
 import { parsePublicUrl } from "../platform/outbound/address-policy.ts";
 import type { Ctx } from "../platform/context.ts";
+import { purgeInBatches } from "../platform/database/purge.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { invalidRequest } from "../platform/http/problems.ts";
 import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
@@ -108,7 +109,8 @@ async function takeHints({
 
 /** Forgets which hints went out 30 days ago. */
 export async function purgeHints(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
-  await store.deleteSentHints(ctx.db, ctx.clock.now() - sentRetentionSeconds);
+  const before = ctx.clock.now() - sentRetentionSeconds;
+  await purgeInBatches(async (limit) => store.deleteSentHints(ctx.db, before, limit));
 }
 
 /** One device that cannot be told keeps nothing from the others. */

@@ -88,8 +88,14 @@ export async function deleteTombstones(
 }
 
 /** Forgets the pace of endpoints that nothing was sent to since. */
-export async function deletePaces(db: Queryable, beforeMs: number): Promise<void> {
-  await db.query(sql`
+export async function deletePaces(
+  db: Queryable,
+  { beforeMs, limit }: { beforeMs: number; limit: number },
+): Promise<number> {
+  const rows = await db.query(sql`
     delete from webhook_endpoint where id in (
-      select id from webhook_endpoint where next_at_ms < ${beforeMs} for update skip locked)`);
+      select id from webhook_endpoint where next_at_ms < ${beforeMs} order by next_at_ms limit ${limit}
+      for update skip locked)
+    returning 1 as gone`);
+  return rows.length;
 }

@@ -1,10 +1,12 @@
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
+import { purgeInBatches } from "../platform/database/purge.ts";
 import { ulid } from "../platform/ids.ts";
 import { forgottenSeconds } from "./event.ts";
 import { sealBody } from "./events.ts";
 import * as store from "./retention-store.ts";
 
+/** A row of these takes others with it. */
 const batch = 500;
 const daySeconds = 86_400;
 const attemptsDays = 30;
@@ -17,7 +19,7 @@ type RetentionContext = Pick<Ctx, "db" | "clock">;
 /** Takes bodies whose time is over; their events stay as tombstones (decisions section 7, Personal data). */
 export async function purgeBodies(ctx: RetentionContext): Promise<void> {
   const now = ctx.clock.now();
-  while ((await store.purgeBodies(ctx.db, { now, limit: batch })) === batch);
+  await purgeInBatches(async (limit) => store.purgeBodies(ctx.db, { now, limit }), batch);
 }
 
 /**
@@ -40,13 +42,16 @@ export async function forgetStreams(
 export async function forgetOld(ctx: RetentionContext): Promise<void> {
   const nowMs = Math.floor(ctx.clock.nowMs());
   const beforeMs = nowMs - attemptsDays * daySeconds * 1000;
-  while ((await store.deleteAttempts(ctx.db, { beforeMs, limit: batch })) === batch);
+  await purgeInBatches(async (limit) => store.deleteAttempts(ctx.db, { beforeMs, limit }));
   const ulidBefore = firstUlidAt(nowMs - tombstonesDays * daySeconds * 1000);
   for (const prefix of idPrefixes) {
     const range = { from: prefix, before: `${prefix}${ulidBefore}` };
-    while ((await store.deleteTombstones(ctx.db, { ...range, limit: batch })) === batch);
+    await purgeInBatches(async (limit) => store.deleteTombstones(ctx.db, { ...range, limit }));
   }
-  await store.deletePaces(ctx.db, nowMs - daySeconds * 1000);
+  const pacedBeforeMs = nowMs - daySeconds * 1000;
+  await purgeInBatches(async (limit) =>
+    store.deletePaces(ctx.db, { beforeMs: pacedBeforeMs, limit }),
+  );
 }
 
 /** Event ids tell their time: those of orders behind a prefix. */

@@ -234,7 +234,12 @@ export async function listInbox(
   });
 }
 
-/** Forgets ballots that ended before then, with their votes. */
-export async function deleteBallots(db: Queryable, before: number): Promise<void> {
-  await db.query(sql`delete from ballot where ended_at < ${before}`);
+/** Forgets ballots that ended before then, with their votes. @returns how many went */
+export async function deleteBallots(db: Queryable, before: number, limit: number): Promise<number> {
+  const rows = await db.query(sql`
+    delete from ballot where id = any(array(
+      select id from ballot where ended_at < ${before} order by ended_at limit ${limit}
+      for update skip locked))
+    returning 1 as gone`);
+  return rows.length;
 }

@@ -1,5 +1,6 @@
 import { type Address, type BusinessRule, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
 import type { Queryable } from "../../platform/database/db.ts";
+import { purgeInBatches } from "../../platform/database/purge.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import {
@@ -260,7 +261,8 @@ export async function expireBallots(ctx: KybContext): Promise<void> {
 
 /** Forgets ballots 30 days after they ended (decisions section 8, Retention: logins and requests). */
 export async function purgeBallots(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
-  await store.deleteBallots(ctx.db, ctx.clock.now() - retentionSeconds);
+  const before = ctx.clock.now() - retentionSeconds;
+  await purgeInBatches(async (limit) => store.deleteBallots(ctx.db, before, limit));
 }
 
 /** The approvals in the form that the contract takes: joined in the order of the members' addresses. */

@@ -209,7 +209,16 @@ export async function listProposalsOf(
   return rows.map((row) => Object.assign(toProposal(row), { tally: row.tally }));
 }
 
-/** Forgets proposals that ended before then, with the names in them. */
-export async function deleteProposals(db: Queryable, before: number): Promise<void> {
-  await db.query(sql`delete from business_proposal where ended_at < ${before}`);
+/** Forgets proposals that ended before then, with the names in them. @returns how many went */
+export async function deleteProposals(
+  db: Queryable,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const rows = await db.query(sql`
+    delete from business_proposal where id = any(array(
+      select id from business_proposal where ended_at < ${before} order by ended_at limit ${limit}
+      for update skip locked))
+    returning 1 as gone`);
+  return rows.length;
 }

@@ -5,6 +5,7 @@ import {
   findTransactionStatus,
 } from "../../chain/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
+import { purgeInBatches } from "../../platform/database/purge.ts";
 import type { BallotRules } from "../ballot/ballot.ts";
 import { joinApprovals } from "../ballot/ballots.ts";
 import { findBusiness } from "./business-store.ts";
@@ -93,5 +94,6 @@ export function governanceFinalHandlers(ctx: KybContext): FinalHandlers {
 
 /** Forgets proposals 30 days after they ended. */
 export async function purgeProposals(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
-  await store.deleteProposals(ctx.db, ctx.clock.now() - retentionSeconds);
+  const before = ctx.clock.now() - retentionSeconds;
+  await purgeInBatches(async (limit) => store.deleteProposals(ctx.db, before, limit));
 }

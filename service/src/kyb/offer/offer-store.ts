@@ -121,12 +121,14 @@ export async function findRequestEnd(tx: Queryable, requestId: string): Promise<
   return row?.expires_at ?? null;
 }
 
-/** What was asked goes a day after the offer is over; the request keeps its own. */
-export async function purgeOffered(db: Queryable, before: number): Promise<void> {
-  await db.query(
-    sql`update kyb_offer set request_sealed = null, request_object = null
-      where request_sealed is not null and expires_at < ${before}`,
-  );
+/** What was asked goes a day after the offer is over; the request keeps its own. @returns of how many */
+export async function purgeOffered(db: Queryable, before: number, limit: number): Promise<number> {
+  const rows = await db.query(sql`
+    update kyb_offer set request_sealed = null, request_object = null where id = any(array(
+      select id from kyb_offer where request_sealed is not null and expires_at < ${before} order by expires_at limit ${limit}
+      for update skip locked))
+    returning 1 as gone`);
+  return rows.length;
 }
 
 /** The name of an organization, as wallets show it. */

@@ -2,6 +2,7 @@ import { type Address, organizationIdentity } from "@svc/protocol";
 import { type ApiKey, readRequester, verifiedDomainOf } from "../../accounts/index.ts";
 import { ulid } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/database/db.ts";
+import { purgeInBatches } from "../../platform/database/purge.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
 import { holdBusiness } from "../business/business-store.ts";
@@ -226,7 +227,8 @@ async function begin(
 
 /** Forgets what was asked a day after an offer is over. */
 export async function purgeOffers(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
-  await store.purgeOffered(ctx.db, ctx.clock.now() - offeredKeptSeconds);
+  const before = ctx.clock.now() - offeredKeptSeconds;
+  await purgeInBatches(async (limit) => store.purgeOffered(ctx.db, before, limit));
 }
 
 /** @throws {Problem} offer_not_found for a token that is none of ours */

@@ -97,10 +97,12 @@ export async function listReleasesOf(
   );
 }
 
-/** What was released goes; that it was stays. */
-export async function purgeReleases(db: Queryable, now: number): Promise<void> {
-  await db.query(
-    sql`update data_release set attestation_sealed = null, leaves = null
-      where attestation_sealed is not null and expires_at <= ${now}`,
-  );
+/** What was released goes; that it was stays. @returns of how many */
+export async function purgeReleases(db: Queryable, now: number, limit: number): Promise<number> {
+  const rows = await db.query(sql`
+    update data_release set attestation_sealed = null, leaves = null where request_id = any(array(
+      select request_id from data_release where attestation_sealed is not null and expires_at <= ${now} order by expires_at limit ${limit}
+      for update skip locked))
+    returning 1 as gone`);
+  return rows.length;
 }

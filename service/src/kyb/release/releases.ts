@@ -1,6 +1,7 @@
 import { capture, readRequester } from "../../accounts/index.ts";
 import { type CompanyField, isSoleProprietor, listCompanyFields } from "../../credentials/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
+import { purgeInBatches } from "../../platform/database/purge.ts";
 import { ulid } from "../../platform/ids.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { SealBroken } from "../../platform/cryptography/seal.ts";
@@ -200,7 +201,8 @@ export async function getRelease(
 
 /** Forgets what was released 30 days ago. */
 export async function purgeReleases(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
-  await store.purgeReleases(ctx.db, ctx.clock.now());
+  const now = ctx.clock.now();
+  await purgeInBatches(async (limit) => store.purgeReleases(ctx.db, now, limit));
 }
 
 const placeOf = (id: string) => ({ table: "data_release", id, column: "attestation_sealed" });

@@ -2,6 +2,7 @@ import { type Address, businessCategory } from "@svc/protocol";
 import { type ApiKey, type Requester, verifiedDomainOf } from "../../accounts/index.ts";
 import { ulid } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/database/db.ts";
+import { purgeInBatches } from "../../platform/database/purge.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
 import { cancelBallot, openBallot } from "../ballot/ballots.ts";
@@ -164,7 +165,8 @@ export async function announceSignatureRefusals(ctx: KybContext): Promise<void> 
 
 /** Forgets documents 30 days after the end of their request. */
 export async function purgeDocuments(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
-  await store.purgeDocuments(ctx.db, ctx.clock.now() - retentionSeconds);
+  const before = ctx.clock.now() - retentionSeconds;
+  await purgeInBatches(async (limit) => store.purgeDocuments(ctx.db, before, limit));
 }
 
 /** The document of a sealed row. @throws {SealBroken} */

@@ -215,10 +215,16 @@ export async function listFailedRecordings(
   return rows.map((row) => Object.assign(toRequest(row), { failedBlock: row.failed_block }));
 }
 
-/** Documents go 30 days after their request has ended; what was signed is told by its digest. */
-export async function purgeDocuments(db: Queryable, before: number): Promise<void> {
-  await db.query(
-    sql`update signature_request set document_sealed = null
-      where document_sealed is not null and ended_at < ${before}`,
-  );
+/** Documents go 30 days after their request has ended; what was signed is told by its digest. @returns how many */
+export async function purgeDocuments(
+  db: Queryable,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const rows = await db.query(sql`
+    update signature_request set document_sealed = null where id = any(array(
+      select id from signature_request where document_sealed is not null and ended_at < ${before} order by ended_at limit ${limit}
+      for update skip locked))
+    returning 1 as gone`);
+  return rows.length;
 }

@@ -25,6 +25,12 @@ export async function takePushed(
   return row?.parameters ?? null;
 }
 
-export async function purgePushed(db: Queryable, now: number): Promise<void> {
-  await db.query(sql`delete from pushed_request where expires_at <= ${now}`);
+/** @returns how many went */
+export async function purgePushed(db: Queryable, now: number, limit: number): Promise<number> {
+  const rows = await db.query(sql`
+    delete from pushed_request where id = any(array(
+      select id from pushed_request where expires_at <= ${now} order by expires_at limit ${limit}
+      for update skip locked))
+    returning 1 as gone`);
+  return rows.length;
 }

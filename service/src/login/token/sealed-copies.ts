@@ -1,4 +1,5 @@
 import { databaseNowMs, endedForAll } from "../../platform/clock.ts";
+import { purgeByPages } from "../../platform/database/purge.ts";
 import { SealBroken, openWith, sealWith } from "../../platform/cryptography/seal.ts";
 import type { RefreshToken } from "./refresh-token.ts";
 import * as store from "./sealed-copy-store.ts";
@@ -55,6 +56,9 @@ export function createSealedCopies(
       await store.deleteCopies(ctx.db, due, before);
       for (const id of due) if ((noted.get(id) ?? Infinity) <= before) noted.delete(id);
     },
-    sweepAll: async () => store.deleteAllCopies(ctx.db, endedForAll(ctx.clock) * 1000 - graceMs),
+    async sweepAll() {
+      const beforeMs = endedForAll(ctx.clock) * 1000 - graceMs;
+      await purgeByPages(async (page) => store.deleteCopiesOfPage(ctx.db, { beforeMs, ...page }));
+    },
   };
 }

@@ -11,9 +11,23 @@ export async function deleteCopies(
     where id = any(${familyIds}::uuid[]) and successor_sealed is not null and rotated_at_ms <= ${Math.floor(beforeMs)}`);
 }
 
-/** Deletes every copy that was made before a time, in Unix milliseconds; reads the whole table. */
-export async function deleteAllCopies(db: Queryable, beforeMs: number): Promise<void> {
-  await db.query(sql`
-    update token_family set successor_sealed = null
-    where successor_sealed is not null and rotated_at_ms <= ${Math.floor(beforeMs)}`);
+/**
+ * Deletes the copies of one page of families that were made before a time, in Unix milliseconds.
+ *
+ * @returns the last id of the page, behind which the next one begins; null where there was none
+ */
+export async function deleteCopiesOfPage(
+  db: Queryable,
+  { beforeMs, after, limit }: { beforeMs: number; after: string; limit: number },
+): Promise<string | null> {
+  const before = Math.floor(beforeMs);
+  const [last] = await db.query<{ id: string }>(sql`
+    with page as materialized (
+      select id, (successor_sealed is not null and rotated_at_ms <= ${before}) as is_over
+      from token_family where id > ${after} order by id limit ${limit}),
+    emptied as (
+      update token_family set successor_sealed = null
+      where id = any(array(select id from page where is_over)) and rotated_at_ms <= ${before})
+    select id from page order by id desc limit 1`);
+  return last?.id ?? null;
 }

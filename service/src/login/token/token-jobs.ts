@@ -1,7 +1,6 @@
 import { endedForAll } from "../../platform/clock.ts";
-import { firstUuid } from "../../platform/ids.ts";
 import type { Job } from "../../platform/jobs.ts";
-import { purgeInBatches } from "../../platform/database/purge.ts";
+import { purgeByPages, purgeInBatches } from "../../platform/database/purge.ts";
 import { deliverLogouts } from "../session/back-channel.ts";
 import { purgeDeliveries } from "../session/back-channel-store.ts";
 import { purgeFamilies } from "./family-purge-store.ts";
@@ -10,7 +9,6 @@ import { ensureKeys } from "../keys/signing-keys.ts";
 import type { TokenContext } from "../token-context.ts";
 import { deleteUsedOnce } from "./used-once-store.ts";
 
-const purgeBatch = 5_000;
 /** Revoked families stay for a day, for whoever looks into a reuse. */
 const revokedRetentionSeconds = 86_400;
 /** Logouts are kept like logins (decisions section 8, Retention). */
@@ -64,8 +62,6 @@ async function purgeEndedFamilies(ctx: TokenContext): Promise<void> {
     now,
     revokedBefore: now - revokedRetentionSeconds,
     idleBefore: now - ctx.config.accessTokenLifetimeSeconds,
-    limit: purgeBatch,
   };
-  let after: string | null = firstUuid;
-  while (after !== null) after = await purgeFamilies(ctx.db, { ...purge, after });
+  await purgeByPages(async (page) => purgeFamilies(ctx.db, { ...purge, ...page }));
 }
