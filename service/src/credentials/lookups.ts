@@ -4,6 +4,7 @@ import { auditRetentionSeconds } from "../platform/audit/audit.ts";
 import { createBatcher } from "../platform/database/batching.ts";
 import type { Ctx } from "../platform/context.ts";
 import { purgeInBatches } from "../platform/database/purge.ts";
+import { Problem } from "../platform/http/problems.ts";
 import * as store from "./check-store.ts";
 import type { KnownLeaf } from "./leaf.ts";
 import { deleteLookups, insertLookups } from "./lookup-store.ts";
@@ -12,13 +13,17 @@ import { deleteLookups, insertLookups } from "./lookup-store.ts";
 export interface Lookups extends AsyncDisposable {
   findLiveFields(question: store.FieldsQuestion): Promise<string[]>;
   findOpenedLeaves(question: store.OpeningsQuestion): Promise<KnownLeaf[]>;
-  /** Writes down, within seconds, that a key asked about a user: once for each minute (decisions section 8, Audit). */
+  /**
+   * Writes down, within seconds, that a key asked about a user: once for each minute (decisions section 8, Audit).
+   *
+   * @throws {Problem} unavailable where it cannot be written down: then nobody may be told either
+   */
   note(keyId: string, user: Address): void;
 }
 
 export function openLookups(ctx: Pick<Ctx, "db" | "clock" | "log">): Lookups {
   const { db, clock } = ctx;
-  const asked = openUseRecord(ctx, async (uses) =>
+  const asked = openUseRecord(ctx, "lookups", async (uses) =>
     insertLookups(
       db,
       uses.map(({ id }) => {
@@ -37,7 +42,7 @@ export function openLookups(ctx: Pick<Ctx, "db" | "clock" | "log">): Lookups {
     note: (keyId, user) => {
       const now = clock.now();
       // The minute is part of what is noted: one that begins a few seconds later is another.
-      asked.note(`${keyId} ${user} ${now - (now % 60)}`);
+      if (!asked.note(`${keyId} ${user} ${now - (now % 60)}`)) throw new Problem("unavailable");
     },
     [Symbol.asyncDispose]: async () => asked[Symbol.asyncDispose](),
   };
