@@ -35,7 +35,9 @@ export function webhookJobs(ctx: WebhooksContext, sender: Sender): Job[] {
 
 /** A look is much cheaper than a claim that finds nothing. */
 async function pumpDue(ctx: WebhooksContext, sender: Sender): Promise<void> {
-  if (await store.hasDue(ctx.db, Math.floor(ctx.clock.nowMs()))) await sender.pump();
+  // Sooner than their leases end: else what has arrived is sent again.
+  if (sender.hasUnrecorded || (await store.hasDue(ctx.db, Math.floor(ctx.clock.nowMs()))))
+    await sender.pump();
 }
 
 async function measureBacklog(ctx: WebhooksContext): Promise<void> {

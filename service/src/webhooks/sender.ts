@@ -68,6 +68,11 @@ export class Sender implements AsyncDisposable {
     return this.#pumping;
   }
 
+  /** Whether ends of attempts wait that the database did not take, which the next pump hands in again. */
+  get hasUnrecorded(): boolean {
+    return this.#ended.length > 0;
+  }
+
   /** Resolves when nothing is under way; what is due later does not count. */
   async idle(): Promise<void> {
     while (this.#underWay.size > 0 || this.#pumping !== null || this.#flushing !== null) {
