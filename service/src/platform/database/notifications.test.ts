@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { after, test } from "node:test";
 import { openDb, sql } from "./db.ts";
 import { openNotifications, type Notifications } from "./notifications.ts";
@@ -141,34 +141,84 @@ test("closing while the connection is lost leaves no connection behind", async (
   assert.equal(row?.count, 0);
 });
 
-test("a connection whose other end vanished without a word is given up, and its gap is announced", async () => {
+interface Proxy extends AsyncDisposable {
+  readonly port: number;
+  /** Connections that are open, numbered from 0 in the order in which they began. */
+  readonly open: ReadonlySet<number>;
+}
+
+/** Stands before the database; what of a connection does not pass is lost without a word, or answered instead. */
+async function openProxy(
+  passes: (connection: number, chunk: Buffer) => boolean | Buffer,
+): Promise<Proxy> {
   const { host, port } = database.connection;
-  let isLost = false;
-  const proxy = createServer((near) => {
+  const open = new Set<number>();
+  let count = 0;
+  const server = createServer((near) => {
     const far = connect(`${host}/.s.PGSQL.${port}`);
-    const isOfLost = (): boolean => isLost && near === first;
-    first ??= near;
-    far.on("data", (chunk: Buffer) => isOfLost() || near.write(chunk));
-    near.on("data", (chunk) => isOfLost() || far.write(chunk));
+    const number = count;
+    count += 1;
+    open.add(number);
+    far.on("data", (chunk: Buffer) => passes(number, chunk) === true && near.write(chunk));
+    near.on("data", (chunk: Buffer) => {
+      const answer = passes(number, chunk);
+      if (answer === true) far.write(chunk);
+      else if (answer !== false) near.write(answer);
+    });
+    near.on("close", () => open.delete(number));
     for (const side of [near, far])
       side
         .on("error", () => undefined)
         .on("close", () => [near, far].map((each) => each.destroy()));
   });
-  let first: Socket | undefined;
-  proxy.listen(0, "127.0.0.1");
-  await once(proxy, "listening");
-  await using stack = new AsyncDisposableStack();
-  stack.defer(() => void proxy.close());
-  const { port: own } = proxy.address() as AddressInfo;
-  const there = { ...database.connection, host: "127.0.0.1", port: own, connections: 1 };
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    open,
+    [Symbol.asyncDispose]: async () => void server.close(),
+  };
+}
+
+/** Listens by way of a proxy, to a database that has to answer within 0.3 s. */
+async function openBehind(proxy: Proxy, stack: AsyncDisposableStack): Promise<Notifications> {
+  const there = { ...database.connection, host: "127.0.0.1", port: proxy.port, connections: 1 };
   const far = stack.use(openDb(there));
-  const options = { onFault: () => undefined, askEveryMs: 300 };
-  const notifications = stack.use(await openNotifications(far, options));
+  return stack.use(await openNotifications(far, { onFault: () => undefined, askEveryMs: 300 }));
+}
+
+test("a connection whose other end vanished without a word is given up, and its gap is announced", async () => {
+  let isLost = false;
+  await using stack = new AsyncDisposableStack();
+  const proxy = stack.use(await openProxy((connection) => !(isLost && connection === 0)));
+  const notifications = await openBehind(proxy, stack);
   const inbox = openInbox();
   await notifications.subscribe("login", inbox.handler);
   isLost = true;
   assert.equal(await inbox.next(), "", "what was told meanwhile is lost");
+  await notify("login", "id 1");
+  assert.equal(await inbox.next(), "id 1");
+});
+
+/** What a statement is answered that took too long (PostgreSQL documentation, Message Formats: ErrorResponse, ReadyForQuery). */
+const cancelled = Buffer.concat([
+  Buffer.from("E\0\0\0\x1dSERROR\0C57014\0Mcancelled\0\0", "latin1"),
+  Buffer.from("Z\0\0\0\x05I", "latin1"),
+]);
+
+test("a new connection that cannot listen is ended, and another is opened", async () => {
+  await using stack = new AsyncDisposableStack();
+  const proxy = stack.use(
+    await openProxy((connection, chunk) =>
+      connection === 1 && chunk.includes("listen") ? cancelled : true,
+    ),
+  );
+  const notifications = await openBehind(proxy, stack);
+  const inbox = openInbox();
+  await notifications.subscribe("login", inbox.handler);
+  await breakListeners();
+  assert.equal(await inbox.next(), "");
+  assert.deepEqual([...proxy.open], [2]);
   await notify("login", "id 1");
   assert.equal(await inbox.next(), "id 1");
 });

@@ -101,7 +101,12 @@ export async function openNotifications(
     await next.connect();
     if (isClosed) return next.end();
     client = next;
-    for (const channel of handlers.keys()) await listen(next, channel);
+    try {
+      for (const channel of handlers.keys()) await listen(next, channel);
+    } catch (error) {
+      next.end().catch(options.onFault);
+      throw error;
+    }
   };
   const reconnectLater = (): void => {
     client = null;
