@@ -72,7 +72,7 @@ export async function isVerified(service: Service, alice: Address): Promise<bool
 
 async function listUnverified({ ctx }: Service, alice: Address): Promise<readonly string[]> {
   const names = alicesDocuments.flatMap(({ fields }) => fields.map(({ field }) => field));
-  const asker = { organizationId: "", environment: "live" } as const;
+  const asker = { id: null, organizationId: "", environment: "live" } as const;
   const { unverified } = await findVerified(ctx, asker, { user: alice, names });
   return unverified;
 }

@@ -168,7 +168,7 @@ export async function verifyAccount({ ctx }: World, user: Address): Promise<void
       fields: fields.map((field) => ({ field, data: personalValues[field] })),
       expiresAt: ctx.clock.now() + year,
     });
-  const asker = { organizationId: "", environment: "live" } as const;
+  const asker = { id: null, organizationId: "", environment: "live" } as const;
   await until("the fields are attested", async () => {
     const { unverified } = await findVerified(ctx, asker, { user, names });
     return unverified.length === 0 ? true : null;

@@ -46,9 +46,7 @@ export async function openApiKeys(ctx: Ctx): Promise<ApiKeys> {
       return row === null ? null : toKnownKey(ctx, row);
     },
   });
-  const uses = openUseRecord(ctx, "API keys", async (noted) =>
-    store.recordApiKeyUses(ctx.db, noted),
-  );
+  const uses = openUseRecord(ctx, async (noted) => store.recordApiKeyUses(ctx.db, noted));
 
   const find = async (authorization: string | undefined): Promise<[ApiKeyText, KnownKey]> => {
     if (authorization === undefined || authorization === "") throw new Problem("apikey_missing");

@@ -24,9 +24,7 @@ export async function openClients(ctx: Ctx): Promise<Clients> {
       return row === null ? null : toClient(ctx, row);
     },
   });
-  const uses = openUseRecord(ctx, "client secrets", async (noted) =>
-    store.recordSecretUses(ctx.db, noted),
-  );
+  const uses = openUseRecord(ctx, async (noted) => store.recordSecretUses(ctx.db, noted));
   return {
     async find(id) {
       const isPossible = id.length <= idLengthMax && /^[A-Za-z0-9_-]+$/.test(id);

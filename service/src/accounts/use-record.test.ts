@@ -10,7 +10,6 @@ function openFixture() {
   const log = { warn: () => undefined };
   const record = openUseRecord(
     { clock, log } as unknown as Parameters<typeof openUseRecord>[0],
-    "keys",
     async (uses) => {
       const gate = Promise.withResolvers<void>();
       gates.push(gate);
@@ -52,27 +51,4 @@ void test("what could not be written is written by the next flush, unless it was
     { id: "b", at: 1060 },
     { id: "a", at: 1000 },
   ]);
-});
-
-void test("what is noted does not wait for its time where much is, and is refused where too much waits", async () => {
-  const { record, saved, gates } = openFixture();
-  const noteMany = (count: number, name: string): number => {
-    let kept = 0;
-    for (let at = 0; at < count; at += 1) if (record.note(`${name} ${at}`)) kept += 1;
-    return kept;
-  };
-  assert.equal(noteMany(5_000, "first"), 5_000);
-  await new Promise(setImmediate);
-  assert.equal(gates.length, 1, "they are being written");
-  assert.equal(noteMany(10_001, "second"), 10_000);
-  assert.equal(record.note("second 0"), true, "it waits already");
-  gates[0]?.resolve();
-  await new Promise(setImmediate);
-  assert.equal(record.note("third"), true);
-  gates[1]?.resolve();
-  const closing = record[Symbol.asyncDispose]();
-  await new Promise(setImmediate);
-  gates[2]?.resolve();
-  await closing;
-  assert.equal(saved.length, 15_001);
 });

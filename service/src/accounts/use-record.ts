@@ -1,13 +1,9 @@
 import type { Ctx } from "../platform/context.ts";
 
-/** Remembers when something was last used, off the path of the requests that use it. */
+/** Remembers when secrets and keys were last used, off the path of the requests that use them. */
 export interface UseRecord extends AsyncDisposable {
-  /**
-   * Returns at once; written within seconds, at most once a minute for each id.
-   *
-   * @returns false where it is not remembered, since too much waits to be written
-   */
-  note(id: string): boolean;
+  /** Returns at once; written within seconds, at most once a minute for each id. */
+  note(id: string): void;
   /** Writes what is noted; the next flush tries again what could not be written. */
   flush(): Promise<void>;
 }
@@ -20,19 +16,12 @@ export interface Use {
 
 const resolutionSeconds = 60;
 const flushMs = 5_000;
-/** So many wait to be written at most; of as many it is known when they were last written. */
+/** Above this the record forgets when it last wrote an id, which costs a write too many and nothing else. */
 const idsMax = 10_000;
-/** Above this they do not wait for their time. */
-const flushAt = idsMax / 2;
 
-/**
- * Opens a record that writes with `save`.
- *
- * @param what what is used, as the log names it
- */
+/** Opens a record that writes with `save`. */
 export function openUseRecord(
   ctx: Pick<Ctx, "clock" | "log">,
-  what: string,
   save: (uses: readonly Use[]) => Promise<void>,
 ): UseRecord {
   const noted = new Map<string, number>();
@@ -50,7 +39,7 @@ export function openUseRecord(
       await save(uses);
     } catch (error) {
       for (const { id, at } of uses) if (!noted.has(id)) noted.set(id, at);
-      ctx.log.warn({ err: error, what }, "when it was last used could not be written");
+      ctx.log.warn({ err: error }, "the last use of secrets and keys could not be written");
     }
   };
   // One after the other: whoever closes waits for what is on its way, and writes again what failed there.
@@ -62,14 +51,12 @@ export function openUseRecord(
   return {
     note(id) {
       const now = ctx.clock.now();
-      if (now - (written.get(id) ?? -Infinity) < resolutionSeconds) return true;
+      if (now - (written.get(id) ?? -Infinity) < resolutionSeconds) return;
       if (written.size >= idsMax) written.clear();
-      if (noted.size >= idsMax && !noted.has(id)) return false;
+      if (noted.size >= idsMax) return;
       written.set(id, now);
       noted.set(id, now);
       timer ??= setTimeout(() => void flush(), flushMs).unref();
-      if (noted.size === flushAt) void flush();
-      return true;
     },
     flush,
     [Symbol.asyncDispose]: flush,

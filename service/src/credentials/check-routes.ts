@@ -81,7 +81,6 @@ function verifiedRoute(ctx: CredentialsContext, scope: Http): void {
     async (request) => {
       const asked = readAsked(request.query);
       const key = apiKeyOf(request);
-      ctx.lookups.note(key.id, asked.user);
       const { verified, unverified } = await findVerified(ctx, key, asked);
       return answerOf(
         {
@@ -142,7 +141,6 @@ function validRoute(ctx: CredentialsContext, scope: Http): void {
       const user = readUser(request.body.user);
       const infos = readInfos(request.body.infos);
       const key = apiKeyOf(request);
-      ctx.lookups.note(key.id, user);
       const found = await checkInfos(ctx, key, { user, infos });
       const { valid, invalid, reasons } = found;
       return answerOf(
@@ -201,7 +199,7 @@ function proofRoute(ctx: CredentialsContext, scope: Http): void {
     async (request) => {
       const key = apiKeyOf(request);
       const asked = readAsked(request.query);
-      ctx.lookups.note(key.id, asked.user);
+      await ctx.lookups.note({ keyId: key.id, user: asked.user });
       const proofs = await findProofs(ctx, key, asked);
       const message = "proofs were successfully read.";
       if (proofs.length === 0) return answerOf({}, message);

@@ -2,6 +2,7 @@ import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/database/db.ts";
 import type { KnownLeaf, Opening } from "./leaf.ts";
+import { type Lookup, lookupColumns } from "./lookup-store.ts";
 
 /** Which of a user's fields are verified, on one side. */
 export interface FieldsQuestion {
@@ -10,16 +11,24 @@ export interface FieldsQuestion {
   readonly fields: readonly FieldName[];
 }
 
-/** For each question the fields that have a leaf that counts at `now`; some may come more than once. */
+/**
+ * For each question the fields that have a leaf that counts at `now`; some may come more than once. Writes down the
+ * lookups.
+ */
 export async function listLiveFields(
   db: Queryable,
   questions: readonly FieldsQuestion[],
-  now: number,
+  { lookups, now }: { lookups: readonly Lookup[]; now: number },
 ): Promise<string[][]> {
   const users = new Set(questions.map(({ user }) => user));
   const fields = new Set(questions.flatMap((question) => question.fields));
+  const noted = lookupColumns(lookups);
   const rows = await db.query<{ user: Address; environment: Environment; field: FieldName }>(
-    sql`select user_address as user, environment, field from verified_leaf
+    sql`with noted as (
+        insert into lookup (key_id, user_address, at)
+        select * from unnest(${noted.keyIds}::text[], ${noted.users}::text[], ${noted.minutes}::bigint[])
+        on conflict do nothing)
+      select user_address as user, environment, field from verified_leaf
       where user_address = any(${[...users]}::text[]) and field = any(${[...fields]}::text[])
         and counts and expires_at > ${now}`,
   );
@@ -37,14 +46,20 @@ export interface OpeningsQuestion {
   readonly openings: readonly Opening[];
 }
 
-/** For each question the leaves that its openings fit, of those that were ever attested. */
+/** For each question the leaves that its openings fit, of those that were ever attested. Writes down the lookups. */
 export async function listOpenedLeaves(
   db: Queryable,
   questions: readonly OpeningsQuestion[],
+  lookups: readonly Lookup[],
 ): Promise<KnownLeaf[][]> {
+  const noted = lookupColumns(lookups);
   const openings = questions.flatMap((question) => question.openings.map((each) => `\\x${each}`));
   const rows = await db.query<KnownLeaf & { user: Address; environment: Environment }>(
-    sql`select user_address as user, environment, field, '0x' || encode(leaf, 'hex') as leaf,
+    sql`with noted as (
+        insert into lookup (key_id, user_address, at)
+        select * from unnest(${noted.keyIds}::text[], ${noted.users}::text[], ${noted.minutes}::bigint[])
+        on conflict do nothing)
+      select user_address as user, environment, field, '0x' || encode(leaf, 'hex') as leaf,
         encode(opening, 'hex') as opening, expires_at as "expiresAt", is_revoked as "isRevoked"
       from verified_leaf where opening = any(${openings}::bytea[]) and is_attested`,
   );

@@ -18,7 +18,10 @@ import type { CredentialsContext } from "./credentials-context.ts";
 import { type MatchedLeaf, matchLeaf, openingOf } from "./leaf.ts";
 
 /** Who asks: what an organization sees is decided by its key's environment and by {@link CredentialsContext.mayAsk}. */
-type Requester = Pick<ApiKey, "organizationId" | "environment">;
+type Requester = Pick<ApiKey, "organizationId" | "environment"> & {
+  /** Of the API key; null where the service looks for itself. */
+  readonly id: string | null;
+};
 
 /** A name that can be asked for: a field, or a parent that any one of several fields satisfies. */
 export type AskedName = FieldName | ParentName;
@@ -42,7 +45,12 @@ export async function findVerified(
   const fields = concreteFields(names);
   const [mayAsk, live] = await Promise.all([
     ctx.mayAsk(requester.organizationId, user),
-    ctx.lookups.findLiveFields({ user, environment: requester.environment, fields }),
+    ctx.lookups.findLiveFields({
+      keyId: requester.id,
+      user,
+      environment: requester.environment,
+      fields,
+    }),
   ]);
   const known = new Set<string>(mayAsk ? live : []);
   const [verified, unverified]: [AskedName[], AskedName[]] = [[], []];
@@ -57,19 +65,20 @@ export async function findVerified(
  * For each triple, in their order, the attested leaf of this user that it opens, or null: tried against every leaf
  * kept for its field. No predicate stands before it: the caller has the triples from the user.
  *
- * @param tx the caller's transaction, or null
+ * @param asked.keyId of the merchant that asks; null where the user answers
  */
 export async function matchLeaves(
   ctx: Pick<CredentialsContext, "lookups" | "clock">,
-  tx: Queryable | null,
-  { environment, user, infos }: { environment: Environment; user: Address; infos: readonly Info[] },
+  asked: {
+    keyId: string | null;
+    environment: Environment;
+    user: Address;
+    infos: readonly Info[];
+  },
 ): Promise<(MatchedLeaf | null)[]> {
+  const { infos, ...asking } = asked;
   const openings = infos.map(openingOf);
-  const question = { user, environment, openings };
-  const leaves =
-    tx === null
-      ? await ctx.lookups.findOpenedLeaves(question)
-      : (await store.listOpenedLeaves(tx, [question])).flat();
+  const leaves = await ctx.lookups.findOpenedLeaves({ ...asking, openings });
   const now = ctx.clock.now();
   return infos.map(({ field }, index) =>
     matchLeaf(leaves, { field, opening: openings[index] }, now),
@@ -132,7 +141,7 @@ export async function checkInfos(
 ): Promise<Validity> {
   const [mayAsk, matches] = await Promise.all([
     ctx.mayAsk(requester.organizationId, user),
-    matchLeaves(ctx, null, { environment: requester.environment, user, infos }),
+    matchLeaves(ctx, { keyId: requester.id, environment: requester.environment, user, infos }),
   ]);
   const [valid, invalid] = [new Set<FieldName>(), new Set<FieldName>()];
   const reasons: Partial<Record<FieldName, InvalidReason>> = {};

@@ -97,7 +97,6 @@ export async function openCredentials(
     mailer,
     async [Symbol.asyncDispose]() {
       mailer?.close();
-      await lookups[Symbol.asyncDispose]();
       await issuerKeys[Symbol.asyncDispose]();
     },
   };

@@ -27,9 +27,7 @@ export async function openIssuerKeys(ctx: Ctx): Promise<IssuerKeys> {
     channel: "issuer-key",
     load: async (id) => store.findLiveIssuerKey(ctx.db, id),
   });
-  const uses = openUseRecord(ctx, "issuer keys", async (noted) =>
-    store.recordIssuerKeyUses(ctx.db, noted),
-  );
+  const uses = openUseRecord(ctx, async (noted) => store.recordIssuerKeyUses(ctx.db, noted));
   return {
     async authenticate(authorization) {
       if (authorization === undefined || authorization === "") throw new Problem("apikey_missing");

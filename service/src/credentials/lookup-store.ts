@@ -8,13 +8,21 @@ export interface Lookup {
   readonly at: number;
 }
 
+/** In the order in which any process writes them. */
+export function lookupColumns(lookups: readonly Lookup[]) {
+  const sorted = lookups.toSorted((a, b) => (a.keyId + a.user < b.keyId + b.user ? -1 : 1));
+  return {
+    keyIds: sorted.map(({ keyId }) => keyId),
+    users: sorted.map(({ user }) => user),
+    minutes: sorted.map(({ at }) => at),
+  };
+}
+
 export async function insertLookups(db: Queryable, lookups: readonly Lookup[]): Promise<void> {
-  await db.query(
-    sql`insert into lookup (key_id, user_address, at)
-      select distinct * from unnest(${lookups.map(({ keyId }) => keyId)}::text[],
-        ${lookups.map(({ user }) => user)}::text[], ${lookups.map(({ at }) => at)}::bigint[])
-      on conflict do nothing`,
-  );
+  const { keyIds, users, minutes } = lookupColumns(lookups);
+  await db.query(sql`
+    insert into lookup (key_id, user_address, at)
+    select * from unnest(${keyIds}::text[], ${users}::text[], ${minutes}::bigint[]) on conflict do nothing`);
 }
 
 /** @returns how many went */

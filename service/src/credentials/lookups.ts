@@ -1,50 +1,79 @@
 import type { Address } from "@svc/protocol";
-import { openUseRecord } from "../accounts/index.ts";
 import { auditRetentionSeconds } from "../platform/audit/audit.ts";
 import { createBatcher } from "../platform/database/batching.ts";
 import type { Ctx } from "../platform/context.ts";
 import { purgeInBatches } from "../platform/database/purge.ts";
-import { Problem } from "../platform/http/problems.ts";
 import * as store from "./check-store.ts";
 import type { KnownLeaf } from "./leaf.ts";
-import { deleteLookups, insertLookups } from "./lookup-store.ts";
+import { deleteLookups, insertLookups, type Lookup } from "./lookup-store.ts";
 
-/** The lookups of the hot path: those that come at the same time share a database call. */
-export interface Lookups extends AsyncDisposable {
-  findLiveFields(question: store.FieldsQuestion): Promise<string[]>;
-  findOpenedLeaves(question: store.OpeningsQuestion): Promise<KnownLeaf[]>;
-  /**
-   * Writes down, within seconds, that a key asked about a user: once for each minute (decisions section 8, Audit).
-   *
-   * @throws {Problem} unavailable where it cannot be written down: then nobody may be told either
-   */
-  note(keyId: string, user: Address): void;
+/** Who asks about whom. */
+interface Asking {
+  /** The API key; null where the user answers, about whom nobody asks then. */
+  readonly keyId: string | null;
+  readonly user: Address;
 }
 
-export function openLookups(ctx: Pick<Ctx, "db" | "clock" | "log">): Lookups {
-  const { db, clock } = ctx;
-  const asked = openUseRecord(ctx, "lookups", async (uses) =>
-    insertLookups(
-      db,
-      uses.map(({ id }) => {
-        const [keyId = "", user = "", at] = id.split(" ");
-        return { keyId, user, at: Number(at) };
-      }),
-    ),
-  );
-  return {
-    findLiveFields: createBatcher(async (questions: readonly store.FieldsQuestion[]) =>
-      store.listLiveFields(db, questions, clock.now()),
-    ),
-    findOpenedLeaves: createBatcher(async (questions: readonly store.OpeningsQuestion[]) =>
-      store.listOpenedLeaves(db, questions),
-    ),
-    note: (keyId, user) => {
+/**
+ * The lookups of the hot path: those that come at the same time share a database call. That a key asked about a user is
+ * written down before it is answered, once for each minute (decisions section 8, Audit).
+ */
+export interface Lookups {
+  findLiveFields(question: Asking & store.FieldsQuestion): Promise<string[]>;
+  findOpenedLeaves(question: Asking & store.OpeningsQuestion): Promise<KnownLeaf[]>;
+  /** Writes down a question that is answered elsewhere. */
+  note(asking: Asking): Promise<void>;
+}
+
+export function openLookups({ db, clock }: Pick<Ctx, "db" | "clock">): Lookups {
+  const written = createWritten();
+  /** Answers questions together, by a call that also writes down those that this process has not. */
+  const batch = <Question extends Asking, Answer>(
+    answerAll: (
+      questions: readonly Question[],
+      lookups: readonly Lookup[],
+    ) => Promise<readonly Answer[]>,
+  ) =>
+    createBatcher(async (questions: readonly Question[]) => {
       const now = clock.now();
-      // The minute is part of what is noted: one that begins a few seconds later is another.
-      if (!asked.note(`${keyId} ${user} ${now - (now % 60)}`)) throw new Problem("unavailable");
+      const lookups = questions
+        .flatMap(({ keyId, user }) =>
+          keyId === null ? [] : [{ keyId, user, at: now - (now % 60) }],
+        )
+        .filter((lookup) => !written.has(lookup));
+      const answers = await answerAll(questions, lookups);
+      for (const lookup of lookups) written.add(lookup);
+      return answers;
+    });
+  const note = batch(async (questions: readonly Asking[], lookups) => {
+    if (lookups.length > 0) await insertLookups(db, lookups);
+    return questions.map(() => null);
+  });
+  return {
+    findLiveFields: batch(async (questions: readonly (Asking & store.FieldsQuestion)[], lookups) =>
+      store.listLiveFields(db, questions, { lookups, now: clock.now() }),
+    ),
+    findOpenedLeaves: batch(
+      async (questions: readonly (Asking & store.OpeningsQuestion)[], lookups) =>
+        store.listOpenedLeaves(db, questions, lookups),
+    ),
+    note: async (asking) => void (await note(asking)),
+  };
+}
+
+/** Above this the process forgets what it wrote down, which costs writing it again and nothing else. */
+const writtenMax = 10_000;
+
+/** Lookups that are written down, as far as this process remembers. */
+function createWritten() {
+  const minutes = new Map<string, number>();
+  const keyOf = ({ keyId, user }: Lookup): string => `${keyId} ${user}`;
+  return {
+    has: (lookup: Lookup): boolean => minutes.get(keyOf(lookup)) === lookup.at,
+    add(lookup: Lookup): void {
+      if (minutes.size >= writtenMax) minutes.clear();
+      minutes.set(keyOf(lookup), lookup.at);
     },
-    [Symbol.asyncDispose]: async () => asked[Symbol.asyncDispose](),
   };
 }
 

@@ -21,7 +21,8 @@ await test("triples are matched in their order, and a thousand leaves are looked
   const user = someUser();
   const { id, held } = await giveCredential(world, demo, { user });
   const wrong: Info = { ...(held[0] as Info), data: "else" };
-  const matches = await matchLeaves(ctx, null, {
+  const matches = await matchLeaves(ctx, {
+    keyId: null,
     environment: "live",
     user,
     infos: [wrong, ...held],
@@ -48,7 +49,7 @@ await test("triples are matched in their order, and a thousand leaves are looked
   const expiresAt = ctx.clock.now() + 60;
   const { held: short } = await giveCredential(world, demo, { user, expiresAt });
   const infos = short.filter(({ field }) => field === "IDCARD_DOB");
-  const [match] = await matchLeaves(ctx, null, { environment: "live", user, infos });
+  const [match] = await matchLeaves(ctx, { keyId: null, environment: "live", user, infos });
   assert.ok(match);
   world.advance(expiresAt - ctx.clock.now() - 1);
   assert.equal((await findLiveLeaves(ctx, null, [match.leaf])).size, 1);
@@ -81,7 +82,7 @@ await test("leaves are supposed for what opens none, by each end that leaves of 
 await test("the predicate also stands before what a link may ask for", async () => {
   const user = someUser();
   await giveCredential(world, demo, { user });
-  const requester = { organizationId: live.organizationId, environment: "live" } as const;
+  const requester = { id: null, organizationId: live.organizationId, environment: "live" } as const;
   const names = ["IDCARD_DOB"] as const;
   world.setMayAsk((organizationId: string, asked: Address) =>
     organizationId === live.organizationId ? asked !== user : true,

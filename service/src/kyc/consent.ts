@@ -215,7 +215,7 @@ async function readReleased(
   if ("fault" in decoded) throw refused(sayFault(decoded.fault));
   const infos = decoded.toSorted((a, b) => (a.field < b.field ? -1 : 1));
   const { environment, user, required } = order;
-  const matches = await matchLeaves(ctx, null, { environment, user, infos });
+  const matches = await matchLeaves(ctx, { keyId: null, environment, user, infos });
   const fields = infos.map(({ field }) => field);
   const isLive = matches.every((match) => match?.status === "LIVE");
   return {

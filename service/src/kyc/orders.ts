@@ -100,8 +100,6 @@ async function checkVerified(
   { user, names }: { user: Address; names: AskedNames },
 ): Promise<readonly AskedName[]> {
   const all = [...names.required, ...names.optional];
-  // Also a refusal tells something of the user.
-  ctx.lookups.note(key.id, user);
   const { verified } = await findVerified(ctx, key, { user, names: all });
   const known = new Set<string>(verified);
   const offered = names.optional.filter((name) => known.has(name));

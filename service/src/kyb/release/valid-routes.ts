@@ -78,10 +78,11 @@ export async function validRoutes(ctx: KybContext, http: Http): Promise<void> {
       async (request, reply) => {
         const asked = readClaims(request.body);
         const caller = callerOf(request);
-        return idempotently(ctx, { request, reply }, async (tx) => {
-          ctx.lookups.note(caller.id, asked.business);
-          return { status: 200, body: await checkClaims(ctx, tx, { caller, ...asked }) };
-        });
+        await ctx.lookups.note({ keyId: caller.id, user: asked.business });
+        return idempotently(ctx, { request, reply }, async (tx) => ({
+          status: 200,
+          body: await checkClaims(ctx, tx, { caller, ...asked }),
+        }));
       },
     );
   });
