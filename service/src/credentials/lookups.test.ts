@@ -43,7 +43,7 @@ await test("a merchant's question is written down when it is answered, by the sa
   const infos = [{ field: "EMAIL", data: "a@example.com", pepper: `0x${"11".repeat(32)}` }];
   const asks = [
     { method: "GET", url: `/api/v1/blockchain/verified?user=${user}&items=EMAIL` },
-    { method: "POST", url: "/api/v1/blockchain/valid", payload: { user, infos } },
+    { method: "POST", url: "/api/v1/blockchain/valid", body: { user, infos } },
     { method: "GET", url: `/api/v1/blockchain/proof?user=${user}&items=EMAIL` },
   ] as const;
   for (const ask of asks) {

@@ -64,10 +64,11 @@ export function openLookups({ db, clock }: Pick<Ctx, "db" | "clock">): Lookups {
 /** Above this the process forgets what it wrote down, which costs writing it again and nothing else. */
 const writtenMax = 10_000;
 
+const keyOf = ({ keyId, user }: Lookup): string => `${keyId} ${user}`;
+
 /** Lookups that are written down, as far as this process remembers. */
 function createWritten() {
   const minutes = new Map<string, number>();
-  const keyOf = ({ keyId, user }: Lookup): string => `${keyId} ${user}`;
   return {
     has: (lookup: Lookup): boolean => minutes.get(keyOf(lookup)) === lookup.at,
     add(lookup: Lookup): void {

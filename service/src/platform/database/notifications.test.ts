@@ -144,7 +144,7 @@ test("closing while the connection is lost leaves no connection behind", async (
 interface Proxy extends AsyncDisposable {
   readonly port: number;
   /** Connections that are open, numbered from 0 in the order in which they began. */
-  readonly open: ReadonlySet<number>;
+  readonly alive: ReadonlySet<number>;
 }
 
 /** Stands before the database; what of a connection does not pass is lost without a word, or answered instead. */
@@ -152,20 +152,20 @@ async function openProxy(
   passes: (connection: number, chunk: Buffer) => boolean | Buffer,
 ): Promise<Proxy> {
   const { host, port } = database.connection;
-  const open = new Set<number>();
+  const alive = new Set<number>();
   let count = 0;
   const server = createServer((near) => {
     const far = connect(`${host}/.s.PGSQL.${port}`);
     const number = count;
     count += 1;
-    open.add(number);
+    alive.add(number);
     far.on("data", (chunk: Buffer) => passes(number, chunk) === true && near.write(chunk));
     near.on("data", (chunk: Buffer) => {
       const answer = passes(number, chunk);
       if (answer === true) far.write(chunk);
       else if (answer !== false) near.write(answer);
     });
-    near.on("close", () => open.delete(number));
+    near.on("close", () => alive.delete(number));
     for (const side of [near, far])
       side
         .on("error", () => undefined)
@@ -175,7 +175,7 @@ async function openProxy(
   await once(server, "listening");
   return {
     port: (server.address() as AddressInfo).port,
-    open,
+    alive,
     [Symbol.asyncDispose]: async () => void server.close(),
   };
 }
@@ -218,7 +218,7 @@ test("a new connection that cannot listen is ended, and another is opened", asyn
   await notifications.subscribe("login", inbox.handler);
   await breakListeners();
   assert.equal(await inbox.next(), "");
-  assert.deepEqual([...proxy.open], [2]);
+  assert.deepEqual([...proxy.alive], [2]);
   await notify("login", "id 1");
   assert.equal(await inbox.next(), "id 1");
 });

@@ -60,6 +60,20 @@ function clientOf(
   return client;
 }
 
+/** Ends a connection that cannot listen. */
+async function listenToAll(
+  client: Client,
+  handlers: Handlers,
+  { onFault }: NotificationOptions,
+): Promise<void> {
+  try {
+    for (const channel of handlers.keys()) await listen(client, channel);
+  } catch (error) {
+    client.end().catch(onFault);
+    throw error;
+  }
+}
+
 /** One statement at a time: a client does not take a second one while the first is under way. */
 function inTurn(listenTo: (channel: string) => Promise<void>): typeof listenTo {
   let last: Promise<void> = Promise.resolve();
@@ -101,12 +115,7 @@ export async function openNotifications(
     await next.connect();
     if (isClosed) return next.end();
     client = next;
-    try {
-      for (const channel of handlers.keys()) await listen(next, channel);
-    } catch (error) {
-      next.end().catch(options.onFault);
-      throw error;
-    }
+    await listenToAll(next, handlers, options);
   };
   const reconnectLater = (): void => {
     client = null;
