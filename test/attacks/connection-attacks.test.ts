@@ -234,9 +234,10 @@ test("an answer is nobody's to keep unless it says so, a wallet's session least 
 });
 
 test("a path that cannot be decoded is told so, with the header lines of every answer", async () => {
-  const response = await fetch(`${world.baseUrl}/api/v2/kyc/%zz`);
+  const response = await fetch(`${world.baseUrl}/api/v1/kyb/status/%zz`);
   const { error } = (await response.json()) as { error: { message: string; requestId: string } };
-  assert.deepEqual([response.status, error.message], [400, "the request cannot be read"]);
+  const message = "malformed_request: the request cannot be read";
+  assert.deepEqual([response.status, error.message], [400, message]);
   assert.equal(response.headers.get("x-request-id"), error.requestId);
   assert.equal(response.headers.get("x-content-type-options"), "nosniff");
 });

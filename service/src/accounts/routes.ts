@@ -5,7 +5,7 @@ import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http/http.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { refusals } from "../platform/http/refusals.ts";
-import { type Limit, limitHeaders } from "../platform/rate-limit.ts";
+import { type Limit, limitHeaders, refuseBeyond } from "../platform/rate-limit.ts";
 import { type ApiKey, looksLikeApiKey } from "./api-key.ts";
 import type { ApiKeys } from "./api-key-lookup.ts";
 
@@ -128,6 +128,6 @@ async function limitKey(
   const taken = await ctx.limits.take(`key:${isRead ? "read" : "create"}:${key.id}`, limit);
   void reply.headers(limitHeaders(taken, limit));
   if (taken.ok) return;
-  ctx.metrics.refusals.inc({ limit: isRead ? "key-reads" : "key-creations" });
-  throw new Problem("rate_limited", { retryAfterSeconds: taken.retryAfterSeconds });
+  const { retryAfterSeconds } = taken;
+  refuseBeyond(ctx, isRead ? "key-reads" : "key-creations", { ...limit, retryAfterSeconds });
 }

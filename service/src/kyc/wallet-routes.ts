@@ -4,7 +4,7 @@ import { resultLengthMax } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
 import { callerAddressOf, limitNetworkOf } from "../platform/http/client-address.ts";
 import type { Http } from "../platform/http/http.ts";
-import { takeOrRefuse } from "../platform/rate-limit.ts";
+import { perMinute, takeOrRefuse } from "../platform/rate-limit.ts";
 import { parseUuid } from "../platform/ids.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../platform/http/list-page.ts";
 import { bodyReasons, refusals } from "../platform/http/refusals.ts";
@@ -108,9 +108,8 @@ function answerRoute(ctx: KycContext, scope: Http): void {
 
 /** As often as one address starts logins. @throws {Problem} rate_limited */
 async function limitAnswers(ctx: KycContext, request: FastifyRequest): Promise<void> {
-  const { loginsPerAddressMinute: burst } = ctx.config;
   const address = callerAddressOf(ctx, request);
-  const limit = { perSecond: burst / 60, burst, address };
+  const limit = perMinute(ctx.config.loginsPerAddressMinute, address);
   await takeOrRefuse(ctx, `wallet:answer:${limitNetworkOf(address)}`, limit);
 }
 

@@ -173,6 +173,19 @@ test("a busy caller costs few database calls, a refused one none", async () => {
   assert.equal(one.callsTotal, refusedFrom);
 });
 
+test("no caller is told of more than the limit allows", async () => {
+  const clock = openClock();
+  const [limiter] = openLimiters(clock);
+  const name = newName();
+  const left: number[] = [];
+  for (let at = 0; at < 40; at += 1) {
+    const taken = await limiter.take(name, limit);
+    left.push(taken.ok ? taken.remaining : -1);
+    clock.ms += 150;
+  }
+  assert.ok(Math.min(...left) > 0 && Math.max(...left) < limit.burst, left.join(" "));
+});
+
 test("callers that wait together share one database call", async () => {
   const [limiter] = openLimiters(openClock());
   const before = one.callsTotal;

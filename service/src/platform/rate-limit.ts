@@ -83,10 +83,18 @@ export function createRateLimiter(
   };
 }
 
+/** As often as this within a minute, counted for an address. */
+export function perMinute(count: number, address: string): Limit {
+  return { perSecond: count / 60, burst: count, address };
+}
+
+/** What callers are told of a limit; without a rate it is one of how many there are at once. */
+type Policy = Pick<Limit, "burst"> & Partial<Pick<Limit, "perSecond">>;
+
 /** `RateLimit` and `RateLimit-Policy` of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` with a refusal. */
-export function limitHeaders(taken: Taken, limit: Limit): Record<string, string> {
-  const windowSeconds = Math.ceil(limit.burst / limit.perSecond);
-  const policy = { "ratelimit-policy": `"default";q=${limit.burst};w=${windowSeconds}` };
+export function limitHeaders(taken: Taken, { burst, perSecond }: Policy): Record<string, string> {
+  const window = perSecond === undefined ? "" : `;w=${Math.ceil(burst / perSecond)}`;
+  const policy = { "ratelimit-policy": `"default";q=${burst}${window}` };
   if (taken.ok) return { ...policy, ratelimit: `"default";r=${taken.remaining}` };
   const wait = taken.retryAfterSeconds;
   return { ...policy, ratelimit: `"default";r=0;t=${wait}`, "retry-after": String(wait) };
@@ -104,10 +112,29 @@ export async function takeOrRefuse(
 ): Promise<void> {
   const taken = await ctx.limits.take(name, limit, limit.cost);
   if (taken.ok) return;
-  // The kind alone: what follows the last colon is whom it hit.
-  ctx.metrics.refusals.inc({ limit: name.split(":", 2).join("-") });
-  const { retryAfterSeconds } = taken;
-  throw new Problem("rate_limited", { retryAfterSeconds, headers: limitHeaders(taken, limit) });
+  // The first two parts are the kind, the rest is whom it hit.
+  const kind = name.split(":", 2).join("-");
+  refuseBeyond(ctx, kind, { ...limit, retryAfterSeconds: taken.retryAfterSeconds });
+}
+
+/**
+ * Refuses what is beyond a limit, and counts that it was refused.
+ *
+ * @param kind of the limit, as operators see it; names nobody
+ * @throws {Problem} rate_limited, with the headers of {@link limitHeaders}
+ */
+export function refuseBeyond(
+  ctx: Pick<Ctx, "metrics">,
+  kind: string,
+  beyond: Policy & { readonly retryAfterSeconds: number; readonly message?: string },
+): never {
+  const { retryAfterSeconds, message } = beyond;
+  ctx.metrics.refusals.inc({ limit: kind });
+  throw new Problem("rate_limited", {
+    retryAfterSeconds,
+    headers: limitHeaders({ ok: false, retryAfterSeconds }, beyond),
+    ...(message === undefined ? {} : { message }),
+  });
 }
 
 /** Removes the shared buckets that are full again whatever their limit. @returns how many */
@@ -152,8 +179,10 @@ function settle(
   const shared = Math.min(limit.burst, bucket.left + refilled);
   if (nowMs >= bucket.expiresMs) bucket.tokens = 0;
   if (bucket.tokens >= cost) {
+    // What is leased is not in the shared bucket, whose refill this process only estimates.
+    const left = Math.min(shared, limit.burst - bucket.tokens);
     bucket.tokens -= cost;
-    return { ok: true, remaining: Math.floor(bucket.tokens + shared) };
+    return { ok: true, remaining: Math.floor(bucket.tokens + left) };
   }
   return shared + store.roundingTokens >= cost ? null : refuse(limit, cost - shared);
 }

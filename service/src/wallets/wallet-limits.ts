@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import { callerAddressOf, limitNetworkOf } from "../platform/http/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
-import { takeOrRefuse } from "../platform/rate-limit.ts";
+import { perMinute, takeOrRefuse } from "../platform/rate-limit.ts";
 
 /**
  * Anybody can make identities without end, so what wallets do is counted by network: as often as logins start, each
@@ -14,8 +14,7 @@ export async function limitWallet(
   request: FastifyRequest,
   kind: "address" | "mailbox" | "push" | "relay",
 ): Promise<void> {
-  const { loginsPerAddressMinute: burst } = ctx.config;
   const address = callerAddressOf(ctx, request);
-  const limit = { perSecond: burst / 60, burst, address };
+  const limit = perMinute(ctx.config.loginsPerAddressMinute, address);
   await takeOrRefuse(ctx, `wallet:${kind}:${limitNetworkOf(address)}`, limit);
 }

@@ -1,5 +1,6 @@
 import type { Queryable } from "../../platform/database/db.ts";
 import { Problem } from "../../platform/http/problems.ts";
+import { refuseBeyond } from "../../platform/rate-limit.ts";
 import type { KybContext } from "../kyb-context.ts";
 import * as store from "./request-limits-store.ts";
 
@@ -16,7 +17,7 @@ const openRetrySeconds = 60;
  * @throws {Problem} requester_blocked, rate_limited
  */
 export async function checkRequestLimits(
-  ctx: Pick<KybContext, "clock">,
+  ctx: Pick<KybContext, "clock" | "metrics">,
   tx: Queryable,
   pair: store.Pair,
 ): Promise<void> {
@@ -24,12 +25,15 @@ export async function checkRequestLimits(
   const counted = await store.countRequests(tx, pair, { since, count: perDayMax });
   if (counted.isBlocked) throw new Problem("requester_blocked");
   if (counted.open >= openMax)
-    throw new Problem("rate_limited", {
+    refuseBeyond(ctx, "requests-open", {
+      burst: openMax,
       message: `rate_limited: at most ${openMax} open requests to one business`,
       retryAfterSeconds: openRetrySeconds,
     });
   if (counted.firstOfLastAt !== null)
-    throw new Problem("rate_limited", {
+    refuseBeyond(ctx, "requests-day", {
+      burst: perDayMax,
+      perSecond: perDayMax / daySeconds,
       message: `rate_limited: at most ${perDayMax} requests to one business in 24 hours`,
       retryAfterSeconds: counted.firstOfLastAt - since,
     });

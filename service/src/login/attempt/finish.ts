@@ -72,10 +72,10 @@ async function refuseFinish(
     return { location: `/oauth2/login/${loginId}`, cookies: [] };
   if (attempt.channel !== null && attempt.channel !== channel) throw new Problem("wrong_channel");
   const isOpen =
-    (attempt.status === "waiting" || attempt.status === "claimed") &&
+    ["waiting", "claimed", "gathering"].includes(attempt.status) &&
     attempt.expiresAt > ctx.clock.now();
   throw new Problem(
     isOpen ? "not_claimed" : "login_over",
-    isOpen ? { message: "nobody has approved this login yet" } : {},
+    isOpen ? { message: "this login is not approved yet" } : {},
   );
 }

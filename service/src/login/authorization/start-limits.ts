@@ -1,11 +1,7 @@
 import type { Client } from "../../accounts/index.ts";
 import { limitNetworkOf } from "../../platform/http/client-address.ts";
-import { type Limit, takeOrRefuse } from "../../platform/rate-limit.ts";
+import { perMinute, takeOrRefuse } from "../../platform/rate-limit.ts";
 import type { LoginContext } from "../login-context.ts";
-
-function perMinute(count: number, address: string): Limit {
-  return { perSecond: count / 60, burst: count, address };
-}
 
 const loginsOf = (ctx: LoginContext, { loginsPerClientMinute }: Client): number =>
   loginsPerClientMinute ?? ctx.config.loginsPerClientMinute;

@@ -1,6 +1,5 @@
 import { limitNetworkOf } from "../../platform/http/client-address.ts";
-import { Problem } from "../../platform/http/problems.ts";
-import { failedSecretLimit, limitHeaders } from "../../platform/rate-limit.ts";
+import { failedSecretLimit, refuseBeyond } from "../../platform/rate-limit.ts";
 import type { TokenContext } from "../token-context.ts";
 
 /** Beyond this, the pair that was blocked first is forgotten: its next failure blocks it again. */
@@ -31,11 +30,11 @@ export function refuseBlocked(ctx: TokenContext, clientId: string, address: stri
   const untilMs = blocked.get(name);
   if (untilMs === undefined) return;
   const leftMs = untilMs - ctx.clock.nowMs();
-  if (leftMs > 0) refuse(Math.ceil(leftMs / 1000));
+  if (leftMs > 0) refuse(ctx, Math.ceil(leftMs / 1000));
   blocked.delete(name);
 }
 
-/** Counts a wrong secret or assertion. @throws {Problem} rate_limited when it was one too many */
+/** Counts a wrong secret or assertion; after the last one that is allowed the pair is blocked. @throws {Problem} rate_limited */
 export async function countFailure(
   ctx: TokenContext,
   clientId: string,
@@ -43,15 +42,15 @@ export async function countFailure(
 ): Promise<void> {
   const name = nameOf(clientId, address);
   const taken = await ctx.limits.take(name, { ...failedSecretLimit, address });
-  if (taken.ok) return;
+  if (taken.ok && taken.remaining > 0) return;
+  const waitSeconds = taken.ok ? 1 / failedSecretLimit.perSecond : taken.retryAfterSeconds;
   const blocked = blockedOf(ctx);
-  blocked.set(name, ctx.clock.nowMs() + taken.retryAfterSeconds * 1000);
+  blocked.set(name, ctx.clock.nowMs() + waitSeconds * 1000);
   const [oldest] = blocked.keys();
   if (blocked.size > blockedMax && oldest !== undefined) blocked.delete(oldest);
-  refuse(taken.retryAfterSeconds);
+  if (!taken.ok) refuse(ctx, waitSeconds);
 }
 
-function refuse(retryAfterSeconds: number): never {
-  const headers = limitHeaders({ ok: false, retryAfterSeconds }, failedSecretLimit);
-  throw new Problem("rate_limited", { retryAfterSeconds, headers });
+function refuse(ctx: TokenContext, retryAfterSeconds: number): never {
+  refuseBeyond(ctx, "secret", { ...failedSecretLimit, retryAfterSeconds });
 }

@@ -71,7 +71,7 @@ const en = {
   errorIdentity:
     "Your wallet answered with another identity than the one that is asked for here. Choose that one in the wallet.",
   errorRetry: "Go back to the page of this login.",
-  errorWait: "Try again in {seconds} seconds.",
+  errorWait: "Try again in {seconds} s.",
   tryAgain: "Try again",
   errorDetails: "Details for the site’s developers",
   errorCode: "Error",
@@ -163,7 +163,7 @@ const de: Record<TextKey, string> = {
   errorIdentity:
     "Ihr Wallet hat mit einer anderen Identität geantwortet als der, die hier verlangt ist. Wählen Sie diese im Wallet.",
   errorRetry: "Gehen Sie zurück zur Seite dieser Anmeldung.",
-  errorWait: "Versuchen Sie es in {seconds} Sekunden wieder.",
+  errorWait: "Versuchen Sie es in {seconds} s wieder.",
   tryAgain: "Nochmals versuchen",
   errorDetails: "Angaben für die Entwickler der Website",
   errorCode: "Fehler",
@@ -253,7 +253,7 @@ const fr: Record<TextKey, string> = {
   errorIdentity:
     "Votre portefeuille a répondu avec une autre identité que celle qui est demandée ici. Choisissez celle-ci dans le portefeuille.",
   errorRetry: "Retournez à la page de cette connexion.",
-  errorWait: "Réessayez dans {seconds} secondes.",
+  errorWait: "Réessayez dans {seconds} s.",
   tryAgain: "Réessayer",
   errorDetails: "Détails pour les développeurs du site",
   errorCode: "Erreur",
@@ -342,7 +342,7 @@ const it: Record<TextKey, string> = {
   errorIdentity:
     "Il tuo wallet ha risposto con un’identità diversa da quella richiesta qui. Scegli quella nel wallet.",
   errorRetry: "Torna alla pagina di questo accesso.",
-  errorWait: "Riprova tra {seconds} secondi.",
+  errorWait: "Riprova tra {seconds} s.",
   tryAgain: "Riprova",
   errorDetails: "Dettagli per gli sviluppatori del sito",
   errorCode: "Errore",
@@ -430,7 +430,7 @@ const es: Record<TextKey, string> = {
   errorIdentity:
     "Su monedero respondió con otra identidad que la que se pide aquí. Elija esa en el monedero.",
   errorRetry: "Vuelva a la página de este inicio de sesión.",
-  errorWait: "Inténtelo de nuevo en {seconds} segundos.",
+  errorWait: "Inténtelo de nuevo en {seconds} s.",
   tryAgain: "Reintentar",
   errorDetails: "Detalles para los desarrolladores del sitio",
   errorCode: "Error",

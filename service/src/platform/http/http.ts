@@ -62,8 +62,10 @@ export function createHttp(ctx: Ctx): Http {
     http: { requireHostHeader: false },
     // Parts of the path and query that a client sent are never logged; the service writes its own line below.
     logger: false,
-    frameworkErrors: (error, request, reply) => {
+    // A path that cannot be decoded is no route's.
+    frameworkErrors: (_, request, reply) => {
       beginAnswer(ctx, request, reply);
+      const error = beginWithReason(new Problem("malformed_request"));
       void answerEnvelopeError(ctx, { error, request, reply });
     },
     schemaController: { compilersFactory: lazySchemas },
