@@ -192,6 +192,8 @@ await test("an organization has at most 5 open requests and 20 a day to one busi
   const sixth = await world.askSignature({}, { apiKey });
   assert.deepEqual(reasonOf(sixth), [429, "rate_limited"]);
   assert.match(sixth.body.error?.message ?? "", /^rate_limited: /);
+  assert.equal(sixth.headers.get("ratelimit"), '"default";r=0;t=60');
+  assert.equal(sixth.headers.get("ratelimit-policy"), '"default";q=5');
   for (const id of open) await cancel(id, apiKey);
   const since = ctx.clock.now();
   for (let number = 5; number < 20; number += 1)
@@ -199,6 +201,7 @@ await test("an organization has at most 5 open requests and 20 a day to one busi
   const beyond = await world.askSignature({}, { apiKey });
   assert.deepEqual(reasonOf(beyond), [429, "rate_limited"]);
   assert.ok(Number(beyond.headers.get("retry-after")) > 0);
+  assert.equal(beyond.headers.get("ratelimit-policy"), '"default";q=20;w=86400');
   const others = await world.otherMerchant();
   await cancel(await world.begin({}, { apiKey: others }), others);
   const elsewhere = await world.found({ members: ["alice"], name: "Andere AG" });
