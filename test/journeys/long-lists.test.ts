@@ -13,13 +13,14 @@ import { deleteBallots } from "../../service/src/kyb/ballot/ballot-store.ts";
 import { deleteProposals } from "../../service/src/kyb/business/governance-store.ts";
 import { deleteKeys } from "../../service/src/kyb/idempotency-store.ts";
 import { purgeOffered } from "../../service/src/kyb/offer/offer-store.ts";
-import { purgeReleases } from "../../service/src/kyb/release/release-store.ts";
+import { listCharges } from "../../service/src/kyb/billing/charge-store.ts";
+import { listReleasesOf, purgeReleases } from "../../service/src/kyb/release/release-store.ts";
 import { listRequests as listDataRequests } from "../../service/src/kyb/request/data-request-store.ts";
 import {
   listRequests as listSignatureRequests,
   purgeDocuments,
 } from "../../service/src/kyb/request/signature-store.ts";
-import { deleteTokens, listOrders } from "../../service/src/kyc/order-store.ts";
+import { deleteTokens, listOrders, listOrdersOf } from "../../service/src/kyc/order-store.ts";
 import { purgeDeliveries } from "../../service/src/login/session/back-channel-store.ts";
 import { purgeFamilies } from "../../service/src/login/token/family-purge-store.ts";
 import { purgePushed } from "../../service/src/login/authorization/pushed-request-store.ts";
@@ -64,6 +65,13 @@ const lists: [name: string, column: string, ask: (db: Queryable) => Promise<unkn
     "user_address",
     async (db) => listOrders(db, { ...orders, user: address }, page),
   ],
+  ["a person's own orders", "user_address", async (db) => listOrdersOf(db, address, page)],
+  [
+    "charges of an organization",
+    "organization_id",
+    async (db) => listCharges(db, { organizationId: id, environment: "live" }, page),
+  ],
+  ["releases of a business", "business", async (db) => listReleasesOf(db, address, page)],
   [
     "credentials of an issuer",
     "issuer_id",

@@ -42,7 +42,7 @@ const secretBytes = 32;
 /**
  * Registers an OAuth client, with its first secret where its type has one.
  *
- * @throws {Problem} invalid_request, client_domain_not_found, too_many (100 clients in the domain)
+ * @throws {Problem} invalid_request, client_domain_not_found, too_many (100 clients in the domain that are not disabled)
  */
 export async function createClient(
   ctx: Ctx,
@@ -56,7 +56,8 @@ export async function createClient(
     const settings = checkClientSettings({ ...clientDefaults, ...chosen }, policyOf(ctx, domain));
     await refuseForeignAudiences(tx, id, settings.audiences);
     const known = await store.listClients(tx, domain.id);
-    if (known.length >= clientsMax) throw new Problem("too_many");
+    if (known.filter(({ disabledAt }) => disabledAt === null).length >= clientsMax)
+      throw new Problem("too_many");
     const createdAt = ctx.clock.now();
     await store.insertClient(tx, {
       id,

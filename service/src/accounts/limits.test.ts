@@ -11,6 +11,7 @@ import {
   createClient,
   createDomain,
   createOrganization,
+  disableClient,
   listApiKeys,
   listClients,
   listDomains,
@@ -48,12 +49,14 @@ await test("an organization has at most 100 client domains", async () => {
   assert.equal((await listDomains(ctx, organizationId)).length, 100);
 });
 
-await test("a client domain has at most 100 clients", async () => {
+await test("a client domain has at most 100 clients, and room for another when one is disabled", async () => {
   const given = { clientDomainId, name: "Shop", authenticationMethod: "none" } as const;
   const redirectUris = ["https://shop-0.example.com/callback"];
   const make = async () => createClient(ctx, { ...given, redirectUris }, "cli");
   assert.equal(await countMade(104, make), 100);
-  assert.equal((await listClients(ctx, clientDomainId)).length, 100);
+  const [first] = await listClients(ctx, clientDomainId);
+  await disableClient(ctx, first?.id ?? "", "cli");
+  assert.equal(await countMade(2, make), 1);
 });
 
 await test("an organization has at most 100 live keys, and room for another when one is revoked", async () => {

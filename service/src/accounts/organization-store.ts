@@ -1,4 +1,5 @@
 import { type Queryable, sql } from "../platform/database/db.ts";
+import { firstUuid } from "../platform/ids.ts";
 import type { Organization, OrganizationMember, Role } from "./organization.ts";
 
 interface OrganizationRow {
@@ -44,7 +45,7 @@ export async function listOrganizations(
 ): Promise<Organization[]> {
   const rows = await db.query<OrganizationRow>(
     sql`select id, name, created_at from organization
-      where ${page.after}::uuid is null or id > ${page.after}::uuid
+      where id > ${page.after ?? firstUuid}
       order by id limit ${page.limit}`,
   );
   return rows.map(toOrganization);

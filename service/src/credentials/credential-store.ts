@@ -150,7 +150,7 @@ export async function listOwned(
         '0x' || encode(root, 'hex') as root, credential.created_at, expires_at, collected_at, attested_at, ended_reason,
         issuer.name as issuer_name, issuer.address as issuer_address, distrusted_from
       from credential join issuer on issuer.id = issuer_id
-      where user_address = ${user} and document <> 'COMPANY' and (${page.before}::uuid is null or credential.id < ${page.before})
+      where user_address = ${user} and document <> 'COMPANY' and credential.id < ${page.before ?? lastUuid}
       order by credential.id desc limit ${page.limit}`,
   );
   return rows.map((row) =>

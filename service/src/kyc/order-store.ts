@@ -295,7 +295,7 @@ export async function listOrdersOf(
       from kyc_order
         join client_domain on client_domain.id = kyc_order.client_domain_id
         join organization on organization.id = kyc_order.organization_id
-      where user_address = ${user} and (${page.before}::uuid is null or kyc_order.id < ${page.before}::uuid)
+      where user_address = ${user} and kyc_order.id < ${page.before ?? lastUuid}
       order by kyc_order.id desc limit ${page.limit}`,
   );
   return rows.map((row) =>

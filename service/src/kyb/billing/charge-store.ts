@@ -1,6 +1,7 @@
 import type { Address } from "@svc/protocol";
 import type { Purse } from "../../accounts/index.ts";
 import { type Queryable, sql } from "../../platform/database/db.ts";
+import { lastUlid } from "../../platform/ids.ts";
 import type { Charge } from "./billing.ts";
 import type { PriceLine } from "./pricing.ts";
 
@@ -21,8 +22,7 @@ export async function listCharges(
 ): Promise<Charge[]> {
   const rows = await db.query<ChargeRow>(
     sql`select id, request_id, business, amount_rappen, lines, created_at from kyb_charge
-      where organization_id = ${organizationId} and environment = ${environment}
-        and (${page.before}::text is null or id < ${page.before})
+      where organization_id = ${organizationId} and environment = ${environment} and id < ${page.before ?? lastUlid}
       order by id desc limit ${page.limit}`,
   );
   return rows.map((row) => ({

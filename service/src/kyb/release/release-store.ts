@@ -1,5 +1,6 @@
 import type { Address, BusinessFieldName, Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../../platform/database/db.ts";
+import { lastUlid } from "../../platform/ids.ts";
 import type { DataRequest } from "../request/data-request.ts";
 import type { StoredRequester } from "../request/shown-requester.ts";
 import type { PriceLine } from "../billing/pricing.ts";
@@ -92,7 +93,7 @@ export async function listReleasesOf(
         join data_request on data_request.id = request_id
         join organization on organization.id = kyb_charge.organization_id
         join client_domain on client_domain.id = kyb_charge.client_domain_id
-      where kyb_charge.business = ${business} and (${page.before}::text is null or kyb_charge.id < ${page.before})
+      where kyb_charge.business = ${business} and kyb_charge.id < ${page.before ?? lastUlid}
       order by kyb_charge.id desc limit ${page.limit}`,
   );
 }

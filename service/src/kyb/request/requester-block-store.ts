@@ -1,5 +1,6 @@
 import type { Address } from "@svc/protocol";
 import { type Queryable, sql } from "../../platform/database/db.ts";
+import { lastUuid } from "../../platform/ids.ts";
 import type { Pair } from "./request-limits-store.ts";
 import type { StoredRequester } from "./shown-requester.ts";
 
@@ -57,8 +58,7 @@ export async function listBlocks(
           where organization_id = organization.id and signature_request.business = business_block.business
           order by id desc limit 1) as last
         join client_domain on client_domain.id = last.client_domain_id
-      where business_block.business = ${business}
-        and (${page.before}::uuid is null or organization.id < ${page.before}::uuid)
+      where business_block.business = ${business} and organization.id < ${page.before ?? lastUuid}
       order by organization.id desc limit ${page.limit}`,
   );
 }
