@@ -69,7 +69,8 @@ export async function moveRows(tx: Queryable, move: Move): Promise<Order[]> {
 /** Gives these orders one event more, of a kind that is no status. @returns the orders with the new sequence number */
 export async function addSequence(tx: Queryable, orderIds: readonly string[]): Promise<Order[]> {
   const rows = await tx.query<OrderColumns>(
-    sql`update kyc_order set sequence = sequence + 1 where id = any(${orderIds}::uuid[]) returning *`,
+    sql`with held as (select id from kyc_order where id = any(${orderIds}::uuid[]) order by id for update)
+      update kyc_order set sequence = sequence + 1 where id = any(array(select id from held)) returning *`,
   );
   return rows.map(toOrder);
 }

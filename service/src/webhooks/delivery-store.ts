@@ -319,7 +319,10 @@ export async function readBacklog(
   db: Queryable,
 ): Promise<{ count: number; oldestDueAtMs: number | null }> {
   const [row] = await db.query<{ count: number; oldest: number | null }>(
-    sql`select count(*) as count, min(due_at_ms) as oldest from webhook_delivery where not is_held`,
+    // One index has what waits, another what is under way; neither has what is held.
+    sql`select waiting.count + leased.count as count, least(waiting.oldest, leased.oldest) as oldest
+      from (select count(*) as count, min(due_at_ms) as oldest from webhook_delivery where lease is null and not is_held) as waiting,
+        (select count(*) as count, min(due_at_ms) as oldest from webhook_delivery where lease is not null) as leased`,
   );
   return { count: row?.count ?? 0, oldestDueAtMs: row?.oldest ?? null };
 }

@@ -1,23 +1,34 @@
 import { type Queryable, sql } from "../platform/database/db.ts";
 
-/** Takes bodies whose time is over, with the keys that sealed them and what receivers answered; returns how many. */
-export async function purgeBodies(
+/** Events whose bodies' time is over. */
+export async function listExpired(
   db: Queryable,
   { now, limit }: { now: number; limit: number },
-): Promise<number> {
-  const rows = await db.query(sql`
+): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(sql`
+    select id from webhook_event where purge_at <= ${now} order by purge_at limit ${limit}`);
+  return rows.map(({ id }) => id);
+}
+
+/**
+ * Takes the bodies of these events where their time is over, with the keys that sealed them and what receivers answered.
+ * Deliveries are locked first, as whoever keeps ends of attempts does.
+ */
+export async function emptyExpired(
+  tx: Queryable,
+  { ids, now }: { ids: readonly string[]; now: number },
+): Promise<void> {
+  await tx.query(sql`
+    select from webhook_delivery where event_id = any(${ids}::text[]) order by event_id for update`);
+  await tx.query(sql`
     with expired as (
-      select id from webhook_event where purge_at <= ${now} order by purge_at limit ${limit}
-      for no key update skip locked),
+      select id from webhook_event where id = any(${ids}::text[]) and purge_at <= ${now} order by id for no key update),
     emptied as (
       update webhook_event e set body = null, body_sealed = null, purge_at = null
       from expired where e.id = expired.id returning e.id),
-    dropped as (delete from webhook_delivery d using emptied where d.event_id = emptied.id),
-    forgotten as (
-      update webhook_attempt a set answer_sealed = null from emptied
-      where a.id > emptied.id || '.' and a.id < emptied.id || '/' and a.answer_sealed is not null)
-    select id from emptied`);
-  return rows.length;
+    dropped as (delete from webhook_delivery d using emptied where d.event_id = emptied.id)
+    update webhook_attempt a set answer_sealed = null from emptied
+    where a.id > emptied.id || '.' and a.id < emptied.id || '/' and a.answer_sealed is not null`);
 }
 
 /**

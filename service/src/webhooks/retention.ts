@@ -19,7 +19,12 @@ type RetentionContext = Pick<Ctx, "db" | "clock">;
 /** Takes bodies whose time is over; their events stay as tombstones (decisions section 7, Personal data). */
 export async function purgeBodies(ctx: RetentionContext): Promise<void> {
   const now = ctx.clock.now();
-  await purgeInBatches(async (limit) => store.purgeBodies(ctx.db, { now, limit }), batch);
+  await purgeInBatches(async (limit) => {
+    const ids = await store.listExpired(ctx.db, { now, limit });
+    if (ids.length > 0)
+      await ctx.db.transaction(async (tx) => store.emptyExpired(tx, { ids, now }));
+    return ids.length;
+  }, batch);
 }
 
 /**

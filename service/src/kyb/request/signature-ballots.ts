@@ -62,18 +62,25 @@ export const signatureBallots: BallotRules = {
 export function signatureFinalHandlers(ctx: KybContext): FinalHandlers {
   return {
     [recordKind]: async (tx, done) => {
-      const failed: { id: string; block: number }[] = [];
-      for (const each of done) {
-        const [id = ""] = each.subjectId.split(".");
-        if (each.status === "reverted") failed.push({ id, block: each.blockNumber });
-        else await finishSigned(ctx, tx, { id, transactionHash: each.hash, at: each.blockTime });
-      }
-      if (failed.length === 0) return;
-      const businesses = await store.noteFailedRecordings(tx, failed);
-      for (const business of businesses) await requestLook(tx, business);
+      const recordings = done.map((each) => ({
+        status: each.status,
+        id: each.subjectId.split(".")[0] ?? "",
+        transactionHash: each.hash,
+        block: each.blockNumber,
+        at: each.blockTime,
+      }));
+      const failed = recordings.filter(({ status }) => status === "reverted");
+      // Businesses before their requests, as whoever looks at a recording that failed holds them.
+      for (const business of await store.listBusinessesOf(tx, idsOf(failed)))
+        await requestLook(tx, business);
+      await store.noteFailedRecordings(tx, failed);
+      for (const signed of recordings)
+        if (signed.status === "succeeded") await finishSigned(ctx, tx, signed);
     },
   };
 }
+
+const idsOf = (recordings: readonly { id: string }[]): string[] => recordings.map(({ id }) => id);
 
 async function finishSigned(
   ctx: KybContext,

@@ -187,18 +187,24 @@ export async function markSigned(
   return row === undefined ? null : toRequest(row);
 }
 
-/** @returns the businesses whose documents these are */
+/** The businesses whose documents these are, in order. */
+export async function listBusinessesOf(tx: Queryable, ids: readonly string[]): Promise<Address[]> {
+  const rows = await tx.query<{ business: Address }>(
+    sql`select distinct business from signature_request where id = any(${ids}::text[]) order by business`,
+  );
+  return rows.map(({ business }) => business);
+}
+
 export async function noteFailedRecordings(
   tx: Queryable,
   failed: readonly { id: string; block: number }[],
-): Promise<Address[]> {
-  const rows = await tx.query<{ business: Address }>(
+): Promise<void> {
+  await tx.query(
     sql`update signature_request set has_failed_recording = true, failed_block = given.block
       from unnest(${failed.map(({ id }) => id)}::text[], ${failed.map(({ block }) => block)}::bigint[])
         as given (id, block)
-      where signature_request.id = given.id and status = 'pending_approval' returning business`,
+      where signature_request.id = given.id and status = 'pending_approval'`,
   );
-  return [...new Set(rows.map(({ business }) => business))];
 }
 
 /** By id, with the block in which the chain refused the last recording. */

@@ -38,10 +38,14 @@ export async function leaseDeliveries(db: Queryable, lease: Lease): Promise<Logo
           and (leased_until is null or leased_until <= ${lease.now})
         order by due_at
         limit greatest(0, ${lease.perClient}::int - coalesce((${JSON.stringify(lease.underWay)}::jsonb ->> client.id)::int, 0))
-        for update skip locked) as waiting
-      order by waiting.due_at limit ${lease.limit})
+      ) as waiting
+      order by waiting.due_at limit ${lease.limit}),
+    taken as (
+      select id from logout_delivery where id = any(array(select id from due)) and ended_at is null
+        and (leased_until is null or leased_until <= ${lease.now})
+      for update skip locked)
     update logout_delivery set attempts = attempts + 1, leased_until = ${lease.now + lease.seconds}
-    where id in (select id from due)
+    where id = any(array(select id from taken))
     returning id, client_id as "clientId", user_address as user, session_id as "sessionId", attempts`);
 }
 
