@@ -83,6 +83,8 @@ const { link, referenceKey } = await ask<{ link: string; referenceKey: string }>
     fields: ["EMAIL"],
   },
 );
+type Listed = { items: { scannedAt?: number }[] };
+const beforeScan = await ask<Listed>("/api/v2/kyc/orders");
 const approved = await wallet.approve(link);
 assert.ok(approved.kind === "delivered" && approved.status === 200);
 const { status } = await until("the order has ended", async () => {
@@ -101,6 +103,12 @@ const anchors = {
   issuers: [issuer.address],
   now: ctx.clock.now() + 1,
 };
+
+await test("the list of orders says since when a wallet has an order", async () => {
+  assert.equal(beforeScan.items[0]?.scannedAt, undefined);
+  const { items } = await ask<Listed>("/api/v2/kyc/orders");
+  assert.ok(Math.abs((items[0]?.scannedAt ?? 0) - ctx.clock.now()) < 60);
+});
 
 await test("an approved order is confirmed by the chain, with both hashes in its history", async () => {
   assert.equal(status, "CONFIRMED");

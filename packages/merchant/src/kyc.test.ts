@@ -151,6 +151,7 @@ test("orders gives a page and the cursor of the next", async () => {
     user: alice,
     fields: ["EMAIL"],
     expiration: 9,
+    scannedAt: 8,
     status: "PENDING",
     createdAt: 7,
   };

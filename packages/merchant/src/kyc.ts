@@ -72,6 +72,8 @@ export interface ListedOrder extends OrderStatus {
   optionalFields: string[];
   /** Unix seconds. */
   expiration: number;
+  /** When a wallet first opened this attempt, Unix seconds. */
+  scannedAt?: number;
 }
 
 /** An event of an order, and how its delivery stands. */
@@ -105,7 +107,7 @@ export interface Kyc {
   requestData: (request: DataRequest) => Promise<RequestedData>;
   /** GET /api/v2/kyc/status. An unknown order: call_refused with status 404, as in all that follow. */
   status: (referenceKey: string) => Promise<OrderStatus>;
-  /** Every status the order ever reached, oldest first. GET /api/v2/kyc/all-statuses */
+  /** Every status the order ever reached, oldest first; of more than 1000 the newest. GET /api/v2/kyc/all-statuses */
   allStatuses: (referenceKey: string) => Promise<OrderStatus[]>;
   /** Ends an order that still waits for its user; any other: call_refused, 422. POST /api/v2/kyc/cancel */
   cancel: (referenceKey: string) => Promise<OrderStatus>;
@@ -264,6 +266,7 @@ function readListedOrder(item: Members): ListedOrder {
     fields: item.texts("fields"),
     optionalFields: textsOf(item, "optionalFields"),
     expiration: item.count("expiration"),
+    ...(item.has("scannedAt") && { scannedAt: item.count("scannedAt") }),
     ...readOrderStatus(item),
   };
 }

@@ -23,12 +23,11 @@ import { listSupposedLeaves, matchLeaves } from "../credentials/index.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
-import { sha256 } from "../platform/cryptography/sha256.ts";
 import { isComplete } from "./completeness.ts";
 import * as store from "./consent-store.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { mismatchesForgiven, steps } from "./order.ts";
-import { connectionOf } from "./orders.ts";
+import { connectionOf, hashOfToken } from "./order-connection.ts";
 import { moveOrders } from "./transitions.ts";
 
 /**
@@ -346,8 +345,8 @@ function answered({ order }: store.OpenedToken, status: Answered["status"]): Ans
 
 /** What is known of a link that was given out. @throws {Problem} request_not_found */
 export async function getLink(ctx: KycContext, token: string): Promise<store.OpenedToken> {
-  const isPossible = /^[A-Za-z0-9_-]{22}$/.test(token);
-  const found = isPossible ? await store.findToken(ctx.db, sha256(token)) : null;
+  const hash = hashOfToken(token);
+  const found = hash === null ? null : await store.findToken(ctx.db, hash);
   if (found === null) throw new Problem("request_not_found");
   return found;
 }

@@ -19,6 +19,7 @@ const order: Order = {
   attempt: 1,
   status: "FAILED",
   statusAt: 1,
+  scannedAt: null,
   failureReason: "CONFIRM_TX_FAILED",
   sequence: 1,
   callback: "https://shop.example.com/hook",

@@ -19,6 +19,8 @@ export interface Order {
   readonly status: Status;
   /** When it reached that status, Unix seconds. */
   readonly statusAt: number;
+  /** When a wallet first opened this attempt; null before. */
+  readonly scannedAt: number | null;
   readonly failureReason: FailureReason | null;
   /** Of its newest event. */
   readonly sequence: number;
@@ -48,6 +50,7 @@ export interface OrderColumns {
   attempt: number;
   status: Status;
   status_at: number;
+  scanned_at: number | null;
   failure_reason: FailureReason | null;
   sequence: number;
   callback: string;
@@ -76,6 +79,7 @@ export function toOrder(row: OrderColumns): Order {
     attempt: row.attempt,
     status: row.status,
     statusAt: row.status_at,
+    scannedAt: row.scanned_at,
     failureReason: row.failure_reason,
     sequence: row.sequence,
     callback: row.callback,

@@ -73,6 +73,7 @@ export type NewOrder = Omit<
   | "attempt"
   | "status"
   | "statusAt"
+  | "scannedAt"
   | "failureReason"
   | "sequence"
   | "mismatches"
@@ -225,8 +226,12 @@ export interface HistoryEntry {
   readonly failureReason: FailureReason | null;
 }
 
-/** Everything that an order ever was, all attempts, oldest first. */
-export async function listHistory(db: Queryable, orderId: string): Promise<HistoryEntry[]> {
+/** What an order was last, over all attempts, oldest first. */
+export async function listHistory(
+  db: Queryable,
+  orderId: string,
+  limit: number,
+): Promise<HistoryEntry[]> {
   const rows = await db.query<{
     status: Status;
     created_at: number;
@@ -236,9 +241,9 @@ export async function listHistory(db: Queryable, orderId: string): Promise<Histo
   }>(
     sql`select status, created_at, '0x' || encode(initiated_tx_hash, 'hex') as initiated,
         '0x' || encode(confirm_tx_hash, 'hex') as confirmed, failure_reason
-      from kyc_order_status where order_id = ${orderId} order by sequence`,
+      from kyc_order_status where order_id = ${orderId} order by sequence desc limit ${limit}`,
   );
-  return rows.map((row) => ({
+  return rows.toReversed().map((row) => ({
     status: row.status,
     statusAt: row.created_at,
     initiatedTxHash: row.initiated,

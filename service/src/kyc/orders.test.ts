@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { openTestSettlement } from "../../../test/approved-orders.ts";
 import { getPackage } from "../accounts/index.ts";
 import { sql } from "../platform/database/db.ts";
+import { listHistory } from "./order-store.ts";
 import { requestOrder } from "./orders.ts";
 
 await using settlement = await openTestSettlement();
@@ -29,4 +30,24 @@ await test("a request is written down as a question about its user, also one tha
   world.advance(60);
   await assert.rejects(ask("PHONE"), { reason: "unverified_fields" });
   assert.equal((await listNoted()).length, 2);
+});
+
+await test("of an order that was asked for and cancelled without end the newest statuses are told", async () => {
+  const key = await ctx.apiKeys.authenticate(world.live.apiKey);
+  const { sourceKey } = await getPackage(ctx, packageId);
+  const { order } = await requestOrder(ctx, key, {
+    user,
+    sourceKey,
+    fields: ["EMAIL"],
+    callback: "https://shop.example.com/hook",
+    expiration: ctx.clock.now() + 600,
+  });
+  await ctx.db.query(sql`
+    insert into kyc_order_status (order_id, sequence, attempt, status, created_at)
+    select ${order.id}, n, 1, 'FAILED', n from generate_series(100, 120) as n`);
+  const history = await listHistory(ctx.db, order.id, 20);
+  assert.deepEqual(
+    history.map(({ statusAt }) => statusAt),
+    Array.from({ length: 20 }, (_, at) => 101 + at),
+  );
 });

@@ -12,10 +12,10 @@ import type { Queryable } from "../platform/database/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { purgeInBatches } from "../platform/database/purge.ts";
-import { sha256 } from "../platform/cryptography/sha256.ts";
 import { enqueueEvents, moveEvents, redeliverEvents } from "../webhooks/index.ts";
 import { statusUpdated } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
+import { openConnection } from "./order-connection.ts";
 import { expirationRange, isExpirationInRange, isOngoing, isReferenceKey, steps } from "./order.ts";
 import {
   type AskedNames,
@@ -37,8 +37,6 @@ export interface RequestedOrder {
   /** The same request was waiting already. */
   readonly isRepeat: boolean;
 }
-
-const tokenBytes = 16;
 
 /**
  * Asks a user to share verified fields (service document, POST /api/v2/kyc/qrcode). The checks come in the order of
@@ -214,21 +212,15 @@ async function giveLink(
 ): Promise<RequestedOrder> {
   const { order, request, isRepeat } = given;
   const { key, offered } = request;
-  const token = ctx.random.bytes(tokenBytes).toString("base64url");
-  await store.insertToken(tx, {
-    tokenSha256: sha256(token),
-    orderId: order.id,
-    attempt: order.attempt,
-    expiration: order.expiration,
-    callback: order.callback,
+  const connection = await openConnection(ctx, tx, {
+    order,
     requester: verifiedDomainOf(key),
     offered,
-    createdAt: ctx.clock.now(),
   });
   const link = buildLink({
     action: "request",
     identity: order.user,
-    connection: connectionOf(ctx.config.baseUrl, token),
+    connection,
     from: organizationIdentity(order.organizationId),
     deadline: order.expiration,
     attributes: [...order.required, ...offered].map((name) => attributeOfField(name)),
@@ -236,11 +228,6 @@ async function giveLink(
     returnType: "callback",
   });
   return { order, link, isRepeat };
-}
-
-/** `conn` of an order's link: where the wallet asks who asks, and sends its answer. */
-export function connectionOf(baseUrl: string, token: string): string {
-  return `${baseUrl}/w/o/${token}`;
 }
 
 /** An order of the caller's client domain. @throws {Problem} order_not_found */

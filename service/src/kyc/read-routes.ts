@@ -15,9 +15,12 @@ import { invalidRequest } from "../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import {
   deliveryMembers,
-  type ListedEvent,
+  eventMembers,
+  eventPagesHint,
   listDeliveriesOf,
+  type ListedEvent,
   listEventsOf,
+  shownEvent,
 } from "../webhooks/index.ts";
 import { statusOf } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
@@ -62,13 +65,16 @@ function statusRoute(ctx: KycContext, scope: Http): void {
   );
 }
 
+/** An order can be asked for and cancelled without end. */
+const statusesMax = 1000;
+
 function historyRoute(ctx: KycContext, scope: Http): void {
   scope.get(
     "/api/v2/kyc/all-statuses",
     {
       schema: {
         summary: "Every status that an order reached",
-        description: "All attempts, oldest first.",
+        description: `All attempts, oldest first; of more than ${statusesMax} the newest. \`events\` lists all.`,
         tags: ["kyc"],
         querystring: keyQuery,
         response: {
@@ -79,7 +85,7 @@ function historyRoute(ctx: KycContext, scope: Http): void {
     },
     async (request) => {
       const order = await getOrder(ctx, apiKeyOf(request), request.query.referenceKey);
-      const history = await store.listHistory(ctx.db, order.id);
+      const history = await store.listHistory(ctx.db, order.id, statusesMax);
       return answerOf({ allStatuses: history.map(statusOf) }, "all statuses has sent successfully");
     },
   );
@@ -93,6 +99,9 @@ const listedOrder = Type.Object({
   fields: Type.Array(Type.String()),
   optionalFields: Type.Optional(Type.Array(Type.String())),
   expiration: Type.Integer(),
+  scannedAt: Type.Optional(
+    Type.Integer({ description: "When a wallet first opened this attempt, Unix seconds." }),
+  ),
   ...orderStatus.properties,
 });
 
@@ -149,22 +158,15 @@ function listedOf(order: Order) {
     fields: [...order.required],
     ...(order.optional.length === 0 ? {} : { optionalFields: [...order.optional] }),
     expiration: order.expiration,
+    ...(order.scannedAt === null ? {} : { scannedAt: order.scannedAt }),
     ...statusOf(order),
   };
 }
 
-const listedEvent = Type.Object({
-  eventId: Type.String(),
-  sequence: Type.Integer(),
-  event: Type.String(),
-  createdAt: Type.Integer(),
-  deliveredAt: Type.Optional(Type.Integer()),
-  attempts: Type.Integer(),
-  nextAttemptAt: Type.Optional(Type.Integer()),
-  body: Type.Optional(
-    Type.String({ description: "As it is sent; absent once its data was purged." }),
-  ),
-});
+const listedEvent = Type.Object({ sequence: Type.Integer(), ...eventMembers });
+
+/** As {@link listedEvent} says. */
+const numbered = (event: ListedEvent) => ({ sequence: event.sequence, ...shownEvent(event) });
 
 const eventsQuery = Type.Object({
   referenceKey: Type.String({ minLength: 1, maxLength: 200 }),
@@ -178,9 +180,7 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
     {
       schema: {
         summary: "Events of an order in their order",
-        description:
-          "For receivers that missed some: ask for what comes after the last one you have. A page holds at most 8 MiB" +
-          " of them, and one at least, so it may be shorter than `limit`: only an empty page is the end.",
+        description: eventPagesHint,
         tags: ["kyc"],
         querystring: eventsQuery,
         response: {
@@ -194,24 +194,10 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
       const order = await getOrder(ctx, apiKeyOf(request), referenceKey);
       const limit = readLimit(request.query);
       const events = await listEventsOf(ctx, order.id, { after: Number(after), limit });
-      const items = events.map(shownEvent);
+      const items = events.map(numbered);
       return answerOf({ items }, "events have been sent successfully");
     },
   );
-}
-
-function shownEvent(event: ListedEvent) {
-  const { id, sequence, kind, createdAt, attempts, deliveredAt, nextAttemptAt, body } = event;
-  return {
-    eventId: id,
-    sequence,
-    event: kind,
-    createdAt,
-    attempts,
-    ...(deliveredAt === null ? {} : { deliveredAt }),
-    ...(nextAttemptAt === null ? {} : { nextAttemptAt }),
-    ...(body === null ? {} : { body }),
-  };
 }
 
 const listedDelivery = Type.Object({ sequence: Type.Integer(), ...deliveryMembers });

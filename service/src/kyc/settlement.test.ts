@@ -105,7 +105,7 @@ await test("an approved order goes over the chain, and its merchant is told ever
   assert.equal(events[0]?.body.data["initiatedTxHash"], initiate.hash);
   assert.equal(events[3]?.body.data["confirmTxHash"], confirm.hash);
   assert.equal(typeof events[2]?.body.data["infos"], "string");
-  const history = await listHistory(ctx.db, order.id);
+  const history = await listHistory(ctx.db, order.id, 10);
   assert.deepEqual(
     history.map(({ status }) => status),
     ["PENDING", "INITIATING", "INITIATED", "CONFIRMING", "CONFIRMED"],

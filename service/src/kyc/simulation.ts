@@ -24,12 +24,11 @@ import {
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { Problem } from "../platform/http/problems.ts";
-import { sha256 } from "../platform/cryptography/sha256.ts";
 import { announceInvalidated } from "./handed-over.ts";
+import { openConnection } from "./order-connection.ts";
 import { isReferenceKey, mismatchesForgiven, steps } from "./order.ts";
 import type { Order } from "./order-row.ts";
-import { findNewestLink, findOrder, insertToken } from "./order-store.ts";
-import { connectionOf } from "./orders.ts";
+import { findNewestLink, findOrder } from "./order-store.ts";
 import { findSyntheticUser, type HeldField, type SyntheticUser } from "./synthetic-identity.ts";
 import { moveOrders } from "./transitions.ts";
 
@@ -145,22 +144,12 @@ async function answer(
 
 /** One that offers what the merchant's last link does, in the name of the same requester. */
 async function makeLink(ctx: Ctx, order: Order): Promise<Link> {
-  const token = ctx.random.bytes(16).toString("base64url");
   const { requester, offered } = (await findNewestLink(ctx.db, order.id)) ?? {
     requester: "",
     offered: [],
   };
-  await insertToken(ctx.db, {
-    tokenSha256: sha256(token),
-    orderId: order.id,
-    attempt: order.attempt,
-    expiration: order.expiration,
-    callback: order.callback,
-    requester,
-    offered,
-    createdAt: ctx.clock.now(),
-  });
-  return { connection: connectionOf(ctx.config.baseUrl, token), requester, offered };
+  const connection = await openConnection(ctx, ctx.db, { order, requester, offered });
+  return { connection, requester, offered };
 }
 
 /** One held field for each name, by field; the same may answer several. */
@@ -218,12 +207,15 @@ async function post(ctx: SimulationContext, url: string, body: object): Promise<
   return read(await send(ctx, url, body));
 }
 
+const answerWithinMs = 30_000;
+
 async function send(ctx: SimulationContext, url: string, body: object): Promise<Response> {
   try {
     return await ctx.fetch(url, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify(body),
+      signal: AbortSignal.timeout(answerWithinMs),
     });
   } catch {
     const message = `no service answers at ${ctx.config.baseUrl}`;

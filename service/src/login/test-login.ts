@@ -194,7 +194,6 @@ export async function addCode(
       nonce: "n-1",
       codeChallenge: sha256(verifier).toString("base64url"),
       audience: [],
-      responseMode: "query",
       prompt: [],
       wantsRefresh: scope.includes("offline"),
       ...request,

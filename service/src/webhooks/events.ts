@@ -75,6 +75,38 @@ export interface ListedEvent {
 /** Stored bytes of the bodies of one page: an order with images has events of 14 MiB, and 100 of them fill the memory. */
 export const pageBytesMax = 8 * 1024 * 1024;
 
+/** How lists of the events of a stream are described. */
+export const eventPagesHint =
+  `For receivers that missed some: ask for what comes after the last one you have. A page holds at most ${pageBytesMax / 1024 ** 2} MiB` +
+  " of them, and one at least, so it may be shorter than `limit`: only an empty page is the end.";
+
+/** An event as merchants see it in a list, beside the sequence, which goes by two names. */
+export const eventMembers = {
+  eventId: Type.String(),
+  event: Type.String(),
+  createdAt: Type.Integer(),
+  attempts: Type.Integer(),
+  deliveredAt: Type.Optional(Type.Integer()),
+  nextAttemptAt: Type.Optional(Type.Integer()),
+  body: Type.Optional(
+    Type.String({ description: "As it is sent; absent once its data was purged." }),
+  ),
+};
+
+/** As {@link eventMembers} says. */
+export function shownEvent(event: ListedEvent) {
+  const { id, kind, createdAt, attempts, deliveredAt, nextAttemptAt, body } = event;
+  return {
+    eventId: id,
+    event: kind,
+    createdAt,
+    attempts,
+    ...(deliveredAt === null ? {} : { deliveredAt }),
+    ...(nextAttemptAt === null ? {} : { nextAttemptAt }),
+    ...(body === null ? {} : { body }),
+  };
+}
+
 /**
  * Events of a stream by sequence: no more than fit into {@link pageBytesMax}, and one at least, so that an empty page,
  * and not a short one, is the end.

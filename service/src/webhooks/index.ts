@@ -3,12 +3,15 @@ export {
   listKybEvents,
   type ListedEvent,
   deliveryMembers,
+  eventMembers,
+  eventPagesHint,
   listDeliveriesOf,
   listEventsOf,
   moveEvents,
   newEventId,
   redeliverEvents,
   webhookSealedColumns,
+  shownEvent,
 } from "./events.ts";
 export type { NewEvent } from "./event.ts";
 export { findKybEvent } from "./event-store.ts";

@@ -139,11 +139,14 @@ export async function cancelMove(tx: Queryable, business: Address): Promise<bool
   return rows.length === 1;
 }
 
+/** Each is a transaction; what is left comes with the next look, seconds later. */
+const movesMax = 50;
+
 /** Without those that wait for the end of a suspension of the successor. */
 export async function listDueMoves(db: Queryable, now: number): Promise<Address[]> {
   const rows = await db.query<{ business: Address }>(
     sql`select business from business_move join business next on next.address = business_move.successor
-      where ends_at <= ${now} and next.status <> 'suspended' order by business limit 50`,
+      where ends_at <= ${now} and next.status <> 'suspended' order by business limit ${movesMax}`,
   );
   return rows.map(({ business }) => business);
 }

@@ -10,7 +10,7 @@ import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
 import { type KybEventKind, kybEventKinds } from "./events.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
-import { listedEvent, redelivered, shownEvent } from "./stream-routes.ts";
+import { listedEvent, numbered, redelivered } from "./stream-routes.ts";
 
 const path = "/api/v1/kyb/events";
 
@@ -74,7 +74,7 @@ function listRoute(ctx: KybContext, scope: Http): void {
         { clientDomainId, kinds, isDelivered },
         readPage(request.query, parseUlid),
       );
-      const items = events.map((event) => ({ ...shownEvent(event), streamId: event.streamId }));
+      const items = events.map((event) => ({ ...numbered(event), streamId: event.streamId }));
       const last = events.at(-1);
       return { items, ...(hasMore && last !== undefined ? { nextCursor: last.id } : {}) };
     },

@@ -7,9 +7,12 @@ import type { Reason } from "../../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import {
   deliveryMembers,
+  eventMembers,
+  eventPagesHint,
   type ListedEvent,
   listDeliveriesOf,
   listEventsOf,
+  shownEvent,
   redeliverEvents,
 } from "../../webhooks/index.ts";
 import { callerOf } from "../caller.ts";
@@ -41,16 +44,7 @@ const AfterAttempt = Type.Optional(
 );
 
 /** The members of an event as merchants see it in a list. */
-export const listedEvent = {
-  eventId: Type.String(),
-  seq: Type.Integer(),
-  event: Type.String(),
-  createdAt: Type.Integer(),
-  attempts: Type.Integer(),
-  deliveredAt: Type.Optional(Type.Integer()),
-  nextAttemptAt: Type.Optional(Type.Integer()),
-  body: Type.Optional(Type.String({ description: "The bytes as delivered; gone once purged." })),
-};
+export const listedEvent = { seq: Type.Integer(), ...eventMembers };
 
 const listedDelivery = Type.Object({ seq: Type.Integer(), ...deliveryMembers });
 
@@ -67,9 +61,7 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Str
     {
       schema: {
         summary: "Events of a request in their order",
-        description:
-          "For receivers that missed some: ask for what comes after the last one you have. A page holds at most 8 MiB" +
-          " of them, and one at least, so it may be shorter than `limit`: only an empty page is the end.",
+        description: eventPagesHint,
         tags: ["kyb"],
         params: Params,
         querystring: Type.Object(
@@ -91,25 +83,13 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Str
       const { after_seq: after = "0" } = request.query;
       const limit = readLimit(request.query);
       const events = await listEventsOf(ctx, id, { after: Number(after), limit });
-      return { items: events.map(shownEvent) };
+      return { items: events.map(numbered) };
     },
   );
 }
 
 /** As {@link listedEvent} says. */
-export function shownEvent(event: ListedEvent) {
-  const { id, sequence, kind, createdAt, attempts, deliveredAt, nextAttemptAt, body } = event;
-  return {
-    eventId: id,
-    seq: sequence,
-    event: kind,
-    createdAt,
-    attempts,
-    ...(deliveredAt === null ? {} : { deliveredAt }),
-    ...(nextAttemptAt === null ? {} : { nextAttemptAt }),
-    ...(body === null ? {} : { body }),
-  };
-}
+export const numbered = (event: ListedEvent) => ({ seq: event.sequence, ...shownEvent(event) });
 
 function deliveriesRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Stream): void {
   scope.get(

@@ -23,7 +23,6 @@ export interface AuthorizationRequest {
   readonly wantsRefresh: boolean;
   readonly audience: readonly string[];
   readonly prompt: readonly Prompt[];
-  readonly responseMode: "query";
   readonly state?: string;
   readonly nonce?: string;
   readonly codeChallenge?: string;
@@ -129,10 +128,9 @@ const checkResponseType: Check = (given) => {
   if (type !== "code") fail("unsupported_response_type", "response_type must be code");
 };
 
-const checkResponseMode: Check = (given, draft) => {
+const checkResponseMode: Check = (given) => {
   const mode = valueOf(given, "response_mode") ?? "query";
   if (mode !== "query") fail("invalid_request", "response_mode must be query");
-  draft.responseMode = "query";
 };
 
 const checkScope: Check = (given, draft) => {

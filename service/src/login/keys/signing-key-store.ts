@@ -44,11 +44,12 @@ export async function insertKey(db: Queryable, key: SigningKeyRow): Promise<void
     select pg_notify('signing-key', kid) from made`);
 }
 
-/** Lets a key that was meant for later sign from now on, after the current one was revoked. @returns false when it does already */
-export async function startKey(db: Queryable, kid: string, now: number): Promise<boolean> {
+/** Lets a key that was meant for later sign from `startsAt` on, Unix seconds. @returns false when it does already */
+export async function startKey(db: Queryable, kid: string, startsAt: number): Promise<boolean> {
   const rows = await db.query(sql`
     with started as (
-      update signing_key set starts_at = ${now} where kid = ${kid} and starts_at > ${now} and revoked_at is null
+      update signing_key set starts_at = ${startsAt}
+      where kid = ${kid} and starts_at > ${startsAt} and revoked_at is null
       returning kid)
     select pg_notify('signing-key', kid) from started`);
   return rows.length === 1;

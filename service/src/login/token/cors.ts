@@ -96,7 +96,7 @@ export function allowClientOrigins(
 function allow(reply: FastifyReply, origin: string): void {
   void reply.headers({
     "access-control-allow-origin": origin,
-    "access-control-expose-headers": "WWW-Authenticate, DPoP-Nonce",
+    "access-control-expose-headers": "WWW-Authenticate",
   });
 }
 

@@ -1,0 +1,40 @@
+import type { AskedName } from "../credentials/index.ts";
+import type { Ctx } from "../platform/context.ts";
+import { sha256 } from "../platform/cryptography/sha256.ts";
+import type { Queryable } from "../platform/database/db.ts";
+import type { Order } from "./order-row.ts";
+import { insertToken } from "./order-store.ts";
+
+const tokenBytes = 16;
+const tokenPattern = /^[A-Za-z0-9_-]{22}$/;
+
+/** `conn` of an order's link: where the wallet asks who asks, and sends its answer. */
+export function connectionOf(baseUrl: string, token: string): string {
+  return `${baseUrl}/w/o/${token}`;
+}
+
+/** As what the secret in a link is stored; null for a text that is none. */
+export function hashOfToken(text: string): Buffer | null {
+  return tokenPattern.test(text) ? sha256(text) : null;
+}
+
+/** Opens a `conn` for the order as it is. @returns it; the secret in it is known nowhere else */
+export async function openConnection(
+  ctx: Pick<Ctx, "random" | "clock" | "config">,
+  tx: Queryable,
+  given: { order: Order; requester: string; offered: readonly AskedName[] },
+): Promise<string> {
+  const { order, requester, offered } = given;
+  const token = ctx.random.bytes(tokenBytes).toString("base64url");
+  await insertToken(tx, {
+    tokenSha256: sha256(token),
+    orderId: order.id,
+    attempt: order.attempt,
+    expiration: order.expiration,
+    callback: order.callback,
+    requester,
+    offered,
+    createdAt: ctx.clock.now(),
+  });
+  return connectionOf(ctx.config.baseUrl, token);
+}
