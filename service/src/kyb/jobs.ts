@@ -1,4 +1,5 @@
 import { attestationKeyChannel } from "./release/attestation-key-store.ts";
+import { createDeferred, type Deferred } from "../platform/deferred.ts";
 import type { Job } from "../platform/jobs.ts";
 import { expireBallots, purgeBallots } from "./ballot/ballots.ts";
 import { watchWallets } from "./business/chain-watch.ts";
@@ -19,6 +20,7 @@ import { finishMoves, stopBusinesses } from "./business/standing.ts";
 
 /** The jobs of this slice; every process runs them. */
 export function kybJobs(ctx: KybContext): Job[] {
+  const deferred = createDeferred(ctx.clock);
   return [
     ...(ctx.config.chain === "off" ? [] : chainJobs(ctx)),
     { name: "kyb-foundings", everySeconds: 5, run: async () => lapseFoundings(ctx) },
@@ -39,21 +41,21 @@ export function kybJobs(ctx: KybContext): Job[] {
       wakeOn: attestationKeyChannel,
       run: async () => ctx.attestationKeys.rotate(),
     },
-    ...requestJobs(ctx),
-    { name: "kyb-due", everySeconds: 1, run: async () => runDue(ctx) },
+    ...requestJobs(ctx, deferred),
+    { name: "kyb-due", everySeconds: 1, run: async () => runDue(ctx, deferred) },
     { name: "kyb-ballots", everySeconds: 3600, run: async () => purgeBallots(ctx) },
     { name: "kyb-idempotency", everySeconds: 3600, run: async () => purgeIdempotencyKeys(ctx) },
   ];
 }
 
 /** They carry requests and offers to their ends. */
-function requestJobs(ctx: KybContext): Job[] {
+function requestJobs(ctx: KybContext, deferred: Deferred): Job[] {
   return [
     {
       name: "kyb-releases",
       everySeconds: 60,
       wakeOn: "kyb_release",
-      run: async () => releaseApproved(ctx),
+      run: async () => releaseApproved(ctx, deferred),
     },
     { name: "kyb-documents", everySeconds: 3600, run: async () => purgeDocuments(ctx) },
     { name: "kyb-offers", everySeconds: 3600, run: async () => purgeOffers(ctx) },
@@ -76,12 +78,12 @@ function chainJobs(ctx: KybContext): Job[] {
 }
 
 /** Does what is due, each kind on its own: one that fails holds up no other. */
-async function runDue(ctx: KybContext): Promise<void> {
+async function runDue(ctx: KybContext, deferred: Deferred): Promise<void> {
   const due = await readDue(ctx.db, ctx.clock.now());
   const hasChain = ctx.config.chain !== "off";
   const runs: readonly (readonly [boolean, (ctx: KybContext) => Promise<void>])[] = [
     [due.ballots, expireBallots],
-    [due.approvals, releaseApproved],
+    [due.approvals, async () => releaseApproved(ctx, deferred)],
     [due.dataRefusals, announceDataRefusals],
     [due.signatureRefusals, announceSignatureRefusals],
     [due.failedRecordings && hasChain, mendRecordings],

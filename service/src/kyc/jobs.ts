@@ -1,3 +1,4 @@
+import { createDeferred } from "../platform/deferred.ts";
 import type { Job } from "../platform/jobs.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { failOverdueOrders, settleOrders } from "./settlement.ts";
@@ -13,12 +14,13 @@ export function kycJobs(ctx: KycContext): Job[] {
 }
 
 function settlementJobs(ctx: KycContext): Job[] {
+  const deferred = createDeferred(ctx.clock);
   return [
     {
       name: "kyc-settlement",
       everySeconds: 0.5,
       wakeOn: "kyc_settlement",
-      run: async () => settleOrders(ctx),
+      run: async () => settleOrders(ctx, deferred),
     },
     { name: "kyc-overdue", everySeconds: 60, run: async () => failOverdueOrders(ctx) },
   ];

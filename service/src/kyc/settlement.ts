@@ -3,8 +3,9 @@
 import { enqueueTransaction, type FinalHandlers, type FinalTransaction } from "../chain/index.ts";
 import { findLiveLeaves } from "../credentials/index.ts";
 import type { Queryable } from "../platform/database/db.ts";
+import { createDeferred, type Deferred } from "../platform/deferred.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import { SealBroken } from "../platform/cryptography/seal.ts";
+import { mayOpenElsewhere, SealBroken } from "../platform/cryptography/seal.ts";
 import { enqueueEvents } from "../webhooks/index.ts";
 import { dataTransferred } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
@@ -18,16 +19,19 @@ import { moveOrders } from "./transitions.ts";
 export const batchMax = 1000;
 /** Data that one process holds open at once while it hands it over; images make it large. */
 const bytesMax = 16 * 1024 * 1024;
-/** For how long data that is sealed with an unknown master key waits for a process that knows it. */
-const keyWithinSeconds = 72 * 3600;
 
 /**
  * Does what is due: hands over initiated orders, and closes batches of approved ones. Any number of processes may do
  * so at once. Without work it costs one database call.
+ *
+ * @param deferred orders whose data this process cannot open for now
  */
-export async function settleOrders(ctx: KycContext): Promise<void> {
+export async function settleOrders(
+  ctx: KycContext,
+  deferred: Deferred = createDeferred(ctx.clock),
+): Promise<void> {
   const backlog = await store.readBacklog(ctx.db, batchMax);
-  if (backlog.hasInitiated) await handOverAll(ctx);
+  if (backlog.hasInitiated) await handOverAll(ctx, deferred);
   if (isBatchDue(backlog, ctx.clock.now() - ctx.config.settlementWindowSeconds)) {
     await closeBatches(ctx);
   }
@@ -108,16 +112,17 @@ const toFinalBatch = (given: FinalTransaction): store.FinalBatch => ({
   blockTime: given.blockTime,
 });
 
-async function handOverAll(ctx: KycContext): Promise<void> {
-  const sealedElsewhere: string[] = [];
+async function handOverAll(ctx: KycContext, deferred: Deferred): Promise<void> {
+  let sealedElsewhere = 0;
   let hasMore = true;
   while (hasMore) {
-    const handed = await ctx.db.transaction(async (tx) => handOver(ctx, tx, sealedElsewhere));
-    sealedElsewhere.push(...handed.waiting);
+    const handed = await ctx.db.transaction(async (tx) => handOver(ctx, tx, deferred.ids()));
+    for (const id of handed.waiting) deferred.add(id);
+    sealedElsewhere += handed.waiting.length;
     hasMore = handed.hasMore;
   }
-  if (sealedElsewhere.length === 0) return;
-  const told = { alarm: "payload-key-missing", orders: sealedElsewhere.length };
+  if (sealedElsewhere === 0) return;
+  const told = { alarm: "payload-key-missing", orders: sealedElsewhere };
   ctx.log.error(told, "data waits that is sealed with a master key which is not configured here");
 }
 
@@ -189,8 +194,7 @@ function open(
     return { infos: ctx.seal.open(sealed, place).toString() };
   } catch (error) {
     if (!(error instanceof SealBroken)) throw error;
-    const isHopeless = ctx.clock.now() - initiatedAt >= keyWithinSeconds;
-    return error.isKeyMissing && !isHopeless ? "waiting" : "broken";
+    return mayOpenElsewhere(error, ctx.clock.now() - initiatedAt) ? "waiting" : "broken";
   }
 }
 

@@ -1,10 +1,11 @@
 import { capture, readRequester } from "../../accounts/index.ts";
 import { type CompanyField, isSoleProprietor, listCompanyFields } from "../../credentials/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
+import { createDeferred, type Deferred } from "../../platform/deferred.ts";
 import { purgeInBatches } from "../../platform/database/purge.ts";
 import { ulid } from "../../platform/ids.ts";
 import { Problem } from "../../platform/http/problems.ts";
-import { SealBroken } from "../../platform/cryptography/seal.ts";
+import { mayOpenElsewhere, SealBroken } from "../../platform/cryptography/seal.ts";
 import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
 import { attestationSeconds } from "./attestation-keys.ts";
 import { noteBusinessAcquaintance } from "../business/acquaintance-store.ts";
@@ -29,19 +30,24 @@ export const releaseSealedColumns: readonly SealedColumn[] = [
   { table: "data_release", idColumn: "request_id", column: "attestation_sealed" },
 ];
 
-/** For how long a value that is sealed with an unknown master key waits for a process that knows it. */
-const keyWithinSeconds = 72 * 3600;
-
 /**
  * Releases what members have approved. Runs in every process when an approval commits, and again and again: a process
  * that dies leaves the request as it was, approved and unpaid, for the next. One that fails is left for the next run;
  * the others go on.
+ *
+ * @param deferred requests whose values this process cannot open for now
  */
-export async function releaseApproved(ctx: KybContext): Promise<void> {
+export async function releaseApproved(
+  ctx: KybContext,
+  deferred: Deferred = createDeferred(ctx.clock),
+): Promise<void> {
   const failures: { id: string; error: unknown }[] = [];
   for (;;) {
-    const id = await releaseNext(ctx, failures);
-    if (id === null) break;
+    const except = [...failures.map(({ id }) => id), ...deferred.ids()];
+    const looked = await releaseNext(ctx, except);
+    if (looked === null) break;
+    if (looked.error !== null) failures.push(looked);
+    if (looked.error instanceof SealBroken) deferred.add(looked.id);
   }
   const [first] = failures;
   if (first !== undefined)
@@ -50,13 +56,12 @@ export async function releaseApproved(ctx: KybContext): Promise<void> {
     });
 }
 
-/** @returns the request that was looked at; null when there is none to release */
+/** @returns the request that was looked at, and what kept it from its release; null when there is none to release */
 async function releaseNext(
   ctx: KybContext,
-  failures: { id: string; error: unknown }[],
-): Promise<string | null> {
+  except: readonly string[],
+): Promise<{ id: string; error: unknown } | null> {
   let id: string | null = null;
-  const except = failures.map((each) => each.id);
   try {
     await ctx.db.transaction(async (tx) => {
       const request = await requests.lockApproved(tx, except);
@@ -65,9 +70,9 @@ async function releaseNext(
     });
   } catch (error) {
     if (id === null) throw error;
-    failures.push({ id, error });
+    return { id, error };
   }
-  return id;
+  return id === null ? null : { id, error: null };
 }
 
 /** Releases and charges in one transaction, in which the request is locked; or ends it where it cannot go any more. */
@@ -121,8 +126,7 @@ async function openLive(
     return await readLive(ctx, tx, request);
   } catch (error) {
     if (!(error instanceof SealBroken)) throw error;
-    const isHopeless = ctx.clock.now() - (request.approvedAt ?? 0) >= keyWithinSeconds;
-    if (error.isKeyMissing && !isHopeless) throw error;
+    if (mayOpenElsewhere(error, ctx.clock.now() - (request.approvedAt ?? 0))) throw error;
     return "broken";
   }
 }

@@ -45,6 +45,14 @@ export class SealBroken extends Error {
   }
 }
 
+/** For how long data that is sealed with an unknown master key waits for a process that knows it. */
+const keyWithinSeconds = 72 * 3600;
+
+/** Whether what did not open here may still be opened by another process, as in the midst of a change of keys. */
+export function mayOpenElsewhere(error: SealBroken, waitedSeconds: number): boolean {
+  return error.isKeyMissing && waitedSeconds < keyWithinSeconds;
+}
+
 // version 1 | key id 4 | nonce 12 | wrapped row key 32 | tag 16 | content | tag 16
 const version = 1;
 const keyIdAt = 1;

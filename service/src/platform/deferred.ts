@@ -1,0 +1,23 @@
+import type { Clock } from "./clock.ts";
+
+/** Work that this process cannot do for now, by id. It lies in memory, since another process may well be able to. */
+export interface Deferred {
+  add(id: string): void;
+  /** What is not to be tried yet. */
+  ids(): string[];
+}
+
+const deferredSeconds = 60;
+
+/** Opens a list of work that is tried again a minute later. */
+export function createDeferred(clock: Clock): Deferred {
+  const until = new Map<string, number>();
+  return {
+    add: (id) => void until.set(id, clock.now() + deferredSeconds),
+    ids() {
+      const now = clock.now();
+      for (const [id, at] of until) if (at <= now) until.delete(id);
+      return [...until.keys()];
+    },
+  };
+}
