@@ -50,7 +50,7 @@ export interface BrokerLogin {
  */
 export async function claimLogin(ctx: WalletContext, login: BrokerLogin): Promise<ClaimedLogin> {
   const { link, connection, broker } = login;
-  const key = hashedKey("claim", ctx.identity.address, connection);
+  const key = keyOf(ctx, connection);
   const stored = await storeClaim(ctx, key, link.session);
   if (loginIdOf(stored.session) !== loginIdOf(link.session))
     throw new WalletRefusal("invalid_link", "sess: is not the session that was claimed");
@@ -64,6 +64,15 @@ export async function claimLogin(ctx: WalletContext, login: BrokerLogin): Promis
   });
   if (stored.object === undefined) await ctx.storage.put(key, JSON.stringify(answered));
   return { ...verified, session, connection, claimSecret: secret };
+}
+
+/** Forgets the claim of a login that is over: whoever comes back to it is told so by its broker. */
+export async function forgetClaim(ctx: WalletContext, connection: string): Promise<void> {
+  await ctx.storage.remove(keyOf(ctx, connection));
+}
+
+function keyOf(ctx: WalletContext, connection: string): StorageKey {
+  return hashedKey("claim", ctx.identity.address, connection);
 }
 
 /** Whether approving takes the two digits of the page: at a QR code, unless the broker says otherwise. */

@@ -26,6 +26,7 @@ import {
   type Proposal,
   type Proposed,
 } from "./businesses.ts";
+import { forgetClaim } from "./claim.ts";
 import { ConcernsRefusal, type Concern } from "./concern.ts";
 import type { WalletContext } from "./context.ts";
 import { addEmail, confirmEmail, type EmailVerification } from "./email.ts";
@@ -280,7 +281,10 @@ async function decline(
   const requester = requesterOf(link, null);
   const entry = await entryOf(ctx, link, { requester, outcome: "declined" });
   await recordHistory(ctx, { ...entry, ...(refusal.id === undefined ? {} : { id: refusal.id }) });
-  return deliver(ctx, delivery, refusal);
+  const outcome = await deliver(ctx, delivery, refusal);
+  if (link.action === "login" && link.connection !== undefined && isTaken(outcome))
+    await forgetClaim(ctx, link.connection);
+  return outcome;
 }
 
 const isTaken = (outcome: Outcome): boolean =>

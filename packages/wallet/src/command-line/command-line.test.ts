@@ -156,6 +156,8 @@ await test("a login that was shown is declined in another call", async () => {
   await json(["show", link, "--as", "alice"]);
   const declined = await json(["decline", link, "--as", "alice", "--not-started"]);
   assert.deepEqual([declined["status"], broker.status], [200, "declined"]);
+  // Whoever comes back to it is told by the broker how it stands.
+  await refused(["approve", link, "--as", "alice"], /said by the broker: already_claimed/);
 });
 
 await test("processes that claim at once agree on one claim", async () => {

@@ -52,7 +52,7 @@ const table = {
   idempotency_key_required: [400, "idempotency_key_required: name an Idempotency-Key"],
   unknown_field: [422, "unknown_field: not a field of the catalogue"],
   field_not_available: [422, "field_not_available: the business has no live value of it"],
-  business_not_verified: [422, "business_not_verified: the business has no verified record"],
+  business_not_verified: [422, "business_not_verified: the business is not verified, or suspended"],
   document_refused: [422, "document_refused: such a document is never signed on request"],
   no_webhook_endpoint: [409, "no_webhook_endpoint: register a webhook endpoint first"],
   endpoint_not_found: [404, "endpoint_not_found: no webhook endpoint is registered"],
