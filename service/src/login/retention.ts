@@ -8,8 +8,8 @@ import { purgePushed } from "./authorization/pushed-request-store.ts";
 import * as store from "./retention-store.ts";
 import { endSession } from "./session/session-end.ts";
 
-/** Attempts and sessions are kept 30 days (decisions section 8, Retention). */
 const daySeconds = 86_400;
+/** Attempts and sessions are kept 30 days (decisions section 8, Retention). */
 const retentionSeconds = 30 * daySeconds;
 /** Longer than any login stays open, and than clocks differ. */
 const openSecondsMax = 3600;
