@@ -57,10 +57,10 @@ export function openIssuer(options: {
     return parseKeys(body);
   });
 
-  let refetchAt = 0;
+  let refetchedAt = -Infinity;
   const refetched = () => {
-    if (now() < refetchAt) return keys.read();
-    refetchAt = now() + refetchSeconds;
+    if (isWithin(refetchSeconds, refetchedAt, now())) return keys.read();
+    refetchedAt = now();
     return keys.load();
   };
 
@@ -97,8 +97,13 @@ function cached<T>(now: () => number, fetchValue: () => Promise<T>) {
   };
 
   const read = (): Promise<T> =>
-    value === undefined || now() >= loadedAt + cacheSeconds ? load() : value;
+    value === undefined || !isWithin(cacheSeconds, loadedAt, now()) ? load() : value;
   return { load, read };
+}
+
+/** A clock that was set back would hold what it has for as long as it was ahead: what lies in its future is old. */
+function isWithin(seconds: number, since: number, now: number): boolean {
+  return since <= now && now < since + seconds;
 }
 
 function parseDiscovery(document: Record<string, unknown>, issuer: string): Discovery {

@@ -171,6 +171,9 @@ const unshowable =
   // eslint-disable-next-line no-control-regex
   /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 
+/** The last second of the year 9999, in Unix seconds: no time on the wire lies later. */
+export const secondsMax = 253_402_300_799;
+
 /** The length of a text as bounds mean it: its code points, which JSON Schema counts too (validation, section 6.3.1). */
 export function lengthOf(text: string): number {
   let length = text.length;

@@ -89,6 +89,7 @@ export {
   canonicalJson,
   hexOfBytes,
   isBlank,
+  secondsMax,
   isHexOf,
   isRecord,
   isShowable,

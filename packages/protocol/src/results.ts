@@ -312,11 +312,13 @@ function flatBusiness({ address, ...others }: BusinessPart): Record<string, unkn
 
 /** Appends by text, so that the connection stays the bytes that were signed. */
 function appendQuery(connection: string, pairs: readonly [string, string][]): string {
-  const [base = "", fragment] = connection.split("#", 2);
+  const at = connection.indexOf("#");
+  const [base, fragment] =
+    at < 0 ? [connection, ""] : [connection.slice(0, at), connection.slice(at)];
   const query = pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
   let joint = "?";
   if (base.includes("?")) joint = /[?&]$/.test(base) ? "" : "&";
-  return base + joint + query + (fragment === undefined ? "" : `#${fragment}`);
+  return base + joint + query + fragment;
 }
 
 function membersOfQuery(action: Action, url: string): Members {

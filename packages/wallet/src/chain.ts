@@ -61,7 +61,7 @@ export function openChain(
   const knows = async (hash: Hex32): Promise<boolean> =>
     isRecord(await ask("eth_getTransactionByHash", [hash]));
   return {
-    readChainId: async () => Number(await number("eth_chainId", [])),
+    readChainId: async () => countOf(await number("eth_chainId", []), "eth_chainId"),
     async read(to, data) {
       const answer = await ask("eth_call", [{ to, data }, "latest"]);
       return typeof answer === "string" ? answer : "0x";
@@ -77,7 +77,7 @@ export function openChain(
       const maxFeePerGas = price * 2n;
       return {
         balanceWei,
-        nonce: Number(nonce),
+        nonce: countOf(nonce, "eth_getTransactionCount"),
         maxFeePerGas,
         maxPriorityFeePerGas: tip < maxFeePerGas ? tip : maxFeePerGas,
       };
@@ -169,6 +169,11 @@ function quantityOf(value: unknown, method: string): bigint {
   if (!isQuantity(value))
     throw new WalletRefusal("chain_refused", `the chain answers ${method} with no number`);
   return BigInt(value);
+}
+
+function countOf(value: bigint, method: string): number {
+  if (value <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(value);
+  throw new WalletRefusal("chain_refused", `the chain answers ${method} with no such number`);
 }
 
 function isQuantity(value: unknown): value is string {

@@ -23,7 +23,8 @@ export async function signDecline(
  * The refusal of a link that has no session: signed where it is shown, for a broker that can only count it
  * signed, and towards somebody unknown on the person's explicit wish alone.
  *
- * @param refusal.request the id that the requester gave it; empty where it has none
+ * @param refusal.request the id that the requester gave it; empty where it has none. Without a connection it is not
+ *   signed then: a signature that names nothing would count for every such link.
  */
 export async function refuseLink(
   ctx: WalletContext,
@@ -33,9 +34,10 @@ export async function refuseLink(
   const { error, request, declining } = refusal;
   const connection = link.action === "data-transfer" ? undefined : link.connection;
   const id = request === "" ? {} : { id: request };
+  const isNamed = request !== "" || connection !== undefined;
   const isTold =
     declining.signed || connection === undefined || (await findBroker(ctx, link)) !== null;
-  if (!isTold) return { error, ...id };
+  if (!isNamed || !isTold) return { error, ...id };
   const signed = await signDecline(ctx, { request, connection: connection ?? "" });
   return { error, ...id, ...signed };
 }

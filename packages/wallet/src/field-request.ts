@@ -1,9 +1,9 @@
 import {
-  businessAttribute,
   entryOfField,
   fieldsHash,
   nameOfAttribute,
   returnTypeOf,
+  secondsMax,
   shortAddress,
   zeroHash,
   type AccessLink,
@@ -51,8 +51,6 @@ export async function openFieldRequest<L extends RequestLink | AccessLink>(
   link: L,
   { mustHold }: { mustHold: boolean },
 ): Promise<FieldRequest<L>> {
-  if (link.attributes.includes(businessAttribute))
-    throw new WalletRefusal("unsupported", "this wallet cannot answer for a business yet");
   if (returnTypeOf(link) !== "callback" && (await findBroker(ctx, link)) !== null)
     throw new WalletRefusal("unsupported", "a broker takes fields by callback alone");
   const verified = await askRequester(ctx, link);
@@ -268,12 +266,9 @@ export function sayTerms(
   ];
 }
 
-/** The last second of the year 9999. */
-const saidSecondsMax = 253_402_300_799;
-
 /** Unix seconds as a person reads them; whatever is later is said as the end of the year 9999. */
 export function sayTime(seconds: number): string {
-  const said = Math.min(seconds, saidSecondsMax);
+  const said = Math.min(seconds, secondsMax);
   return `${new Date(said * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }
 

@@ -13,7 +13,7 @@ import { business, chainId, charter, serveBusiness } from "../test/fake-business
 import { openFakeBroker, signerOf } from "../test/fake-broker.ts";
 import { now } from "../test/fake-fields.ts";
 import { addressOf, refuses, walletOf } from "../test/test-wallet.ts";
-import type { Wallet } from "./index.ts";
+import { type Wallet, WalletRefusal } from "./index.ts";
 
 await using broker = await openFakeBroker();
 const fake = serveBusiness(broker);
@@ -66,7 +66,8 @@ await test("a change of the business is approved over what its arguments say", a
   const wallet = await fresh();
   const next = { ...charter, rules: { ...charter.rules, data_requests: "UNANIMOUS" as const } };
   const act = governanceActs.changeCharter(encodeCharter(next));
-  put({ ...act });
+  const current = named(charter, {});
+  put({ ...act, current });
   const [entry] = await wallet.inbox();
   assert.match(entry?.words.join("\n") ?? "", /Releases of data: all voting members/);
   await wallet.vote("01J", { vote: "approve" });
@@ -78,7 +79,7 @@ await test("a change of the business is approved over what its arguments say", a
     { arguments: `${act.arguments}00` },
     { nonce: fake.nonce + 1 },
   ]) {
-    put({ ...act, id: "01K", ...wrong });
+    put({ ...act, current, id: "01K", ...wrong });
     await refuses(wallet.vote("01K", { vote: "approve" }), "invalid_request");
     fake.items = [];
   }
@@ -116,4 +117,18 @@ await test("a change of the business says who comes, who goes and which rules ch
   await refuses(wallet.vote("01K", { vote: "approve" }), "invalid_request", /changed/);
   fake.items = [{ ...fake.items[0], id: "01L", current }];
   await wallet.vote("01L", { vote: "approve" });
+});
+
+await test("what a broker leaves out, or what no signature can hold, is no question that can be answered", async () => {
+  const wallet = await fresh();
+  const act = governanceActs.changeCharter(encodeCharter(charter));
+  const whole = { ...act, current: named(charter, {}) };
+  for (const damaged of [act, { ...whole, validUntil: 2 ** 50, expiresAt: 2 ** 50 }]) {
+    put({ ...damaged, id: "01M" });
+    const [entry] = await wallet.inbox();
+    assert.equal(entry?.words.some((words) => /Member:/.test(words)) ?? false, false);
+    await assert.rejects(wallet.vote("01M", { vote: "approve" }), WalletRefusal);
+    fake.items = [];
+  }
+  assert.equal(fake.votes.length, 0);
 });

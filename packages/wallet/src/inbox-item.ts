@@ -4,6 +4,7 @@ import {
   isHexOf,
   isRecord,
   parseAddress,
+  secondsMax,
   type Address,
   type BusinessCategory,
   type BusinessFieldName,
@@ -146,7 +147,7 @@ function readItem(item: Members): InboxItem {
       factory: address(item, "factory"),
       salt: hash(item, "salt"),
       charter: readCharter(item["charter"]),
-      deadline: whole(item, "deadline"),
+      deadline: moment(item, "deadline"),
     };
   const isKnown = typeof kind === "string" && Object.hasOwn(categoryOfKind, kind);
   if (!isKnown) throw new Unreadable();
@@ -155,7 +156,7 @@ function readItem(item: Members): InboxItem {
     ...common,
     category: categoryOfKind[known],
     epoch: whole(item, "epoch"),
-    validUntil: whole(item, "validUntil"),
+    validUntil: moment(item, "validUntil"),
   };
   if (item["category"] !== voted.category) throw new Unreadable();
   switch (known) {
@@ -178,7 +179,7 @@ function readCommon(item: Members): Common {
     id: text(item, "id"),
     business: { address: address(business, "address"), name: text(business, "name") },
     chainId: whole(item, "chainId"),
-    expiresAt: whole(item, "expiresAt"),
+    expiresAt: moment(item, "expiresAt"),
     requester: readRequester(requester),
   };
 }
@@ -205,7 +206,7 @@ function readDataRequest(item: Members): Omit<DataRequestItem, keyof Voted | "ki
     unavailable: names(unavailable),
     fixedOptional: fixed,
     purpose: text(item, "purpose"),
-    deadline: whole(item, "deadline"),
+    deadline: moment(item, "deadline"),
   };
 }
 
@@ -238,9 +239,12 @@ function readGovernance(item: Members): Omit<GovernanceItem, keyof Voted | "kind
   const { arguments: encoded, charter } = item;
   const next = isRecord(charter) ? readCharter(charter).names : new Map<Address, string>();
   const current = isRecord(item["current"]) ? readCharter(item["current"]) : null;
+  const operation = text(item, "operation");
+  // Else nobody could see who goes, and names would be the proposer's.
+  if (operation.startsWith("changeCharter(") && current === null) throw new Unreadable();
   if (typeof encoded !== "string" || !/^0x(?:[0-9a-f]{2})*$/i.test(encoded)) throw new Unreadable();
   return {
-    operation: text(item, "operation"),
+    operation,
     arguments: encoded.toLowerCase() as Hex,
     nonce: whole(item, "nonce"),
     // Whoever is a member already is called as before.
@@ -299,6 +303,13 @@ function whole(members: Members, name: string): number {
   const value = members[name];
   if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 0)
     throw new Unreadable();
+  return value;
+}
+
+/** Unix seconds, which are also signed: as 48 bits at the least. */
+function moment(members: Members, name: string): number {
+  const value = whole(members, name);
+  if (value > secondsMax) throw new Unreadable();
   return value;
 }
 

@@ -34,7 +34,7 @@ import type {
   SignatureRequestItem,
 } from "./inbox-item.ts";
 import { sayVouched } from "./requester.ts";
-import { shownText } from "./shown-text.ts";
+import { quotedName, shownText } from "./shown-text.ts";
 import { sayTypedData } from "./typed-data-words.ts";
 
 /** What a member of a business is asked: in words, and as the hash that an approval would name. */
@@ -284,7 +284,7 @@ function actOf(item: SaidAct): { act: GovernanceAct; words: readonly string[] } 
 function invitationQuestion(item: InvitationItem): Question {
   return {
     words: [
-      `You are invited to found the business ${JSON.stringify(item.business.name)}.`,
+      `You are invited to found the business ${quotedName(item.business.name)}.`,
       ...sayBusinessToBe(item),
     ],
     concerns: [],
@@ -299,7 +299,7 @@ export function sayFounding(
   status: string,
 ): readonly string[] {
   const isComplete = founding.charter.members.length === 1;
-  const name = JSON.stringify(founding.business.name);
+  const name = quotedName(founding.business.name);
   return [
     isComplete
       ? `The business ${name} is founded by you alone.`
@@ -373,7 +373,7 @@ const sayVote = (isVoting: boolean): string => (isVoting ? "with a vote" : "with
 
 function sayMember(address: Address, names: ReadonlyMap<Address, string>): string {
   const name = names.get(address) ?? "";
-  return name === "" ? address : `${JSON.stringify(name)} (${address})`;
+  return name === "" ? address : `${quotedName(name)} (${address})`;
 }
 
 function sayDecided(item: Pick<InboxItem, "business">): string {
@@ -381,7 +381,7 @@ function sayDecided(item: Pick<InboxItem, "business">): string {
 }
 
 function sayBusiness({ business }: Pick<InboxItem, "business">): string {
-  return `${JSON.stringify(business.name)} (${business.address})`;
+  return `${quotedName(business.name)} (${business.address})`;
 }
 
 /** Who asks a business, as the subject of "asks ..". */

@@ -15,6 +15,7 @@ import {
 import { getBrokerKeys } from "./broker-keys.ts";
 import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
+import { quotedName } from "./shown-text.ts";
 import { call, findHost, hostOf, membersOf, refusalOfAnswer, sayApp } from "./transport.ts";
 
 /** Who asks, as far as the wallet can tell. Only what a broker on its list signed counts as known. */
@@ -131,7 +132,7 @@ export function sayVouched(
 ): string {
   const standing =
     domain === undefined ? "no verified domain" : `${domain}, verified by ${hostOf(broker)}`;
-  return `${JSON.stringify(name)} (${standing})`;
+  return `${quotedName(name)} (${standing})`;
 }
 
 function verify(compact: string, keys: Parameters<typeof verifyEs256Jws>[1]): Jws {

@@ -25,10 +25,23 @@ export interface WalletSessions {
 
 /** Keeps one session for each broker. A session that the broker forgot is opened anew, once. */
 export function openSessions(ctx: SessionContext): WalletSessions {
-  const tokens = new Map<string, string>();
+  const tokens = new Map<string, Promise<string>>();
+  /** Calls that come while it is being opened share it. */
+  const tokenOf = async (broker: string): Promise<string> => {
+    const opening = tokens.get(broker) ?? openSession(ctx, broker);
+    tokens.set(broker, opening);
+    try {
+      return await opening;
+    } catch (error) {
+      forget(broker, opening);
+      throw error;
+    }
+  };
+  const forget = (broker: string, opened: Promise<string> | undefined): void => {
+    if (tokens.get(broker) === opened) tokens.delete(broker);
+  };
   const send = async (broker: string, request: Omit<Call, "url"> & { path: string }) => {
-    const token = tokens.get(broker) ?? (await openSession(ctx, broker));
-    tokens.set(broker, token);
+    const token = await tokenOf(broker);
     const { path, ...others } = request;
     const headers = { authorization: `Bearer ${token}` };
     return call(ctx.fetch, { ...others, url: `${broker}${path}`, headers });
@@ -44,9 +57,10 @@ export function openSessions(ctx: SessionContext): WalletSessions {
   return {
     async call(broker, { method, ...others }) {
       const request = { ...(method === undefined ? {} : { method, body: {} }), ...others };
+      const used = tokens.get(broker);
       const answer = await send(broker, request);
       if (answer.status !== 401) return answer;
-      tokens.delete(broker);
+      forget(broker, used);
       return send(broker, request);
     },
     async close() {

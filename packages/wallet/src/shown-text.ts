@@ -1,19 +1,27 @@
 /**
  * Characters that no screen shows as what they are: controls, formats (bidirectional controls, zero-width characters,
  * tags), private use, lone surrogates, line and paragraph separators, and what is drawn as nothing (joiners, fillers,
- * variation selectors, those of emoji among them).
+ * variation selectors, those of emoji among them; the empty braille pattern).
  */
 export const unshowable =
-  /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+  /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+
+/** What looks like the quote that ends a name. */
+const quotes =
+  /[\u00ab\u00bb\u02ba\u02ee\u05f4\u201c-\u201f\u2033\u2036\u275d\u275e\u301d-\u301f\uff02]/gu;
 
 /**
  * A text that other people wrote, as one line that shows everything it holds: a character that could
  * reorder, hide or fake something becomes its name, such as `<U+202E>`.
  */
 export function shownText(text: string): string {
-  return text.replaceAll(
-    unshowable,
-    (character) =>
-      `<U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`,
-  );
+  return text.replaceAll(unshowable, nameOfCharacter);
 }
+
+/** A name that other people chose, in quotes: nothing in it looks as if they ended. */
+export function quotedName(name: string): string {
+  return JSON.stringify(name).replaceAll(quotes, nameOfCharacter);
+}
+
+const nameOfCharacter = (character: string): string =>
+  `<U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`;

@@ -1,7 +1,7 @@
 import { businessAttribute, isAttribute } from "../attributes.ts";
 import { parseAddress } from "../address.ts";
 import type { Address } from "../address.ts";
-import { bytesOfHex, hexOfBytes, isShowable } from "../encoding.ts";
+import { bytesOfHex, hexOfBytes, isShowable, secondsMax } from "../encoding.ts";
 import type { Hex } from "../encoding.ts";
 
 /** Why a link is refused. `parameter` is the name on the wire; null means the link as a whole. */
@@ -30,8 +30,6 @@ export type Pairs = readonly (readonly [
 ])[];
 
 const parametersMax = 64;
-/** The last second of the year 9999: no deadline lies later. */
-const secondsMax = 253_402_300_799;
 const attributesMax = 200;
 const textMax = 4096;
 

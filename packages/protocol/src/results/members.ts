@@ -1,7 +1,7 @@
 import type { Action } from "../action.ts";
 import { parseAddress } from "../address.ts";
 import type { Address } from "../address.ts";
-import { bytesOfHex, isHexOf, isShowable } from "../encoding.ts";
+import { bytesOfHex, isHexOf, isShowable, secondsMax } from "../encoding.ts";
 import type { Hex, Hex32 } from "../encoding.ts";
 
 /** Why an answer is not one. `member` is its name on the wire; null means the answer as a whole. */
@@ -48,7 +48,6 @@ export function queryMembersOf(action: Action): ReadonlySet<string> {
   return queryMembers[action];
 }
 
-const secondsMax = 253_402_300_799;
 const textMax = 4096;
 /** ERC-6492 wraps a deployment around a signature; 16 KiB is ample for it. */
 const signatureBytesMax = 16_384;

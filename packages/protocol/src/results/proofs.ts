@@ -66,7 +66,7 @@ export function siblingsMember(members: Members, name: string): readonly Hex32[]
   ) {
     throw new ResultRefused(name, `is not a list of at most ${siblingsMax} hashes`);
   }
-  return value;
+  return value.map((each) => each.toLowerCase() as Hex32);
 }
 
 function openingOf(value: unknown): { opening?: { data: string; pepper: Hex32 } } {

@@ -95,11 +95,8 @@ export const dataTransferAction: ActionHandler<DataTransferLink> = {
     };
   },
 
-  // A signature that names no request would count for every one.
   refuse: async (ctx, link, declining) =>
-    link.nonce === undefined
-      ? { error: "access_denied" }
-      : refuseLink(ctx, link, { error: "access_denied", request: link.nonce, declining }),
+    refuseLink(ctx, link, { error: "access_denied", request: link.nonce ?? "", declining }),
 };
 
 /** Whoever is asked in person decides about every field. */
