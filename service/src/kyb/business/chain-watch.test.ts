@@ -88,7 +88,8 @@ const chain = {
       if (method === "eth_call") return answer((call as { data: Hex }).data, head >= changedIn);
       const { fromBlock, toBlock } = call as { fromBlock: string; toBlock: string };
       if (Number(fromBlock) <= fullBlock && fullBlock <= Number(toBlock)) throw fullFault;
-      return head >= changedIn ? [{ address: business }] : [];
+      const isAsked = Number(fromBlock) <= changedIn && changedIn <= Number(toBlock);
+      return head >= changedIn && isAsked ? [{ address: business }] : [];
     },
   },
 };
@@ -160,6 +161,13 @@ await test("what happened on the own chain is not passed over where a node answe
   chainId = ownChainId;
   heads = [changedIn];
   assert.equal(await followFor(5), 1);
+});
+
+await test("a member who was voted out leaves also where no process looked for longer than events are read back", async () => {
+  await begin();
+  heads = [200_000];
+  assert.equal(await followFor(5), 1);
+  assert.equal(await findWatchedBlock(ctx.db), 200_000);
 });
 
 await test("what the chain refused is looked at until the node has the block in which it did", async () => {

@@ -8,7 +8,7 @@ import {
 import { blocksMax, readLogs } from "./event-logs.ts";
 import * as store from "./roster-store.ts";
 
-/** Further behind than this nothing is looked for: whatever is open is looked at by itself. */
+/** Further behind than this no event is looked for: every business is looked at once instead. */
 const behindMax = 100_000;
 
 /** What a wallet says when members, rules, numbers, removal or successor change. */
@@ -35,6 +35,7 @@ export async function watchWallets(ctx: ChainContext): Promise<void> {
   const { toEventSelector } = await import("viem/utils");
   const topics = [events.map((event) => toEventSelector(`event ${event}`))];
   const first = Math.max(last, final - behindMax) + 1;
+  if (first > last + 1) await db.transaction(async (tx) => store.saveUnread(tx, first - 1));
   let done = first - 1;
   try {
     for await (const { logs, until } of readLogs(chain, { topics }, { first, last: final })) {
