@@ -63,18 +63,49 @@ await test("an approved request whose value was changed in the database fails, i
   await world.waitFor(id, "released");
 });
 
-await test("one whose value is under a master key that never comes fails after 72 hours, and not before", async () => {
-  await writeValue((_sealed, id) =>
-    createSeal(["7c".repeat(32)]).seal(Buffer.from("lost"), {
-      table: "company_field",
-      id,
-      column: "value_sealed",
-    }),
-  );
+/** Seals the value with a master key that nobody has here. @returns what it was */
+async function loseKey(): Promise<Buffer> {
+  let before = Buffer.alloc(0);
+  await writeValue((sealed, id) => {
+    before = Buffer.from(sealed);
+    const place = { table: "company_field", id, column: "value_sealed" };
+    return createSeal(["7c".repeat(32)]).seal(Buffer.from("lost"), place);
+  });
+  return before;
+}
+
+await test("one whose value is under a master key that comes too late ends as expired when its approvals do, and not before", async () => {
+  const before = await loseKey();
   const id = await askAndApprove();
-  await world.advance(71 * 3600);
+  await world.advance(25 * 3600 - 60);
   assert.equal(await statusOf(id), "pending_approval");
   assert.equal(await frozenChf(), 1);
-  await world.advance(3600);
-  await checkFailed(id);
+  await world.advance(120);
+  const { reason } = await world.waitFor(id, "refused");
+  assert.equal(reason, "expired");
+  assert.equal(await frozenChf(), 0);
+  await checkMoney(world.ctx);
+  await writeValue(() => before);
+});
+
+await test("approvals of members who are no more release nothing: those who are members then decide", async () => {
+  const before = await loseKey();
+  const id = await askAndApprove();
+  const stay = ["alice", "carol"];
+  const members = stay.map((name) => ({
+    address: world.person(name).address,
+    name,
+    votingRights: true,
+  }));
+  const act = { operation: "changeCharter", members, rules: { data_requests: "UNANIMOUS" } };
+  await world.govern("alice", act, { voters: stay });
+  await writeValue(() => before);
+  await world.until("the others are asked", async () => {
+    const asked = (await world.inboxOf("carol")).some((item) => item.id === id);
+    return asked ? true : null;
+  });
+  assert.equal(await statusOf(id), "pending_approval");
+  for (const name of stay) await world.voteAs(name, id, { optional: [] });
+  await world.waitFor(id, "released");
+  await checkMoney(world.ctx);
 });

@@ -31,7 +31,7 @@ export interface NewBallot extends Pick<
 }
 
 /** Approvals count on chain for this long after the last vote is taken (decisions section 6, Approval). */
-const chainGraceSeconds = 3600;
+export const chainGraceSeconds = 3600;
 const dueBatch = 50;
 const retentionSeconds = 30 * 86_400;
 
@@ -213,14 +213,8 @@ export async function restartBallots(
 ): Promise<void> {
   const business = await findBusiness(tx, address);
   if (business === null) throw new Problem("business_not_found");
-  for (const ballot of await store.lockOpenBallots(tx, address)) {
-    const rules = ctx.ballotKinds[ballot.kind];
-    const { voters, needed } = electorateOf(business.charter, { category: ballot.category });
-    const hash = rules.fixHash === undefined ? ballot.hash : null;
-    const { id } = ballot;
-    await store.restartBallot(tx, { id, epoch: business.epoch, voters, needed, hash });
-    await rules.onRestarted?.(ctx, tx, { ...ballot, epoch: business.epoch, voters, needed, hash });
-  }
+  for (const ballot of await store.lockOpenBallots(tx, address))
+    await restartBallot(ctx, tx, { ballot, business });
 }
 
 /**
@@ -228,15 +222,28 @@ export async function restartBallots(
  *
  * @returns false where they have not
  */
-export async function reopenBallot(tx: Queryable, id: string): Promise<boolean> {
+export async function reopenBallot(ctx: KybContext, tx: Queryable, id: string): Promise<boolean> {
   const ballot = await store.lockBallot(tx, id);
   const business = ballot === null ? null : await findBusiness(tx, ballot.business);
   if (ballot?.status !== "approved" || business === null || business.epoch === ballot.epoch)
     return false;
-  const { voters, needed } = electorateOf(business.charter, { category: ballot.category });
   await store.reopenBallot(tx, id);
-  await store.restartBallot(tx, { id, epoch: business.epoch, voters, needed, hash: ballot.hash });
+  await restartBallot(ctx, tx, { ballot, business });
   return true;
+}
+
+/** Asks those who vote now, from the beginning. */
+async function restartBallot(
+  ctx: KybContext,
+  tx: Queryable,
+  { ballot, business }: { ballot: Ballot; business: Business },
+): Promise<void> {
+  const rules = ctx.ballotKinds[ballot.kind];
+  const { voters, needed } = electorateOf(business.charter, { category: ballot.category });
+  const hash = rules.fixHash === undefined ? ballot.hash : null;
+  const begun = { id: ballot.id, epoch: business.epoch, voters, needed, hash };
+  await store.restartBallot(tx, begun);
+  await rules.onRestarted?.(ctx, tx, { ...ballot, ...begun });
 }
 
 /** Ends ballots whose time is over. */

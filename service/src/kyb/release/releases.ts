@@ -1,11 +1,13 @@
 import { capture, readRequester } from "../../accounts/index.ts";
 import { type CompanyField, isSoleProprietor, listCompanyFields } from "../../credentials/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
+import { chainGraceSeconds, reopenBallot } from "../ballot/ballots.ts";
+import { isGoodStanding } from "../business/business.ts";
 import { createDeferred, type Deferred } from "../../platform/deferred.ts";
 import { purgeInBatches } from "../../platform/database/purge.ts";
 import { ulid } from "../../platform/ids.ts";
 import { Problem } from "../../platform/http/problems.ts";
-import { mayOpenElsewhere, SealBroken } from "../../platform/cryptography/seal.ts";
+import { SealBroken } from "../../platform/cryptography/seal.ts";
 import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
 import { attestationSeconds } from "./attestation-keys.ts";
 import { noteBusinessAcquaintance } from "../business/acquaintance-store.ts";
@@ -80,6 +82,7 @@ async function release(ctx: KybContext, tx: Queryable, request: DataRequest): Pr
   const { id } = request;
   const business = await holdBusiness(tx, request.business);
   if (business === null) throw new Error("businesses are never deleted");
+  if (isGoodStanding(business) && !(await isStillApproved(ctx, tx, request))) return;
   const { entitlements } = await readRequester(ctx, tx, request.clientDomainId);
   const read = await openLive(ctx, tx, request);
   if (read === "broken") {
@@ -111,12 +114,30 @@ async function release(ctx: KybContext, tx: Queryable, request: DataRequest): Pr
   await capture(ctx, tx, { ...holdOf(request), amountRappen: BigInt(totalOf(lines)) });
 }
 
+/**
+ * Approvals by members, or under rules, that are no more are void and collected anew; and they last no longer than was
+ * signed, however long nobody could release by them (decisions section 6, Approval).
+ */
+async function isStillApproved(
+  ctx: KybContext,
+  tx: Queryable,
+  { id, expiresAt }: DataRequest,
+): Promise<boolean> {
+  if (ctx.clock.now() > expiresAt + chainGraceSeconds) {
+    await endDataRequest(ctx, tx, { id, status: "refused", reason: "expired" });
+    return false;
+  }
+  if (!(await reopenBallot(ctx, tx, id))) return true;
+  await requests.clearApproval(tx, id);
+  return false;
+}
+
 interface LiveFields {
   readonly live: CompanyField[];
   readonly isSoleProprietor: boolean;
 }
 
-/** @throws {SealBroken} while a process that knows its master key may still come */
+/** @throws {SealBroken} where only another process may know its master key; the approvals end before it is missed for good */
 async function openLive(
   ctx: KybContext,
   tx: Queryable,
@@ -126,7 +147,7 @@ async function openLive(
     return await readLive(ctx, tx, request);
   } catch (error) {
     if (!(error instanceof SealBroken)) throw error;
-    if (mayOpenElsewhere(error, ctx.clock.now() - (request.approvedAt ?? 0))) throw error;
+    if (error.isKeyMissing) throw error;
     return "broken";
   }
 }

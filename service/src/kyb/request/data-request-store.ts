@@ -172,6 +172,11 @@ export async function markApproved(tx: Queryable, id: string, now: number): Prom
   );
 }
 
+/** What was approved is open again. */
+export async function clearApproval(tx: Queryable, id: string): Promise<void> {
+  await tx.query(sql`update data_request set approved_at = null where id = ${id}`);
+}
+
 /** The open request that was approved first, for this transaction alone. @param except that are left alone */
 export async function lockApproved(
   tx: Queryable,

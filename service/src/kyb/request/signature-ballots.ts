@@ -133,7 +133,7 @@ async function mend(
     // Two processes look at the same time: whoever comes second finds the question open again, and leaves it so.
     if (!(await store.takeFailedRecording(tx, request))) return;
     const reason = endingOf(request, business, ctx.clock.now());
-    if (reason === "unavailable" && (await reopenBallot(tx, id))) return;
+    if (reason === "unavailable" && (await reopenBallot(ctx, tx, id))) return;
     const status = reason === "expired" ? "expired" : "failed";
     await endSignatureRequest(ctx, tx, { id, status, reason });
   });
