@@ -17,7 +17,10 @@ interface WaitingRow {
 }
 
 /** Tells at the price of one call whether {@link lockUnattested} or {@link lockUnrevoked} would find anything. */
-export async function hasWaitingRoots(db: Queryable, now: number): Promise<boolean> {
+export async function hasWaitingRoots(
+  db: Queryable,
+  { now, operator }: { now: number; operator: Address },
+): Promise<boolean> {
   const [row] = await db.query<{ waits: boolean }>(
     sql`select exists (
         select 1 from credential join issuer on issuer.id = issuer_id
@@ -27,6 +30,7 @@ export async function hasWaitingRoots(db: Queryable, now: number): Promise<boole
         select 1 from credential_revocation where batch_id is null and due_at <= ${now}
       ) or exists (
         select 1 from issuer where (role_requested_at is null and role_due_at <= ${now})
+          or (role_requested_at is not null and role_account is distinct from ${operator})
           or (distrusted_from is distinct from distrust_sent_from and distrust_due_at <= ${now})
       ) as waits`,
   );

@@ -27,8 +27,10 @@ const pauseAfter = (reverts: number): number => pauses[reverts - 1] ?? 3600;
  */
 export async function sendToRegistry(ctx: ChainContext): Promise<void> {
   const now = ctx.clock.now();
-  if (!(await store.hasWaitingRoots(ctx.db, now))) return;
+  const { operator } = ctx.chain;
+  if (!(await store.hasWaitingRoots(ctx.db, { now, operator }))) return;
   const calls = await loadRegistryCalls();
+  await moveRoles(ctx, calls);
   await noteKnownDistrust(ctx, calls);
   await ctx.db.transaction(async (tx) => {
     await sendIssuers(ctx, tx, calls);
@@ -42,6 +44,30 @@ export async function sendToRegistry(ctx: ChainContext): Promise<void> {
       waiting: await store.lockUnrevoked(tx, { limit: rootsMax, now }),
       encode: (issuer, roots) => calls.revoke(issuer, roots),
     });
+  });
+}
+
+/**
+ * After a change of the operator's account: what the former one could write in the name of issuers, this one can from
+ * now on, and the former no more. Of two accounts the one that the registry obeys does so.
+ */
+async function moveRoles(ctx: ChainContext, calls: RegistryCalls): Promise<void> {
+  const { operator, contracts } = ctx.chain;
+  if (!(await issuers.hasForeignRoles(ctx.db, operator))) return;
+  if ((await calls.admin(ctx)) !== operator) return;
+  await ctx.db.transaction(async (tx) => {
+    for (const role of await issuers.takeForeignRoles(tx, operator)) {
+      const { id, address, account, failures } = role;
+      if (account === null) continue;
+      const subjectId = subjectOf([id], failures);
+      const data = calls.revokeRole(address, account);
+      await enqueueTransaction(ctx, tx, {
+        kind: "registry.role-end",
+        subjectId,
+        to: contracts.registry,
+        data,
+      });
+    }
   });
 }
 
@@ -68,7 +94,7 @@ async function sendIssuers(ctx: ChainContext, tx: Queryable, calls: RegistryCall
       const data = calls.distrust(address, from);
       await enqueueTransaction(ctx, tx, { kind: "registry.distrust", subjectId, to, data });
     }
-    await issuers.noteIssuerSent(tx, issuer, now);
+    await issuers.noteIssuerSent(tx, issuer, { now, operator: ctx.chain.operator });
   }
 }
 
@@ -112,6 +138,7 @@ export function credentialFinalHandlers(ctx: Pick<Ctx, "log" | "clock">): FinalH
     "credential.attest": handle(store.finishAttested),
     "credential.revoke": handle(store.finishRevoked),
     "registry.role": async (tx, done) => finishRoles(ctx, tx, done),
+    "registry.role-end": async (_tx, done) => void reverted(ctx, done),
     // The index has known of it since the operator said so.
     "registry.distrust": async (tx, done) => {
       for (const { subjectId } of reverted(ctx, done)) {
@@ -133,7 +160,10 @@ async function finishRoles(
   }
   const granted = done
     .filter(({ status }) => status === "succeeded")
-    .map(({ subjectId, blockTime: at }) => ({ id: subjectId.split(":")[0] ?? "", at }));
+    .map(({ subjectId, blockTime: at }) => {
+      const [id = "", number = "1"] = subjectId.split(":");
+      return { id, at, failures: Number(number) - 1 };
+    });
   await issuers.grantRoles(tx, granted);
 }
 

@@ -138,11 +138,47 @@ export async function noteDistrustKnown(
   );
 }
 
-export async function noteIssuerSent(tx: Queryable, sent: IssuerDue, now: number): Promise<void> {
+export async function noteIssuerSent(
+  tx: Queryable,
+  sent: IssuerDue,
+  { now, operator }: { now: number; operator: Address },
+): Promise<void> {
   await tx.query(
     sql`update issuer set role_requested_at = case when ${sent.needsRole} then ${now} else role_requested_at end,
+        role_account = case when ${sent.needsRole} then ${operator} else role_account end,
         distrust_sent_from = coalesce(${sent.distrustedFrom}, distrust_sent_from)
       where id = ${sent.id}`,
+  );
+}
+
+/** An issuer whose role was asked for another account of the operator's. */
+export interface ForeignRole {
+  readonly id: string;
+  readonly address: Address;
+  /** The other account; null where nobody knows. */
+  readonly account: Address | null;
+  /** Transactions of its role before the one that is to come. */
+  readonly failures: number;
+}
+
+export async function hasForeignRoles(db: Queryable, operator: Address): Promise<boolean> {
+  const rows = await db.query(
+    sql`select from issuer where role_requested_at is not null and role_account is distinct from ${operator} limit 1`,
+  );
+  return rows.length > 0;
+}
+
+/** Has the roles of other accounts asked for again, for this one. */
+export async function takeForeignRoles(tx: Queryable, operator: Address): Promise<ForeignRole[]> {
+  return tx.query<ForeignRole>(
+    sql`with held as (
+        select id, role_account from issuer
+        where role_requested_at is not null and role_account is distinct from ${operator}
+        order by created_at, id limit 100 for update skip locked)
+      update issuer set role_account = ${operator}, role_requested_at = null, role_granted_at = null,
+        role_failures = role_failures + 1, role_due_at = 0
+      from held where issuer.id = held.id
+      returning issuer.id, address, held.role_account as account, role_failures as failures`,
   );
 }
 
@@ -176,14 +212,16 @@ export async function putOffDistrust(
   );
 }
 
+/** @param granted.failures of the transaction: one before the last was for another account */
 export async function grantRoles(
   tx: Queryable,
-  granted: readonly { id: string; at: number }[],
+  granted: readonly { id: string; at: number; failures: number }[],
 ): Promise<void> {
   await tx.query(
     sql`update issuer set role_granted_at = done.at
-      from unnest(${granted.map(({ id }) => id)}::uuid[], ${granted.map(({ at }) => at)}::bigint[]) as done (id, at)
-      where issuer.id = done.id and role_granted_at is null`,
+      from unnest(${granted.map(({ id }) => id)}::uuid[], ${granted.map(({ at }) => at)}::bigint[],
+        ${granted.map(({ failures }) => failures)}::integer[]) as done (id, at, failures)
+      where issuer.id = done.id and role_failures = done.failures and role_granted_at is null`,
   );
 }
 

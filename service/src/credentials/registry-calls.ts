@@ -8,6 +8,10 @@ export interface RegistryCalls {
   distrust(issuer: Address, from: number): Hex;
   /** Lets `operator` write in the name of the issuer. */
   grantRole(issuer: Address, operator: Address): Hex;
+  /** Takes that from another account of the operator's. */
+  revokeRole(issuer: Address, account: Address): Hex;
+  /** The account that the registry obeys: it grants roles and distrusts issuers. */
+  admin(ctx: ChainContext): Promise<Address>;
   /** From when on the issuer counts for nothing, Unix seconds, as is final; null for one that is trusted. */
   distrustedFrom(ctx: ChainContext, issuer: Address): Promise<number | null>;
 }
@@ -21,6 +25,8 @@ export async function loadRegistryCalls(): Promise<RegistryCalls> {
     "function revoke(address issuer, bytes32[] roots)",
     "function distrust(address issuer, uint48 from)",
     "function grantRole(bytes32 role, address account)",
+    "function revokeRole(bytes32 role, address account)",
+    "function defaultAdmin() view returns (address)",
     "function statusOf(address issuer, bytes32 root) view returns (uint48 attestedAt, uint48 revokedAt, uint48 distrustedFrom)",
   ]);
   return {
@@ -37,6 +43,20 @@ export async function loadRegistryCalls(): Promise<RegistryCalls> {
         functionName: "grantRole",
         args: [padHex(issuer, { size: 32 }), operator],
       }),
+    revokeRole: (issuer, account) =>
+      encodeFunctionData({
+        abi,
+        functionName: "revokeRole",
+        args: [padHex(issuer, { size: 32 }), account],
+      }),
+    admin: async ({ chain }) => {
+      const call = {
+        abi,
+        address: chain.contracts.registry,
+        functionName: "defaultAdmin",
+      } as const;
+      return (await readContract(chain, call)).toLowerCase() as Address;
+    },
     distrustedFrom: async ({ chain }, issuer) => {
       // A chain that is final at once may keep no state but the newest.
       const place =

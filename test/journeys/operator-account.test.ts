@@ -1,0 +1,79 @@
+// The operator goes on with another account: what the former one could, the new one can, and the former no more.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Address, addressOfPrivateKey } from "@svc/protocol";
+import { credentialFinalHandlers, sendToRegistry } from "../../service/src/credentials/batches.ts";
+import { revokeCredential } from "../../service/src/credentials/ending.ts";
+import { issueCredential } from "../../service/src/credentials/issue.ts";
+import { ensureBuiltInIssuers, getBuiltInIssuer } from "../../service/src/credentials/issuers.ts";
+import { chainJobs } from "../../service/src/chain/index.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
+import { startAnvil } from "../anvil.ts";
+import { handOverRegistry, openInstallation, type SettlingProcess } from "../chain-processes.ts";
+
+type Context = SettlingProcess["ctx"];
+
+await using anvil = await startAnvil();
+await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
+
+/** What a process does in a while, and what the chain makes of it. */
+async function settle({ ctx }: SettlingProcess): Promise<void> {
+  const [job] = chainJobs(ctx, credentialFinalHandlers(ctx));
+  for (let round = 0; round < 8; round += 1) {
+    await sendToRegistry(ctx);
+    await job?.run(AbortSignal.any([]));
+    await anvil.mine();
+    installation.advance(4);
+  }
+}
+
+async function issue(ctx: Context, data: string): Promise<string> {
+  const issuer = await getBuiltInIssuer(ctx, "email", "live");
+  const user: Address = `0x${Buffer.from(data).toString("hex").padStart(40, "0").slice(-40)}`;
+  const fields = [{ field: "EMAIL", data }];
+  const expiresAt = ctx.clock.now() + 300 * 86_400;
+  return (await issueCredential(ctx, issuer, { user, document: "CONTACT", fields, expiresAt })).id;
+}
+
+async function isAttested({ db }: Context, id: string): Promise<boolean> {
+  const rows = await db.query(sql`
+    select from credential where id = ${id} and attested_at is not null`);
+  return rows.length === 1;
+}
+
+await test("issuers are attested and revoked in the name of by the operator's new account, and by the former one no more", async () => {
+  const key = "22".repeat(32);
+  const heir = addressOfPrivateKey(Buffer.from(key, "hex"));
+  await anvil.rpc("anvil_setBalance", [heir, "0x14d1120d7b160000"]);
+  let [first, former]: [string, Address] = ["", "0x"];
+  {
+    await using process = await installation.openProcess();
+    former = process.chain.operator;
+    await ensureBuiltInIssuers(process.ctx);
+    first = await issue(process.ctx, "a@example.com");
+    await settle(process);
+    assert.ok(await isAttested(process.ctx, first));
+    await handOverRegistry(anvil, process.chain, heir);
+  }
+  installation.advance(86_500);
+  await using process = await installation.openProcess({ SIGNER_KEY: key });
+  const { ctx } = process;
+  const second = await issue(ctx, "b@example.com");
+  const issuer = await getBuiltInIssuer(ctx, "email", "live");
+  await revokeCredential({ ...ctx, onInvalidated: async () => undefined }, issuer, first);
+  await settle(process);
+  assert.ok(await isAttested(ctx, second));
+  const sent = await ctx.db.query<{ kind: string; status: string; count: number }>(sql`
+    select kind, status, count(*)::int from chain_transaction where signer = ${heir} group by 1, 2 order by 1, 2`);
+  const issuersCount = sent.find(({ kind }) => kind === "registry.role")?.count ?? 0;
+  assert.ok(issuersCount > 0);
+  assert.deepEqual(sent, [
+    { kind: "credential.attest", status: "succeeded", count: 1 },
+    { kind: "credential.revoke", status: "succeeded", count: 1 },
+    { kind: "registry.role", status: "succeeded", count: issuersCount },
+    { kind: "registry.role-end", status: "succeeded", count: issuersCount },
+  ]);
+  assert.notEqual(former, heir);
+  const owner = await ctx.db.query(sql`select distinct role_account as account from issuer`);
+  assert.deepEqual(owner, [{ account: heir }]);
+});
