@@ -35,7 +35,7 @@ export interface SettlingProcess extends AsyncDisposable {
   /** One run of the outbox. */
   work(): Promise<void>;
   /** Queues a settlement with a root of its own; bytes behind it make it dearer, and the contract reads none of them. */
-  queue(subjectId: string, options?: { extraBytes: number }): Promise<string>;
+  queue(subjectId: string, options?: { extraBytes?: number; kind?: string }): Promise<string>;
   /** One run as another node serves it: for faults between the process and its chain. */
   workWith(node: Partial<Chain["node"]>): Promise<void>;
 }
@@ -80,10 +80,10 @@ export async function openInstallation(
         work: async () => runOutbox(ctx, done),
         workWith: async (node) =>
           runOutbox({ ...ctx, chain: { ...chain, node: { ...plainNode(chain), ...node } } }, done),
-        queue: async (subjectId, { extraBytes } = { extraBytes: 0 }) =>
+        queue: async (subjectId, { extraBytes = 0, kind = "test.settle" } = {}) =>
           ctx.db.transaction(async (tx) =>
             enqueueTransaction(ctx, tx, {
-              kind: "test.settle",
+              kind,
               subjectId,
               to: chain.contracts.settlement,
               data: initiateCall(extraBytes),

@@ -285,6 +285,39 @@ test("a transaction that costs more than the day's cap keeps no cheaper one wait
   assert.equal(await settledOn(anvil, rich), 3);
 });
 
+test("what nobody pays for leaves half of the day's cap to the rest", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using rich = await installation.openProcess();
+  installation.advance(86_400);
+  await rich.queue("first");
+  await rich.work();
+  const [row] = await rich.ctx.db.query<{ cost: number }>(sql`
+    select (gas_limit * max_fee_wei)::float8 as cost from chain_transaction where subject_id = 'first'`);
+  // What the deployment and the first one cost is yesterday's.
+  installation.advance(86_400);
+  const cap = ((row?.cost ?? 0) / 1e18) * 4.5;
+  await using process = await installation.openProcess({ CHAIN_SPEND_CAP: cap.toFixed(9) });
+  for (const subjectId of ["a", "b", "c"])
+    await process.queue(subjectId, { kind: "business.create" });
+  await process.work();
+  for (const subjectId of ["d", "e"]) await process.queue(subjectId);
+  await process.work();
+  const rows = await process.ctx.db.query<{ kind: string; status: string }>(sql`
+    select kind, status from chain_transaction where subject_id in ('a', 'b', 'c', 'd', 'e') order by kind, status`);
+  assert.deepEqual(
+    rows.map(({ kind, status }) => `${kind} ${status}`),
+    [
+      "business.create queued",
+      "business.create sent",
+      "business.create sent",
+      "test.settle sent",
+      "test.settle sent",
+    ],
+  );
+  assert.equal(await alarmsOf(process, "spend_cap"), 1);
+});
+
 test("one that reverts is sent after five refusals, however many processes hear each, and announced as reverted when that is final", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);

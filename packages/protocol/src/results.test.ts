@@ -39,10 +39,13 @@ test("an app-link answer is appended to the connection, whose own query and frag
 
 test("what follows the first # of a connection stays, another # too", () => {
   const connection = "https://a.example/#/x#y";
-  const delivery = buildResult({ error: "access_denied" } as Refusal, {
-    returnType: "app-link",
-    connection,
-  });
+  const delivery = buildResult(
+    { error: "access_denied" },
+    {
+      returnType: "app-link",
+      connection,
+    },
+  );
   assert.deepEqual(delivery, {
     type: "app-link",
     url: "https://a.example/?error=access_denied#/x#y",

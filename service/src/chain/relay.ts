@@ -5,7 +5,7 @@ import { keccak256 } from "viem/utils";
 import { checkPrice } from "./admission.ts";
 import type { ChainContext } from "./context.ts";
 import { createFairTurns } from "./fair-turns.ts";
-import { type ChainNode, NodeAway, RpcError } from "./node.ts";
+import { type ChainNode, isHeldAlready, NodeAway, RpcError } from "./node.ts";
 
 /** Gas of one call: enough to verify a signature by ERC-6492, and at most a few tenths of a second of computing. */
 const callGasMax = 10_000_000n;
@@ -133,14 +133,28 @@ function withOurPrice(history: unknown): unknown {
   };
 }
 
-/** The embedded chain writes it to its journal first; an answer means that it will be mined. */
+/** The embedded chain writes it to its journal first: there an answer means that it will be mined, elsewhere that the node has it. */
 async function send(ctx: ChainContext, raw: unknown): Promise<Hex> {
   if (typeof raw !== "string" || !/^0x(?:[0-9a-fA-F]{2})+$/.test(raw))
     throw new RpcError(codes.params, "a transaction is hex");
   const lower = raw.toLowerCase() as Hex;
   if (costsGas(ctx)) checkPrice(lower, weiPerGas);
-  await ctx.chain.node.submit([lower]);
-  return keccak256(lower);
+  const { node, isEmbedded } = ctx.chain;
+  const hash = keccak256(lower);
+  if (isEmbedded) await node.submit([lower]);
+  else await hand(node, { raw: lower, hash });
+  return hash;
+}
+
+/** What the node refuses the sender hears, since nobody follows it up here; one that it has may be sent again. */
+async function hand(node: ChainNode, { raw, hash }: { raw: Hex; hash: Hex }): Promise<void> {
+  try {
+    await node.request("eth_sendRawTransaction", [raw]);
+  } catch (error) {
+    if (isHeldAlready(error)) return;
+    if (!(error instanceof RpcError)) throw error;
+    if (!isRecord(await node.request("eth_getTransactionByHash", [hash]))) throw error;
+  }
 }
 
 /** Without overrides of state or block, and with a bound on its gas. */

@@ -1,4 +1,4 @@
-import { type ChainNode, NodeAway, RpcError } from "./node.ts";
+import { type ChainNode, isHeldAlready, NodeAway, RpcError } from "./node.ts";
 import { openRpc } from "./rpc.ts";
 
 /** For one exchange; a node that is slower than this is no help, and the outbox asks again. */
@@ -31,10 +31,7 @@ export function openRemoteNode(url: string): ChainNode {
 
 /** The node has these bytes, or has mined them; in the second case another transaction may hold the nonce, which shows later. */
 function isKnownAlready(error: unknown): boolean {
-  return (
-    error instanceof RpcError &&
-    /already known|already imported|known transaction|alreadyknown|nonce (?:is )?too low|old nonce/i.test(
-      error.message,
-    )
-  );
+  return isHeldAlready(error) || (error instanceof RpcError && mined.test(error.message));
 }
+
+const mined = /nonce (?:is )?too low|old nonce/i;

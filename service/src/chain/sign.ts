@@ -174,12 +174,15 @@ function payFor(
   ctx: ChainContext,
   { due, fees, ...locked }: Locked,
 ): { taken: Prepared["due"]; waiting: Prepared["due"]; spent: Locked["spent"] } {
-  const limits = { now: ctx.clock.now(), capWei: capWeiOf(ctx) };
+  const now = ctx.clock.now();
   let { spent } = locked;
   const taken: Prepared["due"][number][] = [];
   const waiting: Prepared["due"][number][] = [];
   for (const each of due) {
-    const next = spend(spent, costOf(each.gasLimit, fees), limits);
+    const next = spend(spent, costOf(each.gasLimit, fees), {
+      now,
+      capWei: shareWeiOf(ctx, each.kind),
+    });
     if (next === null) {
       waiting.push(each);
     } else {
@@ -200,12 +203,20 @@ async function waitForCap(
   metrics.raise("spend_cap", { waiting: due.length });
   for (const { id, kind, gasLimit } of due) {
     const costWei = costOf(gasLimit, fees);
-    if (costWei > capWeiOf(ctx))
+    if (costWei > shareWeiOf(ctx, kind))
       metrics.raise("cost_above_cap", { id, kind, costWei: `${costWei}` });
   }
   const ids = due.map(({ id }) => id);
   const until = ctx.clock.now() + spendPauseSeconds;
   await store.putOff(tx, ids, until);
+}
+
+/** What identities have the service pay for that nobody is charged for: anybody can make them without end. */
+const unpaidKinds: ReadonlySet<string> = new Set(["business.create", "business.govern"]);
+
+/** What a day may have cost when one of this kind is signed: half of it is kept from what nobody pays for. */
+function shareWeiOf(ctx: ChainContext, kind: string): bigint {
+  return unpaidKinds.has(kind) ? capWeiOf(ctx) / 2n : capWeiOf(ctx);
 }
 
 function capWeiOf({ config }: ChainContext): bigint {

@@ -1,0 +1,53 @@
+// Transactions of others that the service hands to a chain of others.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { startAnvil } from "../anvil.ts";
+import { fundedKey } from "../chain-processes.ts";
+import { openWorld } from "../world.ts";
+
+await using anvil = await startAnvil();
+await using world = await openWorld({
+  CHAIN: "on",
+  CHAIN_RPC_URL: anvil.url,
+  SIGNER_KEY: fundedKey,
+});
+
+interface Said {
+  readonly result?: unknown;
+  readonly error?: { readonly message: string };
+}
+
+async function send(raw: string): Promise<Said> {
+  const call = { jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [raw] };
+  const answer = await fetch(`${world.baseUrl}/w/chain`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(call),
+  });
+  return (await answer.json()) as Said;
+}
+
+await test("what the node refuses its sender hears, and what it has may be sent again, mined or not", async () => {
+  const account = privateKeyToAccount(generatePrivateKey());
+  await anvil.rpc("anvil_setBalance", [account.address, "0xde0b6b3a7640000"]);
+  const sign = async (to: `0x${string}`): Promise<string> =>
+    account.signTransaction({
+      type: "eip1559",
+      chainId: Number(await anvil.rpc("eth_chainId")),
+      nonce: 0,
+      to,
+      value: 1n,
+      gas: 21_000n,
+      maxFeePerGas: 10n ** 11n,
+      maxPriorityFeePerGas: 10n ** 9n,
+    });
+  const first = await sign(`0x${"01".repeat(20)}`);
+  const { result } = await send(first);
+  assert.match(String(result), /^0x[0-9a-f]{64}$/);
+  assert.equal((await send(first)).result, result, "in the pool");
+  await anvil.mine();
+  assert.equal((await send(first)).result, result, "in a block");
+  const second = await send(await sign(`0x${"02".repeat(20)}`));
+  assert.match(second.error?.message ?? "", /nonce too low/);
+});
