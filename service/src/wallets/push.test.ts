@@ -82,8 +82,8 @@ const subscribe = async (body: unknown): Promise<number> =>
 
 async function addMember(of: string): Promise<void> {
   await ctx.db.query(sql`
-    insert into business_member (id, business, member, name_sealed, is_voting, is_creator, joined_at)
-    values (${randomUUID()}, ${of}, ${person}, '', true, false, 0)`);
+    insert into business_member (id, business, member, name_sealed, is_voting, is_creator, joined_at, has_voted)
+    values (${randomUUID()}, ${of}, ${person}, '', true, false, 0, true)`);
 }
 
 /** Puts a question to the person's business. */

@@ -157,10 +157,15 @@ export async function insertVote(
   const signature = bytesOrNull(vote.signature);
   const isApproval = vote.kind === "approve";
   const added = await tx.query(
-    sql`insert into ballot_vote (ballot_id, epoch, member, approval, refusal, created_at)
-      values (${vote.ballotId}, ${vote.epoch}, ${vote.member}, ${isApproval ? signature : null},
-        ${isApproval ? null : signature}, ${vote.now})
-      on conflict do nothing returning 1 as added`,
+    sql`with added as (
+        insert into ballot_vote (ballot_id, epoch, member, approval, refusal, created_at)
+        values (${vote.ballotId}, ${vote.epoch}, ${vote.member}, ${isApproval ? signature : null},
+          ${isApproval ? null : signature}, ${vote.now})
+        on conflict do nothing returning ballot_id),
+      known as (
+        update business_member set has_voted = true from added join ballot on ballot.id = ballot_id
+        where business_member.business = ballot.business and member = ${vote.member} and not has_voted)
+      select 1 as added from added`,
   );
   if (added.length === 0) return null;
   const rows = await tx.query<VoteRow>(
@@ -201,11 +206,16 @@ interface InboxColumns extends BallotRow {
   proved_at: number | null;
 }
 
-/** Open ballots that the member may vote on and has not, by id. @param page.after the id they come after; empty begins */
+/**
+ * Open ballots that the member may vote on and has not, by id: of businesses that it agreed to be a member of by accepting
+ * an invitation or by a vote, or of the others.
+ *
+ * @param page.after the id they come after; empty begins
+ */
 export async function listInbox(
   db: Queryable,
   member: Address,
-  page: { after: string; limit: number; now: number },
+  page: { hasAgreed: boolean; after: string; limit: number; now: number },
 ): Promise<InboxRow[]> {
   const rows = await db.query<InboxColumns>(
     sql`select ballot.id, ballot.kind, ballot.business, ballot.category, ballot.hash, ballot.client_domain_id,
@@ -218,6 +228,7 @@ export async function listInbox(
         left join client_domain on client_domain.id = ballot.client_domain_id
         left join organization on organization.id = client_domain.organization_id
       where business_member.member = ${member} and ${member} = any(ballot.voters)
+        and (has_voted or invitation_signature is not null) = ${page.hasAgreed}
         and (business.status = 'active' or (business.status = 'moved' and ballot.kind = 'governance'))
         and ballot.expires_at >= ${page.now} and ballot.id > ${page.after}
         and not exists (select 1 from ballot_vote

@@ -15,10 +15,12 @@ import { shownRequester } from "../request/shown-requester.ts";
 
 const tags = ["wallet"];
 const pageMax = 100;
-/** A cursor behind the votes begins with it. */
+/** A cursor among the votes of businesses that the identity never agreed to begins with it. */
+const strangerCursor = "stranger:";
+/** And among invitations with this. */
 const invitationCursor = "invitation:";
-/** The id of what was shown last: a ULID, or that of a login; none where no invitation was shown yet. */
-const cursorForm = /^(?:invitation:)?(?:[0-9A-HJKMNP-TV-Z]{26}|[\w-]{22})?$/;
+/** The id of what was shown last: a ULID, or that of a login; none where nothing of that part was shown yet. */
+const cursorForm = /^(?:stranger:|invitation:)?(?:[0-9A-HJKMNP-TV-Z]{26}|[\w-]{22})?$/;
 
 const InboxItem = Type.Object(
   {
@@ -45,7 +47,8 @@ export function inboxRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletC
         }),
         response: {
           200: pageBody(InboxItem, {
-            description: "Open votes first, then invitations, oldest first.",
+            description:
+              "Open votes first, then those of businesses that the identity never agreed to be a member of, then invitations; oldest first.",
           }),
           ...refusals("invalid_request", "wallet_session_required"),
         },
@@ -73,38 +76,53 @@ interface InboxPage {
   readonly nextCursor?: string;
 }
 
-/** Anybody can invite anybody: invitations come last, so that no number of them stands before a vote. */
+/** One part of an inbox, by id: at most `limit` items that come after one. */
+interface InboxPart {
+  /** Cursors in it begin with it. */
+  readonly prefix: string;
+  list(page: { limit: number; after: string }): Promise<InboxPage["items"]>;
+}
+
+/** Anybody can make and invite anybody a member: what this identity agreed to comes first, however much of the rest there is. */
+function inboxParts(ctx: KybContext, user: Address): readonly InboxPart[] {
+  return [
+    { prefix: "", list: async (page) => listVotes(ctx, user, { ...page, hasAgreed: true }) },
+    {
+      prefix: strangerCursor,
+      list: async (page) => listVotes(ctx, user, { ...page, hasAgreed: false }),
+    },
+    { prefix: invitationCursor, list: async (page) => listInvitations(ctx, user, page) },
+  ];
+}
+
 async function readInbox(
   ctx: KybContext,
   user: Address,
   { limit, after }: { limit: number; after: string },
 ): Promise<InboxPage> {
-  const isPastVotes = after.startsWith(invitationCursor);
-  const votes = isPastVotes ? { items: [] } : await readVotes(ctx, user, { limit, after });
-  if (votes.nextCursor !== undefined) return votes;
-  const room = limit - votes.items.length;
-  const invitations = await listInvitations(ctx, user, {
-    limit: room + 1,
-    after: isPastVotes ? after.slice(invitationCursor.length) : "",
-  });
-  const shown = invitations.slice(0, room);
-  const hasMore = invitations.length > room;
-  return {
-    items: [...votes.items, ...shown],
-    ...(hasMore ? { nextCursor: `${invitationCursor}${shown.at(-1)?.id ?? ""}` } : {}),
-  };
+  const parts = inboxParts(ctx, user);
+  const first = parts.findLastIndex(({ prefix }) => after.startsWith(prefix));
+  const items: InboxPage["items"] = [];
+  for (const [at, { prefix, list }] of parts.entries()) {
+    if (at < first) continue;
+    const begin = at === first ? after.slice(prefix.length) : "";
+    const room = limit - items.length;
+    const found = await list({ limit: room + 1, after: begin });
+    const shown = found.slice(0, room);
+    items.push(...shown);
+    if (found.length > room) return { items, nextCursor: prefix + (shown.at(-1)?.id ?? begin) };
+  }
+  return { items };
 }
 
-async function readVotes(
+async function listVotes(
   ctx: KybContext,
   user: Address,
-  page: { limit: number; after: string },
-): Promise<InboxPage> {
-  const now = ctx.clock.now();
-  const rows = await store.listInbox(ctx.db, user, { ...page, limit: page.limit + 1, now });
-  const shown = rows.slice(0, page.limit);
-  const details = await showAll(ctx, shown);
-  const items = shown.map(({ ballot, businessName, requester }) => {
+  page: { limit: number; after: string; hasAgreed: boolean },
+): Promise<InboxPage["items"]> {
+  const rows = await store.listInbox(ctx.db, user, { ...page, now: ctx.clock.now() });
+  const details = await showAll(ctx, rows);
+  return rows.map(({ ballot, businessName, requester }) => {
     const { id, kind, category, business, epoch, validUntil, expiresAt } = ballot;
     return {
       id,
@@ -119,9 +137,6 @@ async function readVotes(
       ...details.get(id),
     };
   });
-  const last = shown.at(-1)?.ballot.id;
-  const hasMore = rows.length > shown.length && last !== undefined;
-  return { items, ...(hasMore ? { nextCursor: last } : {}) };
 }
 
 /** One question to each kind, however many ballots there are. */

@@ -90,8 +90,8 @@ export interface PlacedBusiness extends Place {
 }
 
 /**
- * Businesses of a member, whatever their status but lapsed; oldest first. Those that it is only invited to come last:
- * anybody can make them.
+ * Businesses of a member, whatever their status but lapsed; oldest first. Those that it never agreed to, by accepting an
+ * invitation or by a vote, come last: anybody can make them.
  */
 export async function listBusinessesOf(
   db: Queryable,
@@ -101,12 +101,12 @@ export async function listBusinessesOf(
   const { after } = page;
   return db.query<PlacedBusiness>(
     sql`select address, created_at as "createdAt", invitation_id as "invitationId", invitation_deadline as deadline,
-        invitation_signature is null and status = 'inviting' as "isInvited"
+        invitation_signature is null and not has_voted as "isInvited"
       from business_member join business on address = business
       where member = ${member} and status <> 'lapsed'
-        and (invitation_signature is null and status = 'inviting', created_at, address)
+        and (invitation_signature is null and not has_voted, created_at, address)
           > (${after.isInvited}::boolean, ${after.createdAt}::bigint, ${after.address}::text)
-      order by invitation_signature is null and status = 'inviting', created_at, address limit ${page.limit}`,
+      order by invitation_signature is null and not has_voted, created_at, address limit ${page.limit}`,
   );
 }
 
