@@ -54,7 +54,7 @@ await test("what somebody who was never asked is to vote on comes after all that
     const path = `/w/inbox?limit=2${cursor === "" ? "" : `&cursor=${cursor}`}`;
     const { body } = await world.walletCall("alice", "GET", path);
     pages.push(...(body["items"] as { id: string }[]).map(({ id }) => id));
-    cursor = encodeURIComponent(String(body["nextCursor"] ?? ""));
+    cursor = encodeURIComponent((body["nextCursor"] as string | undefined) ?? "");
   } while (cursor !== "");
   assert.deepEqual(pages, inbox);
 

@@ -47,6 +47,9 @@ test("devices that hang keep no hint from those that answer", async () => {
     insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt, charter, created_at)
     values (${business}, 'live', 'Muster AG', 'active', ${people[0]}, 'i', 0, ${randomBytes(32)}, ${randomBytes(24)}, 0)`);
   await ctx.db.query(sql`
+    insert into business_member (id, business, member, name_sealed, is_voting, is_creator, joined_at, has_voted)
+    select gen_random_uuid(), ${business}, member, '', true, false, 0, true from unnest(${people}::text[]) as given (member)`);
+  await ctx.db.query(sql`
     insert into ballot (id, kind, business, category, epoch, voters, needed, valid_until, expires_at, status, created_at)
     values ('b', 'governance', ${business}, 3, 0, ${people}, 1, ${endsAt + 3600}, ${endsAt}, 'open', 0)`);
   const good = once(paths, "good", { signal: AbortSignal.timeout(8_000) });

@@ -80,7 +80,7 @@ interface InboxPage {
 interface InboxPart {
   /** Cursors in it begin with it. */
   readonly prefix: string;
-  list(page: { limit: number; after: string }): Promise<InboxPage["items"]>;
+  readonly list: (page: { limit: number; after: string }) => Promise<InboxPage["items"]>;
 }
 
 /** Anybody can make and invite anybody a member: what this identity agreed to comes first, however much of the rest there is. */
@@ -124,7 +124,7 @@ async function listVotes(
   const details = await showAll(ctx, rows);
   return rows.map(({ ballot, businessName, requester }) => {
     const { id, kind, category, business, epoch, validUntil, expiresAt } = ballot;
-    return {
+    const item = {
       id,
       kind,
       category,
@@ -134,8 +134,8 @@ async function listVotes(
       validUntil,
       expiresAt,
       requester: requester === null ? null : shownRequester(ctx, requester),
-      ...details.get(id),
     };
+    return Object.assign(item, details.get(id));
   });
 }
 
