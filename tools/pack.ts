@@ -1,7 +1,7 @@
 // `npm run pack [folder]`: the libraries as packages, for projects outside this repository. Inside it everything runs from
 // its source, and nothing has to be built.
 import { execFileSync } from "node:child_process";
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync, existsSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 
 interface Library {
@@ -86,6 +86,10 @@ function run(command: string, ...given: string[]): void {
   execFileSync(command, given, { stdio: ["ignore", "inherit", "inherit"] });
 }
 
+for (const { folder } of libraries) {
+  if (existsSync(join(out, folder, "src")))
+    throw new Error(`${join(out, folder)} holds sources: name another folder`);
+}
 for (const { folder } of libraries) {
   rmSync(join(out, folder), { recursive: true, force: true });
   mkdirSync(join(out, folder), { recursive: true });

@@ -1,4 +1,9 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 
 import {
@@ -389,4 +394,37 @@ test("a shop behind https sets cookies that only its own host can set", () => {
   ];
   for (const line of lines)
     assert.match(line, /^__Host-shop_\w+=.*; Path=\/; HttpOnly; SameSite=Lax; Secure$/);
+});
+
+test("a form that is too large is answered, and the connection stays", async () => {
+  const response = await fetch(`${shop.url}/backchannel-logout`, {
+    method: "POST",
+    body: new URLSearchParams({ logout_token: "x".repeat(200_000) }),
+  });
+  assert.equal(response.status, 400);
+});
+
+/** Listens at a port for a moment; 0 finds one. @returns it */
+async function listen(port: number): Promise<number> {
+  const server = createServer().listen(port, "127.0.0.1");
+  await once(server, "listening");
+  const { port: taken } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return taken;
+}
+
+test("a shop that cannot open lets go of its port", async () => {
+  const port = await listen(0);
+  const directory = await mkdtemp(join(tmpdir(), "shop-"));
+  const kyb = {
+    apiKey: "svc_test_key",
+    clientDomainId: "0",
+    directory,
+    chain: { rpcUrl: "http://localhost:1", chainId: 1 },
+  };
+  const broker = { issuer: "http://localhost:1", clientId, clientSecret };
+  await assert.rejects(openShop({ port, host: "127.0.0.1", ...broker, kyb }));
+  await listen(port);
+  await rm(directory, { recursive: true });
 });

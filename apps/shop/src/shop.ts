@@ -49,37 +49,55 @@ export async function openShop(options: ShopOptions): Promise<Shop> {
   const server = await listen(options);
   const url = options.url ?? `http://localhost:${(server.address() as AddressInfo).port}`;
   const clock = openClock(options.clockUrl);
-  const merchant = openMerchant({ ...options, redirectUri: `${url}/callback`, now: clock.now });
-  const desk = {
-    url,
-    merchant,
-    now: clock.now,
-    sessions: openSessions(clock.now),
-    cookies: openCookies({ url, secret: options.sessionSecret, now: clock.now }),
-    verification: options.kyc && (await verification.openVerification(options.issuer, options.kyc)),
-    register:
-      options.kyb && (await company.openRegister(options.kyb, { issuer: options.issuer, url })),
-    onFault: options.onFault ?? (() => undefined),
-  };
-
-  server.on("request", (request, response) => {
-    const visit = readVisit(request, url);
-    clock
-      .refresh()
-      .then(() => answer(desk, visit))
-      .catch((error: unknown) => {
-        desk.onFault(error);
-        return page(faultPage(error, againOf(desk, visit)));
-      })
-      .then((reply) => send(response, reply, { issuer: options.issuer }))
-      .catch(desk.onFault);
-  });
-
+  const opening = openDesk(options, { url, now: clock.now });
   const close = async () => {
     server.closeAllConnections();
     await new Promise((done) => server.close(done));
   };
+
+  // Whoever comes before the shop is open waits for it.
+  server.on("request", (request, response) => {
+    const visit = readVisit(request, url);
+    opening
+      .then((desk) =>
+        clock
+          .refresh()
+          .then(() => answer(desk, visit))
+          .catch((error: unknown) => {
+            desk.onFault(error);
+            return page(faultPage(error, againOf(desk, visit)));
+          })
+          .then((reply) => send(response, reply, { issuer: options.issuer }))
+          .catch(desk.onFault),
+      )
+      .catch(() => response.destroy());
+  });
+
+  try {
+    await opening;
+  } catch (error) {
+    await close();
+    throw error;
+  }
   return { url, close };
+}
+
+async function openDesk(
+  options: ShopOptions,
+  { url, now }: { url: string; now: () => number },
+): Promise<ShopDesk> {
+  const { issuer, kyc, kyb } = options;
+  const merchant = openMerchant({ ...options, redirectUri: `${url}/callback`, now });
+  return {
+    url,
+    merchant,
+    now,
+    sessions: openSessions(now),
+    cookies: openCookies({ url, secret: options.sessionSecret, now }),
+    verification: kyc && (await verification.openVerification(issuer, kyc)),
+    register: kyb && (await company.openRegister(kyb, { issuer, url })),
+    onFault: options.onFault ?? (() => undefined),
+  };
 }
 
 /** What the shop works with; without the options for it, it asks nobody for fields. */

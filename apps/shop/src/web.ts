@@ -88,7 +88,8 @@ async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
 async function readBody(request: IncomingMessage, sizeMax: number): Promise<Buffer | null> {
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of request) {
+  // Whoever sends too much still hears the answer; Node throws the rest away.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     const bytes = chunk as Buffer;
     size += bytes.length;
     if (size > sizeMax) return null;

@@ -1,6 +1,7 @@
 import { isRecord } from "@svc/protocol";
 import { explanationOf, parseObject, readRetryAfter, readText } from "./answer.ts";
-import { isSafeUrl } from "./issuer.ts";
+import { isTimeout } from "./timeout.ts";
+import { isIssuerUrl } from "./issuer.ts";
 import { MerchantError } from "./merchant-error.ts";
 
 /** Enough for a receipt of 200 fields. */
@@ -38,12 +39,11 @@ export interface ApiCall {
 
 /** @throws {MerchantError} configuration_invalid; its `reason` names the option */
 export function checkOptions({ issuer, apiKey, timeoutMs = timeoutMsDefault }: ApiOptions): void {
-  if (!isSafeUrl(issuer) || issuer.endsWith("/") || issuer.includes("?"))
-    throw new MerchantError("configuration_invalid", { reason: "issuer" });
+  if (!isIssuerUrl(issuer)) throw new MerchantError("configuration_invalid", { reason: "issuer" });
   // A space is that of `Bearer `, which these endpoints refuse.
   if (!/^[\x21-\x7e]+$/.test(apiKey))
     throw new MerchantError("configuration_invalid", { reason: "apiKey" });
-  if (!Number.isSafeInteger(timeoutMs) || timeoutMs < 1)
+  if (!isTimeout(timeoutMs))
     throw new MerchantError("configuration_invalid", { reason: "timeoutMs" });
 }
 

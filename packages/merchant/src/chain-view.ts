@@ -15,6 +15,7 @@ import {
   TransactionReceiptNotFoundError,
 } from "viem";
 
+import { isTimeout } from "./timeout.ts";
 import { MerchantError } from "./merchant-error.ts";
 
 /** A node of the chain: its address, or an EIP-1193 client of yours. It is believed in what it says of the chain. */
@@ -96,12 +97,22 @@ const requestTimeoutMs = 10_000;
 const signatureGas = 1_000_000n;
 const erc6492Suffix = "6492".repeat(16);
 
+/** @throws {MerchantError} configuration_invalid */
+function readPatience({ timeoutMs = timeoutMsDefault, confirmations = 1 }: ChainAccess) {
+  const isDepth = Number.isSafeInteger(confirmations) && confirmations >= 0;
+  if (!isTimeout(timeoutMs) || !isDepth) {
+    const reason = isDepth ? "timeoutMs" : "confirmations";
+    throw new MerchantError("configuration_invalid", { reason });
+  }
+  return { timeoutMs, confirmations: BigInt(confirmations) };
+}
+
 /** Opens a node for one verification. Off-chain lookups (CCIP-Read) are off: a contract cannot make this machine call anywhere. */
 export function openChainView(anchors: ChainAccess): ChainView {
+  const { timeoutMs, confirmations } = readPatience(anchors);
   const client = createPublicClient({ transport: transportOf(anchors), ccipRead: false });
-  const late = AbortSignal.timeout(anchors.timeoutMs ?? timeoutMsDefault);
+  const late = AbortSignal.timeout(timeoutMs);
   const ask = async <T>(question: () => Promise<T>): Promise<T> => before(late, question);
-  const confirmations = BigInt(anchors.confirmations ?? 1);
   const call = async (given: { to?: Address; data: Hex; gas?: bigint }): Promise<Hex | null> => {
     try {
       const { data } = await client.call(given);

@@ -1,4 +1,4 @@
-import { isSafeUrl, openIssuer } from "./issuer.ts";
+import { isIssuerUrl, isSafeUrl, openIssuer } from "./issuer.ts";
 import { openLogin, type LoginVerbs } from "./login.ts";
 import { MerchantError } from "./merchant-error.ts";
 import {
@@ -163,8 +163,7 @@ export function openMerchant(options: MerchantOptions): Merchant {
 }
 
 function checkOptions(options: MerchantOptions): void {
-  if (!isSafeUrl(options.issuer) || options.issuer.endsWith("/") || options.issuer.includes("?"))
-    throw misconfigured("issuer");
+  if (!isIssuerUrl(options.issuer)) throw misconfigured("issuer");
   if (!isSafeUrl(options.redirectUri)) throw misconfigured("redirectUri");
   if (options.clientId === "") throw misconfigured("clientId");
   // An empty secret is a setting that was forgotten, not a browser-only client.

@@ -137,6 +137,11 @@ function parseKeys(body: Record<string, unknown> | null): JWTVerifyGetKey {
   }
 }
 
+/** A base URL that paths can be appended to. */
+export function isIssuerUrl(text: string): boolean {
+  return isSafeUrl(text) && !text.endsWith("/") && !text.includes("?");
+}
+
 /** True for https anywhere, and for plain http on this machine alone: codes and secrets never cross a network in the clear. */
 export function isSafeUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;

@@ -1,7 +1,7 @@
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify, type JSONWebKeySet } from "jose";
 
 import { callIssuer } from "./issuer-call.ts";
-import { isSafeUrl } from "./issuer.ts";
+import { isIssuerUrl } from "./issuer.ts";
 import type { AnyKybEvent } from "./kyb-event.ts";
 import { MerchantError } from "./merchant-error.ts";
 import { checkNow } from "./unix-time.ts";
@@ -38,7 +38,7 @@ export async function verifyClaims(
   checks: AttestationChecks,
 ): Promise<Record<string, unknown>> {
   checkNow(checks.now);
-  if (!isSafeUrl(checks.issuer) || checks.issuer.endsWith("/")) throw misconfigured("issuer");
+  if (!isIssuerUrl(checks.issuer)) throw misconfigured("issuer");
   const header = headerOf(attestation);
   if (header.typ !== typ) throw refused("typ");
   if (header.alg !== "RS256") throw refused("alg");

@@ -377,6 +377,8 @@ test("options that cannot work are refused before anything is sent", () => {
     [{ timeoutMs: 0 }, "timeoutMs"],
     [{ timeoutMs: Number.NaN }, "timeoutMs"],
     [{ timeoutMs: Infinity }, "timeoutMs"],
+    [{ timeoutMs: 3_000_000_000 }, "timeoutMs"],
+    [{ issuer: "https://login.example.com?x=" }, "issuer"],
   ];
   for (const [changed, reason] of rows) {
     const expected = { code: "configuration_invalid", reason };

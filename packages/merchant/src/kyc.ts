@@ -215,7 +215,7 @@ export function openKyc(options: KycOptions): Kyc {
         field,
         data,
         // Hex without `0x` (service document, KYC info triple).
-        pepper: pepper.slice(2),
+        pepper: pepper.replace(/^0x/, ""),
       }));
       return readValidity(await post("/api/v1/blockchain/valid", { user, infos: triples }));
     },

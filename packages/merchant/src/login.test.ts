@@ -167,6 +167,11 @@ describe("a callback is refused", () => {
     await assert.rejects(finish(), { code: "state_mismatch" });
   });
 
+  test("when nothing is known of the login", async () => {
+    const lost = undefined as unknown as typeof pending;
+    await assert.rejects(merchant.login.finish(callbackUrl, lost), { code: "state_mismatch" });
+  });
+
   test("when the pending login lost its nonce or its state", async () => {
     await assert.rejects(merchant.login.finish(callbackUrl, { ...pending, nonce: "" }), {
       code: "state_mismatch",

@@ -145,10 +145,10 @@ async function start(context: LoginContext, request: LoginRequest) {
 async function finish(
   context: LoginContext,
   callbackUrl: string | URL,
-  pending: PendingLogin,
+  pending: PendingLogin | undefined,
 ): Promise<Login> {
-  // A pending login that lost its nonce must not switch the check off.
-  if (!pending.nonce || !pending.state) throw new MerchantError("state_mismatch");
+  // A lost cookie is told as such; a pending login that lost its nonce must not switch the check off.
+  if (!pending?.nonce || !pending.state) throw new MerchantError("state_mismatch");
   if (!URL.canParse(String(callbackUrl), context.redirectUri))
     throw new MerchantError("callback_invalid", { reason: "url" });
   const url = new URL(callbackUrl, context.redirectUri);

@@ -1,4 +1,4 @@
-import { commitmentOf, leafOf, verifyMerkleProof, type Address, type Hex32 } from "@svc/protocol";
+import { leafOf, verifyMerkleProof, type Address, type Hex32 } from "@svc/protocol";
 
 import {
   isAhead,
@@ -9,6 +9,7 @@ import {
 } from "./attestation.ts";
 import { openChainView, type ChainAnchors } from "./chain-view.ts";
 import { parseFieldProof, type FieldProof } from "./field-proof.ts";
+import { commitmentOfValue } from "./commitment.ts";
 import { MerchantError } from "./merchant-error.ts";
 import { checkNow } from "./unix-time.ts";
 
@@ -100,7 +101,7 @@ function requireOwn(proof: FieldProof, own: Own): void {
     [proof.chainId === own.chainId, "chainId"],
     [proof.registry === own.registry, "registry"],
     [field === own.field, "field"],
-    [own.value === undefined || commitmentOf(own.value) === commitment, "commitment"],
+    [own.value === undefined || commitmentOfValue(own.value) === commitment, "commitment"],
     [proof.leaf === leaf, "leaf"],
     [verifyMerkleProof({ leaf, proof: proof.proof, root }), "proof"],
   ];

@@ -214,6 +214,13 @@ test("a transaction counts from as many blocks on as the caller asks for", async
     verify(order.receipt, { confirmations: confirmations + 1 }),
     refused("confirm.transactionHash"),
   );
+  for (const [given, reason] of [
+    [{ confirmations: 1.5 }, "confirmations"],
+    [{ confirmations: -1 }, "confirmations"],
+    [{ timeoutMs: Number.NaN }, "timeoutMs"],
+    [{ timeoutMs: 3_000_000_000 }, "timeoutMs"],
+  ] as const)
+    await assert.rejects(verify(order.receipt, given), { code: "configuration_invalid", reason });
 });
 
 test("a block more than five minutes ahead of the caller's clock is refused", async () => {

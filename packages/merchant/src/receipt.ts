@@ -1,6 +1,5 @@
 import {
   checkReceipt,
-  commitmentOf,
   parseReceipt,
   parseSignature,
   recoverAddress,
@@ -22,6 +21,7 @@ import {
   type AttestedField,
 } from "./attestation.ts";
 import { openChainView, type ChainAnchors, type ChainView } from "./chain-view.ts";
+import { commitmentOfValue } from "./commitment.ts";
 import { MerchantError } from "./merchant-error.ts";
 import { isSignedByBroker, readStatement, type RequestStatement } from "./request-statement.ts";
 import { checkNow } from "./unix-time.ts";
@@ -155,7 +155,7 @@ function compareKnown(receipt: Receipt, { brokerKeys, infos }: ReceiptAnchors): 
   if (infos !== undefined) {
     for (const [index, { field, commitment }] of receipt.fields.entries()) {
       const info = infos.find((each) => each.field === field);
-      if (info === undefined || commitmentOf(info) !== commitment)
+      if (info === undefined || commitmentOfValue(info) !== commitment)
         throw refused(`fields[${index}].commitment`);
     }
     if (infos.length > receipt.fields.length) throw refused("infos");

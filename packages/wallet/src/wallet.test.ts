@@ -382,6 +382,10 @@ await test("logins are listed page by page and ended in one session, which is cl
   await wallet.endLogin("one");
   await refuses(wallet.endLogin("none"), "not_found");
   await wallet.close();
+  // Two at once share theirs, too.
+  broker.received.length = 0;
+  await Promise.all([wallet.logins(), wallet.logins()]);
+  await wallet.close();
   assert.equal(broker.paths().filter((path) => path === "POST /w/session").length, 1);
   assert.equal(broker.paths().at(-1), "DELETE /w/session");
 });

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { chmod, link, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { chmod, link, mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { StorageKey, WalletStorage } from "../storage.ts";
-import { writeNewFile } from "./new-file.ts";
+import { syncFolder, writeDraft } from "./new-file.ts";
 
 /**
  * Keeps each value in a file of its own, `<directory>/<key>.json`: 0600 in directories of 0700, written
@@ -20,12 +20,12 @@ export function fileStorage(directory: string): WalletStorage {
     get,
     async put(key, text) {
       const path = pathOf(key);
-      await rename(await writeDraft(directory, path, text), path);
+      await rename(await addDraft(directory, path, text), path);
       await syncFolder(dirname(path));
     },
     async add(key, text) {
       const path = pathOf(key);
-      const draft = await writeDraft(directory, path, text);
+      const draft = await addDraft(directory, path, text);
       try {
         // A link, unlike a rename, fails where a file stands already.
         const added = await unless(
@@ -59,12 +59,12 @@ export function fileStorage(directory: string): WalletStorage {
 /** A draft that is older was left by a process that was killed. */
 const draftMsMax = 3_600_000;
 
-async function writeDraft(directory: string, path: string, text: string): Promise<string> {
+async function addDraft(directory: string, path: string, text: string): Promise<string> {
   const folder = dirname(path);
   await makeFolder(directory, folder);
   await removeOldDrafts(folder);
   const draft = `${path}.${randomUUID()}`;
-  await writeNewFile(draft, text);
+  await writeDraft(draft, text);
   return draft;
 }
 
@@ -95,15 +95,6 @@ async function listDrafts(folder: string): Promise<string[]> {
 }
 
 /** Makes sure that the names in a folder are on the disk. */
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
 async function unless<T, F>(code: string, fallback: F, work: Promise<T>): Promise<T | F> {
   try {
     return await work;
