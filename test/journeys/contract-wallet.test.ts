@@ -1,8 +1,10 @@
 // An account that is a contract logs in and decides orders: its own code says whether it signed.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addressOfSubject } from "@svc/protocol";
+import { type Address, addressOfSubject } from "@svc/protocol";
+import { getContractAddress } from "viem";
 import { buyPackage } from "../../service/src/accounts/index.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { type Anvil, startAnvil } from "../anvil.ts";
 import { openKybWorld } from "../kyb-world.ts";
 import {
@@ -60,6 +62,27 @@ test("a wallet that is a contract logs in and lists its logins by ERC-1271, and 
   assert.deepEqual(await listLogins(world.baseUrl, session), ["Test shop"]);
   await anvil.rpc("anvil_setCode", [contract.address, answering("ffffffff")]);
   await assert.rejects(openWalletSession(world.baseUrl, contract), /answered 422.*signature_wrong/);
+});
+
+test("a wallet of our factories logs nobody in by its own signature, also where nobody registered it", async () => {
+  await using anvil = await startAnvil();
+  await using world = await openChainWorld(anvil);
+  const [chain] = await world.ctx.db.query<{ factory: Address }>(sql`
+    select live_factory as factory from chain_identity`);
+  const from = chain?.factory ?? "0x";
+  const implementation = getContractAddress({ from, nonce: 1n });
+  // Whatever it is asked it says yes.
+  await anvil.rpc("anvil_setCode", [implementation, answering("1626ba7e")]);
+  const address = `0x${"c7".repeat(20)}` as const;
+  const clone = (of: string): string =>
+    `0x363d3d373d3d3d363d73${of.slice(2)}5af43d82803e903d91602b57fd5bf3`;
+  const contract = { ...newIdentity(), address };
+  await anvil.rpc("anvil_setCode", [address, clone(implementation)]);
+  await assert.rejects(openWalletSession(world.baseUrl, contract), /answered 422.*signature_wrong/);
+  const other = `0x${"c8".repeat(20)}`;
+  await anvil.rpc("anvil_setCode", [other, answering("1626ba7e")]);
+  await anvil.rpc("anvil_setCode", [address, clone(other)]);
+  await openWalletSession(world.baseUrl, contract);
 });
 
 test("a login asks a contract ten times a minute, and leaves the others their share", async () => {

@@ -129,22 +129,30 @@ export interface GovernanceAct {
   readonly arguments: Hex;
 }
 
+/** The contract's functions that members decide on, by name. */
+export const governanceFunctions = {
+  changeCharter: "changeCharter(bytes)",
+  moveTo: "moveTo(address)",
+  startRemoval: "startRemoval(address)",
+  withdraw: "withdraw(bytes32)",
+} as const;
+
 /** The acts that members decide on. @throws {TypeError} when an argument is not of its size */
 export const governanceActs = {
   changeCharter: (charter: Hex): GovernanceAct => ({
-    operation: "changeCharter(bytes)",
+    operation: governanceFunctions.changeCharter,
     arguments: encodedBytes(charter),
   }),
   moveTo: (successor: Address): GovernanceAct => ({
-    operation: "moveTo(address)",
+    operation: governanceFunctions.moveTo,
     arguments: encodedAddress(successor),
   }),
   startRemoval: (member: Address): GovernanceAct => ({
-    operation: "startRemoval(address)",
+    operation: governanceFunctions.startRemoval,
     arguments: encodedAddress(member),
   }),
   withdraw: (hash: Hex32): GovernanceAct => ({
-    operation: "withdraw(bytes32)",
+    operation: governanceFunctions.withdraw,
     arguments: hexOfBytes(bytesOfSize(hash, 32)),
   }),
 } as const;

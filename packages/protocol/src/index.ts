@@ -31,6 +31,7 @@ export {
   defaultGovernanceRule,
   encodeCharter,
   governanceActs,
+  governanceFunctions,
   governanceHash,
   hasKey,
   invitationDigest,

@@ -1,5 +1,6 @@
 import {
   businessCategory,
+  governanceFunctions,
   isBusinessField,
   isHexOf,
   isRecord,
@@ -241,7 +242,7 @@ function readGovernance(item: Members): Omit<GovernanceItem, keyof Voted | "kind
   const current = isRecord(item["current"]) ? readCharter(item["current"]) : null;
   const operation = text(item, "operation");
   // Else nobody could see who goes, and names would be the proposer's.
-  if (operation.startsWith("changeCharter(") && current === null) throw new Unreadable();
+  if (operation === governanceFunctions.changeCharter && current === null) throw new Unreadable();
   if (typeof encoded !== "string" || !/^0x(?:[0-9a-f]{2})*$/i.test(encoded)) throw new Unreadable();
   return {
     operation,

@@ -1,4 +1,5 @@
 // What follows from votes of members about their own business (decisions section 6): ballot, transaction, mirror.
+import { governanceFunctions } from "@svc/protocol";
 import {
   enqueueTransaction,
   type FinalHandlers,
@@ -11,7 +12,7 @@ import { joinApprovals } from "../ballot/ballots.ts";
 import { findBusiness } from "./business-store.ts";
 import * as store from "./governance-store.ts";
 import type { KybContext } from "../kyb-context.ts";
-import { operations, type Proposal } from "./proposal.ts";
+import type { Proposal } from "./proposal.ts";
 import { renewRemoval } from "./removal.ts";
 import { requestLook } from "./roster-store.ts";
 import { showProposals } from "./shown-proposal.ts";
@@ -64,7 +65,7 @@ async function decideRemovalAgain(
   if (!(await renewRemoval(ctx, tx, { business, member }))) return false;
   await store.setProposalStatus(tx, [id], { status: "executed", now: ctx.clock.now() });
   const entry = { actor: "system", action: "business.govern.executed", subject: business };
-  const details = { operation: operations[operation], proposal: id };
+  const details = { operation: governanceFunctions[operation], proposal: id };
   await ctx.audit.record(tx, { ...entry, details });
   return true;
 }
@@ -83,7 +84,7 @@ export function governanceFinalHandlers(ctx: KybContext): FinalHandlers {
         await requestLook(tx, proposal.business);
         if (outcome === "failed") await store.noteRefusedProposal(tx, id, blockNumber);
         else await store.setProposalStatus(tx, [id], { status: outcome, now });
-        const details = { operation: operations[proposal.operation], proposal: id, hash };
+        const details = { operation: governanceFunctions[proposal.operation], proposal: id, hash };
         const subject = proposal.business;
         const action = `business.govern.${outcome}`;
         await ctx.audit.record(tx, { actor: "system", action, subject, details });

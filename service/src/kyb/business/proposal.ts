@@ -7,6 +7,7 @@ import {
   encodeCharter,
   type GovernanceAct,
   governanceActs,
+  governanceFunctions,
   type Hex,
   type Hex32,
 } from "@svc/protocol";
@@ -92,16 +93,8 @@ export function actOf({
   operation,
   arguments: args,
 }: Pick<Proposal, "operation" | "arguments">): GovernanceAct {
-  return { operation: operations[operation], arguments: args };
+  return { operation: governanceFunctions[operation], arguments: args };
 }
-
-/** The contract's functions, which approvals name. */
-export const operations = {
-  changeCharter: "changeCharter(bytes)",
-  moveTo: "moveTo(address)",
-  startRemoval: "startRemoval(address)",
-  withdraw: "withdraw(bytes32)",
-} as const satisfies Record<GovernanceOperation, string>;
 
 /** The rule by which members decide it while the business has this charter. */
 export function ruleOf(

@@ -1,5 +1,11 @@
 // What members put to the vote about their own business, and take back (decisions section 6).
-import { type Address, businessCategory, governanceActs, governanceHash } from "@svc/protocol";
+import {
+  governanceFunctions,
+  type Address,
+  businessCategory,
+  governanceActs,
+  governanceHash,
+} from "@svc/protocol";
 import { ulid } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
@@ -11,13 +17,7 @@ import { parseMemberAddress } from "./charter-request.ts";
 import * as store from "./governance-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { requireMember } from "./members.ts";
-import {
-  operations,
-  parseHash,
-  planCharter,
-  type Planned,
-  type ProposalRequest,
-} from "./proposal.ts";
+import { parseHash, planCharter, type Planned, type ProposalRequest } from "./proposal.ts";
 import { protectedUntil, standsInTheWayOf } from "./removal.ts";
 import { listRemovals, type Removal } from "./removal-store.ts";
 import { sealNames } from "./shown-proposal.ts";
@@ -105,7 +105,7 @@ export async function retractProposal(
     const now = ctx.clock.now();
     await endBallot(tx, { id, status: "cancelled", now });
     await store.setProposalStatus(tx, [id], { status: "retracted", now });
-    const details = { operation: operations[proposal.operation], proposal: id };
+    const details = { operation: governanceFunctions[proposal.operation], proposal: id };
     const entry = { actor: proposer, action: "business.retract", subject: business, details };
     await ctx.audit.record(tx, entry);
   });

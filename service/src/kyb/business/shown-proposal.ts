@@ -1,10 +1,10 @@
 // A proposal as members see it.
-import type { Address } from "@svc/protocol";
+import { governanceFunctions, type Address } from "@svc/protocol";
 import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
 import { listBusinessesAt } from "./business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listMembersOf } from "./members.ts";
-import { charterOf, operations, type Proposal } from "./proposal.ts";
+import { charterOf, type Proposal } from "./proposal.ts";
 import { shownCharter } from "./shown-charter.ts";
 
 /** What governance keeps sealed: names of members to be. */
@@ -34,7 +34,7 @@ export function showProposal(
   const word = args.slice(-64);
   return {
     proposer,
-    operation: operations[operation],
+    operation: governanceFunctions[operation],
     arguments: args,
     nonce,
     ...(charter === null
