@@ -32,6 +32,10 @@ import { openWorld, type World } from "../world.ts";
 // PUSH4 <value> PUSH1 e0 SHL PUSH0 MSTORE PUSH1 20 PUSH0 RETURN: answers every call with these four bytes.
 const answering = (value: string): string => `0x63${value}60e01b5f5260205ff3`;
 
+/** The code of a clone (ERC-1167). */
+const clone = (of: string): string =>
+  `0x363d3d373d3d3d363d73${of.slice(2)}5af43d82803e903d91602b57fd5bf3`;
+
 const openChainWorld = async ({ url }: Anvil, more: NodeJS.ProcessEnv = {}): Promise<World> =>
   openWorld({ CHAIN: "on", CHAIN_RPC_URL: url, SIGNER_KEY: fundedKey, ...more });
 
@@ -74,8 +78,6 @@ test("a wallet of our factories logs nobody in by its own signature, also where 
   // Whatever it is asked it says yes.
   await anvil.rpc("anvil_setCode", [implementation, answering("1626ba7e")]);
   const address = `0x${"c7".repeat(20)}` as const;
-  const clone = (of: string): string =>
-    `0x363d3d373d3d3d363d73${of.slice(2)}5af43d82803e903d91602b57fd5bf3`;
   const contract = { ...newIdentity(), address };
   await anvil.rpc("anvil_setCode", [address, clone(implementation)]);
   await assert.rejects(openWalletSession(world.baseUrl, contract), /answered 422.*signature_wrong/);
