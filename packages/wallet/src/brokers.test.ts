@@ -21,6 +21,22 @@ void test("brokers are added and removed by their origins; those the wallet came
   ]);
 });
 
+void test("brokers keep the order in which they were added, whatever the storage lists first", async () => {
+  const names = ["c", "a", "d", "b"].map((name) => `https://${name}.example`);
+  for (const turned of [false, true]) {
+    const plain = memoryStorage();
+    const storage: typeof plain = {
+      ...plain,
+      list: async (folder) => {
+        const keys = [...(await plain.list(folder))].toSorted();
+        return turned ? keys.toReversed() : keys;
+      },
+    };
+    for (const url of [...names, names[0] ?? ""]) await addBroker(storage, url);
+    assert.deepEqual(await listBrokers(storage, []), names);
+  }
+});
+
 void test("a broker that cannot be read is left out and told of, and comes back when it is added", async () => {
   const damaged: string[] = [];
   const storage = { ...memoryStorage(), tellDamaged: (key: string) => void damaged.push(key) };

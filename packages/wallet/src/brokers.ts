@@ -3,28 +3,29 @@ import { hashedKey, type StorageKey, type WalletStorage } from "./storage.ts";
 import { requireSecure } from "./transport.ts";
 
 /**
- * The brokers that may say who asks: those the wallet came with and those its owner added. On this list
+ * The brokers that may say who asks: those the wallet came with and those its owner added, in that order. On this list
  * stands whoever can make a domain appear as verified, so it grows by an explicit act alone.
  */
 export async function listBrokers(
   storage: WalletStorage,
   seeded: readonly string[],
 ): Promise<readonly string[]> {
-  const keys = await storage.list("broker");
-  const added = await Promise.all(keys.map(async (key) => readBroker(storage, key)));
-  const origins = added.filter((origin) => origin !== null);
-  return [...new Set([...seeded.map(originOf), ...origins])];
+  const added = await listAdded(storage);
+  return [...new Set([...seeded.map(originOf), ...added.map(({ origin }) => origin)])];
 }
 
 /**
- * Adds a broker by its origin; one that is on the list already stays.
+ * Adds a broker by its origin, behind the others; one that is on the list already stays where it is.
  *
  * @throws {WalletRefusal} invalid_input, unreachable without https
  */
 export async function addBroker(storage: WalletStorage, url: string): Promise<string> {
   const origin = originOf(url);
+  const added = await listAdded(storage);
+  if (added.some((each) => each.origin === origin)) return origin;
+  const place = 1 + Math.max(0, ...added.map((each) => each.place));
   // Also over one that cannot be read.
-  await storage.put(hashedKey("broker", origin), origin);
+  await storage.put(hashedKey("broker", origin), `${origin} ${place}`);
   return origin;
 }
 
@@ -35,10 +36,26 @@ export async function removeBroker(storage: WalletStorage, url: string): Promise
   return origin;
 }
 
+interface AddedBroker {
+  readonly origin: string;
+  /** Those that were added before this was kept have 0. */
+  readonly place: number;
+}
+
+async function listAdded(storage: WalletStorage): Promise<AddedBroker[]> {
+  const keys = await storage.list("broker");
+  const added = await Promise.all(keys.map(async (key) => readBroker(storage, key)));
+  return added
+    .filter((each) => each !== null)
+    .toSorted((a, b) => a.place - b.place || (a.origin < b.origin ? -1 : 1));
+}
+
 /** Null where it was removed meanwhile, or cannot be read, which the storage is told. */
-async function readBroker(storage: WalletStorage, key: StorageKey): Promise<string | null> {
+async function readBroker(storage: WalletStorage, key: StorageKey): Promise<AddedBroker | null> {
   const text = await storage.get(key);
-  if (text === null || isOrigin(text)) return text;
+  if (text === null) return null;
+  const [origin = "", place = "0"] = text.split(" ");
+  if (isOrigin(origin) && /^[0-9]{1,9}$/.test(place)) return { origin, place: Number(place) };
   storage.tellDamaged?.(key);
   return null;
 }
