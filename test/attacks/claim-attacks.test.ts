@@ -216,3 +216,12 @@ test("who declines proves it by the claim's secret as well, and may say that som
   assert.deepEqual(await refusal(decline(claimed)), [409, "login_over"]);
   assert.deepEqual(await refusal(post(connection, approvalOf(claimed, "17"))), [409, "login_over"]);
 });
+
+test("a page that was switched to a code that stays takes no answer without a claim, by an earlier code either", async () => {
+  const page = await openPage(world.baseUrl, relaxed);
+  const scanned = scan(page.qr);
+  const path = `${world.baseUrl}/oauth2/login/${page.loginId}/show-code`;
+  assert.equal((await page.jar.fetch(path, { method: "POST" })).status, 303);
+  const unclaimed = post(scanned.connection, unclaimedAnswer(scanned, newIdentity()));
+  assert.deepEqual(await refusal(unclaimed), [409, "login_over"]);
+});

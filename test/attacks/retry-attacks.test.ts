@@ -20,6 +20,7 @@ import {
   tryClaim,
 } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
+import { untilBlocked } from "../lock-waits.ts";
 
 let world: World;
 before(async () => {
@@ -243,4 +244,47 @@ test("a result without a claim for a login that another wallet claimed is a seco
   assert.equal((await approve(claimed)).status, 200);
   assert.equal(await reasonOf(await postUnclaimed(scanned, newIdentity())), "login_over");
   assert.equal(await reasonOf(await postUnclaimed(scanned, claimed.identity)), "login_over");
+});
+
+/** Holds a login's row until the calls wait for it, changes it as told, and lets go. */
+async function whileHeld<Result>(
+  loginId: string,
+  { change, sessions }: { change: string; sessions: number },
+  begin: () => Promise<Result>,
+): Promise<Result> {
+  const { under } = await world.ctx.db.transaction(async (tx) => {
+    await tx.query({
+      name: "",
+      text: `update login set ${change} where id = $1`,
+      values: [loginId],
+    });
+    const begun = begin();
+    await untilBlocked(world.ctx.db, sessions);
+    return { under: begun };
+  });
+  return under;
+}
+
+test("two forms that finish a login in the same instant release one code", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  await approveByQr(world.baseUrl, page, newIdentity());
+  const answers = await whileHeld(
+    page.loginId,
+    { change: "expires_at = expires_at", sessions: 2 },
+    async () =>
+      Promise.all([1, 2].map(async () => submit(page.jar.copy(), page.loginId, "finish"))),
+  );
+  const places = await Promise.all(answers.map(async (answer) => answer.text()));
+  assert.equal(places.filter((text) => text.includes("code=")).length, 1, places.join());
+});
+
+test("a wallet that declines while its approval is taken is told that the login goes on", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const { claimed } = await claimPage(page);
+  const late = await whileHeld(
+    page.loginId,
+    { change: "status = 'approved'", sessions: 1 },
+    async () => decline(claimed),
+  );
+  assert.equal(late.status, 409);
 });

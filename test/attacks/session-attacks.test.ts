@@ -26,6 +26,7 @@ import {
 } from "../login-flow.ts";
 import { newIdentity, sameDeviceReturn, scan } from "../raw-wallet.ts";
 import { apiAudience, openWorld, type World } from "../world.ts";
+import { untilBlocked } from "../lock-waits.ts";
 
 let world: World;
 before(async () => {
@@ -339,4 +340,18 @@ test("where only the same device will do, the page offers no code that every wal
   const identity = newIdentity();
   const returned = await page.jar.fetch(sameDeviceReturn(scan(page.sameDevice), identity));
   assert.equal(returned.status, 303);
+});
+
+test("a session that ends while it answers gives no code", async () => {
+  const jar = openJar();
+  const identity = newIdentity();
+  await logIn(world.baseUrl, world.client, identity, { jar });
+  const { asked } = await world.ctx.db.transaction(async (tx) => {
+    const text = "update session set ended_at = 1 where user_address = $1";
+    await tx.query({ name: "", text, values: [identity.address] });
+    const call = faultOf(jar, {});
+    await untilBlocked(world.ctx.db);
+    return { asked: call };
+  });
+  assert.equal(await asked, "login_required");
 });

@@ -5,7 +5,7 @@ import type { BusinessStatus } from "../../service/src/kyb/index.ts";
 import { suspendBusiness } from "../../service/src/kyb/index.ts";
 import { actAs, logInFor, openBusinessPage, takeTokens } from "../business-login.ts";
 import { type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
-import { postToken, statusOf, type Tokens } from "../login-flow.ts";
+import { finish, postToken, redeem, statusOf, type Tokens } from "../login-flow.ts";
 import { deleteUser } from "../user-deletion.ts";
 
 let world: KybWorld;
@@ -206,4 +206,23 @@ test("deleting a member that is about to act leaves nothing of what it asks", as
   assert.equal(acting.response.status, 200);
   assert.equal(status, 0, said);
   assert.deepEqual(await leftOf("ulf", page.loginId), []);
+});
+
+test("a code that was issued before its member left yields no tokens", async () => {
+  const business = await world.found({ members: ["rea", "sam", "tim"] });
+  const page = await openBusinessPage(world);
+  await actAs(world, page, { name: "tim", business });
+  await world.voteAs("rea", page.loginId);
+  const code = (await finish(world.baseUrl, page)).searchParams.get("code") ?? "";
+  // As if the chain had moved within the minute that a code lives.
+  await world.ctx.db.query({
+    name: "",
+    text: "update login set code_expires_at = code_expires_at + 3600",
+    values: [],
+  });
+  await removeMember(business, "tim");
+  const { verifier } = page.pkce;
+  const redeemed = await redeem(world.baseUrl, world.client, { code, verifier });
+  assert.equal(redeemed.status, 400, await redeemed.clone().text());
+  assert.equal(((await redeemed.json()) as { error: string }).error, "invalid_grant");
 });

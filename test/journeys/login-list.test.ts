@@ -103,3 +103,15 @@ test("logins are listed in pages, the newest first", async () => {
   const other = await fetch(`${world.baseUrl}/w/logins?cursor=1.2`, { headers });
   assert.equal(other.status, 400);
 });
+
+test("the end of a login by its user is on record, once", async () => {
+  const frank = newIdentity();
+  await logIn(world.baseUrl, world.client, frank);
+  const wallet = await openWalletSession(world.baseUrl, frank);
+  const [login] = await listed(wallet);
+  await end(wallet, login?.id);
+  await end(wallet, login?.id);
+  const text = "select actor, subject from audit_entry where action = 'login.end' and subject = $1";
+  const entries = await world.ctx.db.query({ name: "", text, values: [login?.id] });
+  assert.deepEqual(entries, [{ actor: frank.address, subject: login?.id }]);
+});

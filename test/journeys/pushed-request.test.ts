@@ -259,3 +259,10 @@ test("a proof that is pushed along counts once, is for this address, and for the
     assert.deepEqual([response.status, error], [400, "invalid_dpop_proof"]);
   }
 });
+
+test("a secret that is pushed twice does not pass for none", async () => {
+  const response = await tryPush(world.client, { added: "&client_secret=a&client_secret=b" });
+  assert.equal(response.status, 400);
+  const { error_description } = (await response.json()) as Record<string, string>;
+  assert.match(error_description ?? "", /client_secret is given more than once/);
+});

@@ -72,6 +72,7 @@ test("the bytes of what is long final are forgotten, its hash and outcome stay, 
   const { db } = process.ctx;
   await process.queue("a");
   await process.work();
+  await anvil.mine();
   installation.advance(4);
   await process.work();
   assert.equal(process.done.length, 1);

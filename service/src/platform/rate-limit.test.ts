@@ -11,6 +11,7 @@ import {
   type RateLimiter,
 } from "./rate-limit.ts";
 import { openTestDatabase } from "./database/test-database.ts";
+import { drawLease } from "./rate-limit-store.ts";
 
 const database = await openTestDatabase();
 const dbs = [1, 2].map(() => openDb({ ...database.connection, connections: 4 }));
@@ -280,4 +281,16 @@ test("the answer names the limit, what is left and when to come back", () => {
     ratelimit: '"default";r=0;t=60',
     "retry-after": "60",
   });
+});
+
+test("a process whose clock is late turns back neither the refill nor the epoch", async () => {
+  const wish = { perSecond: 1, burst: 16, demand: 16, spareMax: 0, leastCost: 1 };
+  const draw = async (name: string, epoch: number, at: number): Promise<number> =>
+    (await drawLease(one, name, { ...wish, epoch, now: at })).leased;
+  assert.equal(await draw("late:refill", 1, 1000), 16);
+  assert.equal(await draw("late:refill", 1, 900), 0);
+  assert.equal(await draw("late:refill", 2, 1000), 0);
+  assert.equal(await draw("late:epoch", 1, 1000), 16);
+  assert.equal(await draw("late:epoch", 0, 1000), 0);
+  assert.equal(await draw("late:epoch", 1, 1010), 0);
 });

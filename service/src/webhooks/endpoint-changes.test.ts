@@ -5,6 +5,7 @@ import type { ServerResponse } from "node:http";
 import { test } from "node:test";
 import { type Queryable, sql, type Statement } from "../platform/database/db.ts";
 import { getEndpoint, reactivateEndpoint } from "./endpoints.ts";
+import { endLeases, hasDue } from "./delivery-store.ts";
 import { listEventsOf, moveEvents, redeliverEvents } from "./events.ts";
 import { openTestWebhooks, ok, type Receiver, status, type TestWebhooks } from "./test-webhooks.ts";
 
@@ -269,4 +270,43 @@ test("a resend does not wait in a circle with the end of an attempt at the same 
   await delivered;
   const [listed] = await listEventsOf(ctx, event.streamId, { after: 0, limit: 1 });
   assert.equal(listed?.attempts, 1);
+});
+
+test("personal data that waits stays with the address that was shown, wherever its stream goes", async () => {
+  await using webhooks = await openTestWebhooks();
+  const [old, next] = [await webhooks.openReceiver(status(500)), await webhooks.openReceiver()];
+  const [streamId, url] = ["order", old.url];
+  const payloadExpiresAt = webhooks.ctx.clock.now() + 3600;
+  const told = webhooks.event({ streamId, url });
+  const data = webhooks.event({ streamId, url, sequence: 2, isPersonal: true, payloadExpiresAt });
+  await webhooks.enqueue(told, data);
+  for (const _ of [told, data]) await webhooks.deliver();
+  old.setAnswer(ok);
+  old.received.length = 0;
+  await move(webhooks, streamId, next.url);
+  webhooks.advance(60);
+  for (const _ of [told, data]) await webhooks.deliver();
+  assert.deepEqual([idsOf(old), idsOf(next)], [[data.id], [told.id]]);
+});
+
+test("an attempt under way is not begun again by a resend, nor before its lease is over", async () => {
+  await using webhooks = await openTestWebhooks();
+  const held = holdAnswers();
+  const receiver = await webhooks.openReceiver(held.answer);
+  const event = webhooks.event({ url: receiver.url });
+  await webhooks.enqueue(event);
+  const delivered = webhooks.deliver();
+  await held.arrived(1);
+  receiver.setAnswer(ok);
+  const { db, clock } = webhooks.ctx;
+  const isFree = async (): Promise<boolean> => {
+    await endLeases(db, clock.nowMs());
+    return hasDue(db, clock.nowMs());
+  };
+  const seen = [await isFree()];
+  assert.equal(await webhooks.redeliver(event), 1);
+  seen.push(await isFree());
+  held.open[0]?.writeHead(200).end();
+  await delivered;
+  assert.deepEqual(seen, [false, false]);
 });

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { test } from "node:test";
+import { holdDeliveries } from "./endpoint-store.ts";
 import { sql } from "../platform/database/db.ts";
 import { createLog } from "../platform/telemetry/log.ts";
 import { createOutbound } from "../platform/outbound/outbound.ts";
@@ -238,4 +240,77 @@ test("a pace that was set by a clock far ahead keeps nobody waiting", async () =
   assert.equal(receiver.received.length, 2);
   const rows = await db.query(sql`select from webhook_endpoint where next_at_ms >= ${aheadMs}`);
   assert.equal(rows.length, 0);
+});
+
+test("a process that lost its lease gives nothing back, and of two ends of its own the later counts", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { db, clock } = webhooks.ctx;
+  const receiver = await webhooks.openReceiver();
+  for (const order of ["as made", "the other way round"]) {
+    const event = webhooks.event({ url: receiver.url });
+    await webhooks.enqueue(event);
+    const take = async (lease: string) => {
+      const nowMs = Math.floor(clock.nowMs());
+      const wish = { limit: 8, after: store.firstEndpoint, endpointsMax: 9, slots: 8, largeMax: 1 };
+      const times = { nowMs, lease, leasedUntilMs: nowMs + 30_000 };
+      return (await store.claim(db, { ...wish, ...times, slow: [], fullDomains: [] })).deliveries;
+    };
+    const [old, current] = [randomUUID(), randomUUID()];
+    assert.equal((await take(old)).length, 1);
+    webhooks.advance(30);
+    await store.endLeases(db, clock.nowMs());
+    assert.equal((await take(current)).length, 1);
+    await store.release(db, [{ eventId: event.id, lease: old }], clock.nowMs());
+    assert.deepEqual(await take(randomUUID()), [], "it is under way");
+    const made = { eventId: event.id, number: 1, durationMs: 1, answerSealed: null };
+    const common = { ...made, kybEndpointId: null, kybEndpointResets: null };
+    const begunAtMs = Math.floor(clock.nowMs());
+    const deliveredAt = clock.now();
+    const ends: store.Ended[] = [
+      {
+        ...common,
+        lease: old,
+        outcome: "refused",
+        status: 500,
+        begunAtMs: begunAtMs - 30_000,
+        deliveredAt: null,
+        dueAtMs: begunAtMs,
+      },
+      {
+        ...common,
+        lease: current,
+        outcome: "delivered",
+        status: 200,
+        begunAtMs,
+        deliveredAt,
+        dueAtMs: null,
+      },
+    ];
+    const purge = { deliveredDataSeconds: 1, keptUntil: 0 };
+    await store.finish(db, order === "as made" ? ends : ends.toReversed(), purge);
+    const { attempts, deliveredAt: noted } = await listed(webhooks, event.streamId);
+    assert.deepEqual([attempts, noted], [1, deliveredAt], order);
+  }
+});
+
+test("a process that lost its lease holds nothing that another has under way", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { db, clock } = webhooks.ctx;
+  const receiver = await webhooks.openReceiver();
+  const event = webhooks.event({ url: receiver.url });
+  await webhooks.enqueue(event);
+  const stopped = Promise.withResolvers<void>();
+  const { outbound } = webhooks.ctx;
+  const send: typeof outbound.send = async (request) => {
+    await stopped.promise;
+    return outbound.send(request);
+  };
+  const sender = webhooks.openSender({ outbound: { ...outbound, send } });
+  await sender.pump();
+  const [row] = await db.query<{ id: string }>(sql`select endpoint_id as id from webhook_delivery`);
+  const lost = { eventId: event.id, endpointId: row?.id ?? "", lease: randomUUID() };
+  await holdDeliveries(db, [lost], { nowMs: clock.nowMs(), most: 9 });
+  stopped.resolve();
+  await sender.idle();
+  assert.equal((await listed(webhooks, event.streamId)).attempts, 1);
 });

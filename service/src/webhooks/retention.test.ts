@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "../platform/database/db.ts";
+import { emptyExpired } from "./retention-store.ts";
 import { listEventsOf } from "./events.ts";
 import { forgetOld, forgetStreams, purgeBodies } from "./retention.ts";
 import { ok, openTestWebhooks, status, type TestWebhooks } from "./test-webhooks.ts";
@@ -192,4 +193,13 @@ test("attempts are forgotten after 30 days, tombstones after a year", async () =
   webhooks.advance(day);
   await forgetOld(webhooks.ctx);
   assert.equal((await counts())?.events, 0);
+});
+
+test("a body whose time was prolonged since it was looked for stays", async () => {
+  await using webhooks = await openTestWebhooks();
+  const event = webhooks.event({ url: "http://127.0.0.1:9" });
+  await webhooks.enqueue(event);
+  const now = webhooks.ctx.clock.now();
+  await webhooks.ctx.db.transaction(async (tx) => emptyExpired(tx, { ids: [event.id], now }));
+  assert.equal((await listed(webhooks, event.streamId)).body, event.body);
 });

@@ -14,7 +14,8 @@ import {
   redirectUri,
   refused,
 } from "../test-login.ts";
-import { disableTestClient } from "../test-login-store.ts";
+import { disableTestClient, listTestFamilies } from "../test-login-store.ts";
+import { tokenJobs } from "../token/token-jobs.ts";
 
 const asked: string[] = [];
 let published: unknown = { keys: [] };
@@ -404,4 +405,28 @@ test("a redirect_uri is still compared when the client is a public one", async (
   const headers = { authorization: undefined };
   const wrong = { client_id: spa.id, redirect_uri: `${redirectUri}?x=1` };
   refused(await redeem(login, spa, { ...code, form: wrong, headers }), 400, "invalid_grant");
+});
+
+test("an assertion counts once for as long as it holds, whatever was forgotten meanwhile, and a replay leaves nothing", async () => {
+  const client = await addClient(login, { method: "private_key_jwt", jwks: { keys: [ecJwk] } });
+  const form = {
+    client_assertion: await assertionOf(client.id, { claims: { exp: login.clock.now() + 300 } }),
+    client_assertion_type: type,
+  };
+  assert.equal((await ask(form)).status, 200);
+  login.clock.advance(299);
+  const jobs = tokenJobs(login.ctx, login.copies);
+  await jobs.find(({ name }) => name === "used-once")?.run(AbortSignal.any([]));
+  const before = (await listTestFamilies(login.ctx.db)).length;
+  refused(await ask(form), 401, "invalid_client");
+  assert.equal((await listTestFamilies(login.ctx.db)).length, before);
+});
+
+test("of 30 wrong secrets at once no more than ten are looked at", async () => {
+  const client = await addClient(login);
+  const all = await Promise.all(
+    Array.from({ length: 30 }, async (_, at) => ask({}, basicOf(client.id, `wrong-${at}`))),
+  );
+  assert.equal(all.filter(({ status }) => status === 401).length, 10);
+  assert.equal(all.filter(({ status }) => status === 429).length, 20);
 });

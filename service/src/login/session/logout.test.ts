@@ -5,6 +5,7 @@ import { createLocalJWKSet, jwtVerify } from "jose";
 import { sql } from "../../platform/database/db.ts";
 import type { Outbound, OutboundResult } from "../../platform/outbound/outbound.ts";
 import { deliverLogouts } from "./back-channel.ts";
+import { endDelivery, leaseDeliveries, postponeDelivery } from "./back-channel-store.ts";
 import { createSealedCopies } from "../token/sealed-copies.ts";
 import {
   addClient,
@@ -345,4 +346,39 @@ test("what a client was told of a logout is kept for 30 days", async () => {
   own.clock.advance(1);
   await job?.run(AbortSignal.any([]));
   assert.deepEqual(await listTestLogouts(own.ctx.db), []);
+});
+
+test("the form that asks leads where it said, for the client that it named", async () => {
+  const uris = [bye, "https://shop.example/elsewhere"];
+  const [one, two] = [await addClient(login, { postLogoutRedirectUris: uris }), client];
+  const { cookie } = await logIn(one);
+  const page = await visit({ client_id: one.id, post_logout_redirect_uri: bye }, cookie);
+  const hidden = { ...hiddenOf(page.text), decision: "logout" };
+  const submit = async (form: Record<string, string>): Promise<number> =>
+    (await post(login, path, { form, headers: { cookie } })).status;
+  assert.equal(await submit({ ...hidden, post_logout_redirect_uri: uris[1] ?? "" }), 400);
+  assert.equal(await submit({ ...hidden, client_id: two.id }), 400);
+  assert.equal(await submit(hidden), 303);
+});
+
+test("a process that lost its lease on a logout neither ends it nor puts it off", async () => {
+  await using own = await openTestLogin();
+  const { id: clientId } = await addClient(own);
+  const now = own.clock.now();
+  await insertTestLogouts(own.ctx.db, { clientId, user, dueAt: now, count: 1 });
+  const lease = { seconds: 60, limit: 9, perClient: 9, underWay: {} };
+  const [first] = await leaseDeliveries(own.ctx.db, { ...lease, now });
+  assert.deepEqual(await leaseDeliveries(own.ctx.db, { ...lease, now: now + 59 }), []);
+  const [second] = await leaseDeliveries(own.ctx.db, { ...lease, now: now + 60 });
+  assert.ok(first && second);
+  await endDelivery(own.ctx.db, first, { outcome: "delivered", now: now + 61 });
+  await postponeDelivery(own.ctx.db, first, now + 3600);
+  const [row] = await listTestLogouts(own.ctx.db);
+  assert.equal(row?.outcome, null);
+  assert.deepEqual(
+    await leaseDeliveries(own.ctx.db, { ...lease, now: now + 61 }),
+    [],
+    "still leased",
+  );
+  assert.equal((await leaseDeliveries(own.ctx.db, { ...lease, now: now + 120 })).length, 1);
 });

@@ -10,6 +10,7 @@ import {
   refresh,
   refused,
 } from "../test-login.ts";
+import { untilBlocked } from "../../../../test/lock-waits.ts";
 
 const login = await openTestLogin();
 after(async () => login[Symbol.asyncDispose]());
@@ -142,6 +143,8 @@ test("a code's reuse revokes its tokens, but only by who can show client and ver
     400,
     "invalid_grant",
   );
+  const elsewhere = { redirect_uri: "https://shop.example/other" };
+  refused(await redeem(login, client, { ...code, form: elsewhere }), 400, "invalid_grant");
   assert.equal(await familyStateOf(login, first.body["access_token"]), null);
   refused(await redeem(login, client, code), 400, "invalid_grant");
   assert.equal(await familyStateOf(login, first.body["access_token"]), "code_reuse");
@@ -162,4 +165,15 @@ test("one code redeemed 50 times at once over two processes succeeds once and en
     all.every((answer) => answer.status === 200 || answer.body["error"] === "invalid_grant"),
   );
   assert.equal(await familyStateOf(login, good[0]?.body["access_token"]), "code_reuse");
+});
+
+test("a code that is redeemed while its session ends waits for that, and yields nothing", async () => {
+  const code = await addCode(login, client);
+  const redeemed = await login.ctx.db.transaction(async (tx) => {
+    await endSession(tx, code.sessionId, login.clock.now());
+    const under = redeem(login, client, code);
+    await untilBlocked(login.ctx.db);
+    return { under };
+  });
+  refused(await redeemed.under, 400, "invalid_grant");
 });

@@ -309,3 +309,18 @@ test("a bound token is of no use once it is revoked, with whatever proof", async
   await post(login, "/oauth2/revoke", { form: { token: access }, headers });
   refused(await ask(), 401, "invalid_token");
 });
+
+test("a code's reuse without its key revokes nothing", async () => {
+  const code = await addCode(login, confidential, { dpopJkt: jkt });
+  const first = await redeem(login, confidential, { ...code, headers: { dpop: await proofOf() } });
+  for (const dpop of [undefined, await proofOf({ pair: otherPair })])
+    refused(
+      await redeem(login, confidential, { ...code, headers: { dpop } }),
+      400,
+      "invalid_grant",
+    );
+  assert.equal(await familyStateOf(login, first.body["access_token"]), null);
+  const again = { ...code, headers: { dpop: await proofOf() } };
+  refused(await redeem(login, confidential, again), 400, "invalid_grant");
+  assert.equal(await familyStateOf(login, first.body["access_token"]), "code_reuse");
+});

@@ -225,3 +225,13 @@ test("a disabled client's tokens are no good", async () => {
   refused(await userinfo(tokens["access_token"]), 401, "invalid_token");
   assert.deepEqual((await introspect(api, tokens["access_token"])).body, { active: false });
 });
+
+test("a refresh token that was revoked or has run out is inactive", async () => {
+  const revoked = await tokensOf(client);
+  const form = { token: String(revoked["access_token"]) };
+  await post(login, "/oauth2/revoke", { form, headers: { authorization: client.basic } });
+  assert.deepEqual((await introspect(client, revoked["refresh_token"])).body, { active: false });
+  const idle = await tokensOf(client);
+  login.clock.advance(30 * 86_400);
+  assert.deepEqual((await introspect(client, idle["refresh_token"])).body, { active: false });
+});

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, test } from "node:test";
 import { createLocalJWKSet, jwtVerify } from "jose";
+import { endSession } from "../session/session-end.ts";
+import { listTestFamilies } from "../test-login-store.ts";
 import {
   addClient,
   addCode,
@@ -347,4 +349,24 @@ test("bodies of another kind are refused", async () => {
     400,
     "invalid_request",
   );
+});
+
+test("a family that was revoked keeps no sealed copy, however it was revoked", async () => {
+  await using own = await openTestLogin();
+  const shop = await addClient(own);
+  const headers = { authorization: shop.basic };
+  const start = async () => {
+    const code = await addCode(own, shop);
+    const first = (await redeem(own, shop, code)).body;
+    const second = (await refresh(own, shop, first["refresh_token"])).body;
+    return { ...code, first: first["refresh_token"], second: String(second["refresh_token"]) };
+  };
+  const reused = await start();
+  await refresh(own, shop, reused.second);
+  refused(await refresh(own, shop, reused.first), 400, "invalid_grant");
+  await post(own, "/oauth2/revoke", { form: { token: (await start()).second }, headers });
+  const { sessionId } = await start();
+  await own.ctx.db.transaction(async (tx) => endSession(tx, sessionId, own.clock.now()));
+  const kept = (await listTestFamilies(own.ctx.db)).map((row) => row.hasSealedCopy);
+  assert.deepEqual(kept, [false, false, false]);
 });

@@ -3,7 +3,8 @@ import { after, beforeEach, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Audit, chainAudit, createAudit, purgeAudit } from "./audit.ts";
 import { chainAll } from "../../../../test/linked-audit.ts";
-import type { AuditContext } from "./audit-chain.ts";
+import { type AuditContext, linkHash } from "./audit-chain.ts";
+import type { EntryRow } from "./audit-store.ts";
 import { advisoryLocks } from "../database/advisory-locks.ts";
 import { type Db, openDb, type Queryable, sql } from "../database/db.ts";
 import { openInstallationKeys } from "../cryptography/installation-keys.ts";
@@ -328,4 +329,28 @@ test("a long chain is removed in batches", async () => {
   await chainAll(ctx);
   assert.equal(await purgeAudit(ctx, { before: now + 1 }), 2100);
   assert.deepEqual(await faultsOf(), []);
+});
+
+test("the service neither seals a checkpoint that it did not set, nor removes a link that it did not seal", async () => {
+  await makeChain(5);
+  await one.query(sql`
+    with cut as (delete from audit_link where position <= 2 returning position, entry_id, hash),
+      gone as (delete from audit_entry using cut where id = cut.entry_id)
+    update audit_chain set checkpoint_position = 2, checkpoint_hash = cut.hash from cut where cut.position = 2`);
+  await assert.rejects(purgeAudit(ctx, { before: now + 1 }), /forged/);
+  await record(one, "later");
+  await assert.rejects(chainAudit(ctx), /forged/);
+  assert.deepEqual((await faultsOf())[0], ["checkpoint_wrong", 2, null]);
+});
+
+test("an entry whose age and link were forged together is not removed by the service", async () => {
+  await makeChain(1);
+  await one.query(sql`update audit_entry set at = 0`);
+  const [entry] = await one.query<EntryRow>(sql`
+    select id, at, actor, action, subject, details::text as details from audit_entry`);
+  assert.ok(entry);
+  const hash = linkHash({ position: 0, hash: Buffer.alloc(32) }, entry);
+  await one.query(sql`update audit_link set hash = ${hash}`);
+  await assert.rejects(purgeAudit(ctx, { before: now - 86_400 }), /broken/);
+  assert.equal(await countOf(sql`select count(*) from audit_entry`), 1);
 });
