@@ -1,5 +1,6 @@
 -- Whoever changes a business of its own may make anybody a member: who neither accepted an invitation nor ever voted may not
--- know of it. Who was a member before this is taken to.
+-- know of it, and is told of no vote. Who was a member before this is taken to. Removals and moves, of which there is one at a
+-- time, are told to all.
 alter table business_member add column has_voted boolean not null default false;
 update business_member set has_voted = true;
 
@@ -21,8 +22,7 @@ create or replace view push_notice (subject, member, ends_at, business) as
         || case when r.renewed_nonce = r.keep_nonce then ':renewed' else '' end,
       m.member, r.ends_at, r.business
     from business_removal r join business_member m on m.business = r.business
-    where r.answered_at is null and (m.has_voted or m.invitation_signature is not null)
+    where r.answered_at is null
   union all
   select 'move:' || r.business || ':' || r.keep_nonce, m.member, r.ends_at, r.business
-    from business_move r join business_member m on m.business = r.business
-    where m.has_voted or m.invitation_signature is not null;
+    from business_move r join business_member m on m.business = r.business;

@@ -1,10 +1,9 @@
 // An account that is a contract logs in and decides orders: its own code says whether it signed.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Address, addressOfSubject } from "@svc/protocol";
-import { getContractAddress } from "viem";
+import { type Address, addressOfSubject, type Hex, hexOfBytes, sessionDigest } from "@svc/protocol";
+import { encodeAbiParameters, parseAbiParameters } from "viem";
 import { buyPackage } from "../../service/src/accounts/index.ts";
-import { sql } from "../../service/src/platform/database/db.ts";
 import { type Anvil, startAnvil } from "../anvil.ts";
 import { openKybWorld } from "../kyb-world.ts";
 import {
@@ -31,10 +30,6 @@ import { openWorld, type World } from "../world.ts";
 
 // PUSH4 <value> PUSH1 e0 SHL PUSH0 MSTORE PUSH1 20 PUSH0 RETURN: answers every call with these four bytes.
 const answering = (value: string): string => `0x63${value}60e01b5f5260205ff3`;
-
-/** The code of a clone (ERC-1167). */
-const clone = (of: string): string =>
-  `0x363d3d373d3d3d363d73${of.slice(2)}5af43d82803e903d91602b57fd5bf3`;
 
 const openChainWorld = async ({ url }: Anvil, more: NodeJS.ProcessEnv = {}): Promise<World> =>
   openWorld({ CHAIN: "on", CHAIN_RPC_URL: url, SIGNER_KEY: fundedKey, ...more });
@@ -68,23 +63,47 @@ test("a wallet that is a contract logs in and lists its logins by ERC-1271, and 
   await assert.rejects(openWalletSession(world.baseUrl, contract), /answered 422.*signature_wrong/);
 });
 
-test("a wallet of our factories logs nobody in by its own signature, also where nobody registered it", async () => {
+/** Opens a session by a signature that is made of the digest. @returns the status, and the reason of a refusal */
+async function openBySignature(
+  { baseUrl }: World,
+  address: Address,
+  sign: (digest: Hex) => Hex,
+): Promise<[status: number, reason: string | undefined]> {
+  const asked = await post(`${baseUrl}/w/session/challenge`, {});
+  const terms = (await asked.json()) as { challenge: string; deadline: number; origin: string };
+  const signature = sign(hexOfBytes(sessionDigest(terms)));
+  const { challenge, deadline } = terms;
+  const given = { svcID: address, challenge, deadline, signature };
+  const answer = await post(`${baseUrl}/w/session`, given);
+  const { error } = (await answer.json()) as { error?: { reason: string } };
+  return [answer.status, error?.reason];
+}
+
+/** Of wallets of our factories it is `01`. */
+const markedBy =
+  (mark: string) =>
+  (digest: Hex): Hex =>
+    `0x${mark}${digest.slice(2)}`;
+const unreadable: Hex = `0x${"ff".repeat(64)}${"6492".repeat(16)}`;
+
+test("what wallets of our factories sign by opens no session, deployed, registered or not", async () => {
   await using anvil = await startAnvil();
   await using world = await openChainWorld(anvil);
-  const [chain] = await world.ctx.db.query<{ factory: Address }>(sql`
-    select live_factory as factory from chain_identity`);
-  const from = chain?.factory ?? "0x";
-  const implementation = getContractAddress({ from, nonce: 1n });
-  // Whatever it is asked it says yes.
-  await anvil.rpc("anvil_setCode", [implementation, answering("1626ba7e")]);
   const address = `0x${"c7".repeat(20)}` as const;
-  const contract = { ...newIdentity(), address };
-  await anvil.rpc("anvil_setCode", [address, clone(implementation)]);
-  await assert.rejects(openWalletSession(world.baseUrl, contract), /answered 422.*signature_wrong/);
-  const other = `0x${"c8".repeat(20)}`;
-  await anvil.rpc("anvil_setCode", [other, answering("1626ba7e")]);
-  await anvil.rpc("anvil_setCode", [address, clone(other)]);
-  await openWalletSession(world.baseUrl, contract);
+  await anvil.rpc("anvil_setCode", [address, answering("1626ba7e")]);
+  const wrapped =
+    (sign: (digest: Hex) => Hex) =>
+    (digest: Hex): Hex => {
+      const words = parseAbiParameters("address, bytes, bytes");
+      const encoded = encodeAbiParameters(words, [address, "0x", sign(digest)]);
+      return `${encoded}${"6492".repeat(16)}`;
+    };
+  const refused = [422, "signature_wrong"];
+  assert.deepEqual(await openBySignature(world, address, markedBy("01")), refused);
+  assert.deepEqual(await openBySignature(world, address, wrapped(markedBy("01"))), refused);
+  assert.deepEqual(await openBySignature(world, address, () => unreadable), refused);
+  for (const sign of [markedBy("02"), wrapped(markedBy("02"))])
+    assert.deepEqual((await openBySignature(world, address, sign))[0], 200);
 });
 
 test("a login asks a contract ten times a minute, and leaves the others their share", async () => {

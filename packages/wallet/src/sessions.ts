@@ -26,25 +26,22 @@ export interface WalletSessions {
 /** Keeps one session for each broker. A session that the broker forgot is opened anew, once. */
 export function openSessions(ctx: SessionContext): WalletSessions {
   const tokens = new Map<string, Promise<string>>();
-  /** Calls that come while it is being opened share it. */
-  const tokenOf = async (broker: string): Promise<string> => {
-    const opening = tokens.get(broker) ?? openSession(ctx, broker);
-    tokens.set(broker, opening);
-    try {
-      return await opening;
-    } catch (error) {
-      forget(broker, opening);
-      throw error;
-    }
-  };
-  const forget = (broker: string, opened: Promise<string> | undefined): void => {
+  const forget = (broker: string, opened: Promise<string>): void => {
     if (tokens.get(broker) === opened) tokens.delete(broker);
   };
+  /** Calls that come while a session is being opened share it. One that cannot be opened, or is refused, is forgotten. */
   const send = async (broker: string, request: Omit<Call, "url"> & { path: string }) => {
-    const token = await tokenOf(broker);
+    const opening = tokens.get(broker) ?? openSession(ctx, broker);
+    tokens.set(broker, opening);
+    const token = await opening.catch((error: unknown) => {
+      forget(broker, opening);
+      throw error;
+    });
     const { path, ...others } = request;
     const headers = { authorization: `Bearer ${token}` };
-    return call(ctx.fetch, { ...others, url: `${broker}${path}`, headers });
+    const answer = await call(ctx.fetch, { ...others, url: `${broker}${path}`, headers });
+    if (answer.status === 401) forget(broker, opening);
+    return answer;
   };
   const endSession = async (broker: string): Promise<void> => {
     try {
@@ -57,11 +54,8 @@ export function openSessions(ctx: SessionContext): WalletSessions {
   return {
     async call(broker, { method, ...others }) {
       const request = { ...(method === undefined ? {} : { method, body: {} }), ...others };
-      const used = tokens.get(broker);
       const answer = await send(broker, request);
-      if (answer.status !== 401) return answer;
-      forget(broker, used);
-      return send(broker, request);
+      return answer.status === 401 ? send(broker, request) : answer;
     },
     async close() {
       const open = [...tokens.keys()];

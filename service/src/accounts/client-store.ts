@@ -134,6 +134,14 @@ export async function listClients(db: Queryable, clientDomainId: string): Promis
   return rows.map(toClientRow);
 }
 
+/** Without disabled ones. */
+export async function countClients(tx: Queryable, clientDomainId: string): Promise<number> {
+  const [row] = await tx.query<{ count: number }>(
+    sql`select count(*) from oauth_client where client_domain_id = ${clientDomainId} and disabled_at is null`,
+  );
+  return row?.count ?? 0;
+}
+
 /** Those of the texts that are ids of clients, disabled ones included. */
 export async function listClientIds(tx: Queryable, texts: readonly string[]): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(

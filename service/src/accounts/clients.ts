@@ -55,9 +55,7 @@ export async function createClient(
     const domain = await lockClientDomain(ctx, tx, clientDomainId);
     const settings = checkClientSettings({ ...clientDefaults, ...chosen }, policyOf(ctx, domain));
     await refuseForeignAudiences(tx, id, settings.audiences);
-    const known = await store.listClients(tx, domain.id);
-    if (known.filter(({ disabledAt }) => disabledAt === null).length >= clientsMax)
-      throw new Problem("too_many");
+    if ((await store.countClients(tx, domain.id)) >= clientsMax) throw new Problem("too_many");
     const createdAt = ctx.clock.now();
     await store.insertClient(tx, {
       id,

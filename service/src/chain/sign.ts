@@ -212,7 +212,12 @@ async function waitForCap(
 }
 
 /** What identities have the service pay for that nobody is charged for: anybody can make them without end. */
-const unpaidKinds: ReadonlySet<string> = new Set(["business.create", "business.govern"]);
+const unpaidKinds: ReadonlySet<string> = new Set([
+  "business.create",
+  "business.govern",
+  "business.keep",
+  "business.remove",
+]);
 
 /** What a day may have cost when one of this kind is signed: half of it is kept from what nobody pays for. */
 function shareWeiOf(ctx: ChainContext, kind: string): bigint {

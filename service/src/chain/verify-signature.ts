@@ -1,5 +1,11 @@
 import { type Address, type Hex, hexOfBytes, isContractYes } from "@svc/protocol";
-import { encodeDeployData, encodeFunctionData, getContractAddress, parseAbi } from "viem/utils";
+import {
+  decodeAbiParameters,
+  encodeDeployData,
+  encodeFunctionData,
+  parseAbi,
+  parseAbiParameters,
+} from "viem/utils";
 import { Problem } from "../platform/http/problems.ts";
 import { takeOrRefuse } from "../platform/rate-limit.ts";
 import type { ChainContext } from "./context.ts";
@@ -16,6 +22,7 @@ const erc1271 = parseAbi([
   "function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)",
 ]);
 const erc6492Suffix = "6492".repeat(16);
+const wrapper = parseAbiParameters("address factory, bytes call, bytes signature");
 const erc6492 = parseAbi(["constructor(address signer, bytes32 hash, bytes signature)"]);
 
 /**
@@ -34,32 +41,32 @@ export async function isContractSignature(
   await takeOrRefuse(ctx, "signature:contract", limit);
   const hash = hexOfBytes(given.digest);
   const isWrapped = signature.toLowerCase().endsWith(erc6492Suffix);
+  const inner = isWrapped ? unwrap(signature as Hex) : signature;
+  // What cannot be read here might be read otherwise there.
+  if (inner === null || isOfBusiness(inner, hash)) return false;
   const call = isWrapped
     ? await callOfValidator({ ...given, hash, signature: signature as Hex })
     : callOfContract({ ...given, hash, signature: signature as Hex });
-  if (await isBusinessWallet(ctx, given.address)) return false;
   const result = await ask(ctx, call);
   return isWrapped ? result === "0x01" : isContractYes(result ?? "0x");
 }
 
-/** A clone as the factories make it (ERC-1167), with what it stands for. */
-const cloneCode = /^0x363d3d373d3d3d363d73([0-9a-f]{40})5af43d82803e903d91602b57fd5bf3/i;
-
 /**
- * Whether it is a wallet of our factories, registered here or not: a business acts by its members, never by its own
- * signature (decisions section 3, Signatures).
- *
- * @throws {Problem} chain_unavailable
+ * Whether it is the form in which wallets of our factories say that they signed, registered here or not, deployed or not:
+ * a business acts by its members, never by its own signature (decisions section 3, Signatures). They take no other.
  */
-async function isBusinessWallet(ctx: ChainContext, address: Address): Promise<boolean> {
-  const code = await askNode(ctx, "eth_getCode", [address, "latest"]);
-  const [, implementation] = cloneCode.exec(code ?? "") ?? [];
-  if (implementation === undefined) return false;
-  // The factory makes one contract of its own, in its constructor: what its wallets run.
-  return Object.values(ctx.chain.contracts.factories).some((from) => {
-    const own = getContractAddress({ from, nonce: 1n });
-    return own.toLowerCase() === `0x${implementation.toLowerCase()}`;
-  });
+function isOfBusiness(signature: string, hash: Hex): boolean {
+  return signature.toLowerCase() === `0x01${hash.slice(2)}`;
+}
+
+/** The signature in a wrapper of ERC-6492; null where it is none. */
+function unwrap(signature: Hex): Hex | null {
+  try {
+    const [, , inner] = decodeAbiParameters(wrapper, `0x${signature.slice(2, -64)}`);
+    return inner;
+  } catch {
+    return null;
+  }
 }
 
 interface Question {
@@ -92,18 +99,10 @@ async function ask(ctx: ChainContext, call: { to?: Address; data: Hex }): Promis
   const params: unknown[] = [{ ...call, gas: `0x${gasMax.toString(16)}` }, "latest"];
   // An idle embedded chain still has the time of its last block, and a signature may have a deadline.
   if (ctx.chain.isEmbedded) params.push({}, { time: `0x${ctx.clock.now().toString(16)}` });
-  return askNode(ctx, "eth_call", params);
-}
-
-async function askNode(
-  ctx: ChainContext,
-  method: string,
-  params: readonly unknown[],
-): Promise<string | null> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Problem("chain_unavailable")), timeoutMs);
   try {
-    const result = await Promise.race([ctx.chain.node.request(method, params), late]);
+    const result = await Promise.race([ctx.chain.node.request("eth_call", params), late]);
     return typeof result === "string" ? result : null;
   } catch (error) {
     // Reverted, or out of gas: the contract's own answer is no.

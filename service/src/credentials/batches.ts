@@ -138,7 +138,15 @@ export function credentialFinalHandlers(ctx: Pick<Ctx, "log" | "clock">): FinalH
     "credential.attest": handle(store.finishAttested),
     "credential.revoke": handle(store.finishRevoked),
     "registry.role": async (tx, done) => finishRoles(ctx, tx, done),
-    "registry.role-end": async (_tx, done) => void reverted(ctx, done),
+    // Only where the registry obeys yet another account by now, which is told.
+    "registry.role-end": async (_tx, done) => {
+      for (const { id, subjectId, status } of done)
+        if (status === "reverted")
+          ctx.log.error(
+            { transaction: id, issuer: subjectId.split(":")[0] },
+            "a former account of the operator's keeps the role of an issuer: revoke it by hand",
+          );
+    },
     // The index has known of it since the operator said so.
     "registry.distrust": async (tx, done) => {
       for (const { subjectId } of reverted(ctx, done)) {

@@ -29,7 +29,7 @@ export async function insertLookups(db: Queryable, lookups: readonly Lookup[]): 
 export async function deleteLookups(db: Queryable, before: number, limit: number): Promise<number> {
   const rows = await db.query(sql`
     delete from lookup where ctid = any(array(
-      select ctid from lookup where at < ${before} order by at limit ${limit}
+      select ctid from lookup where at < ${before} limit ${limit}
       for update skip locked))
     returning 1 as gone`);
   return rows.length;

@@ -94,7 +94,6 @@ async function listDrafts(folder: string): Promise<string[]> {
     .map((name) => join(folder, name));
 }
 
-/** Makes sure that the names in a folder are on the disk. */
 async function unless<T, F>(code: string, fallback: F, work: Promise<T>): Promise<T | F> {
   try {
     return await work;

@@ -110,6 +110,17 @@ export async function listBusinessesOf(
   );
 }
 
+/** The member said itself that it is one, by more than an invitation. */
+export async function noteKnown(
+  tx: Queryable,
+  { business, member }: { business: Address; member: Address },
+): Promise<void> {
+  await tx.query(
+    sql`update business_member set has_voted = true
+      where business = ${business} and member = ${member} and not has_voted`,
+  );
+}
+
 export interface MemberRow {
   readonly id: string;
   readonly business: Address;

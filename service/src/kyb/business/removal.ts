@@ -11,7 +11,7 @@ import {
 import type { Queryable } from "../../platform/database/db.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { recoverAddress } from "../../platform/cryptography/secp256k1.ts";
-import { lockBusiness } from "./business-store.ts";
+import { lockBusiness, noteKnown } from "./business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import * as store from "./removal-store.ts";
 import { requestLook } from "./roster-store.ts";
@@ -55,7 +55,10 @@ export async function keepMember(
       const digest = keepDigest({ chainId: ctx.chain.chainId, business: address, nonce });
       return recoverAddress(digest, given.signature) === member;
     };
-    if (removal !== undefined && isSigned(removal.keepNonce)) {
+    const isOfRemoval = removal !== undefined && isSigned(removal.keepNonce);
+    const isOfMove = move !== undefined && isSigned(move.keepNonce);
+    if (isOfRemoval || isOfMove) await noteKnown(tx, { business: address, member });
+    if (isOfRemoval) {
       const answer = { business: address, member, by: "signature", now: ctx.clock.now() } as const;
       await store.noteAnswered(tx, answer);
       const subjectId = `${address}:${removal.keepNonce}`;
@@ -66,7 +69,7 @@ export async function keepMember(
       }
       return { ended: "removal" };
     }
-    if (move !== undefined && isSigned(move.keepNonce)) {
+    if (isOfMove) {
       await cancelMove(tx, address);
       await ctx.audit.record(tx, {
         actor: member,
