@@ -14,23 +14,9 @@ const signatures = 1_000;
 /** As long as what is signed of an access token. */
 const signedBytes = 600;
 
-/** What is left without any code of ours, and refreshes without it: rows to read beside those that they bound. */
-export async function benchFloors(answer: HttpAnswer, compared: readonly Row[]): Promise<Row[]> {
-  const signed = benchSignatures();
-  return [...(await benchBareHttp(answer)), signed, ...withoutSignatures(compared, signed.ours)];
-}
-
-/** What a refresh costs either side beside the two signatures, which cost both the same. */
-function withoutSignatures(compared: readonly Row[], signedMs: number): Row[] {
-  return compared
-    .filter(({ name }) => name.startsWith("refresh with rotation"))
-    .map(({ name, ours, peer, unit }) => ({
-      name: name.replace("rotation", "rotation, without its signatures"),
-      unit,
-      ours: ours - signedMs,
-      peer: peer === null ? null : peer - signedMs,
-      target: { kind: "printed" },
-    }));
+/** What is left without any code of ours: rows to read beside those that they bound. */
+export async function benchFloors(answer: HttpAnswer): Promise<Row[]> {
+  return [...(await benchBareHttp(answer)), benchSignatures()];
 }
 
 function floor(name: string, ours: number): Row {

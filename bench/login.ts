@@ -62,7 +62,7 @@ async function compare(
     peer: peers / mib,
     target: { kind: "share-of-peer", most: 0.6 },
   };
-  return [...rows, ...(await benchFloors(keySet, rows)), memory];
+  return [...rows, ...(await benchFloors(keySet)), memory];
 }
 
 /** The streams meet a process that has served little, so that memory freed elsewhere does not hide what they take. */

@@ -56,8 +56,7 @@ Machine: ${machineText(postgresVersion)}.
   written once. With fixed clients and no account table it would make 13 database calls a login instead of 16, and be
   cheaper. Its introspection and userinfo take opaque tokens, because it refuses its own JWTs there.
 - Two RS256 signatures of 2048 bits are part of each login and refresh of both sides. They cost both the same, and bound
-  the ratio of a refresh; a row of floors has what they cost on this machine, and *refresh with rotation, without its
-  signatures* is what is left of both sides.
+  the ratio of a refresh; a row of floors has what they cost on this machine.
 - A *floor* has no code of ours: a bare \`node:http\` server that answers with the bytes of our JWKS, and the two signatures of a
   refresh, made and nothing else. Half of the peer's figure is near its floor, or below it, in both rows; runs differ by up to
   a third.
