@@ -241,6 +241,13 @@ await test("who declines a transfer signs it for the nonce alone, without which 
   assert.equal(signerOf(digest, signature as `0x${string}`), alice);
 });
 
+await test("who declines what names neither connection nor id signs nothing, since it would count for every such link", async () => {
+  for (const link of ["svc:sign?data=0x68656c6c6f&type=qr", "svc:sign?data=0x00&type=qr"])
+    assert.deepEqual(await decline(link, accepting("unknown-requester")), {
+      error: "access_denied",
+    });
+});
+
 await test("who declines an access says what is missing or over, and signs it for a stranger on wish alone", async () => {
   assert.deepEqual(await decline(accessLink("idcard-dob")), { error: "access_denied" });
   assert.deepEqual(await decline(accessLink("phone")), { error: "no_matching_data" });
