@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import {
   DatabaseError,
   Pool,
@@ -150,6 +151,8 @@ export function isOutage(error: unknown): boolean {
 
 const deadlockState = "40P01";
 const deadlockTriesMax = 3;
+/** Long enough for whoever waited to wake up and go on: nothing else keeps this side from taking the same row again. */
+const deadlockPauseMs = 20;
 
 /**
  * Whether the table of a statement got other columns since this connection prepared it: the statement did not run, and
@@ -168,6 +171,7 @@ async function runAgain<T>(connections: number, attempt: () => Promise<T>): Prom
     } catch (error) {
       const isDeadlock = sqlState(error) === deadlockState && tries < deadlockTriesMax;
       if (!isDeadlock && !(isOutdated(error) && tries <= connections)) throw error;
+      if (isDeadlock) await delay(deadlockPauseMs * tries);
     }
   }
 }
