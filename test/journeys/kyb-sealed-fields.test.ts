@@ -100,6 +100,8 @@ await test("approvals of members who are no more release nothing: those who are 
   const act = { operation: "changeCharter", members, rules: { data_requests: "UNANIMOUS" } };
   await world.govern("alice", act, { voters: stay });
   await writeValue(() => before);
+  // Until then the process looks at nothing that it could not open.
+  await world.advance(60);
   await world.until("the others are asked", async () => {
     const asked = (await world.inboxOf("carol")).some((item) => item.id === id);
     return asked ? true : null;
