@@ -48,10 +48,14 @@ function reportUnawaited(error: unknown): void {
 }
 
 registerHooks({
-  resolve: (specifier, context, next) =>
-    specifier === "node:test" && context.parentURL !== import.meta.url
-      ? { url: import.meta.url, shortCircuit: true }
-      : next(specifier, context),
+  resolve(specifier, context, next) {
+    const { parentURL = "" } = context;
+    if (specifier === "node:test" && parentURL !== import.meta.url)
+      return { url: import.meta.url, shortCircuit: true };
+    if (specifier === "#scrypt" && parentURL.endsWith("/passphrase-cipher.ts"))
+      return { url: import.meta.resolve("./remembered-scrypt.ts"), shortCircuit: true };
+    return next(specifier, context);
+  },
 });
 
 /** What the processes of a run share. */
