@@ -33,8 +33,20 @@ const files = globSync(wanted, { cwd: root, exclude: ["**/node_modules/**"] }).t
  * stood still for an eighth of the time, with 6 no less time passed than with 5.
  */
 const groupsTotal = 5;
-/** Files that take long, or many of them: begun last, they would run when the other processes are done. */
+/** Files that take long, mostly by waiting for processes that they start and kill. */
 const longest = /^(?:contracts|test\/(?:faults|races))\//;
+
+/**
+ * The order in which files are begun: the long ones spread over the first two thirds. At once they would leave the
+ * processors idle, and begun last they would run when the other processes are done.
+ */
+function spread(all: readonly string[]): string[] {
+  const long = all.filter((file) => longest.test(file));
+  const short = all.filter((file) => !longest.test(file));
+  const step = Math.floor((short.length * 2) / 3 / Math.max(long.length, 1));
+  const mixed = long.flatMap((file, at) => [file, ...short.slice(at * step, (at + 1) * step)]);
+  return [...mixed, ...short.slice(long.length * step)];
+}
 /** Tests make much that is soon garbage, and a process runs dozens of files. */
 const youngGenerationMiB = 32;
 
@@ -74,10 +86,9 @@ function removeLeftovers(): void {
 
 /** Writes an entry for each process. @returns their paths */
 function writeGroups(directory: string): string[] {
-  const inOrder = files.toSorted((a, b) => Number(longest.test(b)) - Number(longest.test(a)));
   const shared = JSON.stringify({
     root,
-    files: inOrder.map((file) => join(root, file)),
+    files: spread(files).map((file) => join(root, file)),
     takenDirectory: mkdtempSync(join(directory, "taken-")),
   });
   const runner = pathToFileURL(join(import.meta.dirname, "test-group.ts")).href;
