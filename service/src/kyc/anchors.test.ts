@@ -90,6 +90,18 @@ await test("a batch that was rebuilt with it is reported, since the chain has an
   assert.ok(kinds(await verify()).every((kind) => kind === "batch_forged"));
 });
 
+await test("a batch that the chain has not taken, or not for good, anchors nothing", async () => {
+  await using other = await openTestSettlement();
+  const look = async () => verifyAnchors({ db: other.ctx.db, chain: chainOf([], ctx.chain) });
+  const nothing = { isIntact: true, checked: 0, faults: [] };
+  await other.approve(1);
+  other.world.advance(ctx.config.settlementWindowSeconds);
+  await settleOrders(other.ctx);
+  assert.deepEqual(await look(), nothing);
+  await other.mine("reverted");
+  assert.deepEqual(await look(), nothing);
+});
+
 await test("a node that is away is a failure and no verdict", async () => {
   await using other = await openTestSettlement();
   await settleSome(other);

@@ -1,0 +1,114 @@
+// What a batch must not take along: other attempts, orders that somebody else holds, values of which one no longer counts.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hexOfBytes, type Hex32 } from "@svc/protocol";
+import { openTestSettlement } from "../../../test/approved-orders.ts";
+import {
+  listBatches,
+  readTransfers,
+  type TestOrder,
+} from "../../../test/approved-orders-store.ts";
+import { until } from "../../../test/patience.ts";
+import { sql } from "../platform/database/db.ts";
+import { insertConsent } from "./consent-store.ts";
+import { listHandedOver } from "./handed-over.ts";
+import { steps } from "./order.ts";
+import { beginAttempt, findOrder, holdTransfer } from "./order-store.ts";
+import { settleOrders } from "./settlement.ts";
+import { moveOrders } from "./transitions.ts";
+
+await using test1 = await openTestSettlement();
+const { ctx, world, packageId, organizationId, user } = test1;
+
+async function statusOf({ referenceKey }: TestOrder): Promise<string> {
+  const order = await findOrder(ctx.db, referenceKey);
+  assert.ok(order !== null);
+  return order.failureReason === null ? order.status : `${order.status} ${order.failureReason}`;
+}
+
+async function closeBatch(): Promise<void> {
+  world.advance(ctx.config.settlementWindowSeconds);
+  await settleOrders(ctx);
+}
+
+const bytesOf = (leaf: Hex32): Buffer => Buffer.from(leaf.slice(2), "hex");
+const unknownLeaf: Hex32 = `0x${"d1".repeat(32)}`;
+
+/** The next attempt of an order that has ended, approved as the first one was. */
+async function approveAgain({ referenceKey, consent }: TestOrder): Promise<void> {
+  const order = await findOrder(ctx.db, referenceKey);
+  assert.ok(order !== null);
+  const salt = hexOfBytes(ctx.random.bytes(32));
+  const at = ctx.clock.now();
+  await ctx.db.transaction(async (tx) => {
+    const next = await beginAttempt(tx, { ...order, salt }, at);
+    assert.ok(await holdTransfer(tx, packageId));
+    await moveOrders(ctx, tx, { orders: [next], step: steps.approved, at });
+    await insertConsent(tx, { ...consent, attempt: next.attempt, createdAt: at });
+  });
+}
+
+await test("an order that is approved again is anchored once and handed over as it was approved last", async () => {
+  const [order] = (await test1.approve(1)) as [TestOrder];
+  await closeBatch();
+  await test1.mine("reverted");
+  assert.equal(await statusOf(order), "FAILED INITIATE_TX_FAILED");
+  // What it was approved with first has been replaced since.
+  await ctx.db.query(sql`
+    update kyc_consent set leaves = ${[bytesOf(unknownLeaf)]}::bytea[] where order_id = ${order.id}`);
+  await approveAgain(order);
+  const older = new Set((await listBatches(ctx.db)).map(({ id }) => id));
+  await closeBatch();
+  await test1.mine();
+  await settleOrders(ctx);
+  await test1.mine();
+  assert.equal(await statusOf(order), "CONFIRMED");
+  const made = (await listBatches(ctx.db)).filter(({ id }) => !older.has(id));
+  assert.deepEqual(
+    made.map(({ leavesCount }) => leavesCount),
+    [2, 2],
+  );
+  const asked = { user, fields: ["EMAIL" as const] };
+  const held = await listHandedOver(ctx, organizationId, asked);
+  assert.deepEqual(held, order.consent.leaves, "the first attempt handed nothing over");
+});
+
+await test("an order of which one leaf alone no longer counts is not handed over", async () => {
+  const before = await readTransfers(ctx.db, packageId);
+  const [order] = (await test1.approve(1)) as [TestOrder];
+  await ctx.db.query(sql`
+    update kyc_consent set fields = fields || 'PHONE'::text, leaves = leaves || ${bytesOf(unknownLeaf)}::bytea
+    where order_id = ${order.id}`);
+  await closeBatch();
+  await test1.mine();
+  await settleOrders(ctx);
+  assert.equal(await statusOf(order), "FAILED FIELD_REVOKED");
+  assert.deepEqual(await readTransfers(ctx.db, packageId), before);
+});
+
+await test("a batch leaves an order out that another transaction holds, and waits for nobody", async () => {
+  const [held, free] = (await test1.approve(2)) as [TestOrder, TestOrder];
+  world.advance(ctx.config.settlementWindowSeconds);
+  const batchOf = async ({ id }: TestOrder): Promise<string | null> => {
+    const [row] = await ctx.db.query<{ batch: string | null }>(
+      sql`select initiate_batch_id as batch from kyc_order where id = ${id}`,
+    );
+    return row?.batch ?? null;
+  };
+  let isSettled = false;
+  const { settling } = await ctx.db.transaction(async (tx) => {
+    await tx.query(sql`select from kyc_order where id = ${held.id} for update`);
+    const begun = settleOrders(ctx).then(() => (isSettled = true));
+    await until("the batch is made, or waits", async () => {
+      const waiting = await ctx.db.query(sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+      return isSettled || waiting.length > 0 ? true : null;
+    });
+    return { settling: begun };
+  });
+  await settling;
+  assert.deepEqual([await batchOf(held), await statusOf(held)], [null, "INITIATING"]);
+  assert.notEqual(await batchOf(free), null);
+  await settleOrders(ctx);
+  assert.notEqual(await batchOf(held), null);
+});
