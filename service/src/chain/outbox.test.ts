@@ -4,6 +4,7 @@ import { type Anvil, startAnvil } from "../../../test/anvil.ts";
 import { openInstallation, type SettlingProcess } from "../../../test/chain-processes.ts";
 import { sql } from "../platform/database/db.ts";
 import { chainJobs } from "./index.ts";
+import { RpcError } from "./node.ts";
 import { forgetBytes } from "./transaction-store.ts";
 
 /** One run of the outbox in which whoever is told fails. */
@@ -63,6 +64,28 @@ test("when whoever is told fails, what the node dropped is handed over again all
   installation.advance(4);
   await process.work();
   assert.equal(process.done.length, 2);
+});
+
+test("what the account cannot pay for waits unsigned, and none of that counts as a refusal of the chain", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
+  await using process = await installation.openProcess();
+  await anvil.setAutomine(false);
+  await process.queue("a");
+  const { node } = process.chain;
+  const refuse = async (message: string): Promise<void> => {
+    const request: typeof node.request = async (method, params) => {
+      if (method !== "eth_estimateGas") return node.request(method, params);
+      throw new RpcError(-32_000, message);
+    };
+    await process.workWith({ request });
+    assert.deepEqual(await statusesOf(process), ["queued"]);
+    installation.advance(16);
+  };
+  for (let look = 0; look < 6; look += 1) await refuse("insufficient funds for gas");
+  await refuse("execution reverted");
+  await process.work();
+  assert.deepEqual(await statusesOf(process), ["sent"]);
 });
 
 test("the bytes of what is long final are forgotten, its hash and outcome stay, and newer bytes stay", async () => {

@@ -3,11 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hexOfBytes, type Hex32 } from "@svc/protocol";
 import { openTestSettlement } from "../../../test/approved-orders.ts";
-import {
-  listBatches,
-  readTransfers,
-  type TestOrder,
-} from "../../../test/approved-orders-store.ts";
+import { listBatches, readTransfers, type TestOrder } from "../../../test/approved-orders-store.ts";
 import { until } from "../../../test/patience.ts";
 import { sql } from "../platform/database/db.ts";
 import { insertConsent } from "./consent-store.ts";

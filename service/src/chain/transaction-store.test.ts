@@ -1,0 +1,171 @@
+// What processes may do to one transaction at the same time, statement by statement: whoever comes second changes nothing.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { after, test } from "node:test";
+import { type Address, type Hex32, hexOfBytes } from "@svc/protocol";
+import { openDb } from "../platform/database/db.ts";
+import { openTestDatabase } from "../platform/database/test-database.ts";
+import * as store from "./transaction-store.ts";
+
+const database = await openTestDatabase();
+const db = openDb({ ...database.connection, connections: 2 });
+after(async () => {
+  await db.close();
+  await database[Symbol.asyncDispose]();
+});
+
+const now = 1_800_000_000;
+const fees = { maxFee: 10n, priorityFee: 1n };
+
+async function newSigner(): Promise<Address> {
+  const address = hexOfBytes(randomBytes(20));
+  await store.addSigner(db, address);
+  return address;
+}
+
+async function queue(): Promise<string> {
+  const subjectId = randomBytes(8).toString("hex");
+  const to = hexOfBytes(randomBytes(20));
+  const id = await store.insertTransaction(
+    db,
+    { kind: "test.store", subjectId, to, data: "0x01" },
+    now,
+  );
+  assert.ok(id !== null);
+  return id;
+}
+
+/** Signs one form. @returns its bytes */
+async function sign(
+  address: Address,
+  id: string,
+  { nonce, at = now, hash = hexOfBytes(randomBytes(32)) }: SignedAs,
+): Promise<`0x${string}`> {
+  const raw = hexOfBytes(randomBytes(16));
+  const form = { id, nonce, hash, raw, gasLimit: 21_000n, fees };
+  const state = { address, nextNonce: nonce + 1, spent: { day: 0, wei: 0n }, now: at };
+  assert.equal(await store.saveSigned(db, [form], state), 1);
+  return raw;
+}
+
+interface SignedAs {
+  readonly nonce: number;
+  readonly at?: number;
+  readonly hash?: Hex32;
+}
+
+async function send(address: Address, nonce: number): Promise<string> {
+  const id = await queue();
+  await sign(address, id, { nonce });
+  return id;
+}
+
+const sentOf = async (id: string) =>
+  (await store.listSent(db, { limit: 1000, only: null })).find((each) => each.id === id);
+
+const markOf = (id: string): store.FinalMark => ({
+  id,
+  status: "succeeded",
+  hash: hexOfBytes(randomBytes(32)),
+  blockHash: hexOfBytes(randomBytes(32)),
+  blockNumber: 7,
+});
+
+test("a transaction that another process has signed is not due any more", async () => {
+  const signer = await newSigner();
+  const ids = [await send(signer, 0), await queue()];
+  const { stillDue } = await store.readNonces(db, signer, { ids, chainCount: 0, nextNonce: 1 });
+  assert.deepEqual(stillDue, [ids[1]]);
+});
+
+test("a nonce is taken from a transaction that still has it, and from no other", async () => {
+  const signer = await newSigner();
+  const id = await send(signer, 3);
+  assert.equal(await store.requeue(db, { id, nonce: 3 }, now), true);
+  await sign(signer, id, { nonce: 4 });
+  assert.equal(await store.requeue(db, { id, nonce: 3 }, now), false, "another look at nonce 3");
+  assert.equal((await sentOf(id))?.nonce, 4);
+  await store.markFinal(db, [markOf(id)], now);
+  assert.equal(await store.requeue(db, { id, nonce: 4 }, now), false, "it is final");
+});
+
+test("a transaction becomes final once, whoever marks it", async () => {
+  const id = await send(await newSigner(), 0);
+  assert.deepEqual(await store.markFinal(db, [markOf(id)], now), new Set([id]));
+  assert.deepEqual(await store.markFinal(db, [markOf(id)], now), new Set());
+});
+
+test("what was outbid meanwhile is not outbid by whoever looked before", async () => {
+  const signer = await newSigner();
+  const id = await send(signer, 0);
+  assert.ok((await store.findForBump(db, { id, signedAt: now })) !== null);
+  await sign(signer, id, { nonce: 0, at: now + 60 });
+  assert.equal(await store.findForBump(db, { id, signedAt: now }), null);
+});
+
+test("a nonce that seemed to be another's is suspected anew once its transaction was in a block", async () => {
+  const id = await send(await newSigner(), 0);
+  await store.markSuspected(db, id, now);
+  assert.equal((await sentOf(id))?.foreignSince, now);
+  await store.markMined(db, id, markOf(id));
+  assert.equal((await sentOf(id))?.foreignSince, null);
+});
+
+test("the holes of an account are its own: another's transaction fills none", async () => {
+  const [heir, before] = [await newSigner(), await newSigner()];
+  await send(before, 1);
+  await send(heir, 0);
+  await send(heir, 2);
+  const given = { ids: [], chainCount: 0, nextNonce: 3 };
+  const { holes, inFlight } = await store.readNonces(db, heir, given);
+  assert.deepEqual([holes, inFlight], [[1], 2]);
+});
+
+test("of a transaction that got another nonce the bytes for that nonce are handed over", async () => {
+  const signer = await newSigner();
+  const id = await queue();
+  // In the same second the lower hash would come first.
+  await sign(signer, id, { nonce: 0, hash: `0x00${randomBytes(31).toString("hex")}` });
+  await store.requeue(db, { id, nonce: 0 }, now);
+  const raw = await sign(signer, id, {
+    nonce: 1,
+    hash: `0xff${randomBytes(31).toString("hex")}`,
+  });
+  assert.deepEqual(await store.takeBytes(db, [id], now), [raw]);
+  assert.deepEqual(await store.listUnminedBytes(db, signer), [raw]);
+});
+
+test("what a deep reorganisation took back is looked for among the account's own", async () => {
+  const [one, other] = [await newSigner(), await newSigner()];
+  const id = await queue();
+  const hash = hexOfBytes(randomBytes(32));
+  const raw = await sign(other, id, { nonce: 0, hash });
+  await store.markFinal(db, [{ ...markOf(id), hash }], now);
+  assert.deepEqual(await store.listFinalBytes(db, other, { from: 0, below: 1 }), [raw]);
+  assert.deepEqual(await store.listFinalBytes(db, other, { from: 1, below: 2 }), []);
+  assert.deepEqual(await store.listFinalBytes(db, other, { from: 0, below: 0 }), []);
+  assert.deepEqual(await store.listFinalBytes(db, one, { from: 0, below: 1 }), []);
+});
+
+test("of two looks at sent transactions in one interval one is made, also after a clock that was ahead", async () => {
+  const signer = await newSigner();
+  const look = async (nowMs: number): Promise<boolean> =>
+    store.claimObservation(db, signer, { nowMs, intervalMs: 3_000 });
+  assert.equal(await look(100_000_000), true);
+  assert.equal(await look(100_002_999), false);
+  assert.equal(await look(100_003_000), true);
+  assert.equal(await look(200_000_000), true);
+  assert.equal(await look(199_995_000), false, "a little behind");
+  assert.equal(await look(100_010_000), true, "the one before was made by a wrong clock");
+});
+
+test("a signer that another process holds gives out no nonces meanwhile", async () => {
+  const signer = await newSigner();
+  await db.transaction(async (tx) => {
+    assert.deepEqual(await store.lockSigner(tx, signer), {
+      nextNonce: 0,
+      spent: { day: 0, wei: 0n },
+    });
+    assert.equal(await db.transaction(async (other) => store.lockSigner(other, signer)), null);
+  });
+});
