@@ -1,12 +1,57 @@
-// A data request whose votes began, and whose business has other members before they came to an end.
+// A data request that changes come between: other members, the end of its time, and what its merchant may do.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setEntitlement } from "../../service/src/accounts/index.ts";
+import { listInbox } from "../../service/src/kyb/ballot/ballot-store.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { openDataWorld } from "../kyb-data-world.ts";
+import { checkMoney } from "../kyb-money-checks.ts";
 import { reachEpoch, rosterOf } from "../kyb-signature-world.ts";
 
 await using world = await openDataWorld();
+const { ctx, organizationId } = world;
 const { address } = world.business;
 const optional = ["BUSINESS_DIRECTOR_COUNT"];
+
+await test("a vote lies in the inbox to its last second, and no longer, though nobody has ended it yet", async () => {
+  const { body } = await world.ask();
+  const id = String(body["requestId"]);
+  const expiresAt = Number(body["expiresAt"]);
+  const inboxAt = async (now: number): Promise<string[]> => {
+    const page = { hasAgreed: true, after: "", limit: 10, now };
+    const rows = await listInbox(ctx.db, world.person("alice").address, page);
+    return rows.map(({ ballot }) => ballot.id);
+  };
+  assert.deepEqual([await inboxAt(expiresAt), await inboxAt(expiresAt + 1)], [[id], []]);
+  await world.call("POST", `/api/v1/kyb/data-requests/${id}/cancel`, { body: {} });
+});
+
+await test("an organization that may ask for data no more gets none, and pays nothing, though members approve", async () => {
+  const grant = async (isGranted: boolean): Promise<void> => {
+    const entitlement = "kyb:data-request";
+    await setEntitlement(ctx, { organizationId, entitlement, isGranted }, "test");
+  };
+  const { body } = await world.ask();
+  const id = String(body["requestId"]);
+  await world.voteAs("alice", id, { optional });
+  await grant(false);
+  await world.voteAs("bob", id);
+  const end = await world.until("the request has ended", async () => {
+    const [row] = await ctx.db.query<{ status: string; reason: string | null }>(
+      sql`select status, reason from data_request where id = ${id} and status <> 'pending_approval'`,
+    );
+    return row ?? null;
+  });
+  assert.deepEqual({ ...end }, { status: "failed", reason: "unavailable" });
+  const { frozenChf, spentChf } = (await world.call("GET", "/api/v1/kyb/billing/account")).body;
+  assert.deepEqual([frozenChf, spentChf], [0, 0]);
+  await checkMoney(ctx);
+  await grant(true);
+  await world.until("the key may ask again", async () => {
+    const { status } = await world.call("GET", `/api/v1/kyb/data-requests/${id}`);
+    return status === 200 ? true : null;
+  });
+});
 
 await test("after a change of members the first approval chooses anew which optional fields go", async () => {
   const { body } = await world.ask();
