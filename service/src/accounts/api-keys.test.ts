@@ -118,6 +118,9 @@ await test("a right id with another secret is refused although its checksum fits
   assert.equal(forged.id, id);
   await assert.rejects(apiKeys.authenticate(forged.text), refusedWith("apikey_invalid"));
   assert.equal((await apiKeys.authenticate(key)).id, id);
+  // Its row is remembered now, with what was found genuine.
+  await assert.rejects(apiKeys.authenticate(forged.text), refusedWith("apikey_invalid"));
+  assert.equal((await apiKeys.authenticate(key)).id, id);
 });
 
 await test("a key of another installation is unknown, also when its row was copied here", async () => {
