@@ -1,5 +1,5 @@
 // Stands for `#scrypt` of the wallet in the processes of a test run, where the same vaults are opened again and again:
-// a third of the CPU time of the wallet's tests.
+// a quarter of the CPU time of the wallet's tests.
 import { scrypt as derive } from "../packages/wallet/src/scrypt-node.ts";
 
 const keys = new Map<string, Promise<Uint8Array>>();

@@ -47,6 +47,7 @@ function spread(all: readonly string[]): string[] {
   const mixed = long.flatMap((file, at) => [file, ...short.slice(at * step, (at + 1) * step)]);
   return [...mixed, ...short.slice(long.length * step)];
 }
+
 /** Tests make much that is soon garbage, and a process runs dozens of files. */
 const youngGenerationMiB = 32;
 
