@@ -104,7 +104,14 @@ export type { EcPublicJwk, Jws } from "./jws.ts";
 export { keccak256 } from "./keccak.ts";
 export { LEAF_TYPEHASH, commitmentOf, leafOf } from "./leaves.ts";
 export type { LeafOpening } from "./leaves.ts";
-export { buildLink, linkLengthMax, parseLink, returnTypeOf, universalLinkOf } from "./link.ts";
+export {
+  buildLink,
+  linkInUniversal,
+  linkLengthMax,
+  parseLink,
+  returnTypeOf,
+  universalLinkOf,
+} from "./link.ts";
 export type { Link } from "./link.ts";
 export type { AccessLink } from "./links/access.ts";
 export type { ReturnType, TransferReturnType } from "./links/connection.ts";

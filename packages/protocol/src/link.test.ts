@@ -6,7 +6,14 @@ import { test } from "node:test";
 import * as fc from "fast-check";
 
 import vectors from "../vectors/links.json" with { type: "json" };
-import { buildLink, linkLengthMax, parseLink, returnTypeOf, universalLinkOf } from "./link.ts";
+import {
+  buildLink,
+  linkInUniversal,
+  linkLengthMax,
+  parseLink,
+  returnTypeOf,
+  universalLinkOf,
+} from "./link.ts";
 import { anyLink } from "../tools/generated-links.ts";
 
 test("every good link of the vectors reads as it says and is written back in its one spelling", () => {
@@ -126,6 +133,21 @@ test("the universal link carries the link in its fragment", () => {
   const url = new URL(universalLinkOf("https://wallet.example", link));
   assert.equal(url.pathname, "/l");
   assert.equal(url.hash.slice(1), link);
+  assert.equal(linkInUniversal(url.href), link);
+});
+
+test("nothing but a universal link holds another link", () => {
+  for (const text of [
+    "svc:login?sess=a",
+    "https://wallet.example/l",
+    "https://wallet.example/l#",
+    "https://wallet.example/l#login?sess=a",
+    "https://wallet.example/p#svc:login?sess=a",
+    "https://wallet.example/l?a#svc:login?sess=a",
+    "wallet.example/l#svc:login?sess=a",
+    "a https://wallet.example/l#svc:login?sess=a",
+  ])
+    assert.equal(linkInUniversal(text), text);
 });
 
 const refusedParameter = (link: string): string | null | undefined => {

@@ -67,6 +67,14 @@ export function universalLinkOf(walletOrigin: string, link: string): string {
   return `${walletOrigin}/l#${link}`;
 }
 
+/**
+ * The link inside a universal link, whatever wallet's origin that has: it says nothing of who asks, which the link alone
+ * does. Any other text as it is.
+ */
+export function linkInUniversal(text: string): string {
+  return /^https?:\/\/[^/?#]+\/l#(svc:.*)$/is.exec(text)?.[1] ?? text;
+}
+
 /** How the answer really travels: `callback` without `conn` is shown as `qr` (decisions, section 3). */
 export function returnTypeOf(link: Link): ReturnType | TransferReturnType {
   if (link.action === "data-transfer") return link.returnType;

@@ -1,4 +1,4 @@
-import { parseLink, returnTypeOf, type Link } from "@svc/protocol";
+import { linkInUniversal, parseLink, returnTypeOf, type Link } from "@svc/protocol";
 import { accessAction } from "./actions/access.ts";
 import { dataTransferAction } from "./actions/data-transfer.ts";
 import { loginAction } from "./actions/login.ts";
@@ -11,9 +11,9 @@ import { refuseLate } from "./decline.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { Declining, OpenRequest, SentRefusal } from "./request.ts";
 
-/** Reads a link that this wallet may look at. @throws {WalletRefusal} invalid_link, other_identity, unsupported */
+/** Reads a link that this wallet may look at, or a universal link that holds one. @throws {WalletRefusal} invalid_link, other_identity, unsupported */
 export function readLink(ctx: WalletContext, text: string): Link {
-  const link = parseLink(text.trim());
+  const link = parseLink(linkInUniversal(text.trim()));
   if ("refused" in link) {
     const { parameter, reason } = link.refused;
     throw new WalletRefusal("invalid_link", `the link is refused: ${parameter ?? "it"} ${reason}`);

@@ -342,6 +342,8 @@ await test("a link for another identity, of another action or in another way is 
   await refuses(wallet.approve(broker.qrLink().replace("callback", "qr")), "unsupported");
   await refuses(wallet.approve("svc:?attr=email&type=qr"), "no_matching_data", /EMAIL/);
   await refuses(wallet.approve("https://shop.example"), "invalid_link");
+  await refuses(wallet.describe(`https://wallet.example/l#${other}`), "other_identity");
+  await refuses(wallet.approve("https://wallet.example/l#svc:pay?sess=a"), "invalid_link");
   broker.reset();
   broker.claims = { scopes: ["openid", "business"] };
   await refuses(wallet.approve(broker.qrLink(), { code: digits }), "forged_request");

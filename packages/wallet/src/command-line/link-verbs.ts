@@ -5,7 +5,9 @@ import { businessOption, readBusinessOption } from "./business-option.ts";
 import { identityOptions, withWallet } from "./identity-options.ts";
 import { UsageError, type Input, type Reply, type Verb } from "./verb.ts";
 
-const link = { link: "The text of the QR code or of the link; put it in single quotes." };
+const link = {
+  link: "The text of the QR code, or of the svc: or universal link; put it in single quotes.",
+};
 export const acceptOption = {
   value: "concern",
   repeated: true,
