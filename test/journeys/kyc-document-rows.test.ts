@@ -156,7 +156,7 @@ const rows: readonly Row[] = [
         orders,
         "a member is malformed",
         "400: every member is checked before anything is looked up",
-        "400: at most 40 fields",
+        "more than 40 fields are named, each counted once",
         "400: a domain that lists the hosts of its callbacks has no other",
       ],
       [

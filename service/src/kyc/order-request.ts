@@ -57,13 +57,16 @@ export function checkBody(body: RequestBody, policy: RequestPolicy): CheckedBody
   const callback = parsePublicUrl(body.callback, policy);
   if ("refused" in callback)
     throw invalidRequest(`callback must be a public https URL (${callback.refused})`);
+  const { fields = [], optionalFields = [] } = body;
+  if (new Set([...fields, ...optionalFields]).size > namesMax)
+    throw invalidRequest(`at most ${namesMax} fields`);
   return {
     user,
     sourceKey: body.sourceKey,
     callback,
     expiration: body.expiration,
-    fields: body.fields ?? [],
-    optionalFields: body.optionalFields ?? [],
+    fields,
+    optionalFields,
     reference: checkText("reference", body.reference),
     purpose: checkPurpose(body.purpose),
     returnUrl: body.returnUrl === undefined ? null : checkReturnUrl(body.returnUrl, policy),
@@ -114,10 +117,10 @@ export interface AskedNames {
 }
 
 /**
- * The rules about names, in their order: dynamic fields, unknown names, their number, none at all.
+ * The rules about names, in their order: dynamic fields, unknown names, none at all.
  *
  * @param fixed the package's own fields, or null where it is dynamic
- * @throws {Problem} dynamic_fields_unsupported, invalid_fields, invalid_request, no_fields
+ * @throws {Problem} dynamic_fields_unsupported, invalid_fields, no_fields
  */
 export function checkNames(
   body: Pick<CheckedBody, "fields" | "optionalFields">,
@@ -130,7 +133,6 @@ export function checkNames(
   const optional = new Set(optionalFields).difference(required);
   const unknown = [...required, ...optional].filter((name) => !isAskable(name));
   refuseUnknownNames(unknown);
-  if (required.size + optional.size > namesMax) throw invalidRequest(`at most ${namesMax} fields`);
   if (required.size + optional.size === 0) throw new Problem("no_fields");
   return {
     required: [...required].filter(isAskable).toSorted(),

@@ -21,7 +21,7 @@ export async function kycRoutes(ctx: KycContext, http: Http): Promise<void> {
   });
 }
 
-const names = Type.Array(Type.String({ maxLength: 200 }), { maxItems: 400 });
+const names = Type.Array(Type.String({ maxLength: 200 }));
 
 /** Unknown members are ignored; `statusCallback` and `withoutQRCode` are taken and change nothing. */
 const requestBody = Type.Object({
