@@ -323,7 +323,10 @@ const offerRows: readonly Row[] = [
     shownBy: [
       [offers, "offer is claimed once; the same claim again gets the same request"],
       [offers, "a cancelled ${kind} offer is claimed by nobody"],
-      [offers, "all members scan at one instant: their business is asked once"],
+      [
+        offers,
+        "all members scan at one instant: one of them takes the offer, and their business is asked once",
+      ],
     ],
   },
 ];

@@ -251,7 +251,7 @@ await test("a check takes an Idempotency-Key like any other call", async () => {
   const other = await validOf(released.slice(1), business, { "idempotency-key": "valid-1" });
   assert.deepEqual([other.status, other.body.error?.reason], [409, "idempotency_key_conflict"]);
   const wrong = await validOf(released, business, { "idempotency-key": "a b" });
-  assert.deepEqual([wrong.status, wrong.body.error?.reason], [400, "invalid_request"]);
+  assert.deepEqual([wrong.status, wrong.body.error?.reason], [400, "malformed_request"]);
 });
 
 await test("after a release its leaves are valid, others are unknown", async () => {
@@ -286,7 +286,7 @@ await test("eight hundred leaves are checked at once, and no more", async () => 
   const many = Array.from({ length: 801 }, () => longest);
   assert.equal((await validOf(many.slice(1))).status, 200);
   const { status, body } = await validOf(many);
-  assert.deepEqual([status, body.error?.reason], [400, "invalid_request"]);
+  assert.deepEqual([status, body.error?.reason], [400, "malformed_request"]);
 });
 
 await test("a check under a key that was used before says what holds now, and no answer is kept", async () => {
@@ -306,11 +306,11 @@ await test("what is no leaf, no field or no business is refused; so is a caller 
     validOf(released, "nobody"),
   ];
   for (const { status, body } of await Promise.all(wrong))
-    assert.deepEqual([status, body.error?.reason], [400, "invalid_request"]);
+    assert.deepEqual([status, body.error?.reason], [400, "malformed_request"]);
   const cut = await validOf([{ ...claim, [`${"a".repeat(90)}\u{1f600}`]: 1 }]);
   assert.match(
     cut.body.error?.message ?? "",
-    /^Invalid Request: fields\.0\.a{90}\ufffd is unknown/,
+    /^malformed_request: fields\.0\.a{90}\ufffd is unknown/,
   );
   const { organizationId } = world;
   const entitlement = "kyb:data-request";

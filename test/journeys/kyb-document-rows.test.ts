@@ -233,7 +233,7 @@ const entitlementRows: readonly Row[] = [
   },
   {
     name: "400, 413, 415: bodies are JSON objects of known members, within their bounds",
-    reasons: ["invalid_request", "malformed_request", "body_too_large", "unsupported_media_type"],
+    reasons: ["malformed_request", "body_too_large", "unsupported_media_type"],
     shownBy: [
       [
         matrix,
@@ -268,7 +268,7 @@ const memberRows: readonly Row[] = [
   {
     name: "businesses are founded by all members' signatures, at the address that these imply",
     routes: ["POST /w/businesses", "GET /w/businesses", "POST /w/businesses/<address>/abandon"],
-    reasons: ["business_exists", "wallet_session_required"],
+    reasons: ["invalid_request", "business_exists", "wallet_session_required"],
     shownBy: [
       [
         founding,
@@ -280,6 +280,7 @@ const memberRows: readonly Row[] = [
         "a founder ends its founding until everybody has signed, and nobody is asked any more",
       ],
       [founding, "live and sandbox are two wallets, and a key of the one does not see the other"],
+      [founding, "a founding without what it takes is refused by name"],
       [
         businessList,
         "a member of 230 businesses reads all of them, 100 on a page; those it is invited to come last",

@@ -120,7 +120,7 @@ test("an address that no webhook may go to is refused, and the endpoint stays as
   ])
     assert.deepEqual(
       reasonOf(await world.call("PUT", path, { body: { url } })),
-      [400, "invalid_request"],
+      [400, "malformed_request"],
       url,
     );
   for (const body of [undefined, [], {}, { url: 7 }, { url: receiver.url, secret: "mine" }])

@@ -98,7 +98,7 @@ await test("events of every kind are listed newest first and page by page", asyn
   for (const query of ["type=kyb.nothing", "status=gone", "cursor=1", "limit=0", "more=1"])
     assert.deepEqual(reasonOf(await world.call("GET", `${eventsPath}?${query}`)), [
       400,
-      "invalid_request",
+      "malformed_request",
     ]);
 });
 

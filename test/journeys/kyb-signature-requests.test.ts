@@ -39,7 +39,7 @@ await test("how long members may vote is clamped to 5 minutes and 24 hours", asy
   for (const expiresInSeconds of ["300", 300.5, null, true])
     assert.deepEqual(reasonOf(await world.askSignature({ expiresInSeconds })), [
       400,
-      "invalid_request",
+      "malformed_request",
     ]);
 });
 
@@ -128,7 +128,7 @@ await test("the list pages from the newest on, and filters by status", async () 
   assert.deepEqual(idsOf(await list("status=pending_approval&limit=1")), newest.slice(0, 1));
   assert.deepEqual(idsOf(await list("status=signed")), []);
   for (const query of ["limit=0", "limit=101", "limit=x", "status=open", "cursor=1", "more=1"])
-    assert.deepEqual(reasonOf(await list(query)), [400, "invalid_request"], query);
+    assert.deepEqual(reasonOf(await list(query)), [400, "malformed_request"], query);
   const { body } = await list("status=open");
   assert.match(JSON.stringify(body), /status must be one of pending_approval, .*signed/);
   for (const id of made.slice(2)) await cancel(id, apiKey);
@@ -228,10 +228,10 @@ await test("a document of 64 KiB is taken however it is escaped, a text of 4096 
   const largest = { messageKind: "TYPED_DATA", message: undefined, typedData: longTerms(32_600) };
   await cancel(await world.begin(largest));
   const larger = await world.askSignature({ ...largest, typedData: longTerms(32_800) });
-  assert.deepEqual(reasonOf(larger), [400, "invalid_request"]);
+  assert.deepEqual(reasonOf(larger), [400, "malformed_request"]);
   await cancel(await world.begin({ message: "ä".repeat(2048) }));
   const longer = await world.askSignature({ message: `${"ä".repeat(2048)}x` });
-  assert.deepEqual(reasonOf(longer), [400, "invalid_request"]);
+  assert.deepEqual(reasonOf(longer), [400, "malformed_request"]);
   for (const path of [signaturesPath, `${signaturesPath}/offers`]) {
     const body = { ...someText, message: "x".repeat(161 * 1024) };
     const answer = await world.call("POST", path, { body });

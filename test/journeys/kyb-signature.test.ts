@@ -471,13 +471,13 @@ await test("documents that nobody signs are refused before anybody is asked", as
     ["document_refused", { ...typedRequest, typedData: permit }],
     ["document_refused", { ...typedRequest, typedData: other }],
     ["document_refused", { message: "evil.example wants you to sign in with your x account:" }],
-    ["invalid_request", { message: "a\u202eb" }],
-    ["invalid_request", { message: "" }],
-    ["invalid_request", { message: undefined }],
-    ["invalid_request", typedData],
+    ["malformed_request", { message: "a\u202eb" }],
+    ["malformed_request", { message: "" }],
+    ["malformed_request", { message: undefined }],
+    ["malformed_request", typedData],
   ] as const) {
     const answer = await world.askSignature(changed);
-    assert.deepEqual(reasonOf(answer), [expected === "invalid_request" ? 400 : 422, expected]);
+    assert.deepEqual(reasonOf(answer), [expected === "malformed_request" ? 400 : 422, expected]);
     if (expected === "document_refused")
       assert.match(answer.body.error?.message ?? "", /^document_refused: /);
   }

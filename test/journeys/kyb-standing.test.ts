@@ -106,7 +106,7 @@ test("what is no address, unknown, not deployed yet or of the other environment 
     const other = await lookUp(kind, world.business.address, key);
     assert.deepEqual([other.status, other.body.error?.reason], [404, "business_not_found"]);
     const wrong = await lookUp(kind, "nobody");
-    assert.deepEqual([wrong.status, wrong.body.error?.reason], [400, "invalid_request"]);
+    assert.deepEqual([wrong.status, wrong.body.error?.reason], [400, "malformed_request"]);
   }
 });
 

@@ -8,7 +8,7 @@ import {
 } from "../accounts/index.ts";
 import { answerEnvelopeError, problemOf } from "../platform/http/http-errors.ts";
 import type { Http } from "../platform/http/http.ts";
-import { beginWithReason, Problem, type Reason } from "../platform/http/problems.ts";
+import { inWordsOfKyb, Problem, type Reason } from "../platform/http/problems.ts";
 
 /** What any KYB route may answer before it looks at the request: 401, 403 and 429 (decisions section 1, Errors). */
 export const callerReasons = [
@@ -16,6 +16,13 @@ export const callerReasons = [
   "apikey_invalid",
   "kyb_not_entitled",
   "rate_limited",
+] as const satisfies readonly Reason[];
+
+/** What any KYB route with a JSON body may answer besides: whatever is wrong in it is one reason (decisions section 6). */
+export const kybBodyReasons = [
+  "malformed_request",
+  "body_too_large",
+  "unsupported_media_type",
 ] as const satisfies readonly Reason[];
 
 /**
@@ -29,7 +36,7 @@ export function requireEntitlement(
 ): void {
   scope.setErrorHandler((error, request, reply) => {
     const found = problemOf(error);
-    const worded = found instanceof Problem ? beginWithReason(found) : error;
+    const worded = found instanceof Problem ? inWordsOfKyb(found) : error;
     return answerEnvelopeError(ctx, { error: worded, request, reply });
   });
   requireApiKey(ctx, scope);

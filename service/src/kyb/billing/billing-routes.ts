@@ -105,7 +105,7 @@ function chargesRoute(ctx: KybContext, scope: Http): void {
         querystring: Type.Object(pageParameters, { additionalProperties: false }),
         response: {
           200: pageBody(charge, { description: "Newest first." }),
-          ...refusals("invalid_request", ...callerReasons),
+          ...refusals("malformed_request", ...callerReasons),
         },
       },
     },

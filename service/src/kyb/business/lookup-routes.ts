@@ -49,7 +49,7 @@ const Member = Type.Object({
   isCreator: Type.Boolean(),
 });
 
-const reasons = [...callerReasons, "invalid_request", "business_not_found"] as const;
+const reasons = [...callerReasons, "malformed_request", "business_not_found"] as const;
 
 /** Lookups of businesses (decisions section 6), in a scope behind `kyb:read`. They cost nothing. */
 export function lookupRoutes(ctx: KybContext, scope: Http): void {

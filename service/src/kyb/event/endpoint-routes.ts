@@ -1,6 +1,6 @@
 import { Type } from "../../platform/http/schema.ts";
 import type { Http } from "../../platform/http/http.ts";
-import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
+import { refusals } from "../../platform/http/refusals.ts";
 import {
   getEndpoint,
   reactivateEndpoint,
@@ -8,13 +8,13 @@ import {
   rotateSecret,
   takeTestPlace,
 } from "../../webhooks/index.ts";
-import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
+import { callerOf, callerReasons, requireEntitlement, kybBodyReasons } from "../caller.ts";
 import { announce } from "./events.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
 
 const path = "/api/v1/kyb/webhook-endpoint";
-const changeReasons = [...bodyReasons, ...callerReasons, "idempotency_key_conflict"] as const;
+const changeReasons = [...kybBodyReasons, ...callerReasons, "idempotency_key_conflict"] as const;
 const NoMembers = Type.Optional(Type.Object({}, { additionalProperties: false }));
 
 const recordMembers = {

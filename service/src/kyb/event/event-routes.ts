@@ -3,10 +3,10 @@ import type { Http } from "../../platform/http/http.ts";
 import { parseUlid } from "../../platform/ids.ts";
 import { pageBody, pageParameters, readPage } from "../../platform/http/list-page.ts";
 import { Problem } from "../../platform/http/problems.ts";
-import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
+import { refusals } from "../../platform/http/refusals.ts";
 import { Type } from "../../platform/http/schema.ts";
 import { findKybEvent, listKybEvents, redeliverEvents } from "../../webhooks/index.ts";
-import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
+import { callerOf, callerReasons, requireEntitlement, kybBodyReasons } from "../caller.ts";
 import { type KybEventKind, kybEventKinds } from "./events.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
@@ -59,7 +59,7 @@ function listRoute(ctx: KybContext, scope: Http): void {
           200: pageBody(Type.Object({ ...listedEvent, streamId: Type.String() }), {
             description: "Newest first.",
           }),
-          ...refusals("invalid_request", ...callerReasons),
+          ...refusals("malformed_request", ...callerReasons),
         },
       },
     },
@@ -93,7 +93,7 @@ function redeliverRoute(ctx: KybContext, scope: Http): void {
         response: {
           200: redelivered,
           ...refusals(
-            ...bodyReasons,
+            ...kybBodyReasons,
             ...callerReasons,
             "event_not_found",
             "idempotency_key_conflict",

@@ -4,7 +4,7 @@ import type { ApiKey } from "../../accounts/index.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { pageParameters, readLimit } from "../../platform/http/list-page.ts";
 import type { Reason } from "../../platform/http/problems.ts";
-import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
+import { refusals } from "../../platform/http/refusals.ts";
 import {
   deliveryMembers,
   eventMembers,
@@ -15,7 +15,7 @@ import {
   shownEvent,
   redeliverEvents,
 } from "../../webhooks/index.ts";
-import { callerOf } from "../caller.ts";
+import { callerOf, kybBodyReasons } from "../caller.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
 
@@ -73,7 +73,7 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Str
             { items: Type.Array(Type.Object(listedEvent)) },
             { description: "By sequence." },
           ),
-          ...refusals("invalid_request", ...reasons, "request_not_found"),
+          ...refusals("malformed_request", ...reasons, "request_not_found"),
         },
       },
     },
@@ -108,7 +108,7 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, reasons, check }:
         ),
         response: {
           200: Type.Object({ items: Type.Array(listedDelivery) }, { description: "In order." }),
-          ...refusals("invalid_request", ...reasons, "request_not_found"),
+          ...refusals("malformed_request", ...reasons, "request_not_found"),
         },
       },
     },
@@ -148,7 +148,7 @@ function redeliverRoute(ctx: KybContext, scope: Http, { path, reasons, check }: 
         response: {
           200: redelivered,
           ...refusals(
-            ...bodyReasons,
+            ...kybBodyReasons,
             ...reasons,
             "request_not_found",
             "event_not_found",

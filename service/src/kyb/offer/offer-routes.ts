@@ -2,8 +2,14 @@ import { Type } from "../../platform/http/schema.ts";
 import type { ApiKey } from "../../accounts/index.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { qrPng } from "../../platform/qr/qr-png.ts";
-import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
-import { callerOf, callerReasons, checkEntitled, requireEntitlement } from "../caller.ts";
+import { refusals } from "../../platform/http/refusals.ts";
+import {
+  callerOf,
+  callerReasons,
+  checkEntitled,
+  requireEntitlement,
+  kybBodyReasons,
+} from "../caller.ts";
 import { dataMembers, gatePersonalFields, readTerms } from "../request/data-request-terms.ts";
 import { readDocument } from "../request/document.ts";
 import { idempotently } from "../idempotency.ts";
@@ -60,7 +66,7 @@ export async function offerRoutes(ctx: KybContext, http: Http): Promise<void> {
 }
 
 const offerReasons = [
-  ...bodyReasons,
+  ...kybBodyReasons,
   ...callerReasons,
   "idempotency_key_required",
   "idempotency_key_conflict",
@@ -166,7 +172,12 @@ function readRoutes(ctx: KybContext, scope: Http): void {
         body: Type.Optional(Type.Object({}, { additionalProperties: false })),
         response: {
           200: offerRecord,
-          ...refusals(...bodyReasons, ...readReasons, "offer_not_open", "idempotency_key_conflict"),
+          ...refusals(
+            ...kybBodyReasons,
+            ...readReasons,
+            "offer_not_open",
+            "idempotency_key_conflict",
+          ),
         },
       },
     },

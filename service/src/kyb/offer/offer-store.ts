@@ -16,6 +16,7 @@ interface OfferRow {
   cancelled_at: number | null;
   claimed_at: number | null;
   business: string | null;
+  claimant: string | null;
   request_id: string | null;
   digest: Buffer | null;
   request_sealed: Buffer | null;
@@ -41,6 +42,7 @@ function toStored(row: OfferRow): StoredOffer {
       cancelledAt: row.cancelled_at,
       claimedAt: row.claimed_at,
       business: row.business,
+      claimant: row.claimant,
       requestId: row.request_id,
       digest: row.digest === null ? null : hexOfBytes(row.digest),
     },
@@ -65,7 +67,7 @@ export async function insertOffer(
 export async function findOffer(db: Queryable, id: string): Promise<StoredOffer | null> {
   const [row] = await db.query<OfferRow>(
     sql`select id, client_domain_id, organization_id, environment, kind, requester, created_at, expires_at,
-        cancelled_at, claimed_at, business, request_id, digest, request_sealed
+        cancelled_at, claimed_at, business, claimant, request_id, digest, request_sealed
       from kyb_offer where id = ${id}`,
   );
   return row === undefined ? null : toStored(row);
@@ -91,7 +93,7 @@ export async function findObject(db: Queryable, id: string): Promise<string | nu
 export async function lockOffer(tx: Queryable, id: string): Promise<StoredOffer | null> {
   const [row] = await tx.query<OfferRow>(
     sql`select id, client_domain_id, organization_id, environment, kind, requester, created_at, expires_at,
-        cancelled_at, claimed_at, business, request_id, digest, request_sealed
+        cancelled_at, claimed_at, business, claimant, request_id, digest, request_sealed
       from kyb_offer where id = ${id} for update`,
   );
   return row === undefined ? null : toStored(row);
@@ -103,11 +105,11 @@ export async function markCancelled(tx: Queryable, id: string, now: number): Pro
 
 export async function markClaimed(
   tx: Queryable,
-  claimed: { id: string; business: Address; requestId: string; now: number },
+  claimed: { id: string; business: Address; claimant: Address; requestId: string; now: number },
 ): Promise<void> {
   await tx.query(
     sql`update kyb_offer set claimed_at = ${claimed.now}, business = ${claimed.business},
-        request_id = ${claimed.requestId}
+        claimant = ${claimed.claimant}, request_id = ${claimed.requestId}
       where id = ${claimed.id}`,
   );
 }
@@ -121,10 +123,10 @@ export async function findRequestEnd(tx: Queryable, requestId: string): Promise<
   return row?.expires_at ?? null;
 }
 
-/** What was asked goes a day after the offer is over; the request keeps its own. @returns of how many */
+/** What was asked and who took it go a day after the offer is over; the request keeps its own. @returns of how many */
 export async function purgeOffered(db: Queryable, before: number, limit: number): Promise<number> {
   const rows = await db.query(sql`
-    update kyb_offer set request_sealed = null, request_object = null where id = any(array(
+    update kyb_offer set request_sealed = null, request_object = null, claimant = null where id = any(array(
       select id from kyb_offer where request_sealed is not null and expires_at < ${before} order by expires_at limit ${limit}
       for update skip locked))
     returning 1 as gone`);

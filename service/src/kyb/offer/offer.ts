@@ -22,6 +22,8 @@ export interface Offer {
   readonly cancelledAt: number | null;
   readonly claimedAt: number | null;
   readonly business: string | null;
+  /** The member that took it; null again once that was purged. */
+  readonly claimant: string | null;
   readonly requestId: string | null;
   /** Of an offered document; it stays when the document was purged, and null for data. */
   readonly digest: Hex32 | null;

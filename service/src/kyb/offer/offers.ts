@@ -64,6 +64,7 @@ export async function makeOffer(
     cancelledAt: null,
     claimedAt: null,
     business: null,
+    claimant: null,
     requestId: null,
     digest: request.kind === "signature_request" ? request.digest : null,
   };
@@ -152,8 +153,8 @@ export interface ClaimedOffer {
 }
 
 /**
- * Takes an offer for a business: the request begins, and its members find it in their inbox. A claim of the
- * same business again, by whichever of its voting members, gets the answer of the first.
+ * Takes an offer for a business: the request begins, and its members find it in their inbox. The same claim again gets
+ * the answer of the first; to anybody else an offer that was taken is over.
  *
  * @throws {Problem} offer_not_found, offer_not_open, not_a_member, and what a request of that kind may be refused by
  */
@@ -167,14 +168,19 @@ export async function claimOffer(ctx: KybContext, claim: Claim): Promise<Claimed
     await refuseStranger(tx, claim, offer);
     const now = ctx.clock.now();
     const { requestId } = offer;
-    if (requestId !== null && offer.business === claim.business) {
+    if (
+      requestId !== null &&
+      offer.business === claim.business &&
+      offer.claimant === claim.member
+    ) {
       const expiresAt = (await store.findRequestEnd(tx, requestId)) ?? offer.expiresAt;
       return { offerId: id, requestId, expiresAt };
     }
     if (offerStatusOf(offer, now) !== "OPEN" || request === null)
       throw new Problem("offer_not_open");
     const made = await begin(ctx, tx, { offer, request, business: claim.business });
-    await store.markClaimed(tx, { id, business: claim.business, requestId: made.id, now });
+    const { business, member: claimant } = claim;
+    await store.markClaimed(tx, { id, business, claimant, requestId: made.id, now });
     return { offerId: id, requestId: made.id, expiresAt: made.expiresAt };
   });
 }

@@ -6,8 +6,8 @@ import { type CompanyClaim, matchCompanyLeaves } from "../../credentials/index.t
 import type { Queryable } from "../../platform/database/db.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { invalidRequest } from "../../platform/http/problems.ts";
-import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
-import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
+import { refusals } from "../../platform/http/refusals.ts";
+import { callerOf, callerReasons, requireEntitlement, kybBodyReasons } from "../caller.ts";
 import { hasReleased } from "../billing/charge-store.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
@@ -71,7 +71,7 @@ export async function validRoutes(ctx: KybContext, http: Http): Promise<void> {
           body: ValidBody,
           response: {
             200: Validity,
-            ...refusals(...bodyReasons, ...callerReasons, "idempotency_key_conflict"),
+            ...refusals(...kybBodyReasons, ...callerReasons, "idempotency_key_conflict"),
           },
         },
       },

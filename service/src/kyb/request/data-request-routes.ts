@@ -1,7 +1,7 @@
 import { Type } from "../../platform/http/schema.ts";
 import type { Http } from "../../platform/http/http.ts";
-import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
-import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
+import { refusals } from "../../platform/http/refusals.ts";
+import { callerOf, callerReasons, requireEntitlement, kybBodyReasons } from "../caller.ts";
 import { type DataRequest, linesOf, recordOf } from "./data-request.ts";
 import {
   dataMembers,
@@ -112,7 +112,7 @@ function quoteRoute(ctx: KybContext, scope: Http): void {
             { description: "One line for each field, however many persons it tells of." },
           ),
           ...refusals(
-            ...bodyReasons,
+            ...kybBodyReasons,
             ...callerReasons,
             "pii_not_entitled",
             "field_not_priced",
@@ -155,7 +155,7 @@ function createRoute(ctx: KybContext, scope: Http): void {
           200: requestRecord,
           201: requestRecord,
           ...refusals(
-            ...bodyReasons,
+            ...kybBodyReasons,
             ...callerReasons,
             "pii_not_entitled",
             "requester_blocked",

@@ -5,8 +5,8 @@ import type { Http } from "../../platform/http/http.ts";
 import { parseUlid } from "../../platform/ids.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../../platform/http/list-page.ts";
 import type { Reason } from "../../platform/http/problems.ts";
-import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
-import { callerOf } from "../caller.ts";
+import { refusals } from "../../platform/http/refusals.ts";
+import { callerOf, kybBodyReasons } from "../caller.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { streamRoutes } from "../event/stream-routes.ts";
@@ -65,7 +65,7 @@ function listRoute<Row extends { readonly id: string }>(scope: Http, kind: Reque
         ),
         response: {
           200: pageBody(kind.record, { description: "Newest first." }),
-          ...refusals("invalid_request", ...kind.reasons),
+          ...refusals("malformed_request", ...kind.reasons),
         },
       },
     },
@@ -109,7 +109,7 @@ function cancelRoute<Row extends { readonly id: string }>(
         response: {
           200: kind.record,
           ...refusals(
-            ...bodyReasons,
+            ...kybBodyReasons,
             ...kind.reasons,
             "request_not_found",
             "request_not_open",

@@ -1,8 +1,8 @@
 import { Type } from "../../platform/http/schema.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { Problem } from "../../platform/http/problems.ts";
-import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
-import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
+import { refusals } from "../../platform/http/refusals.ts";
+import { callerOf, callerReasons, requireEntitlement, kybBodyReasons } from "../caller.ts";
 import { readDocument } from "./document.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
@@ -121,7 +121,7 @@ function createRoute(ctx: KybContext, scope: Http): void {
           200: requestRecord,
           201: requestRecord,
           ...refusals(
-            ...bodyReasons,
+            ...kybBodyReasons,
             ...signatureReasons,
             "idempotency_key_required",
             "idempotency_key_conflict",

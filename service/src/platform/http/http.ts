@@ -17,7 +17,7 @@ import { parseForm, parseJson, parseQuery, queryFaultOf, refuseCoding } from "./
 import { noteAnswers } from "./last-answers.ts";
 import { lazySchemas } from "./lazy-schemas.ts";
 import { describeRoutes } from "./openapi.ts";
-import { beginWithReason, Problem } from "./problems.ts";
+import { inWordsOfKyb, Problem } from "./problems.ts";
 import { countWhereNeeded } from "./text-length.ts";
 
 export type Http = FastifyInstance<
@@ -65,7 +65,7 @@ export function createHttp(ctx: Ctx): Http {
     // A path that cannot be decoded is no route's.
     frameworkErrors: (_, request, reply) => {
       beginAnswer(ctx, request, reply);
-      const error = beginWithReason(new Problem("malformed_request"));
+      const error = inWordsOfKyb(new Problem("malformed_request"));
       void answerEnvelopeError(ctx, { error, request, reply });
     },
     schemaController: { compilersFactory: lazySchemas },
@@ -270,7 +270,7 @@ function answerUnknownRoutes(http: Http): void {
     const isUnknown = allowed.size === 0 || allowed.has(request.method);
     if (!isUnknown) void reply.header("allow", [...allowed].toSorted().join(", "));
     const refusal = new Problem(isUnknown ? "route_not_found" : "method_not_allowed");
-    return path.startsWith("/api/v1/kyb/") ? beginWithReason(refusal) : refusal;
+    return path.startsWith("/api/v1/kyb/") ? inWordsOfKyb(refusal) : refusal;
   };
   // Before a body is read: what stands in it matters to no route.
   http.addHook("onRequest", (request, reply, done) => {

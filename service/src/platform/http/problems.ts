@@ -187,13 +187,14 @@ export class Problem extends Error {
 }
 
 /**
- * The same refusal with the reason before its message, as KYB words it (decisions section 6). What a caller gave wrongly
- * is told in the words of the service document.
+ * The same refusal as KYB words it (decisions section 6): the reason before its message, and `malformed_request` for
+ * whatever a caller gave wrongly.
  */
-export function beginWithReason(problem: Problem): Problem {
-  const { reason, message, options } = problem;
-  if (message.startsWith(reason) || message.startsWith("Invalid Request")) return problem;
-  return new Problem(reason, { ...options, message: `${reason}: ${message}` });
+export function inWordsOfKyb(problem: Problem): Problem {
+  const reason = problem.reason === "invalid_request" ? "malformed_request" : problem.reason;
+  const told = problem.message.replace(/^Invalid Request: /, "");
+  const message = told.startsWith(`${reason}: `) ? told : `${reason}: ${told}`;
+  return new Problem(reason, { ...problem.options, message });
 }
 
 /** The refusal of what a caller gave, worded as the service document does; `fault` says what is wrong, beginning with its name. */
