@@ -252,11 +252,7 @@ async function openSlices(stack: AsyncDisposableStack, base: Ctx): Promise<Slice
   };
   const kyb: KybContext = openKyb(credentials, {
     signRequestObject: (claims) => signRequestObject(login, claims),
-    onRosterChanged: async (tx, { business, removed }) =>
-      revokeBusinessFamilies(login, tx, {
-        business,
-        ...(removed === null ? {} : { members: removed }),
-      }),
+    endBusinessLogins: async (tx, business) => revokeBusinessFamilies(login, tx, business),
     businessLogins: businessLoginRules(login),
   });
   return { chain, apiKeys, login, credentials, kyc, kyb };

@@ -44,43 +44,54 @@ async function usesOf(tokens: Tokens): Promise<string[]> {
 
 const allUses = ["userinfo", "introspect access", "introspect refresh", "refresh"];
 
-/** Takes one member off the roster, by the votes of others, and waits until the chain has it. */
-async function removeMember(business: TestBusiness, name: string): Promise<void> {
-  const others = business.members.filter((each) => each !== name);
-  const [proposer = ""] = others;
+/** Leaves these members on the roster, by the votes of the first of them, and waits until the chain has it. */
+async function changeCharter(
+  { address, members: former }: TestBusiness,
+  { members, dataRule = "MAJORITY" }: { members: readonly string[]; dataRule?: string },
+): Promise<void> {
+  const [proposer = ""] = members;
   const request = {
     operation: "changeCharter",
-    members: others.map((each) => ({
+    members: members.map((each) => ({
       address: world.person(each).address,
       name: each,
       votingRights: true,
     })),
-    rules: { signature_requests: "MAJORITY", data_requests: "MAJORITY", governance: "MAJORITY" },
+    rules: { signature_requests: "MAJORITY", data_requests: dataRule, governance: "MAJORITY" },
   };
-  const { epoch: former } = await world.businessOf(proposer, business.address);
-  const { address } = business;
-  await world.govern(proposer, request, { business: address, voters: others });
-  await world.until("the roster has changed", async () => {
+  const { epoch: past } = await world.businessOf(proposer, address);
+  const voters = members.slice(0, Math.floor(former.length / 2) + 1);
+  await world.govern(proposer, request, { business: address, voters });
+  await world.until("the charter has changed", async () => {
     const { epoch } = await world.businessOf(proposer, address);
-    return epoch === former ? null : true;
+    return epoch === past ? null : true;
   });
 }
 
-test("whoever leaves the roster loses its logins for the business, and nobody else does", async () => {
+/** Takes one member off the roster. */
+async function removeMember(business: TestBusiness, name: string): Promise<void> {
+  await changeCharter(business, { members: business.members.filter((each) => each !== name) });
+}
+
+test("a changed roster ends every login for the business, and a changed rule none", async () => {
   const business = await world.found({ members: ["ann", "ben", "cleo", "dan"] });
+  const other = await world.found({ members: ["ann", "ben", "cleo"] });
+  const elsewhere = await logInFor(world, { business: other, voters: ["ann", "ben"] });
+  const ruled = await logInFor(world, { business, voters: ["dan", "ann", "ben"] });
   const leaving = await logInFor(world, { business, voters: ["dan", "ann", "ben"] });
   const staying = await logInFor(world, { business, voters: ["ann", "ben", "cleo"] });
-  assert.deepEqual(await usesOf(leaving.tokens), allUses);
-  const { tokens } = await logInFor(world, { business, voters: ["dan", "ann", "ben"] });
+  await changeCharter(business, { members: business.members, dataRule: "UNANIMOUS" });
+  assert.deepEqual(await usesOf(ruled.tokens), allUses);
   await removeMember(business, "dan");
-  assert.deepEqual(await usesOf(tokens), []);
+  assert.deepEqual(await usesOf(leaving.tokens), []);
+  assert.deepEqual(await usesOf(staying.tokens), []);
+  assert.deepEqual(await usesOf(elsewhere.tokens), allUses);
   const [row] = await world.ctx.db.query<{ reason: string }>({
     name: "",
     text: "select distinct revoked_reason as reason from token_family where user_address = $1",
     values: [world.person("dan").address],
   });
   assert.equal(row?.reason, "business_changed");
-  assert.deepEqual(await usesOf(staying.tokens), allUses);
 });
 
 test("tokens are looked after at each use, even where nobody has revoked them", async () => {

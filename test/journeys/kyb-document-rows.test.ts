@@ -398,7 +398,7 @@ const memberRows: readonly Row[] = [
       [login, "a member has one open login; the wallet that began it ends it"],
       [
         "journeys/business-login-roster.test.ts",
-        "whoever leaves the roster loses its logins for the business, and nobody else does",
+        "a changed roster ends every login for the business, and a changed rule none",
       ],
     ],
   },

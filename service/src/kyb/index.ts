@@ -37,7 +37,7 @@ export { cancelBallot, type NewBallot } from "./ballot/ballots.ts";
 export type { Business, BusinessMember, BusinessStatus } from "./business/business.ts";
 export { findBusiness } from "./business/business-store.ts";
 export { kybJobs } from "./jobs.ts";
-export type { ChangedBusiness, KybCallbacks, KybContext } from "./kyb-context.ts";
+export type { KybCallbacks, KybContext } from "./kyb-context.ts";
 export { createLoginDirectory } from "./business/login-directory.ts";
 export {
   announceMove,
@@ -86,7 +86,7 @@ export function openKyb(
   return {
     ...ctx,
     signRequestObject: (claims) => given.signRequestObject(claims),
-    onRosterChanged: async (tx, changed) => given.onRosterChanged(tx, changed),
+    endBusinessLogins: async (tx, business) => given.endBusinessLogins(tx, business),
     attestationKeys: createAttestationKeys(ctx),
     ballotKinds: {
       data_request: dataRequestBallots,

@@ -6,17 +6,13 @@ import type { Queryable } from "../platform/database/db.ts";
 import type { AttestationKeys } from "./release/attestation-keys.ts";
 import type { BallotKinds } from "./ballot/ballot.ts";
 
-/** A business whose roster, rules, standing or wallet changed. */
-export interface ChangedBusiness {
-  readonly business: Address;
-  /** Whoever is no longer on the roster; null where everything the business holds elsewhere has to end. */
-  readonly removed: readonly Address[] | null;
-}
-
 /** What the slice tells those above it; passed by `compose.ts`. */
 export interface KybCallbacks {
-  /** Ends what the business, or members who left it, hold elsewhere: logins and their tokens. In the transaction of the change. */
-  onRosterChanged(tx: Queryable, changed: ChangedBusiness): Promise<void>;
+  /**
+   * Ends what members hold elsewhere for a business whose roster, standing or wallet changed: logins and their tokens. In
+   * the transaction of the change.
+   */
+  endBusinessLogins(tx: Queryable, business: Address): Promise<void>;
 }
 
 /** What businesses work with. */

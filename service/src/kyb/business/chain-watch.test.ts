@@ -95,7 +95,7 @@ const chain = {
 };
 const ctx = Object.assign(opened, {
   chain,
-  onRosterChanged: async () => undefined,
+  endBusinessLogins: async () => undefined,
 }) as unknown as KybContext;
 
 const isLookDue = async (): Promise<boolean> =>

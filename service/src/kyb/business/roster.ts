@@ -91,7 +91,7 @@ async function mirror(
   if (epoch !== before.epoch) {
     const removed = await replaceRoster(ctx, tx, { before, charter });
     await restartBallots(ctx, tx, address);
-    await ctx.onRosterChanged(tx, { business: address, removed });
+    if (rosterOf(charter) !== rosterOf(before.charter)) await ctx.endBusinessLogins(tx, address);
     const details = { epoch, removed: removed.length, members: charter.members.length };
     const entry = { actor: "system", action: "business.roster", subject: address, details };
     await ctx.audit.record(tx, entry);
@@ -101,6 +101,12 @@ async function mirror(
   }
   if (hasMoved)
     await stopBusiness(ctx, tx, { business: address, reason: "business_wallet_rotated" });
+}
+
+/** Who is a member, and who of them votes: the same text for the same roster, whatever the rules. */
+function rosterOf({ members }: Charter): string {
+  const seats = members.map(({ address, isVoting }) => `${address} ${isVoting}`);
+  return seats.toSorted().join(", ");
 }
 
 /** @returns who is no longer on the roster */

@@ -221,7 +221,7 @@ export async function stopBusiness(
     const stopped = { ballot: { ...ballot, status: "cancelled" as const }, reason };
     await ctx.ballotKinds[ballot.kind].onStopped?.(ctx, tx, stopped);
   }
-  await ctx.onRosterChanged(tx, { business, removed: null });
+  await ctx.endBusinessLogins(tx, business);
   if (reason === "business_wallet_rotated") await announceWalletChanged(ctx, tx, business);
 }
 

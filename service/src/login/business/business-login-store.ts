@@ -157,10 +157,9 @@ export async function findActingMember(tx: Queryable, loginId: string): Promise<
 /** Ends tokens that stand on a business. @param of.members null for all of its members */
 export async function revokeFamilies(
   tx: Queryable,
-  of: { business: Address; members: readonly Address[] | null; now: number },
+  of: { business: Address; now: number },
 ): Promise<void> {
   await tx.query(sql`
     update token_family set revoked_at = ${of.now}, revoked_reason = 'business_changed', successor_sealed = null
-    where business = ${of.business} and revoked_at is null
-      and (${of.members === null} or user_address = any(${[...(of.members ?? [])]}::text[]))`);
+    where business = ${of.business} and revoked_at is null`);
 }

@@ -194,16 +194,14 @@ export async function withdrawOpenLogin(
 }
 
 /**
- * Ends the tokens of members who left a business, or of all of its members when it was suspended or moved, in the
- * transaction of that change (decisions section 2, Business login). Tokens are looked after at each use too.
- *
- * @param of.members whose; all when left out
+ * Ends all tokens for a business whose roster changed, that was suspended or moved, in the transaction of that change
+ * (decisions section 2, Business login): those who agreed to the logins may no longer be those who decide. Tokens are
+ * looked after at each use too.
  */
 export async function revokeBusinessFamilies(
   ctx: Pick<LoginContext, "clock">,
   tx: Queryable,
-  of: { business: Address; members?: readonly Address[] },
+  business: Address,
 ): Promise<void> {
-  const { business, members = null } = of;
-  await store.revokeFamilies(tx, { business, members, now: ctx.clock.now() });
+  await store.revokeFamilies(tx, { business, now: ctx.clock.now() });
 }
