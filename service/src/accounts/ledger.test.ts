@@ -51,6 +51,25 @@ await test("what names a payment is 1 to 200 characters on one line", async () =
   await topUp(ctx, { ...given, subject: "x".repeat(200) }, "test");
 });
 
+await test("a payment is a Rappen to a million CHF, into the purse that it names and no other", async () => {
+  const [purse, other] = [await makePurse(700n), await makePurse(700n)];
+  const untouched = await readBalance(ctx, other);
+  const { paidInRappen } = await topUp(ctx, { ...purse, amountRappen: 100_000_000n }, "test");
+  assert.equal(paidInRappen, 100_000_700n);
+  assert.equal(
+    (await topUp(ctx, { ...purse, amountRappen: 1n }, "test")).paidInRappen,
+    100_000_701n,
+  );
+  for (const amountRappen of [-1n, 0n, 100_000_001n])
+    await assert.rejects(
+      topUp(ctx, { ...purse, amountRappen }, "test"),
+      refusedWith("invalid_request"),
+    );
+  await keep(purse, "request-own", 500n);
+  await take(purse, "request-own", 300n);
+  assert.deepEqual(await readBalance(ctx, other), untouched);
+});
+
 await test("a hold takes from what is available, and a capture spends some of it and frees the rest", async () => {
   const purse = await makePurse(1000n);
   await keep(purse, "request-a", 650n);
