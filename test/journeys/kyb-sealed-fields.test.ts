@@ -98,7 +98,13 @@ await test("approvals of members who are no more release nothing: those who are 
     votingRights: true,
   }));
   const act = { operation: "changeCharter", members, rules: { data_requests: "UNANIMOUS" } };
+  const { epoch: past } = await world.businessOf("alice");
   await world.govern("alice", act, { voters: stay });
+  // Until the chain has it, the approvals are those of members.
+  await world.until("the roster has changed", async () => {
+    const { epoch } = await world.businessOf("alice");
+    return epoch === past ? null : true;
+  });
   await writeValue(() => before);
   // Until then the process looks at nothing that it could not open.
   await world.advance(60);
