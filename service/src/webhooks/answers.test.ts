@@ -1,13 +1,14 @@
 // What becomes of an event by what its receiver answers, and when.
 import assert from "node:assert/strict";
+import type { ServerResponse } from "node:http";
 import { test } from "node:test";
 import { sql } from "../platform/database/db.ts";
 import type { Outbound } from "../platform/outbound/outbound.ts";
-import { listEventsOf } from "./events.ts";
+import { listDeliveriesOf, listEventsOf } from "./events.ts";
 import { openTestWebhooks, status, type TestWebhooks } from "./test-webhooks.ts";
 
 async function listedOf({ ctx }: TestWebhooks, streamId: string) {
-  return (await listEventsOf(ctx, streamId, { after: 0, limit: 1 }))[0];
+  return (await listEventsOf(ctx, streamId, { after: 0, limit: 1 })).events[0];
 }
 
 test("429 with Retry-After is honoured", async () => {
@@ -19,6 +20,37 @@ test("429 with Retry-After is honoured", async () => {
   const listed = await listedOf(webhooks, event.streamId);
   assert.equal(listed?.nextAttemptAt, webhooks.ctx.clock.now() + 1000);
 });
+
+const endings: readonly [string, (response: ServerResponse) => void][] = [
+  ["is larger than what is read", (response) => void response.end(Buffer.alloc(64 * 1024))],
+  ["never ends", (response) => void response.write("a")],
+];
+for (const [how, end] of endings)
+  test(`a refusal counts by its status and Retry-After though its body ${how}`, async () => {
+    await using webhooks = await openTestWebhooks();
+    const { clock } = webhooks.ctx;
+    for (const [answered, headers, waitSeconds] of [
+      [429, { "retry-after": "1000" }, 1000],
+      [503, { "retry-after": "100" }, 100],
+      [429, {}, 60],
+    ] as const) {
+      const receiver = await webhooks.openReceiver((_request, response) =>
+        end(response.writeHead(answered, headers)),
+      );
+      const event = webhooks.event({ url: receiver.url });
+      await webhooks.enqueue(event);
+      const sender = webhooks.openSender({ outbound: hurried(webhooks) });
+      await sender.pump();
+      await sender.idle();
+      const page = { after: 0, limit: 1 };
+      const {
+        deliveries: [attempt],
+      } = await listDeliveriesOf(webhooks.ctx, event.streamId, page);
+      assert.deepEqual([attempt?.outcome, attempt?.status], ["refused", answered]);
+      const listed = await listedOf(webhooks, event.streamId);
+      assert.equal(listed?.nextAttemptAt, clock.now() + waitSeconds);
+    }
+  });
 
 test("a receiver that nobody listens for is tried again after five seconds", async () => {
   await using webhooks = await openTestWebhooks();
@@ -45,6 +77,10 @@ const hangs: readonly [string, Parameters<TestWebhooks["openReceiver"]>[0]][] = 
   [
     "answers 200 and never ends its body",
     (_request, response) => void response.writeHead(200).write("a"),
+  ],
+  [
+    "answers 500 and never ends its body",
+    (_request, response) => void response.writeHead(500).write("a"),
   ],
   [
     "answers after 16 s",

@@ -1,3 +1,4 @@
+import type { OutboundResult } from "../platform/outbound/outbound.ts";
 import { openBody } from "./events.ts";
 import { nameOf, nextStepOf, type Outcome } from "./schedule.ts";
 import { headersOf } from "./signature.ts";
@@ -91,11 +92,20 @@ async function exchange(
     responseBytesMax: answerBytesMax,
     keepAlive: true,
   });
-  if (result.kind === "failed")
-    return { outcome: { kind: "failed", reason: result.reason }, answer: null };
-  const { status, headers, body: answer } = result;
-  const retryAfter = headers["retry-after"] ?? null;
-  return { outcome: { kind: "answered", status, retryAfter }, answer };
+  if (result.kind === "failed") return { outcome: outcomeOf(result), answer: null };
+  return { outcome: answered(result), answer: result.body };
+}
+
+/** A refusal counts as one however its body goes on: only a success has to come to its end. */
+function outcomeOf({ reason, head }: Extract<OutboundResult, { kind: "failed" }>): Outcome {
+  const isRefusal = head !== undefined && (head.status < 200 || head.status >= 300);
+  return isRefusal
+    ? { ...answered(head), isLate: reason === "timeout" }
+    : { kind: "failed", reason };
+}
+
+function answered({ status, headers }: { status: number; headers: Record<string, string> }) {
+  return { kind: "answered", status, retryAfter: headers["retry-after"] ?? null } as const;
 }
 
 /** Our own fault is tried again on the schedule, and told to whoever runs the service. */

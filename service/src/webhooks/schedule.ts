@@ -2,7 +2,13 @@
 
 /** How an attempt ended, as the guarded client tells it; `error` is a fault of ours. */
 export type Outcome =
-  | { readonly kind: "answered"; readonly status: number; readonly retryAfter: string | null }
+  | {
+      readonly kind: "answered";
+      readonly status: number;
+      readonly retryAfter: string | null;
+      /** It did not end in time; only what is no success is an answer then. */
+      readonly isLate?: boolean;
+    }
   | { readonly kind: "failed"; readonly reason: FailureReason };
 
 type FailureReason = "blocked" | "unreachable" | "timeout" | "too_large" | "error";
@@ -61,7 +67,8 @@ export function nameOf(outcome: Outcome): OutcomeName {
 }
 
 function isBusy(outcome: Outcome): boolean {
-  return outcome.kind === "failed" ? outcome.reason === "timeout" : outcome.status === 429;
+  if (outcome.kind === "failed") return outcome.reason === "timeout";
+  return outcome.status === 429 || outcome.isLate === true;
 }
 
 /** RFC 9110 section 10.2.3: seconds or a date; what is neither, or past, asks for nothing. At most a day. */

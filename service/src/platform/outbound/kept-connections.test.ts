@@ -9,6 +9,7 @@ import {
   open,
   openReceiver,
   publicAddress,
+  withoutHead,
 } from "./test-receivers.ts";
 
 test("a kept connection is used again, and only where the name leads to the same addresses", async (t) => {
@@ -63,7 +64,7 @@ test("what broke off after it had begun to answer, or on a new connection, is no
     outbound.send(get(`${receiver.url}?${query}`, { keepAlive: true }));
   assert.equal((await send("whole")).kind, "answered");
   await nextTurn();
-  assert.deepEqual(await send("part"), failed("unreachable"));
+  assert.deepEqual(withoutHead(await send("part")), failed("unreachable"));
   assert.deepEqual(await send("none"), failed("unreachable"));
   assert.deepEqual(
     receiver.requests.map(({ url }) => url),
@@ -96,8 +97,8 @@ test("requests that keep their connection have the limits of the others, and hol
   const send = async (query: string, timeoutMs: number) =>
     outbound.send(get(`${receiver.url}?${query}`, { keepAlive: true, timeoutMs }));
   const hanging = send("hang", 300);
-  assert.deepEqual(await send("large", 5000), failed("too_large"));
+  assert.deepEqual(withoutHead(await send("large", 5000)), failed("too_large"));
   assert.equal((await send("small", 5000)).kind, "answered");
-  assert.deepEqual(await hanging, failed("timeout"));
+  assert.deepEqual(withoutHead(await hanging), failed("timeout"));
   assert.equal((await send("small", 5000)).kind, "answered");
 });

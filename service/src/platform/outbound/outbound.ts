@@ -32,11 +32,20 @@ export interface OutboundRequest {
  * body is as sent, never decompressed.
  *
  * `failed`: the reason is for our records. Whoever shows a result to the owner of the address shows
- * one class for all of them, else the answers map our network.
+ * one class for all of them, else the answers map our network. `head` is there where the answer had begun.
  */
 export type OutboundResult =
-  | { kind: "answered"; status: number; headers: Record<string, string>; body: Uint8Array }
-  | { kind: "failed"; reason: "blocked" | "unreachable" | "timeout" | "too_large" };
+  | ({ kind: "answered"; body: Uint8Array } & AnswerHead)
+  | {
+      kind: "failed";
+      reason: "blocked" | "unreachable" | "timeout" | "too_large";
+      head?: AnswerHead;
+    };
+
+interface AnswerHead {
+  status: number;
+  headers: Record<string, string>;
+}
 
 export interface Outbound {
   /**
@@ -101,13 +110,18 @@ export function createOutbound(options: OutboundOptions): Outbound {
 
     const stop = new AbortController();
     const timer = setTimeout(() => stop.abort(), request.timeoutMs);
-    const result = attempt({ ...options, kept, undici }, request, stop.signal);
+    let head: AnswerHead | undefined;
+    const onHead = (begun: AnswerHead): void => {
+      head = begun;
+    };
+    const result = attempt({ ...options, kept, undici }, { ...request, onHead }, stop.signal);
     underWay.set(stop, result);
     try {
       return await result;
     } catch (error) {
       if (isClosed) throw new Error("The outbound client was closed", { cause: error });
-      return { kind: "failed", reason: reasonOf(error, stop.signal) };
+      const reason = reasonOf(error, stop.signal);
+      return { kind: "failed", reason, ...(head !== undefined && { head }) };
     } finally {
       clearTimeout(timer);
       underWay.delete(stop);
@@ -147,9 +161,11 @@ function checkRequest(request: OutboundRequest): void {
   }
 }
 
+type WatchedRequest = OutboundRequest & { onHead: (head: AnswerHead) => void };
+
 async function attempt(
   options: OutboundOptions & { kept: KeptConnections; undici: typeof Undici },
-  request: OutboundRequest,
+  request: WatchedRequest,
   signal: AbortSignal,
 ): Promise<OutboundResult> {
   const url = parsePublicUrl(request.url, options);
@@ -162,11 +178,12 @@ async function attempt(
     const key = [url.origin, request.responseBytesMax, ...addresses.toSorted()].join(" ");
     const pool = options.kept.find(key, () => openPool(url, { ...options, request, addresses }));
     let mayBeClosed = pool.stats.free > 0;
-    const onAnswer = (): void => {
+    const onHead = (head: AnswerHead): void => {
       mayBeClosed = false;
+      request.onHead(head);
     };
     try {
-      const exchanged = exchange(pool, url, { ...request, signal, reset: false, onAnswer });
+      const exchanged = exchange(pool, url, { ...request, signal, reset: false, onHead });
       return await orAborted(exchanged, signal);
     } catch (error) {
       // Most likely the peer closed it just as we used it. A new connection, or an answer that broke off, is no such case.
@@ -227,7 +244,7 @@ function codeOf(error: unknown): string {
 async function exchange(
   client: Undici.Dispatcher,
   url: URL,
-  request: OutboundRequest & { signal: AbortSignal; reset: boolean; onAnswer?: () => void },
+  request: WatchedRequest & { signal: AbortSignal; reset: boolean },
 ): Promise<OutboundResult> {
   const response = await client.request({
     origin: url.origin,
@@ -238,14 +255,9 @@ async function exchange(
     signal: request.signal,
     reset: request.reset,
   });
-  request.onAnswer?.();
-  const body = await response.body.bytes();
-  return {
-    kind: "answered",
-    status: response.statusCode,
-    headers: headersOf(response.headers),
-    body,
-  };
+  const head = { status: response.statusCode, headers: headersOf(response.headers) };
+  request.onHead(head);
+  return { kind: "answered", ...head, body: await response.body.bytes() };
 }
 
 function headersOf(raw: Record<string, string | string[] | undefined>): Record<string, string> {

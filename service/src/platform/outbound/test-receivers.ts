@@ -6,7 +6,7 @@ import { createServer as createHttps } from "node:https";
 import { createServer as createTcp } from "node:net";
 import type { Server, Socket } from "node:net";
 import type { TestContext } from "node:test";
-import { createOutbound } from "./outbound.ts";
+import { createOutbound, type OutboundResult } from "./outbound.ts";
 import type { FakeInternet, OutboundProfile, OutboundRequest, Resolver } from "./outbound.ts";
 
 // The receiver of these tests, valid until 2120 for hooks.example.com and other.example.com. It
@@ -112,3 +112,10 @@ export async function openRaw(t: TestContext, answer: (socket: Socket) => void) 
 }
 
 export const failed = (reason: string) => ({ kind: "failed", reason });
+
+/** A failure without what had arrived of an answer. */
+export function withoutHead(result: OutboundResult): OutboundResult {
+  if (result.kind === "answered") return result;
+  const { head: _, ...rest } = result;
+  return rest;
+}
