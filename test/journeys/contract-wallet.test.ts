@@ -108,7 +108,7 @@ test("what wallets of our factories sign by opens no session, deployed, register
 
 test("a login asks a contract ten times a minute, and leaves the others their share", async () => {
   await using anvil = await startAnvil();
-  await using world = await openChainWorld(anvil);
+  await using world = await openChainWorld(anvil, { LIMIT_LOOPBACK: "true" });
   const contract = { ...newIdentity(), address: `0x${"c1".repeat(20)}` as const };
   await anvil.rpc("anvil_setCode", [contract.address, answering("ffffffff")]);
   const page = await openPage(world.baseUrl, world.client);
@@ -165,7 +165,7 @@ test("an address asks contracts 60 times a minute, however many logins it has, a
 test("an order of an account that is a contract asks it ten times a minute by each link, and leaves the others their share", async () => {
   await using anvil = await startAnvil();
   const chain = { CHAIN_RPC_URL: anvil.url, SIGNER_KEY: fundedKey, CONFIRMATIONS: "1" };
-  await using world = await openKycWorld(chain);
+  await using world = await openKycWorld({ ...chain, LIMIT_LOOPBACK: "true" });
   const { person } = world;
   await anvil.rpc("anvil_setCode", [person.address, answering("ffffffff")]);
   const contract = { ...person, privateKey: newIdentity().privateKey };

@@ -19,7 +19,8 @@ export async function limitContractSignatures(
   asked: { subject?: string; callerAddress: string },
 ): Promise<void> {
   const { subject, callerAddress: address } = asked;
-  if (subject !== undefined) await takeOrRefuse(ctx, `signature:${subject}`, perSubject);
+  if (subject !== undefined)
+    await takeOrRefuse(ctx, `signature:${subject}`, { ...perSubject, address });
   const limit = { perSecond: perAddressMinute / 60, burst: perAddressMinute, address };
   await takeOrRefuse(ctx, `signature:address:${limitNetworkOf(address)}`, limit);
 }
