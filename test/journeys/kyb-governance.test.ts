@@ -324,6 +324,11 @@ test("a member who seems lost is removed after 30 days", async () => {
   const business = await world.found({ members: ["niaj", "olivia", "peggy"] });
   const { address } = business;
   const lost = world.person("peggy").address;
+  const path = `/w/businesses/${address}/proposals`;
+  const own = await world.walletCall("peggy", "POST", path, {
+    body: { operation: "startRemoval", member: lost },
+  });
+  assert.deepEqual([own.status, own.body.error?.reason], [422, "removal_refused"]);
   await world.govern(
     "niaj",
     { operation: "startRemoval", member: lost },

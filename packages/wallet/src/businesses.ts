@@ -284,8 +284,11 @@ export async function propose(
     item.business.address === address &&
     item.operation.split("(", 1)[0] === operation &&
     item.arguments === actOf(proposal).arguments;
-  if (!isOwn)
+  if (!isOwn) {
+    // What is refused here must not go on there; a broker that lies may keep it, without this member's approval.
+    await retractProposal(ctx, business, proposalId).catch(() => undefined);
     throw new WalletRefusal("broker_refused", `${broker} asks for another vote than was proposed`);
+  }
   const { status } = await castVoteOn(ctx, found, { vote: "approve" });
   return { proposalId, operation, status, words };
 }

@@ -132,3 +132,12 @@ await test("what a broker leaves out, or what no signature can hold, is no quest
   }
   assert.equal(fake.votes.length, 0);
 });
+
+await test("a broker that asks for another vote than was proposed gets no approval, and the proposal is taken back", async () => {
+  const wallet = await fresh();
+  const own = await wallet.chooseBusiness(business);
+  // The fake broker puts every proposal to the vote as a move.
+  const proposed = wallet.propose(own, { operation: "startRemoval", member: addressOf("bob") });
+  await refuses(proposed, "broker_refused", /another vote/);
+  assert.deepEqual([fake.proposed.length, fake.retracted, fake.votes], [1, ["p"], []]);
+});

@@ -70,7 +70,7 @@ function shownEntry({ id, kind, broker, item, words, concerns, refusal }: InboxE
     kind,
     business: { address: business.address, name: shownText(name) },
     requester: requester === null ? null : { ...requester, name: shownText(requester.name) },
-    purpose: "purpose" in item ? shownText(item.purpose) : null,
+    purpose: "purpose" in item ? item.purpose.split("\n").map(shownText).join("\n") : null,
     ...contentOf(item),
     expiresAt,
     ...shown,

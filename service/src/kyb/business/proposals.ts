@@ -49,7 +49,7 @@ export async function propose(
     const pending = await store.countPending(tx, { business: business.address, proposer });
     if (pending.all >= pendingMax.all || pending.own >= pendingMax.own)
       throw new Problem("too_many");
-    const planned = await plan(ctx, tx, { business, request });
+    const planned = await plan(ctx, tx, { business, proposer, request });
     const { operation, act, names, member, rule } = planned;
     const id = ulid(ctx.clock, ctx.random);
     const { address, nonce } = business;
@@ -148,7 +148,11 @@ async function checkOnChain(
 async function plan(
   ctx: Pick<KybContext, "clock">,
   tx: Queryable,
-  { business, request }: { business: Business; request: ProposalRequest },
+  {
+    business,
+    proposer,
+    request,
+  }: { business: Business; proposer: Address; request: ProposalRequest },
 ): Promise<Planned> {
   const { operation } = request;
   if (operation === "changeCharter") {
@@ -160,7 +164,10 @@ async function plan(
     const act = governanceActs.withdraw(parseHash(request.hash));
     return { operation, act, names: null, member: null };
   }
-  if (operation === "startRemoval") return planRemoval(ctx, tx, { business, text: request.member });
+  if (operation === "startRemoval") {
+    const { member: text } = request;
+    return planRemoval(ctx, tx, { business, proposer, text });
+  }
   return planMove(tx, business, request.successor);
 }
 
@@ -210,10 +217,14 @@ const answeredLately = (until: number): Problem =>
 async function planRemoval(
   { clock }: Pick<KybContext, "clock">,
   tx: Queryable,
-  { business, text }: { business: Business; text: string },
+  { business, proposer, text }: { business: Business; proposer: Address; text: string },
 ): Promise<Planned> {
   const { address, charter } = business;
   const member = parseMemberAddress(text);
+  if (member === proposer)
+    throw new Problem("removal_refused", {
+      message: "removal_refused: the others remove a member that is lost, never the member itself",
+    });
   if (charter.members.every((each) => each.address !== member))
     throw new Problem("removal_refused", { message: "removal_refused: no member" });
   if (charter.members.filter(({ isVoting }) => isVoting).length < 2)
