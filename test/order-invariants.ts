@@ -14,7 +14,7 @@ import { keccak256, toBytes } from "viem";
 import { type Db, sql } from "../service/src/platform/database/db.ts";
 import type { Ctx } from "../service/src/platform/context.ts";
 import { readSigningKeys } from "../service/src/accounts/index.ts";
-import { listEventsOf } from "../service/src/webhooks/index.ts";
+import { type ListedEvent, listEventsOf } from "../service/src/webhooks/index.ts";
 import { checkKycDelivery, type SignedDelivery } from "./delivery-signatures.ts";
 
 /** What is looked at. */
@@ -175,11 +175,11 @@ interface EventBody {
 /** One event for each entry of the history, the data after each CONFIRMING, and nothing else but invalidations. */
 async function checkEvents({ ctx, acknowledged }: OrderEvidence, order: History): Promise<void> {
   const { id, sequence, history } = order;
-  const events: Awaited<ReturnType<typeof listEventsOf>> = [];
+  const events: ListedEvent[] = [];
   for (let isMore = true; isMore;) {
     const page = await listEventsOf(ctx, id, { after: events.length, limit: 100 });
-    events.push(...page);
-    isMore = page.length > 0;
+    events.push(...page.events);
+    isMore = page.nextCursor !== undefined;
   }
   assert.deepEqual(
     events.map((event) => event.sequence),
@@ -449,7 +449,7 @@ async function readBodies(
   const bodies = new Map<string, string | null>();
   for (const streamId of streamIds) {
     for (let after = 0, count = 1; count > 0; after += count) {
-      const events = await listEventsOf(ctx, streamId, { after, limit: 100 });
+      const { events } = await listEventsOf(ctx, streamId, { after, limit: 100 });
       for (const { id, body } of events) bodies.set(id, body);
       count = events.length;
     }

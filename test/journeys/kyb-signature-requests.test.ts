@@ -167,6 +167,21 @@ await test("deliveries and events after a sequence are listed, and events are se
     lists.map(({ body }) => body["items"]),
     [attempts.slice(1), attempts.slice(1), attempts],
   );
+  for (const list of ["events", "deliveries"]) {
+    const listOf = async (query: string) =>
+      (await get(`${signaturesPath}/${id}/${list}${query}`)).body;
+    const whole = await listOf("");
+    assert.equal(whole["nextCursor"], undefined);
+    const first = await listOf("?limit=1");
+    const rest = await listOf(`?limit=1&cursor=${String(first["nextCursor"])}`);
+    assert.deepEqual([first["items"], rest["items"]].flat(), whole["items"]);
+    assert.equal(rest["nextCursor"], undefined);
+    for (const cursor of ["x", "1.x", "-1", ""])
+      assert.deepEqual(reasonOf(await get(`${signaturesPath}/${id}/${list}?cursor=${cursor}`)), [
+        400,
+        "malformed_request",
+      ]);
+  }
   const path = `${signaturesPath}/${id}/redeliver`;
   const one = await world.call("POST", path, { body: { eventId: pending?.event_id } });
   assert.deepEqual([one.status, one.body], [200, { count: 1 }]);

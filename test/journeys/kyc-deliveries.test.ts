@@ -51,6 +51,25 @@ test("200: attempts to deliver are listed with what the receiver answered", asyn
   assert.deepEqual(await list("&after=1"), all.slice(2));
   assert.deepEqual(await list("&after=1&afterAttempt=1"), all.slice(1));
   assert.deepEqual(await list("&limit=1"), all.slice(0, 1));
+  for (const each of ["deliveries", "events"]) {
+    const listOf = async (query: string) =>
+      (await world.call("GET", `/api/v2/kyc/${each}?referenceKey=${referenceKey}${query}`)).body
+        .data;
+    const whole = await listOf("");
+    assert.equal(whole?.["nextCursor"], undefined);
+    const first = await listOf("&limit=1");
+    const rest = await listOf(`&cursor=${String(first?.["nextCursor"])}`);
+    assert.deepEqual([first?.["items"], rest?.["items"]].flat(), whole?.["items"]);
+    assert.equal(rest?.["nextCursor"], undefined);
+    const bad = await world.call(
+      "GET",
+      `/api/v2/kyc/${each}?referenceKey=${referenceKey}&cursor=x`,
+    );
+    assert.deepEqual(
+      [bad.status, bad.body.error?.message],
+      [400, "Invalid Request: cursor is not one of ours"],
+    );
+  }
   const unknown = await world.call("GET", `${path}?referenceKey=${"ab".repeat(32)}`);
   assert.equal(unknown.status, 404);
 });

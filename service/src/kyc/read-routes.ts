@@ -1,5 +1,4 @@
 import { Type } from "../platform/http/schema.ts";
-import { wholeNumber } from "../platform/http/text-form.ts";
 import { parseAddress } from "@svc/protocol";
 import { apiKeyOf } from "../accounts/index.ts";
 import type { Http } from "../platform/http/http.ts";
@@ -14,13 +13,16 @@ import {
 import { invalidRequest } from "../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import {
+  afterSequence,
   deliveryMembers,
   eventMembers,
   eventPagesHint,
   listDeliveriesOf,
   type ListedEvent,
   listEventsOf,
+  readPlace,
   shownEvent,
+  streamCursor,
 } from "../webhooks/index.ts";
 import { statusOf } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
@@ -170,8 +172,9 @@ const numbered = (event: ListedEvent) => ({ sequence: event.sequence, ...shownEv
 
 const eventsQuery = Type.Object({
   referenceKey: Type.String({ minLength: 1, maxLength: 200 }),
-  after: Type.Optional(wholeNumber({ description: "Events with a higher sequence." })),
-  limit: pageParameters.limit,
+  after: afterSequence("The `sequence` that they come after. Default: 0."),
+  ...pageParameters,
+  cursor: streamCursor,
 });
 
 function eventsRoute(ctx: KycContext, scope: Http): void {
@@ -184,18 +187,19 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
         tags: ["kyc"],
         querystring: eventsQuery,
         response: {
-          200: envelope(Type.Object({ items: Type.Array(listedEvent) }), "A page of events."),
+          200: envelope(pageBody(listedEvent), "A page of events."),
           ...refusals(...readReasons),
         },
       },
     },
     async (request) => {
-      const { referenceKey, after = "0" } = request.query;
+      const { referenceKey, after: given, cursor } = request.query;
+      const { after } = readPlace({ after: given, cursor });
       const order = await getOrder(ctx, apiKeyOf(request), referenceKey);
       const limit = readLimit(request.query);
-      const events = await listEventsOf(ctx, order.id, { after: Number(after), limit });
-      const items = events.map(numbered);
-      return answerOf({ items }, "events have been sent successfully");
+      const { events, ...next } = await listEventsOf(ctx, order.id, { after, limit });
+      const data = { items: events.map(numbered), ...next };
+      return answerOf(data, "events have been sent successfully");
     },
   );
 }
@@ -203,17 +207,10 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
 const listedDelivery = Type.Object({ sequence: Type.Integer(), ...deliveryMembers });
 
 const deliveriesQuery = Type.Object({
-  referenceKey: Type.String({ minLength: 1, maxLength: 200 }),
-  after: Type.Optional(
-    wholeNumber({ description: "The `sequence` that they come after. Default: 0." }),
+  ...eventsQuery.properties,
+  afterAttempt: afterSequence(
+    "Of the event `after`: the `attempt` that they come after. Default: none of that event is listed.",
   ),
-  afterAttempt: Type.Optional(
-    wholeNumber({
-      description:
-        "Of the event `after`: the `attempt` that they come after. Default: none of that event is listed.",
-    }),
-  ),
-  limit: pageParameters.limit,
 });
 
 function deliveriesRoute(ctx: KycContext, scope: Http): void {
@@ -222,29 +219,24 @@ function deliveriesRoute(ctx: KycContext, scope: Http): void {
     {
       schema: {
         summary: "Attempts to deliver the events of an order",
-        description:
-          "A page may end between two attempts at one event: go on after the `sequence` and the `attempt` of its last item." +
-          " Only an empty page is the end.",
         tags: ["kyc"],
         querystring: deliveriesQuery,
         response: {
-          200: envelope(Type.Object({ items: Type.Array(listedDelivery) }), "A page of attempts."),
+          200: envelope(pageBody(listedDelivery), "A page of attempts."),
           ...refusals(...readReasons),
         },
       },
     },
     async (request) => {
-      const { referenceKey, after = "0", afterAttempt } = request.query;
+      const { referenceKey, after, afterAttempt, cursor } = request.query;
+      const place = readPlace({ after, afterAttempt, cursor });
       const order = await getOrder(ctx, apiKeyOf(request), referenceKey);
-      const listed = await listDeliveriesOf(ctx, order.id, {
-        after: Number(after),
-        afterAttempt: afterAttempt === undefined ? null : Number(afterAttempt),
-        limit: readLimit(request.query),
-      });
-      const items = listed.map(({ seq: sequence, ...attempt }) =>
+      const page = { ...place, limit: readLimit(request.query) };
+      const { deliveries, ...next } = await listDeliveriesOf(ctx, order.id, page);
+      const items = deliveries.map(({ seq: sequence, ...attempt }) =>
         Object.assign(attempt, { sequence }),
       );
-      return answerOf({ items }, "deliveries have been sent successfully");
+      return answerOf({ items, ...next }, "deliveries have been sent successfully");
     },
   );
 }

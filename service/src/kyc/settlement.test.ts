@@ -43,7 +43,7 @@ async function statusOf({ referenceKey }: TestOrder): Promise<string> {
 
 /** What the merchant is told, in order, from the approval on. */
 async function eventsOf({ id }: TestOrder): Promise<{ kind: string; body: EventBody }[]> {
-  const events = await listEventsOf(ctx, id, { after: 0, limit: 100 });
+  const { events } = await listEventsOf(ctx, id, { after: 0, limit: 100 });
   return events.map(({ kind, body }) => ({ kind, body: JSON.parse(body ?? "{}") as EventBody }));
 }
 
@@ -217,7 +217,7 @@ await test("an order whose leaf was revoked before the hand-over fails, and noth
   await settleOrders(other.ctx);
   const found = await findOrder(other.ctx.db, order.referenceKey);
   assert.equal(found?.failureReason, "FIELD_REVOKED");
-  const events = await listEventsOf(other.ctx, order.id, { after: 0, limit: 100 });
+  const { events } = await listEventsOf(other.ctx, order.id, { after: 0, limit: 100 });
   assert.deepEqual(
     events.map(({ kind }) => kind),
     ["status.updated", "status.updated"],
@@ -366,13 +366,17 @@ await test("a delivered field that is revoked is announced to who was given it, 
   const invalid = [{ leaf, user: other.user, field: "EMAIL" as const }];
   await other.ctx.db.transaction(async (tx) => announceInvalidated(other.ctx, tx, invalid));
   for (const { id, referenceKey } of delivered) {
-    const [event] = await listEventsOf(other.ctx, id, { after: 6, limit: 10 });
+    const {
+      events: [event],
+    } = await listEventsOf(other.ctx, id, { after: 6, limit: 10 });
     assert.equal(event?.kind, "data.invalidated");
     const { sequence, data } = JSON.parse(event?.body ?? "{}") as EventBody;
     assert.equal(sequence, 7);
     assert.deepEqual(data, { referenceKey, attempt: 1, user: other.user, fields: ["EMAIL"] });
   }
-  assert.deepEqual(await listEventsOf(other.ctx, pending.id, { after: 0, limit: 10 }), []);
+  assert.deepEqual(await listEventsOf(other.ctx, pending.id, { after: 0, limit: 10 }), {
+    events: [],
+  });
 });
 
 await test("a field ends as it was delivered last, also one that a later attempt left out", async () => {
@@ -445,7 +449,7 @@ await test("a field that is revoked while it is handed over is announced after i
   await Promise.race([revoked, somebodyWaits(db)]);
   opened.resolve();
   await Promise.all([handedOver, revoked]);
-  const events = await listEventsOf(other.ctx, order.id, { after: 0, limit: 10 });
+  const { events } = await listEventsOf(other.ctx, order.id, { after: 0, limit: 10 });
   assert.deepEqual(
     events.map(({ kind }) => kind),
     ["status.updated", "status.updated", "data.transferred", "data.invalidated"],

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { listDeliveriesOf, listEventsOf, pageBytesMax } from "./events.ts";
+import { readPlace } from "./stream-page.ts";
 import { sql } from "../platform/database/db.ts";
 import { insertClientDomain } from "./test-endpoint-store.ts";
 import { openTestWebhooks, ok, status, type Received, type TestWebhooks } from "./test-webhooks.ts";
@@ -9,7 +10,7 @@ import { openTestWebhooks, ok, status, type Received, type TestWebhooks } from "
 const idOf = (request: Received): string => String(request.headers["svc-event-id"]);
 
 async function listedOf({ ctx }: TestWebhooks, streamId: string) {
-  return listEventsOf(ctx, streamId, { after: 0, limit: 100 });
+  return (await listEventsOf(ctx, streamId, { after: 0, limit: 100 })).events;
 }
 
 test("an event is delivered with its body, its id and both signatures, once", async () => {
@@ -322,20 +323,20 @@ test("a page of events stays within its bytes, shows one at least, and the next 
     await webhooks.enqueue(eventOf(sequence, mebibyte));
   await webhooks.enqueue(eventOf(21, pageBytesMax + 1), eventOf(22, 1), eventOf(23, 1));
   const pages: number[][] = [];
-  let page: Awaited<ReturnType<typeof listEventsOf>> = [];
-  do {
-    page = await listEventsOf(ctx, streamId, { after: pages.flat().length, limit: 100 });
-    const bytes = page.reduce((sum, { body }) => sum + (body?.length ?? 0), 0);
-    assert.ok(page.length === 1 || bytes <= pageBytesMax, `${bytes} bytes`);
-    pages.push(page.map(({ sequence }) => sequence));
-  } while (page.length > 0);
+  for (let cursor: string | undefined = "0"; cursor !== undefined;) {
+    const { after } = readPlace({ cursor, after: undefined });
+    const page = await listEventsOf(ctx, streamId, { after, limit: 100 });
+    const bytes = page.events.reduce((sum, { body }) => sum + (body?.length ?? 0), 0);
+    assert.ok(page.events.length === 1 || bytes <= pageBytesMax, `${bytes} bytes`);
+    pages.push(page.events.map(({ sequence }) => sequence));
+    cursor = page.nextCursor;
+  }
   assert.deepEqual(pages, [
     [1, 2, 3, 4, 5, 6, 7],
     [8, 9, 10, 11, 12, 13, 14],
     [15, 16, 17, 18, 19, 20],
     [21],
     [22, 23],
-    [],
   ]);
 });
 
@@ -350,16 +351,24 @@ test("pages of attempts reach each of them once, also where a page ends between 
     await webhooks.deliver();
     webhooks.advance(3600);
   }
-  const all = await listDeliveriesOf(ctx, streamId, { after: 0, limit: 100 });
+  const { deliveries: all, ...next } = await listDeliveriesOf(ctx, streamId, {
+    after: 0,
+    limit: 100,
+  });
   assert.ok(all.length > 6, `${all.length} attempts`);
-  const seen: typeof all = [];
-  let page: typeof all = [];
-  do {
-    const { seq: after, attempt: afterAttempt } = page.at(-1) ?? { seq: 0, attempt: 0 };
-    page = await listDeliveriesOf(ctx, streamId, { after, afterAttempt, limit: 3 });
-    seen.push(...page);
-  } while (page.length > 0);
-  assert.deepEqual(seen, all);
-  const afterFirst = await listDeliveriesOf(ctx, streamId, { after: 1, limit: 100 });
-  assert.deepEqual(new Set(afterFirst.map(({ seq }) => seq)), new Set([2]));
+  assert.deepEqual(next, {});
+  for (const limit of [1, 3, all.length]) {
+    const seen: typeof all = [];
+    let pages = 0;
+    for (let cursor: string | undefined = "0"; cursor !== undefined; pages += 1) {
+      const place = readPlace({ cursor, after: undefined });
+      const page = await listDeliveriesOf(ctx, streamId, { ...place, limit });
+      seen.push(...page.deliveries);
+      cursor = page.nextCursor;
+    }
+    assert.deepEqual(seen, all);
+    assert.equal(pages, Math.ceil(all.length / limit), "no page is empty");
+  }
+  const { deliveries } = await listDeliveriesOf(ctx, streamId, { after: 1, limit: 100 });
+  assert.deepEqual(new Set(deliveries.map(({ seq }) => seq)), new Set([2]));
 });

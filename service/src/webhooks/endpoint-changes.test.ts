@@ -152,9 +152,11 @@ test("what the address of a stream did not take goes to the next one at once, in
     events.map(({ id }) => id),
   );
   assert.equal(old.received.length, triedAtOld);
-  const listed = await listEventsOf(webhooks.ctx, streamId, { after: 0, limit: 100 });
+  const { events: listed } = await listEventsOf(webhooks.ctx, streamId, { after: 0, limit: 100 });
   assert.ok(listed.every(({ deliveredAt }) => deliveredAt !== null));
-  const [left] = await listEventsOf(webhooks.ctx, other.streamId, { after: 0, limit: 100 });
+  const {
+    events: [left],
+  } = await listEventsOf(webhooks.ctx, other.streamId, { after: 0, limit: 100 });
   assert.equal(left?.deliveredAt, null, "of another stream");
 });
 
@@ -268,7 +270,9 @@ test("a resend does not wait in a circle with the end of an attempt at the same 
     assert.equal(await resent, 1);
   });
   await delivered;
-  const [listed] = await listEventsOf(ctx, event.streamId, { after: 0, limit: 1 });
+  const {
+    events: [listed],
+  } = await listEventsOf(ctx, event.streamId, { after: 0, limit: 1 });
   assert.equal(listed?.attempts, 1);
 });
 

@@ -214,9 +214,11 @@ test("what is held shows no next attempt, and a resend leaves it held", async ()
   assert.equal(await webhooks.redeliver({ streamId }), 1);
   await webhooks.deliver();
   const page = { after: 0, limit: 10 };
-  const [listed] = await listEventsOf(webhooks.ctx, streamId, page);
+  const {
+    events: [listed],
+  } = await listEventsOf(webhooks.ctx, streamId, page);
   assert.deepEqual([listed?.nextAttemptAt, listed?.attempts], [null, 0]);
-  assert.deepEqual(await listDeliveriesOf(webhooks.ctx, streamId, page), []);
+  assert.deepEqual(await listDeliveriesOf(webhooks.ctx, streamId, page), { deliveries: [] });
   assert.equal(receiver.received.length, 0);
 });
 
@@ -230,7 +232,9 @@ test("an event whose last attempt ends in the quarantine is held with the others
   for (let attempt = 1; attempt <= 13; attempt += 1) {
     assert.equal(await isActive(webhooks), true);
     await webhooks.deliver();
-    const [listed] = await listEventsOf(webhooks.ctx, event.streamId, { after: 0, limit: 1 });
+    const {
+      events: [listed],
+    } = await listEventsOf(webhooks.ctx, event.streamId, { after: 0, limit: 1 });
     assert.equal(listed?.attempts, attempt);
     const nextAt = listed.nextAttemptAt ?? webhooks.ctx.clock.now();
     webhooks.advance(nextAt + 1 - webhooks.ctx.clock.now());

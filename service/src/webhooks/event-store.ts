@@ -55,6 +55,8 @@ export interface ListedRow {
   readonly purgeAt: number | null;
   readonly body: string | null;
   readonly bodySealed: Buffer | null;
+  /** How many there are from the place where the page begins, counted to its limit. */
+  readonly found: number;
 }
 
 /** The next events, as many as stay together within the bytes; the first in any case. Lengths are known without the bodies. */
@@ -72,7 +74,7 @@ export async function listEvents(
       from next)
     select e.id, e.sequence, e.kind, e.created_at as "createdAt", e.delivered_at as "deliveredAt", e.attempts,
       e.purge_at as "purgeAt", e.body, e.body_sealed as "bodySealed",
-      case when d.is_held then null else d.due_at_ms end as "dueAtMs"
+      case when d.is_held then null else d.due_at_ms end as "dueAtMs", (select count(*) from next) as found
     from page join webhook_event e on e.id = page.id left join webhook_delivery d on d.event_id = e.id
     where page.place = 1 or page.bytes_so_far <= ${bytesMax} order by e.sequence`);
 }
@@ -80,8 +82,6 @@ export async function listEvents(
 /** An event of a list over many streams. */
 export interface PlacedRow extends ListedRow {
   readonly streamId: string;
-  /** How many there are from the place where the page begins, counted to its limit. */
-  readonly found: number;
 }
 
 /** Which events of a client domain's KYB endpoint. */

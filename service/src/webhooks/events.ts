@@ -8,6 +8,7 @@ import { endpointIdOf } from "./endpoint.ts";
 import { endpointSealedColumns } from "./endpoint-secret.ts";
 import { isLarge, type NewEvent, purgeTimeOf } from "./event.ts";
 import * as store from "./event-store.ts";
+import { cursorAfter, type StreamPlace } from "./stream-page.ts";
 
 /** What this slice keeps sealed. */
 export const webhookSealedColumns: readonly SealedColumn[] = [
@@ -78,7 +79,7 @@ export const pageBytesMax = 8 * 1024 * 1024;
 /** How lists of the events of a stream are described. */
 export const eventPagesHint =
   `For receivers that missed some: ask for what comes after the last one you have. A page holds at most ${pageBytesMax / 1024 ** 2} MiB` +
-  " of them, and one at least, so it may be shorter than `limit`: only an empty page is the end.";
+  " of them, and one at least, so it may be shorter than `limit`: without `nextCursor` it is the last.";
 
 /** An event as merchants see it in a list, beside the sequence, which goes by two names. */
 export const eventMembers = {
@@ -108,20 +109,25 @@ export function shownEvent(event: ListedEvent) {
 }
 
 /**
- * Events of a stream by sequence: no more than fit into {@link pageBytesMax}, and one at least, so that an empty page,
- * and not a short one, is the end.
+ * Events of a stream by sequence: no more than fit into {@link pageBytesMax}, and one at least.
  *
  * @param page.after the sequence that they come after; 0 begins
  * @param page.limit at most 100
+ * @returns `nextCursor` where later ones are left
  */
 export async function listEventsOf(
   ctx: Pick<Ctx, "db" | "clock" | "seal">,
   streamId: string,
-  page: { after: number; limit: number },
-): Promise<ListedEvent[]> {
+  { after, limit }: { after: number; limit: number },
+): Promise<{ events: ListedEvent[]; nextCursor?: string }> {
   const now = ctx.clock.now();
-  const rows = await store.listEvents(ctx.db, streamId, { ...page, bytesMax: pageBytesMax });
-  return rows.map((row) => listedOf(ctx, row, now));
+  const page = { after, limit: limit + 1, bytesMax: pageBytesMax };
+  const rows = await store.listEvents(ctx.db, streamId, page);
+  const events = rows.slice(0, limit).map((row) => listedOf(ctx, row, now));
+  const last = events.at(-1);
+  return last !== undefined && events.length < (rows[0]?.found ?? 0)
+    ? { events, nextCursor: cursorAfter(last.sequence) }
+    : { events };
 }
 
 function listedOf(ctx: Pick<Ctx, "seal">, row: store.ListedRow, now: number): ListedEvent {
@@ -192,17 +198,21 @@ export const deliveryMembers = {
 /**
  * Attempts at the events of a stream, by sequence and number. A page may end between two attempts at one event.
  *
- * @param page.after the sequence that they come after; 0 begins
- * @param page.afterAttempt of the event with that sequence: the attempt that they come after; without it none is listed
  * @param page.limit at most 100
+ * @returns `nextCursor` where later ones are left
  */
 export async function listDeliveriesOf(
   ctx: Pick<Ctx, "db">,
   streamId: string,
-  { afterAttempt = null, ...page }: { after: number; afterAttempt?: number | null; limit: number },
-): Promise<ListedDelivery[]> {
-  const rows = await store.listAttempts(ctx.db, streamId, { ...page, afterAttempt });
-  return rows.map(deliveryOf);
+  { after, afterAttempt = null, limit }: StreamPlace & { limit: number },
+): Promise<{ deliveries: ListedDelivery[]; nextCursor?: string }> {
+  const place = { after, afterAttempt };
+  const rows = await store.listAttempts(ctx.db, streamId, { ...place, limit: limit + 1 });
+  const deliveries = rows.slice(0, limit).map(deliveryOf);
+  const last = deliveries.at(-1);
+  return last !== undefined && rows.length > limit
+    ? { deliveries, nextCursor: cursorAfter(last.seq, last.attempt) }
+    : { deliveries };
 }
 
 function deliveryOf(row: store.AttemptRow): ListedDelivery {

@@ -13,6 +13,7 @@ export {
   webhookSealedColumns,
   shownEvent,
 } from "./events.ts";
+export { afterSequence, readPlace, streamCursor } from "./stream-page.ts";
 export type { NewEvent } from "./event.ts";
 export { findKybEvent } from "./event-store.ts";
 export {

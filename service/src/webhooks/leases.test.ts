@@ -11,7 +11,9 @@ import * as store from "./delivery-store.ts";
 import { ok, openTestWebhooks, status, type TestWebhooks } from "./test-webhooks.ts";
 
 async function listed({ ctx }: TestWebhooks, streamId: string) {
-  const [event] = await listEventsOf(ctx, streamId, { after: 0, limit: 1 });
+  const {
+    events: [event],
+  } = await listEventsOf(ctx, streamId, { after: 0, limit: 1 });
   assert.ok(event);
   return event;
 }

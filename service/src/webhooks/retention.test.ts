@@ -28,7 +28,9 @@ async function personalEvent(webhooks: TestWebhooks, url: string) {
 }
 
 async function listed({ ctx }: TestWebhooks, streamId: string) {
-  const [event] = await listEventsOf(ctx, streamId, { after: 0, limit: 1 });
+  const {
+    events: [event],
+  } = await listEventsOf(ctx, streamId, { after: 0, limit: 1 });
   assert.ok(event);
   return event;
 }
@@ -151,7 +153,9 @@ test("what is still to be told of a forgotten stream is sealed, arrives, and goe
   await ctx.db.transaction(async (tx) => forgetStreams(ctx, tx, [streamId]));
   assert.doesNotMatch(await dump(webhooks), /Ottilie/);
   const bodies = async () =>
-    (await listEventsOf(ctx, streamId, { after: 0, limit: 2 })).map((event) => event.body);
+    (await listEventsOf(ctx, streamId, { after: 0, limit: 2 })).events.map(
+      ({ body: each }) => each,
+    );
   assert.deepEqual(await bodies(), [null, body]);
   receiver.setAnswer(ok);
   webhooks.advance(5);

@@ -1,19 +1,21 @@
 import { Type } from "../../platform/http/schema.ts";
-import { wholeNumber } from "../../platform/http/text-form.ts";
 import type { ApiKey } from "../../accounts/index.ts";
 import type { Http } from "../../platform/http/http.ts";
-import { pageParameters, readLimit } from "../../platform/http/list-page.ts";
+import { pageBody, pageParameters, readLimit } from "../../platform/http/list-page.ts";
 import type { Reason } from "../../platform/http/problems.ts";
 import { refusals } from "../../platform/http/refusals.ts";
 import {
+  afterSequence,
   deliveryMembers,
   eventMembers,
   eventPagesHint,
   type ListedEvent,
   listDeliveriesOf,
   listEventsOf,
-  shownEvent,
+  readPlace,
   redeliverEvents,
+  shownEvent,
+  streamCursor,
 } from "../../webhooks/index.ts";
 import { callerOf, kybBodyReasons } from "../caller.ts";
 import { idempotently } from "../idempotency.ts";
@@ -30,18 +32,18 @@ export interface Stream {
 }
 
 const Params = Type.Object({ id: Type.String() });
-const After = Type.Optional(
-  wholeNumber({
-    description: "The `seq` that they come after. Default: 0.",
-  }),
-);
+const eventPage = {
+  after_seq: afterSequence("The `seq` that they come after. Default: 0."),
+  ...pageParameters,
+  cursor: streamCursor,
+};
 
-const AfterAttempt = Type.Optional(
-  wholeNumber({
-    description:
-      "Of the event `after_seq`: the `attempt` that they come after. Default: none of that event is listed.",
-  }),
-);
+const deliveryPage = {
+  ...eventPage,
+  after_attempt: afterSequence(
+    "Of the event `after_seq`: the `attempt` that they come after. Default: none of that event is listed.",
+  ),
+};
 
 /** The members of an event as merchants see it in a list. */
 export const listedEvent = { seq: Type.Integer(), ...eventMembers };
@@ -64,15 +66,9 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Str
         description: eventPagesHint,
         tags: ["kyb"],
         params: Params,
-        querystring: Type.Object(
-          { after_seq: After, limit: pageParameters.limit },
-          { additionalProperties: false },
-        ),
+        querystring: Type.Object(eventPage, { additionalProperties: false }),
         response: {
-          200: Type.Object(
-            { items: Type.Array(Type.Object(listedEvent)) },
-            { description: "By sequence." },
-          ),
+          200: pageBody(Type.Object(listedEvent), { description: "By sequence." }),
           ...refusals("malformed_request", ...reasons, "request_not_found"),
         },
       },
@@ -80,10 +76,11 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Str
     async (request) => {
       const { id } = request.params;
       await check(callerOf(request), id);
-      const { after_seq: after = "0" } = request.query;
+      const { after_seq: given, cursor } = request.query;
+      const { after } = readPlace({ after: given, cursor });
       const limit = readLimit(request.query);
-      const events = await listEventsOf(ctx, id, { after: Number(after), limit });
-      return { items: events.map(numbered) };
+      const { events, ...next } = await listEventsOf(ctx, id, { after, limit });
+      return { items: events.map(numbered), ...next };
     },
   );
 }
@@ -97,17 +94,11 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, reasons, check }:
     {
       schema: {
         summary: "Attempts to deliver the events of a request",
-        description:
-          "A page may end between two attempts at one event: go on after the `seq` and the `attempt` of its last item." +
-          " Only an empty page is the end.",
         tags: ["kyb"],
         params: Params,
-        querystring: Type.Object(
-          { after_seq: After, after_attempt: AfterAttempt, limit: pageParameters.limit },
-          { additionalProperties: false },
-        ),
+        querystring: Type.Object(deliveryPage, { additionalProperties: false }),
         response: {
-          200: Type.Object({ items: Type.Array(listedDelivery) }, { description: "In order." }),
+          200: pageBody(listedDelivery, { description: "In order." }),
           ...refusals("malformed_request", ...reasons, "request_not_found"),
         },
       },
@@ -115,10 +106,11 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, reasons, check }:
     async (request) => {
       const { id } = request.params;
       await check(callerOf(request), id);
-      const { after_seq: after = "0", after_attempt: attempt } = request.query;
-      const afterAttempt = attempt === undefined ? null : Number(attempt);
-      const page = { after: Number(after), afterAttempt, limit: readLimit(request.query) };
-      return { items: await listDeliveriesOf(ctx, id, page) };
+      const { after_seq: after, after_attempt: afterAttempt, cursor } = request.query;
+      const place = readPlace({ after, afterAttempt, cursor });
+      const limit = readLimit(request.query);
+      const { deliveries, ...next } = await listDeliveriesOf(ctx, id, { ...place, limit });
+      return { items: deliveries, ...next };
     },
   );
 }
