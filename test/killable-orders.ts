@@ -76,7 +76,7 @@ export async function openKillableOrders(
     },
     async advance(seconds) {
       await advanceClock(ctx.db, seconds);
-      await ctx.refreshClock();
+      await ctx.clock.refresh();
     },
     [Symbol.asyncDispose]: async () => opened.disposeAsync(),
   };

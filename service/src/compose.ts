@@ -68,7 +68,13 @@ import {
   noteRestore,
   purgeAudit,
 } from "./platform/audit/audit.ts";
-import { isClockMoved, isClockRight, openClock, watchClock } from "./platform/clock.ts";
+import {
+  isClockMoved,
+  isClockRight,
+  openClock,
+  type SharedClock,
+  watchClock,
+} from "./platform/clock.ts";
 import { type Config, ConfigError, parseConfig } from "./platform/config/config.ts";
 import type { Ctx } from "./platform/context.ts";
 import { type Db, openDb } from "./platform/database/db.ts";
@@ -147,7 +153,7 @@ export async function openDatabase(
 }
 
 /** The context of one process, with what has to be closed after it. */
-export type OpenContext = Ctx & AsyncDisposable & { refreshClock(): Promise<void> };
+export type OpenContext = Ctx & AsyncDisposable & { readonly clock: SharedClock };
 
 /** Opens everything a verb needs: database (migrated), keys, clock, limits. What was opened is closed again when a later part fails. */
 export async function openContext(
@@ -193,7 +199,7 @@ export async function openContext(
   const opened = stack.move();
   return {
     ...ctx,
-    refreshClock: async () => clock.refresh(),
+    clock,
     [Symbol.asyncDispose]: async () => opened.disposeAsync(),
   };
 }
@@ -323,7 +329,8 @@ export async function compose(config: Config): Promise<Service> {
     }),
   ];
   const listener = await listen(http, config);
-  const works = [startJobs({ ...base, mayRun: watchOwnClock(base) }, jobs), webhooks];
+  const following = { ...base, sharedClock: base.clock, mayRun: watchOwnClock(base) };
+  const works = [startJobs(following, jobs), webhooks];
   stack.defer(async () => drain(base, { listener, works }));
   const opened = stack.move();
   const close = async (): Promise<void> => opened.disposeAsync();
@@ -331,7 +338,7 @@ export async function compose(config: Config): Promise<Service> {
     baseUrl: config.baseUrl,
     metricsUrl: exposed.url,
     ctx: kyc,
-    refreshClock: async () => base.refreshClock(),
+    refreshClock: async () => base.clock.refresh(),
     close,
     [Symbol.asyncDispose]: close,
   };
@@ -392,7 +399,7 @@ function platformJobs(ctx: OpenContext): Job[] {
   return [
     // Only there can the time be moved, and only a notification tells of it at once.
     ...(ctx.config.profile === "dev"
-      ? [{ name: "clock", everySeconds: 5, run: async () => ctx.refreshClock() }]
+      ? [{ name: "clock", everySeconds: 5, run: async () => ctx.clock.refresh() }]
       : []),
     { name: "audit-chain", everySeconds: 0.5, run: async () => void (await chainAudit(ctx)) },
     {

@@ -322,7 +322,7 @@ test("forty values travel through an order and lie nowhere in the open, before t
 /** The processes follow the clock of the database. */
 async function advance(seconds: number): Promise<void> {
   await advanceClock(ctx.db, seconds);
-  await ctx.refreshClock();
+  await ctx.clock.refresh();
 }
 
 /** Every 64 hexadecimal digits in a row of a text, wherever they begin. */

@@ -57,10 +57,10 @@ test("200: attempts to deliver are listed with what the receiver answered", asyn
         .data;
     const whole = await listOf("");
     assert.equal(whole?.["nextCursor"], undefined);
-    const first = await listOf("&limit=1");
-    const rest = await listOf(`&cursor=${String(first?.["nextCursor"])}`);
-    assert.deepEqual([first?.["items"], rest?.["items"]].flat(), whole?.["items"]);
-    assert.equal(rest?.["nextCursor"], undefined);
+    const begun = await listOf("&limit=1");
+    const left = await listOf(`&cursor=${String(begun?.["nextCursor"])}`);
+    assert.deepEqual([begun?.["items"], left?.["items"]].flat(), whole?.["items"]);
+    assert.equal(left?.["nextCursor"], undefined);
     const bad = await world.call(
       "GET",
       `/api/v2/kyc/${each}?referenceKey=${referenceKey}&cursor=x`,

@@ -189,7 +189,7 @@ test("a moved clock moves the chain by one empty block", async () => {
   await using node = await openEmbeddedChain(ctx);
   const before = Number((await headOf(node)).timestamp);
   await advanceClock(ctx.db, 86_400);
-  await ctx.refreshClock();
+  await ctx.clock.refresh();
   await until("the chain is at the moved time", async () =>
     Number((await headOf(node)).timestamp) >= before + 86_400 ? true : null,
   );
@@ -201,7 +201,7 @@ test("a clock that moved while no process ran is what calls, estimates and the n
   await using ctx = await openProcess(database.url);
   await (await openEmbeddedChain(ctx))[Symbol.asyncDispose]();
   await advanceClock(ctx.db, 86_400);
-  await ctx.refreshClock();
+  await ctx.clock.refresh();
   await using node = await openEmbeddedChain(ctx);
   const now = ctx.clock.now();
   // PUSH4 now TIMESTAMP LT PUSH1 11 JUMPI STOP JUMPDEST PUSH0 PUSH0 REVERT: whoever comes too early is turned away.

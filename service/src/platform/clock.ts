@@ -20,6 +20,8 @@ export interface Clock {
 export interface SharedClock extends Clock, AsyncDisposable {
   /** Reads the offset again; done by itself on every notification, which may be lost. */
   refresh(): Promise<void>;
+  /** Calls the listener whenever the offset was found to have moved. @returns what ends that */
+  onMoved(listener: () => void): () => void;
   leadMs(): number;
 }
 
@@ -64,8 +66,11 @@ export async function openClock(
   machine: Machine = thisMachine,
 ): Promise<SharedClock> {
   let offsetMs = 0;
+  const listeners = new Set<() => void>();
   const read = async (): Promise<void> => {
+    const before = offsetMs;
     offsetMs = (await store.readOffsetSeconds(db)) * 1000;
+    if (offsetMs !== before) for (const listener of listeners) listener();
   };
   let reading: Promise<void> = Promise.resolve();
   // One after the other: of two at once the one that read first might end last.
@@ -81,6 +86,10 @@ export async function openClock(
     nowMs,
     now: () => Math.floor(nowMs() / 1000),
     refresh,
+    onMoved(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
     leadMs,
     aheadMs: () => aheadMs,
     noteAhead(ms) {

@@ -135,3 +135,45 @@ test("a run that may not be is left out, and comes with the next turn", async ()
   await done.promise;
   assert.ok(jobs);
 });
+
+test("a pause ends at once when the time is moved beyond it, and not before", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const listeners = new Set<() => void>();
+  let timeMs = 0;
+  const move = async (seconds: number): Promise<void> => {
+    timeMs += seconds * 1000;
+    for (const listener of listeners) listener();
+    await new Promise(setImmediate);
+  };
+  const sharedClock = {
+    nowMs: () => timeMs,
+    onMoved(listener: () => void) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+  let gate = Promise.resolve();
+  const runsAt: number[] = [];
+  const run = async (): Promise<void> => {
+    runsAt.push(timeMs / 1000);
+    await gate;
+  };
+  const job: Job = { name: "test", everySeconds: hour, run };
+  const jobs = startJobs({ log, notifications: openBell(), sharedClock }, [job]);
+  await move(599);
+  assert.deepEqual(runsAt, []);
+  await move(1);
+  await move(hour - 1);
+  assert.deepEqual(runsAt, [600]);
+  const held = Promise.withResolvers<void>();
+  gate = held.promise;
+  await move(1);
+  assert.deepEqual(runsAt, [600, 600 + hour]);
+  await move(1);
+  held.resolve();
+  await new Promise(setImmediate);
+  assert.deepEqual(runsAt, [600, 600 + hour, 601 + hour], "once more for a run that began before");
+  await jobs[Symbol.asyncDispose]();
+  await move(hour);
+  assert.deepEqual([runsAt.length, listeners.size], [3, 0]);
+});

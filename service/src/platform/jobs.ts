@@ -1,3 +1,4 @@
+import type { SharedClock } from "./clock.ts";
 import type { Ctx } from "./context.ts";
 
 /** Work that every process does again and again; it takes its own locks, so several at once do no harm. */
@@ -5,7 +6,8 @@ export interface Job {
   readonly name: string;
   /**
    * Pause between the end of one run and the start of the next; the first run comes after half of it to all of it, and
-   * within 10 minutes, so that a process that is replaced every day still does what is due once a day.
+   * within 10 minutes, so that a process that is replaced every day still does what is due once a day. It ends at once
+   * when the time is moved beyond it.
    */
   readonly everySeconds: number;
   /** A channel whose notifications end the pause at once; one that comes during a run makes another follow it. */
@@ -17,13 +19,19 @@ export interface Job {
 type JobContext = Pick<Ctx, "log" | "notifications"> & {
   /** Asked before each run; where it says no, that run is left out. */
   readonly mayRun?: () => Promise<boolean>;
+  /** What pauses are measured by where the time of the installation can be moved. */
+  readonly sharedClock?: Pick<SharedClock, "nowMs" | "onMoved">;
 };
 
 /** Starts each job's own loop; closing waits for the runs under way. A run that fails is logged and tried again. */
 export function startJobs(ctx: JobContext, jobs: readonly Job[]): AsyncDisposable {
   const loops = jobs.map((job, at) => startLoop(ctx, job, firstPauseMs(job, at)));
+  const stopFollowing = ctx.sharedClock?.onMoved(() => {
+    for (const loop of loops) loop.catchUp();
+  });
   return {
     async [Symbol.asyncDispose]() {
+      stopFollowing?.();
       await Promise.all(loops.map(async (loop) => loop.close()));
     },
   };
@@ -41,6 +49,8 @@ const firstSecondsMax = 600;
 const goldenRatio = (1 + Math.sqrt(5)) / 2;
 
 interface Loop {
+  /** Begins the next run where the time has moved beyond its pause. */
+  catchUp(): void;
   close(): Promise<void>;
 }
 
@@ -49,6 +59,8 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
   const closing = new AbortController();
   let running = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
+  let dueAtMs = Infinity;
+  const nowMs = (): number => ctx.sharedClock?.nowMs() ?? 0;
   const work = async (): Promise<void> => {
     try {
       if (ctx.mayRun === undefined || (await ctx.mayRun())) await job.run(closing.signal);
@@ -70,6 +82,7 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
     });
   };
   const pause = (ms: number): void => {
+    dueAtMs = nowMs() + ms;
     timer = setTimeout(start, ms).unref();
   };
   const wake = (): void => {
@@ -81,6 +94,11 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
   const subscribed =
     job.wakeOn === undefined ? null : ctx.notifications.subscribe(job.wakeOn, wake);
   return {
+    catchUp() {
+      // A run under way began at the time before.
+      if (isRunning) isWoken = true;
+      else if (!closing.signal.aborted && nowMs() >= dueAtMs) start();
+    },
     async close() {
       closing.abort();
       clearTimeout(timer);

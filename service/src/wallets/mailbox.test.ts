@@ -109,7 +109,7 @@ await test("a box is gone at its time, whether or not it was purged", async () =
   const { body } = await leave(inMinutes(5));
   const { body: later } = await leave(inMinutes(60));
   await advanceClock(ctx.db, 300);
-  await ctx.refreshClock();
+  await ctx.clock.refresh();
   assert.equal((await take(body["id"])).reason, "mailbox_empty");
   await purgeMailbox(ctx);
   const [row] = await ctx.db.query<{ left: number }>(

@@ -104,7 +104,7 @@ const isLookDue = async (): Promise<boolean> =>
 /** What a service does in a while. @returns how many members it knows of then */
 async function followFor(seconds: number): Promise<number> {
   await advanceClock(ctx.db, seconds);
-  await opened.refreshClock();
+  await opened.clock.refresh();
   await watchWallets(ctx);
   await followChain(ctx);
   return (await ctx.db.query(sql`select from business_member where business = ${business}`)).length;

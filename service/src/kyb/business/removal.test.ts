@@ -19,7 +19,7 @@ const member = `0x${"cd".repeat(20)}`;
 
 async function run(seconds = 0): Promise<string[]> {
   await advanceClock(ctx.db, seconds);
-  await opened.refreshClock();
+  await opened.clock.refresh();
   await finishRemovals(ctx);
   const rows = await ctx.db.query<{ subject_id: string }>(
     sql`select subject_id from chain_transaction where kind = 'business.remove' order by id`,

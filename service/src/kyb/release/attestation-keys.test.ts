@@ -55,7 +55,7 @@ function isGenuine(jwt: string, keys: readonly Jwk[]): boolean {
 
 async function advance(seconds: number): Promise<void> {
   await advanceClock(ctx.db, seconds);
-  await ctx.refreshClock();
+  await ctx.clock.refresh();
 }
 
 await test("processes that begin at once sign with one key, of RSA with 3072 bits, and publish it", async () => {
