@@ -335,6 +335,9 @@ await test("wrong use is one line and status 1, and leaves no state behind", asy
     assert.deepEqual([status, out, err.split("\n").length], [1, "", 2], err);
   }
   assert.equal(existsSync(join(empty, "wallet")), false);
+  await refused([], /which verb\?/);
+  await refused(["dance"], /there is no verb "dance"/);
+  await refused(["business"], /"business" needs one more word; see wallet business --help/);
 });
 
 await test("an answer that nests without end is none, and what was given counts as given", async () => {

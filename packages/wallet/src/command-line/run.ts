@@ -100,8 +100,10 @@ function answerWithoutVerb(args: readonly string[], shell: Shell): number {
     return 0;
   }
   const given = shownText(words.join(" ").slice(0, 100));
-  const fault = given === "" ? "which verb?" : `there is no verb "${given}";`;
-  shell.err(`wallet: ${fault} see wallet --help\n`);
+  if (given === "") shell.err("wallet: which verb? see wallet --help\n");
+  else if (below.length === 0)
+    shell.err(`wallet: there is no verb "${given}"; see wallet --help\n`);
+  else shell.err(`wallet: "${given}" needs one more word; see wallet ${given} --help\n`);
   return 1;
 }
 
