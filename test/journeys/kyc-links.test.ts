@@ -1,7 +1,9 @@
 // Several links of one order: each is good for its own attempt and until its own end.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { declineDigest, signDigest } from "@svc/protocol";
 import { decline, type KycWorld, openKycWorld, openRequest, shareResult } from "../kyc-world.ts";
+import { openRawConnection } from "../raw-connection.ts";
 import { post } from "../raw-wallet.ts";
 
 let world: KycWorld;
@@ -21,6 +23,47 @@ test("the link of an attempt that is over approves, declines and counts nothing 
   assert.notEqual((await post(opened.connection, shareResult(person, opened))).status, 200);
   assert.notEqual((await decline(person, link)).status, 200);
   assert.equal((await world.statusOf(referenceKey))["status"], "PENDING");
+});
+
+/** Begins an answer of which the service has read the link alone. @returns what sends the rest, and how it is answered */
+async function answerSlowly(connection: string, result: object): Promise<() => Promise<number>> {
+  const body = JSON.stringify(result);
+  const { host, pathname } = new URL(connection);
+  const slow = await openRawConnection(world.baseUrl);
+  const head = [`Host: ${host}`, "Content-Type: application/json", "Connection: close"];
+  const length = `Content-Length: ${Buffer.byteLength(body)}`;
+  slow.send(`POST ${pathname} HTTP/1.1\r\n${[...head, length].join("\r\n")}\r\n\r\n{`);
+  return async () => {
+    slow.send(body.slice(1));
+    return Number((await slow.all).split(" ")[1]);
+  };
+}
+
+test("an answer that takes longer than its attempt changes and counts nothing in the next one", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  const link = asked.body.data?.["link"];
+  const opened = await openRequest(link);
+  const { connection, id } = opened;
+  const refusal = signDigest(declineDigest({ request: id, connection }), person.privateKey);
+  const wrong = { fields: ["EMAIL"] };
+  const answers = [
+    await answerSlowly(connection, shareResult(person, opened)),
+    await answerSlowly(connection, { error: "access_denied", id, signature: refusal }),
+    await answerSlowly(connection, shareResult(person, opened, wrong)),
+  ];
+  // When these are answered, those are under way.
+  for (let at = 0; at < 5; at += 1) await world.statusOf(referenceKey);
+  assert.equal((await decline(person, link)).status, 200);
+  const next = await openRequest((await world.ask({ user: person.address })).body.data?.["link"]);
+  const statuses: number[] = [];
+  for (const sendRest of answers) statuses.push(await sendRest());
+  assert.deepEqual(statuses.slice(0, 2), [410, 410]);
+  for (let round = 1; round <= 3; round += 1)
+    assert.equal((await post(next.connection, shareResult(person, next, wrong))).status, 422);
+  assert.equal((await world.statusOf(referenceKey))["status"], "PENDING");
+  assert.equal((await post(next.connection, shareResult(person, next))).status, 200);
 });
 
 test("a link ends with its own expiration, though a later one keeps its order open for longer", async () => {

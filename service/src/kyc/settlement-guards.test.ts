@@ -1,9 +1,11 @@
 // What a batch must not take along: other attempts, orders that somebody else holds, values of which one no longer counts.
+// And of two ends of one order at the same instant, the second.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hexOfBytes, type Hex32 } from "@svc/protocol";
 import { openTestSettlement } from "../../../test/approved-orders.ts";
 import { listBatches, readTransfers, type TestOrder } from "../../../test/approved-orders-store.ts";
+import { untilBlocked } from "../../../test/lock-waits.ts";
 import { until } from "../../../test/patience.ts";
 import { sql } from "../platform/database/db.ts";
 import { insertConsent } from "./consent-store.ts";
@@ -107,4 +109,26 @@ await test("a batch leaves an order out that another transaction holds, and wait
   assert.notEqual(await batchOf(free), null);
   await settleOrders(ctx);
   assert.notEqual(await batchOf(held), null);
+});
+
+await test("of two changes of an order at the same instant the first is made, and the other finds it done", async () => {
+  const [order] = (await test1.approve(1)) as [TestOrder];
+  const { held } = await readTransfers(ctx.db, packageId);
+  const change = async (trigger: "initiate-final" | "overdue"): Promise<number> =>
+    ctx.db.transaction(async (tx) => {
+      const orders = [{ id: order.id, attempt: 1 }];
+      const moved = await moveOrders(ctx, tx, { orders, step: steps[trigger], at: ctx.clock.now() });
+      return moved.length;
+    });
+  const { changes } = await ctx.db.transaction(async (tx) => {
+    await tx.query(sql`select from kyc_order where id = ${order.id} for update`);
+    const first = change("overdue");
+    await untilBlocked(ctx.db);
+    const second = change("initiate-final");
+    await untilBlocked(ctx.db, 2);
+    return { changes: Promise.all([first, second]) };
+  });
+  assert.deepEqual(await changes, [1, 0]);
+  assert.equal(await statusOf(order), "FAILED INITIATE_TX_FAILED");
+  assert.equal((await readTransfers(ctx.db, packageId)).held, held - 1);
 });
