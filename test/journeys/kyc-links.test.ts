@@ -66,6 +66,19 @@ test("an answer that takes longer than its attempt changes and counts nothing in
   assert.equal((await post(next.connection, shareResult(person, next))).status, 200);
 });
 
+test("an answer that takes longer than a repeat with another callback is not sent where its wallet was not told", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  const opened = await openRequest(asked.body.data?.["link"]);
+  const sendRest = await answerSlowly(opened.connection, shareResult(person, opened));
+  // When these are answered, that is under way.
+  for (let at = 0; at < 5; at += 1) await world.statusOf(opened.id);
+  const callback = "http://127.0.0.1:4998/hook";
+  assert.equal((await world.ask({ user: person.address, callback })).status, 200);
+  assert.equal(await sendRest(), 410);
+  assert.equal((await world.statusOf(opened.id))["status"], "PENDING");
+});
+
 test("a link ends with its own expiration, though a later one keeps its order open for longer", async () => {
   const person = await world.verify();
   const now = world.ctx.clock.now();

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { commitmentOf, type Hex32, leafOf } from "@svc/protocol";
+import { getBuiltInIssuer, revokeCredential } from "../../service/src/credentials/index.ts";
 import {
   type HeldField,
   type KycWorld,
@@ -62,6 +63,20 @@ test("the fourth validly signed answer ends the attempt", async (t) => {
       }
       assert.equal((await world.statusOf(referenceKey))["failureReason"], "INVALID_CONFIRM_DATA");
     });
+});
+
+test("a value that was withdrawn since it was asked for is not taken any more", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  const opened = await openRequest(asked.body.data?.["link"]);
+  const credentialId = person.held.find(({ field }) => field === "EMAIL")?.credentialId ?? "";
+  const issuer = await getBuiltInIssuer(world.ctx, "demo", "live");
+  await revokeCredential(world.ctx, issuer, credentialId);
+  const refused = await post(opened.connection, shareResult(person, opened));
+  assert.equal(refused.status, 422);
+  assert.match(await refused.text(), /the fields do not match what was asked for and is verified/);
+  assert.equal((await world.statusOf(referenceKey))["status"], "PENDING");
 });
 
 test("a wrong value that takes long to hash is not looked into: it counts for nothing", async () => {

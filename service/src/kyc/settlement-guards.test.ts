@@ -12,6 +12,7 @@ import { insertConsent } from "./consent-store.ts";
 import { listHandedOver } from "./handed-over.ts";
 import { steps } from "./order.ts";
 import { beginAttempt, findOrder, holdTransfer } from "./order-store.ts";
+import { findSettled } from "./receipt-store.ts";
 import { settleOrders } from "./settlement.ts";
 import { moveOrders } from "./transitions.ts";
 
@@ -71,6 +72,28 @@ await test("an order that is approved again is anchored once and handed over as 
   assert.deepEqual(held, order.consent.leaves, "the first attempt handed nothing over");
 });
 
+await test("the receipt of each attempt names its own batches", async () => {
+  const [order] = (await test1.approve(1)) as [TestOrder];
+  const confirm = async (): Promise<void> => {
+    await closeBatch();
+    await test1.mine();
+    await settleOrders(ctx);
+    await test1.mine();
+    assert.equal(await statusOf(order), "CONFIRMED");
+  };
+  await confirm();
+  await approveAgain(order);
+  await confirm();
+  const made = (await listBatches(ctx.db)).slice(-4).map(({ id }) => id);
+  const named: unknown[] = [];
+  for (const attempt of [1, 2]) {
+    const settled = await findSettled(ctx.db, order.id, attempt);
+    assert.equal(settled?.attempt, attempt);
+    named.push(settled.initiate.id, settled.confirm?.id);
+  }
+  assert.deepEqual(named, made);
+});
+
 await test("an order of which one leaf alone no longer counts is not handed over", async () => {
   const before = await readTransfers(ctx.db, packageId);
   const [order] = (await test1.approve(1)) as [TestOrder];
@@ -117,7 +140,11 @@ await test("of two changes of an order at the same instant the first is made, an
   const change = async (trigger: "initiate-final" | "overdue"): Promise<number> =>
     ctx.db.transaction(async (tx) => {
       const orders = [{ id: order.id, attempt: 1 }];
-      const moved = await moveOrders(ctx, tx, { orders, step: steps[trigger], at: ctx.clock.now() });
+      const moved = await moveOrders(ctx, tx, {
+        orders,
+        step: steps[trigger],
+        at: ctx.clock.now(),
+      });
       return moved.length;
     });
   const { changes } = await ctx.db.transaction(async (tx) => {
