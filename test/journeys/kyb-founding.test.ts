@@ -69,6 +69,7 @@ test("nothing is deployed before the last signature", async () => {
   assert.equal(asked.status, 201);
   const { invitationId: id, address } = asked.body as { invitationId: string; address: Address };
   assert.equal((await world.voteAs("bob", id)).body["status"], "open");
+  assert.ok((await world.inboxOf("bob")).every((each) => each.id !== id));
   assert.equal(await statusOf(address), "inviting");
   assert.equal(await codeAt(address), undefined);
   const lookup = await world.call("GET", `/api/v1/kyb/status/${address}`);

@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import type { Address, Hex } from "@svc/protocol";
 import { findBusiness, suspendBusiness } from "../../service/src/kyb/index.ts";
 import { finishRemovals } from "../../service/src/kyb/business/removal.ts";
+import { requestLook } from "../../service/src/kyb/business/roster-store.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
 import { type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
@@ -65,11 +66,12 @@ async function approveAtOnce(
 
 test("members and rules change when the members decided and the chain has it", async () => {
   const { business } = world;
+  const [bob] = rosterOf(["bob"]);
   const id = await world.govern(
     "alice",
     {
       operation: "changeCharter",
-      members: rosterOf(["alice", "bob", "dave"]),
+      members: [...rosterOf(["alice", "dave"]), { ...bob, votingRights: false }],
       rules: { data_requests: "UNANIMOUS" },
     },
     { voters: ["alice", "bob"] },
@@ -81,6 +83,9 @@ test("members and rules change when the members decided and the chain has it", a
   const seen = await world.businessOf("dave");
   const members = seen["members"] as { name: string; address: string }[];
   assert.deepEqual(members.map(({ name }) => name).toSorted(), ["alice", "bob", "dave"]);
+  const { body } = await world.call("GET", `/api/v1/kyb/members/${business.address}`);
+  const shown = body["members"] as { votingRights: boolean }[];
+  assert.equal(shown.filter(({ votingRights }) => votingRights).length, 2, "bob is left without");
   await assert.rejects(world.businessOf("carol"), /member of no business/);
   const refused = await world.walletCall(
     "carol",
@@ -111,6 +116,29 @@ test("a new member is called what the members approved, not what one of them pro
     (member) => member.address === world.person("dora").address,
   );
   assert.equal(dora?.name, "Dora");
+});
+
+test("a member who comes back is called what the members approved last", async () => {
+  const business = await world.found({ members: ["lotte"] });
+  const { address } = business;
+  const [named] = rosterOf(["milan"]);
+  const own = rosterOf(["lotte"]);
+  const rosters = [
+    [...own, { ...named, name: "Milan" }],
+    own,
+    [...own, { ...named, name: "Mila" }],
+  ];
+  for (const [at, members] of rosters.entries()) {
+    const voters = at === 1 ? ["lotte", "milan"] : ["lotte"];
+    await world.govern(
+      "lotte",
+      { operation: "changeCharter", members },
+      { business: address, voters },
+    );
+    await reachEpoch(business, at + 1);
+  }
+  const called = namesIn(await world.businessOf("milan", address));
+  assert.equal(called[world.person("milan").address], "Mila");
 });
 
 test("who votes sees members by the names that they have, whatever the proposer calls them", async () => {
@@ -185,7 +213,20 @@ test("of two acts that members approved at once the second is collected anew, by
   const late = await world.voteAs("berta", second, { item });
   assert.deepEqual([late.status, late.body.error?.reason], [404, "ballot_not_found"]);
   assert.equal((await world.voteAs("aron", second, { item })).body["status"], "open");
-  assert.equal((await world.voteAs("carl", second)).body["status"], "approved");
+  const { db } = world.ctx;
+  await db.transaction(async (tx) => {
+    // Nothing is sent while somebody else holds the signer.
+    await tx.query(sql`select from chain_signer for update`);
+    assert.equal((await world.voteAs("carl", second)).body["status"], "approved");
+    await requestLook(db, business.address);
+    await world.until("the wallet is looked at", async () => {
+      const found = await db.query(
+        sql`select from business where address = ${business.address} and look_due_at is null`,
+      );
+      return found.length === 1 ? true : null;
+    });
+    await reachProposal("aron", business, second, "relaying");
+  });
   const row = await reachEpoch(business, 2);
   assert.equal(row.charter.members.length, 3);
   await reachProposal("doris", business, second, "executed");
@@ -363,6 +404,8 @@ test("a member who is there ends its removal with a signature, and is safe for 9
     signature: world.keepSignature("sybil", { business: address, nonce: keepNonce }),
   };
   assert.equal((await world.walletCall("trent", "POST", path, { body: wrong })).status, 422);
+  const other = await world.walletCall("sybil", "POST", path, { body: wrong });
+  assert.deepEqual([other.status, other.body.error?.reason], [409, "nothing_to_end"]);
   const signature = world.keepSignature("trent", { business: address, nonce: keepNonce });
   const kept = await world.walletCall("trent", "POST", path, { body: { signature } });
   assert.deepEqual(kept.body, { ended: "removal" });
@@ -444,11 +487,9 @@ test("members move their business to another wallet, and nothing goes on in the 
   const business = await world.found({ members: ["yusuf"] });
   const { address } = business;
   const successor = await world.found({ members: ["yusuf"], name: "Muster Zwei AG" });
-  await world.govern(
-    "yusuf",
-    { operation: "moveTo", successor: successor.address },
-    { business: address },
-  );
+  const move = { operation: "moveTo", successor: successor.address };
+  const change = { operation: "changeCharter", members: rosterOf(["yusuf", "zora"]) };
+  const [, late = ""] = await approveAtOnce(business, [move, change], ["yusuf"]);
   const row = await world.until("the business has moved", async () => {
     const found = await rowOf(business);
     return found.status === "moved" ? found : null;
@@ -456,5 +497,6 @@ test("members move their business to another wallet, and nothing goes on in the 
   assert.equal(row.successor, successor.address);
   const seen = await world.call("GET", `/api/v1/kyb/status/${address}`);
   assert.deepEqual([seen.body["status"], seen.body["verified"]], ["moved", false]);
+  await reachProposal("yusuf", business, late, "failed");
   await assert.rejects(suspendBusiness(ctx, address, "test"), /this one is moved, not active/);
 });

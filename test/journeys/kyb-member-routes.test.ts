@@ -1,6 +1,7 @@
 // What the wallets of members are refused, on every route that takes their acts.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { promisedBy } from "../document-rows.ts";
 import { type DataWorld, openDataWorld } from "../kyb-data-world.ts";
 import { isOfMembers } from "../kyb-routes.ts";
@@ -63,6 +64,40 @@ test("409: a member has five proposals open, and twenty foundings", async () => 
   const found = async (): Promise<Answer> => world.askFounding({ members: ["ed", "eva"] });
   for (let count = 1; count <= 20; count += 1) assert.equal((await found()).status, 201);
   assert.deepEqual(reasonOf(await found()), [409, "too_many"]);
+});
+
+test("409: a business has twenty proposals, those among them that are on their way to the chain", async () => {
+  const members = ["ann", "ben", "cleo", "dora", "emil"];
+  const { address } = await world.found({ members });
+  const roster = members.map((name) => ({
+    address: world.person(name).address,
+    name,
+    votingRights: true,
+  }));
+  const body = {
+    operation: "changeCharter",
+    members: roster,
+    rules: { data_requests: "UNANIMOUS" },
+  };
+  const propose = async (name: string): Promise<Answer> =>
+    world.walletCall(name, "POST", `/w/businesses/${address}/proposals`, { body });
+  const ids: string[] = [];
+  for (const name of members.slice(0, 4))
+    for (let count = 1; count <= 5; count += 1)
+      ids.push(String((await propose(name)).body["proposalId"]));
+  assert.deepEqual(reasonOf(await propose("emil")), [409, "too_many"]);
+  const [first = "", second = ""] = ids;
+  for (const name of members.slice(2)) await world.voteAs(name, second, { vote: "reject" });
+  assert.equal((await propose("emil")).status, 201, "one that was refused is none any more");
+  for (const name of members.slice(0, 2)) await world.voteAs(name, first);
+  const item = await world.findVote("cleo", first);
+  await world.ctx.db.transaction(async (tx) => {
+    // Nothing is sent while somebody else holds the signer.
+    await tx.query(sql`select from chain_signer for update`);
+    const decided = await world.voteAs("cleo", first, { item });
+    assert.equal(decided.body["status"], "approved");
+    assert.deepEqual(reasonOf(await propose("emil")), [409, "too_many"]);
+  });
 });
 
 test("what waits for an identity is read in pages, votes before invitations, and once each", async () => {

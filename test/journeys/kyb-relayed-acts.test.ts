@@ -200,3 +200,20 @@ test("what somebody else has the contract do is found and followed", async () =>
   assert.equal(row.charter.rules.signature_requests, "UNANIMOUS");
   await assert.rejects(world.businessOf("ray", address), /member of no business/);
 });
+
+test("a removal that its member ends by a call of its own is no longer shown", async () => {
+  const { address } = await world.found({ members: ["sina", "tilo", "urs"] });
+  const removal = { operation: "startRemoval", member: world.person("urs").address };
+  await world.govern("sina", removal, { business: address, voters: ["sina", "tilo"] });
+  const open = async () =>
+    (await world.businessOf("urs", address))["removal"] as { keepNonce: number } | null;
+  const { keepNonce } = await world.until("the removal is shown", open);
+  await world.until("nothing of before is still to be looked at", async () => {
+    const found = await world.ctx.db.query(sql`select from business, business_watch
+      where address = ${address} and look_due_at is null and block >= chain_block`);
+    return found.length === 1 ? true : null;
+  });
+  const signature = world.keepSignature("urs", { business: address, nonce: keepNonce });
+  await callAsStranger(world, address, (await loadWalletCalls()).keep(signature));
+  await world.until("the removal has ended", async () => ((await open()) === null ? true : null));
+});

@@ -1,4 +1,5 @@
-// Removals that their members answered by votes alone, over the public routes and on the embedded chain.
+// Removals that their members answered by votes alone, and what a removal leaves of open votes, over the public routes and
+// on the embedded chain.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Address } from "@svc/protocol";
@@ -67,7 +68,10 @@ test("a member who votes and never signs to stay ends no removals for good: the 
   await rejects();
   const until = world.ctx.clock.now() + 90 * day;
   const lately = "removal_refused: the member answered less than 90 days ago";
-  await world.advance(89 * day);
+  await world.advance(45 * day);
+  // The first answer counts: by others the ninety days do not begin anew.
+  await rejects();
+  await world.advance(44 * day);
   assert.deepEqual(await propose("petra"), underWay);
   const [status, message, protectedUntil] = await propose("rasmus");
   assert.deepEqual([status, message], [422, lately]);
@@ -129,6 +133,7 @@ test("a member whose removal was decided again, also across a change of the rost
     // Nothing is sent while somebody else holds the signer.
     await tx.query(sql`select from chain_signer for update`);
     assert.deepEqual(await keep(), { ended: "removal" });
+    assert.equal((await open())?.hasAnswered, true, "before the chain has it");
     // As if the wallet had signed otherwise before, and lost the answer.
     await db.query(
       sql`update chain_transaction set data = data || '\\x00' where kind = 'business.keep'`,
@@ -137,4 +142,29 @@ test("a member whose removal was decided again, also across a change of the rost
   });
   await world.until("the removal has ended", async () => ((await open()) === null ? true : null));
   assert.equal((await (await loadWalletCalls()).read(world.ctx, address)).removal, null);
+});
+
+test("approvals of before a removal began do not count after it: their act has another number, and all approve anew", async () => {
+  const { address } = await world.found({ members: ["vilma", "wim", "xenia"] });
+  const change = { operation: "changeCharter", members: rosterOf(["vilma", "wim"]) };
+  const id = await world.govern("vilma", change, { business: address });
+  const stricter = {
+    operation: "changeCharter",
+    members: rosterOf(["vilma", "wim", "xenia"]),
+    rules: { governance: "UNANIMOUS" },
+  };
+  const strict = await world.govern("wim", stricter, { business: address });
+  const removal = { operation: "startRemoval", member: world.person("xenia").address };
+  const removing = await world.govern("vilma", removal, { business: address });
+  assert.ok((await world.inboxOf("xenia")).every((each) => each.id !== removing));
+  await world.voteAs("wim", removing);
+  const item = await world.until("the vote is collected anew", async () => {
+    const found = await world.findVote("wim", id);
+    return found["nonce"] === 1 ? found : null;
+  });
+  const open = await reachProposal("wim", address, { id: strict, status: "open" });
+  assert.deepEqual([open["needed"], open["approvals"]], [3, 0], "by the stricter rule still");
+  assert.equal((await world.voteAs("wim", id, { item })).body["status"], "open");
+  assert.equal((await world.voteAs("vilma", id)).body["status"], "approved");
+  await reachProposal("vilma", address, { id, status: "executed" });
 });

@@ -11,6 +11,7 @@ import {
 import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { logInFor } from "../business-login.ts";
 import { noteBusinessAcquaintance } from "../../service/src/kyb/business/acquaintance-store.ts";
+import { requestLook } from "../../service/src/kyb/business/roster-store.ts";
 import { setMoved } from "../../service/src/kyb/business/standing-store.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openReceiver, type Receiver } from "../kyb-receiver.ts";
@@ -220,7 +221,12 @@ test("the operator takes an announced move back, once, on record", async () => {
   const next = await world.found({ members: ["finn"], name: "Bleibt Neu AG" });
   const { address } = old;
   assert.equal((await svc("business", "move", address, "--to", next.address)).status, 0);
+  const back = { operation: "moveTo", successor: address };
+  const propose = async () =>
+    world.walletCall("finn", "POST", `/w/businesses/${next.address}/proposals`, { body: back });
+  assert.equal((await propose()).status, 400, "none would be left");
   assert.equal((await svc("business", "move", address, "--cancel")).status, 0);
+  assert.equal((await propose()).status, 201);
   assert.equal((await world.businessOf("finn", address))["move"], null);
   const again = await svc("business", "move", address, "--cancel");
   assert.match(again.err, /no move of this business is announced/);
@@ -236,36 +242,55 @@ test("the operator takes an announced move back, once, on record", async () => {
 });
 
 test("a move by the operator waits while its successor is suspended, and is cancelled on record where it cannot be", async () => {
-  const foundings = ["waits", "next", "impossible", "gone", "home"].map(async (name) =>
+  const foundings = ["waits", "next", "impossible", "gone", "home", "left"].map(async (name) =>
     world.found({ members: ["jan"], name }),
   );
-  const [waits, next, impossible, gone, home] = (await Promise.all(foundings)).map(
+  const [waits, next, impossible, gone, home, left] = (await Promise.all(foundings)).map(
     ({ address }) => address,
-  ) as [Address, Address, Address, Address, Address];
+  ) as [Address, Address, Address, Address, Address, Address];
   await svc("business", "move", waits, "--to", next);
   await svc("business", "move", impossible, "--to", gone);
-  await svc("business", "suspend", next);
+  await svc("business", "move", left, "--to", home);
+  await world.govern("jan", { operation: "moveTo", successor: next }, { business: left });
   await world.govern("jan", { operation: "moveTo", successor: home }, { business: gone });
   const reachMoved = async (address: Address) =>
     world.until(`${address} has moved`, async () =>
       (await lookUp("status", address)).body["status"] === "moved" ? true : null,
     );
   await reachMoved(gone);
+  await reachMoved(left);
+  await svc("business", "suspend", next);
+  const again = await svc("business", "move", left, "--to", home);
+  assert.match(again.err, /this one is moved, not active/);
   await world.advance(31 * day);
-  const cancelled = await world.until("the impossible one is cancelled", async () => {
-    const [entry] = await world.ctx.db.query<{ actor: string; details: object }>(
-      sql`select actor, details from audit_entry
-        where subject = ${impossible} and action = 'business.move.cancel'`,
-    );
-    return entry ?? null;
-  });
-  assert.deepEqual(cancelled, {
-    actor: "system",
-    details: { successor: gone, reason: "successor_moved" },
-  });
+  for (const [business, details] of [
+    [impossible, { successor: gone, reason: "successor_moved" }],
+    [left, { successor: home, reason: "business_moved" }],
+  ] as const) {
+    const cancelled = await world.until("the impossible one is cancelled", async () => {
+      const [entry] = await world.ctx.db.query<{ actor: string; details: object }>(
+        sql`select actor, details from audit_entry
+          where subject = ${business} and action = 'business.move.cancel'`,
+      );
+      return entry ?? null;
+    });
+    assert.deepEqual(cancelled, { actor: "system", details });
+  }
+  assert.equal((await world.businessOf("jan", left))["successor"], next);
+  const renamed = { address: world.person("jan").address, name: "jan", votingRights: true };
+  const request = {
+    operation: "changeCharter",
+    members: [renamed],
+    rules: { data_requests: "UNANIMOUS" },
+  };
+  const open = await world.govern("jan", request, { business: waits, voters: [] });
   assert.equal((await world.businessOf("jan", impossible))["status"], "active");
   await svc("business", "reinstate", next);
   await reachMoved(waits);
+  const { proposals } = await world.businessOf("jan", waits);
+  const [ended] = proposals as { id: string; status: string }[];
+  assert.deepEqual([ended?.id, ended?.status], [open, "failed"]);
+  assert.ok((await world.inboxOf("jan")).every(({ id }) => id !== open));
 });
 
 /** The event that tells of the move of this business. */
@@ -316,6 +341,16 @@ test("whoever knows a business that moved is told where, with an attestation, an
   }
   const told = receiver.received.filter(({ body }) => body.includes(stranger.address));
   assert.equal(told.length, 0);
+  await requestLook(world.ctx.db, address);
+  const streams = await world.until("the wallet is looked at again", async () => {
+    const [row] = await world.ctx.db.query<{ isDue: boolean; streams: number }>(
+      sql`select look_due_at is not null as "isDue", (select count(*)::int from webhook_event
+          where kind = 'kyb.business.wallet_address_changed') as streams
+        from business where address = ${address}`,
+    );
+    return row?.isDue === false ? row.streams : null;
+  });
+  assert.equal(streams, 2, "each is told of once");
 });
 
 test("a lookup of a business that moved names its successor to whoever is told of the move, and to nobody else", async () => {

@@ -64,6 +64,10 @@ test("a stricter rule needs itself: all of 25, one of whom is enough to refuse i
     body: { ...looser, rules: { governance: "MAJORITY" } },
   });
   assert.equal(body["needed"], 25);
+  // Whoever seems lost is removed by a majority of the others, whatever the rule.
+  const removal = { operation: "startRemoval", member: world.person("member 24").address };
+  const removing = await world.walletCall("member 0", "POST", path, { body: removal });
+  assert.equal(removing.body["needed"], 13);
 });
 
 test("an approval counts for its category, business, environment, chain, epoch and time alone", async () => {

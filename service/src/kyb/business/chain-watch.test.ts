@@ -12,7 +12,7 @@ import { sql } from "../../platform/database/db.ts";
 import { openTestDatabase } from "../../platform/database/test-database.ts";
 import { watchWallets } from "./chain-watch.ts";
 import type { KybContext } from "../kyb-context.ts";
-import { noteRefusedProposal } from "./governance-store.ts";
+import { listProposals, noteRefusedProposal } from "./governance-store.ts";
 import { followChain } from "./roster.ts";
 import { findWatchedBlock, requestLook } from "./roster-store.ts";
 
@@ -71,6 +71,9 @@ let chainId = ownChainId;
 let fullBlock = Infinity;
 let fullFault: Error = new Error();
 
+/** What happens while a wallet is asked. */
+let whileAsked = async (): Promise<void> => undefined;
+
 /** Two nodes behind one address, of which one may lag. */
 const chain = {
   isEmbedded: false,
@@ -85,6 +88,7 @@ const chain = {
     request: async (method: string, [call]: readonly unknown[] = []) => {
       const head = await ask();
       if (method === "eth_blockNumber") return `0x${head.toString(16)}`;
+      if (method === "eth_call") await whileAsked();
       if (method === "eth_call") return answer((call as { data: Hex }).data, head >= changedIn);
       const { fromBlock, toBlock } = call as { fromBlock: string; toBlock: string };
       if (Number(fromBlock) <= fullBlock && fullBlock <= Number(toBlock)) throw fullFault;
@@ -107,8 +111,11 @@ async function followFor(seconds: number): Promise<number> {
   await opened.clock.refresh();
   await watchWallets(ctx);
   await followChain(ctx);
-  return (await ctx.db.query(sql`select from business_member where business = ${business}`)).length;
+  return countMembers();
 }
+
+const countMembers = async (): Promise<number> =>
+  (await ctx.db.query(sql`select from business_member where business = ${business}`)).length;
 
 /** The business as it was before the change, and everything up to there followed. */
 async function begin(): Promise<void> {
@@ -153,6 +160,34 @@ await test("what a node that lags says of a wallet does not pass for what anothe
   assert.equal(await followFor(5), 1);
 });
 
+await test("a wallet that something becomes of while it is looked at is looked at again", async () => {
+  await begin();
+  await requestLook(ctx.db, business);
+  whileAsked = async () => requestLook(ctx.db, business);
+  assert.equal(await followFor(0), 2);
+  whileAsked = async () => undefined;
+  heads = [changedIn];
+  await followChain(ctx);
+  assert.equal(await isLookDue(), false);
+  assert.equal(await countMembers(), 1);
+});
+
+await test("what was read of a wallet before somebody else read it again changes nothing any more", async () => {
+  await begin();
+  await requestLook(ctx.db, business);
+  whileAsked = async () => {
+    whileAsked = async () => undefined;
+    heads = [changedIn];
+    await requestLook(ctx.db, business);
+    await followChain(ctx);
+    assert.equal(await countMembers(), 1);
+    heads = [changedIn - 1];
+  };
+  await followChain(ctx);
+  assert.equal(heads[0], changedIn - 1);
+  assert.equal(await countMembers(), 1);
+});
+
 await test("what happened on the own chain is not passed over where a node answered for another, longer one", async () => {
   await begin();
   chainId = ownChainId + 1;
@@ -176,14 +211,17 @@ await test("what the chain refused is looked at until the node has the block in 
   await ctx.db.query(sql`
     insert into business_proposal (id, business, operation, arguments, proposer, nonce, status, created_at)
     values ('p', ${business}, 'moveTo', ${Buffer.alloc(32)}, ${anna.address}, 0, 'relaying', 0)`);
-  for (const [refusedIn, isDueAfterwards] of [
-    [block + 1, true],
-    [block, false],
+  for (const [refusedIn, isDueAfterwards, status] of [
+    // Whether another act came first is not known of an older block.
+    [block + 1, true, "relaying"],
+    [block, false, "failed"],
   ] as const) {
     await noteRefusedProposal(ctx.db, "p", refusedIn);
     await requestLook(ctx.db, business);
     await followFor(31);
     assert.equal(await isLookDue(), isDueAfterwards);
+    const [proposal] = await listProposals(ctx.db, ["p"]);
+    assert.equal(proposal?.status, status);
   }
 });
 
