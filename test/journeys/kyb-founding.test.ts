@@ -5,7 +5,9 @@ import { type Address, decodeCharter, type Hex } from "@svc/protocol";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { readerOf } from "../chain-reader.ts";
 import { findBusiness } from "../../service/src/kyb/index.ts";
+import { foundingFinalHandlers } from "../../service/src/kyb/business/founding.ts";
 import { findFounding } from "../../service/src/kyb/business/founding-store.ts";
+import type { KybContext } from "../../service/src/kyb/kyb-context.ts";
 import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
@@ -174,6 +176,38 @@ test("the same founding again changes nothing, and nobody else takes its place",
   assert.deepEqual(again.body, asked.body);
   const other = await world.askFounding({ ...given, members: ["bob", "alice", "carol"] });
   assert.deepEqual([other.status, other.body.error?.reason], [409, "business_exists"]);
+});
+
+test("a founding whose wallet the chain refuses has ended, and nobody founds it again", async () => {
+  const given = { members: ["solo"], changed: { salt: `0x${"5b".repeat(32)}` } };
+  const { db } = world.ctx;
+  const ctx = world.ctx as unknown as KybContext;
+  const address = await db.transaction(async (tx) => {
+    // Nothing is sent while somebody else holds the signer.
+    await tx.query(sql`select from chain_signer for update`);
+    const asked = await world.askFounding(given);
+    assert.deepEqual([asked.status, asked.body["status"]], [201, "deploying"]);
+    const subjectId = asked.body["address"] as Address;
+    const refused = {
+      id: "1",
+      kind: "business.create",
+      subjectId,
+      hash: `0x${"77".repeat(32)}`,
+      signer: `0x${"66".repeat(20)}`,
+      status: "reverted",
+      blockNumber: 2,
+      blockTime: ctx.clock.now(),
+    } as const;
+    await db.transaction(async (other) =>
+      foundingFinalHandlers(ctx)["business.create"]?.(other, [refused]),
+    );
+    return subjectId;
+  });
+  const again = await world.askFounding(given);
+  assert.deepEqual([again.status, again.body.error?.reason], [409, "business_exists"]);
+  await world.until("somebody else has made it", async () => (await codeAt(address)) ?? null);
+  await world.found({ members: ["solo"] });
+  assert.equal(await statusOf(address), "lapsed");
 });
 
 test("live and sandbox are two wallets, and a key of the one does not see the other", async () => {

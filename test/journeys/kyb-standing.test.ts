@@ -308,6 +308,12 @@ test("whoever knows a business that moved is told where, with an attestation, an
   const endpoint = await world.call("PUT", path, { body: { url: receiver.url } });
   assert.ok(endpoint.status < 300);
   receiver.trust(endpoint.body["secret"]);
+  const { ctx, organizationId } = world;
+  const sandbox = { organizationId, domain: "localhost:4998", environment: "sandbox" };
+  const { id: clientDomainId } = await createDomain(ctx, sandbox, "test");
+  const { key: apiKey } = await createApiKey(ctx, { clientDomainId, name: "Backend" }, "test");
+  const other = await world.call("PUT", path, { apiKey, body: { url: receiver.url } });
+  assert.ok(other.status < 300, JSON.stringify(other.body));
   const byOperator = await world.found({ members: ["hal", "ida"] });
   const byMembers = await world.found({ members: ["hal", "ida"] });
   const stranger = await world.found({ members: ["ida"] });
@@ -350,7 +356,7 @@ test("whoever knows a business that moved is told where, with an attestation, an
     );
     return row?.isDue === false ? row.streams : null;
   });
-  assert.equal(streams, 2, "each is told of once");
+  assert.equal(streams, 2, "each is told of once, and in its own environment alone");
 });
 
 test("a lookup of a business that moved names its successor to whoever is told of the move, and to nobody else", async () => {

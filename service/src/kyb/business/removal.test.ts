@@ -6,6 +6,8 @@ import { advanceClock } from "../../platform/clock.ts";
 import { parseConfig } from "../../platform/config/config.ts";
 import { sql } from "../../platform/database/db.ts";
 import { openTestDatabase } from "../../platform/database/test-database.ts";
+import { kybJobs } from "../jobs.ts";
+import type { KybContext } from "../kyb-context.ts";
 import { finishRemovals, removalFinalHandlers } from "./removal.ts";
 
 await using database = await openTestDatabase();
@@ -21,6 +23,10 @@ async function run(seconds = 0): Promise<string[]> {
   await advanceClock(ctx.db, seconds);
   await opened.clock.refresh();
   await finishRemovals(ctx);
+  return listSent();
+}
+
+async function listSent(): Promise<string[]> {
   const rows = await ctx.db.query<{ subject_id: string }>(
     sql`select subject_id from chain_transaction where kind = 'business.remove' order by id`,
   );
@@ -91,4 +97,21 @@ await test("nobody is removed from a wallet that its business left", async () =>
     sql`update business set epoch = 4, status = 'moved' where address = ${business}`,
   );
   assert.deepEqual(await run(), sent);
+});
+
+await test("work of another kind that fails holds up no removal", async () => {
+  await ctx.db.query(
+    sql`update business set epoch = 5, status = 'active' where address = ${business}`,
+  );
+  await ctx.db.query(
+    sql`insert into ballot (id, kind, business, category, epoch, voters, needed, valid_until, expires_at, status, created_at)
+      values ('ballot', 'governance', ${business}, 3, 5, ${[member]}, 1, 0, 0, 'open', 0)`,
+  );
+  // Nothing here knows what follows where a ballot has expired.
+  const config = { ...opened.config, chain: "on" };
+  const jobs = kybJobs({ ...ctx, config } as unknown as KybContext);
+  const due = jobs.find(({ name }) => name === "kyb-due");
+  const failing = due?.run(new AbortController().signal);
+  await assert.rejects(async () => failing, /work on businesses failed/);
+  assert.equal((await listSent()).at(-1), `${business}:7:5`);
 });
