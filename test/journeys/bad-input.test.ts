@@ -360,7 +360,7 @@ test("a refused call is told which of its members is missing, unknown or of anot
   const endpoint = { url: "https://shop.example/hook", urls: [] };
   assert.equal(
     await refusalOf("/api/v1/kyb/webhook-endpoint", "PUT", endpoint),
-    "Invalid Request: urls is unknown",
+    "malformed_request: urls is unknown",
   );
   const limit = "Invalid Request: limit must be a whole number from 1 to 100";
   for (const given of ["0", "101", "1.5", ""])

@@ -54,7 +54,12 @@ test("logins go 30 days after they began, and browser sessions 30 days after the
 test("a session that is used at the moment of the purge stays", async () => {
   const identity = newIdentity();
   await logIn(world.baseUrl, world.client, identity);
-  await world.advance(31 * day);
+  // The time stands still: with it the service's own purge would begin.
+  for (const text of [
+    "update session set used_at = used_at - $1::bigint where user_address = $2",
+    "update token_family set refresh_expires_at = refresh_expires_at - $1::bigint where user_address = $2",
+  ])
+    await world.ctx.db.query({ name: "", text, values: [31 * day, identity.address] });
   const { purge } = await world.ctx.db.transaction(async (tx) => {
     const text = "update session set used_at = $1 where user_address = $2";
     await tx.query({ name: "", text, values: [world.ctx.clock.now(), identity.address] });

@@ -6,8 +6,8 @@ export interface Job {
   readonly name: string;
   /**
    * Pause between the end of one run and the start of the next; the first run comes after half of it to all of it, and
-   * within 10 minutes, so that a process that is replaced every day still does what is due once a day. It ends at once
-   * when the time is moved beyond it.
+   * within 10 minutes, so that a process that is replaced every day still does what is due once a day. A pause of a minute
+   * or more ends at once when the time is moved beyond it.
    */
   readonly everySeconds: number;
   /** A channel whose notifications end the pause at once; one that comes during a run makes another follow it. */
@@ -44,6 +44,9 @@ function firstPauseMs({ everySeconds }: Job, at: number): number {
 }
 
 const firstSecondsMax = 600;
+
+/** Shorter pauses end by themselves before anybody misses what they hold up. */
+const followedSecondsMin = 60;
 
 /** Its multiples, taken modulo 1, lie apart from each other however many there are. */
 const goldenRatio = (1 + Math.sqrt(5)) / 2;
@@ -95,6 +98,7 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
     job.wakeOn === undefined ? null : ctx.notifications.subscribe(job.wakeOn, wake);
   return {
     catchUp() {
+      if (job.everySeconds < followedSecondsMin) return;
       // A run under way began at the time before.
       if (isRunning) isWoken = true;
       else if (!closing.signal.aborted && nowMs() >= dueAtMs) start();
