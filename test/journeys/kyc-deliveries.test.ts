@@ -72,4 +72,9 @@ test("200: attempts to deliver are listed with what the receiver answered", asyn
   }
   const unknown = await world.call("GET", `${path}?referenceKey=${"ab".repeat(32)}`);
   assert.equal(unknown.status, 404);
+  await world.advance(31 * 86_400);
+  await until("attempts are kept for 30 days", async () => {
+    const items = await list();
+    return items.length === 0 ? true : null;
+  });
 });
