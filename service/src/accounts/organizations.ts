@@ -1,7 +1,7 @@
-import { parseAddress } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { parseUuid, uuidv7 } from "../platform/ids.ts";
+import { readAddress } from "../platform/http/address-input.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import {
   keepsOwner,
@@ -82,7 +82,7 @@ export async function addMember(
   given: { organizationId: string; user: string; role: string },
   actor: string,
 ): Promise<OrganizationMember> {
-  const user = parseUser(given.user);
+  const user = readAddress("user", given.user);
   const role = parseRole(given.role);
   return ctx.db.transaction(async (tx) => {
     const { id, members } = await lockMembers(tx, given.organizationId);
@@ -108,7 +108,7 @@ export async function removeMember(
   given: { organizationId: string; user: string },
   actor: string,
 ): Promise<void> {
-  const user = parseUser(given.user);
+  const user = readAddress("user", given.user);
   await ctx.db.transaction(async (tx) => {
     const { id, members } = await lockMembers(tx, given.organizationId);
     if (members.every((member) => member.user !== user)) throw new Problem("member_not_found");
@@ -138,10 +138,4 @@ function refuseOwnerless(
   change: { user: string; role: Role | null },
 ): void {
   if (!keepsOwner(members, change)) throw new Problem("last_owner");
-}
-
-function parseUser(text: string): string {
-  const user = parseAddress(text);
-  if (user === null) throw invalidRequest("user must be an address of 40 hex digits");
-  return user;
 }

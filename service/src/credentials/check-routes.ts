@@ -1,3 +1,4 @@
+import { readAddress } from "../platform/http/address-input.ts";
 import { Type } from "../platform/http/schema.ts";
 import {
   type Address,
@@ -7,7 +8,6 @@ import {
   isFieldName,
   isHexOf,
   isParentName,
-  parseAddress,
 } from "@svc/protocol";
 import { apiKeyOf, requireApiKey } from "../accounts/index.ts";
 import type { Http } from "../platform/http/http.ts";
@@ -138,7 +138,7 @@ function validRoute(ctx: CredentialsContext, scope: Http): void {
       },
     },
     async (request) => {
-      const user = readUser(request.body.user);
+      const user = readAddress("user", request.body.user);
       const infos = readInfos(request.body.infos);
       const key = apiKeyOf(request);
       const found = await checkInfos(ctx, key, { user, infos });
@@ -229,13 +229,7 @@ function readAsked(query: { user: string; items: string | string[] }): {
     else unknown.push(name);
   }
   refuseUnknownNames(unknown);
-  return { user: readUser(query.user), names: known };
-}
-
-function readUser(text: string): Address {
-  const user = parseAddress(text);
-  if (user === null) throw invalidRequest("user must be an address of 20 bytes in hex");
-  return user;
+  return { user: readAddress("user", query.user), names: known };
 }
 
 /** A pepper of another length than 32 bytes is none of ours: like a wrong one, it opens nothing. */

@@ -8,6 +8,7 @@ import {
   leafFieldOf,
   parseAddress,
 } from "@svc/protocol";
+import { readAddress } from "../platform/http/address-input.ts";
 import { invalidRequest } from "../platform/http/problems.ts";
 import { newestDate } from "./calendar.ts";
 import { faultOfCompanyValue } from "./company-value.ts";
@@ -55,8 +56,7 @@ export interface CheckedCompanyRecord {
 
 /** Faults name the field, never its value: messages are logged by whoever calls. @throws {Problem} invalid_request */
 export function checkCompanyRecord(given: GivenCompanyRecord, now: number): CheckedCompanyRecord {
-  const business = parseAddress(given.business);
-  if (business === null) throw invalidRequest("business must be an address of 20 bytes in hex");
+  const business = readAddress("business", given.business);
   const { expiresAt, asOf = now } = given;
   if (!Number.isSafeInteger(expiresAt) || expiresAt <= now || expiresAt > now + lifetimeSecondsMax)
     throw invalidRequest("expiresAt must be a time in Unix seconds, ahead by 20 years at most");

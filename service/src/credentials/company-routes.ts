@@ -1,11 +1,12 @@
 import { parseUuid } from "../platform/ids.ts";
+import { readAddress } from "../platform/http/address-input.ts";
 import { Type } from "../platform/http/schema.ts";
 import { idempotencyKey } from "../platform/http/text-form.ts";
-import { isBusinessField, parseAddress } from "@svc/protocol";
+import { isBusinessField } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
 import type { Http } from "../platform/http/http.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../platform/http/list-page.ts";
-import { invalidRequest, Problem } from "../platform/http/problems.ts";
+import { Problem } from "../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import { revokeCompanyRecord } from "./company-ending.ts";
 import { issueCompanyRecord } from "./company-issue.ts";
@@ -148,9 +149,7 @@ function listRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): vo
     async (request) => {
       const issuer = issuerOf(request);
       const { business: given } = request.query;
-      const business = given === undefined ? null : parseAddress(given);
-      if (given !== undefined && business === null)
-        throw invalidRequest("business must be an address of 20 bytes in hex");
+      const business = given === undefined ? null : readAddress("business", given);
       const { limit, before } = readPage(request.query, parseUuid);
       const rows = await company.listRecords(ctx.db, issuer.id, {
         business,

@@ -1,15 +1,9 @@
-import {
-  type Address,
-  type FieldName,
-  type Hex32,
-  hexOfBytes,
-  isFieldName,
-  parseAddress,
-} from "@svc/protocol";
+import { type Address, type FieldName, type Hex32, hexOfBytes, isFieldName } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { equalBytes } from "../platform/cryptography/mac.ts";
+import { readAddress } from "../platform/http/address-input.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import { newestDate } from "./calendar.ts";
 import { plantTree, type SaltedField, writeValues } from "./credential.ts";
@@ -177,8 +171,7 @@ interface Checked {
 
 /** Faults name the field, never its value: messages are logged by whoever calls. */
 function checkGiven(given: GivenCredential, now: number): Checked {
-  const user = parseAddress(given.user);
-  if (user === null) throw invalidRequest("user must be an address of 20 bytes in hex");
+  const user = readAddress("user", given.user);
   const document = documents.find((each) => each === given.document);
   if (document === undefined)
     throw invalidRequest(`document must be one of ${documents.join(", ")}`);

@@ -1,13 +1,13 @@
 import { parseUuid } from "../platform/ids.ts";
+import { readAddress } from "../platform/http/address-input.ts";
 import { Type } from "../platform/http/schema.ts";
 import { idempotencyKey } from "../platform/http/text-form.ts";
-import { parseAddress } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
 import { refuseKeyInUrl } from "../accounts/index.ts";
 import { callerAddressOf } from "../platform/http/client-address.ts";
 import type { Http } from "../platform/http/http.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../platform/http/list-page.ts";
-import { invalidRequest, Problem } from "../platform/http/problems.ts";
+import { Problem } from "../platform/http/problems.ts";
 import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
 import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import { companyRoutes } from "./company-routes.ts";
@@ -179,9 +179,7 @@ function listRoute(ctx: CredentialsContext, scope: Http): void {
     async (request) => {
       const { issuer } = callerOf(request);
       const { user: userText } = request.query;
-      const user = userText === undefined ? null : parseAddress(userText);
-      if (userText !== undefined && user === null)
-        throw invalidRequest("user must be an address of 20 bytes in hex");
+      const user = userText === undefined ? null : readAddress("user", userText);
       const { limit, before } = readPage(request.query, parseUuid);
       const rows = await store.listIssued(ctx.db, issuer.id, { user, before, limit: limit + 1 });
       const page = pageOf(rows, limit, (row) => row);

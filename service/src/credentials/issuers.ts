@@ -1,7 +1,8 @@
-import { issuerIdentity, parseAddress } from "@svc/protocol";
+import { issuerIdentity } from "@svc/protocol";
 import { type Environment, makeApiKey, parseEnvironment, parseName } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import { parseUuid, uuidv7 } from "../platform/ids.ts";
+import { readAddress } from "../platform/http/address-input.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import { type BuiltInKind, builtInIssuers, type Issuer } from "./issuer.ts";
 import { makeRecordsDue } from "./company-store.ts";
@@ -28,8 +29,8 @@ export async function createIssuer(
   actor: string,
 ): Promise<Issuer> {
   const id = uuidv7(ctx.clock, ctx.random);
-  const address = given.address === undefined ? issuerIdentity(id) : parseAddress(given.address);
-  if (address === null) throw invalidRequest("address must be 20 bytes in hex");
+  const address =
+    given.address === undefined ? issuerIdentity(id) : readAddress("address", given.address);
   if (/^0x0+$/.test(address)) throw invalidRequest("the address zero names no issuer");
   const issuer = {
     id,

@@ -6,11 +6,11 @@ import {
   isParentName,
   isShowable,
   lengthOf,
-  parseAddress,
 } from "@svc/protocol";
 import { liesUnder } from "../accounts/index.ts";
 import { type AskedName, refuseUnknownNames } from "../credentials/index.ts";
 import { parsePublicUrl, type OutboundProfile } from "../platform/outbound/address-policy.ts";
+import { readAddress } from "../platform/http/address-input.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
 
 /** The body as it came; members of other types were refused before, unknown ones are ignored. */
@@ -52,8 +52,7 @@ export interface RequestPolicy {
 
 /** The first check: every member by itself. @throws {Problem} invalid_request */
 export function checkBody(body: RequestBody, policy: RequestPolicy): CheckedBody {
-  const user = parseAddress(body.user);
-  if (user === null) throw invalidRequest("user must be an address of 20 bytes in hex");
+  const user = readAddress("user", body.user);
   const callback = parsePublicUrl(body.callback, policy);
   if ("refused" in callback)
     throw invalidRequest(`callback must be a public https URL (${callback.refused})`);

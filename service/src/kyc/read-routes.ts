@@ -1,5 +1,5 @@
+import { readAddress } from "../platform/http/address-input.ts";
 import { Type } from "../platform/http/schema.ts";
-import { parseAddress } from "@svc/protocol";
 import { apiKeyOf } from "../accounts/index.ts";
 import type { Http } from "../platform/http/http.ts";
 import { parseUuid } from "../platform/ids.ts";
@@ -142,9 +142,7 @@ function readFilter(query: {
   status?: string;
   user?: string;
 }): Pick<store.OrderFilter, "status" | "user"> {
-  const user = query.user === undefined ? null : parseAddress(query.user);
-  if (query.user !== undefined && user === null)
-    throw invalidRequest("user must be an address of 20 bytes in hex");
+  const user = query.user === undefined ? null : readAddress("user", query.user);
   const status = statuses.find((each) => each === query.status) ?? null;
   if (query.status !== undefined && status === null)
     throw invalidRequest(`status must be one of ${statuses.join(", ")}`);

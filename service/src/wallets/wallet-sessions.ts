@@ -1,8 +1,9 @@
-import { type Address, parseAddress, sessionDigest } from "@svc/protocol";
+import { type Address, sessionDigest } from "@svc/protocol";
 import { endedForAll } from "../platform/clock.ts";
 import type { Ctx } from "../platform/context.ts";
 import { equalBytes, mac } from "../platform/cryptography/mac.ts";
-import { invalidRequest, Problem } from "../platform/http/problems.ts";
+import { readAddress } from "../platform/http/address-input.ts";
+import { Problem } from "../platform/http/problems.ts";
 import { purgeInBatches } from "../platform/database/purge.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
 import * as store from "./wallet-session-store.ts";
@@ -61,8 +62,7 @@ export async function openWalletSession(
   signed: SignedChallenge,
   verify: VerifySignature,
 ): Promise<{ token: string; expiresAt: number }> {
-  const user = parseAddress(signed.svcID);
-  if (user === null) throw invalidRequest("svcID must be an address of 20 bytes in hex");
+  const user = readAddress("svcID", signed.svcID);
   const now = ctx.clock.now();
   const [random = ""] = signed.challenge.split(".", 1);
   // Compared as a whole: another spelling of a used challenge would count as a new one.

@@ -11,7 +11,7 @@ import { callerOf, callerReasons, requireEntitlement, kybBodyReasons } from "../
 import { hasReleased } from "../billing/charge-store.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
-import { readBusinessAddress } from "../request/request-checks.ts";
+import { readAddress } from "../../platform/http/address-input.ts";
 
 /** As many as a record has fields, twice over: some hold what several releases brought. */
 const fieldsMax = 800;
@@ -94,7 +94,7 @@ interface Asked {
 }
 
 function readClaims(body: Static<typeof ValidBody>): Asked {
-  const business = readBusinessAddress(body.businessWalletAddress);
+  const business = readAddress("businessWalletAddress", body.businessWalletAddress);
   return { business, claims: body.fields.map(readClaim) };
 }
 

@@ -22,7 +22,7 @@ import type { KybContext } from "../kyb-context.ts";
 import { currency, totalOf } from "../billing/pricing.ts";
 import { releaseRoutes } from "../release/release-routes.ts";
 import { type RequestKind, requestRoutes } from "./request-routes.ts";
-import { readBusinessAddress } from "./request-checks.ts";
+import { readAddress } from "../../platform/http/address-input.ts";
 
 const path = "/api/v1/kyb/data-requests";
 
@@ -127,7 +127,7 @@ function quoteRoute(ctx: KybContext, scope: Http): void {
       const requester = callerOf(request);
       const asked = readAskedFields(request.body);
       const { businessWalletAddress: text } = request.body;
-      const business = text === undefined ? null : readBusinessAddress(text);
+      const business = text === undefined ? null : readAddress("businessWalletAddress", text);
       return idempotently(ctx, { request, reply }, async (tx) => {
         const lines = linesOf(await quoteFields(tx, { requester, business, asked }));
         return { status: 200, body: { currency, totalCents: totalOf(lines), lines } };
@@ -176,7 +176,7 @@ function createRoute(ctx: KybContext, scope: Http): void {
     async (request, reply) => {
       const requester = callerOf(request);
       const terms = readTerms(request.body);
-      const business = readBusinessAddress(request.body.businessWalletAddress);
+      const business = readAddress("businessWalletAddress", request.body.businessWalletAddress);
       const asked = { ...terms, business };
       return idempotently(ctx, { request, reply }, async (tx) => {
         const made = await requestData(ctx, tx, { requester, request: asked });

@@ -1,18 +1,9 @@
 // What is checked of every request to a business, of either kind, before anything else is looked at.
-import { type Address, parseAddress } from "@svc/protocol";
 import type { Requester } from "../../accounts/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
-import { invalidRequest, Problem } from "../../platform/http/problems.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import { hasEndpoint } from "../../webhooks/index.ts";
 import type { Business } from "../business/business.ts";
-
-/** The address of a business, in any spelling of an address. @throws {Problem} invalid_request */
-export function readBusinessAddress(text: string): Address {
-  const address = parseAddress(text);
-  if (address === null)
-    throw invalidRequest("businessWalletAddress must be an address of 20 bytes in hex");
-  return address;
-}
 
 /**
  * A business is known from when its wallet is deployed, and only on the caller's side of live and sandbox.

@@ -7,7 +7,7 @@ import { readDocument } from "./document.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { readPurpose } from "./purpose.ts";
-import { readBusinessAddress } from "./request-checks.ts";
+import { readAddress } from "../../platform/http/address-input.ts";
 import { RequestParams, type RequestKind, requestRoutes } from "./request-routes.ts";
 import { isSigned, recordOf, signatureOf, type SignatureRequest } from "./signature-request.ts";
 import {
@@ -138,7 +138,7 @@ function createRoute(ctx: KybContext, scope: Http): void {
       const requester = callerOf(request);
       const { body } = request;
       const given = {
-        business: readBusinessAddress(body.businessWalletAddress),
+        business: readAddress("businessWalletAddress", body.businessWalletAddress),
         read: readDocument(body),
         purpose: readPurpose(body.purpose),
         expiresInSeconds: body.expiresInSeconds,

@@ -7,6 +7,7 @@ import {
 } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
 import { equalBytes } from "../../platform/cryptography/mac.ts";
+import { readAddress } from "../../platform/http/address-input.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { type Attempt, connectionOf } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
@@ -18,7 +19,6 @@ import {
   getAttempt,
   getClient,
   isClaimedWith,
-  parseUser,
   readAttempt,
   refuseUnfit,
 } from "./claim.ts";
@@ -51,7 +51,7 @@ export type Approved = "approved" | "waiting";
  *   without a claim what {@link approveWithoutClaim} throws, and for a business what {@link approveForBusiness} throws
  */
 export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<Approved> {
-  const user = parseUser(answer.svcID);
+  const user = readAddress("svcID", answer.svcID);
   const attempt = await claimedOrWaiting(ctx, answer);
   const client = await getClient(ctx, attempt);
   if (attempt.status === "waiting")

@@ -1,5 +1,6 @@
-import { claimOf, isClaim, parseAddress, parseLoginSession, type Address } from "@svc/protocol";
+import { claimOf, isClaim, parseLoginSession, type Address } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
+import { readAddress } from "../../platform/http/address-input.ts";
 import { networkOf } from "../../platform/http/client-address.ts";
 import { equalBytes } from "../../platform/cryptography/mac.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
@@ -26,7 +27,7 @@ export interface ClaimInput {
  * @throws {Problem} login_not_found, code_expired, already_claimed, login_over, wrong_channel, identity_refused, acr_unmet
  */
 export async function claimLogin(ctx: LoginContext, input: ClaimInput): Promise<string> {
-  const user = parseUser(input.svcID);
+  const user = readAddress("svcID", input.svcID);
   if (!isClaim(input.claim)) throw invalidRequest("claim must be base64url of 32 bytes");
   const mode = judgeInput(ctx, input);
   if (mode === "stale") return repeatClaim(ctx, input, user);
@@ -52,13 +53,6 @@ export async function claimLogin(ctx: LoginContext, input: ClaimInput): Promise<
     }
   }
   return answerSecondClaim(ctx, input, user);
-}
-
-/** @throws {Problem} invalid_request */
-export function parseUser(svcID: string): Address {
-  const user = parseAddress(svcID);
-  if (user === null) throw invalidRequest("svcID must be an address of 20 bytes in hex");
-  return user;
 }
 
 /** The session of the link that the wallet read: of a QR code, or the login's id on the same device. */

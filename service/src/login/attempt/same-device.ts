@@ -1,6 +1,7 @@
-import { type Address, type BusinessPart, parseAddress } from "@svc/protocol";
+import { type Address, type BusinessPart } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
-import { invalidRequest, Problem } from "../../platform/http/problems.ts";
+import { readAddress } from "../../platform/http/address-input.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import type { Acr } from "../authorization/acr.ts";
 import {
   approvalTimes,
@@ -39,11 +40,7 @@ export async function returnOnSameDevice(
   loginId: string,
   { returned, browser }: { returned: Returned; browser: BrowserCall },
 ): Promise<Approved> {
-  const user = parseAddress(returned.svcID);
-  if (user === null)
-    throw invalidRequest(
-      "svcID must be an address of 20 bytes in hex, its checksum right where it is in mixed case",
-    );
+  const user = readAddress("svcID", returned.svcID);
   if (returned.session !== loginId) throw new Problem("login_not_found");
   const attempt = await readAttempt(ctx, loginId);
   const client = await getClient(ctx, attempt);

@@ -1,4 +1,5 @@
-import { type BusinessPart, isHexOf, parseAddress } from "@svc/protocol";
+import { type BusinessPart, isHexOf } from "@svc/protocol";
+import { readAddress } from "../../platform/http/address-input.ts";
 import { invalidRequest } from "../../platform/http/problems.ts";
 
 /**
@@ -13,8 +14,7 @@ export function readBusinessPart(given: {
   readonly approval: string;
 }): BusinessPart {
   const { epoch, validUntil, approval } = given;
-  const address = parseAddress(given.address);
-  if (address === null) throw invalidRequest("business must be an address of 20 bytes in hex");
+  const address = readAddress("business", given.address);
   if (!isHexOf(approval, 65)) throw invalidRequest("approval must be 65 bytes in hex");
   return { address, epoch, validUntil, approval };
 }
