@@ -168,3 +168,12 @@ test("approvals of before a removal began do not count after it: their act has a
   assert.equal((await world.voteAs("vilma", id)).body["status"], "approved");
   await reachProposal("vilma", address, { id, status: "executed" });
 });
+
+test("nobody begins its own removal", async () => {
+  const { address } = await world.found({ members: ["yoko", "zane"] });
+  const path = `/w/businesses/${address}/proposals`;
+  const own = { operation: "startRemoval", member: world.person("yoko").address };
+  const refused = await world.walletCall("yoko", "POST", path, { body: own });
+  assert.deepEqual([refused.status, refused.body.error?.reason], [422, "removal_refused"]);
+  assert.equal((await world.walletCall("zane", "POST", path, { body: own })).status, 201);
+});
