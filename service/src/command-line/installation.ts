@@ -66,7 +66,8 @@ export const installationVerbs: readonly Verb[] = [
   {
     name: "clock advance",
     summary: "Move the time of the whole installation forward; in the profile dev only.",
-    notes: "Every process follows at once. There is no way back.",
+    notes:
+      "Every process follows at once, and what is due by then is done, retention included. There is no way back.",
     parameters: [
       {
         name: "seconds",
