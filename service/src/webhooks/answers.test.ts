@@ -155,3 +155,31 @@ for (const [bytes, outcome] of [
     const isDelivered = listed !== undefined && listed.deliveredAt !== null;
     assert.deepEqual({ isDelivered, kept: answer.length }, outcome);
   });
+
+for (const [how, answer] of hangs.slice(0, 3))
+  test(`an endpoint that ${how} gets one delivery at a time until it answers`, async () => {
+    await using webhooks = await openTestWebhooks();
+    const receiver = await webhooks.openReceiver(answer);
+    const outbound = hurried(webhooks);
+    let underWay = 0;
+    const most: number[] = [];
+    const sender = webhooks.openSender({
+      outbound: {
+        ...outbound,
+        async send(request) {
+          underWay += 1;
+          most.push(underWay);
+          return outbound.send(request).finally(() => (underWay -= 1));
+        },
+      },
+    });
+    const runOf = async (): Promise<number> => {
+      const events = Array.from({ length: 4 }, () => webhooks.event({ url: receiver.url }));
+      await webhooks.enqueue(...events);
+      await sender.pump();
+      await sender.idle();
+      return Math.max(...most.splice(0));
+    };
+    assert.ok((await runOf()) > 1, "nothing is known of it yet");
+    assert.equal(await runOf(), 1);
+  });

@@ -67,8 +67,12 @@ export function nameOf(outcome: Outcome): OutcomeName {
 }
 
 function isBusy(outcome: Outcome): boolean {
-  if (outcome.kind === "failed") return outcome.reason === "timeout";
-  return outcome.status === 429 || outcome.isLate === true;
+  return didHang(outcome) || (outcome.kind === "answered" && outcome.status === 429);
+}
+
+/** Whether it took all of its time, with the beginning of an answer or without. */
+export function didHang(outcome: Outcome): boolean {
+  return outcome.kind === "failed" ? outcome.reason === "timeout" : outcome.isLate === true;
 }
 
 /** RFC 9110 section 10.2.3: seconds or a date; what is neither, or past, asks for nothing. At most a day. */

@@ -3,7 +3,7 @@ import { uuidv7 } from "../platform/ids.ts";
 import { makeAttempt } from "./attempt.ts";
 import { holdDeliveries } from "./endpoint-store.ts";
 import { recordEnds } from "./attempt-ends.ts";
-import type { Outcome } from "./schedule.ts";
+import { didHang, type Outcome } from "./schedule.ts";
 import * as store from "./delivery-store.ts";
 import { readTargets, type Target } from "./targets.ts";
 import type { WebhooksContext } from "./webhooks-context.ts";
@@ -212,7 +212,7 @@ export class Sender implements AsyncDisposable {
 
   #noteSpeed(endpointId: string, outcome: Outcome): void {
     this.#slow.delete(endpointId);
-    if (outcome.kind === "answered" || outcome.reason !== "timeout") return;
+    if (!didHang(outcome)) return;
     this.#slow.add(endpointId);
     const [oldest] = this.#slow;
     if (this.#slow.size > slowMax && oldest !== undefined) this.#slow.delete(oldest);
