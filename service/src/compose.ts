@@ -58,7 +58,7 @@ import {
   loginJobs,
   loginWalletRoutes,
   openLogin,
-  revokeBusinessFamilies,
+  endBusinessLogins,
   signRequestObject,
 } from "./login/index.ts";
 import {
@@ -258,7 +258,7 @@ async function openSlices(stack: AsyncDisposableStack, base: Ctx): Promise<Slice
   };
   const kyb: KybContext = openKyb(credentials, {
     signRequestObject: (claims) => signRequestObject(login, claims),
-    endBusinessLogins: async (tx, business) => revokeBusinessFamilies(login, tx, business),
+    endBusinessLogins: async (tx, business) => endBusinessLogins(login, tx, business),
     businessLogins: businessLoginRules(login),
   });
   return { chain, apiKeys, login, credentials, kyc, kyb };

@@ -5,7 +5,7 @@ import type { BusinessStatus } from "../../service/src/kyb/index.ts";
 import { suspendBusiness } from "../../service/src/kyb/index.ts";
 import { actAs, logInFor, openBusinessPage, takeTokens } from "../business-login.ts";
 import { type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
-import { finish, postToken, redeem, statusOf, type Tokens } from "../login-flow.ts";
+import { finish, type OpenPage, postToken, redeem, statusOf, type Tokens } from "../login-flow.ts";
 import { deleteUser } from "../user-deletion.ts";
 
 let world: KybWorld;
@@ -139,6 +139,36 @@ test("a code of a member who has left meanwhile yields no tokens", async () => {
   await assert.rejects(takeTokens(world, page), /finish answered 409/);
 });
 
+/** As if the chain moved within the minute that a code lives. */
+async function keepCodes(): Promise<void> {
+  await world.ctx.db.query({
+    name: "",
+    text: "update login set code_expires_at = code_expires_at + 3600",
+    values: [],
+  });
+}
+
+test("what members approved yields no tokens to those who stay either, once the roster has changed", async () => {
+  const business = await world.found({ members: ["lou", "mia", "ned", "ove"] });
+  const approve = async (): Promise<OpenPage> => {
+    const page = await openBusinessPage(world);
+    await actAs(world, page, { name: "lou", business });
+    for (const name of ["mia", "ove"]) await world.voteAs(name, page.loginId);
+    assert.equal((await statusOf(world.baseUrl, page))["kind"], "approved");
+    return page;
+  };
+  const finished = await approve();
+  const code = (await finish(world.baseUrl, finished)).searchParams.get("code") ?? "";
+  await keepCodes();
+  const approved = await approve();
+  await removeMember(business, "ove");
+  const { verifier } = finished.pkce;
+  assert.equal((await redeem(world.baseUrl, world.client, { code, verifier })).status, 400);
+  const { kind, failure } = await statusOf(world.baseUrl, approved);
+  assert.deepEqual([kind, failure], ["failed", "declined"]);
+  await assert.rejects(takeTokens(world, approved), /finish answered/);
+});
+
 test("votes on a login are collected anew when the roster changes", async () => {
   const business = await world.found({ members: ["kai", "lea", "max", "nia"] });
   const page = await openBusinessPage(world);
@@ -225,12 +255,7 @@ test("a code that was issued before its member left yields no tokens", async () 
   await actAs(world, page, { name: "tim", business });
   await world.voteAs("rea", page.loginId);
   const code = (await finish(world.baseUrl, page)).searchParams.get("code") ?? "";
-  // As if the chain had moved within the minute that a code lives.
-  await world.ctx.db.query({
-    name: "",
-    text: "update login set code_expires_at = code_expires_at + 3600",
-    values: [],
-  });
+  await keepCodes();
   await removeMember(business, "tim");
   const { verifier } = page.pkce;
   const redeemed = await redeem(world.baseUrl, world.client, { code, verifier });

@@ -20,7 +20,7 @@ import { loginWalletRoutes } from "./attempt/wallet-routes.ts";
 
 export { endLogin, listLogins, loginWalletRoutes };
 export type { BusinessDirectory } from "./business/business-directory.ts";
-export { businessLoginRules, revokeBusinessFamilies } from "./business/business-login.ts";
+export { businessLoginRules, endBusinessLogins } from "./business/business-login.ts";
 export { listSigningKeys, revokeSigningKey, rotateSigningKey } from "./keys/manage-signing-keys.ts";
 export { deleteUser } from "./retention.ts";
 export { keyPurposes } from "./keys/signing-key.ts";

@@ -91,7 +91,10 @@ async function mirror(
   if (epoch !== before.epoch) {
     const removed = await replaceRoster(ctx, tx, { before, charter });
     await restartBallots(ctx, tx, address);
-    if (rosterOf(charter) !== rosterOf(before.charter)) await ctx.endBusinessLogins(tx, address);
+    // Of several changes since the last look the roster may have come back to what it was.
+    const isSameRoster =
+      epoch === before.epoch + 1 && rosterOf(charter) === rosterOf(before.charter);
+    if (!isSameRoster) await ctx.endBusinessLogins(tx, address);
     const details = { epoch, removed: removed.length, members: charter.members.length };
     const entry = { actor: "system", action: "business.roster", subject: address, details };
     await ctx.audit.record(tx, entry);

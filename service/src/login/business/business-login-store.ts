@@ -154,12 +154,26 @@ export async function findActingMember(tx: Queryable, loginId: string): Promise<
   return row?.member ?? null;
 }
 
-/** Ends tokens that stand on a business. @param of.members null for all of its members */
-export async function revokeFamilies(
+/**
+ * Ends tokens that stand on a business, and what members approved that has not become tokens yet: whoever redeems a code
+ * at the same moment waits for the business, which the caller holds.
+ *
+ * @param of.since when a login began that may still become tokens: its index knows no more of it
+ */
+export async function endLogins(
   tx: Queryable,
-  of: { business: Address; now: number },
+  of: { business: Address; now: number; since: number },
 ): Promise<void> {
   await tx.query(sql`
-    update token_family set revoked_at = ${of.now}, revoked_reason = 'business_changed', successor_sealed = null
-    where business = ${of.business} and revoked_at is null`);
+    with revoked as (
+      update token_family set revoked_at = ${of.now}, revoked_reason = 'business_changed', successor_sealed = null
+      where business = ${of.business} and revoked_at is null),
+    failed as (
+      update login set status = 'failed', failure = 'declined'
+      where business = ${of.business} and status = 'approved' and created_at >= ${of.since}
+      returning id),
+    voided as (
+      update login set code_expires_at = ${of.now}
+      where business = ${of.business} and status = 'finished' and family_id is null and created_at >= ${of.since})
+    select pg_notify('login', id) from failed`);
 }

@@ -193,15 +193,19 @@ export async function withdrawOpenLogin(
   await store.deleteOpenLogin(tx, loginId);
 }
 
+/** Longer than a login for a business waits, is shown as approved and has a code, and than clocks differ. */
+const untokenedSecondsMax = 1800;
+
 /**
- * Ends all tokens for a business whose roster changed, that was suspended or moved, in the transaction of that change
- * (decisions section 2, Business login): those who agreed to the logins may no longer be those who decide. Tokens are
- * looked after at each use too.
+ * Ends all logins for a business whose roster changed, that was suspended or moved, in the transaction of that change,
+ * which holds the business (decisions section 2, Business login): those who agreed to them may no longer be those who
+ * decide. Tokens are looked after at each use too.
  */
-export async function revokeBusinessFamilies(
+export async function endBusinessLogins(
   ctx: Pick<LoginContext, "clock">,
   tx: Queryable,
   business: Address,
 ): Promise<void> {
-  await store.revokeFamilies(tx, { business, now: ctx.clock.now() });
+  const now = ctx.clock.now();
+  await store.endLogins(tx, { business, now, since: now - untokenedSecondsMax });
 }
