@@ -1,11 +1,16 @@
 // What is kept of the work on businesses, and for how long (decisions section 8, Retention).
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { parseLink } from "@svc/protocol";
 import { purgeBallots } from "../../service/src/kyb/ballot/ballots.ts";
 import { purgeProposals } from "../../service/src/kyb/business/governance.ts";
 import { purgeIdempotencyKeys } from "../../service/src/kyb/idempotency.ts";
+import { purgeOffers } from "../../service/src/kyb/offer/offers.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openDataWorld, requestsPath, someRequest } from "../kyb-data-world.ts";
+import { signaturesPath } from "../kyb-signature-world.ts";
+import { logIn } from "../login-flow.ts";
+import { deleteUser } from "../user-deletion.ts";
 
 await using world = await openDataWorld();
 const { ctx, business } = world;
@@ -75,4 +80,34 @@ await test("an idempotency key stands for its first call for 24 hours, and for a
   const other = await offer("two");
   assert.equal(other.status, 201, JSON.stringify(other.body));
   assert.notEqual(other.body["offerId"], first.body["offerId"]);
+});
+
+await test("who took an offer is known for a day after it is over, and no longer than its user is", async () => {
+  const claimantOf = async (id: unknown): Promise<string | null | undefined> => {
+    const rows = await ctx.db.query<{ claimant: string | null }>(
+      sql`select claimant from kyb_offer where id = ${String(id)}`,
+    );
+    return rows[0]?.claimant;
+  };
+  const take = async (name: string, key: string): Promise<unknown> => {
+    const own = await world.found({ members: [name] });
+    const headers = { "idempotency-key": key };
+    const offered = { messageKind: "TEXT", message: key, purpose: "To be kept" };
+    const made = await world.call("POST", `${signaturesPath}/offers`, { headers, body: offered });
+    const { connection = "" } = parseLink(String(made.body["link"])) as { connection?: string };
+    const body = { svcID: world.person(name).address, business: own.address };
+    const path = `${new URL(connection).pathname}/claim`;
+    assert.equal((await world.walletCall(name, "POST", path, { body })).status, 200);
+    assert.equal(await claimantOf(made.body["offerId"]), world.person(name).address);
+    return made.body["offerId"];
+  };
+  const [kept, forgotten] = [await take("viktor", "one"), await take("wanda", "two")];
+  await logIn(world.baseUrl, world.client, world.person("wanda"));
+  const [status, said] = await deleteUser(world, world.person("wanda").address);
+  assert.equal(status, 0, said);
+  assert.equal(await claimantOf(forgotten), null);
+  assert.equal(await claimantOf(kept), world.person("viktor").address);
+  await world.advance(day + 3600);
+  await purgeOffers(ctx);
+  assert.equal(await claimantOf(kept), null);
 });

@@ -115,7 +115,8 @@ export function refusalOfAnswer(url: string, { status, text }: CallAnswer): Wall
   const { error } = membersOf(text);
   const { reason, message } = isRecord(error) ? error : {};
   const said = typeof message === "string" ? message.slice(0, 300) : `status ${status}`;
-  const named = typeof reason === "string" ? ` (${reason.slice(0, 60)})` : "";
+  const isNamed = typeof reason !== "string" || said.startsWith(`${reason}: `);
+  const named = isNamed ? "" : ` (${reason.slice(0, 60)})`;
   return new WalletRefusal("broker_refused", `${hostOf(url)} refuses: ${said}${named}`);
 }
 

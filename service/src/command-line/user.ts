@@ -1,7 +1,7 @@
 import { parseAddress } from "@svc/protocol";
 import { forgetAcquaintances } from "../accounts/index.ts";
 import { forgetUser } from "../credentials/index.ts";
-import { cancelBallot } from "../kyb/index.ts";
+import { cancelBallot, forgetClaims } from "../kyb/index.ts";
 import { forgetOrders } from "../kyc/index.ts";
 import { deleteUser } from "../login/index.ts";
 import { deleteBoxesOf, deletePushOf, deleteSessionsOf } from "../wallets/index.ts";
@@ -28,6 +28,7 @@ export const userVerbs: readonly Verb[] = [
           await deleteSessionsOf(tx, user);
           await deleteBoxesOf(tx, user);
           await deletePushOf(tx, user);
+          await forgetClaims(tx, user);
           const { credentials, leaves } = await forgetUser(tx, user, ctx.clock.now());
           const orders = await forgetOrders(ctx, tx, { user, leaves });
           await forgetAcquaintances(tx, user);

@@ -37,6 +37,7 @@ export { cancelBallot, type NewBallot } from "./ballot/ballots.ts";
 export type { Business, BusinessMember, BusinessStatus } from "./business/business.ts";
 export { findBusiness } from "./business/business-store.ts";
 export { kybJobs } from "./jobs.ts";
+export { forgetClaims } from "./offer/offer-store.ts";
 export type { KybCallbacks, KybContext } from "./kyb-context.ts";
 export { createLoginDirectory } from "./business/login-directory.ts";
 export {

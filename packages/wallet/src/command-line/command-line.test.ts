@@ -337,6 +337,7 @@ await test("wrong use is one line and status 1, and leaves no state behind", asy
   assert.equal(existsSync(join(empty, "wallet")), false);
   await refused([], /which verb\?/);
   await refused(["dance"], /there is no verb "dance"/);
+  await refused(["--as", "approve"], /options stand after the verb; see wallet approve --help/);
   await refused(["business"], /"business" needs one more word; see wallet business --help/);
 });
 

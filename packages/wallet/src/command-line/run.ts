@@ -103,6 +103,8 @@ function answerWithoutVerb(args: readonly string[], shell: Shell): number {
   if (given === "") shell.err("wallet: which verb? see wallet --help\n");
   else if (below.length === 0)
     shell.err(`wallet: there is no verb "${given}"; see wallet --help\n`);
+  else if (below.some(({ name }) => name === given))
+    shell.err(`wallet: options stand after the verb; see wallet ${given} --help\n`);
   else shell.err(`wallet: "${given}" needs one more word; see wallet ${given} --help\n`);
   return 1;
 }

@@ -133,6 +133,11 @@ export async function purgeOffered(db: Queryable, before: number, limit: number)
   return rows.length;
 }
 
+/** Which offers somebody took is forgotten with the user; what came of them stays. */
+export async function forgetClaims(tx: Queryable, user: Address): Promise<void> {
+  await tx.query(sql`update kyb_offer set claimant = null where claimant = ${user}`);
+}
+
 /** The name of an organization, as wallets show it. */
 export async function findOrganizationName(db: Queryable, id: string): Promise<string | null> {
   const [row] = await db.query<{ name: string }>(
