@@ -51,6 +51,7 @@ import {
   addBrowserRoutes,
   addTokenRoutes,
   businessLoginRules,
+  endBusinessLogins,
   endLogin,
   limitContractSignatures,
   listLogins,
@@ -58,7 +59,6 @@ import {
   loginJobs,
   loginWalletRoutes,
   openLogin,
-  endBusinessLogins,
   signRequestObject,
 } from "./login/index.ts";
 import {

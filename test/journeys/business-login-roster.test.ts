@@ -3,9 +3,12 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { BusinessStatus } from "../../service/src/kyb/index.ts";
 import { suspendBusiness } from "../../service/src/kyb/index.ts";
+import { endBusinessLogins } from "../../service/src/login/index.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { actAs, logInFor, openBusinessPage, takeTokens } from "../business-login.ts";
 import { type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
 import { finish, type OpenPage, postToken, redeem, statusOf, type Tokens } from "../login-flow.ts";
+import { untilBlocked } from "../lock-waits.ts";
 import { deleteUser } from "../user-deletion.ts";
 
 let world: KybWorld;
@@ -167,6 +170,29 @@ test("what members approved yields no tokens to those who stay either, once the 
   const { kind, failure } = await statusOf(world.baseUrl, approved);
   assert.deepEqual([kind, failure], ["failed", "declined"]);
   await assert.rejects(takeTokens(world, approved), /finish answered/);
+});
+
+test("a login that a browser finishes while the roster changes yields no tokens", async () => {
+  const { ctx } = world;
+  const business = await world.found({ members: ["pru", "ray"] });
+  const page = await openBusinessPage(world);
+  await actAs(world, page, { name: "pru", business });
+  await world.voteAs("ray", page.loginId);
+  const { finishing, ending } = await ctx.db.transaction(async (tx) => {
+    await tx.query(sql`select from login where id = ${page.loginId} for update`);
+    const finished = finish(world.baseUrl, page);
+    await untilBlocked(ctx.db);
+    const ended = ctx.db.transaction(async (other) =>
+      endBusinessLogins(ctx, other, business.address),
+    );
+    await untilBlocked(ctx.db, 2);
+    return { finishing: finished, ending: ended };
+  });
+  const code = (await finishing).searchParams.get("code") ?? "";
+  await ending;
+  const { verifier } = page.pkce;
+  const redeemed = await redeem(world.baseUrl, world.client, { code, verifier });
+  assert.equal(redeemed.status, 400, await redeemed.clone().text());
 });
 
 test("votes on a login are collected anew when the roster changes", async () => {

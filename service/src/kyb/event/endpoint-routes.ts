@@ -8,7 +8,7 @@ import {
   rotateSecret,
   takeTestPlace,
 } from "../../webhooks/index.ts";
-import { callerOf, callerReasons, requireEntitlement, kybBodyReasons } from "../caller.ts";
+import { callerOf, callerReasons, kybBodyReasons, requireEntitlement } from "../caller.ts";
 import { announce } from "./events.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";

@@ -6,7 +6,7 @@ import { Problem } from "../../platform/http/problems.ts";
 import { refusals } from "../../platform/http/refusals.ts";
 import { Type } from "../../platform/http/schema.ts";
 import { findKybEvent, listKybEvents, redeliverEvents } from "../../webhooks/index.ts";
-import { callerOf, callerReasons, requireEntitlement, kybBodyReasons } from "../caller.ts";
+import { callerOf, callerReasons, kybBodyReasons, requireEntitlement } from "../caller.ts";
 import { type KybEventKind, kybEventKinds } from "./events.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";

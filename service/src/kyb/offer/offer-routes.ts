@@ -7,8 +7,8 @@ import {
   callerOf,
   callerReasons,
   checkEntitled,
-  requireEntitlement,
   kybBodyReasons,
+  requireEntitlement,
 } from "../caller.ts";
 import { dataMembers, gatePersonalFields, readTerms } from "../request/data-request-terms.ts";
 import { readDocument } from "../request/document.ts";

@@ -1,4 +1,4 @@
-import { type Address, type BusinessPart } from "@svc/protocol";
+import type { Address, BusinessPart } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
 import { readAddress } from "../../platform/http/address-input.ts";
 import { Problem } from "../../platform/http/problems.ts";

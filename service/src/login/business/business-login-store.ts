@@ -156,7 +156,8 @@ export async function findActingMember(tx: Queryable, loginId: string): Promise<
 
 /**
  * Ends tokens that stand on a business, and what members approved that has not become tokens yet: whoever redeems a code
- * at the same moment waits for the business, which the caller holds.
+ * at the same moment waits for the business, which the caller holds. One update has both, since a browser may finish a
+ * login meanwhile: the row is judged as it is then.
  *
  * @param of.since when a login began that may still become tokens: its index knows no more of it
  */
@@ -168,12 +169,12 @@ export async function endLogins(
     with revoked as (
       update token_family set revoked_at = ${of.now}, revoked_reason = 'business_changed', successor_sealed = null
       where business = ${of.business} and revoked_at is null),
-    failed as (
-      update login set status = 'failed', failure = 'declined'
-      where business = ${of.business} and status = 'approved' and created_at >= ${of.since}
-      returning id),
-    voided as (
-      update login set code_expires_at = ${of.now}
-      where business = ${of.business} and status = 'finished' and family_id is null and created_at >= ${of.since})
-    select pg_notify('login', id) from failed`);
+    ended as (
+      update login set code_expires_at = case when status = 'finished' then ${of.now}::bigint end,
+        status = case when status = 'approved' then 'failed' else status end,
+        failure = case when status = 'approved' then 'declined' else failure end
+      where business = ${of.business} and status in ('approved', 'finished') and family_id is null
+        and created_at >= ${of.since}
+      returning id, status)
+    select pg_notify('login', id) from ended where status = 'failed'`);
 }
