@@ -16,7 +16,7 @@ export function chainJobs(ctx: ChainContext, handlers: FinalHandlers): Job[] {
       name: "chain-outbox",
       everySeconds: 1,
       wakeOn: "chain_outbox",
-      run: async () => runOutbox(ctx, handlers),
+      run: async () => alarmWhileAway(ctx, async () => workOutbox(ctx, handlers)),
     },
     {
       name: "chain-bytes",
@@ -26,10 +26,10 @@ export function chainJobs(ctx: ChainContext, handlers: FinalHandlers): Job[] {
   ];
 }
 
-/** A node that is away is an alarm, not a failure of the job: everything stays due. */
-async function runOutbox(ctx: ChainContext, handlers: FinalHandlers): Promise<void> {
+/** Runs what asks the chain's node. One that is away is an alarm, not a failure of the job: everything stays due. */
+export async function alarmWhileAway(ctx: ChainContext, run: () => Promise<void>): Promise<void> {
   try {
-    await workOutbox(ctx, handlers);
+    await run();
   } catch (error) {
     if (!(error instanceof NodeAway)) throw error;
     ctx.chain.metrics.raise("node_unreachable", { err: error });

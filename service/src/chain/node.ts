@@ -53,6 +53,18 @@ export class NodeAway extends Error {
 export class AnswerTooLong extends NodeAway {}
 
 /**
+ * Throws what failed of several things: that the node is away only where nothing else failed.
+ *
+ * @param message of the error that holds several
+ */
+export function throwGravest(faults: readonly unknown[], message: string): void {
+  if (faults.length === 0) return;
+  const grave = faults.filter((each) => !(each instanceof NodeAway));
+  if (grave.length > 1) throw new AggregateError(grave, message);
+  throw grave[0] ?? faults[0];
+}
+
+/**
  * Rethrows what failed while a node was examined: that it refuses is no answer to the call that waits for the
  * examination, so it counts as away.
  */

@@ -3,7 +3,7 @@ import type { Queryable } from "../platform/database/db.ts";
 import type { ChainContext } from "./context.ts";
 import { readFees, readView } from "./chain-view.ts";
 import { refuseOtherChain } from "./checked-node.ts";
-import { NodeAway } from "./node.ts";
+import { throwGravest } from "./node.ts";
 import { bump, broadcast, type Reception, signDue } from "./sign.ts";
 import * as store from "./transaction-store.ts";
 import { judge, ownKinds, patienceOf, type Verdict } from "./transaction.ts";
@@ -79,10 +79,7 @@ export async function workOutbox(
 async function doEach(steps: readonly (() => Promise<void>)[]): Promise<void> {
   const faults: unknown[] = [];
   for (const step of steps) await step().catch((error: unknown) => faults.push(error));
-  if (faults.length === 0) return;
-  const grave = faults.filter((each) => !(each instanceof NodeAway));
-  if (grave.length > 1) throw new AggregateError(grave, "several things failed in the outbox");
-  throw grave[0] ?? faults[0];
+  throwGravest(faults, "several things failed in the outbox");
 }
 
 async function claimObservation({ chain, db, clock }: ChainContext): Promise<boolean> {

@@ -1,5 +1,6 @@
 import { attestationKeyChannel } from "./release/attestation-key-store.ts";
 import { createDeferred, type Deferred } from "../platform/deferred.ts";
+import { alarmWhileAway } from "../chain/index.ts";
 import type { Job } from "../platform/jobs.ts";
 import { expireBallots, purgeBallots } from "./ballot/ballots.ts";
 import { watchWallets } from "./business/chain-watch.ts";
@@ -70,9 +71,13 @@ function chainJobs(ctx: KybContext): Job[] {
       name: "kyb-roster",
       everySeconds: 1,
       wakeOn: rosterChannel,
-      run: async () => followChain(ctx),
+      run: async () => alarmWhileAway(ctx, async () => followChain(ctx)),
     },
-    { name: "kyb-watch", everySeconds: 5, run: async () => watchWallets(ctx) },
+    {
+      name: "kyb-watch",
+      everySeconds: 5,
+      run: async () => alarmWhileAway(ctx, async () => watchWallets(ctx)),
+    },
     { name: "kyb-roster-sweep", everySeconds: 600, run: async () => lookAtOpen(ctx) },
   ];
 }
@@ -86,7 +91,10 @@ async function runDue(ctx: KybContext, deferred: Deferred): Promise<void> {
     [due.approvals, async () => releaseApproved(ctx, deferred)],
     [due.dataRefusals, announceDataRefusals],
     [due.signatureRefusals, announceSignatureRefusals],
-    [due.failedRecordings && hasChain, mendRecordings],
+    [
+      due.failedRecordings && hasChain,
+      async () => alarmWhileAway(ctx, async () => mendRecordings(ctx)),
+    ],
     [due.removals && hasChain, finishRemovals],
   ];
   const faults: unknown[] = [];

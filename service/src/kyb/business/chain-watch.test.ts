@@ -11,6 +11,7 @@ import { parseConfig } from "../../platform/config/config.ts";
 import { sql } from "../../platform/database/db.ts";
 import { openTestDatabase } from "../../platform/database/test-database.ts";
 import { watchWallets } from "./chain-watch.ts";
+import { kybJobs } from "../jobs.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listProposals, noteRefusedProposal } from "./governance-store.ts";
 import { followChain } from "./roster.ts";
@@ -40,6 +41,7 @@ let exchange: Promise<number> | null = null;
 
 /** What is asked in one turn goes to one node. @returns the newest block that it has */
 async function ask(): Promise<number> {
+  if (isAway) throw new NodeAway("the node did not answer");
   exchange ??= new Promise((resolve) => {
     setImmediate(() => {
       const [head = 0, ...later] = heads;
@@ -71,6 +73,9 @@ let chainId = ownChainId;
 let fullBlock = Infinity;
 let fullFault: Error = new Error();
 
+let isAway = false;
+const alarms: string[] = [];
+
 /** What happens while a wallet is asked. */
 let whileAsked = async (): Promise<void> => undefined;
 
@@ -79,7 +84,7 @@ const chain = {
   isEmbedded: false,
   confirmations: 1,
   chainId: ownChainId,
-  metrics: { raise: () => undefined },
+  metrics: { raise: (alarm: string) => void alarms.push(alarm) },
   node: {
     readChainId: async () => {
       await ask();
@@ -196,6 +201,25 @@ await test("what happened on the own chain is not passed over where a node answe
   chainId = ownChainId;
   heads = [changedIn];
   assert.equal(await followFor(5), 1);
+});
+
+await test("while the node is away, the jobs that ask it raise an alarm and do not fail", async () => {
+  await begin();
+  await requestLook(ctx.db, business);
+  const jobs = kybJobs(ctx).filter(({ name }) => ["kyb-watch", "kyb-roster"].includes(name));
+  const run = async () => {
+    for (const job of jobs) await job.run(new AbortController().signal);
+  };
+  alarms.length = 0;
+  isAway = true;
+  await run();
+  isAway = false;
+  assert.deepEqual(alarms, ["node_unreachable", "node_unreachable"]);
+  await requestLook(ctx.db, business);
+  whileAsked = async () => assert.fail("a fault of our own");
+  await assert.rejects(run(), /a fault of our own/);
+  whileAsked = async () => undefined;
+  assert.equal(alarms.length, 2);
 });
 
 await test("a member who was voted out leaves also where no process looked for longer than events are read back", async () => {

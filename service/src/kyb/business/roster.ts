@@ -7,6 +7,7 @@ import {
   encodeCharter,
   governanceActs,
 } from "@svc/protocol";
+import { throwGravest } from "../../chain/index.ts";
 import { uuidv7 } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { restartBallots } from "../ballot/ballots.ts";
@@ -27,16 +28,22 @@ const looksMax = 20;
 /** When another process looks again after one that died. */
 const claimSeconds = 30;
 
-/** Looks at the chain for every business that is due. Any number of processes may do so at once. */
+/**
+ * Looks at the chain for every business that is due. Any number of processes may do so at once.
+ *
+ * @throws what failed; that the node is away only where nothing else failed
+ */
 export async function followChain(ctx: KybContext): Promise<void> {
   for (;;) {
     const now = ctx.clock.now();
     const claim = { now, until: now + claimSeconds, limit: looksMax };
     const looks = await store.claimLooks(ctx.db, claim);
     const outcomes = await Promise.allSettled(looks.map(async (look) => follow(ctx, look)));
-    const failed = outcomes.find((each) => each.status === "rejected");
-    if (failed !== undefined)
-      throw new Error("a business could not be looked at", { cause: failed.reason });
+    const failed = outcomes.filter((each) => each.status === "rejected");
+    throwGravest(
+      failed.map(({ reason }): unknown => reason),
+      "businesses could not be looked at",
+    );
     if (looks.length < looksMax) return;
   }
 }

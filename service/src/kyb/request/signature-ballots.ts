@@ -1,6 +1,6 @@
 // What follows from the votes on a signature: its recording on chain, and how that ends.
 import { type Hex32, hexOfBytes } from "@svc/protocol";
-import { enqueueTransaction, type FinalHandlers } from "../../chain/index.ts";
+import { enqueueTransaction, type FinalHandlers, throwGravest } from "../../chain/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import type { BallotRules } from "../ballot/ballot.ts";
 import { joinApprovals, reopenBallot } from "../ballot/ballots.ts";
@@ -110,7 +110,7 @@ export async function mendRecordings(ctx: KybContext): Promise<void> {
     after = requests.at(-1)?.id ?? "";
     isLast = requests.length < failedBatch;
   }
-  if (faults.length > 0) throw new AggregateError(faults, "recordings could not be looked at");
+  throwGravest(faults, "recordings could not be looked at");
 }
 
 async function mend(
