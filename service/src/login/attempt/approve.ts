@@ -38,7 +38,7 @@ export interface Answer {
   /** For which business the user acts, with its approval as a member; needed where the client asks for it. */
   readonly business?: BusinessPart;
   /** Address that the wallet calls from. */
-  readonly address: string;
+  readonly callerAddress: string;
 }
 
 /** How a login stands after its wallet's part: `waiting` for other members of a business. */
@@ -65,7 +65,7 @@ export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<A
   if (isNumberNeeded && code === "") throw new Problem("number_required");
   if (!isNumberNeeded && code !== "")
     throw new Problem("signature_wrong", { message: "this login takes no number" });
-  const { signature, address: callerAddress } = answer;
+  const { signature, callerAddress } = answer;
   const signed = { user, signature, attempt, code, callerAddress };
   if (!(await isSignedBy(ctx, signed))) throw new Problem("signature_wrong");
   if (isNumberNeeded && !equalBytes(Buffer.from(code), Buffer.from(attempt.digits ?? ""))) {
@@ -202,7 +202,7 @@ async function approveWithoutClaim(
   if (isBusinessScope(attempt.request.scope)) throw new Problem("not_claimed");
   const mode = checkCode(ctx, attempt.id, answer.session);
   if (mode === "static" || client.numberMatching) throw new Problem("not_claimed");
-  const acr = acrOf(attempt, "qr", answer.address);
+  const acr = acrOf(attempt, "qr", answer.callerAddress);
   refuseUnfit(attempt, { user, acr });
   if (answer.code !== undefined && answer.code !== "")
     throw new Problem("signature_wrong", { message: "this login takes no number" });
@@ -223,7 +223,7 @@ async function approveWithoutClaim(
 }
 
 async function isResultSigned(ctx: LoginContext, answer: Answer, user: Address): Promise<boolean> {
-  const { loginId, session, signature, address: callerAddress } = answer;
+  const { loginId, session, signature, callerAddress } = answer;
   const connection = connectionOf(ctx.config.baseUrl, "qr", loginId);
   return isSignedWithoutClaim(ctx, {
     loginId,

@@ -17,7 +17,7 @@ export interface ClaimInput {
   readonly svcID: string;
   readonly claim: string;
   /** Address that the wallet calls from. */
-  readonly address: string;
+  readonly callerAddress: string;
 }
 
 /**
@@ -37,7 +37,7 @@ export async function claimLogin(ctx: LoginContext, input: ClaimInput): Promise<
   const isOld = attempt.createdAt + ctx.config.loginLifetimeSeconds <= ctx.clock.now();
   if (attempt.status === "waiting" && mode === "static" && isOld) throw new Problem("code_expired");
   if (attempt.status === "waiting") {
-    const acr = acrOf(attempt, input.channel, input.address);
+    const acr = acrOf(attempt, input.channel, input.callerAddress);
     refuseUnfit(attempt, { user, acr });
     const claimed = claimedAttempt(ctx, {
       attempt,
@@ -109,9 +109,11 @@ export async function getClient(ctx: LoginContext, attempt: Attempt): Promise<Cl
 }
 
 /** How surely the wallet that calls from this address and the browser of the login belong together. */
-export function acrOf(attempt: Attempt, channel: Channel, address: string): Acr {
+export function acrOf(attempt: Attempt, channel: Channel, callerAddress: string): Acr {
   if (channel === "app-link") return "urn:svc:acr:same-device";
-  return networkOf(address) === attempt.browserNetwork ? "urn:svc:acr:qr-near" : "urn:svc:acr:qr";
+  return networkOf(callerAddress) === attempt.browserNetwork
+    ? "urn:svc:acr:qr-near"
+    : "urn:svc:acr:qr";
 }
 
 /** Refuses a user whom the request does not mean, or an `acr` below its minimum. @throws {Problem} identity_refused, acr_unmet */

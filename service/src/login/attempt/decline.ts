@@ -14,7 +14,7 @@ export interface Refusal {
   /** The user says that somebody else started this login. */
   readonly notStarted: boolean;
   /** Address that the wallet calls from. */
-  readonly address: string;
+  readonly callerAddress: string;
 }
 
 /**
@@ -51,7 +51,7 @@ async function proveRefusal(
     digest,
     signature: refusal.signature ?? "",
     loginId: attempt.id,
-    callerAddress: refusal.address,
+    callerAddress: refusal.callerAddress,
   };
   if (address === null || !(await ctx.verifySignature({ address, ...claim })))
     throw new Problem("signature_wrong");

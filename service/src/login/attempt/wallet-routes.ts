@@ -141,7 +141,7 @@ export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
         loginId,
         session,
         notStarted,
-        address: callerAddressOf(ctx, request),
+        callerAddress: callerAddressOf(ctx, request),
         ...given({ signature, claimSecret }),
       });
       return { status: "declined" as const };
@@ -153,7 +153,7 @@ export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
       session,
       svcID,
       signature,
-      address: callerAddressOf(ctx, request),
+      callerAddress: callerAddressOf(ctx, request),
       ...given({ claimSecret, code }),
       ...(business === undefined ? {} : { business: readBusinessPart(business) }),
     });
@@ -184,7 +184,7 @@ function claimRoute(
       session,
       svcID,
       claim,
-      address: callerAddressOf(ctx, request),
+      callerAddress: callerAddressOf(ctx, request),
     });
     return reply.type("application/jwt").send(object);
   });
