@@ -117,6 +117,8 @@ await test("entitlements are granted, listed and withdrawn", async () => {
   await one(`grant ${organization.id} kyb:data-request --withdraw`);
   assert.deepEqual(await json(`grant list ${organization.id}`), ["kyb:read"]);
   assert.match(await refusal(`grant ${organization.id} kyb:read`), /every organization has/);
+  const grantable = /one of kyb:data-request, kyb:pii, kyb:signature\n?$/;
+  assert.match(await refusal(`grant ${organization.id} kyb:all`), grantable);
 });
 
 await test("packages are bought from the balance, and their webhooks change keys without a gap", async () => {
