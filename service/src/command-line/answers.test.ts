@@ -57,6 +57,14 @@ await test("an option that stands once may not be given twice, one that repeats 
   assert.equal((await call(hosts)).status, 1);
 });
 
+await test("an option that a verb does not have is named in one line", async () => {
+  const { err } = await call(["organization", "list", "--nothing"]);
+  assert.equal(
+    err,
+    "svc organization list: Unknown option '--nothing'; see svc organization list --help\n",
+  );
+});
+
 await test("the level of the log is listed as the service would have it", async () => {
   const { out } = await call(["settings", "--json"], { LOG_LEVEL: "debug" });
   const rows = JSON.parse(out) as { setting: string; value: unknown }[];

@@ -61,8 +61,12 @@ function split(verb: Verb, args: readonly string[]): { values: Values; positiona
     }
     return { values, positionals };
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : "unreadable options", {
-      cause: error,
-    });
+    throw new UsageError(sayFault(error), { cause: error });
   }
+}
+
+/** As Node says it, but for its advice on values that begin with a dash: no verb takes one without a name. */
+function sayFault(error: unknown): string {
+  const message = error instanceof Error ? error.message : "unreadable options";
+  return message.replace(/\. To specify a positional argument .*$/s, "");
 }

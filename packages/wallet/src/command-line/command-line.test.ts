@@ -328,6 +328,7 @@ await test("wrong use is one line and status 1, and leaves no state behind", asy
     ["dance"],
     ["approve"],
     ["approve", "svc:x", "--as", "alice", "--nothing"],
+    ["approve", "svc:sign?data=0x00", "--as", "alice", "--as", "nobody"],
     ["approve", "svc:sign?data=0x00"],
     ["approve", "svc:sign?data=0x00", "--as", "nobody"],
   ]) {
@@ -339,6 +340,10 @@ await test("wrong use is one line and status 1, and leaves no state behind", asy
   await refused(["dance"], /there is no verb "dance"/);
   await refused(["--as", "approve"], /options stand after the verb; see wallet approve --help/);
   await refused(["business"], /"business" needs one more word; see wallet business --help/);
+  await refused(["logins", "--nothing"], /: Unknown option '--nothing'; see wallet logins --help/);
+  await refused(["logins", "--as", "alice", "--as=bob"], /: --as is given twice; see wallet/);
+  const help = await wallet(["logins", "end", "--help"], empty);
+  assert.deepEqual(await wallet(["help", "logins", "end"], empty), help);
 });
 
 await test("an answer that nests without end is none, and what was given counts as given", async () => {

@@ -40,11 +40,22 @@ function split(verb: Verb, args: readonly string[]): { values: Values; positiona
     options[name] = { type, multiple: "repeated" in option };
   }
   try {
-    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+    const config = { args: [...args], options, allowPositionals: true, tokens: true } as const;
+    const { values, positionals, tokens } = parseArgs(config);
+    const given = new Set<string>();
+    for (const token of tokens) {
+      if (token.kind !== "option" || options[token.name]?.multiple === true) continue;
+      if (given.has(token.name)) throw new UsageError(`--${token.name} is given twice`);
+      given.add(token.name);
+    }
     return { values, positionals };
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : "unreadable options", {
-      cause: error,
-    });
+    throw new UsageError(sayFault(error), { cause: error });
   }
+}
+
+/** As Node says it, but for its advice on values that begin with a dash: no verb takes one without a name. */
+function sayFault(error: unknown): string {
+  const message = error instanceof Error ? error.message : "unreadable options";
+  return message.replace(/\. To specify a positional argument .*$/s, "");
 }

@@ -42,7 +42,7 @@ export interface Shell {
  * @returns the exit status: 0; 1 for a refusal or wrong use; 2 where the digits of the page are needed
  */
 export async function runCommandLine(given: readonly string[], shell: Shell): Promise<number> {
-  const args = given.map((arg) => (arg === "-h" ? "--help" : arg));
+  const args = spellOut(given);
   const verb = findVerb(args);
   if (verb === null) return answerWithoutVerb(args, shell);
   // A refusal is one line: what was told until then becomes a part of it.
@@ -84,6 +84,12 @@ export function jsonOf(value: unknown): string {
       (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`,
     ).join(""),
   );
+}
+
+/** `wallet help logins` and `wallet logins -h` are `wallet logins --help`. */
+function spellOut(given: readonly string[]): string[] {
+  const args = given.map((arg) => (arg === "-h" ? "--help" : arg));
+  return args[0] === "help" ? [...args.slice(1), "--help"] : args;
 }
 
 /** The verb whose words come first; of two that fit, the longer. */
