@@ -33,7 +33,6 @@ const table = {
   issuer_not_found: [404, "no such issuer"],
   issuer_distrusted: [403, "this issuer is not trusted any more"],
   credential_not_found: [404, "no such credential"],
-  credential_over: [409, "this credential has ended already"],
   idempotency_key_conflict: [
     409,
     "idempotency_key_conflict: this Idempotency-Key was used with another body",
@@ -82,7 +81,6 @@ const table = {
   ballot_over: [409, "ballot_over: this vote has ended"],
   ballot_changed: [409, "ballot_changed: members or rules have changed; look at it again"],
   already_voted: [409, "already_voted: this identity has voted already"],
-  invitation_not_found: [404, "invitation_not_found: no such invitation for this identity"],
   business_login_open: [
     409,
     "business_login_open: another login of this identity for a business waits for its members; end it first",
@@ -153,18 +151,13 @@ export type OAuthCode =
   | "temporarily_unavailable"
   | "invalid_target"
   | "login_required"
-  | "consent_required"
-  | "interaction_required"
-  | "account_selection_required"
   | "request_not_supported"
   | "request_uri_not_supported"
   | "registration_not_supported"
   | "invalid_request_uri"
-  | "unmet_authentication_requirements"
   | "invalid_token"
   | "insufficient_scope"
-  | "invalid_dpop_proof"
-  | "use_dpop_nonce";
+  | "invalid_dpop_proof";
 
 export interface ProblemOptions {
   /** Replaces the table's message; starts with the literal text of the specification where there is one. */
