@@ -190,6 +190,15 @@ test("every relative link and image leads to something that is there", () => {
   assert.deepEqual(broken, []);
 });
 
+test("every picture that is taken stands on a page", () => {
+  const shown = pages.map(read).join("\n");
+  const pictures = globSync("docs/images/*", { cwd: root }).map((path) => basename(path));
+  assert.deepEqual(
+    pictures.filter((picture) => !shown.includes(`/${picture})`)),
+    [],
+  );
+});
+
 /** What stands in code, in the text and in blocks. */
 function codeOf(path: string): string[] {
   const text = read(path);
