@@ -32,7 +32,7 @@ const moneyVerbs: readonly Verb[] = [
       environment,
       payment: {
         value: "text",
-        description: "What names the payment: booked once, however often this is called.",
+        description: "What names the payment, which is booked once: the same again is refused.",
       },
     },
     example: `top-up --organization ${exampleOrganization} --chf 500 --payment invoice-2026-17`,
