@@ -49,13 +49,9 @@ export async function openApiKeys(ctx: Ctx): Promise<ApiKeys> {
   const uses = openUseRecord(ctx, async (noted) => store.recordApiKeyUses(ctx.db, noted));
 
   const find = async (authorization: string | undefined): Promise<[ApiKeyText, KnownKey]> => {
-    if (authorization === undefined || authorization === "") throw new Problem("apikey_missing");
-    // A habit from other services. To say so tells nothing of any key.
-    if (/^Bearer /i.test(authorization))
-      throw new Problem("apikey_invalid", { message: "the API key is sent alone, without Bearer" });
-    const presented = parseApiKey(authorization);
-    const known = presented === null ? null : await cache.find(presented.id);
-    if (presented === null || known === null) throw new Problem("apikey_invalid");
+    const presented = readApiKey(authorization);
+    const known = await cache.find(presented.id);
+    if (known === null) throw new Problem("apikey_invalid");
     proveKey(ctx, known, presented.text);
     uses.note(presented.id);
     return [presented, known];
@@ -78,6 +74,17 @@ export async function openApiKeys(ctx: Ctx): Promise<ApiKeys> {
       await uses[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Reads an `Authorization` header that holds a key of whatever kind, alone. @throws {Problem} apikey_missing | apikey_invalid */
+export function readApiKey(authorization: string | undefined): ApiKeyText {
+  if (authorization === undefined || authorization === "") throw new Problem("apikey_missing");
+  // A habit from other services. To say so tells nothing of any key.
+  if (/^Bearer /i.test(authorization))
+    throw new Problem("apikey_invalid", { message: "the API key is sent alone, without Bearer" });
+  const presented = parseApiKey(authorization);
+  if (presented === null) throw new Problem("apikey_invalid");
+  return presented;
 }
 
 /**

@@ -1,7 +1,7 @@
 export { acquaint, forgetAcquaintances, isAcquainted } from "./acquaintance-store.ts";
-export { type ApiKey, makeApiKey, type ManagementKey, parseApiKey } from "./api-key.ts";
+export { type ApiKey, makeApiKey, type ManagementKey } from "./api-key.ts";
 export { type OrganizationLimits, setLimits } from "./organization-limits.ts";
-export { type ApiKeys, openApiKeys } from "./api-key-lookup.ts";
+export { type ApiKeys, openApiKeys, readApiKey } from "./api-key-lookup.ts";
 export type { ApiKeyRow } from "./api-key-store.ts";
 export {
   createApiKey,

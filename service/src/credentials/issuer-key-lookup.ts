@@ -1,4 +1,4 @@
-import { openRowCache, openUseRecord, parseApiKey } from "../accounts/index.ts";
+import { openRowCache, openUseRecord, readApiKey } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import { equalBytes } from "../platform/cryptography/mac.ts";
 import { Problem } from "../platform/http/problems.ts";
@@ -30,9 +30,8 @@ export async function openIssuerKeys(ctx: Ctx): Promise<IssuerKeys> {
   const uses = openUseRecord(ctx, async (noted) => store.recordIssuerKeyUses(ctx.db, noted));
   return {
     async authenticate(authorization) {
-      if (authorization === undefined || authorization === "") throw new Problem("apikey_missing");
-      const presented = parseApiKey(authorization);
-      if (presented?.kind !== "issuer") throw new Problem("apikey_invalid");
+      const presented = readApiKey(authorization);
+      if (presented.kind !== "issuer") throw new Problem("apikey_invalid");
       const known = await cache.find(presented.id);
       if (known === null || !equalBytes(known.mac, ctx.keys.mac("issuer-key", presented.text)))
         throw new Problem("apikey_invalid");

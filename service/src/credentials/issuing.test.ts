@@ -139,6 +139,8 @@ await test("401: no key, a merchant's key, a revoked key, a damaged key; and one
   for (const wrong of [world.live.apiKey, gone, damaged, `Bearer ${key}`]) {
     const answer = await issue(card(), {}, wrong);
     assert.equal(reasonOf(answer.body), "apikey_invalid");
+    const says = JSON.stringify(answer.body).includes("without Bearer");
+    assert.equal(says, wrong.startsWith("Bearer "));
   }
   const inUrl = await world.call({ method: "GET", url: `${url}?key=${key}`, as: key });
   assert.equal(inUrl.status, 401);
