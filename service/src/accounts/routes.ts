@@ -61,8 +61,7 @@ const keyAnswer = Type.Object(
 
 /** Adds the routes of the accounts. */
 export async function accountRoutes(ctx: AccountsContext, http: Http): Promise<void> {
-  await http.register(async (plain) => {
-    const scope = plain as Http;
+  await http.register(async (scope: Http) => {
     requireApiKey(ctx, scope);
     scope.get(
       "/api/v1/key",

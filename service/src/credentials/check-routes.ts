@@ -36,8 +36,7 @@ function answerOf<Data extends object>(data: Data, message: string) {
 
 /** Fields that a user has verified: `verified`, `valid` and `proof`, for merchants (service document, KYC). */
 export async function checkRoutes(ctx: CredentialsContext, http: Http): Promise<void> {
-  await http.register(async (plain) => {
-    const scope = plain as Http;
+  await http.register(async (scope: Http) => {
     requireApiKey(ctx, scope);
     verifiedRoute(ctx, scope);
     validRoute(ctx, scope);

@@ -31,8 +31,7 @@ const callers = new WeakMap<FastifyRequest, Caller>();
 
 /** The API of issuers, behind keys of their own. Records are plain: creates 201, replays 200. */
 export async function issuerRoutes(ctx: CredentialsContext, http: Http): Promise<void> {
-  await http.register(async (plain) => {
-    const scope = plain as Http;
+  await http.register(async (scope: Http) => {
     scope.addHook("onRequest", async (request) => {
       refuseKeyInUrl(request.url);
       const caller = await ctx.issuerKeys.authenticate(request.headers.authorization);

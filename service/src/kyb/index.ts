@@ -100,8 +100,7 @@ export function openKyb(
 
 /** Adds the routes of merchants. */
 export async function kybRoutes(ctx: KybContext, http: Http): Promise<void> {
-  await http.register(async (plain) => {
-    const scope = plain as Http;
+  await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:read");
     lookupRoutes(ctx, scope);
   });

@@ -12,8 +12,7 @@ import { readRoutes } from "./read-routes.ts";
 
 /** Orders, for merchants (service document, KYC; decisions section 5). */
 export async function kycRoutes(ctx: KycContext, http: Http): Promise<void> {
-  await http.register(async (plain) => {
-    const scope = plain as Http;
+  await http.register(async (scope: Http) => {
     requireApiKey(ctx, scope);
     qrcodeRoute(ctx, scope);
     cancelRoute(ctx, scope);

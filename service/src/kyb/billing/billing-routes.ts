@@ -37,8 +37,7 @@ const charge = Type.Object({
 
 /** Prices and what was paid, for merchants (decisions section 6, Lookups and Billing). */
 export async function billingRoutes(ctx: KybContext, http: Http): Promise<void> {
-  await http.register(async (plain) => {
-    const scope = plain as Http;
+  await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:read");
     pricingRoute(scope);
     accountRoute(ctx, scope);

@@ -31,8 +31,7 @@ const recordWithSecret = Type.Object(
 
 /** The KYB webhook endpoint of a client domain (service document, Endpoints; decisions section 6). */
 export async function endpointRoutes(ctx: KybContext, http: Http): Promise<void> {
-  await http.register(async (plain) => {
-    const scope = plain as Http;
+  await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:read");
     registerRoute(ctx, scope);
     getRoute(ctx, scope);

@@ -16,8 +16,7 @@ const path = "/api/v1/kyb/events";
 
 /** The events of a client domain, also those that tell of no request: which there are, and one of them again. */
 export async function eventRoutes(ctx: KybContext, http: Http): Promise<void> {
-  await http.register(async (plain) => {
-    const scope = plain as Http;
+  await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:read");
     listRoute(ctx, scope);
     redeliverRoute(ctx, scope);

@@ -48,18 +48,15 @@ const offerMembers = {
 
 /** Offers, for merchants (decisions section 6, Offers). */
 export async function offerRoutes(ctx: KybContext, http: Http): Promise<void> {
-  await http.register(async (plain) => {
-    const scope = plain as Http;
+  await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:signature");
     offerSignatureRoute(ctx, scope);
   });
-  await http.register(async (plain) => {
-    const scope = plain as Http;
+  await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:data-request");
     offerDataRoute(ctx, scope);
   });
-  await http.register(async (plain) => {
-    const scope = plain as Http;
+  await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:read");
     readRoutes(ctx, scope);
   });

@@ -56,8 +56,7 @@ const Validity = Type.Object(
 
 /** Whether what a business released still holds (decisions section 6, Attestation). It costs nothing. */
 export async function validRoutes(ctx: KybContext, http: Http): Promise<void> {
-  await http.register(async (plain) => {
-    const scope = plain as Http;
+  await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:data-request");
     scope.post(
       "/api/v1/kyb/valid",

@@ -65,8 +65,7 @@ const requestRecord = Type.Object(
 
 /** Data requests, for merchants (decisions section 6). */
 export async function dataRequestRoutes(ctx: KybContext, http: Http): Promise<void> {
-  await http.register(async (plain) => {
-    const scope = plain as Http;
+  await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:data-request");
     quoteRoute(ctx, scope);
     createRoute(ctx, scope);

@@ -84,8 +84,7 @@ const signatureRecord = Type.Object(
 
 /** Signature requests, for merchants (decisions section 6). */
 export async function signatureRoutes(ctx: KybContext, http: Http): Promise<void> {
-  await http.register(async (plain) => {
-    const scope = plain as Http;
+  await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:signature");
     createRoute(ctx, scope);
     requestRoutes(ctx, scope, signatureKind(ctx));
