@@ -40,6 +40,14 @@ await test("a page of businesses is a table, with where the next begins", async 
   assert.equal(forPeople(page), "address  name\n0xa      Example AG\nnextCursor  0xa\n");
 });
 
+await test("people are told times as dates, whatever the time is of", () => {
+  const times = { createdAt: 1795000000, failingSince: null, distrustedFrom: 1795000000, count: 1 };
+  assert.equal(
+    forPeople(times),
+    "createdAt       2026-11-18T11:06:40Z\nfailingSince    -\ndistrustedFrom  2026-11-18T11:06:40Z\ncount           1\n",
+  );
+});
+
 await test("a page of businesses begins after an address and after nothing else", async () => {
   const { status, out, err } = await call(["business", "list", "--after", "bogus"]);
   assert.deepEqual({ status, out }, { status: 1, out: "" });

@@ -38,7 +38,7 @@ function lines(record: Record<string, unknown>): string {
 /** Times are Unix seconds in JSON and dates for people; nothing is a dash. */
 function cell(name: string, value: unknown): string {
   if (value === null || value === undefined || value === "") return "-";
-  if (typeof value === "number" && /(?:At|Since|^now)$/.test(name))
+  if (typeof value === "number" && /(?:At|Since|From|^now)$/.test(name))
     return new Date(value * 1000).toISOString().replace(".000", "");
   if (Array.isArray(value))
     return value.length === 0 ? "-" : value.map((each) => cell("", each)).join(", ");
