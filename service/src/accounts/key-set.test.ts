@@ -44,6 +44,7 @@ const refused: Record<string, unknown> = {
   "another curve": { keys: [p384.publicKey.export({ format: "jwk" })] },
   "a point off the curve": { keys: [{ ...ecJwk, x: ecJwk["y"] }] },
   "the exponent 1": { keys: [{ ...rsaJwk, e: "AQ" }] },
+  "an exponent of 40 bits": { keys: [{ ...rsaJwk, e: "AQAAAAE" }] },
   "another algorithm": { keys: [{ ...rsaJwk, alg: "PS256" }] },
   "no algorithm at all": { keys: [{ ...rsaJwk, alg: "none" }] },
   "a key for encryption": { keys: [{ ...rsaJwk, use: "enc" }] },

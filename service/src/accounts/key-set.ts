@@ -22,6 +22,8 @@ const kidLengthMax = 100;
 const modulusBitsMin = 2048;
 /** Larger ones only make verification slow. */
 const modulusBitsMax = 8192;
+/** Likewise. */
+const exponentMax = 0xffff_ffffn;
 const privateMembers = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 /**
@@ -67,7 +69,7 @@ function parseRsa(value: Record<string, unknown>, name: string): { n: string; e:
   if (modulusLength < modulusBitsMin || modulusLength > modulusBitsMax)
     throw invalidRequest(`${name} must have ${modulusBitsMin} to ${modulusBitsMax} bits`);
   // An exponent of 1 makes every text its own signature.
-  if (publicExponent < 3n || publicExponent % 2n === 0n)
+  if (publicExponent < 3n || publicExponent > exponentMax || publicExponent % 2n === 0n)
     throw invalidRequest(`${name} has an unusable exponent`);
   return { n, e };
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import {
   createHash,
+  createPrivateKey,
   createPublicKey,
   generateKeyPairSync,
   type KeyObject,
@@ -51,5 +52,48 @@ test("a signature counts under a key of the kind and size of its algorithm alone
     const key = { key: privateKey, dsaEncoding: "ieee-p1363" } as const;
     const signature = sign("sha256", Buffer.from(signingInput), key);
     assert.equal(isSignedBy(jwtWith(signature), publicKey, "ES256"), isGood, namedCurve);
+  }
+});
+
+/** The inverse of a number that shares no factor with the modulus. */
+function inverse(value: bigint, modulus: bigint): bigint {
+  let [rest, next, factor, following] = [value % modulus, modulus, 1n, 0n];
+  while (rest > 1n) {
+    const times = next / rest;
+    [rest, next] = [next % rest, rest];
+    [factor, following] = [following - times * factor, factor];
+  }
+  return ((factor % modulus) + modulus) % modulus;
+}
+
+const numberOf = (text = ""): bigint =>
+  BigInt(`0x${Buffer.from(text, "base64url").toString("hex")}`);
+const textOf = (value: bigint): string =>
+  bytesOf(value, Math.ceil(value.toString(16).length / 2)).toString("base64url");
+
+/** A pair of keys with this exponent, which Node itself does not make. */
+function pairWith(exponent: bigint): { publicKey: KeyObject; privateKey: KeyObject } {
+  const given = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({
+    format: "jwk",
+  });
+  const [p, q] = [numberOf(given.p), numberOf(given.q)];
+  const d = inverse(exponent, (p - 1n) * (q - 1n));
+  const parts = { d: textOf(d), dp: textOf(d % (p - 1n)), dq: textOf(d % (q - 1n)) };
+  const key = { ...given, e: textOf(exponent), ...parts };
+  const privateKey = createPrivateKey({ key, format: "jwk" });
+  return { privateKey, publicKey: createPublicKey(privateKey) };
+}
+
+test("a key counts with an exponent of 32 bits at most: a proof with a long one would keep everybody waiting", () => {
+  // Primes, and so without a factor in common with the order of the group.
+  for (const [exponent, isGood] of [
+    [65_537n, true],
+    [4_294_967_291n, true],
+    [4_294_967_311n, false],
+    [2n ** 1279n - 1n, false],
+  ] as const) {
+    const { publicKey, privateKey } = pairWith(exponent);
+    const signature = sign("sha256", Buffer.from(signingInput), privateKey);
+    assert.equal(isSignedBy(jwtWith(signature), publicKey, "RS256"), isGood, String(exponent));
   }
 });

@@ -16,6 +16,8 @@ export interface ForeignJwt {
 const jwtLengthMax = 8192;
 const modulusBitsMin = 2048;
 const modulusBitsMax = 8192;
+/** A proof brings its own key along: under an exponent as long as the modulus it takes a hundred times as long to verify. */
+const exponentMax = 0xffff_ffffn;
 
 /** Reads the compact form (RFC 7515 section 3.1); null for anything else. */
 export function parseForeignJwt(text: string): ForeignJwt | null {
@@ -46,7 +48,8 @@ function fits(key: KeyObject, algorithm: ForeignAlgorithm): boolean {
     key.asymmetricKeyType === "rsa" &&
     modulusLength >= modulusBitsMin &&
     modulusLength <= modulusBitsMax &&
-    publicExponent >= 3n
+    publicExponent >= 3n &&
+    publicExponent <= exponentMax
   );
 }
 
