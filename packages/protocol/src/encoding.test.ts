@@ -9,10 +9,13 @@ import {
   bytesOfBase64,
   bytesOfBase64url,
   bytesOfHex,
+  bytesOfText,
   canonicalJson,
+  hasTooManyValues,
   hexOfBytes,
   isBlank,
   isShowable,
+  jsonValuesMax,
   textOfBytes,
 } from "./encoding.ts";
 
@@ -80,6 +83,23 @@ test("canonical JSON of what JSON cannot say in one way is refused", () => {
   ]) {
     assert.throws(() => canonicalJson(value), TypeError);
   }
+});
+
+const listOf = (count: number, each: string): string =>
+  `[${Array(count - 1)
+    .fill(each)
+    .join(",")}]`;
+const tooMany = (json: string): boolean => hasTooManyValues(bytesOfText(json));
+
+test("too many values of a JSON text are counted before it is parsed, and never those inside of its texts", () => {
+  for (const each of ["{}", "[]", '""', "12", '"\\",[{"'])
+    assert.equal(tooMany(listOf(jsonValuesMax / 2, each)), false, each);
+  for (const each of ["{}", "[]"])
+    assert.equal(tooMany(listOf(jsonValuesMax / 2 + 2, each)), true, each);
+  assert.equal(tooMany(listOf(jsonValuesMax + 1, "1")), false);
+  assert.equal(tooMany(listOf(jsonValuesMax + 2, "1")), true);
+  assert.equal(tooMany("[".repeat(jsonValuesMax + 1)), true);
+  assert.equal(tooMany(JSON.stringify({ text: '[,{"\\'.repeat(jsonValuesMax) })), false);
 });
 
 test("texts that lie about themselves are not showable", () => {

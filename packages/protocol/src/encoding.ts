@@ -127,6 +127,29 @@ function decode64(text: string, alphabet: string): Uint8Array | null {
 /** JSON nests at most this deep (decisions, section 1, bounds). */
 export const jsonDepthMax = 32;
 
+/** No more fit into an ordinary body of 64 KiB, and no larger one needs more. Lists and objects count twice. */
+export const jsonValuesMax = 65_536;
+
+const [quote, backslash, comma, bracket, brace] = bytesOfText('"\\,[{');
+
+/**
+ * Whether a JSON text holds more than `jsonValuesMax` values. Asked before it is parsed: 8 MiB of nothing but empty
+ * objects take seconds and hundreds of MiB. Of what is no JSON nothing is said.
+ */
+export function hasTooManyValues(json: Uint8Array): boolean {
+  // Every value but the first is behind a byte of its own.
+  if (json.length <= jsonValuesMax) return false;
+  let count = 0;
+  let isText = false;
+  for (let at = 0; at < json.length && count <= jsonValuesMax; at += 1) {
+    const byte = json[at];
+    if (isText && byte === backslash) at += 1;
+    else if (byte === quote) isText = !isText;
+    else if (!isText && (byte === comma || byte === bracket || byte === brace)) count += 1;
+  }
+  return count > jsonValuesMax;
+}
+
 /**
  * The one spelling of a JSON value that everybody hashes: RFC 8785 (no white space, members sorted by
  * UTF-16 code units, numbers as ECMAScript writes them).

@@ -223,6 +223,7 @@ test("infos carry text of any script and refuse what is not a triple", () => {
   assert.deepEqual(decodeInfos(encoded), infos);
   const faults: [unknown, string][] = [
     [{}, "infos"],
+    [Array(65_537).fill(0), "infos"],
     [[null], "infos[0]"],
     [[{ field: "NAME_PARENT_FIELD", data: "", pepper: "" }], "infos[0].field"],
     [[{ field: "EMAIL", data: "/w==", pepper: "" }], "infos[0].data"],

@@ -5,6 +5,7 @@ import {
   bytesOfBase64,
   bytesOfHex,
   bytesOfText,
+  hasTooManyValues,
   hexOfBytes,
   isRecord,
   textOfBytes,
@@ -55,8 +56,10 @@ export function infosMember(members: Members, name: string): string {
 
 function readInfos(text: string): readonly Info[] {
   if (text.length > infosLengthMax) throw new ResultRefused("infos", "is too long");
-  const json = textOfBase64(text);
-  if (json === null) throw new ResultRefused("infos", "is not Base64 of UTF-8");
+  const bytes = bytesOfBase64(text);
+  const json = bytes === null ? null : textOfBytes(bytes);
+  if (bytes === null || json === null) throw new ResultRefused("infos", "is not Base64 of UTF-8");
+  if (hasTooManyValues(bytes)) throw new ResultRefused("infos", "holds too many values");
   let triples: unknown;
   try {
     triples = JSON.parse(json);

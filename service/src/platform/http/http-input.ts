@@ -1,4 +1,4 @@
-import { textOfBytes } from "@svc/protocol";
+import { hasTooManyValues, jsonValuesMax, textOfBytes } from "@svc/protocol";
 import { Problem } from "./problems.ts";
 
 /**
@@ -56,7 +56,8 @@ export function queryFaultOf(query: unknown): Problem | null {
 }
 
 /**
- * Parses a JSON body: UTF-8 (RFC 8259 section 8.1), at most 32 levels, no U+0000, no lone surrogates, no `__proto__`.
+ * Parses a JSON body: UTF-8 (RFC 8259 section 8.1), at most 65,536 values in 32 levels, no U+0000, no lone surrogates, no
+ * `__proto__`.
  *
  * @throws {Problem} malformed_request
  */
@@ -64,6 +65,7 @@ export function parseJson(bytes: Uint8Array): unknown {
   const text = textOfBytes(bytes);
   // Bytes that are replaced would be stored, shown and signed as what nobody wrote.
   if (text === null) throw malformed("the body is not UTF-8");
+  if (hasTooManyValues(bytes)) throw malformed(`the body holds more than ${jsonValuesMax} values`);
   let value: unknown;
   try {
     value = JSON.parse(text);
