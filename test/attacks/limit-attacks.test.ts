@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import { setLimits } from "../../service/src/accounts/index.ts";
 import { openJar } from "../cookie-jar.ts";
 import { authorizationUrl, type LoginClient, makePkce } from "../login-flow.ts";
+import { openRawConnection } from "../raw-connection.ts";
 import { newIdentity, openWalletSession, post } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -25,6 +26,11 @@ function assertToldToWait(response: Response): void {
   assert.match(response.headers.get("retry-after") ?? "", /^[1-9]\d*$/);
   assert.match(response.headers.get("ratelimit") ?? "", /r=0;t=\d+/);
   assert.match(response.headers.get("ratelimit-policy") ?? "", /q=\d+;w=60/);
+}
+
+async function untilStatus(status: number, ask: () => Promise<Response>): Promise<void> {
+  for (let tries = 1; (await ask()).status !== status; tries += 1)
+    assert.ok(tries < 200, `no answer with the status ${status}`);
 }
 
 function from(address: string): Record<string, string> {
@@ -130,4 +136,33 @@ test("an address sends no more answers to orders than it starts logins", async (
     assert.equal((await post(url, {}, headers)).status, 404);
   assertToldToWait(await post(url, {}, headers));
   assert.equal((await post(url, {}, from("192.0.2.61"))).status, 404, "others go on");
+});
+
+const chainHead = "POST /w/chain HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+const askLargely = async (address: string): Promise<Response> =>
+  fetch(`${world.baseUrl}/w/chain`, {
+    method: "POST",
+    headers: { ...from(address), "content-type": "application/json" },
+    // No call at all, which is told once it was read.
+    body: "[]".padEnd(100_000),
+  });
+
+test("an address has sixteen large bodies under way at once; others, and ordinary bodies, go on meanwhile", async () => {
+  const address = "192.0.2.80";
+  const begun = await Promise.all(
+    Array.from({ length: 16 }, async () => {
+      const connection = await openRawConnection(world.baseUrl);
+      const head = [`X-Forwarded-For: ${address}`, "Transfer-Encoding: chunked"];
+      connection.send(`${chainHead}${head.join("\r\n")}\r\n\r\n1\r\n{\r\n`);
+      return connection;
+    }),
+  );
+  await untilStatus(429, async () => askLargely(address));
+  const refused = await askLargely(address);
+  assert.deepEqual([refused.status, refused.headers.get("retry-after")], [429, "1"]);
+  assert.equal((await post(`${world.baseUrl}/w/chain`, [], from(address))).status, 400);
+  assert.equal((await askLargely("192.0.2.81")).status, 400);
+  begun[0]?.cut();
+  await untilStatus(400, async () => askLargely(address));
+  for (const connection of begun) connection.cut();
 });
