@@ -192,6 +192,21 @@ test("no number of invitations hides an honest one, or stands before a vote", as
   }
 });
 
+test("an inbox of many invitations takes no more of the database than one of a single invitation", async () => {
+  await using world = await openKybWorld();
+  const countCalls = async (): Promise<number> => {
+    await world.walletCall("bob", "GET", "/w/inbox");
+    const before = world.ctx.db.callsTotal;
+    await world.walletCall("bob", "GET", "/w/inbox");
+    return world.ctx.db.callsTotal - before;
+  };
+  await world.askFounding({ members: ["s0", "bob"], name: "Spam" });
+  const ofOne = await countCalls();
+  for (let number = 0; number < 15; number += 1)
+    await world.askFounding({ members: ["s0", "bob"], name: `Spam ${number}` });
+  assert.equal(await countCalls(), ofOne);
+});
+
 test("no number of invitations hides a business from its members", async () => {
   await using world = await openKybWorld();
   for (let spammer = 0; spammer < 5; spammer += 1)

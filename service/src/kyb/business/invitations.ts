@@ -6,7 +6,7 @@ import { connectionOfVotes } from "../ballot/ballots.ts";
 import { deploy } from "./founding.ts";
 import * as store from "./founding-store.ts";
 import type { KybContext } from "../kyb-context.ts";
-import { listMembers } from "./members.ts";
+import { listMembersOf } from "./members.ts";
 import { shownCharter } from "./shown-charter.ts";
 
 /** An invitation as it lies in the inbox of whoever is invited. */
@@ -30,29 +30,29 @@ export async function listInvitations(
 ): Promise<InboxInvitation[]> {
   const now = ctx.clock.now();
   const foundings = await store.listInvitationsTo(ctx.db, user, { ...page, now });
-  return Promise.all(
-    foundings.map(async ({ invitationId: id, address, name, ...founding }) => {
-      const { environment, salt, deadline, creator } = founding;
-      const members = await listMembers(ctx, ctx.db, address);
-      const charter = decodeCharter(founding.charter);
-      if (charter === null) throw new Error(`${address} is founded with no charter`);
-      return {
-        id,
-        kind: "invitation" as const,
-        business: { address, name },
-        chainId: ctx.chain.chainId,
-        requester: null,
-        name,
-        environment,
-        creator,
-        factory: ctx.chain.contracts.factories[environment],
-        salt,
-        charter: shownCharter(charter, members),
-        deadline,
-        expiresAt: deadline,
-      };
-    }),
-  );
+  if (foundings.length === 0) return [];
+  const addresses = foundings.map(({ address }) => address);
+  const rosters = await listMembersOf(ctx, ctx.db, addresses);
+  return foundings.map(({ invitationId: id, address, name, ...founding }) => {
+    const { environment, salt, deadline, creator } = founding;
+    const charter = decodeCharter(founding.charter);
+    if (charter === null) throw new Error(`${address} is founded with no charter`);
+    return {
+      id,
+      kind: "invitation" as const,
+      business: { address, name },
+      chainId: ctx.chain.chainId,
+      requester: null,
+      name,
+      environment,
+      creator,
+      factory: ctx.chain.contracts.factories[environment],
+      salt,
+      charter: shownCharter(charter, rosters.get(address) ?? []),
+      deadline,
+      expiresAt: deadline,
+    };
+  });
 }
 
 /** An answer to an invitation. */
