@@ -298,19 +298,20 @@ test("what nobody pays for leaves half of the day's cap to the rest", async () =
   installation.advance(86_400);
   const cap = ((row?.cost ?? 0) / 1e18) * 4.5;
   await using process = await installation.openProcess({ CHAIN_SPEND_CAP: cap.toFixed(9) });
-  for (const subjectId of ["a", "b", "c"])
-    await process.queue(subjectId, { kind: "business.create" });
+  for (const kind of ["business.create", "credential.attest", "credential.revoke"])
+    await process.queue(kind, { kind });
   await process.work();
   for (const subjectId of ["d", "e"]) await process.queue(subjectId);
   await process.work();
   const rows = await process.ctx.db.query<{ kind: string; status: string }>(sql`
-    select kind, status from chain_transaction where subject_id in ('a', 'b', 'c', 'd', 'e') order by kind, status`);
+    select kind, status from chain_transaction
+    where subject_id in ('d', 'e') or subject_id = kind order by kind, status`);
   assert.deepEqual(
     rows.map(({ kind, status }) => `${kind} ${status}`),
     [
-      "business.create queued",
       "business.create sent",
-      "business.create sent",
+      "credential.attest sent",
+      "credential.revoke queued",
       "test.settle sent",
       "test.settle sent",
     ],

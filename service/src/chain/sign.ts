@@ -211,12 +211,17 @@ async function waitForCap(
   await store.putOff(tx, ids, until);
 }
 
-/** What identities have the service pay for that nobody is charged for: anybody can make them without end. */
+/**
+ * What identities have the service pay for that nobody is charged for: anybody can make them without end, verify an e-mail
+ * address with each, and withdraw it.
+ */
 const unpaidKinds: ReadonlySet<string> = new Set([
   "business.create",
   "business.govern",
   "business.keep",
   "business.remove",
+  "credential.attest",
+  "credential.revoke",
 ]);
 
 /** What a day may have cost when one of this kind is signed: half of it is kept from what nobody pays for. */
