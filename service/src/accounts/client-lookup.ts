@@ -56,8 +56,10 @@ function toClient(ctx: Ctx, row: store.LiveClientRow): Client {
     redirectUris: Object.freeze(settings.redirectUris),
     postLogoutRedirectUris: Object.freeze(settings.postLogoutRedirectUris),
     audiences: Object.freeze(settings.audiences),
-    // A database that once served `dev` must not bring optional PKCE along (decisions section 2, PKCE).
-    pkceRequired: settings.pkceRequired || profile === "production",
+    // A database that once served `dev` must not bring optional PKCE along (decisions section 2, PKCE), nor may a client
+    // have it that proves itself by nothing else.
+    pkceRequired:
+      settings.pkceRequired || profile === "production" || settings.authenticationMethod === "none",
     id: row.id,
     clientDomainId: row.client_domain_id,
     organizationId: row.organization_id,

@@ -36,7 +36,10 @@ void test("by default numbers are matched, PKCE is required, DPoP and pushed req
 void test("optional PKCE is refused in production and possible in dev", () => {
   const optional = { ...settings, pkceRequired: false };
   assert.throws(() => checkClientSettings(optional, policy), /pkceRequired/);
-  assert.equal(checkClientSettings(optional, { ...policy, profile: "dev" }).pkceRequired, false);
+  const dev: ClientPolicy = { ...policy, profile: "dev" };
+  assert.equal(checkClientSettings(optional, dev).pkceRequired, false);
+  const browserOnly = { ...optional, authenticationMethod: "none" } as const;
+  assert.throws(() => checkClientSettings(browserOnly, dev), /pkceRequired .* the type none/);
 });
 
 const refused: Record<string, Partial<ClientSettings>> = {

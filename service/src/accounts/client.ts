@@ -111,6 +111,10 @@ export function checkClientSettings(given: ClientSettings, policy: ClientPolicy)
     throw invalidRequest(`acrMinimum must be one of ${acrMinima.join(", ")}`);
   if (!given.pkceRequired && policy.profile === "production")
     throw invalidRequest("pkceRequired cannot be switched off in production");
+  if (!given.pkceRequired && authenticationMethod === "none")
+    throw invalidRequest(
+      "pkceRequired cannot be switched off for the type none, which has no other proof",
+    );
   return {
     ...given,
     name: parseName(given.name),
