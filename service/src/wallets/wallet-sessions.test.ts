@@ -56,7 +56,8 @@ await test("a session stands for an hour, however often it is used, or until it 
   );
   now += 3599;
   assert.equal(await getWalletUser(ctx, header), person);
-  await closeWalletSession(ctx, another);
+  assert.equal(await getWalletUser(ctx, `bearer ${token}`), person);
+  await closeWalletSession(ctx, another?.replace("Bearer", "BEARER"));
   await assert.rejects(getWalletUser(ctx, another), noSession);
   assert.equal(await getWalletUser(ctx, header), person);
   now += 1;

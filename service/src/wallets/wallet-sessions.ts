@@ -86,11 +86,16 @@ export async function openWalletSession(
   return { token, expiresAt };
 }
 
+/** Schemes are compared without regard to case (RFC 9110 section 11.1). */
+function tokenOf(authorization = ""): string | null {
+  return /^Bearer +([A-Za-z0-9_-]{43})$/i.exec(authorization)?.[1] ?? null;
+}
+
 /** The identity behind `Authorization: Bearer <token>`. @throws {Problem} wallet_session_required */
 export async function getWalletUser(ctx: Ctx, authorization: string | undefined): Promise<Address> {
-  const token = /^Bearer ([A-Za-z0-9_-]{43})$/.exec(authorization ?? "")?.[1];
+  const token = tokenOf(authorization);
   const user =
-    token === undefined ? null : await store.findWalletUser(ctx.db, sha256(token), ctx.clock.now());
+    token === null ? null : await store.findWalletUser(ctx.db, sha256(token), ctx.clock.now());
   if (user === null) throw new Problem("wallet_session_required");
   return user;
 }
@@ -100,8 +105,8 @@ export async function closeWalletSession(
   ctx: Ctx,
   authorization: string | undefined,
 ): Promise<void> {
-  const token = /^Bearer ([A-Za-z0-9_-]{43})$/.exec(authorization ?? "")?.[1];
-  if (token !== undefined) await store.endWalletSession(ctx.db, sha256(token), ctx.clock.now());
+  const token = tokenOf(authorization);
+  if (token !== null) await store.endWalletSession(ctx.db, sha256(token), ctx.clock.now());
 }
 
 /** Forgets sessions that are over, not before their challenge is: one that was signed once must not open another. */
