@@ -17,6 +17,7 @@ import {
   sameDeviceReturn,
   scan,
 } from "../raw-wallet.ts";
+import { until } from "../patience.ts";
 import { openBrowser } from "./browser.ts";
 import { approveOnPage, readDigits, readQr, readSameDeviceLink } from "./qr-page.ts";
 import { openShopWorld, type ShopWorld } from "./shop-world.ts";
@@ -204,6 +205,18 @@ test("a page whose time is up offers Start again and the way back", async () => 
     /^http:\/\/localhost:\d+\/callback\?error=access_denied/,
   );
   await press(page, "Start again");
+  await approveOnPage(page, alice);
+  await assertGreeted(page, alice);
+});
+
+test("a page that waits draws the codes of the service's time when that is moved", async () => {
+  await using person = await openPerson();
+  const page = await pressLogIn(person);
+  const stepOf = async (): Promise<number> =>
+    Number(scan(await readQr(page)).session.split(".")[1]);
+  const first = await stepOf();
+  await opened.world.advance(60);
+  await until("a code of the new time", async () => ((await stepOf()) >= first + 15 ? true : null));
   await approveOnPage(page, alice);
   await assertGreeted(page, alice);
 });

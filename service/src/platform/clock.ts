@@ -15,12 +15,13 @@ export interface Clock {
   /** Milliseconds by which it leads the database's, as last measured; absent where nobody measures. */
   aheadMs?(): number;
   noteAhead?(ms: number): void;
+  /** Calls the listener whenever the time was moved; absent for a clock that nobody moves. @returns what ends that */
+  onMoved?(listener: () => void): () => void;
 }
 
 export interface SharedClock extends Clock, AsyncDisposable {
   /** Reads the offset again; done by itself on every notification, which may be lost. */
   refresh(): Promise<void>;
-  /** Calls the listener whenever the offset was found to have moved. @returns what ends that */
   onMoved(listener: () => void): () => void;
   leadMs(): number;
 }

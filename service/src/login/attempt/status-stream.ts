@@ -9,8 +9,6 @@ import { type LoginState, stateOf } from "./login-state.ts";
 
 /** Proxies close silent connections after 30 s or more; the page gives a stream up after 20 s of silence. */
 const keepAliveMs = 15_000;
-/** An event, because scripts see no comments; one without data is none. */
-const keepAlive = "event: alive\ndata\n\n";
 const longPollMs = 25_000;
 
 /** The open status streams of this process. A waiting page costs one socket and its share of one timer. */
@@ -38,15 +36,19 @@ interface Stream {
 export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusStreams {
   const streams = new Set<Stream>();
   const followers = createFollowers();
-  const timer = setInterval(() => {
-    const now = ctx.clock.now();
+  const keepAlive = (): void => {
+    const nowMs = ctx.clock.nowMs();
+    // An event, because scripts see no comments. The page draws its codes by this time.
+    const alive = `event: alive\ndata: ${nowMs}\n\n`;
     for (const stream of streams) {
       // A page whose login ran out asks once more by itself and is told so.
-      if (stream.expiresAt <= now) stream.end();
-      else tell(stream.response, keepAlive);
+      if (stream.expiresAt * 1000 <= nowMs) stream.end();
+      else tell(stream.response, alive);
     }
-  }, keepAliveMs);
+  };
+  const timer = setInterval(keepAlive, keepAliveMs);
   timer.unref();
+  const stopFollowing = ctx.clock.onMoved?.(keepAlive);
   const read = async (loginId: string, browser: BrowserCall): Promise<LoginState> => {
     const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
     return stateOf(ctx, attempt);
@@ -93,6 +95,7 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
       }),
     close() {
       clearInterval(timer);
+      stopFollowing?.();
       followers.endAll();
     },
   };

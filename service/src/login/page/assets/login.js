@@ -75,6 +75,15 @@ function serverNowMs() {
   return performance.now() + serverAheadMs;
 }
 
+/**
+ * News may come late, after this machine slept, and never early: what leads to a later time is right.
+ *
+ * @param {number} nowMs of the service; no number for a word without it
+ */
+function noteTime(nowMs) {
+  if (nowMs > 0) serverAheadMs = Math.max(serverAheadMs, nowMs - performance.now());
+}
+
 function leftMs() {
   return page.expiresAt * 1000 - serverNowMs();
 }
@@ -163,7 +172,10 @@ function follow() {
   }
   stream = new EventSource(`${path}/events`);
   expectWord(firstWordMs);
-  stream.addEventListener("alive", () => expectWord(silenceMsMax));
+  stream.addEventListener("alive", (event) => {
+    noteTime(Number(event.data));
+    expectWord(silenceMsMax);
+  });
   stream.addEventListener("message", (event) => {
     streamFaults = 0;
     isHeld = true;
