@@ -2,9 +2,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { moveLocalDomain, updateClient } from "../../service/src/accounts/index.ts";
-import { finish, openPage, statusOf } from "../login-flow.ts";
+import {
+  approveByQr,
+  authorizationUrl,
+  finish,
+  makePkce,
+  openPage,
+  redeem,
+  statusOf,
+} from "../login-flow.ts";
+import { until } from "../patience.ts";
 import { approve, claim, newIdentity, scan } from "../raw-wallet.ts";
-import { openWorld } from "../world.ts";
+import { callbackUri, openWorld } from "../world.ts";
 
 test("a login that was claimed goes on with the number that its wallet was told of", async () => {
   await using world = await openWorld();
@@ -34,4 +43,30 @@ test("a login that was claimed goes on under the domain that its wallet was show
   const answer = await approve(claimed, String(digits));
   assert.equal(answer.status, 200, await answer.text());
   assert.ok((await finish(world.baseUrl, page)).searchParams.has("code"));
+});
+
+const elsewhere = "http://localhost:4999/elsewhere";
+
+test("an address that was taken from a client gets no code any more, nor tokens for one that it has", async () => {
+  await using world = await openWorld();
+  const client = await world.addClient({ redirectUris: [callbackUri, elsewhere] });
+  const [early, late] = [
+    await openPage(world.baseUrl, client),
+    await openPage(world.baseUrl, client),
+  ];
+  for (const page of [early, late]) await approveByQr(world.baseUrl, page, newIdentity());
+  const code = (await finish(world.baseUrl, early)).searchParams.get("code") ?? "";
+  const changes = { redirectUris: [elsewhere] };
+  await updateClient(world.ctx, { clientId: client.id, changes }, "test");
+  await until("the change is known", async () => {
+    const answer = await fetch(authorizationUrl(world.baseUrl, client, makePkce()));
+    return answer.status === 400 ? true : null;
+  });
+  const redeemed = await redeem(world.baseUrl, client, { code, verifier: early.pkce.verifier });
+  assert.equal(redeemed.status, 400);
+  const released = await late.jar.fetch(`${world.baseUrl}/oauth2/login/${late.loginId}/finish`, {
+    method: "POST",
+  });
+  assert.equal(released.status, 409);
+  assert.doesNotMatch(await released.text(), /code=/);
 });

@@ -287,8 +287,8 @@ export async function finishAttempt(
   db: Queryable,
   id: string,
   finish: Finish,
-): Promise<Attempt["request"] | null> {
-  const [row] = await db.query<{ request: Attempt["request"] }>(sql`
+): Promise<Pick<Attempt, "clientId" | "request"> | null> {
+  const [row] = await db.query<Pick<Attempt, "clientId" | "request">>(sql`
     with found as (
       select id, client_id, request, claimed_by, approved_at, acr, jsonb_build_array(jsonb_build_object('client', client_id,
         'scope', request ->> 'scope', 'audience', request ->> 'audience', 'acr', acr)) as approval
@@ -310,8 +310,8 @@ export async function finishAttempt(
         code_sha256 = ${finish.codeSha256}, code_expires_at = ${finish.codeExpiresAt}
       from found cross join kept left join made on true
       where login.id = found.id)
-    select request from found`);
-  return row?.request ?? null;
+    select client_id as "clientId", request from found`);
+  return row ?? null;
 }
 
 export interface DirectCode {

@@ -22,7 +22,8 @@ export interface Released {
 /**
  * Releases the code to the browser that started the login, once.
  *
- * @throws {Problem} login_not_found, login_over, not_claimed (while nobody has approved)
+ * @throws {Problem} login_not_found, login_over (also where the client lost its redirect URI, or was disabled), not_claimed
+ * (while nobody has approved)
  */
 export async function finishLogin(
   ctx: LoginContext,
@@ -37,7 +38,7 @@ export async function finishLogin(
     id: uuidv7(ctx.clock, ctx.random),
     secret: ctx.random.bytes(32).toString("base64url"),
   };
-  const request = await store.finishAttempt(ctx.db, loginId, {
+  const finished = await store.finishAttempt(ctx.db, loginId, {
     now,
     browserSha256,
     channel,
@@ -50,7 +51,11 @@ export async function finishLogin(
     sessionAbsoluteSeconds: ctx.config.sessionAbsoluteSeconds,
   });
   ctx.recent.forget(loginId);
-  if (request === null) return refuseFinish(ctx, loginId, { browser, channel });
+  if (finished === null) return refuseFinish(ctx, loginId, { browser, channel });
+  const { clientId, request } = finished;
+  const client = await ctx.clients.find(clientId);
+  // Whoever had that address taken away must not get the code: it stays here, and dies in a minute.
+  if (client?.redirectUris.includes(request.redirectUri) !== true) throw new Problem("login_over");
   ctx.metrics.logins.inc({ outcome: "finished" });
   return {
     location: codeLocation(request, ctx.config.baseUrl, code.text),

@@ -63,9 +63,11 @@ export async function redeemCode(ctx: TokenContext, request: TokenRequest): Prom
 /** RFC 7636 section 4.1. */
 const verifierPattern = /^[A-Za-z0-9._~-]{43,128}$/;
 
-function readPresented({ form }: TokenRequest): Presented {
+function readPresented({ client, form }: TokenRequest): Presented {
   const code = getValue(form, "code");
   const redirectUri = getValue(form, "redirect_uri");
+  if (!client.redirectUris.includes(redirectUri))
+    throw grantFault("redirect_uri is none of the client's");
   const verifier = valueOf(form, "code_verifier");
   if (verifier !== undefined && !verifierPattern.test(verifier))
     throw new OAuthProblem(
