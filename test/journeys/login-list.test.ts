@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { disableClient } from "../../service/src/accounts/index.ts";
 import type { Jar } from "../cookie-jar.ts";
 import { authorizationUrl, logIn, makePkce, postToken } from "../login-flow.ts";
+import { until } from "../patience.ts";
 import { newIdentity, openWalletSession } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -65,6 +67,21 @@ test("tokens that were not refreshed for 30 days are no login any more", async (
   assert.equal((await listed(await openWalletSession(world.baseUrl, dora))).length, 1);
   await world.advance(600);
   assert.deepEqual(await listed(await openWalletSession(world.baseUrl, dora)), []);
+});
+
+test("a login at a client that was disabled is listed by its name, and ended", async () => {
+  const grace = newIdentity();
+  const client = await world.addClient({ name: "Closed shop" });
+  await logIn(world.baseUrl, client, grace);
+  await disableClient(world.ctx, client.id, "test");
+  const headers = await openWalletSession(world.baseUrl, grace);
+  const [login] = await until("the client is known to be disabled", async () => {
+    const found = await listed(headers);
+    return found.some((each) => "domain" in each) ? null : found;
+  });
+  assert.equal(login?.clientName, "Closed shop");
+  assert.equal(await end(headers, login.id), 200);
+  assert.deepEqual(await listed(headers), []);
 });
 
 test("a session that is over is no login any more", async () => {

@@ -1,4 +1,5 @@
 import type { Address } from "@svc/protocol";
+import { getClient } from "../../accounts/index.ts";
 import * as store from "./login-list-store.ts";
 import type { LoginContext } from "../login-context.ts";
 import { endSession } from "./session-end.ts";
@@ -33,11 +34,10 @@ export async function listLogins(
   const shown = rows.slice(0, page.limit);
   const items = await Promise.all(
     shown.map(async (row) => {
-      const client = await ctx.clients.find(row.clientId);
-      const domain = client?.domain ?? null;
+      const { name, domain } = await describeClient(ctx, row.clientId);
       return {
         id: row.id,
-        clientName: client?.name ?? row.clientId,
+        clientName: name,
         ...(domain === null ? {} : { domain }),
         at: row.createdAt,
         acr: row.acr ?? "",
@@ -51,6 +51,15 @@ export async function listLogins(
       ? { nextCursor: `${last.createdAt}.${last.id}` }
       : {}),
   };
+}
+
+/** A disabled client keeps its name: the session that a login at it began may hold for others, and can be ended. */
+async function describeClient(
+  ctx: LoginContext,
+  id: string,
+): Promise<{ name: string; domain: string | null }> {
+  const client = await ctx.clients.find(id);
+  return client ?? { name: (await getClient(ctx, id)).settings.name, domain: null };
 }
 
 function parseCursor(cursor: string): { createdAt: number; id: string } {
