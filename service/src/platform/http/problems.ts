@@ -85,7 +85,10 @@ const table = {
     409,
     "business_login_open: another login of this identity for a business waits for its members; end it first",
   ],
-  not_a_member: [403, "not_a_member: this identity is no voting member of the business"],
+  not_a_member: [
+    403,
+    "not_a_member: this identity is no voting member of the business, or the business is suspended",
+  ],
   // Packages, ledger and orders; messages of the service document where it has one
   package_not_found: [404, "no such package"],
   insufficient_credit: [402, "insufficient_credit: the balance is too low"],
