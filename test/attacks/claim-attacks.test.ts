@@ -63,6 +63,27 @@ test("a code that does not change ends with the time that a person has for a log
   assert.deepEqual(await claimRefusal(scan(qr)), [410, "code_expired"]);
 });
 
+test("a login for a business shows its code that stays no longer than a wallet may take it, and leads to a new one", async () => {
+  const page = await openPage(world.baseUrl, world.client, {
+    changed: { scope: "openid business" },
+  });
+  const path = `${world.baseUrl}/oauth2/login/${page.loginId}`;
+  const look = async (): Promise<string> => (await page.jar.fetch(path)).text();
+  await page.jar.fetch(`${path}/show-code`, { method: "POST" });
+  const { qr } = hooksOf(await look());
+  await world.advance(world.ctx.config.loginLifetimeSeconds - 30);
+  assert.equal(hooksOf(await look()).qr, qr);
+  await world.advance(30);
+  const html = await look();
+  assert.equal(hooksOf(html).qr, "");
+  assert.match(html, /The time is up/);
+  const [shown = ""] = html.split("<template");
+  assert.doesNotMatch(shown, /\/continue"/);
+  const { headers } = await page.jar.fetch(`${path}/restart`, { method: "POST" });
+  const next = await page.jar.fetch(`${world.baseUrl}${headers.get("location")}`);
+  await claim(scan(hooksOf(await next.text()).qr), newIdentity());
+});
+
 test("the link of the same device is claimed by its own session, and not after its time", async () => {
   const page = await openPage(world.baseUrl, world.client);
   const scanned = scan(page.sameDevice);
@@ -213,7 +234,7 @@ test("who declines proves it by the claim's secret as well, and may say that som
   assert.deepEqual(await refusal(post(connection, guess)), [403, "claim_wrong"]);
   assert.equal((await post(connection, { ...body, claimSecret })).status, 200);
   assert.equal((await statusOf(world.baseUrl, page))["failure"], "not_started");
-  assert.deepEqual(await refusal(decline(claimed)), [409, "login_over"]);
+  assert.deepEqual(await refusal(decline(claimed)), [409, "login_over"], "it said another thing");
   assert.deepEqual(await refusal(post(connection, approvalOf(claimed, "17"))), [409, "login_over"]);
 });
 

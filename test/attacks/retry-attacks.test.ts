@@ -156,6 +156,34 @@ test("a wallet that asks again for the answer to its claim gets it, also when th
   assert.equal((await statusOf(world.baseUrl, page))["contested"], false);
 });
 
+test("a claim sent again gets its answer after the approval too, and any other one is told that it is taken", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const { claimed, right } = await claimPage(page);
+  const claimAgain = async (secret?: string): Promise<Response> =>
+    (await tryClaim(claimed, claimed.identity, secret)).response;
+  const assertAnswers = async (): Promise<void> => {
+    assert.equal(await (await claimAgain(claimed.secret)).text(), claimed.object);
+    assert.equal(await reasonOf(await claimAgain()), "already_claimed");
+  };
+  assert.equal((await approve(claimed, right)).status, 200);
+  await assertAnswers();
+  assert.ok((await finish(world.baseUrl, page)).searchParams.get("code"));
+  await assertAnswers();
+  assert.equal((await statusOf(world.baseUrl, page))["kind"], "finished");
+});
+
+test("a refusal sent again is confirmed, by whoever claimed alone", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const { claimed, right } = await claimPage(page);
+  assert.equal((await decline(claimed)).status, 200);
+  assert.equal((await decline(claimed)).status, 200);
+  assert.equal(
+    await reasonOf(await decline({ ...claimed, identity: newIdentity() })),
+    "signature_wrong",
+  );
+  assert.equal(await reasonOf(await approve(claimed, right)), "login_over");
+});
+
 test("an approval sent again is confirmed, also when the browser has its code already", async () => {
   const page = await openPage(world.baseUrl, world.client);
   const { claimed, right, wrong } = await claimPage(page);

@@ -60,6 +60,7 @@ export function waitingView(base: string, changes: Partial<LoginView> = {}): Log
     expiresAt: Math.floor(nowMs / 1000) + 120,
     base,
     isStatic: false,
+    isCodeOver: false,
     firstStep: Math.floor(nowMs / 4000),
     macs: Array.from({ length: macsTotal }, () => randomBytes(16).toString("base64url")),
     sameDeviceLink: `svc:login?sess=${loginId}&conn=${encodeURIComponent(`${base}/w/b/${loginId}`)}&type=app-link`,

@@ -33,9 +33,8 @@ export async function claimLogin(ctx: LoginContext, input: ClaimInput): Promise<
   if (mode === "stale") return repeatClaim(ctx, input, user);
   const attempt = await getAttempt(ctx, input.loginId);
   const client = await getClient(ctx, attempt);
-  // A static code is accepted for the time of a person's login alone, also where a business login stays open for longer.
-  const isOld = attempt.createdAt + ctx.config.loginLifetimeSeconds <= ctx.clock.now();
-  if (attempt.status === "waiting" && mode === "static" && isOld) throw new Problem("code_expired");
+  if (attempt.status === "waiting" && mode === "static" && isStaticCodeOver(ctx, attempt))
+    throw new Problem("code_expired");
   if (attempt.status === "waiting") {
     const acr = acrOf(attempt, input.channel, input.callerAddress);
     refuseUnfit(attempt, { user, acr });
@@ -53,6 +52,14 @@ export async function claimLogin(ctx: LoginContext, input: ClaimInput): Promise<
     }
   }
   return answerSecondClaim(ctx, input, user);
+}
+
+/** A static code is claimed with for the time of a person's login alone, also where a business login stays open for longer. */
+export function isStaticCodeOver(
+  { config, clock }: Pick<LoginContext, "config" | "clock">,
+  { createdAt }: Attempt,
+): boolean {
+  return createdAt + config.loginLifetimeSeconds <= clock.now();
 }
 
 /** The session of the link that the wallet read: of a QR code, or the login's id on the same device. */
@@ -168,7 +175,7 @@ async function answerSecondClaim(
   const attempt = await readAttempt(ctx, input.loginId);
   if (attempt.status === "waiting")
     throw new Problem(attempt.expiresAt > ctx.clock.now() ? "code_expired" : "login_over");
-  if (attempt.status !== "claimed" || attempt.expiresAt <= ctx.clock.now())
+  if (attempt.status === "failed" || attempt.expiresAt <= ctx.clock.now())
     throw new Problem("login_over");
   if (attempt.channel !== input.channel) throw new Problem("wrong_channel");
   if (isSameClaim(attempt, input, user) && attempt.requestObject !== null)
@@ -188,7 +195,7 @@ function isSameClaim(attempt: Attempt, input: ClaimInput, user: Address): boolea
 /** A code that is no longer shown is accepted only to repeat a claim that was made with it while it was. */
 async function repeatClaim(ctx: LoginContext, input: ClaimInput, user: Address): Promise<string> {
   const attempt = await readAttempt(ctx, input.loginId);
-  if (attempt.status === "claimed" && isSameClaim(attempt, input, user))
+  if (attempt.status !== "waiting" && isSameClaim(attempt, input, user))
     return answerSecondClaim(ctx, input, user);
   throw new Problem("code_expired");
 }

@@ -19,21 +19,22 @@ export interface Refusal {
 
 /**
  * Ends a claimed login for the wallet that claimed it, also while other members of a business are asked. The wallet
- * proves itself by the claim secret or a signed `Decline`.
+ * proves itself by the claim secret or a signed `Decline`. The same again is no error.
  *
  * @throws {Problem} login_not_found, not_claimed, login_over, wrong_channel, claim_wrong, signature_wrong
  */
 export async function declineLogin(ctx: LoginContext, refusal: Refusal): Promise<void> {
   const attempt = await readAttempt(ctx, refusal.loginId);
   if (attempt.status === "waiting") throw new Problem("not_claimed");
-  if (attempt.status !== "claimed" && attempt.status !== "gathering")
+  const failure = refusal.notStarted ? "not_started" : "declined";
+  const isRepeated = attempt.status === "failed" && attempt.failure === failure;
+  if (attempt.status !== "claimed" && attempt.status !== "gathering" && !isRepeated)
     throw new Problem("login_over");
   if (attempt.channel !== "qr") throw new Problem("wrong_channel");
   checkClaimedSession(attempt, refusal.session);
   await proveRefusal(ctx, attempt, refusal);
-  const failure = refusal.notStarted ? "not_started" : "declined";
   // Another call of the wallet may have approved it meanwhile, or declined it.
-  if (!(await endUndecided(ctx, attempt, failure))) throw new Problem("login_over");
+  if (!isRepeated && !(await endUndecided(ctx, attempt, failure))) throw new Problem("login_over");
 }
 
 async function proveRefusal(

@@ -39,7 +39,7 @@ export function renderOpened(view: LoginView): Markup {
 function carryOn(view: LoginView): Markup {
   const label = say(view.locale, "continue");
   const button = markup`<p class="hint">${say(view.locale, "approvedContinue")}</p>
-    ${loginForm(view, { action: "continue", label })}`;
+    <div class="buttons">${loginForm(view, { action: "continue", label })}</div>`;
   return view.isStatic ? button : markup`<noscript>${button}</noscript>`;
 }
 

@@ -123,6 +123,7 @@ function scanWay(view: LoginView, code: Markup | null): Markup {
 /** The current code is in the HTML, so it is there before any script and where none runs. */
 function renderCode(view: LoginView): Markup | null {
   if (view.isSameDeviceOnly) return null;
+  if (view.isCodeOver) return markup`<p class="hint">${say(view.locale, "expiredTitle")}</p>`;
   const text = codeText(view);
   return markup`<div
       class="qr${view.isStatic ? "" : " live"}"
@@ -153,8 +154,9 @@ function showCode(view: LoginView): Markup {
 
 function staticButtons(view: LoginView): Markup {
   const newCode = say(view.locale, "newCode");
+  const goOn = { action: "continue", label: say(view.locale, "continue") } as const;
   return markup`<div class="buttons">
-    ${loginForm(view, { action: "continue", label: say(view.locale, "continue") })}
+    ${view.isCodeOver ? null : loginForm(view, goOn)}
     ${view.canRestart ? loginForm(view, { action: "restart", label: newCode, look: "quiet" }) : null}
   </div>`;
 }

@@ -1,6 +1,7 @@
 import type { Client } from "../../accounts/index.ts";
 import { type Attempt, pageSteps, restartsMax, sameDeviceLink } from "../attempt/attempt.ts";
 import type { LoginContext } from "../login-context.ts";
+import { isStaticCodeOver } from "../attempt/claim.ts";
 import { backLocation, stateOf } from "../attempt/login-state.ts";
 import { type LoginView, pickLocale } from "./pages.ts";
 import { isBusinessScope } from "../authorization/scope.ts";
@@ -23,6 +24,7 @@ export function viewOf(
     expiresAt: attempt.expiresAt,
     base: ctx.config.baseUrl,
     isStatic: attempt.isStatic,
+    isCodeOver: attempt.isStatic && isStaticCodeOver(ctx, attempt),
     firstStep,
     macs,
     sameDeviceLink: sameDeviceLink(ctx.config.baseUrl, attempt.id),

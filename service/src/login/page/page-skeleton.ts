@@ -43,7 +43,7 @@ export function renderFromSkeleton(view: LoginView, slots: PageSlots, render: Re
 }
 
 function skeletonOf(view: LoginView, render: Render): readonly string[] {
-  const { locale, clientName, clientDomain, scopes, base, isStatic, contested } = view;
+  const { locale, clientName, clientDomain, scopes, base, isStatic, isCodeOver, contested } = view;
   const key = JSON.stringify([
     locale,
     clientName,
@@ -51,6 +51,7 @@ function skeletonOf(view: LoginView, render: Render): readonly string[] {
     scopes,
     base,
     isStatic,
+    isCodeOver,
     contested,
     view.isBusiness,
     view.isSameDeviceOnly,

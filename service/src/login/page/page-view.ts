@@ -29,6 +29,8 @@ export interface LoginView {
   readonly base: string;
   /** One code for the whole login instead of a new one every step (decisions section 2, rule 8). */
   readonly isStatic: boolean;
+  /** The one code is older than a wallet's claim with it may be; a login for a business stays open for longer. */
+  readonly isCodeOver: boolean;
   /** Step of `macs[0]`; the others follow. A static code has one mac, of step 0. */
   readonly firstStep: number;
   readonly macs: readonly string[];

@@ -38,6 +38,7 @@ const waiting: LoginView = {
   expiresAt: Math.floor(startMs / 1000) + 120,
   base: "https://login.example.com",
   isStatic: false,
+  isCodeOver: false,
   firstStep,
   macs,
   sameDeviceLink: `svc:login?sess=${loginId}&conn=https%3A%2F%2Flogin.example.com%2Fw%2Fb%2F${loginId}&type=app-link`,
@@ -65,6 +66,7 @@ const gathering: LoginView = { ...waiting, isBusiness: true, state: { kind: "gat
 const views: LoginView[] = [
   waiting,
   fixed,
+  { ...fixed, isBusiness: true, isCodeOver: true },
   claimed,
   { ...fixed, state: claimed.state },
   { ...claimed, state: { kind: "claimed", digits: null, identity } },
