@@ -73,6 +73,21 @@ await test("an option that a verb does not have is named in one line", async () 
   );
 });
 
+await test("a value that is none of an option's words is wrong use, whatever the verb", async () => {
+  const domain = "domain create --organization x --domain a.example --environment";
+  const member = "organization member add --organization x --user 0x12 --role";
+  for (const verb of [
+    domain,
+    member,
+    "issuer create --name x --environment",
+    "business list --status",
+  ]) {
+    const { status, err } = await call([...verb.split(" "), "bogus"]);
+    assert.equal(status, 2);
+    assert.match(err, /: --\w+ must be one of \w+, /);
+  }
+});
+
 await test("the level of the log is listed as the service would have it", async () => {
   const { out } = await call(["settings", "--json"], { LOG_LEVEL: "debug" });
   const rows = JSON.parse(out) as { setting: string; value: unknown }[];

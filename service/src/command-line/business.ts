@@ -18,10 +18,10 @@ export const businessVerbs: readonly Verb[] = [
     summary: "List businesses by address, at most 100.",
     options: {
       status: {
-        value: "inviting|deploying|active|suspended|moved|lapsed",
+        choices: ["inviting", "deploying", "active", "suspended", "moved", "lapsed"],
         description: "Only those.",
       },
-      environment: { value: "live|sandbox", description: "Only that side." },
+      environment: { choices: ["live", "sandbox"], description: "Only that side." },
       after: { value: "address", description: "Only those after it: `nextCursor` of a page." },
     },
     example: "business list --status active",

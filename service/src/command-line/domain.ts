@@ -29,7 +29,7 @@ export const domainVerbs: readonly Verb[] = [
         description: "A public host name; in the profile dev also localhost[:port].",
       },
       environment: {
-        value: "live|sandbox",
+        choices: ["live", "sandbox"],
         required: true,
         description: "Keys and data of the two never mix.",
       },

@@ -48,7 +48,8 @@ export function usageOf(verb: Verb): string {
 
 /** An option as it is written. */
 export function spell(name: string, option: Option): string {
-  return option.value === undefined ? `--${name}` : `--${name} <${option.value}>`;
+  const value = option.choices?.join("|") ?? option.value;
+  return value === undefined ? `--${name}` : `--${name} <${value}>`;
 }
 
 /** What an option means, and how often it may stand. */

@@ -1,5 +1,5 @@
 import { parseArgs, type ParseArgsOptionsConfig } from "node:util";
-import { type Input, UsageError, type Verb } from "./verb.ts";
+import { choiceOf, type Input, UsageError, type Verb } from "./verb.ts";
 
 /** Options that every verb takes. */
 export const commonOptions = {
@@ -20,6 +20,10 @@ export function parseInput(verb: Verb, args: readonly string[]): Input {
       if (option.required && values[name] === undefined)
         throw new UsageError(`--${name} is missing`);
     }
+  }
+  for (const [name, { choices }] of Object.entries(options)) {
+    const value = values[name];
+    if (choices !== undefined && typeof value === "string") choiceOf(`--${name}`, value, choices);
   }
   if (positionals.length > parameters.length)
     throw new UsageError(`unexpected "${positionals[parameters.length] ?? ""}"`);
@@ -46,7 +50,7 @@ export function parseInput(verb: Verb, args: readonly string[]): Input {
 function split(verb: Verb, args: readonly string[]): { values: Values; positionals: string[] } {
   const options: ParseArgsOptionsConfig = {};
   for (const [name, option] of Object.entries({ ...verb.options, ...commonOptions })) {
-    const takesValue = "value" in option;
+    const takesValue = "value" in option || "choices" in option;
     const isRepeated = "repeated" in option;
     options[name] = { type: takesValue ? "string" : "boolean", multiple: isRepeated };
   }

@@ -19,7 +19,7 @@ export const issuerVerbs: readonly Verb[] = [
     options: {
       name: { value: "text", required: true, description: "Its name, as users see it." },
       environment: {
-        value: "live|sandbox",
+        choices: ["live", "sandbox"],
         required: true,
         description: "The side on which its credentials count, for ever.",
       },

@@ -87,7 +87,7 @@ export const organizationVerbs: readonly Verb[] = [
       organization,
       user: { value: "address", required: true, description: "The member's identity." },
       role: {
-        value: "owner|developer|viewer",
+        choices: ["owner", "developer", "viewer"],
         required: true,
         description:
           "`owner`, `developer` or `viewer`; recorded, and listed. An organization keeps its last owner.",

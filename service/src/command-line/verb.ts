@@ -1,11 +1,13 @@
 import type { Config } from "../platform/config/config.ts";
 import type { Ctx } from "../platform/context.ts";
 
-/** One option of a verb. Without `value` it is a flag. */
+/** One option of a verb. Without `value` and `choices` it is a flag. */
 export interface Option {
   readonly description: string;
-  /** Placeholder of its value in the help, such as `uuid` or `on|off`. */
+  /** Placeholder of its value in the help, such as `uuid`. */
   readonly value?: string;
+  /** In place of it: the words that its value may be. Any other is wrong use. */
+  readonly choices?: readonly string[];
   readonly required?: true;
   /** May be given several times. */
   readonly repeated?: true;
