@@ -15,9 +15,13 @@ export function parseEmailAddress(text: string): string | null {
   return `${local}@${host.toLowerCase()}`;
 }
 
-/** The same for every spelling that most likely reaches one mailbox; for limits alone. */
+/**
+ * The same for every spelling that most likely reaches one mailbox; for limits alone. The largest of hosts knows no dots,
+ * so nobody's count.
+ */
 export function mailboxOf(address: string): string {
   const at = address.lastIndexOf("@");
   const [local = ""] = address.slice(0, at).toLowerCase().split("+", 1);
-  return `${local}@${address.slice(at + 1).toLowerCase()}`;
+  const host = address.slice(at + 1).toLowerCase();
+  return `${local.replaceAll(".", "")}@${host === "googlemail.com" ? "gmail.com" : host}`;
 }

@@ -278,4 +278,5 @@ await test("an address is read in one way or not at all", () => {
   ])
     assert.equal(parseEmailAddress(other), null, other);
   assert.equal(mailboxOf("Ann+shop@Example.com"), "ann@example.com");
+  assert.equal(mailboxOf("a.n.n@googlemail.com"), mailboxOf("ann@gmail.com"));
 });
