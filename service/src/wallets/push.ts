@@ -1,5 +1,6 @@
 // Web Push (RFC 8030, 8291, 8292): a device is told that something waits, and nothing of what, for whom or by whom.
 import { ECDH } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { type Address, isRecord } from "@svc/protocol";
 import type { PushSubscription, RequestDetails } from "web-push";
 import { parsePublicUrl } from "../platform/outbound/address-policy.ts";
@@ -27,8 +28,13 @@ export interface GivenSubscription {
 const subscriptionsMax = 10;
 /** Of votes, invitations and devices each; a vote has at most 50 members with 10 devices. */
 const looksPerRound = 20;
-/** Anybody can name an address that takes a hint and never answers: these must not be all that is under way. */
-const inFlightMax = 256;
+/** Hints that somebody waits for at once. */
+const placesTotal = 256;
+/**
+ * Anybody can name an address that takes a hint and never answers. Push services answer within a second: what takes longer
+ * goes on without its place, so that at most five times as many are under way.
+ */
+const placeMs = 2_000;
 const timeoutMs = 10_000;
 const answerBytesMax = 4096;
 /** A device that was off for longer finds its inbox when it is opened. */
@@ -84,13 +90,23 @@ export async function unsubscribePush(
 export async function sendHints(ctx: Ctx): Promise<void> {
   for (;;) {
     const { due, isLast } = await takeHints(ctx);
-    const waiting = due.values();
-    const workers = Array.from({ length: Math.min(inFlightMax, due.length) }, async () => {
-      for (const each of waiting) await tryHint(ctx, each);
-    });
-    await Promise.all(workers);
+    await sendAll(ctx, due);
     if (isLast) return;
   }
+}
+
+async function sendAll(ctx: Ctx, due: readonly store.DueHint[]): Promise<void> {
+  const waiting = due.values();
+  const sent: Promise<void>[] = [];
+  const fillPlace = async (): Promise<void> => {
+    for (const each of waiting) {
+      const sending = tryHint(ctx, each);
+      sent.push(sending);
+      await Promise.race([sending, delay(placeMs, undefined, { ref: false })]);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(placesTotal, due.length) }, fillPlace));
+  await Promise.all(sent);
 }
 
 /** Hints of a few votes, invitations and devices that nobody has looked at yet, and of all removals and moves. */
