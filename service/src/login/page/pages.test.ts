@@ -414,6 +414,13 @@ test("the policy allows this origin alone, and forms to go on to the client and 
   assert.equal(headers["cache-control"], "no-store");
 });
 
+test("no page uses camera, microphone, place, payment or devices, whatever runs in it", () => {
+  for (const leadsTo of [undefined, "https://books.example.com/callback"]) {
+    const policy = pageHeaders({ leadsTo })["permissions-policy"] ?? "";
+    assert.equal(policy, "camera=(), microphone=(), geolocation=(), payment=(), usb=()");
+  }
+});
+
 test("a page of a client stays with the page that opened it, any other parts from it", () => {
   const ofClient = pageHeaders({ leadsTo: "https://books.example.com/callback" });
   assert.equal(ofClient["cross-origin-opener-policy"], undefined);
