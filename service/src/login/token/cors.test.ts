@@ -124,6 +124,20 @@ test("userinfo is open to the origins of the token's client", async () => {
   assert.deepEqual([junk.status, junk.headers[allowed]], [401, undefined]);
 });
 
+test("userinfo by form stays closed to the origins of a client that the form names beside the token", async () => {
+  const given = { ...(await addCode(login, spa)), form: { client_id: spa.id } };
+  const headers = { authorization: undefined };
+  const { body } = await redeem(login, spa, { ...given, headers });
+  const ask = async (origin: string): Promise<unknown> => {
+    const form = { access_token: String(body["access_token"]), client_id: other.id };
+    const answer = await post(login, "/userinfo", { form, headers: { origin } });
+    assert.equal(answer.status, 200, answer.text);
+    return answer.headers[allowed];
+  };
+  assert.equal(await ask(shop), shop);
+  assert.equal(await ask("http://localhost:4999"), undefined);
+});
+
 test("a preflight for a published document is answered for every origin, whatever headers a script adds", async () => {
   for (const name of [
     "openid-configuration",
