@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { addClient, addCode, get, openTestLogin, post, redeem } from "../test-login.ts";
+import { disableTestClient } from "../test-login-store.ts";
 
 const login = await openTestLogin();
 after(async () => login[Symbol.asyncDispose]());
@@ -52,6 +53,17 @@ test("a client registered a moment ago is known to preflights, and foreign origi
   const before = login.ctx.db.callsTotal;
   for (let at = 0; at < 20; at += 1) await preflight("/oauth2/token", `https://evil${at}.example`);
   assert.ok(login.ctx.db.callsTotal - before <= 1);
+});
+
+test("the origins of a client that is disabled are foreign to preflights", async () => {
+  const origin = "https://gone.example";
+  const gone = await addClient(login, { redirectUris: [`${origin}/cb`] });
+  login.clock.advance(31);
+  const ask = async () => (await preflight("/oauth2/token", origin))[allowed];
+  assert.equal(await ask(), origin);
+  await disableTestClient(login.ctx.db, gone.id);
+  login.clock.advance(31);
+  assert.equal(await ask(), undefined);
 });
 
 test("the answer is open to the client's own origins alone, errors included", async () => {
