@@ -118,6 +118,8 @@ test("a proof that does not hold in every part is refused and costs the code not
     ],
     ["another method", { claims: { htm: "GET" } }],
     ["another address", { claims: { htu: userinfoUrl } }],
+    ["another host", { claims: { htu: "http://evil.example:4000/oauth2/token" } }],
+    ["another scheme", { claims: { htu: tokenUrl.replace("http:", "https:") } }],
     ["too old", { claims: { iat: now - 61 } }],
     ["too new", { claims: { iat: now + 61 } }],
     ["no time", { claims: { iat: undefined } }],
