@@ -130,6 +130,7 @@ test("a proof that does not hold in every part is refused and costs the code not
     ["an endless jti", { claims: { jti: "x".repeat(300) } }],
     ["longer than 8192 characters", { claims: { note: "n".repeat(6200) } }],
     ["a critical extension", { header: { crit: ["b64"], b64: true } }],
+    ["an extension that it does not call critical", { header: { b64: true } }],
   ];
   for (const [name, wish] of cases) {
     await t.test(name, async () => {
