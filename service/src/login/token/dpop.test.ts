@@ -167,6 +167,13 @@ test("a proof counts once", async () => {
   refused(await redeemWith(confidential, proof), 400, "invalid_dpop_proof");
 });
 
+test("what one key names its proof takes no name from the proofs of another", async () => {
+  const claims = { jti: "1" };
+  assert.equal((await redeemWith(confidential, await proofOf({ claims }))).status, 200);
+  const ofOther = await proofOf({ claims, pair: otherPair });
+  assert.equal((await redeemWith(confidential, ofOther)).status, 200);
+});
+
 test("a proof counts once also after a process whose clock is early forgot what is over", async () => {
   await using own = await openTestLogin();
   const shop = await addClient(own);
