@@ -213,6 +213,11 @@ test("a client that must bind its tokens gets none without a proof", async () =>
   const strict = await addClient(login, { dpopRequired: true });
   refused(await redeemWith(strict, undefined), 400, "invalid_dpop_proof");
   assert.equal((await redeemWith(strict, await proofOf())).status, 200);
+  const form = { grant_type: "client_credentials" };
+  const ask = async (headers: Record<string, string>): Promise<Answer> =>
+    post(login, "/oauth2/token", { form, headers: { authorization: strict.basic, ...headers } });
+  refused(await ask({}), 400, "invalid_dpop_proof");
+  assert.equal((await ask({ dpop: await proofOf() })).body["token_type"], "DPoP");
 });
 
 test("a public client's refresh token is bound to its key; a confidential client may change keys, not drop them", async () => {
