@@ -20,6 +20,7 @@ import { tokenJobs } from "../token/token-jobs.ts";
 const asked: string[] = [];
 let published: unknown = { keys: [] };
 let isAway = false;
+let hostStatus = 200;
 /** Ends when the host answers. */
 let pause: Promise<void> | undefined;
 /** Plays the host behind `jwks_uri`. */
@@ -30,7 +31,7 @@ const outbound: Outbound = {
     if (isAway) return { kind: "failed", reason: "timeout" };
     return {
       kind: "answered",
-      status: 200,
+      status: hostStatus,
       headers: {},
       body: Buffer.from(JSON.stringify(published)),
     };
@@ -355,14 +356,17 @@ test(
 test("keys that cannot be fetched are no wrong secret, and are asked for no more often", async (t) => {
   t.after(() => {
     isAway = false;
+    hostStatus = 200;
   });
   const faults: [string, () => void][] = [
     ["the host is away", () => (isAway = true)],
     ["something else is there", () => (published = { error: "maintenance" })],
+    ["an error comes with keys", () => (hostStatus = 503)],
   ];
   for (const [name, breakHost] of faults) {
     await t.test(name, async () => {
       isAway = false;
+      hostStatus = 200;
       published = { keys: [ecJwk] };
       const jwksUri = `https://shop.example/${randomUUID()}`;
       const client = await addClient(login, { method: "private_key_jwt", jwksUri });
@@ -386,6 +390,7 @@ test("keys that cannot be fetched are no wrong secret, and are asked for no more
       for (let at = 0; at < 11; at += 1) refused(await send(), 401, "invalid_client");
       assert.equal(fetches(), 3);
       isAway = false;
+      hostStatus = 200;
       published = { keys: [ecJwk] };
       login.clock.advance(31);
       assert.equal((await send()).status, 200, "nobody has to wait");
