@@ -138,6 +138,26 @@ test("after ten wrong secrets within ten minutes even the right one has to wait"
   assert.equal((await ask({}, client.basic)).status, 200);
 });
 
+test("wrong secrets that a stranger sends from elsewhere keep nobody else waiting", async () => {
+  const client = await addClient(login);
+  const statuses: number[] = [];
+  for (let at = 0; at <= 10; at += 1) {
+    const { statusCode } = await login.http.inject({
+      method: "POST",
+      url: "/oauth2/token",
+      remoteAddress: "192.0.2.1",
+      headers: {
+        authorization: basicOf(client.id, `wrong-${at}`),
+        "content-type": "application/x-www-form-urlencoded",
+      },
+      payload: "grant_type=client_credentials",
+    });
+    statuses.push(statusCode);
+  }
+  assert.deepEqual(statuses, [...Array.from({ length: 10 }, () => 401), 429]);
+  assert.equal((await ask({}, client.basic)).status, 200);
+});
+
 const type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 async function assertionOf(
