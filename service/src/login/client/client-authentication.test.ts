@@ -202,6 +202,16 @@ test("a signed assertion proves a client once", async () => {
   assert.equal((await ask({ client_assertion: long, client_assertion_type: type })).status, 200);
 });
 
+test("what one client names its assertion takes no name from the assertions of another", async () => {
+  for (const key of ["first", "second"]) {
+    const client = await addClient(login, { method: "private_key_jwt", jwks: { keys: [ecJwk] } });
+    const assertion = await assertionOf(client.id, { claims: { jti: "1" } });
+    const form = { client_assertion: assertion, client_assertion_type: type };
+    refused(await ask({ ...form, client_id: randomUUID() }), 400, "invalid_request");
+    assert.equal((await ask({ ...form, client_id: client.id })).status, 200, key);
+  }
+});
+
 test("an assertion that was used before ends nothing and tells nothing", async () => {
   const client = await addClient(login, { method: "private_key_jwt", jwks: { keys: [ecJwk] } });
   const code = await addCode(login, client);
