@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { createLocalJWKSet, jwtVerify } from "jose";
+import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from "jose";
 import { sql } from "../../platform/database/db.ts";
 import type { Outbound, OutboundResult } from "../../platform/outbound/outbound.ts";
 import { deliverLogouts } from "./back-channel.ts";
 import { endDelivery, leaseDeliveries, postponeDelivery } from "./back-channel-store.ts";
+import { endSession } from "./session-end.ts";
 import { createSealedCopies } from "../token/sealed-copies.ts";
 import {
   addClient,
@@ -247,6 +248,38 @@ test("every client of the session that wants to know is told once, by a signed l
     events: { "http://schemas.openid.net/event/backchannel-logout": {} },
     sid: sessionId,
   });
+});
+
+test("a client is told with the algorithm of its id tokens, and once more where its answer leads elsewhere", async () => {
+  await deliverLogouts(login.ctx, open);
+  const own = { backchannelLogoutUri: "https://es.example/logout", idTokenAlgorithm: "ES256" };
+  const { sessionId } = await logIn(await addClient(login, own));
+  sent.length = 0;
+  answer = { ...answered, status: 302 };
+  await login.ctx.db.transaction(async (tx) => endSession(tx, sessionId, login.clock.now()));
+  assert.equal(await deliverLogouts(login.ctx, open), 1);
+  answer = answered;
+  login.clock.advance(5);
+  assert.equal(await deliverLogouts(login.ctx, open), 1);
+  login.clock.advance(86_400);
+  assert.equal(await deliverLogouts(login.ctx, open), 0);
+  assert.deepEqual(
+    sent.map(({ token }) => decodeProtectedHeader(token).alg),
+    ["ES256", "ES256"],
+  );
+});
+
+test("a client that the person approved in the session is told though it fetched no tokens", async () => {
+  await deliverLogouts(login.ctx, open);
+  const { sessionId } = await addCode(login, client);
+  const approvals = JSON.stringify([{ client: client.id }]);
+  await login.ctx.db.query(
+    sql`update session set approvals = ${approvals} where id = ${sessionId}`,
+  );
+  sent.length = 0;
+  await login.ctx.db.transaction(async (tx) => endSession(tx, sessionId, login.clock.now()));
+  assert.equal(await deliverLogouts(login.ctx, open), 1);
+  assert.equal(decodeJwt(sent[0]?.token ?? "")["sid"], sessionId);
 });
 
 test("a client that does not answer is tried six times, then given up", async () => {
