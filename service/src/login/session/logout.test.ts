@@ -121,7 +121,8 @@ test("without a hint the person is asked, by a form that is good for this sessio
   assert.equal((await submit({ ...hidden, state: "other" })).status, 400);
   const stranger = await logIn();
   assert.equal((await submit(hidden, stranger.cookie)).status, 400);
-  assert.equal((await submit({ ...hidden, decision: "stay" })).status, 200);
+  for (const decision of ["stay", "", "yes"])
+    assert.equal((await submit({ ...hidden, decision })).status, 200, decision);
   assert.equal(await isLive(tokens), true);
 
   const done = await submit(hidden);
