@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
 import { claimOf, loginDigest, signDigest, zeroHash } from "@svc/protocol";
+import { decodeJwt } from "jose";
 import { disableClient } from "../../service/src/accounts/index.ts";
 import {
   authorizationUrl,
@@ -43,6 +44,8 @@ async function refusal(response: Response | Promise<Response>): Promise<[number,
   }));
   return [status, answer.body.error.reason];
 }
+
+const pageUrl = ({ loginId }: { loginId: string }) => `${world.baseUrl}/oauth2/login/${loginId}`;
 
 const claimRefusal = async (scanned: Scanned, identity = newIdentity()) =>
   refusal((await tryClaim(scanned, identity)).response);
@@ -160,6 +163,20 @@ test("a claim is repeated by the identity and session that made it, and while it
   assert.deepEqual(await refusal(repeat(newIdentity())), [410, "code_expired"]);
   await world.advance(world.ctx.config.loginLifetimeSeconds);
   assert.deepEqual(await refusal(repeat(identity)), [409, "login_over"]);
+});
+
+test("what tells a wallet who asks is for wallets alone, and good until the login's own end", async () => {
+  const { clock, config } = world.ctx;
+  const earliest = clock.now();
+  const page = await openPage(world.baseUrl, world.client);
+  const latest = clock.now();
+  await world.advance(8);
+  const fresh = hooksOf(await (await page.jar.fetch(pageUrl(page))).text());
+  const { object } = await claim(scan(fresh.qr), newIdentity());
+  const { iss, aud, exp = 0 } = decodeJwt(object);
+  assert.deepEqual([iss, aud], [world.baseUrl, "svc-wallet"]);
+  const openedAt = exp - config.loginLifetimeSeconds;
+  assert.ok(openedAt >= earliest && openedAt <= latest, `${openedAt - earliest} s late`);
 });
 
 test("a login that was declined is over for whoever claims it next", async () => {
