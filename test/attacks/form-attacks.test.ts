@@ -58,6 +58,7 @@ test("an error page speaks the language that the request asks for, by GET or POS
 test("forms of other sites are refused, however they dress", async () => {
   for (const headers of [
     { origin: "https://evil.example" },
+    { origin: `${world.baseUrl}.evil.example` },
     { origin: "null" },
     { origin: "null", "sec-fetch-site": "cross-site" },
     { origin: "null", "sec-fetch-site": "same-site" },
