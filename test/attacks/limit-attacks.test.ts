@@ -166,3 +166,22 @@ test("an address has sixteen large bodies under way at once; others, and ordinar
   await untilStatus(400, async () => askLargely(address));
   for (const connection of begun) connection.cut();
 });
+
+test("what wallets leave, take, relay and subscribe to is counted by network, each kind on its own", async () => {
+  await world.advance(60);
+  const session = await openWalletSession(world.baseUrl, newIdentity());
+  const device = { endpoint: "x", keys: { p256dh: "x", auth: "x" } };
+  const calls: [string, string, unknown, number][] = [
+    ["192.0.2.80", "/w/mailbox", { box: "x", expiresAt: 0 }, 400],
+    ["192.0.2.81", `/w/mailbox/${"A".repeat(32)}/take`, {}, 404],
+    ["192.0.2.80", "/w/relay", { url: "x", body: { svcID: "x" } }, 400],
+    ["192.0.2.80", "/w/push", device, 400],
+  ];
+  for (const [address, path, body, status] of calls) {
+    const call = async (by: string): Promise<Response> =>
+      post(`${world.baseUrl}${path}`, body, { ...session, ...from(by) });
+    for (let at = 0; at < perAddress; at += 1) assert.equal((await call(address)).status, status);
+    assertToldToWait(await call(address));
+    assert.equal((await call("192.0.2.82")).status, status, "others go on");
+  }
+});
