@@ -127,6 +127,17 @@ test("a login that its person declined cannot be started again", async () => {
   assert.equal((await restartAtOnce(page, 1)).length, 0);
 });
 
+test("a login that somebody else started sends its browser back to the client, and cannot be started again", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const { secret: claimSecret, session, connection } = (await claimPage(page)).claimed;
+  const refusal = { error: "access_denied", session, claimSecret, notStarted: true };
+  assert.equal((await post(connection, refusal)).status, 200);
+  const { failure, canRestart, location } = await statusOf(world.baseUrl, page);
+  assert.deepEqual([failure, canRestart], ["not_started", false]);
+  assert.equal(new URL(String(location)).searchParams.get("error"), "access_denied");
+  assert.equal((await restartAtOnce(page, 1)).length, 0);
+});
+
 test("a login that was approved but ran out before its browser came is started again", async () => {
   const page = await openPage(world.baseUrl, world.client);
   await approveByQr(world.baseUrl, page, newIdentity());
