@@ -294,6 +294,18 @@ test("under https the cookies are bound to the host, unreadable to scripts and n
   }
 });
 
+test("a cookie that is planted behind the browser's own of the same name counts for nothing", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const url = `${world.baseUrl}/oauth2/login/${page.loginId}/status`;
+  const name = `svc_login_${page.loginId}`;
+  const [own, planted] = [page.jar.cookies.get(name), `1.${"A".repeat(43)}`].map(
+    (value) => `${name}=${value}`,
+  );
+  const look = async (cookie: string) => (await fetch(url, { headers: { cookie } })).status;
+  assert.equal(await look(`${own}; ${planted}`), 200);
+  assert.equal(await look(`${planted}; ${own}`), 404);
+});
+
 test("logins that are finished displace none that waits in another tab", async () => {
   const waiting = await openPage(world.baseUrl, world.client);
   const { jar } = waiting;
