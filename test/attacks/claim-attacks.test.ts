@@ -175,6 +175,7 @@ test("what tells a wallet who asks is for wallets alone, and good until the logi
   const { object } = await claim(scan(fresh.qr), newIdentity());
   const { iss, aud, exp = 0 } = decodeJwt(object);
   assert.deepEqual([iss, aud], [world.baseUrl, "svc-wallet"]);
+  assert.equal(decodeJwt(object)["redirect_host"], new URL(world.client.redirectUri).host);
   const openedAt = exp - config.loginLifetimeSeconds;
   assert.ok(openedAt >= earliest && openedAt <= latest, `${openedAt - earliest} s late`);
 });
