@@ -180,6 +180,32 @@ test("what tells a wallet who asks is for wallets alone, and good until the logi
   assert.ok(openedAt >= earliest && openedAt <= latest, `${openedAt - earliest} s late`);
 });
 
+test("a claim is repeated by no other code of its login, and no login is claimed by the code of another", async () => {
+  const page = await openPage(world.baseUrl, relaxed);
+  const scanned = scan(page.qr);
+  await world.advance(4);
+  const fresh = hooksOf(await (await page.jar.fetch(pageUrl(page))).text());
+  const { identity, secret } = await claim(scanned, newIdentity());
+  const { response } = await tryClaim(scan(fresh.qr), identity, secret);
+  assert.deepEqual(await refusal(response), [409, "already_claimed"]);
+  const other = await openPage(world.baseUrl, relaxed);
+  const mixed = { session: scan(other.qr).session, connection: scanned.connection };
+  assert.deepEqual(await claimRefusal(mixed), [404, "login_not_found"]);
+  const back = { session: scanned.session, connection: scan(other.qr).connection };
+  assert.deepEqual(await claimRefusal(back), [404, "login_not_found"]);
+});
+
+test("the number that a page shows is any of a hundred", async () => {
+  const numbers: string[] = [];
+  for (let login = 0; login < 15; login += 1) {
+    const page = await openPage(world.baseUrl, world.client);
+    await claim(scan(page.qr), newIdentity());
+    numbers.push(String((await statusOf(world.baseUrl, page))["digits"]));
+  }
+  for (const number of numbers) assert.match(number, /^\d\d$/);
+  assert.ok(new Set(numbers.map(([tens]) => tens)).size > 2, numbers.join(" "));
+});
+
 test("a login that was declined is over for whoever claims it next", async () => {
   const page = await openPage(world.baseUrl, relaxed);
   const claimed = await claim(scan(page.qr), newIdentity());
