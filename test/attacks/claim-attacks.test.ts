@@ -287,6 +287,9 @@ test("a page that was switched to a code that stays takes no answer without a cl
   const scanned = scan(page.qr);
   const path = `${world.baseUrl}/oauth2/login/${page.loginId}/show-code`;
   assert.equal((await page.jar.fetch(path, { method: "POST" })).status, 303);
+  const { qr } = hooksOf(await (await page.jar.fetch(pageUrl(page))).text());
+  const stays = post(scanned.connection, unclaimedAnswer(scan(qr), newIdentity()));
+  assert.deepEqual(await refusal(stays), [409, "not_claimed"]);
   const unclaimed = post(scanned.connection, unclaimedAnswer(scanned, newIdentity()));
   assert.deepEqual(await refusal(unclaimed), [409, "login_over"]);
 });
