@@ -114,8 +114,14 @@ test("the same request is started again at most three times", async () => {
     const loginId = response.headers.get("location")?.split("/").at(-1) ?? "";
     assert.notEqual(loginId, page.loginId);
     page = { jar: page.jar, loginId };
+    const shown = await page.jar.fetch(`${world.baseUrl}/oauth2/login/${loginId}`);
+    const { session } = scan(hooksOf(await shown.text()).qr);
+    assert.match(session, /^[\w-]+\.0\./, "its code stays, as that of the first");
   }
   assert.equal((await restartAtOnce(page, 3)).length, 0);
+  await world.advance(world.ctx.config.loginLifetimeSeconds);
+  const { failure, canRestart } = await statusOf(world.baseUrl, page);
+  assert.deepEqual([failure, canRestart], ["expired", false]);
   const html = await (await page.jar.fetch(`${world.baseUrl}/oauth2/login/${page.loginId}`)).text();
   assert.match(html, /error=access_denied/, "the way back is on the page");
   assert.doesNotMatch(html.replaceAll(/<template[^]*?<\/template>/g, ""), /New code/);
