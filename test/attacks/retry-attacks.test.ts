@@ -248,6 +248,16 @@ test("a refusal on the same device counts only for the login it names", async ()
   assert.equal(location.searchParams.get("iss"), world.baseUrl);
 });
 
+test("a login that a wallet claimed by QR is refused by no link on the same device", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const { connection, session } = scan(page.sameDevice);
+  const { claimed, right } = await claimPage(page);
+  const followed = await page.jar.fetch(`${connection}?error=access_denied&session=${session}`);
+  assert.equal(followed.status, 409);
+  assert.equal((await statusOf(world.baseUrl, page))["kind"], "claimed");
+  assert.equal((await approve(claimed, right)).status, 200);
+});
+
 /** The result of a wallet that claims nothing before. */
 async function postUnclaimed(scanned: Scanned, identity: Identity): Promise<Response> {
   const { session, connection } = scanned;
