@@ -108,6 +108,7 @@ test("an idle stream says within 15 s that it lives and what time it is, and at 
   const page = await openPage(own.baseUrl, own.client);
   const stream = await page.jar.fetch(`${own.baseUrl}/oauth2/login/${page.loginId}/events`);
   assert.equal(stream.headers.get("x-content-type-options"), "nosniff");
+  assert.equal(stream.headers.get("cache-control"), "no-store");
   const chunks = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
   assert.match((await chunks?.read())?.value ?? "", /"waiting"/);
   const assertTold = async (): Promise<void> => {
@@ -118,7 +119,8 @@ test("an idle stream says within 15 s that it lives and what time it is, and at 
   await assertTold();
   await own.advance(60);
   await assertTold();
-  await chunks?.cancel();
+  await own.advance(own.ctx.config.loginLifetimeSeconds);
+  assert.equal((await chunks?.read())?.done, true, "no longer than its login");
 });
 
 test("what the service says of a login when it is asked brings its time along", async () => {
