@@ -140,3 +140,20 @@ test("the ninth stream of a login ends its first, and the others go on", async (
   await claim(scan(page.qr), newIdentity());
   for (const other of others) assert.match(await readUntil(other, /"claimed"/), /"digits":"\d\d"/);
 });
+
+test("the ninth long poll of a login ends its first, and the others go on", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const url = `${world.baseUrl}/oauth2/login/${page.loginId}/status?after=waiting`;
+  const told: number[] = [];
+  const polls = Array.from({ length: 9 }, async (_, at) => {
+    // Sooner than a poll ends without news.
+    const response = await page.jar.fetch(url, { signal: AbortSignal.timeout(20_000) });
+    told.push(at);
+    return ((await response.json()) as { kind: string }).kind;
+  });
+  assert.equal(await Promise.race(polls), "waiting");
+  assert.equal(told.length, 1);
+  await claim(scan(page.qr), newIdentity());
+  const kinds = (await Promise.all(polls)).toSorted();
+  assert.deepEqual(kinds, [...Array.from({ length: 8 }, () => "claimed"), "waiting"]);
+});
