@@ -15,6 +15,7 @@ import { type Jar, openJar } from "../cookie-jar.ts";
 import {
   approveByQr,
   authorizationUrl,
+  finish,
   type LoginClient,
   logIn,
   openPage,
@@ -291,6 +292,26 @@ test("under https the cookies are bound to the host, unreadable to scripts and n
     for (const attribute of ["Path=/", "HttpOnly", "SameSite=Lax", "Secure"])
       assert.ok(attributes.has(attribute), line);
     assert.ok(!/domain/i.test(line));
+  }
+});
+
+test("a code dies after a minute, whether the wallet or the session answered", async () => {
+  const { client } = world;
+  const page = await openPage(world.baseUrl, client, { changed: { scope: "openid" } });
+  await approveByQr(world.baseUrl, page, newIdentity());
+  const asked = authorizationUrl(world.baseUrl, client, page.pkce, {
+    prompt: "none",
+    scope: "openid",
+  });
+  const answers = [
+    async () => finish(world.baseUrl, page),
+    async () => new URL((await page.jar.fetch(asked)).headers.get("location") ?? ""),
+  ];
+  for (const answer of answers) {
+    const code = (await answer()).searchParams.get("code") ?? "";
+    await world.advance(60);
+    const late = await redeem(world.baseUrl, client, { code, verifier: page.pkce.verifier });
+    assert.match(await late.text(), /the code has expired/);
   }
 });
 
