@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createSecretKey } from "node:crypto";
 import { test } from "node:test";
 import { skewLimitMs } from "../../platform/clock.ts";
-import { judgeSession, pageSteps, stepAt } from "./attempt.ts";
+import { errorLocation, judgeSession, pageSteps, stepAt } from "./attempt.ts";
 
 const key = createSecretKey(Buffer.alloc(32, 7));
 const createdAt = 1_700_000_000;
@@ -25,4 +25,24 @@ test("the code that a page shows is taken by every process whose clock is right 
 
 test("a code is over two steps after its own, and none is taken two steps before it", () => {
   for (const late of [-8, -120, 8, 120]) assert.equal(judge(createdAt, late), "stale");
+});
+
+test("no code of a page comes again while its login is open, however long that is", () => {
+  const { macs } = pageSteps(key, { ...attempt, createdAt, expiresAt: createdAt + 900 });
+  assert.equal(new Set(macs).size, 226);
+});
+
+test("an answer joins the query that a redirect URI has, to the letter", () => {
+  const answers = [
+    ["https://shop.example/cb", "?"],
+    ["https://shop.example/cb?a=%7e", "&"],
+    ["https://shop.example/cb?", ""],
+    ["https://shop.example/cb?a=1&", ""],
+    ["com.example.app:/cb", "?"],
+  ] as const;
+  for (const [redirectUri, joint] of answers)
+    assert.equal(
+      errorLocation({ redirectUri, state: "s" }, "https://id.example", { code: "access_denied" }),
+      `${redirectUri}${joint}error=access_denied&state=s&iss=https%3A%2F%2Fid.example`,
+    );
 });
