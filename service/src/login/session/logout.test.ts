@@ -146,6 +146,26 @@ test("a hint of another session ends that one, and this one only when the person
   assert.equal(await isLive(mine.tokens), false);
 });
 
+test("a browser whose session is over is asked nothing, and loses its cookie", async () => {
+  const { sessionId, cookie } = await logIn();
+  await login.ctx.db.transaction(async (tx) => endSession(tx, sessionId, login.clock.now()));
+  const done = await visit({ client_id: client.id, post_logout_redirect_uri: bye }, cookie);
+  assert.deepEqual([done.status, done.headers["location"]], [303, bye]);
+  assert.match(String(done.headers["set-cookie"]), /^svc_session=; .*Max-Age=0/);
+});
+
+test("a logout that comes as JSON, past what a browser's preflight guards, is refused", async () => {
+  const { tokens } = await logIn();
+  const response = await login.http.inject({
+    method: "POST",
+    url: path,
+    headers: { "content-type": "application/json" },
+    payload: JSON.stringify({ id_token_hint: tokens["id_token"] }),
+  });
+  assert.equal(response.statusCode, 400);
+  assert.equal(await isLive(tokens), true);
+});
+
 test("a logout that another site starts leaves the cookie of a session that it does not name", async () => {
   const other = await logIn();
   const form = { id_token_hint: String(other.tokens["id_token"]) };
