@@ -107,6 +107,7 @@ await test("a look at the path takes nothing", async () => {
 
 await test("a box is gone at its time, whether or not it was purged", async () => {
   const { body } = await leave(inMinutes(5));
+  const { body: soon } = await leave(inMinutes(6));
   const { body: later } = await leave(inMinutes(60));
   await advanceClock(ctx.db, 300);
   await ctx.clock.refresh();
@@ -115,8 +116,8 @@ await test("a box is gone at its time, whether or not it was purged", async () =
   const [row] = await ctx.db.query<{ left: number }>(
     sql`select count(*)::int as left from mailbox`,
   );
-  assert.equal(row?.left, 1);
-  assert.equal((await take(later["id"])).status, 200);
+  assert.equal(row?.left, 2);
+  for (const { id } of [soon, later]) assert.equal((await take(id)).status, 200);
 });
 
 await test("a box lies at most an hour", async () => {
@@ -179,6 +180,35 @@ async function openReceiver() {
 
 const relay = async (url: string, body: object = { svcID: address }, on = http): Promise<Answer> =>
   call("/w/relay", { url, body }, { token, on });
+
+await test("boxes whose time is over keep nobody from leaving another, purged or not", async () => {
+  const { token: own } = await openSession();
+  for (let made = 0; made < 20; made += 1) await leave(inMinutes(5), own);
+  assert.equal((await leave(inMinutes(5), own)).reason, "too_many");
+  await advanceClock(ctx.db, 300);
+  await ctx.clock.refresh();
+  assert.equal((await leave(inMinutes(5), own)).status, 201);
+});
+
+await test("no page but one of the wallet's own origin reads what wallets are answered", async () => {
+  const { walletOrigin } = ctx.config;
+  for (const [origin, allowed] of [
+    [walletOrigin, walletOrigin],
+    [`${walletOrigin}.evil.example`, undefined],
+    ["null", undefined],
+  ] as const) {
+    for (const method of ["POST", "OPTIONS"] as const) {
+      const { headers } = await http.inject({
+        method,
+        url: "/w/session/challenge",
+        headers: { origin },
+      });
+      assert.equal(headers["access-control-allow-origin"], allowed, `${method} ${origin}`);
+      assert.equal(headers["access-control-allow-credentials"], undefined);
+      assert.equal(headers["vary"], "origin", "no cache hands one the answer to another");
+    }
+  }
+});
 
 await test("the relay sends an answer once and tells what the other side said", async () => {
   const answer = await relay(receiver.url("/x?y=1"), { svcID: address, infos: "e30=" });
