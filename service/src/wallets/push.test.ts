@@ -59,16 +59,16 @@ async function ask(method: "GET" | "POST" | "DELETE", url: string, body?: unknow
   return { status: answer.statusCode, body: said };
 }
 
-async function openSession(): Promise<string> {
+async function openSession(key = personKey): Promise<string> {
   const { body } = await ask("POST", "/w/session/challenge", {});
   const { challenge, deadline, origin } = body as {
     challenge: string;
     deadline: number;
     origin: string;
   };
-  const signature = signDigest(sessionDigest({ origin, challenge, deadline }), personKey);
+  const signature = signDigest(sessionDigest({ origin, challenge, deadline }), key);
   const opened = await ask("POST", "/w/session", {
-    svcID: person,
+    svcID: addressOfPrivateKey(key),
     challenge,
     deadline,
     signature,
@@ -87,8 +87,8 @@ async function addMember(of: string): Promise<void> {
 }
 
 /** Puts a question to the person's business. */
-async function openVote(id: string): Promise<void> {
-  const endsAt = ctx.clock.now() + 600;
+async function openVote(id: string, seconds = 600): Promise<void> {
+  const endsAt = ctx.clock.now() + seconds;
   await ctx.db.query(sql`
     insert into ballot (id, kind, business, category, epoch, voters, needed, valid_until, expires_at, status, created_at)
     values (${id}, 'governance', ${business}, 3, 0, ${[person]}, 1, ${endsAt + 3600}, ${endsAt}, 'open', 0)`);
@@ -100,13 +100,21 @@ interface Hint {
   body: Buffer;
 }
 
+/** What is answered for some devices. */
+const statuses: Record<string, number> = {
+  "/gone": 410,
+  "/unknown": 404,
+  "/refused": 403,
+  "/busy": 503,
+};
+
 /** The push service. */
 async function openReceiver() {
   const hints: Hint[] = [];
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await buffer(request);
     hints.push({ path: request.url ?? "", headers: request.headers, body });
-    response.writeHead(request.url === "/gone" ? 410 : 201).end();
+    response.writeHead(statuses[request.url ?? ""] ?? 201).end();
   };
   const server = createServer((request, response) => {
     void answer(request, response);
@@ -198,13 +206,44 @@ await test("a hint proves by the published key whom it comes from", async () => 
 });
 
 await test("a device that its push service forgot is forgotten, and others are told on", async () => {
-  assert.equal(await subscribe(newDevice("/gone").subscription), 204);
+  const devices = Object.keys(statuses).map((path) => newDevice(path).subscription);
+  for (const device of devices) assert.equal(await subscribe(device), 204);
   for (const id of ["04VOTE", "05VOTE"]) {
     await openVote(id);
     await sendHints(ctx);
   }
   const paths = receiver.hints.splice(0).map(({ path }) => path);
-  assert.deepEqual(paths.toSorted(), ["/device", "/device", "/gone"]);
+  const twice = ["/busy", "/device", "/refused"].flatMap((path) => [path, path]);
+  assert.deepEqual(paths.toSorted(), [...twice, "/gone", "/unknown"].toSorted());
+  for (const { endpoint } of devices) await ask("DELETE", "/w/push", { endpoint }, token);
+});
+
+await test("a device of two identities is told of one when the other has left it", async () => {
+  const { subscription } = newDevice("/shared");
+  const { endpoint } = subscription;
+  const another = await openSession(randomBytes(32));
+  await subscribe(subscription);
+  assert.equal((await ask("POST", "/w/push", subscription, another)).status, 204);
+  assert.equal((await ask("DELETE", "/w/push", { endpoint }, another)).status, 204);
+  await sendHints(ctx);
+  receiver.hints.splice(0);
+  await openVote("05SHARED");
+  await sendHints(ctx);
+  const paths = receiver.hints.splice(0).map(({ path }) => path);
+  assert.deepEqual(paths.toSorted(), ["/device", "/shared"]);
+  await ask("DELETE", "/w/push", { endpoint }, token);
+});
+
+await test("a hint waits a day for its device at most, and none is sent of a vote that has ended", async () => {
+  await openVote("05ENDED", -1);
+  await sendHints(ctx);
+  assert.deepEqual(receiver.hints, []);
+  await openVote("05LONG", 3 * 86_400);
+  await sendHints(ctx);
+  assert.deepEqual(
+    receiver.hints.splice(0).map(({ headers }) => headers["ttl"]),
+    ["86400"],
+  );
 });
 
 await test("a device that left is told nothing, and has no earlier votes to hear of when it returns", async () => {
