@@ -315,6 +315,13 @@ await test("the table shows neither addresses nor keys of devices, and at most t
   assert.equal(row?.count, 10);
   const hex = Buffer.from("localhost").toString("hex");
   assert.equal(row?.rows.includes("localhost") || row?.rows.includes(hex), false);
+  await sendHints(ctx);
+  receiver.hints.splice(0);
+  await openVote("62VOTE");
+  await sendHints(ctx);
+  const paths = receiver.hints.splice(0).map(({ path }) => path);
+  const newest = Array.from({ length: 10 }, (_, at) => `/many/${at + 2}`);
+  assert.deepEqual(paths.toSorted(), newest.toSorted());
 });
 
 await test("a change of the business that voids a vote has its members told again", async () => {
