@@ -150,10 +150,14 @@ await test("a domain whose proof is gone stays verified for a week, then is not,
   const added = await addProved("lost.example.com");
   const { txtName, content } = proofOf(added);
   txt.delete(txtName);
+  const failing: (number | null)[] = [];
   for (let days = 0; days < 6; days += 1) {
     offsetSeconds += day + 3_600;
     await recheckDomains(ctx);
+    failing.push((await getDomain(ctx, added.id)).failingSince);
   }
+  assert.ok(failing[0]);
+  assert.equal(new Set(failing).size, 1, "since the first check that failed");
   assert.equal(await isVerifiedNow(added.id), true);
   offsetSeconds += day;
   await recheckDomains(ctx);
