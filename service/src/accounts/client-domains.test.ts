@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { openContext } from "../compose.ts";
 import { parseConfig } from "../platform/config/config.ts";
@@ -6,6 +7,7 @@ import type { Ctx } from "../platform/context.ts";
 import type { OutboundRequest, OutboundResult } from "../platform/outbound/outbound.ts";
 import { Problem, type Reason } from "../platform/http/problems.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
+import { leaseDueDomains, recordCheck } from "./client-domain-store.ts";
 import { recheckDomains } from "./client-domains.ts";
 import {
   type ClientDomain,
@@ -188,6 +190,29 @@ await test("two processes that look at the same time share the domains", async (
   asked.length = 0;
   await Promise.all([recheckDomains(ctx), recheckDomains(ctx)]);
   assert.equal(asked.filter((name) => name === proofOf(added).txtName).length, 1);
+});
+
+await test("a process that lost its lease on a domain writes down nothing of what it found", async () => {
+  const added = await addProved("slow.example.com");
+  offsetSeconds += day + 3_600;
+  const lease = { now: ctx.clock.now(), limit: 100 };
+  const [slow, fast] = [randomUUID(), randomUUID()];
+  await leaseDueDomains(ctx.db, { ...lease, id: slow, until: lease.now + 60 });
+  await leaseDueDomains(ctx.db, {
+    now: lease.now + 60,
+    limit: 100,
+    id: fast,
+    until: lease.now + 120,
+  });
+  const check = {
+    id: added.id,
+    isProved: false,
+    now: lease.now + 61,
+    nextCheckAt: lease.now + day,
+  };
+  assert.equal(await recordCheck(ctx.db, { ...check, leaseId: slow }), null);
+  assert.equal((await getDomain(ctx, added.id)).failingSince, null);
+  assert.ok(await recordCheck(ctx.db, { ...check, leaseId: fast }));
 });
 
 await test("clients and keys learn at once that their domain is verified", async () => {
