@@ -45,6 +45,7 @@ const refused: Record<string, unknown> = {
   "a point off the curve": { keys: [{ ...ecJwk, x: ecJwk["y"] }] },
   "the exponent 1": { keys: [{ ...rsaJwk, e: "AQ" }] },
   "an exponent of 40 bits": { keys: [{ ...rsaJwk, e: "AQAAAAE" }] },
+  "an even exponent": { keys: [{ ...rsaJwk, e: "BA" }] },
   "another algorithm": { keys: [{ ...rsaJwk, alg: "PS256" }] },
   "no algorithm at all": { keys: [{ ...rsaJwk, alg: "none" }] },
   "a key for encryption": { keys: [{ ...rsaJwk, use: "enc" }] },
