@@ -17,6 +17,7 @@ import {
   createOrganization,
   listApiKeys,
   openApiKeys,
+  requireApiKey,
   revokeApiKey,
 } from "./index.ts";
 
@@ -246,4 +247,24 @@ await test("429: a key that reads too fast is told when to come back, another ke
   assert.ok(Number(refused?.headers["retry-after"]) >= 1);
   const { key: other } = await createApiKey(ctx, { clientDomainId: live.id, name: "slow" }, "cli");
   assert.equal((await ask(other)).statusCode, 200);
+});
+
+await test("what a key creates and what it reads is counted apart", async () => {
+  const config = { ...ctx.config, readsPerSecond: 1, createsPerSecond: 1 };
+  const limits = createRateLimiter(ctx, { limitLoopback: true });
+  await using slow = createHttp(ctx);
+  requireApiKey({ ...ctx, config, limits, apiKeys }, slow);
+  slow.get("/api/things", () => []);
+  slow.post("/api/things", () => ({}));
+  slow.post("/api/things/search", { config: { onlyReads: true } }, () => []);
+  await slow.ready();
+  const given = { clientDomainId: live.id, name: "both" };
+  const { key } = await createApiKey(ctx, given, "cli");
+  const ask = async (method: "GET" | "POST", url = "/api/things"): Promise<number> =>
+    (await slow.inject({ method, url, headers: { authorization: key } })).statusCode;
+  while ((await ask("GET")) === 200);
+  assert.deepEqual(
+    [await ask("GET"), await ask("POST", "/api/things/search"), await ask("POST")],
+    [429, 429, 200],
+  );
 });
