@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { after, test } from "node:test";
 import { openDb, sql } from "../database/db.ts";
 import { createSeal, openWith, SealBroken, sealWith } from "./seal.ts";
+import { replaceSealed } from "./seal-store.ts";
 import { rewrapAll } from "./sealed-columns.ts";
 import { openTestDatabase } from "../database/test-database.ts";
 
@@ -146,4 +147,22 @@ test("after a rotation everything opens without the old master key", async () =>
     second.map((each) => each.rewrapped),
     [0, 0, 0],
   );
+});
+
+test("a value that changed while it was put under another key stays as it was changed", async () => {
+  const [old, fresh, changed] = [Buffer.from("old"), Buffer.from("fresh"), Buffer.from("changed")];
+  await db.query(
+    sql`insert into installation_key (name, sealed, created_at) values ('changed', ${changed}, 0)`,
+  );
+  const column = { table: "installation_key", idColumn: "name", column: "sealed" };
+  const read = async (): Promise<string> => {
+    const [row] = await db.query<{ sealed: Buffer }>(
+      sql`select sealed from installation_key where name = 'changed'`,
+    );
+    return String(row?.sealed);
+  };
+  await replaceSealed(db, column, { id: "changed", old, fresh });
+  assert.equal(await read(), "changed");
+  await replaceSealed(db, column, { id: "changed", old: changed, fresh });
+  assert.equal(await read(), "fresh");
 });
