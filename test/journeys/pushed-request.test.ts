@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync, randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { calculateJwkThumbprint, exportJWK, SignJWT } from "jose";
+import { retentionJobs } from "../../service/src/login/retention.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { openJar, type Jar } from "../cookie-jar.ts";
 import {
   approveByQr,
@@ -121,6 +123,19 @@ test("a pushed request waits for a minute, as its answer says", async () => {
   assert.equal((await openJar().fetch(inTime)).status, 200);
   await world.advance(10);
   assert.equal((await openJar().fetch(late)).status, 400);
+});
+
+test("a pushed request whose minute is over opens nothing, whether or not it was removed, and none is removed before", async () => {
+  const { ctx } = world;
+  const [late, inTime] = [await push(world.client), await push(world.client)];
+  const id = new URL(late).searchParams.get("request_uri")?.split(":").at(-1) ?? "";
+  await ctx.db.query(
+    sql`update pushed_request set expires_at = ${ctx.clock.now()} where id = ${id}`,
+  );
+  assert.equal((await openJar().fetch(late)).status, 400);
+  const job = retentionJobs(ctx).find(({ name }) => name === "pushed-requests");
+  await job?.run(AbortSignal.any([]));
+  assert.equal((await openJar().fetch(inTime)).status, 200);
 });
 
 test("a client that demands pushed requests is answered at its redirect URI where one was not pushed", async () => {
