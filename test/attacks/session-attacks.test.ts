@@ -375,6 +375,17 @@ test("where only the same device will do, the page offers no code that every wal
   assert.equal(returned.status, 303);
 });
 
+test("of the proximities that a client's settings and its request demand the stricter holds", async () => {
+  for (const [acrMinimum, asked] of [
+    ["urn:svc:acr:qr-near", "urn:svc:acr:same-device"],
+    ["urn:svc:acr:same-device", "urn:svc:acr:qr"],
+  ] as const) {
+    const client = await world.addClient({ acrMinimum });
+    const page = await openPage(world.baseUrl, client, { changed: { acr_values: asked } });
+    assert.equal(page.qr, "", `${acrMinimum} and ${asked}`);
+  }
+});
+
 test("a session that ends while it answers gives no code", async () => {
   const jar = openJar();
   const identity = newIdentity();
