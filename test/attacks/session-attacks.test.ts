@@ -114,6 +114,22 @@ test("a login of another kind at another client leaves approved what was, as sur
     assert.equal(await faultOf(linkFirst, beyond, client), "login_required");
 });
 
+test("tokens of a session's answer say how surely and when the wallet was asked, not that it was asked now", async () => {
+  const [jar, identity, pkce] = [openJar(), newIdentity(), makePkce()];
+  const changed = { scope: "openid" };
+  await logIn(world.baseUrl, world.client, identity, { jar, changed });
+  await logInOnSameDevice(await world.addClient(), identity, jar);
+  const askedUntil = world.ctx.clock.now();
+  await world.advance(100);
+  const asked = { ...changed, prompt: "none" };
+  const answered = await jar.fetch(authorizationUrl(world.baseUrl, world.client, pkce, asked));
+  const code = new URL(answered.headers.get("location") ?? "").searchParams.get("code") ?? "";
+  const response = await redeem(world.baseUrl, world.client, { code, verifier: pkce.verifier });
+  const { acr, auth_time: askedAt } = decodeJwt(((await response.json()) as Tokens).id_token);
+  assert.equal(acr, "urn:svc:acr:qr-near", "as surely as the client's own login");
+  assert.ok(Number(askedAt) <= askedUntil);
+});
+
 test("the order of scopes means nothing to a session", async () => {
   const jar = openJar();
   const changed = { scope: "openid offline", audience: apiAudience };
