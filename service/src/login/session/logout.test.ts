@@ -400,6 +400,13 @@ test("what a client was told of a logout is kept for 30 days", async () => {
   own.clock.advance(1);
   await job?.run(AbortSignal.any([]));
   assert.deepEqual(await listTestLogouts(own.ctx.db), []);
+  await insertTestLogouts(own.ctx.db, { clientId, user, dueAt: now, count: 1 });
+  await own.ctx.db.query(sql`update logout_delivery set is_user_deleted = true`);
+  await job?.run(AbortSignal.any([]));
+  assert.equal((await listTestLogouts(own.ctx.db)).length, 1, "a client is still to be told of it");
+  await own.ctx.db.query(sql`update logout_delivery set ended_at = ${own.clock.now()}`);
+  await job?.run(AbortSignal.any([]));
+  assert.deepEqual(await listTestLogouts(own.ctx.db), [], "of a deleted user nothing is kept");
 });
 
 test("the form that asks leads where it said, for the client that it named", async () => {
