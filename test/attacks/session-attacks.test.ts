@@ -158,6 +158,16 @@ function spellingsOf(address: Address): string[] {
   ]);
 }
 
+test("a session answers for whom an id token names, whoever else is hinted at", async () => {
+  const [jar, own, other] = [openJar(), newIdentity(), newIdentity()];
+  const mine = await logIn(world.baseUrl, world.client, own, { jar });
+  const theirs = await logIn(world.baseUrl, world.client, other);
+  const named = { id_token_hint: theirs.tokens.id_token, login_hint: own.address };
+  assert.equal(await faultOf(jar, named), "login_required");
+  const hinted = { id_token_hint: mine.tokens.id_token, login_hint: other.address };
+  assert.equal(await faultOf(jar, hinted), null);
+});
+
 test("prompt, a hint for another identity and an unmet acr always lead to the page", async () => {
   const jar = openJar();
   await logIn(world.baseUrl, world.client, newIdentity(), { jar });
