@@ -70,6 +70,17 @@ test("an address that starts too many logins gets a page with Try again, by link
   assert.equal((await jar.fetch(url, { headers: from("192.0.2.2") })).status, 400, "others go on");
 });
 
+test("a page that says to wait puts into no address who a form says the person is", async () => {
+  const headers = from("192.0.2.3");
+  const url = authorizationUrl(world.baseUrl, { ...world.client, id: "unknown" }, makePkce());
+  for (let start = 0; start < perAddress; start += 1) await fetch(url, { headers });
+  const body = new URL(url).searchParams;
+  body.set("login_hint", newIdentity().address);
+  const waiting = await fetch(`${world.baseUrl}/oauth2/auth`, { method: "POST", headers, body });
+  assertToldToWait(waiting);
+  assert.doesNotMatch(await waiting.text(), /login_hint/);
+});
+
 test("whoever has to wait for a client keeps the request that was pushed", async () => {
   const client = await world.addClient();
   const pushed = (await (await push(client, {})).json()) as { request_uri: string };
