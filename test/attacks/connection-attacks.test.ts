@@ -213,11 +213,22 @@ test("an expectation that nobody knows is ignored", async () => {
 
 test("a query that cannot be read is told so", async () => {
   const many = "x=1&".repeat(201);
-  for (const path of ["/health/alive?x=%00", `/health/alive?${many}`]) {
+  for (const path of ["/health/alive?x=%00", "/health/alive?%00=x", `/health/alive?${many}`]) {
     const response = await fetch(`${world.baseUrl}${path}`);
     const { error } = (await response.json()) as { error: { reason: string } };
     assert.deepEqual([response.status, error.reason], [400, "malformed_request"], path);
   }
+});
+
+test("a body with a member whose name no text may be is told so, however deep it lies", async () => {
+  for (const name of ["\\u0000", "\\ud800", "__proto__"])
+    for (const body of [`{"${name}":1}`, `{"more":[{"${name}":1}]}`]) {
+      const headers = { "content-type": "application/json" };
+      const url = `${world.baseUrl}/w/session`;
+      const response = await fetch(url, { method: "POST", headers, body });
+      const { error } = (await response.json()) as { error: { reason: string } };
+      assert.deepEqual([response.status, error.reason], [400, "malformed_request"], body);
+    }
 });
 
 test("an answer is nobody's to keep unless it says so, a wallet's session least of all", async () => {
