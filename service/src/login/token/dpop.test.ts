@@ -95,6 +95,11 @@ test("a proof binds the tokens to its key, in one database call", async () => {
   assert.equal(answer.status, 200, answer.text);
   assert.equal(answer.body["token_type"], "DPoP");
   assert.deepEqual(claimsOf(answer.body["access_token"])["cnf"], { jkt });
+  const told = await post(login, "/oauth2/introspect", {
+    form: { token: String(answer.body["access_token"]) },
+    headers: { authorization: confidential.basic },
+  });
+  assert.deepEqual([told.body["token_type"], told.body["cnf"]], ["DPoP", { jkt }]);
 });
 
 test("a proof that does not hold in every part is refused and costs the code nothing", async (t) => {
