@@ -151,6 +151,18 @@ test("a repeat within the grace gets the same successor with fresh tokens", asyn
   assert.equal((await refresh(login, client, again.body["refresh_token"])).status, 200);
 });
 
+test("a process whose own copy is over leaves the one that another process made since", async () => {
+  await using other = await openTestLogin({ with: login });
+  const first = await tokensOf(login, client);
+  const second = await refresh(login, client, first["refresh_token"]);
+  login.clock.advance(6);
+  const third = await refresh(other, client, second.body["refresh_token"]);
+  login.clock.advance(5);
+  await login.copies.sweep();
+  const again = await refresh(login, client, second.body["refresh_token"]);
+  assert.equal(again.body["refresh_token"], third.body["refresh_token"], again.text);
+});
+
 test("after the grace a reuse revokes the family, and so does a token before the last within it", async () => {
   const first = await tokensOf(login, client);
   const second = await refresh(login, client, first["refresh_token"]);
