@@ -172,6 +172,18 @@ test("what members approved yields no tokens to those who stay either, once the 
   await assert.rejects(takeTokens(world, approved), /finish answered/);
 });
 
+test("what the last member approved at the end of its time ends with a changed roster as well", async () => {
+  const business = await world.found({ members: ["ulf", "vic"] });
+  const page = await openBusinessPage(world);
+  await actAs(world, page, { name: "ulf", business });
+  await world.advance(14 * 60);
+  await world.voteAs("vic", page.loginId);
+  assert.equal((await statusOf(world.baseUrl, page))["kind"], "approved");
+  await world.ctx.db.transaction(async (tx) => endBusinessLogins(world.ctx, tx, business.address));
+  const { kind, failure } = await statusOf(world.baseUrl, page);
+  assert.deepEqual([kind, failure], ["failed", "declined"]);
+});
+
 test("a login that a browser finishes while the roster changes yields no tokens", async () => {
   const { ctx } = world;
   const business = await world.found({ members: ["pru", "ray"] });
