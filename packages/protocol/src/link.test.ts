@@ -136,6 +136,11 @@ test("the universal link carries the link in its fragment", () => {
   assert.equal(linkInUniversal(url.href), link);
 });
 
+test("a universal link of a wallet on this machine, which has no https, holds its link as well", () => {
+  const link = "svc:login?sess=a";
+  assert.equal(linkInUniversal(universalLinkOf("http://localhost:4002", link)), link);
+});
+
 test("nothing but a universal link holds another link", () => {
   for (const text of [
     "svc:login?sess=a",
