@@ -160,6 +160,16 @@ const refusedParameter = (link: string): string | null | undefined => {
   return "refused" in read ? read.refused.parameter : undefined;
 };
 
+test("a repeated parameter is refused, be the first empty, the second the same or the name unknown", () => {
+  for (const [query, name] of [
+    ["sess=&sess=a", "sess"],
+    ["sess=a&sess=a", "sess"],
+    ["sess=a&type&type=qr", "type"],
+    ["sess=a&x=&x=", "x"],
+  ] as const)
+    assert.equal(refusedParameter(`svc:login?${query}`), name, query);
+});
+
 /** A link of so many characters, parameters or names, and the parameter that has them. */
 const bounds: [name: string, most: number, link: (count: number) => string, at: string | null][] = [
   [
