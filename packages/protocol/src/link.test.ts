@@ -170,6 +170,28 @@ test("a repeated parameter is refused, be the first empty, the second the same o
     assert.equal(refusedParameter(`svc:login?${query}`), name, query);
 });
 
+test("an app-link opens an app or a page, never a scheme that runs, reads or nests something on the device", () => {
+  const isRefused = (connection: string): boolean =>
+    refusedParameter(`svc:login?sess=a&type=app-link&conn=${encodeURIComponent(connection)}`) ===
+    "conn";
+  assert.ok(!isRefused("myapp://login/1"));
+  for (const connection of [
+    "about:blank",
+    "android-app://com.example.app/https/host",
+    "blob:https://shop.example/1",
+    "data:text/html,a",
+    "file:///etc/passwd",
+    "filesystem:https://shop.example/temporary/a",
+    "intent://scan/#Intent;scheme=zxing;end",
+    "javascript:alert(1)",
+    "svc:login?sess=b",
+    "vbscript:a",
+    "view-source:https://shop.example/",
+    "View-Source:https://shop.example/",
+  ])
+    assert.ok(isRefused(connection), connection);
+});
+
 /** A link of so many characters, parameters or names, and the parameter that has them. */
 const bounds: [name: string, most: number, link: (count: number) => string, at: string | null][] = [
   [
