@@ -192,6 +192,16 @@ test("an app-link opens an app or a page, never a scheme that runs, reads or nes
     assert.ok(isRefused(connection), connection);
 });
 
+test("what an app-link's answer appends may not stand in its query already, also before a fragment", () => {
+  const isRefused = (query: string): boolean => {
+    const connection = encodeURIComponent(`https://shop.example/done${query}`);
+    return refusedParameter(`svc:login?sess=a&type=app-link&conn=${connection}`) === "conn";
+  };
+  for (const query of ["", "?a=1", "?a=1#signature=0x00"]) assert.ok(!isRefused(query), query);
+  for (const query of ["?svcID=a", "?svcID=a#top", "?a=1&signature", "?%73vcID=a#", "?error=a#b"])
+    assert.ok(isRefused(query), query);
+});
+
 /** A link of so many characters, parameters or names, and the parameter that has them. */
 const bounds: [name: string, most: number, link: (count: number) => string, at: string | null][] = [
   [
