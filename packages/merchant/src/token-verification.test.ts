@@ -360,13 +360,21 @@ test("parallel verifications share one request for discovery and keys", async ()
   assert.equal(other.countOf("/.well-known/jwks.json"), 1);
 });
 
-test("a discovery document of another issuer is refused", async () => {
+test("a discovery document of another issuer is refused, and one of an issuer that is nearly the same", async () => {
   await using other = await openFakeIssuer();
-  other.discovery = { issuer: "https://evil.example" };
-  const verification = openFor(other).verifyIdToken(await other.sign("JWT", other.idClaims()), {
-    now: other.now,
-  });
-  await assert.rejects(verification, { code: "issuer_mismatch" });
+  const jwt = await other.sign("JWT", other.idClaims());
+  const { url } = other;
+  for (const issuer of [
+    "https://evil.example",
+    `${url}/`,
+    `${url}/tenant`,
+    `${url}.example`,
+    [url],
+  ]) {
+    other.discovery = { issuer };
+    const verification = openFor(other).verifyIdToken(jwt, { now: other.now });
+    await assert.rejects(verification, { code: "issuer_mismatch" }, String(issuer));
+  }
 });
 
 test("discovery and keys that are none are no answer, and two keys of one name are no key", async () => {
