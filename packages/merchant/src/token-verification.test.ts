@@ -360,6 +360,24 @@ test("parallel verifications share one request for discovery and keys", async ()
   assert.equal(other.countOf("/.well-known/jwks.json"), 1);
 });
 
+test("only RS256 and ES256 are believed, each where the broker announces it", async () => {
+  await using other = await openFakeIssuer();
+  const verify = async (announced: unknown, key?: Changes["key"]) => {
+    other.discovery = { id_token_signing_alg_values_supported: announced };
+    const jwt = await other.sign("JWT", other.idClaims(), key === undefined ? {} : { key });
+    return openFor(other).verifyIdToken(jwt, { now: other.now });
+  };
+  const [, elliptic] = other.keys;
+  assert.equal((await verify(["RS256"])).user, alice);
+  assert.equal((await verify(["ES256"], elliptic)).user, alice);
+  await assert.rejects(verify(["ES256"]), refused("alg"));
+  await assert.rejects(verify(["RS256"], elliptic), refused("alg"));
+  await assert.rejects(verify(undefined), refused("alg"));
+  const strange = await makeKey("ps-1", "PS256");
+  other.keys.push(strange);
+  await assert.rejects(verify(["RS256", "ES256", "PS256"], strange), refused("alg"));
+});
+
 test("a discovery document of another issuer is refused, and one of an issuer that is nearly the same", async () => {
   await using other = await openFakeIssuer();
   const jwt = await other.sign("JWT", other.idClaims());
