@@ -229,6 +229,18 @@ const refusals: [string, Link, Record<string, unknown>, RegExp][] = [
     {},
     /^iss/,
   ],
+  [
+    "an issuer whose name begins with that of a broker, at its own conn",
+    { ...loginLink, connection: "https://id.example.evil.example/w/l/1" },
+    { iss: "https://id.example.evil.example" },
+    /^iss is not a broker/,
+  ],
+  [
+    "an issuer of a broker's scheme and host, at another port",
+    { ...loginLink, connection: "https://id.example:8443/w/l/1" },
+    { iss: "https://id.example:8443" },
+    /^iss is not a broker/,
+  ],
   ["another audience", loginLink, { aud: "svc-wallets" }, /^aud/],
   ["a list of audiences", loginLink, { aud: ["svc-wallet"] }, /^aud/],
   [
