@@ -271,6 +271,8 @@ const refusals: [string, Link, Record<string, unknown>, RegExp][] = [
   ["a from that is no text", loginLink, { from: 161 }, /^from/],
   ["another from", requestLink, { from: "0x00000000000000000000000000000000000000a2" }, /^from/],
   ["a deadline of its own", { ...requestLink, deadline: now + 600 }, {}, /^exp differs/],
+  ["an end after that of the link", { ...requestLink, deadline: now + 60 }, {}, /^exp differs/],
+  ["an id and a session", requestLink, { sess: loginId }, /^sess/],
   ["another id", requestLink, { id: "ref-2" }, /^id/],
   ["one name more", requestLink, { optional: ["EMAIL", "PHONE"] }, /^required and optional/],
   ["one name less", requestLink, { optional: [] }, /^required and optional/],
