@@ -306,6 +306,26 @@ test("a request object that is forged, stale or differs from the link is refused
   }
 });
 
+test("the object of a proof of fields agrees with its link as that of a release does", () => {
+  const { purpose: _purpose, ...terms } = requestClaims;
+  const claims = { ...terms, action: "access", livemode: true };
+  const link = { ...requestLink, action: "access" } as Link;
+  assert.deepEqual(checkRequestObject(claims, { link, brokers, now }), claims);
+  const differing: [change: Record<string, unknown>, reason: RegExp][] = [
+    [{ action: "request" }, /^action differs/],
+    [{ from: "0x00000000000000000000000000000000000000a2" }, /^from differs/],
+    [{ id: "ref-2" }, /^id differs/],
+    [{ exp: now + 60 }, /^exp differs/],
+    [{ optional: [] }, /^required and optional/],
+    [{ callback_host: undefined }, /^callback_host is missing/],
+    [{ redirect_host: "shop.example" }, /exclude each other/],
+  ];
+  for (const [change, reason] of differing) {
+    const read = checkRequestObject({ ...claims, ...change }, { link, brokers, now });
+    assert.match("refused" in read ? read.refused : "", reason);
+  }
+});
+
 test("a session and an id have at most 4,096 characters, other texts 280", () => {
   const id = "x".repeat(4096);
   const link: Link = { ...requestLink, id };
