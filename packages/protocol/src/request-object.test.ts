@@ -197,6 +197,8 @@ test("no object speaks for what is signed: it names neither bytes, nor document,
   const links: Link[] = [
     { ...signLink, connection },
     { ...signLink, connection: "https://id.example/w/./f/token" },
+    { ...signLink, connection: "https://id.example/w/form/token" },
+    { ...signLink, connection: "https://id.example/w/f" },
     {
       action: "td",
       data: { domain: {}, primaryType: "Mail", message: {} },
