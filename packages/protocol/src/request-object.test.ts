@@ -72,7 +72,12 @@ test("a token that is not genuine or not plain is refused", () => {
   ];
   for (const [what, token] of bad) assert.throws(() => verifyEs256Jws(token, jwk), JwsFault, what);
   assert.throws(() => verifyEs256Jws(compact, other), JwsFault);
-  assert.throws(() => verifyEs256Jws(compact, jwk, { typ: "at+jwt" }), JwsFault);
+  for (const typ of [
+    "at+jwt",
+    REQUEST_OBJECT_TYP.toUpperCase(),
+    `application/${REQUEST_OBJECT_TYP}`,
+  ])
+    assert.throws(() => verifyEs256Jws(compact, jwk, { typ }), JwsFault, typ);
 });
 
 test("a token of more than 65,536 characters is not read", () => {
