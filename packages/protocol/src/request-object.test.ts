@@ -151,8 +151,10 @@ test("a request object that agrees with the link counts, and unknown claims are 
     ),
     loginClaims,
   );
+  // What only a login has means nothing in a request.
+  const more = { acr: "urn:svc:acr:qr", number_matching: false, client_id: "c", valid_until: 1 };
   assert.deepEqual(
-    checkRequestObject(requestClaims, { link: requestLink, brokers, now }),
+    checkRequestObject({ ...requestClaims, ...more }, { link: requestLink, brokers, now }),
     requestClaims,
   );
 });
