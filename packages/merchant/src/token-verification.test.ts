@@ -440,6 +440,11 @@ test("an endpoint that would send secrets in the clear is refused", async () => 
     "http://broker.example/token",
     "javascript:alert(1)",
     "https://user:pass@broker.example",
+    "https://:pass@broker.example/token",
+    "https://broker.example/token#a",
+    "http://127.broker.example/token",
+    "http://127.0.0.1.broker.example/token",
+    "http://localhost.broker.example/token",
     7,
   ]) {
     other.discovery = { token_endpoint: url };
