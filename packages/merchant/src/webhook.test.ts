@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { test } from "node:test";
 
 import {
@@ -185,6 +186,13 @@ test("a genuine body that is not what the service writes is refused by its membe
     [invalidatedBody(4, ["NO_FIELD"]), "data.fields"],
   ];
   for (const [text, reason] of cases) assert.throws(() => deliver(text), refused(reason), reason);
+});
+
+test("a genuine body that is no UTF-8 is no event, whatever its bytes would read as", () => {
+  const rawBody = Buffer.from(body.replace("EMAIL", "EMAI\u00ff"), "latin1");
+  const s = createHmac("sha256", signingKey).update(`${t}.`).update(rawBody).digest("hex");
+  const headers = { "svc-signature": `t=${t},s=${s}` };
+  assert.throws(() => deliver(body, { rawBody, headers }), refused("body"));
 });
 
 test("the raw body is bytes: a text or parsed object is a mistake of the caller", () => {
