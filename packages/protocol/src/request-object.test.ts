@@ -94,6 +94,8 @@ test("a key that is no P-256 point, or not the one the token names, verifies not
   assert.throws(() => verifyEs256Jws(compact, { ...jwk, y: `${jwk.y}AAA` }), JwsFault);
   assert.throws(() => verifyEs256Jws(compact, { keys: [] }), JwsFault);
   assert.throws(() => verifyEs256Jws(compact, { keys: [{ ...jwk, kid: "k2" }] }), JwsFault);
+  const { kid: _kid, ...nameless } = jwk;
+  assert.throws(() => verifyEs256Jws(compact, { keys: [nameless] }), JwsFault);
   assert.throws(() => verifyEs256Jws(compact, { keys: [jwk, jwk] }), JwsFault);
 });
 
