@@ -67,6 +67,21 @@ test("the domain of an EIP-4361 text is read without its scheme", () => {
   assert.equal(siweDomainOf(" ".repeat(100_000)), null);
 });
 
+test("a sign-in text is recognised whatever the account it names and the case it is written in", () => {
+  for (const account of [
+    "Ethereum account:",
+    "Solana account:",
+    "web3 account",
+    "ETHEREUM ACCOUNT",
+  ])
+    assert.equal(
+      siweDomainOf(`Shop.example Wants You to sign in with your ${account}\n0x`),
+      "shop.example",
+      account,
+    );
+  assert.equal(siweDomainOf("shop.example wants you to sign in with your password"), null);
+});
+
 test("a sign-in text is refused where its domain does not receive the signature", () => {
   const siwe = bytesOfText("shop.example wants you to sign in with your Ethereum account:\n0x");
   const link = { action: "sign", data: hexOfBytes(siwe) } as const;
