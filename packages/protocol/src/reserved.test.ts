@@ -94,6 +94,14 @@ test("a sign-in text is refused where its domain does not receive the signature"
     assert.notEqual(refusalOf({ ...link, connection, returnType }), null, returnType);
 });
 
+test("32 bytes that a screen cannot show are a blind hash, also where they are valid UTF-8", () => {
+  const text = "thirty-two characters are shown!";
+  assert.deepEqual(warningsOfMessage(bytesOfText(text)), []);
+  for (const hidden of ["\u0001", "\u007f", "\n"])
+    assert.deepEqual(warningsOfMessage(bytesOfText(text.replace("-", hidden))), ["blind-hash"]);
+  assert.deepEqual(warningsOfMessage(new Uint8Array(32)), ["blind-hash"]);
+});
+
 test("a link is judged as its content", () => {
   const sign = {
     action: "sign",
