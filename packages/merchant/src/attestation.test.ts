@@ -44,3 +44,10 @@ test("what was taken back is said to be revoked, whatever else ended it", async 
   assert.equal(await standingOf({ revokedAt: now, distrustedFrom: 1 }, now - 1), "REVOKED");
   assert.equal(await standingOf({ distrustedFrom: 1 }, now - 1), "DISTRUSTED");
 });
+
+test("a document attested more than five minutes ahead of the caller's clock, or never, is none", async () => {
+  const refused = { code: "proof_refused", reason: "0.root" };
+  assert.equal(await standingOf({ attestedAt: now + 300 }), "LIVE");
+  await assert.rejects(standingOf({ attestedAt: now + 301 }), refused);
+  await assert.rejects(standingOf({ attestedAt: 0 }), refused);
+});
