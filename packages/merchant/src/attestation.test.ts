@@ -14,6 +14,9 @@ const root: Hex32 = `0x${"44".repeat(32)}`;
 const never: RootStatus = { attestedAt: 0, revokedAt: 0, distrustedFrom: 0 };
 const attested: RootStatus = { ...never, attestedAt: now - 100 };
 
+const fault = (index: number, member: string): MerchantError =>
+  new MerchantError("proof_refused", { reason: `${index}.${member}` });
+
 /** What becomes of fields of the same root, one of each issuer, whose registry says this of them. */
 async function judge(
   status: (issuer: Address) => RootStatus,
@@ -24,8 +27,6 @@ async function judge(
     findStatus: async (_registry, of) => status(of.issuer),
   } as Partial<ChainView> as ChainView;
   const fields = issuers.map((each) => ({ field: "EMAIL", issuer: each, root, expiresAt }));
-  const fault = (index: number, member: string): MerchantError =>
-    new MerchantError("proof_refused", { reason: `${index}.${member}` });
   return judgeFields(view, fields, { registry, issuers: readIssuers(issuers), now, fault });
 }
 
@@ -50,4 +51,18 @@ test("a document attested more than five minutes ahead of the caller's clock, or
   assert.equal(await standingOf({ attestedAt: now + 300 }), "LIVE");
   await assert.rejects(standingOf({ attestedAt: now + 301 }), refused);
   await assert.rejects(standingOf({ attestedAt: 0 }), refused);
+});
+
+test("of two issuers that name the same root each answers for its own", async () => {
+  const status = (by: Address): RootStatus =>
+    by === issuer ? attested : { ...attested, revokedAt: now };
+  const judged = await judge(status, now + 1, [issuer, other]);
+  assert.deepEqual(
+    judged.map(({ standing }) => standing),
+    ["LIVE", "REVOKED"],
+  );
+  await assert.rejects(
+    judge((by) => (by === issuer ? attested : never), now + 1, [issuer, other]),
+    { code: "proof_refused", reason: "1.root" },
+  );
 });
