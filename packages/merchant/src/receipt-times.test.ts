@@ -1,0 +1,75 @@
+// When things happened, as a chain says: each row is a chain that says so of the same settled order.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import type { Receipt } from "@svc/protocol";
+import { encodeAbiParameters, parseAbiParameters } from "viem";
+
+import { startAnvil, type Anvil } from "../../../test/anvil.ts";
+import {
+  issuer,
+  openSettledChain,
+  settleOrder,
+  type SettledChain,
+} from "../../../test/settled-order.ts";
+import { verifyReceipt } from "./index.ts";
+
+const day = 86_400;
+let anvil: Anvil;
+let chain: SettledChain;
+let receipt: Receipt;
+let expiresAt: number;
+/** Of the document and of both phases, where no row says otherwise. */
+let start: number;
+
+before(async () => {
+  anvil = await startAnvil();
+  chain = await openSettledChain(anvil);
+  expiresAt = (await chain.now()) + day;
+  ({ receipt } = await settleOrder(chain, { chainId: anvil.chainId, expiresAt }));
+  start = receipt.initiate.blockTime;
+});
+after(async () => anvil[Symbol.asyncDispose]());
+
+interface Times {
+  attestedAt?: number;
+  revokedAt?: number;
+  initiatedAt?: number;
+  confirmedAt?: number;
+  now?: number;
+}
+
+/** Verifies the receipt that a chain with these times would have. */
+async function verify(times: Times) {
+  const { attestedAt = start, revokedAt = 0, initiatedAt = start } = times;
+  const { confirmedAt = initiatedAt, now = confirmedAt } = times;
+  const { initiate, confirm } = receipt;
+  assert.ok(confirm !== undefined);
+  const blockTimes = new Map([
+    [initiate.blockNumber, initiatedAt],
+    [confirm.blockNumber, confirmedAt],
+  ]);
+  const status = parseAbiParameters("uint48, uint48, uint48");
+  const request = async ({ method, params }: { method: string; params?: unknown }) => {
+    if (method === "eth_call") return encodeAbiParameters(status, [attestedAt, revokedAt, 0]);
+    const given = params as unknown[];
+    const answer = await anvil.rpc(method, given);
+    const time = method === "eth_getBlockByNumber" && blockTimes.get(Number(given[0]));
+    return time ? Object.assign(answer as object, { timestamp: `0x${time.toString(16)}` }) : answer;
+  };
+  const told = {
+    ...receipt,
+    initiate: { ...initiate, blockTime: initiatedAt },
+    confirm: { ...confirm, blockTime: confirmedAt },
+  };
+  const { registry, settlement, operator } = chain;
+  const own = { chainId: anvil.chainId, registry, settlement, operator, issuers: [issuer], now };
+  return verifyReceipt(told, { client: { request }, ...own });
+}
+
+const refused = (reason: string) => ({ code: "receipt_refused", reason });
+
+test("an order is confirmed no earlier than it is initiated", async () => {
+  await verify({ confirmedAt: start });
+  await assert.rejects(verify({ confirmedAt: start - 1 }), refused("confirm.blockTime"));
+});
