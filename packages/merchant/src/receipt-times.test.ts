@@ -73,3 +73,9 @@ test("an order is confirmed no earlier than it is initiated", async () => {
   await verify({ confirmedAt: start });
   await assert.rejects(verify({ confirmedAt: start - 1 }), refused("confirm.blockTime"));
 });
+
+test("a document attested after the operator committed to the consent is refused", async () => {
+  await verify({ attestedAt: start });
+  const later = { attestedAt: start + 1, confirmedAt: start + 2 };
+  await assert.rejects(verify(later), refused("fields[0].root"));
+});
