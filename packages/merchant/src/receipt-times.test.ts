@@ -79,3 +79,11 @@ test("a document attested after the operator committed to the consent is refused
   const later = { attestedAt: start + 1, confirmedAt: start + 2 };
   await assert.rejects(verify(later), refused("fields[0].root"));
 });
+
+test("a field counts until the second of its end, and of its revocation in the same block", async () => {
+  const last = { initiatedAt: expiresAt - 1 };
+  await verify(last);
+  await assert.rejects(verify({ initiatedAt: expiresAt }), refused("fields[0].expiresAt"));
+  await verify({ ...last, revokedAt: expiresAt - 1 });
+  await assert.rejects(verify({ ...last, revokedAt: expiresAt - 2 }), refused("fields[0].root"));
+});
