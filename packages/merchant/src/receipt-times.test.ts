@@ -87,3 +87,11 @@ test("a field counts until the second of its end, and of its revocation in the s
   await verify({ ...last, revokedAt: expiresAt - 1 });
   await assert.rejects(verify({ ...last, revokedAt: expiresAt - 2 }), refused("fields[0].root"));
 });
+
+test("a phase more than five minutes ahead of the caller's clock is refused by its time", async () => {
+  const now = start + 1000;
+  await verify({ initiatedAt: now + 300, now });
+  await assert.rejects(verify({ initiatedAt: now + 301, now }), refused("initiate.blockTime"));
+  await verify({ confirmedAt: now + 300, now });
+  await assert.rejects(verify({ confirmedAt: now + 301, now }), refused("confirm.blockTime"));
+});
