@@ -170,6 +170,8 @@ test("another contract, operator, issuer, chain, user or order than the caller's
   for (const [changed, reason] of cases)
     await assert.rejects(verify(order.receipt, changed), refused(reason), reason);
   await verify(order.receipt, { operator: [elsewhere, chain.operator] });
+  const confirmed = changedAt(order.receipt, ["confirm", "operator"], () => elsewhere);
+  await assert.rejects(verify(confirmed), refused("confirm.operator"));
 });
 
 test("the same root in another contract proves nothing, even where the receipt names it", async () => {
