@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import type { Address, Hex32 } from "@svc/protocol";
+import { pad, toEventSelector } from "viem";
+
+import { openChainView } from "./chain-view.ts";
+
+const hash: Hex32 = `0x${"aa".repeat(32)}`;
+const blockHash: Hex32 = `0x${"bb".repeat(32)}`;
+const other: Hex32 = `0x${"cc".repeat(32)}`;
+const root: Hex32 = `0x${"dd".repeat(32)}`;
+const contract: Address = `0x${"1".repeat(40)}`;
+const operator: Address = `0x${"2".repeat(40)}`;
+const topics = [toEventSelector("Initiated(address,bytes32)"), pad(operator, { size: 32 }), root];
+
+type Members = Record<string, unknown>;
+const placed = { blockNumber: "0x5", blockHash, transactionHash: hash, transactionIndex: "0x0" };
+const log = { ...placed, address: contract, topics, data: "0x", logIndex: "0x0", removed: false };
+const receipt = { ...placed, status: "0x1", logs: [log] };
+const block = { number: "0x5", hash: blockHash, timestamp: "0x64", transactions: [] };
+
+/** A node that says so of one transaction; the newest block is the ninth. */
+function viewOf(told: { receipt?: Members; block?: Members }, confirmations?: number) {
+  const answers: Members = {
+    eth_getTransactionReceipt: { ...receipt, ...told.receipt },
+    eth_getBlockByNumber: { ...block, ...told.block },
+    eth_blockNumber: "0x9",
+  };
+  const request = async ({ method }: { method: string }) => answers[method];
+  return openChainView({
+    client: { request },
+    ...(confirmations === undefined ? {} : { confirmations }),
+  });
+}
+
+const event = { name: "Initiated", contract, by: operator, root } as const;
+const find = async (...told: Parameters<typeof viewOf>) => viewOf(...told).findEvent(hash, event);
+
+test("an event stands where a successful transaction of the chain left it", async () => {
+  assert.deepEqual(await find({}), { blockNumber: 5, blockTime: 100 });
+  const among = [{ ...log, address: operator }, log];
+  assert.ok((await find({ receipt: { logs: among } })) !== null);
+});
+
+test("the event of another transaction, or of one that failed, stands nowhere", async () => {
+  assert.equal(await find({ receipt: { status: "0x0" } }), null);
+  assert.equal(await find({ receipt: { transactionHash: other } }), null);
+  assert.equal(await find({ receipt: { logs: [] } }), null);
+});
