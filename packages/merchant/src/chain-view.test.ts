@@ -48,3 +48,28 @@ test("the event of another transaction, or of one that failed, stands nowhere", 
   assert.equal(await find({ receipt: { transactionHash: other } }), null);
   assert.equal(await find({ receipt: { logs: [] } }), null);
 });
+
+test("an event that the chain took back, or whose block it left behind, stands nowhere", async () => {
+  assert.equal(await find({ receipt: { logs: [{ ...log, removed: true }] } }), null);
+  assert.equal(await find({ block: { hash: other } }), null);
+});
+
+test("another contract, operator, root or kind of event is not the one that is looked for", async () => {
+  const [kind, by] = topics;
+  const confirmed = toEventSelector("Confirmed(address,bytes32)");
+  for (const changed of [
+    { address: operator },
+    { topics: [kind, by, other] },
+    { topics: [kind, pad(contract, { size: 32 }), root] },
+    { topics: [confirmed, by, root] },
+    { topics: [kind, by] },
+    { topics: [...topics, other] },
+    { topics: [] },
+  ])
+    assert.equal(await find({ receipt: { logs: [{ ...log, ...changed }] } }), null);
+});
+
+test("its own block is the first that makes a transaction count", async () => {
+  assert.ok((await find({}, 5)) !== null);
+  assert.equal(await find({}, 6), null);
+});
