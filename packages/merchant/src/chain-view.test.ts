@@ -73,3 +73,34 @@ test("its own block is the first that makes a transaction count", async () => {
   assert.ok((await find({}, 5)) !== null);
   assert.equal(await find({}, 6), null);
 });
+
+/** A node that answers every call of a contract with this, and keeps what was asked. */
+function viewAnswering(answer: string) {
+  const asked: Members[] = [];
+  const request = async ({ params }: { params?: unknown }) => {
+    asked.push((params as Members[])[0] ?? {});
+    return answer;
+  };
+  return { asked, view: openChainView({ client: { request } }) };
+}
+
+test("a registry answers with three words: anything else is another contract", async () => {
+  const words = (count: number): string => `0x${"0".repeat(63)}7`.padEnd(2 + count * 64, "0");
+  const status = async (answer: string) =>
+    viewAnswering(answer).view.findStatus(contract, { issuer: operator, root });
+  assert.deepEqual(await status(words(3)), { attestedAt: 7, revokedAt: 0, distrustedFrom: 0 });
+  for (const answer of ["0x", words(1), words(2), words(4)])
+    assert.equal(await status(answer), null, String(answer.length));
+});
+
+test("a contract that is asked whether it signed may burn a million gas, deployed or not", async () => {
+  const digest = new Uint8Array(32);
+  for (const signature of ["0x1234", `0x${"6492".repeat(16)}`] as const) {
+    const { asked, view } = viewAnswering("0x");
+    assert.equal(await view.isContractSignature({ address: contract, digest, signature }), false);
+    assert.deepEqual(
+      asked.map(({ gas }) => Number(gas)),
+      [1_000_000],
+    );
+  }
+});
