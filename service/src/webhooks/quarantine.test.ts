@@ -69,6 +69,12 @@ test("a 2xx begins every count anew", () => {
   assert.equal(healthAfter(resuming, delivered(0)).isResuming, false);
 });
 
+test("the ten minutes of refusals by the address policy begin with the first of them, not with a failure", () => {
+  const refusals = [blocked(9 * minuteMs), blocked(10 * minuteMs), blocked(11 * minuteMs)];
+  assert.equal(isOut([failed(0), ...refusals]), false);
+  assert.equal(isOut([failed(0), ...refusals, blocked(19 * minuteMs)]), true);
+});
+
 test("a fault of ours counts for nothing, and a late 2xx ends no quarantine", () => {
   assert.deepEqual(healthAfter(fit, { outcome: "error", status: null, begunAtMs: 0 }), fit);
   const out = { ...fit, isActive: false };
