@@ -83,3 +83,9 @@ test("a fault of ours counts for nothing, and a late 2xx ends no quarantine", ()
     false,
   );
 });
+
+test("a failure that comes late ends no quarantine either", () => {
+  const gone: EndedAttempt = { outcome: "refused", status: 410, begunAtMs: 0 };
+  for (const late of [failed(1), blocked(1), failed(2 * hourMs)])
+    assert.equal(isOut([gone, late]), true, late.outcome);
+});
