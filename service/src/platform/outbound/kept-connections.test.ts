@@ -102,3 +102,19 @@ test("requests that keep their connection have the limits of the others, and hol
   assert.deepEqual(withoutHead(await hanging), failed("timeout"));
   assert.equal((await send("small", 5000)).kind, "answered");
 });
+
+test("a kept connection gives no request more of an answer than it asked for", async (t) => {
+  const receiver = await openReceiver(t, (_request, response) => {
+    response.end(Buffer.alloc(2000));
+  });
+  const outbound = open(t, "production", {
+    resolve: answering([publicAddress]),
+    connect: fakeInternet(),
+  });
+  const send = async (responseBytesMax: number) =>
+    outbound.send(get(receiver.url, { keepAlive: true, responseBytesMax }));
+  assert.equal((await send(2000)).kind, "answered");
+  await nextTurn();
+  assert.deepEqual(withoutHead(await send(1999)), failed("too_large"));
+  assert.equal((await send(2000)).kind, "answered");
+});
