@@ -313,6 +313,17 @@ test("what cannot be reached, or breaks off, is unreachable", async (t) => {
   }
 });
 
+test("of a name with many addresses the first eight are tried", async (t) => {
+  const addresses = Array.from({ length: 9 }, (_, at) => `93.184.215.${at + 1}`);
+  const connect = fakeInternet();
+  const resolve = answering(addresses);
+  const receiver = await openReceiver(t, (_request, response) => void response.end("ok"));
+  const outbound = open(t, "production", { resolve, connect });
+  for (const keepAlive of [false, true])
+    assert.equal((await outbound.send(get(receiver.url, { keepAlive }))).kind, "answered");
+  assert.deepEqual(new Set(connect.reached), new Set(addresses.slice(0, 8)));
+});
+
 test("a request that would frame, name or authenticate itself otherwise is thrown back", async (t) => {
   const outbound = open(t, "dev");
   const url = "http://localhost:4999/";
