@@ -121,6 +121,8 @@ const refused: readonly (readonly [string, string])[] = [
   ["https://api.default.svc.cluster.local/", "not_public_name"],
   ["https://api.default.svc/", "not_public_name"],
   ["https://a.test/", "not_public_name"],
+  ["https://hooks.example.4com/", "not_public_name"],
+  ["https://hooks.example.c/", "not_public_name"],
   ["https://a.invalid/", "not_public_name"],
   ["https://hooks.example.com./", "not_public_name"],
   ["https://hooks.example.com../", "not_public_name"],
