@@ -145,6 +145,12 @@ test("the checks come in order: typ, alg, signature, claims, envelope, fields", 
     assert.equal(await refusalOf(attestation), `attestation_refused ${reason}`, name);
 });
 
+test("the clocks of service and merchant may be thirty seconds apart, and no more", async () => {
+  assert.equal(await refusalOf(await sign({ exp: now - 29, iat: now + 30 })), null);
+  assert.equal(await refusalOf(await sign({ exp: now - 30 })), "attestation_refused exp");
+  assert.equal(await refusalOf(await sign({ iat: now + 31 })), "attestation_refused iat");
+});
+
 test("an envelope of another stream than its request, or of one that asks nothing, is refused", async () => {
   const attestation = await sign();
   const other = { ...event, requestId: "01JD000000000000000000000C" };
