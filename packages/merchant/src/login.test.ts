@@ -196,6 +196,13 @@ describe("a callback is refused", () => {
     await assert.rejects(finish(), { code: "callback_invalid", reason: "code" });
   });
 
+  test("with a refusal beside a code, which then goes nowhere", async () => {
+    const requests = fake.countOf("/oauth2/token");
+    callbackUrl.searchParams.set("error", "access_denied");
+    await assert.rejects(finish(), { code: "access_denied" });
+    assert.equal(fake.countOf("/oauth2/token"), requests);
+  });
+
   test("when it is no URL", async () => {
     const finished = merchant.login.finish(`//[${callbackUrl.search}`, pending);
     await assert.rejects(finished, { code: "callback_invalid", reason: "url" });
