@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 
 import type { Address, Hex32 } from "@svc/protocol";
@@ -84,10 +87,11 @@ function viewAnswering(answer: string) {
   return { asked, view: openChainView({ client: { request } }) };
 }
 
+const words = (count: number): string => `0x${"0".repeat(63)}7`.padEnd(2 + count * 64, "0");
+const status = async (answer: string) =>
+  viewAnswering(answer).view.findStatus(contract, { issuer: operator, root });
+
 test("a registry answers with three words: anything else is another contract", async () => {
-  const words = (count: number): string => `0x${"0".repeat(63)}7`.padEnd(2 + count * 64, "0");
-  const status = async (answer: string) =>
-    viewAnswering(answer).view.findStatus(contract, { issuer: operator, root });
   assert.deepEqual(await status(words(3)), { attestedAt: 7, revokedAt: 0, distrustedFrom: 0 });
   for (const answer of ["0x", words(1), words(2), words(4)])
     assert.equal(await status(answer), null, String(answer.length));
@@ -103,4 +107,23 @@ test("a contract that is asked whether it signed may burn a million gas, deploye
       [1_000_000],
     );
   }
+});
+
+test("a node that redirects is followed nowhere, and no answer", async (t) => {
+  const paths: string[] = [];
+  const server = createServer((request, response) => {
+    paths.push(request.url ?? "");
+    if (request.url === "/key") response.writeHead(307, { location: "/elsewhere" }).end();
+    else response.end(JSON.stringify({ jsonrpc: "2.0", id: 0, result: "0x1" }));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const view = openChainView({ rpcUrl: `http://127.0.0.1:${port}/key` });
+  await assert.rejects(view.chainId(), { code: "chain_unreachable" });
+  assert.deepEqual(new Set(paths), new Set(["/key"]));
 });
