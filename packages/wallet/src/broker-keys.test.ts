@@ -35,3 +35,22 @@ test("keys are kept for an hour: one that the broker withdraws is believed no lo
   world.now += 1;
   assert.deepEqual(await kidsFor("one"), ["two"]);
 });
+
+test("keys that a clock which was ahead has fetched are fetched anew", async () => {
+  const { world, kidsFor } = open();
+  world.now += 86_400;
+  await kidsFor("one");
+  world.now -= 86_400;
+  world.published = [second];
+  assert.deepEqual(await kidsFor("one"), ["two"]);
+});
+
+test("a name that is not among the kept keys, and it alone, has them fetched again", async () => {
+  const { world, kidsFor } = open();
+  await kidsFor("one");
+  world.published = [first, second];
+  for (const kid of ["one", undefined]) assert.deepEqual(await kidsFor(kid), ["one"]);
+  assert.equal(world.fetches, 1);
+  assert.deepEqual(await kidsFor("two"), ["one", "two"]);
+  assert.equal(world.fetches, 2);
+});
