@@ -293,7 +293,10 @@ await test("a broker that knows no such request is believed: nobody unknown asks
     body: { success: false, error: { reason: "request_not_found", message: "no such request" } },
   });
   const wallet = await aliceWallet();
-  await refuses(wallet.approve(fields.link(), accepting("unknown-requester")), "broker_refused");
+  for (const action of ["request", "access"]) {
+    const link = fields.link().replace("svc:request", `svc:${action}`);
+    await refuses(wallet.approve(link, accepting("unknown-requester")), "broker_refused");
+  }
   assert.equal(fields.status, "PENDING");
 });
 
