@@ -52,3 +52,10 @@ test("a token of another kind, or of another form, is no statement", () => {
   ])
     assert.throws(() => read(other), /^Error: form$/, other);
 });
+
+test("what was released is what was asked for: all that was required, and nothing else", () => {
+  for (const released of [["EMAIL"], ["EMAIL", "IDCARD_DOB"], ["EMAIL", "PASSPORT_DOB"]])
+    assert.ok(read(compactOf(), released));
+  for (const released of [[], ["IDCARD_DOB"], ["EMAIL", "PHONE"], ["EMAIL", "IDCARD_DOB", "PHONE"]])
+    assert.throws(() => read(compactOf(), released), /^Error: required$/, released.join(" "));
+});
