@@ -133,6 +133,21 @@ test("the transaction must be the one that attested", async () => {
   await assert.rejects(verify(changed), refused("transactionHash"));
 });
 
+const statusOf = (at: number): string => `0x${at.toString(16).padStart(64, "0")}${"0".repeat(128)}`;
+
+test("a registry that notes another time than that of the transaction's block is not believed", async () => {
+  await using gate = await openGate(anvil);
+  const rpcUrl = gate.url;
+  const { attestedAt } = await verify(proofOf("IDCARD_DOB"));
+  const verifyNoted = async (at: number) => {
+    gate.decide((asked) => (asked === "eth_call" ? { result: statusOf(at) } : "pass"));
+    return verify(proofOf("IDCARD_DOB"), expected, { rpcUrl });
+  };
+  await verifyNoted(attestedAt);
+  for (const at of [attestedAt - 1, attestedAt + 1])
+    await assert.rejects(verifyNoted(at), refused("transactionHash"));
+});
+
 const standingOf = async (proof: unknown, changed: Partial<ChainAnchors>) => {
   const { standing, proved } = await verify(proof, expected, changed);
   assert.ok(!proved.some(({ fact }) => fact === "live"));
