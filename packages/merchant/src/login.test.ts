@@ -331,6 +331,15 @@ test("a refresh brings new tokens for the same person", async () => {
   await assert.rejects(again, { code: "grant_refused" });
 });
 
+test("a refresh whose access token was exchanged on the way is refused", async () => {
+  const { refreshToken = "" } = await logIn();
+  fake.tokenMembers = { access_token: "another" };
+  await assert.rejects(merchant.login.refresh(refreshToken, { subject }), {
+    code: "token_refused",
+    reason: "at_hash",
+  });
+});
+
 test("a refresh that answers for another person is refused", async () => {
   const { refreshToken = "" } = await logIn();
   fake.idToken = { claims: { sub: `svcid:0x${"e".repeat(40)}` } };
