@@ -308,6 +308,17 @@ describe("what the token endpoint answers has a code:", () => {
     });
   }
 
+  test("a token of a type that is none of Bearer's spellings", async () => {
+    for (const type of ["mac", "N_A", "bearer ", "DPoP"]) {
+      fake.tokenMembers = { token_type: type };
+      await assert.rejects(logIn(), { code: "response_invalid", reason: "token_type" }, type);
+    }
+    for (const type of ["bearer", "Bearer"]) {
+      fake.tokenMembers = { token_type: type };
+      assert.equal((await logIn()).user, alice);
+    }
+  });
+
   test("no answer at all", async () => {
     fake.discovery = { token_endpoint: "http://localhost:1/token" };
     await assert.rejects(logIn(open()), { code: "issuer_unreachable" });
