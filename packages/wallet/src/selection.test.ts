@@ -38,6 +38,18 @@ test("fields come from the side that the request is of, and from the live one fi
   }
 });
 
+test("where it is proved, a yes/no field fits with exactly true, and any other field with its value", () => {
+  const terms = { now, isKnown: true, mustHold: true, environment: undefined };
+  const fits = (field: "AGE_OVER_18" | "EMAIL", value: string): boolean => {
+    const held = [hold(alice, { [field]: value })];
+    const [choice] = chooseSources(held, [{ name: field, isOptional: false }], terms);
+    return choice?.source !== null;
+  };
+  assert.ok(fits("AGE_OVER_18", "true"));
+  for (const value of ["false", "TRUE", "yes", "1", ""]) assert.ok(!fits("AGE_OVER_18", value));
+  assert.ok(fits("EMAIL", "false"));
+});
+
 test("a field that answers two names goes for both of them or for neither", () => {
   const held = [hold(alice, { IDCARD_NAME: "Alice Muster", EMAIL: "alice@example.com" })];
   const release = (required: string[], optional: string[], without: string): readonly string[] => {
