@@ -171,6 +171,19 @@ const badIdTokens: Record<
     reason: "ext",
     change: { claims: { ext: { login_type: "business", business: { ...business, id: "0x1" } } } },
   },
+  ...Object.fromEntries(
+    Object.entries({ id: undefined, name: undefined, verified: "true", status: undefined }).map(
+      ([member, value]) => [
+        `a business of which ${member} cannot be read`,
+        {
+          reason: "ext",
+          change: {
+            claims: { ext: { login_type: "business", business: { ...business, [member]: value } } },
+          },
+        },
+      ],
+    ),
+  ),
 };
 
 describe("an id token is refused with", () => {
