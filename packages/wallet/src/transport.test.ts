@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { test } from "node:test";
 import { refuses } from "../test/test-wallet.ts";
 import { call, type Call } from "./transport.ts";
@@ -19,4 +20,24 @@ await test("only whoever was sent something is said to have been told", async ()
       const calling = call(async () => answer(), given);
       await refuses(calling, "unreachable", new RegExp(`^shop\\.example ${told}${fault}$`));
     }
+});
+
+await test("a call takes no cookies and no referrer along, and follows nothing", async () => {
+  const calls: [Call, string][] = [
+    [{ url }, "GET"],
+    [{ url, body: {} }, "POST"],
+    [{ url, method: "DELETE" }, "DELETE"],
+  ];
+  for (const [given, verb] of calls) {
+    const asked: (RequestInit | undefined)[] = [];
+    await call(async (_url, init) => {
+      asked.push(init);
+      return new Response("{}");
+    }, given);
+    const [{ method, redirect, credentials, referrerPolicy } = {}] = asked;
+    assert.deepEqual(
+      { method, redirect, credentials, referrerPolicy },
+      { method: verb, redirect: "manual", credentials: "omit", referrerPolicy: "no-referrer" },
+    );
+  }
 });
