@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { refuses } from "../test/test-wallet.ts";
-import { call, type Call } from "./transport.ts";
+import { call, elementsOf, membersOf, type Call } from "./transport.ts";
 
 const url = "https://shop.example/x";
 const unusable: [() => Response, string][] = [
@@ -40,4 +40,14 @@ await test("a call takes no cookies and no referrer along, and follows nothing",
       { method: verb, redirect: "manual", credentials: "omit", referrerPolicy: "no-referrer" },
     );
   }
+});
+
+const nested = (levels: number): string => `${"[".repeat(levels)}${"]".repeat(levels)}`;
+
+await test("an answer that nests deeper than 64 levels holds nothing", () => {
+  assert.equal(elementsOf(nested(64)).length, 1);
+  assert.deepEqual(elementsOf(nested(65)), []);
+  assert.deepEqual(Object.keys(membersOf(`{"a":${nested(63)}}`)), ["a"]);
+  for (const text of [`{"a":${nested(64)}}`, `{"b":1,"a":${nested(9000)}}`])
+    assert.deepEqual(membersOf(text), {});
 });
