@@ -158,6 +158,13 @@ test("data of a later attempt stands when that of an earlier one is invalidated 
   assert.deepEqual(standing, [["new@example.com"], []]);
 });
 
+test("that data of an earlier attempt is invalidated, told late, brings none of a later one back", () => {
+  const told = [invalidatedBody(16, ["EMAIL"], { attempt: 2 }), invalidatedBody(15, ["EMAIL"])];
+  const state = replay([...story, ...told.map(eventOf)]);
+  assert.deepEqual(state === null ? null : standingInfos(state), []);
+  assert.deepEqual(state, replay([...story, ...told.toReversed().map(eventOf)]));
+});
+
 test("an event of another order, person or side is refused", () => {
   const state = replay(story);
   const other = [
