@@ -75,3 +75,17 @@ test("a field that answers two names goes for both of them or for neither", () =
   for (const without of [field, parent])
     assert.deepEqual(release(["EMAIL"], [field, parent], without), ["EMAIL"]);
 });
+
+test("where everything is withheld there is nothing to approve", () => {
+  const held = [hold(alice, { IDCARD_NAME: "Alice Muster", EMAIL: "alice@example.com" })];
+  const asked = ["IDCARD_NAME", "EMAIL", "PHONE"].map((name) => ({ name, isOptional: true }));
+  const terms = { now, isKnown: true, mustHold: false, environment: undefined };
+  const choices = chooseSources(held, asked, terms);
+  const release = (...without: string[]) =>
+    decideRelease(choices, { without }).map(({ field }) => field);
+  assert.deepEqual(release("EMAIL"), ["IDCARD_NAME"]);
+  assert.throws(
+    () => release("EMAIL", "IDCARD_NAME"),
+    (error) => error instanceof WalletRefusal && error.code === "no_matching_data",
+  );
+});
