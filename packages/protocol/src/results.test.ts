@@ -205,6 +205,19 @@ test("a claim secret or a code never travels in a query", () => {
   assert.throws(() => buildResult({ ...login, claimSecret: "x" }, route), TypeError);
 });
 
+test("the digits of a login are two, and a claim secret is base64url of 32 bytes", () => {
+  const login = { signature: "0x00", session: "a", svcID: "a1".repeat(20) };
+  const faultOf = (changed: object): string | null | undefined => {
+    const read = parseResult("login", { type: "callback", body: { ...login, ...changed } });
+    return "fault" in read ? read.fault.member : undefined;
+  };
+  assert.equal(faultOf({ code: "07", claimSecret: "A".repeat(43) }), undefined);
+  for (const code of ["7", "007", "0000", "4 ", "4a", "４２", 42])
+    assert.equal(faultOf({ code }), "code", String(code));
+  for (const claimSecret of ["A".repeat(42), "A".repeat(44), `${"A".repeat(42)}B`, "+".repeat(43)])
+    assert.equal(faultOf({ claimSecret }), "claimSecret", claimSecret);
+});
+
 test("infos carry text of any script and refuse what is not a triple", () => {
   const pepper = `0x${"07".repeat(32)}` as const;
   const infos = [
