@@ -89,3 +89,12 @@ test("where everything is withheld there is nothing to approve", () => {
     (error) => error instanceof WalletRefusal && error.code === "no_matching_data",
   );
 });
+
+test("whoever holds nothing of what is asked is told what that is, also where all of it is optional", () => {
+  const asked = ["EMAIL", "PHONE"].map((name) => ({ name, isOptional: true }));
+  const terms = { now, isKnown: true, mustHold: false, environment: undefined };
+  assert.throws(
+    () => decideRelease(chooseSources([], asked, terms), { without: [] }),
+    (error) => error instanceof WalletRefusal && error.message.endsWith("fits EMAIL, PHONE"),
+  );
+});
