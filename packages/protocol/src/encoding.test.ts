@@ -134,3 +134,21 @@ test("a text of spaces, fillers and characters without width is blank", () => {
     assert.ok(isBlank(text), JSON.stringify(text));
   for (const text of ["a", "\u200b.", "東", "👩\u200d🚀", "א"]) assert.ok(!isBlank(text), text);
 });
+
+test("every control and every bidirectional control is unshowable, and no character beside them", () => {
+  const ranges: [first: number, last: number][] = [
+    [0x00, 0x09],
+    [0x0b, 0x1f],
+    [0x7f, 0x9f],
+    [0x061c, 0x061c],
+    [0x200e, 0x200f],
+    [0x2028, 0x202e],
+    [0x2066, 0x2069],
+    // Halves of characters: no text at all.
+    [0xd800, 0xdfff],
+  ];
+  for (let code = 0; code <= 0xffff; code += 1) {
+    const isListed = ranges.some(([first, last]) => first <= code && code <= last);
+    assert.equal(isShowable(String.fromCharCode(code)), !isListed, code.toString(16));
+  }
+});
