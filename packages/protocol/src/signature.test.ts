@@ -9,6 +9,7 @@ import { addressOfPublicKey } from "./address.ts";
 import { bytesOfHex, hexOfBytes } from "./encoding.ts";
 import {
   addressOfPrivateKey,
+  isContractYes,
   parseSignature,
   personalDigest,
   recoverAddress,
@@ -80,4 +81,14 @@ test("a digest of another length is not signed, a key of another form has no add
   const compressed = Uint8Array.of(2, ...new Uint8Array(32).fill(1));
   for (const point of [compressed, new Uint8Array(65).fill(2), Uint8Array.of(4)])
     assert.throws(() => addressOfPublicKey(point), TypeError);
+});
+
+test("a contract says yes by the whole first word of its answer, not by its first four bytes", () => {
+  const yes = `0x1626ba7e${"0".repeat(56)}`;
+  for (const answer of [yes, yes.replace("ba7e", "BA7E"), `${yes}${"f".repeat(64)}`])
+    assert.ok(isContractYes(answer), answer);
+  const question = `0x1626ba7e${"ab".repeat(32)}${"0".repeat(62)}40`;
+  for (const answer of ["0x", "0x1626ba7e", yes.slice(0, -1), `${yes.slice(0, -1)}1`, question])
+    assert.ok(!isContractYes(answer), answer);
+  assert.ok(!isContractYes(`0xffffffff${"0".repeat(56)}`));
 });
