@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { commitmentOf, leafOf, type Hex32 } from "@svc/protocol";
+
+import { checkValues, readListed } from "./held-credential.ts";
+import { issue, type Issued } from "../test/fake-fields.ts";
+import { addressOf } from "../test/test-wallet.ts";
+
+const alice = addressOf("alice");
+const broker = "https://id.example";
+
+/** Whether a wallet keeps what a broker lists. */
+function isKept(listed: Issued): boolean {
+  const read = readListed(listed, broker);
+  return read !== null && checkValues(alice, read) !== null;
+}
+
+test("a leaf that is its own root is no credential: anybody's hash could be one", () => {
+  const pepper: Hex32 = `0x${"07".repeat(32)}`;
+  const [data, expiresAt] = ["alice@example.com", 2_000_000];
+  const commitment = commitmentOf({ data, pepper });
+  const root = leafOf({ user: alice, field: "EMAIL", commitment, expiresAt });
+  const field = { field: "EMAIL" as const, expiresAt, data, pepper, proof: [] };
+  assert.ok(isKept(issue(alice, { EMAIL: data })));
+  assert.ok(!isKept({ ...issue(alice, { EMAIL: data }), root, fields: [field] }));
+});
