@@ -25,3 +25,9 @@ test("a leaf that is its own root is no credential: anybody's hash could be one"
   assert.ok(isKept(issue(alice, { EMAIL: data })));
   assert.ok(!isKept({ ...issue(alice, { EMAIL: data }), root, fields: [field] }));
 });
+
+test("a credential names each field once, and at least one", () => {
+  const issued = issue(alice, { EMAIL: "alice@example.com" });
+  assert.ok(!isKept({ ...issued, fields: [...issued.fields, ...issued.fields] }));
+  assert.ok(!isKept({ ...issued, fields: [] }));
+});
