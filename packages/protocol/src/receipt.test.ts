@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { addressOfPrivateKey, recoverAddress, parseSignature, signDigest } from "./signature.ts";
+import type { FieldName } from "./attributes.ts";
 import { fieldsHash, leavesHash, shareDigest } from "./digests.ts";
 import { hexOfBytes } from "./encoding.ts";
 import type { Hex32 } from "./encoding.ts";
@@ -19,8 +20,8 @@ const user = addressOfPrivateKey(key);
 const issuer = "0x1111111111111111111111111111111111111111" as const;
 const contract = "0x2222222222222222222222222222222222222222" as const;
 
-function makeReceipt(): Receipt {
-  const openings = (["EMAIL", "IDCARD_DOB"] as const).map((field, index) => ({
+function makeReceipt(names: readonly FieldName[] = ["EMAIL", "IDCARD_DOB"]): Receipt {
+  const openings = names.map((field, index) => ({
     user,
     field,
     commitment: commitmentOf({ data: "value", pepper: hash(index) }),
@@ -34,7 +35,7 @@ function makeReceipt(): Receipt {
     connection: "https://id.example/w/o/token",
     requester: "shop.example",
     object: requestObjectHash(requestObject),
-    fields: fieldsHash(["IDCARD_DOB", "EMAIL"]),
+    fields: fieldsHash(names.toReversed()),
     data: leavesHash(leaves),
     deadline: 1_800_000_600,
   };
@@ -132,6 +133,13 @@ test("fields that are missing, repeated or in another order are refused", () => 
   for (const fields of [[], [first], [second, first], [first, first, second]]) {
     assert.ok("refused" in checkReceipt({ ...receipt, fields }));
   }
+});
+
+test("a consent that was signed for no field, or for one twice, is none", () => {
+  assert.ok("consent" in checkReceipt(makeReceipt(["EMAIL"])));
+  const wrong: FieldName[][] = [[], ["EMAIL", "EMAIL"], ["IDCARD_DOB", "EMAIL"]];
+  for (const names of wrong)
+    assert.deepEqual(checkReceipt(makeReceipt(names)), { refused: "the fields are not in order" });
 });
 
 test("the phases do not stand in for each other", () => {
