@@ -42,6 +42,21 @@ await test("a credential is kept before the broker is told to forget its values"
   );
 });
 
+await test("what became of one document says nothing of another under the same id", async () => {
+  fresh();
+  fields.issued = [card()];
+  const wallet = await walletOf("alice", [broker.url]);
+  await wallet.receive();
+  const statuses = async () => (await wallet.credentials()).map(({ status }) => status);
+  const [listed] = fields.issued;
+  fields.issued = [{ ...(listed ?? card()), root: `0x${"22".repeat(32)}`, status: "revoked" }];
+  await wallet.receive();
+  assert.deepEqual(await statuses(), ["live"]);
+  fields.issued = [{ ...(listed ?? card()), status: "revoked" }];
+  await wallet.receive();
+  assert.deepEqual(await statuses(), ["revoked"]);
+});
+
 const lies: Record<string, (credential: Issued) => void> = {
   "another value": ({ fields: [first] }) => Object.assign(first ?? {}, { data: "1980-01-01" }),
   "another pepper": ({ fields: [first] }) =>
