@@ -60,7 +60,7 @@ test("what the contract would refuse is no charter", () => {
   const bad = {
     "no members": "0x000000",
     "an unknown rule": `0x020000${one}`,
-    "an unknown flag": `0x00000002${alice.slice(2)}`,
+    "an unknown flag": `0x000000${one}02ff${alice.slice(4)}`,
     "a member twice": `0x000000${one}${one}`,
     "nobody who votes": `0x00000000${alice.slice(2)}`,
     "a precompile": `0x00000001${zeros}09`,
