@@ -185,6 +185,13 @@ const faults: [string, TypedDataDocument, string][] = [
   ],
   ["a type name that is spelled with members", withTypes({ "A(bool x)B": [] }), "types.A(bool x)B"],
   ["a struct called uint256", withTypes({ A: [], uint256: [] }), "types.uint256"],
+  ...["uint", "int7", "bytes33", "fixed128x18", "ufixed", "function"].map(
+    (name): [string, TypedDataDocument, string] => [
+      `a struct called ${name}, which other readers take for something else`,
+      withTypes({ A: [], [name]: [] }),
+      `types.${name}`,
+    ],
+  ),
   [
     "a repeated member",
     withTypes({
