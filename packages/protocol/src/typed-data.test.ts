@@ -130,6 +130,15 @@ const faults: [string, TypedDataDocument, string][] = [
     "message.toString",
   ],
   [
+    "a struct of the prototype",
+    {
+      ...one("bool", true),
+      types: { A: [{ name: "__proto__", type: "B" }], B: [] },
+      message: {},
+    },
+    "message.__proto__",
+  ],
+  [
     "a message that the hash of a bare domain leaves out",
     { ...one("bool", true), primaryType: "EIP712Domain" },
     "message.x",
