@@ -1,0 +1,55 @@
+// What a wallet looks at before it approves, whatever its broker says.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { businessCategory } from "@svc/protocol";
+
+import { audience, business, chainId, charter, serveBusiness } from "../test/fake-business.ts";
+import { openFakeBroker } from "../test/fake-broker.ts";
+import { now } from "../test/fake-fields.ts";
+import { addressOf, refuses, walletOf } from "../test/test-wallet.ts";
+
+await using broker = await openFakeBroker();
+const fake = serveBusiness(broker);
+const alice = addressOf("alice");
+const expiresAt = now + 600;
+
+const dataRequest = {
+  id: "01J",
+  business: { address: business, name: "Alpine AG" },
+  chainId,
+  epoch: fake.epoch,
+  validUntil: expiresAt + 3600,
+  expiresAt,
+  requester: { name: "Demo Bank", domain: "bank.example" },
+  kind: "data_request",
+  category: businessCategory.data,
+  requestId: "01J",
+  audience,
+  required: ["BUSINESS_LEGAL_NAME"],
+  optional: ["BUSINESS_LEI"],
+  fixedOptional: null,
+  purpose: "To open an account.",
+  deadline: expiresAt,
+};
+
+/** Approves the only item of the inbox. */
+async function approve(item: Record<string, unknown>, at = now) {
+  broker.reset();
+  fake.items = [item];
+  fake.votes = [];
+  const wallet = await walletOf("alice", [broker.url], { now: async () => at });
+  return wallet.vote("01J", { vote: "approve" });
+}
+
+await test("a member without a vote approves nothing", async () => {
+  fake.reset();
+  const members = charter.members.map((each) =>
+    each.address === alice ? { ...each, isVoting: false } : each,
+  );
+  fake.charter = { ...charter, members };
+  await refuses(approve(dataRequest), "invalid_request", /has no vote/);
+  assert.deepEqual(fake.votes, []);
+  fake.reset();
+  assert.equal((await approve(dataRequest)).status, "open");
+});
