@@ -53,3 +53,10 @@ await test("a member without a vote approves nothing", async () => {
   fake.reset();
   assert.equal((await approve(dataRequest)).status, "open");
 });
+
+await test("nothing is approved once its time is over", async () => {
+  fake.reset();
+  await refuses(approve(dataRequest, expiresAt + 1), "expired", /has ended/);
+  assert.deepEqual(fake.votes, []);
+  assert.equal((await approve(dataRequest, expiresAt)).status, "open");
+});
