@@ -60,3 +60,21 @@ await test("nothing is approved once its time is over", async () => {
   assert.deepEqual(fake.votes, []);
   assert.equal((await approve(dataRequest, expiresAt)).status, "open");
 });
+
+await test("a vote on a login is on that login: its session is the id of the vote", async () => {
+  fake.reset();
+  const { requestId: _, ...terms } = dataRequest;
+  const login = {
+    ...terms,
+    kind: "business_login",
+    category: businessCategory.login,
+    issuer: broker.url,
+    clientId: "c1",
+    clientName: "Shop",
+    scope: "openid business",
+    actingMember: addressOf("bob"),
+  };
+  await refuses(approve({ ...login, session: "01K" }), "invalid_request", /another than the vote/);
+  assert.deepEqual(fake.votes, []);
+  assert.equal((await approve({ ...login, session: "01J" })).status, "open");
+});
