@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { businessCategory } from "@svc/protocol";
+import { businessCategory, hashTypedData } from "@svc/protocol";
 
 import { audience, business, chainId, charter, serveBusiness } from "../test/fake-business.ts";
 import { openFakeBroker } from "../test/fake-broker.ts";
@@ -77,4 +77,35 @@ await test("a vote on a login is on that login: its session is the id of the vot
   await refuses(approve({ ...login, session: "01K" }), "invalid_request", /another than the vote/);
   assert.deepEqual(fake.votes, []);
   assert.equal((await approve({ ...login, session: "01J" })).status, "open");
+});
+
+/** A request to sign a document whose domain names its chain so. */
+const request = (named: unknown, type: string): Record<string, unknown> => {
+  const types = {
+    EIP712Domain: [{ name: "chainId", type }],
+    Agreement: [{ name: "value", type: "uint256" }],
+  };
+  const domain = { chainId: named };
+  const typedData = { domain, types, primaryType: "Agreement", message: { value: 1 } };
+  return {
+    ...dataRequest,
+    kind: "signature_request",
+    category: businessCategory.signature,
+    messageKind: "TYPED_DATA",
+    typedData,
+    digest: hashTypedData(typedData),
+  };
+};
+
+await test("a document is for the chain that its domain names as a number, and as nothing that passes for one", async () => {
+  fake.reset();
+  for (const [named, type] of [
+    [[chainId], "uint256[]"],
+    [1, "uint256"],
+    ["", "string"],
+  ] as const)
+    await refuses(approve(request(named, type)), "invalid_request", /for another chain/);
+  assert.deepEqual(fake.votes, []);
+  for (const named of [chainId, String(chainId), `0x${chainId.toString(16)}`])
+    assert.equal((await approve(request(named, "uint256"))).status, "open");
 });
