@@ -2,12 +2,26 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { businessCategory, hashTypedData } from "@svc/protocol";
+import {
+  businessCategory,
+  encodeCharter,
+  hashTypedData,
+  type Charter,
+  type Hex32,
+} from "@svc/protocol";
 
-import { audience, business, chainId, charter, serveBusiness } from "../test/fake-business.ts";
+import {
+  audience,
+  business,
+  chainId,
+  charter,
+  factory,
+  serveBusiness,
+} from "../test/fake-business.ts";
 import { openFakeBroker } from "../test/fake-broker.ts";
 import { now } from "../test/fake-fields.ts";
 import { addressOf, refuses, walletOf } from "../test/test-wallet.ts";
+import { addressOfBusiness } from "./business-wallet.ts";
 
 await using broker = await openFakeBroker();
 const fake = serveBusiness(broker);
@@ -108,4 +122,32 @@ await test("a document is for the chain that its domain names as a number, and a
   assert.deepEqual(fake.votes, []);
   for (const named of [chainId, String(chainId), `0x${chainId.toString(16)}`])
     assert.equal((await approve(request(named, "uint256"))).status, "open");
+});
+
+await test("an invitation to a roster without this identity is not signed", async () => {
+  fake.reset();
+  const salt: Hex32 = `0x${"5a".repeat(32)}`;
+  const invite = (own: Charter): Record<string, unknown> => ({
+    id: "01J",
+    kind: "invitation",
+    business: {
+      address: addressOfBusiness({ factory, charter: encodeCharter(own), salt }),
+      name: "Alpine AG",
+    },
+    chainId,
+    expiresAt,
+    requester: null,
+    factory,
+    salt,
+    deadline: expiresAt,
+    charter: {
+      rules: own.rules,
+      members: own.members.map(({ address, isVoting }) => ({ address, votingRights: isVoting })),
+    },
+  });
+  const others = charter.members.filter(({ address }) => address !== alice);
+  const refusal = approve(invite({ ...charter, members: others }));
+  await refuses(refusal, "invalid_request", /roster does not hold/);
+  assert.deepEqual(fake.votes, []);
+  assert.equal((await approve(invite(charter))).status, "open");
 });
