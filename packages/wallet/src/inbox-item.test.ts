@@ -39,3 +39,9 @@ test("a data request names each field once, and what was fixed is among its opti
   ])
     assert.ok(!isRead(changed), JSON.stringify(changed));
 });
+
+test("an item is what its category says, and the request that its id says", () => {
+  for (const category of [...Object.values(businessCategory), "2", undefined])
+    assert.equal(isRead({ category }), category === businessCategory.data, String(category));
+  for (const requestId of ["01K", "", undefined]) assert.ok(!isRead({ requestId }));
+});
