@@ -45,3 +45,16 @@ test("an item is what its category says, and the request that its id says", () =
     assert.equal(isRead({ category }), category === businessCategory.data, String(category));
   for (const requestId of ["01K", "", undefined]) assert.ok(!isRead({ requestId }));
 });
+
+test("a text that has no bytes, and a time that no signature holds, are not approved", () => {
+  for (const changed of [
+    { purpose: "half \ud83d" },
+    { purpose: "" },
+    { audience: "\udc00" },
+    { expiresAt: 253_402_300_800 },
+    { validUntil: 2 ** 48 },
+    { epoch: -1 },
+    { epoch: 1.5 },
+  ])
+    assert.ok(!isRead(changed), JSON.stringify(changed));
+});
