@@ -95,6 +95,13 @@ await test("a changed vault file does not open", async () => {
   await storage.put("identity/mine", text);
 });
 
+await test("a vault file opens under its own name alone", async () => {
+  const text = (await storage.get("identity/mine")) ?? "";
+  await storage.put("identity/theirs", text.replace('"name":"mine"', '"name":"theirs"'));
+  await refuses(unsealIdentity(storage, { name: "theirs", passphrase }), "wrong_passphrase");
+  await storage.remove("identity/theirs");
+});
+
 await test("a name is taken once, and short passphrases and odd names are refused", async () => {
   const secret: IdentitySecret = { kind: "private-key", privateKey: `0x${"07".repeat(32)}` };
   const seal = async (name: string, phrase = passphrase): Promise<unknown> =>
