@@ -22,6 +22,7 @@ import { openFakeBroker } from "../test/fake-broker.ts";
 import { now } from "../test/fake-fields.ts";
 import { addressOf, refuses, walletOf } from "../test/test-wallet.ts";
 import { addressOfBusiness } from "./business-wallet.ts";
+import { memoryStorage } from "./index.ts";
 
 await using broker = await openFakeBroker();
 const fake = serveBusiness(broker);
@@ -150,4 +151,15 @@ await test("an invitation to a roster without this identity is not signed", asyn
   await refuses(refusal, "invalid_request", /roster does not hold/);
   assert.deepEqual(fake.votes, []);
   assert.equal((await approve(invite(charter))).status, "open");
+});
+
+await test("a vote is sent again to no broker that was taken off the list", async () => {
+  fake.reset();
+  const storage = memoryStorage();
+  fake.items = [dataRequest];
+  fake.votes = [];
+  await (await walletOf("alice", [broker.url], { storage })).vote("01J", { vote: "approve" });
+  const without = await walletOf("alice", [], { storage });
+  await refuses(without.vote("01J", { vote: "approve" }), "not_found");
+  assert.equal(fake.votes.length, 1);
 });
