@@ -68,6 +68,15 @@ await test("an offer without a business named is taken for the only one", async 
   await refuses(other, "not_found");
 });
 
+await test("an offer that asks for fields of a person is none", async () => {
+  const wallet = await fresh();
+  const link = serveOffer("request", ["BUSINESS_LEGAL_NAME", "IDCARD_DOB"]);
+  const fault = /IDCARD_DOB is no field of a business/;
+  await refuses(wallet.describe(link), "invalid_request", fault);
+  await refuses(wallet.approve(link, { business }), "invalid_request", fault);
+  assert.deepEqual(fake.claims, []);
+});
+
 await test("an offer is taken as it was shown", async () => {
   const wallet = await fresh();
   const link = serveOffer("request", ["BUSINESS_LEGAL_NAME"]);
