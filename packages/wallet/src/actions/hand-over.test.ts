@@ -106,6 +106,18 @@ await test("a link that names no fields leaves them to the holder", async () => 
   );
 });
 
+await test("a link that leaves the choice to the holder offers what may be given, and nothing else", async () => {
+  const wallet = await aliceWallet();
+  await wallet.receive();
+  const { data, words } = await wallet.describe("svc:?type=text");
+  const offered = ["AGE_OVER_18", "AGE_OVER_65", "EMAIL", "IDCARD_DOB"];
+  assert.deepEqual(data["offered"], offered);
+  assert.ok(words.includes(`You pick which: ${offered.join(", ")}.`));
+  for (const issued of fields.issued) issued.status = "revoked";
+  await wallet.receive();
+  assert.deepEqual((await wallet.describe("svc:?type=text")).data["offered"], []);
+});
+
 await test("guarded fields are never handed over, whoever picks them", async () => {
   const wallet = await aliceWallet();
   for (const [link, picked] of [
