@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { refuses } from "../test/test-wallet.ts";
-import { call, elementsOf, membersOf, type Call } from "./transport.ts";
+import { call, elementsOf, membersOf, requireSecure, type Call } from "./transport.ts";
 
 const url = "https://shop.example/x";
 const unusable: [() => Response, string][] = [
@@ -50,4 +50,22 @@ await test("an answer that nests deeper than 64 levels holds nothing", () => {
   assert.deepEqual(Object.keys(membersOf(`{"a":${nested(63)}}`)), ["a"]);
   for (const text of [`{"a":${nested(64)}}`, `{"b":1,"a":${nested(9000)}}`])
     assert.deepEqual(membersOf(text), {});
+});
+
+await test("what is signed travels by https, or by http to this machine, and by nothing else", async () => {
+  for (const safe of [
+    "https://a.example",
+    "http://localhost:1",
+    "http://127.0.0.1",
+    "http://[::1]",
+  ])
+    requireSecure(safe);
+  for (const unsafe of [
+    "http://a.example",
+    "http://localhost.a.example",
+    "http://127.0.0.1.a.example",
+    "ftp://localhost",
+    "ws://127.0.0.1",
+  ])
+    await refuses(call(fetch, { url: unsafe }), "unreachable", /not called without https/);
 });
