@@ -405,3 +405,17 @@ await test("a challenge made out to another origin, for too long or in too long 
     assert.equal(broker.paths().includes("POST /w/session"), false);
   }
 });
+
+await test("a session that the broker forgot is opened anew, once", async () => {
+  broker.reset();
+  broker.deadline = now + 300;
+  const wallet = await walletOf("alice");
+  const opened = () => broker.paths().filter((path) => path === "POST /w/session").length;
+  await wallet.logins();
+  broker.token = "token-of-another-session";
+  await wallet.logins();
+  assert.equal(opened(), 2);
+  broker.answers.set("/w/logins/one/end", { status: 401, body: {} });
+  await refuses(wallet.endLogin("one"), "broker_refused");
+  assert.equal(opened(), 3);
+});
