@@ -119,6 +119,15 @@ await test("a login without number matching is approved at once, and then takes 
   assert.equal(outcome.status, 200);
 });
 
+await test("where the broker does not say whether digits are needed, they are", async () => {
+  broker.reset();
+  broker.claims = { number_matching: undefined };
+  const wallet = await walletOf("alice");
+  assert.equal((await wallet.describe(broker.qrLink())).codeNeeded, true);
+  assert.deepEqual(await wallet.approve(broker.qrLink()), { kind: "code-required" });
+  assert.equal(broker.status, "waiting");
+});
+
 await test("an approval that the broker refuses says so with its words", async () => {
   broker.reset();
   const wallet = await walletOf("alice");
