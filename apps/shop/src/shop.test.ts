@@ -116,6 +116,18 @@ test("a guest presses Log in, approves, and is greeted by the verified identity"
   assert.match(home, /<time datetime="2027-01-15T08:00:00Z">/);
 });
 
+test("a login that has ended leaves the session's cookie alone, and its callback is good once", async () => {
+  const browser = openBrowser();
+  const url = await browser.approve();
+  assert.deepEqual(
+    [...browser.jar.keys()].map((name) => name.slice(0, 11)),
+    ["shop_login_"],
+  );
+  assert.equal((await browser.get(url)).status, 303);
+  assert.deepEqual([...browser.jar.keys()], ["shop_session"]);
+  assert.equal((await browser.get(url)).status, 400);
+});
+
 test("a callback in another browser is refused, and says how to go on", async () => {
   const url = await openBrowser().approve();
   const victim = openBrowser();
