@@ -163,3 +163,25 @@ await test("a vote is sent again to no broker that was taken off the list", asyn
   await refuses(without.vote("01J", { vote: "approve" }), "not_found");
   assert.equal(fake.votes.length, 1);
 });
+
+await test("a member without a vote logs in for no business", async () => {
+  broker.reset();
+  fake.reset();
+  broker.numberMatching = false;
+  broker.claims = {
+    scopes: ["openid", "business"],
+    client_id: "c1",
+    exp: 1_000_900,
+    valid_until: 1_000_900 + 3600,
+  };
+  const members = charter.members.map((each) =>
+    each.address === alice ? { ...each, isVoting: false } : each,
+  );
+  const own = fake.charter;
+  fake.charter = { ...charter, members };
+  const wallet = await walletOf("alice", [broker.url]);
+  await refuses(wallet.approve(broker.qrLink(), { business }), "invalid_request", /no vote/);
+  assert.equal(broker.status, "waiting");
+  fake.charter = own;
+  assert.equal((await wallet.approve(broker.qrLink(), { business })).kind, "delivered");
+});
