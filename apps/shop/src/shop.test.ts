@@ -362,6 +362,7 @@ test("every page forbids scripts, framing and caching, and escapes what it shows
   const policy = response.headers.get("content-security-policy") ?? "";
   assert.match(policy, /default-src 'none'/);
   assert.match(policy, /frame-ancestors 'none'/);
+  assert.match(policy, /base-uri 'none'/);
   assert.ok(policy.includes(`form-action 'self' ${fake.url};`));
   assert.equal(response.headers.get("cache-control"), "no-store");
   assert.equal(response.headers.get("referrer-policy"), "same-origin");
