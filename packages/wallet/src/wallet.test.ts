@@ -415,6 +415,17 @@ await test("a challenge made out to another origin, for too long or in too long 
   }
 });
 
+await test("a login for somebody unknown needs the deliberate yes however its answer travels", async () => {
+  broker.reset();
+  const wallet = await walletOf("alice");
+  for (const type of ["callback", "qr", "p2p", "app-link"]) {
+    const link = `svc:login?sess=a&conn=https%3A%2F%2Fshop.example%2Fin&type=${type}`;
+    assert.deepEqual((await wallet.describe(link)).concerns, ["unknown-requester"], type);
+    await assert.rejects(wallet.approve(link), ConcernsRefusal, type);
+  }
+  assert.deepEqual((await wallet.describe("svc:login?sess=a")).concerns, []);
+});
+
 await test("a session that the broker forgot is opened anew, once", async () => {
   broker.reset();
   broker.deadline = now + 300;
