@@ -295,3 +295,19 @@ await test("what is said of the answer is the way it takes", async () => {
     ],
   );
 });
+
+await test("of several warnings each is shown, and each has to be accepted", async () => {
+  const amount = [{ name: "value", type: "uint256" }];
+  const link = tdLink({
+    domain: {},
+    primaryType: "SafeTx",
+    types: { SafeTx: [{ name: "permit", type: "PermitSingle" }], PermitSingle: amount },
+    message: { permit: { value: 1 } },
+  });
+  const { concerns, words } = await wallet.describe(link);
+  assert.deepEqual(new Set(concerns), new Set(["safe-transaction", "permit"]));
+  assert.equal(words.filter((line) => line.startsWith("Careful:")).length, 2);
+  for (const one of concerns)
+    await assert.rejects(wallet.approve(link, { accept: new Set([one]) }), /asks, and/);
+  assert.equal((await wallet.approve(link, { accept: new Set(concerns) })).kind, "shown");
+});
