@@ -311,3 +311,12 @@ await test("of several warnings each is shown, and each has to be accepted", asy
     await assert.rejects(wallet.approve(link, { accept: new Set([one]) }), /asks, and/);
   assert.equal((await wallet.approve(link, { accept: new Set(concerns) })).kind, "shown");
 });
+
+const said = async (text: string): Promise<unknown> =>
+  (await wallet.describe(signLink(new TextEncoder().encode(text)))).data["text"];
+
+await test("a text with a control character besides line feed and tab is shown as its bytes", async () => {
+  assert.equal(await said("a\n\tb"), "a\n\tb");
+  for (const hidden of ["\u0000", "\b", "\u000b", "\r", "\u001b", "\u001f", "\u007f"])
+    assert.equal(await said(`a${hidden}b`), undefined, JSON.stringify(hidden));
+});
