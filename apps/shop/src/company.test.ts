@@ -347,6 +347,9 @@ test("a company goes on in its new wallet with what it released, once that walle
   assert.ok(asked.includes(`data-moved="${business}"`));
   assert.equal(stateOf(asked, "registration"), "none");
   assert.doesNotMatch(asked, /CHE-123/);
+  for (const from of ["", "?from=", `?from=0x${"9".repeat(40)}`, `?from=${newBusiness}`])
+    await member.press(`/company/continue${from}`);
+  assert.doesNotMatch(await member.page(), /CHE-123/, "it goes on from the wallet that was named");
   assert.equal(locationOf(await press()), "/company");
   const page = await member.page();
   assert.equal(stateOf(page, "registration"), "released");
