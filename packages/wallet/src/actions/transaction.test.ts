@@ -196,11 +196,14 @@ await test("a transaction is signed for the chain and within the fee that were s
   lies.set("eth_gasPrice", `0x${(10n ** 14n).toString(16)}`);
   await refuses(wallet.approve(link()), "chain_refused", /more than was shown/);
   lies.set("eth_gasPrice", `0x${((shownWei * 3n) / 4n / 21_000n).toString(16)}`);
+  // No more than the whole price, which is lowered to what was shown.
+  lies.set("eth_maxPriorityFeePerGas", `0x${(10n ** 14n).toString(16)}`);
   const outcome = await wallet.approve(link());
   assert.ok(outcome.kind === "shown");
   const { txHash } = JSON.parse(outcome.payload) as { txHash: string };
   const sent = await anvil.rpc<Record<string, string>>("eth_getTransactionByHash", [txHash]);
   assert.ok(BigInt(sent["maxFeePerGas"] ?? "") * BigInt(sent["gas"] ?? "") <= shownWei);
+  assert.equal(sent["maxPriorityFeePerGas"], sent["maxFeePerGas"]);
 });
 
 await test("a chain that a broker names otherwise than before is signed for by no approval", async () => {
