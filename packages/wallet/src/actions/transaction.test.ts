@@ -213,3 +213,14 @@ await test("a chain that a broker names otherwise than before is signed for by n
   lies.set("eth_chainId", "0x1");
   await refuses(wallet.describe(link()), "chain_refused", /another chain/);
 });
+
+await test("a price that the link names is signed as it is, or not at all", async () => {
+  await fund(alice, 100n * ether);
+  using _ = { [Symbol.dispose]: () => lies.clear() };
+  const priced = link("&ep=3000000000");
+  const wallet = await aliceWallet();
+  const { data } = await wallet.describe(priced);
+  assert.equal(data["energyPriceWei"], "3000000000");
+  lies.set("eth_estimateGas", "0x5300");
+  await refuses(wallet.approve(priced), "chain_refused", /more than was shown/);
+});
