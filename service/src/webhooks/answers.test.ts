@@ -33,6 +33,7 @@ for (const [how, end] of endings)
       [429, { "retry-after": "1000" }, 1000],
       [503, { "retry-after": "100" }, 100],
       [429, {}, 60],
+      [307, { "retry-after": "100", location: "/" }, 100],
     ] as const) {
       const receiver = await webhooks.openReceiver((_request, response) =>
         end(response.writeHead(answered, headers)),
