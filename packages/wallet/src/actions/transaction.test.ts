@@ -163,6 +163,9 @@ await test("what the chain would not take is refused before it is signed", async
   await refuses(wallet.approve(link("&nc=999")), "chain_refused", /nc:/);
   const late = await aliceWallet({ now: async () => now + 1 });
   await refuses(late.approve(link(`&dl=${now}`)), "expired");
+  await fund(alice, (3n * ether) / 2n);
+  await refuses(wallet.approve(link()), "chain_refused", /holds 1\.5 coins, .* up to 1\.50*[1-9]/);
+  await fund(alice, 100n * ether);
   const poor = await walletOf("bob", [], { fetch: chain.fetch });
   await refuses(poor.approve(`svc:tx?val=1&to=${alice}`), "unsupported", /no broker/);
 });
