@@ -57,6 +57,14 @@ test("events wait for an endpoint, and go to where it is when they are sent", as
   assert.deepEqual([idsOf(first), idsOf(second)], [[], [event.id]]);
 });
 
+test("an address is kept as it was checked, whatever its owner wrote", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { ctx, clientDomainId } = webhooks;
+  await webhooks.register("HTTPS://Hooks.Example.COM:443/a/../In?b=%7e");
+  const { url } = await getEndpoint(ctx.db, clientDomainId);
+  assert.equal(url, "https://hooks.example.com/In?b=%7e");
+});
+
 test("a 410 holds everything; reactivated, all of it goes out, the oldest first", async () => {
   await using webhooks = await openTestWebhooks();
   const receiver = await webhooks.openReceiver();
