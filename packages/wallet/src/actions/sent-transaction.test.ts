@@ -148,6 +148,8 @@ await test("a link whose transaction lost its number to another is signed anew o
   await refuses(wallet.approve(transferOf(8)), "chain_refused", /again later/);
   await anvil.mine(blocksToFinal);
   await refuses(wallet.approve(transferOf(8)), "chain_refused", /again later/);
+  const soon = await aliceWallet({ storage, now: async () => now + 29 });
+  await refuses(soon.approve(transferOf(8)), "chain_refused", /again later/);
   const later = await aliceWallet({ storage, now: async () => now + 30 });
   assert.doesNotMatch((await later.describe(transferOf(8))).words.join("\n"), /signed before/);
   await later.approve(transferOf(8));
