@@ -156,6 +156,21 @@ await test("a link whose transaction lost its number to another is signed anew o
   assert.equal((await balanceOf(carol)) - before, 17n);
 });
 
+await test("a transaction whose number is still free is sent again as it is, however long that takes", async () => {
+  const storage = memoryStorage();
+  const before = await balanceOf(carol);
+  chain.swallows = true;
+  await refuses((await aliceWallet({ storage })).approve(transferOf(8)), "unreachable");
+  chain.swallows = false;
+  await anvil.mine(blocksToFinal);
+  for (const at of [now, now + 31, now + 62]) {
+    const wallet = await aliceWallet({ storage, now: async () => at });
+    assert.match((await wallet.describe(transferOf(8))).words.join("\n"), /signed before/);
+  }
+  await (await aliceWallet({ storage })).approve(transferOf(8));
+  assert.equal((await balanceOf(carol)) - before, 8n);
+});
+
 await test("a note of the first look that cannot be read is made anew, and blocks nothing", async () => {
   const storage = memoryStorage();
   const before = await balanceOf(carol);
