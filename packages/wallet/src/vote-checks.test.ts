@@ -125,27 +125,33 @@ await test("a document is for the chain that its domain names as a number, and a
     assert.equal((await approve(request(named, "uint256"))).status, "open");
 });
 
+const salt: Hex32 = `0x${"5a".repeat(32)}`;
+/** An invitation to found a business of these members, all of one name. */
+const invite = (own: Charter, name = "Bob"): Record<string, unknown> => ({
+  id: "01J",
+  kind: "invitation",
+  business: {
+    address: addressOfBusiness({ factory, charter: encodeCharter(own), salt }),
+    name: "Alpine AG",
+  },
+  chainId,
+  expiresAt,
+  requester: null,
+  factory,
+  salt,
+  deadline: expiresAt,
+  charter: {
+    rules: own.rules,
+    members: own.members.map(({ address, isVoting }) => ({
+      address,
+      name,
+      votingRights: isVoting,
+    })),
+  },
+});
+
 await test("an invitation to a roster without this identity is not signed", async () => {
   fake.reset();
-  const salt: Hex32 = `0x${"5a".repeat(32)}`;
-  const invite = (own: Charter): Record<string, unknown> => ({
-    id: "01J",
-    kind: "invitation",
-    business: {
-      address: addressOfBusiness({ factory, charter: encodeCharter(own), salt }),
-      name: "Alpine AG",
-    },
-    chainId,
-    expiresAt,
-    requester: null,
-    factory,
-    salt,
-    deadline: expiresAt,
-    charter: {
-      rules: own.rules,
-      members: own.members.map(({ address, isVoting }) => ({ address, votingRights: isVoting })),
-    },
-  });
   const others = charter.members.filter(({ address }) => address !== alice);
   const refusal = approve(invite({ ...charter, members: others }));
   await refuses(refusal, "invalid_request", /roster does not hold/);
@@ -184,4 +190,16 @@ await test("a member without a vote logs in for no business", async () => {
   assert.equal(broker.status, "waiting");
   fake.charter = own;
   assert.equal((await wallet.approve(broker.qrLink(), { business })).kind, "delivered");
+});
+
+await test("an invitation whose members are called otherwise than it was shown is looked at again", async () => {
+  broker.reset();
+  fake.reset();
+  const wallet = await walletOf("alice", [broker.url]);
+  fake.items = [invite(charter)];
+  await wallet.inbox();
+  fake.items = [invite(charter, "Mallory")];
+  await refuses(wallet.vote("01J", { vote: "approve" }), "invalid_request", /not what was shown/);
+  fake.items = [invite(charter)];
+  assert.equal((await wallet.vote("01J", { vote: "approve" })).status, "open");
 });
