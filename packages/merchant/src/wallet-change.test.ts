@@ -78,6 +78,11 @@ test("a move is an event of its own, and its attestation says where the business
 test("one that was kept is verified without its envelope", async () => {
   const { event: _, ...kept } = checks;
   assert.equal((await verifyWalletChange(event.attestation, kept)).newBusiness, newBusiness);
+  const nowhere = await company.moved({ new_business_wallet_address: business });
+  await assert.rejects(verifyWalletChange(nowhere, kept), {
+    code: "attestation_refused",
+    reason: "new_business_wallet_address",
+  });
 });
 
 test("an event of a move without its attestation or addresses is none", async () => {
