@@ -163,3 +163,17 @@ await test("a passphrase is changed of what was opened alone: what came into its
   await refuses(changePassphrase(own, { name: "kept", passphrase, next }), "invalid_input");
   await unsealIdentity(kept, { name: "kept", passphrase });
 });
+
+await test("a passphrase is changed to no shorter one than a new one may be", async () => {
+  const kept = memoryStorage();
+  const own = { ...vault, storage: kept };
+  const secret = { kind: "mnemonic", mnemonic: newMnemonic(), index: 0 } as const;
+  await sealIdentity(own, { name: "kept", secret, passphrase });
+  const changing = changePassphrase(own, {
+    name: "kept",
+    passphrase,
+    next: async () => "1234567",
+  });
+  await refuses(changing, "invalid_input");
+  await unsealIdentity(kept, { name: "kept", passphrase });
+});
