@@ -177,3 +177,13 @@ await test("a passphrase is changed to no shorter one than a new one may be", as
   await refuses(changing, "invalid_input");
   await unsealIdentity(kept, { name: "kept", passphrase });
 });
+
+await test("a passphrase opens however a keyboard composes its letters", async () => {
+  const kept = memoryStorage();
+  const secret = { kind: "mnemonic", mnemonic: newMnemonic(), index: 0 } as const;
+  const [composed, apart] = ["Zürich-école", "Zu\u0308rich-e\u0301cole"];
+  const own = { ...vault, storage: kept };
+  const { address } = await sealIdentity(own, { name: "kept", secret, passphrase: composed });
+  const opened = await unsealIdentity(kept, { name: "kept", passphrase: apart });
+  assert.equal(opened.address, address);
+});
