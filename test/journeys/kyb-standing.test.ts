@@ -183,7 +183,7 @@ test("a verb about a business that does not exist, or cannot be so, is refused b
     [/no move of this business is announced/, "move", address, "--cancel"],
     [/--to or --cancel/, "move", address],
     [/--to or --cancel/, "move", address, "--to", nobody, "--cancel"],
-    [/status is one of/, "list", "--status", "asleep"],
+    [/--status must be one of inviting/, "list", "--status", "asleep"],
   ];
   for (const [message, verb, ...rest] of refused) {
     const { status, err } = await svc("business", verb ?? "", ...rest);
