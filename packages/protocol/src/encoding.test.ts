@@ -100,6 +100,12 @@ test("too many values of a JSON text are counted before it is parsed, and never 
   assert.equal(tooMany(listOf(jsonValuesMax + 2, "1")), true);
   assert.equal(tooMany("[".repeat(jsonValuesMax + 1)), true);
   assert.equal(tooMany(JSON.stringify({ text: '[,{"\\'.repeat(jsonValuesMax) })), false);
+  const long = "a".repeat(100);
+  const commas = ",".repeat(jsonValuesMax + 1);
+  for (const before of ["", long, `${long}\\`, `${long}"[`, `${long}\\"`, `"\\${long}`]) {
+    assert.equal(tooMany(`[${JSON.stringify(before)}${commas}]`), true, before);
+    assert.equal(tooMany(`[${JSON.stringify(before)},"${commas}"]`), false, before);
+  }
 });
 
 test("texts that lie about themselves are not showable", () => {
