@@ -12,7 +12,7 @@ export interface Metrics {
   readonly httpRequestDuration: Histogram<"route" | "method" | "status">;
   /** Requests to hosts that callers chose, by how they ended. */
   readonly outboundRequests: Counter<"outcome">;
-  /** Tries of webhooks, by how they ended. */
+  /** Delivery attempts of webhooks, by how they ended. */
   readonly webhookAttempts: Counter<"outcome">;
   /** Events that wait for a try. */
   readonly webhookBacklog: Gauge;
@@ -59,7 +59,7 @@ export function createMetrics(): Metrics {
     }),
     webhookAttempts: new Counter({
       name: "webhook_attempts_total",
-      help: "Tries of webhooks, by outcome.",
+      help: "Delivery attempts of webhooks, by outcome.",
       labelNames: ["outcome"] as const,
       registers,
     }),
