@@ -70,3 +70,34 @@ test("an address that was taken from a client gets no code any more, nor tokens 
   assert.equal(released.status, 409);
   assert.doesNotMatch(await released.text(), /code=/);
 });
+
+test("a browser that gets no code for an address that was taken away keeps its session", async () => {
+  await using world = await openWorld();
+  const client = await world.addClient({ redirectUris: [callbackUri, elsewhere] });
+  const user = newIdentity();
+  const first = await openPage(world.baseUrl, client, { changed: { scope: "openid" } });
+  await approveByQr(world.baseUrl, first, user);
+  await finish(world.baseUrl, first);
+  const { jar } = first;
+  const changed = { scope: "openid", prompt: "consent" };
+  const late = await openPage(world.baseUrl, client, { jar, changed });
+  await approveByQr(world.baseUrl, late, user);
+  await updateClient(
+    world.ctx,
+    { clientId: client.id, changes: { redirectUris: [elsewhere] } },
+    "test",
+  );
+  const url = `${world.baseUrl}/oauth2/login/${late.loginId}/finish`;
+  await until("the change is known", async () => {
+    const answer = await fetch(authorizationUrl(world.baseUrl, client, makePkce()));
+    return answer.status === 400 ? true : null;
+  });
+  assert.equal((await jar.fetch(url, { method: "POST" })).status, 409);
+  const answered = await jar.fetch(
+    authorizationUrl(world.baseUrl, { ...client, redirectUri: elsewhere }, makePkce(), {
+      scope: "openid",
+      prompt: "none",
+    }),
+  );
+  assert.match(answered.headers.get("location") ?? "", /[?&]code=/);
+});

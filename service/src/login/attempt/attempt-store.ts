@@ -281,14 +281,14 @@ export interface Finish {
 
 /**
  * Turns an approved attempt into a code, once, together with the browser's session and what it now remembers as
- * approved. Nothing happens for another browser or another channel.
+ * approved. Nothing happens for another browser or another channel, nor for an address that was taken from the client.
  */
 export async function finishAttempt(
   db: Queryable,
   id: string,
   finish: Finish,
-): Promise<Pick<Attempt, "clientId" | "request"> | null> {
-  const [row] = await db.query<Pick<Attempt, "clientId" | "request">>(sql`
+): Promise<Attempt["request"] | null> {
+  const [row] = await db.query<{ request: Attempt["request"] }>(sql`
     with found as (
       select id, client_id, request, claimed_by, approved_at, acr, jsonb_build_array(jsonb_build_object('client', client_id,
         'scope', request ->> 'scope', 'audience', request ->> 'audience', 'acr', acr)) as approval
@@ -296,6 +296,8 @@ export async function finishAttempt(
       where id = ${id} and status = 'approved' and browser_sha256 = ${finish.browserSha256} and expires_at > ${finish.now}
         and (channel = ${finish.channel} or (gathering_since is not null and ${finish.channel} = 'qr'))
         and (business is null or seat_of(business, claimed_by) is not null)
+        and exists (select from oauth_client as client where client.id = login.client_id and disabled_at is null
+          and request ->> 'redirectUri' = any(redirect_uris))
       for update),
     kept as (
       select keep_session(${finish.presentedSecretSha256}, ${finish.sessionSecretSha256}, claimed_by, approved_at, acr, approval,
@@ -310,8 +312,8 @@ export async function finishAttempt(
         code_sha256 = ${finish.codeSha256}, code_expires_at = ${finish.codeExpiresAt}
       from found cross join kept left join made on true
       where login.id = found.id)
-    select client_id as "clientId", request from found`);
-  return row ?? null;
+    select request from found`);
+  return row?.request ?? null;
 }
 
 export interface DirectCode {

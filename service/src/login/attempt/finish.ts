@@ -38,7 +38,7 @@ export async function finishLogin(
     id: uuidv7(ctx.clock, ctx.random),
     secret: ctx.random.bytes(32).toString("base64url"),
   };
-  const finished = await store.finishAttempt(ctx.db, loginId, {
+  const request = await store.finishAttempt(ctx.db, loginId, {
     now,
     browserSha256,
     channel,
@@ -51,11 +51,7 @@ export async function finishLogin(
     sessionAbsoluteSeconds: ctx.config.sessionAbsoluteSeconds,
   });
   ctx.recent.forget(loginId);
-  if (finished === null) return refuseFinish(ctx, loginId, { browser, channel });
-  const { clientId, request } = finished;
-  const client = await ctx.clients.find(clientId);
-  // Whoever had that address taken away must not get the code: it stays here, and dies in a minute.
-  if (client?.redirectUris.includes(request.redirectUri) !== true) throw new Problem("login_over");
+  if (request === null) return refuseFinish(ctx, loginId, { browser, channel });
   ctx.metrics.logins.inc({ outcome: "finished" });
   return {
     location: codeLocation(request, ctx.config.baseUrl, code.text),
