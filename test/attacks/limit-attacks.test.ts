@@ -1,7 +1,11 @@
 // What a flood meets: limits that say when to come back, and that cost nobody a request.
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { after, before, test } from "node:test";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { setLimits } from "../../service/src/accounts/index.ts";
+import { callerAddressOf } from "../../service/src/platform/http/client-address.ts";
+import { createHttp } from "../../service/src/platform/http/http.ts";
 import { openJar } from "../cookie-jar.ts";
 import { authorizationUrl, type LoginClient, makePkce } from "../login-flow.ts";
 import { openRawConnection } from "../raw-connection.ts";
@@ -176,6 +180,33 @@ test("an address has sixteen large bodies under way at once; others, and ordinar
   begun[0]?.cut();
   await untilStatus(400, async () => askLargely(address));
   for (const connection of begun) connection.cut();
+});
+
+test("a large body whose caller left while it was asked who calls is under way no more", async () => {
+  await using http = createHttp(world.ctx);
+  const arrivals: PromiseWithResolvers<void>[] = [];
+  const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const arrival = arrivals.shift();
+    // As limits do; the connection then knows its address also when it is gone.
+    callerAddressOf(world.ctx, request);
+    arrival?.resolve();
+    if (arrival !== undefined) await once(reply.raw, "close");
+  };
+  http.post("/large", { bodyLimit: 200_000, onRequest }, async () => "read");
+  const baseUrl = await http.listen({ port: 0, host: "127.0.0.1" });
+  const head = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 100000";
+  for (let left = 0; left < 16; left += 1) {
+    const arrival = Promise.withResolvers<void>();
+    arrivals.push(arrival);
+    const connection = await openRawConnection(baseUrl);
+    connection.send(`POST /large HTTP/1.1\r\n${head}\r\n\r\n[`);
+    await arrival.promise;
+    connection.cut();
+  }
+  const body = "[]".padEnd(100_000);
+  const headers = { "content-type": "application/json" };
+  const answer = await fetch(`${baseUrl}/large`, { method: "POST", headers, body });
+  assert.equal(answer.status, 200);
 });
 
 test("what wallets leave, take, relay and subscribe to is counted by network, each kind on its own", async () => {

@@ -19,6 +19,8 @@ export function boundLargeBodies(
 ): void {
   const underWay = new Map<string, number>();
   const admit = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    // Whoever left while it was asked who calls sends nothing more, and would be counted for ever: the close is past.
+    if (reply.raw.closed) return;
     const announced = Number(request.headers["content-length"] ?? Infinity);
     const address = callerAddressOf(ctx, request);
     const isExempt = !ctx.config.limitLoopback && isLoopbackAddress(address);
