@@ -1,7 +1,7 @@
 import { declineDigest, parseAddress } from "@svc/protocol";
 import { Problem } from "../../platform/http/problems.ts";
 import type { LoginContext, SignatureVerifier } from "../login-context.ts";
-import type { Attempt } from "./attempt.ts";
+import type { Attempt, AttemptFailure } from "./attempt.ts";
 import { checkClaimedSession, isClaimedWith, readAttempt } from "./claim.ts";
 import { endUndecided } from "./end-attempt.ts";
 
@@ -27,14 +27,19 @@ export async function declineLogin(ctx: LoginContext, refusal: Refusal): Promise
   const attempt = await readAttempt(ctx, refusal.loginId);
   if (attempt.status === "waiting") throw new Problem("not_claimed");
   const failure = refusal.notStarted ? "not_started" : "declined";
-  const isRepeated = attempt.status === "failed" && attempt.failure === failure;
+  const isRepeated = isEndedBy(attempt, failure);
   if (attempt.status !== "claimed" && attempt.status !== "gathering" && !isRepeated)
     throw new Problem("login_over");
   if (attempt.channel !== "qr") throw new Problem("wrong_channel");
   checkClaimedSession(attempt, refusal.session);
   await proveRefusal(ctx, attempt, refusal);
-  // Another call of the wallet may have approved it meanwhile, or declined it.
-  if (!isRepeated && !(await endUndecided(ctx, attempt, failure))) throw new Problem("login_over");
+  if (isRepeated || (await endUndecided(ctx, attempt, failure))) return;
+  // Another call of the wallet may have approved it meanwhile, or been the same refusal.
+  if (!isEndedBy(await readAttempt(ctx, attempt.id), failure)) throw new Problem("login_over");
+}
+
+function isEndedBy(attempt: Attempt, failure: AttemptFailure): boolean {
+  return attempt.status === "failed" && attempt.failure === failure;
 }
 
 async function proveRefusal(
