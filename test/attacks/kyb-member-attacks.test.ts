@@ -194,11 +194,15 @@ test("no number of invitations hides an honest one, or stands before a vote", as
 
 test("an inbox of many invitations takes no more of the database than one of a single invitation", async () => {
   await using world = await openKybWorld();
+  // Jobs of the background send statements of their own now and then: the least of some looks is that of the inbox.
   const countCalls = async (): Promise<number> => {
-    await world.walletCall("bob", "GET", "/w/inbox");
-    const before = world.ctx.db.callsTotal;
-    await world.walletCall("bob", "GET", "/w/inbox");
-    return world.ctx.db.callsTotal - before;
+    const counts: number[] = [];
+    for (let look = 0; look < 20; look += 1) {
+      const before = world.ctx.db.callsTotal;
+      await world.walletCall("bob", "GET", "/w/inbox");
+      counts.push(world.ctx.db.callsTotal - before);
+    }
+    return Math.min(...counts);
   };
   await world.askFounding({ members: ["s0", "bob"], name: "Spam" });
   const ofOne = await countCalls();
