@@ -135,7 +135,7 @@ test("who has no link and no session is answered before a large body is read", a
 test("a large body of nothing but values is refused before it is parsed, which would stop everybody", async () => {
   const session = await openWalletSession(world.baseUrl, newIdentity());
   for (const each of ["{}", "[]", "0", "["]) {
-    const more = `${each},`.repeat(Math.floor(8_000_000 / (each.length + 1)));
+    const more = `${each},`.repeat(Math.floor(500_000 / (each.length + 1)));
     const response = await fetch(`${world.baseUrl}/w/relay`, {
       method: "POST",
       headers: { ...session, "content-type": "application/json" },
