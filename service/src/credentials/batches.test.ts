@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { NodeAway } from "../chain/index.ts";
 import { credentialFinalHandlers } from "./batches.ts";
 import { announceDistrusted, forgetUser, purgeCredentials, revokeCredential } from "./ending.ts";
 import { issueCredential } from "./issue.ts";
 import { createIssuer, distrustIssuer, getBuiltInIssuer, listIssuers } from "./issuers.ts";
 import { findCredential } from "./credential-store.ts";
+import { credentialJobs } from "./jobs.ts";
 import { giveCredential, inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
 
 await using world = await openTestCredentials();
@@ -117,6 +119,22 @@ await test("a role or a distrust that the registry refuses is sent again after s
   world.advance(3600);
   await settle(null);
   assert.equal(new Set(subjects).size, subjects.length);
+});
+
+await test("while the node is away, a distrust waits with an alarm and fails no job", async () => {
+  const issuer = await createIssuer(ctx, { name: "Away", environment: "live" }, "test");
+  await distrustIssuer(ctx, { issuerId: issuer.id, from: ctx.clock.now() }, "test");
+  const alarms: string[] = [];
+  const chain = {
+    ...ctx.chain,
+    metrics: { ...ctx.chain.metrics, raise: (alarm: string) => void alarms.push(alarm) },
+    node: { request: async () => Promise.reject(new NodeAway("the node did not answer")) },
+  } as unknown as typeof ctx.chain;
+  const job = credentialJobs({ ...ctx, chain }).find(({ name }) => name === "credential-registry");
+  await job?.run(AbortSignal.any([]));
+  assert.deepEqual(alarms, ["node_unreachable"]);
+  const settled = await world.settle();
+  assert.deepEqual(kindsOf(settled).toSorted(), ["registry.distrust", "registry.role"]);
 });
 
 await test("the end of a batch may be told twice", async () => {

@@ -1,3 +1,4 @@
+import { alarmWhileAway } from "../chain/index.ts";
 import type { Job } from "../platform/jobs.ts";
 import { sendToRegistry } from "./batches.ts";
 import { endCompanyRecords, purgeCompanyValues } from "./company-ending.ts";
@@ -13,7 +14,7 @@ export function credentialJobs(ctx: CredentialsContext): Job[] {
     name: "credential-registry",
     // The window of a batch: what comes within a second shares a transaction.
     everySeconds: 1,
-    run: async () => sendToRegistry(ctx),
+    run: async () => alarmWhileAway(ctx, async () => sendToRegistry(ctx)),
   };
   return [
     ...(ctx.config.chain === "off" ? [] : [registry]),
