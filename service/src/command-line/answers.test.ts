@@ -63,6 +63,8 @@ await test("an option that stands once may not be given twice, one that repeats 
   });
   const hosts = ["domain", "callback-hosts", "bogus", "--host", "a.example", "--host", "b.example"];
   assert.equal((await call(hosts)).status, 1);
+  const help = ["organization", "list", "--help"];
+  assert.deepEqual(await call(["help", ...help]), await call(help), "a flag may stand twice");
 });
 
 await test("an option that a verb does not have is named in one line", async () => {

@@ -343,7 +343,11 @@ await test("wrong use is one line and status 1, and leaves no state behind", asy
   await refused(["logins", "--nothing"], /: Unknown option '--nothing'; see wallet logins --help/);
   await refused(["logins", "--as", "alice", "--as=bob"], /: --as is given twice; see wallet/);
   const help = await wallet(["logins", "end", "--help"], empty);
-  assert.deepEqual(await wallet(["help", "logins", "end"], empty), help);
+  for (const asked of [
+    ["help", "logins", "end"],
+    ["help", "logins", "end", "--help"],
+  ])
+    assert.deepEqual(await wallet(asked, empty), help);
 });
 
 await test("an answer that nests without end is none, and what was given counts as given", async () => {

@@ -45,6 +45,8 @@ function split(verb: Verb, args: readonly string[]): { values: Values; positiona
     const given = new Set<string>();
     for (const token of tokens) {
       if (token.kind !== "option" || options[token.name]?.multiple === true) continue;
+      // A flag says the same twice, such as `--help` behind `help`.
+      if (token.value === undefined) continue;
       if (given.has(token.name)) throw new UsageError(`--${token.name} is given twice`);
       given.add(token.name);
     }
