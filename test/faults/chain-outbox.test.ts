@@ -285,7 +285,7 @@ test("a transaction that costs more than the day's cap keeps no cheaper one wait
   assert.equal(await settledOn(anvil, rich), 3);
 });
 
-test("what nobody pays for leaves half of the day's cap to the rest", async () => {
+test("what nobody pays for leaves half of the day's cap to the rest, and has as much where there is room", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);
   await using rich = await installation.openProcess();
@@ -317,6 +317,20 @@ test("what nobody pays for leaves half of the day's cap to the rest", async () =
     ],
   );
   assert.equal(await alarmsOf(process, "spend_cap"), 1);
+  // What is paid for takes nothing of that half either, as long as there is room.
+  installation.advance(86_400);
+  await process.work();
+  for (const subjectId of ["f", "g"]) await process.queue(subjectId);
+  await process.work();
+  await process.queue("late", { kind: "credential.attest" });
+  await process.work();
+  const sent = await process.ctx.db.query<{ subject_id: string }>(sql`
+    select subject_id from chain_transaction
+    where subject_id in ('credential.revoke', 'f', 'g', 'late') and status <> 'queued' order by id`);
+  assert.deepEqual(
+    sent.map((each) => each.subject_id),
+    ["credential.revoke", "f", "g", "late"],
+  );
 });
 
 test("one that reverts is sent after five refusals, however many processes hear each, and announced as reverted when that is final", async () => {

@@ -175,14 +175,13 @@ function payFor(
   { due, fees, ...locked }: Locked,
 ): { taken: Prepared["due"]; waiting: Prepared["due"]; spent: Locked["spent"] } {
   const now = ctx.clock.now();
+  const capWei = capWeiOf(ctx);
   let { spent } = locked;
   const taken: Prepared["due"][number][] = [];
   const waiting: Prepared["due"][number][] = [];
   for (const each of due) {
-    const next = spend(spent, costOf(each.gasLimit, fees), {
-      now,
-      capWei: shareWeiOf(ctx, each.kind),
-    });
+    const unpaid = unpaidKinds.has(each.kind) ? { unpaidCapWei: shareWeiOf(ctx, each.kind) } : {};
+    const next = spend(spent, costOf(each.gasLimit, fees), { now, capWei, ...unpaid });
     if (next === null) {
       waiting.push(each);
     } else {
@@ -224,7 +223,7 @@ const unpaidKinds: ReadonlySet<string> = new Set([
   "credential.revoke",
 ]);
 
-/** What a day may have cost when one of this kind is signed: half of it is kept from what nobody pays for. */
+/** What all of such a kind may cost in a day: half of the cap is kept from what nobody pays for. */
 function shareWeiOf(ctx: ChainContext, kind: string): bigint {
   return unpaidKinds.has(kind) ? capWeiOf(ctx) / 2n : capWeiOf(ctx);
 }
@@ -247,7 +246,10 @@ export async function bump(ctx: ChainContext, sent: SentTransaction, market: Fee
       return null;
     }
     const more = costOf(gasLimit, fees) - costOf(gasLimit, found.fees);
-    const spent = spend(locked.spent, more, { now: clock.now(), capWei: capWeiOf(ctx) });
+    const capWei = capWeiOf(ctx);
+    // Whatever it is, all that was signed after it waits for it: it may take from the whole cap.
+    const unpaid = unpaidKinds.has(sent.kind) ? { unpaidCapWei: capWei } : {};
+    const spent = spend(locked.spent, more, { now: clock.now(), capWei, ...unpaid });
     if (spent === null) {
       chain.metrics.raise("spend_cap", { waiting: 1 });
       return null;

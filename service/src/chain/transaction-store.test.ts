@@ -43,7 +43,12 @@ async function sign(
 ): Promise<`0x${string}`> {
   const raw = hexOfBytes(randomBytes(16));
   const form = { id, nonce, hash, raw, gasLimit: 21_000n, fees };
-  const state = { address, nextNonce: nonce + 1, spent: { day: 0, wei: 0n }, now: at };
+  const state = {
+    address,
+    nextNonce: nonce + 1,
+    spent: { day: 0, wei: 0n, unpaidWei: 0n },
+    now: at,
+  };
   assert.equal(await store.saveSigned(db, [form], state), 1);
   return raw;
 }
@@ -164,7 +169,7 @@ test("a signer that another process holds gives out no nonces meanwhile", async 
   await db.transaction(async (tx) => {
     assert.deepEqual(await store.lockSigner(tx, signer), {
       nextNonce: 0,
-      spent: { day: 0, wei: 0n },
+      spent: { day: 0, wei: 0n, unpaidWei: 0n },
     });
     assert.equal(await db.transaction(async (other) => store.lockSigner(other, signer)), null);
   });

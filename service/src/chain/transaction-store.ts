@@ -129,12 +129,17 @@ export interface LockedSigner {
 
 /** Null while another process holds it: that one is giving out nonces. Held until the transaction ends. */
 export async function lockSigner(tx: Queryable, address: Address): Promise<LockedSigner | null> {
-  const [row] = await tx.query<{ next_nonce: number; spend_day: number; spent: string }>(sql`
-    select next_nonce, spend_day, spent_wei::text as spent from chain_signer
+  const [row] = await tx.query<{
+    next_nonce: number;
+    day: number;
+    wei: string;
+    unpaid: string;
+  }>(sql`
+    select next_nonce, spend_day as day, spent_wei::text as wei, spent_unpaid_wei::text as unpaid from chain_signer
     where address = ${address} for update skip locked`);
-  return row === undefined
-    ? null
-    : { nextNonce: row.next_nonce, spent: { day: row.spend_day, wei: BigInt(row.spent) } };
+  if (row === undefined) return null;
+  const spent = { day: row.day, wei: BigInt(row.wei), unpaidWei: BigInt(row.unpaid) };
+  return { nextNonce: row.next_nonce, spent };
 }
 
 /** The caller holds the signer, so nobody else changes what is read here. */
@@ -186,7 +191,8 @@ export async function saveSigned(
       select hash, id, nonce, raw, ${signer.now} from given),
     counted as (
       update chain_signer set next_nonce = ${signer.nextNonce}, spend_day = ${signer.spent.day},
-        spent_wei = ${String(signer.spent.wei)}::numeric
+        spent_wei = ${String(signer.spent.wei)}::numeric,
+        spent_unpaid_wei = ${String(signer.spent.unpaidWei)}::numeric
       where address = ${signer.address})
     update chain_transaction t set status = 'sent', signer = ${signer.address}, nonce = g.nonce,
       gas_limit = g.gas_limit, max_fee_wei = g.max_fee, priority_fee_wei = g.priority_fee,
@@ -371,7 +377,7 @@ export async function forgetBytes(db: Queryable, finishedBefore: number): Promis
 export async function readTotals(
   db: Queryable,
   signer: Address,
-): Promise<{ queued: number; sent: number; spent: Spending }> {
+): Promise<{ queued: number; sent: number; spent: Pick<Spending, "day" | "wei"> }> {
   const [row] = await db.query<{ queued: number; sent: number; day: number; wei: string }>(sql`
     select (select count(*) from chain_transaction where status = 'queued') as queued,
       (select count(*) from chain_transaction where status = 'sent') as sent,
