@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
-import type { FastifyReply, FastifyRequest } from "fastify";
 import { setLimits } from "../../service/src/accounts/index.ts";
 import { callerAddressOf } from "../../service/src/platform/http/client-address.ts";
 import { createHttp } from "../../service/src/platform/http/http.ts";
@@ -185,14 +184,14 @@ test("an address has sixteen large bodies under way at once; others, and ordinar
 test("a large body whose caller left while it was asked who calls is under way no more", async () => {
   await using http = createHttp(world.ctx);
   const arrivals: PromiseWithResolvers<void>[] = [];
-  const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+  http.addHook("onRequest", async (request, reply) => {
     const arrival = arrivals.shift();
     // As limits do; the connection then knows its address also when it is gone.
     callerAddressOf(world.ctx, request);
     arrival?.resolve();
     if (arrival !== undefined) await once(reply.raw, "close");
-  };
-  http.post("/large", { bodyLimit: 200_000, onRequest }, async () => "read");
+  });
+  http.post("/large", { bodyLimit: 200_000 }, async () => "read");
   const baseUrl = await http.listen({ port: 0, host: "127.0.0.1" });
   const head = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 100000";
   for (let left = 0; left < 16; left += 1) {
