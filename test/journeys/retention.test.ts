@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Address } from "@svc/protocol";
 import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials/index.ts";
-import { purgeLogins, retentionJobs } from "../../service/src/login/retention.ts";
+import { purgeLogins } from "../../service/src/login/retention.ts";
 import { purgeDeliveries } from "../../service/src/login/session/back-channel-store.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openJar } from "../cookie-jar.ts";
@@ -63,28 +63,6 @@ test("a page that no wallet claimed is forgotten after a day, and a login that o
   await world.advance(20);
   await purgeLogins(world.ctx);
   assert.deepEqual(await count(), [0, claimed]);
-});
-
-test("pages that no wallet claimed are looked for in two days of logins once, and then in what is new", async () => {
-  const { db, clock } = world.ctx;
-  let calls = 0;
-  const query: typeof db.query = async (statement) => {
-    calls += 1;
-    return db.query(statement);
-  };
-  const [job] = retentionJobs({ db: { ...db, query }, clock });
-  const callsOf = async (): Promise<number> => {
-    const callsBefore = calls;
-    await job?.run(AbortSignal.any([]));
-    return calls - callsBefore;
-  };
-  const first = await callsOf();
-  await openPage(world.baseUrl, world.client);
-  await world.advance(3600);
-  assert.ok((await callsOf()) < first / 4);
-  await world.advance(day);
-  await callsOf();
-  assert.equal(await rowsOf("select count(*)::int as n from login where claimed_by is null"), 0);
 });
 
 test("a session that is used at the moment of the purge stays", async () => {

@@ -20,45 +20,27 @@ const unclaimedStepSeconds = 3600;
 /** Longer than any login stays open, and than clocks differ. */
 const openSecondsMax = 3600;
 
-/**
- * Removes what is past its retention.
- *
- * @param lookedUntil attempts that no wallet claimed and that began before then are gone already
- * @returns the same for the next time
- */
-export async function purgeLogins(
-  ctx: Pick<Ctx, "db" | "clock">,
-  lookedUntil = 0,
-): Promise<number> {
+/** Removes what is past its retention. */
+export async function purgeLogins(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
   const now = ctx.clock.now();
   const before = now - retentionSeconds;
   await purgeInBatches(async (limit) => store.purgeAttempts(ctx.db, before, limit));
-  const until = now - unclaimedSeconds.kept;
-  const from = Math.max(now - unclaimedSeconds.lookedFor, lookedUntil);
-  await purgeUnclaimed(ctx.db, { from, until });
+  await purgeUnclaimed(ctx.db, now);
   await purgeByPages(async (page) => store.purgeSessions(ctx.db, { now, before, ...page }));
-  return until;
 }
 
 /** Step by step: most attempts of a day were claimed, and are read to find the others. */
-async function purgeUnclaimed(
-  db: Queryable,
-  time: { readonly from: number; readonly until: number },
-): Promise<void> {
-  for (let { from } = time; from < time.until; from += unclaimedStepSeconds) {
-    const step = { from, before: Math.min(from + unclaimedStepSeconds, time.until) };
+async function purgeUnclaimed(db: Queryable, now: number): Promise<void> {
+  const until = now - unclaimedSeconds.kept;
+  for (let from = now - unclaimedSeconds.lookedFor; from < until; from += unclaimedStepSeconds) {
+    const step = { from, before: Math.min(from + unclaimedStepSeconds, until) };
     await purgeInBatches(async (limit) => store.purgeUnclaimed(db, step, limit));
   }
 }
 
 export function retentionJobs(ctx: Pick<Ctx, "db" | "clock">): readonly Job[] {
-  // Two days of logins are read once in a process, and then an hour of them each time.
-  let lookedUntil = 0;
-  const purge = async (): Promise<void> => {
-    lookedUntil = await purgeLogins(ctx, lookedUntil);
-  };
   return [
-    { name: "login-retention", everySeconds: 3600, run: purge },
+    { name: "login-retention", everySeconds: 3600, run: async () => purgeLogins(ctx) },
     { name: "pushed-requests", everySeconds: 60, run: async () => purgePushedRequests(ctx) },
   ];
 }
