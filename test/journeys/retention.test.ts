@@ -51,20 +51,6 @@ test("logins go 30 days after they began, and browser sessions 30 days after the
   assert.equal(await rowsOf("select count(*)::int as n from session"), 0);
 });
 
-test("a page that no wallet claimed is forgotten after a day, and a login that one did is not", async () => {
-  await openPage(world.baseUrl, world.client);
-  await logIn(world.baseUrl, world.client, newIdentity());
-  const text = "select count(*)::int as n from login where (claimed_by is null) = $1";
-  const count = async () => [await rowsOf(text, [true]), await rowsOf(text, [false])];
-  const [opened, claimed] = await count();
-  await world.advance(day - 10);
-  await purgeLogins(world.ctx);
-  assert.deepEqual(await count(), [opened, claimed]);
-  await world.advance(20);
-  await purgeLogins(world.ctx);
-  assert.deepEqual(await count(), [0, claimed]);
-});
-
 test("a session that is used at the moment of the purge stays", async () => {
   const identity = newIdentity();
   await logIn(world.baseUrl, world.client, identity);

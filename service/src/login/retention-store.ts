@@ -9,20 +9,6 @@ export async function purgeAttempts(db: Queryable, before: number, limit: number
   return rows.length;
 }
 
-/** Removes attempts that no wallet claimed and that began in this time. @returns how many went */
-export async function purgeUnclaimed(
-  db: Queryable,
-  { from, before }: { from: number; before: number },
-  limit: number,
-): Promise<number> {
-  const rows = await db.query(sql`
-    delete from login where id in (
-      select id from login
-      where created_at >= ${from} and created_at < ${before} and claimed_by is null limit ${limit})
-    returning id`);
-  return rows.length;
-}
-
 /**
  * Removes browser sessions of one page that ended or were last used before a moment, with what they remember. One with
  * tokens that can still be refreshed stays: a logout ends them, and tells the client, by the session.

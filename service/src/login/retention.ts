@@ -11,12 +11,6 @@ import { endSession } from "./session/session-end.ts";
 const daySeconds = 86_400;
 /** Attempts and sessions are kept 30 days (decisions section 8, Retention). */
 const retentionSeconds = 30 * daySeconds;
-/**
- * Attempts that no wallet claimed tell of nobody, and anybody may start them without end, each with a state of 4,096
- * characters: they go after a day, and what was missed for two more with the rest.
- */
-const unclaimedSeconds = { kept: daySeconds, lookedFor: 3 * daySeconds };
-const unclaimedStepSeconds = 3600;
 /** Longer than any login stays open, and than clocks differ. */
 const openSecondsMax = 3600;
 
@@ -25,17 +19,7 @@ export async function purgeLogins(ctx: Pick<Ctx, "db" | "clock">): Promise<void>
   const now = ctx.clock.now();
   const before = now - retentionSeconds;
   await purgeInBatches(async (limit) => store.purgeAttempts(ctx.db, before, limit));
-  await purgeUnclaimed(ctx.db, now);
   await purgeByPages(async (page) => store.purgeSessions(ctx.db, { now, before, ...page }));
-}
-
-/** Step by step: most attempts of a day were claimed, and are read to find the others. */
-async function purgeUnclaimed(db: Queryable, now: number): Promise<void> {
-  const until = now - unclaimedSeconds.kept;
-  for (let from = now - unclaimedSeconds.lookedFor; from < until; from += unclaimedStepSeconds) {
-    const step = { from, before: Math.min(from + unclaimedStepSeconds, until) };
-    await purgeInBatches(async (limit) => store.purgeUnclaimed(db, step, limit));
-  }
 }
 
 export function retentionJobs(ctx: Pick<Ctx, "db" | "clock">): readonly Job[] {
