@@ -66,13 +66,16 @@ function listRoute(ctx: CredentialsContext, scope: Http, caller: WalletCaller): 
   scope.get(
     "/w/credentials",
     {
+      config: {
+        largeAnswerOf: async (request) => caller.getWalletUser(request.headers.authorization),
+      },
       schema: {
         querystring: PageQuery,
         response: {
           200: pageBody(credentialItem, {
             description: "Newest first; a page ends early where values are large.",
           }),
-          ...refusals("invalid_request", "wallet_session_required"),
+          ...refusals("invalid_request", "wallet_session_required", "rate_limited"),
         },
         tags,
         summary: "Credentials of this identity, with values until they are collected",

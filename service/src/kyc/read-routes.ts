@@ -179,6 +179,7 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
   scope.get(
     "/api/v2/kyc/events",
     {
+      config: { largeAnswerOf: (request) => apiKeyOf(request).clientDomainId },
       schema: {
         summary: "Events of an order in their order",
         description: eventPagesHint,

@@ -35,6 +35,7 @@ function listRoute(ctx: KybContext, scope: Http): void {
   scope.get(
     path,
     {
+      config: { largeAnswerOf: (request) => callerOf(request).clientDomainId },
       schema: {
         summary: "The events of this client domain",
         description:

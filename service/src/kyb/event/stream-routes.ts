@@ -61,6 +61,7 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Str
   scope.get(
     `${path}/:id/events`,
     {
+      config: { largeAnswerOf: (request) => callerOf(request).clientDomainId },
       schema: {
         summary: "Events of a request in their order",
         description: eventPagesHint,

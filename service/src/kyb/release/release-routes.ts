@@ -44,6 +44,7 @@ export function releaseRoutes(ctx: KybContext, scope: Http, path: string): void 
   scope.get(
     `${path}/:id/release`,
     {
+      config: { largeAnswerOf: (request) => callerOf(request).clientDomainId },
       schema: {
         summary: "The attestation again",
         description: "For 30 days after the release.",

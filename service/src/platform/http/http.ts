@@ -14,6 +14,7 @@ import { answerBrokenRequest } from "./broken-requests.ts";
 import type { Ctx } from "../context.ts";
 import { answerEnvelopeError, answerOAuthError } from "./http-errors.ts";
 import { parseForm, parseJson, parseQuery, queryFaultOf, refuseCoding } from "./http-input.ts";
+import { boundLargeAnswers } from "./large-answers.ts";
 import { boundLargeBodies } from "./large-bodies.ts";
 import { noteAnswers } from "./last-answers.ts";
 import { lazySchemas } from "./lazy-schemas.ts";
@@ -110,6 +111,7 @@ export function createHttp(ctx: Ctx): Http {
   allowMissingBodies(http);
   refuseFormsInApi(http);
   boundLargeBodies(ctx, http, bodyBytesMax);
+  boundLargeAnswers(ctx, http);
   answerUnknownRoutes(http);
   describeRoutes(http, ctx);
   noteAnswers(http.server);

@@ -1,0 +1,87 @@
+import type { FastifyReply, FastifyRequest, RouteHandlerMethod } from "fastify";
+import type { Ctx } from "../context.ts";
+import { refuseBeyond } from "../rate-limit.ts";
+import type { Http } from "./http.ts";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** The answer may take megabytes, or long to make: names whose it is, of whom only a few are made at once. */
+    readonly largeAnswerOf?: (request: FastifyRequest) => string | Promise<string>;
+  }
+}
+
+/** Made or being sent, of one caller, in one process. */
+const atOnceMax = 4;
+/** What waits for a place holds nothing but its connection. */
+const waitingMax = 100;
+const patienceMs = 10_000;
+
+/** The answers of one caller. */
+interface Line {
+  underWay: number;
+  /** Each lets one go on. */
+  readonly waiting: Set<() => void>;
+}
+
+/**
+ * Bounds the large answers that one caller has under way here, from when they are made until the last byte is sent: each
+ * takes a connection to the database while it is made, and its size in memory for as long as its caller reads it. More
+ * wait for their turn, and others go on meanwhile.
+ */
+export function boundLargeAnswers(ctx: Pick<Ctx, "metrics">, http: Http): void {
+  const lines = new Map<string, Line>();
+  http.addHook("onRoute", (route) => {
+    const { largeAnswerOf } = route.config ?? {};
+    if (largeAnswerOf === undefined) return;
+    const make = route.handler;
+    const handler: RouteHandlerMethod = async function handle(request, reply) {
+      const leave = await enter(lines, { name: await largeAnswerOf(request), reply });
+      if (leave === null)
+        refuseBeyond(ctx, "large-answers", { burst: atOnceMax, retryAfterSeconds: 1 });
+      try {
+        const answer: unknown = await make.call(this, request, reply);
+        return answer;
+      } finally {
+        // Where the caller has gone it does not tell of it again.
+        if (reply.raw.destroyed) leave();
+        else reply.raw.once("close", leave);
+      }
+    };
+    route.handler = handler;
+  });
+}
+
+/** @returns what gives the place up again; null where there was none in time */
+async function enter(
+  lines: Map<string, Line>,
+  { name, reply }: { name: string; reply: FastifyReply },
+): Promise<(() => void) | null> {
+  const line = lines.get(name) ?? { underWay: 0, waiting: new Set() };
+  lines.set(name, line);
+  if (line.underWay < atOnceMax) line.underWay += 1;
+  else if (line.waiting.size >= waitingMax || !(await waitIn(line, reply))) return null;
+  return () => {
+    const [next] = line.waiting;
+    // The place goes on to whoever has waited longest.
+    if (next !== undefined) return next();
+    line.underWay -= 1;
+    if (line.underWay === 0) lines.delete(name);
+  };
+}
+
+/** @returns whether its turn came while its caller was there */
+async function waitIn(line: Line, reply: FastifyReply): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const end = (isItsTurn: boolean): void => {
+    line.waiting.delete(goOn);
+    clearTimeout(timer);
+    reply.raw.off("close", giveUp);
+    resolve(isItsTurn);
+  };
+  const goOn = (): void => end(true);
+  const giveUp = (): void => end(false);
+  const timer = setTimeout(giveUp, patienceMs);
+  line.waiting.add(goOn);
+  reply.raw.once("close", giveUp);
+  return promise;
+}

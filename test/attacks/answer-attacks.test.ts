@@ -1,0 +1,77 @@
+// Large answers that nobody reads: what one caller can make the service hold, and what that costs the others.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { after, before, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { createApiKey, createDomain } from "../../service/src/accounts/index.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
+import { ulid } from "../../service/src/platform/ids.ts";
+import { openWorld, type World } from "../world.ts";
+
+const path = "/api/v1/kyb/events";
+/** More than the buffers of a connection take. */
+const eventBytes = 12 * 1024 * 1024;
+const atOnce = 4;
+let world: World;
+before(async () => {
+  world = await openWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+/** A new key of a client domain that has one large event. */
+async function keyWithEvent(clientDomainId: string): Promise<string> {
+  const { ctx } = world;
+  const { key } = await createApiKey(ctx, { clientDomainId, name: "Backend" }, "test");
+  const id = ulid(ctx.clock, ctx.random);
+  const body = JSON.stringify({ image: "A".repeat(eventBytes) });
+  await ctx.db.query(sql`
+    insert into webhook_event
+      (id, stream_id, sequence, channel, kind, client_domain_id, body, is_personal, created_at, purge_at)
+    values (${id}, ${id}, 1, 'kyb', 'kyb.endpoint.test', ${clientDomainId}, ${body}, false, 0, ${ctx.clock.now() + 3600})`);
+  return key;
+}
+
+async function read(key: string): Promise<number> {
+  const answer = await fetch(`${world.baseUrl}${path}`, { headers: { authorization: key } });
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+/** Asks, and reads no further than the beginning. */
+async function askAndStall(key: string): Promise<Socket> {
+  const { hostname, port } = new URL(world.baseUrl);
+  const socket = connect(Number(port), hostname);
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${key}\r\n\r\n`);
+  await once(socket, "data");
+  socket.pause();
+  return socket;
+}
+
+test("a client domain has four large answers under way at once: more wait, and others go on meanwhile", async () => {
+  const { ctx, organizationId, clientDomainId } = world;
+  const domain = { organizationId, domain: "shop.example", environment: "sandbox" } as const;
+  const key = await keyWithEvent(clientDomainId);
+  const other = await keyWithEvent((await createDomain(ctx, domain, "test")).id);
+  const stalled = await Promise.all(Array.from({ length: atOnce }, async () => askAndStall(key)));
+  const fifth = read(key);
+  assert.equal(await Promise.race([fifth, delay(500, "waits")]), "waits");
+  assert.equal(await read(other), 200);
+  stalled[0]?.destroy();
+  assert.equal(await fifth, 200);
+  for (const socket of stalled) socket.destroy();
+});
+
+test("whoever goes while it waits for its turn takes nobody's", async () => {
+  const key = await keyWithEvent(world.clientDomainId);
+  const stalled = await Promise.all(Array.from({ length: atOnce }, async () => askAndStall(key)));
+  const { hostname, port } = new URL(world.baseUrl);
+  const gone = connect(Number(port), hostname);
+  gone.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${key}\r\n\r\n`);
+  await delay(200);
+  gone.destroy();
+  const waiting = read(key);
+  stalled[0]?.destroy();
+  assert.equal(await waiting, 200);
+  for (const socket of stalled) socket.destroy();
+});
