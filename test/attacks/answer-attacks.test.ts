@@ -1,4 +1,4 @@
-// Large answers that nobody reads: what one caller can make the service hold, and what that costs the others.
+// Answers that are large or take long: what one caller can make the service hold, and what that costs the others.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -7,6 +7,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { createApiKey, createDomain } from "../../service/src/accounts/index.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { ulid } from "../../service/src/platform/ids.ts";
+import { untilBlocked } from "../lock-waits.ts";
+import { newIdentity, openWalletSession } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
 const path = "/api/v1/kyb/events";
@@ -15,7 +17,7 @@ const eventBytes = 12 * 1024 * 1024;
 const atOnce = 4;
 let world: World;
 before(async () => {
-  world = await openWorld();
+  world = await openWorld({ TRUSTED_PROXIES: "127.0.0.0/8,::1" });
 });
 after(async () => world[Symbol.asyncDispose]());
 
@@ -74,4 +76,29 @@ test("whoever goes while it waits for its turn takes nobody's", async () => {
   stalled[0]?.destroy();
   assert.equal(await waiting, 200);
   for (const socket of stalled) socket.destroy();
+});
+
+test("of one network four inboxes are read at once, and others go on meanwhile", async () => {
+  const { ctx, baseUrl } = world;
+  const session = await openWalletSession(baseUrl, newIdentity());
+  const readInbox = async (address: string): Promise<number> => {
+    const headers = { ...session, "x-forwarded-for": address };
+    return (await fetch(`${baseUrl}/w/inbox`, { headers })).status;
+  };
+  let other = 0;
+  const reads = await ctx.db.transaction(async (tx) => {
+    await tx.query(sql`lock table business_member in access exclusive mode`);
+    // As many as would take every connection to the database.
+    const begun = Array.from({ length: 20 }, async () => readInbox("192.0.2.1"));
+    await untilBlocked(tx, atOnce);
+    await delay(100);
+    const [{ blocked } = { blocked: 0 }] = await tx.query<{ blocked: number }>(sql`
+      select count(*) as blocked from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`);
+    assert.equal(blocked, atOnce);
+    other = (await fetch(`${baseUrl}/w/logins`, { headers: session })).status;
+    return begun;
+  });
+  assert.equal(other, 200);
+  assert.deepEqual(new Set(await Promise.all(reads)), new Set([200]));
 });

@@ -1,6 +1,7 @@
 import { Type } from "../../platform/http/schema.ts";
 import { pageSize } from "../../platform/http/text-form.ts";
 import { type Address, isHexOf } from "@svc/protocol";
+import { callerAddressOf, limitNetworkOf } from "../../platform/http/client-address.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { pageBody } from "../../platform/http/list-page.ts";
 import { invalidRequest } from "../../platform/http/problems.ts";
@@ -40,6 +41,9 @@ export function inboxRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletC
   scope.get(
     "/w/inbox",
     {
+      config: {
+        costlyAnswerOf: (request) => `network:${limitNetworkOf(callerAddressOf(ctx, request))}`,
+      },
       schema: {
         querystring: Type.Object({
           limit: Type.Optional(pageSize()),
@@ -50,7 +54,7 @@ export function inboxRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletC
             description:
               "Open votes first, then those of businesses that the identity never agreed to be a member of, then invitations; oldest first.",
           }),
-          ...refusals("invalid_request", "wallet_session_required"),
+          ...refusals("invalid_request", "wallet_session_required", "rate_limited"),
         },
         tags,
         summary: "What waits for this identity's vote",

@@ -1,5 +1,6 @@
 import { Type } from "../../platform/http/schema.ts";
 import { isHexOf } from "@svc/protocol";
+import { callerAddressOf, limitNetworkOf } from "../../platform/http/client-address.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { invalidRequest } from "../../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
@@ -123,6 +124,9 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
   scope.get(
     "/w/businesses",
     {
+      config: {
+        costlyAnswerOf: (request) => `network:${limitNetworkOf(callerAddressOf(ctx, request))}`,
+      },
       schema: {
         querystring: Type.Object({
           cursor: Type.Optional(Type.String({ maxLength: 100 })),
@@ -148,7 +152,7 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
                 "With members, rules, and what is under way; oldest first, at most 100 on a page of about 1 MiB.",
             },
           ),
-          ...refusals("invalid_request", "wallet_session_required"),
+          ...refusals("invalid_request", "wallet_session_required", "rate_limited"),
         },
         tags,
         summary: "Businesses of this identity",

@@ -3,14 +3,18 @@ import type { Ctx } from "../context.ts";
 import { refuseBeyond } from "../rate-limit.ts";
 import type { Http } from "./http.ts";
 
+type NameCaller = (request: FastifyRequest) => string | Promise<string>;
+
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The answer may take megabytes, or long to make: names whose it is, of whom only a few are made at once. */
-    readonly largeAnswerOf?: (request: FastifyRequest) => string | Promise<string>;
+    /** The answer may take megabytes: names whose it is, who has a few under way until their last byte is sent. */
+    readonly largeAnswerOf?: NameCaller;
+    /** The answer takes long to make: names who asks, for whom a few are made at once. */
+    readonly costlyAnswerOf?: NameCaller;
   }
 }
 
-/** Made or being sent, of one caller, in one process. */
+/** Of one caller, in one process. */
 const atOnceMax = 4;
 /** What waits for a place holds nothing but its connection. */
 const waitingMax = 100;
@@ -24,18 +28,19 @@ interface Line {
 }
 
 /**
- * Bounds the large answers that one caller has under way here, from when they are made until the last byte is sent: each
- * takes a connection to the database while it is made, and its size in memory for as long as its caller reads it. More
- * wait for their turn, and others go on meanwhile.
+ * Bounds the large and the costly answers that one caller has under way here: each takes a connection to the database
+ * while it is made, and a large one its size in memory for as long as its caller reads it. More wait for their turn, and
+ * others go on meanwhile.
  */
 export function boundLargeAnswers(ctx: Pick<Ctx, "metrics">, http: Http): void {
   const lines = new Map<string, Line>();
   http.addHook("onRoute", (route) => {
-    const { largeAnswerOf } = route.config ?? {};
-    if (largeAnswerOf === undefined) return;
+    const { largeAnswerOf, costlyAnswerOf } = route.config ?? {};
+    const nameCaller = largeAnswerOf ?? costlyAnswerOf;
+    if (nameCaller === undefined) return;
     const make = route.handler;
     const handler: RouteHandlerMethod = async function handle(request, reply) {
-      const leave = await enter(lines, { name: await largeAnswerOf(request), reply });
+      const leave = await enter(lines, { name: await nameCaller(request), reply });
       if (leave === null)
         refuseBeyond(ctx, "large-answers", { burst: atOnceMax, retryAfterSeconds: 1 });
       try {
@@ -43,14 +48,13 @@ export function boundLargeAnswers(ctx: Pick<Ctx, "metrics">, http: Http): void {
         return answer;
       } finally {
         // Where the caller has gone it does not tell of it again.
-        if (reply.raw.destroyed) leave();
+        if (largeAnswerOf === undefined || reply.raw.destroyed) leave();
         else reply.raw.once("close", leave);
       }
     };
     route.handler = handler;
   });
 }
-
 /** @returns what gives the place up again; null where there was none in time */
 async function enter(
   lines: Map<string, Line>,
