@@ -47,6 +47,27 @@ export async function deleteSubscription(db: Queryable, id: string): Promise<voi
   await db.query(sql`delete from push_subscription where id = ${id}`);
 }
 
+/**
+ * Forgets devices of one page that were named before a moment and whose identity is in no business: nothing would be told
+ * to them.
+ *
+ * @returns the last id of the page, behind which the next one begins; null where there was none
+ */
+export async function purgeIdle(
+  db: Queryable,
+  purge: { before: number; after: string; limit: number },
+): Promise<string | null> {
+  const [last] = await db.query<{ id: string }>(sql`
+    with page as materialized (
+      select id, user_address from push_subscription
+      where id > ${purge.after} and created_at < ${purge.before} order by id limit ${purge.limit}),
+    gone as (
+      delete from push_subscription where id = any(array(
+        select id from page where not exists (select from business_member where member = user_address))))
+    select id from page order by id desc limit 1`);
+  return last?.id ?? null;
+}
+
 /** A hint that goes to one device. */
 export interface DueHint {
   readonly id: string;

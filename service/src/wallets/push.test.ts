@@ -23,7 +23,7 @@ import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { markLooked } from "./push-store.ts";
 import { deletePushOf, walletRoutes } from "./index.ts";
-import { purgeHints, sendHints } from "./push.ts";
+import { purgeDevices, purgeHints, sendHints } from "./push.ts";
 
 const settings = { MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" };
 await using database = await openTestDatabase();
@@ -371,6 +371,31 @@ await test("an invitation is told of once, also to a device that comes later", a
   await sendHints(ctx);
   await sendHints(ctx);
   assert.equal(receiver.hints.splice(0).length, 1);
+});
+
+await test("a device of an identity in no business goes 30 days after it was named, and others stay", async () => {
+  const stranger = addressOfPrivateKey(randomBytes(32));
+  const now = ctx.clock.now();
+  const add = async (user: string, days: number): Promise<void> => {
+    await ctx.db.query(sql`
+      insert into push_subscription (id, user_address, endpoint_sha256, subscription_sealed, created_at)
+      values (${randomUUID()}, ${user}, ${randomBytes(32)}, '', ${now - days * 86_400})`);
+  };
+  await ctx.db.query(sql`delete from push_subscription`);
+  await add(stranger, 31);
+  await add(stranger, 29);
+  await add(person, 31);
+  await purgeDevices(ctx);
+  const left = await ctx.db.query<{ user_address: string; created_at: number }>(sql`
+    select user_address, created_at from push_subscription order by created_at`);
+  assert.deepEqual(
+    left.map((row) => [row.user_address, (now - row.created_at) / 86_400]),
+    [
+      [person, 31],
+      [stranger, 29],
+    ],
+  );
+  await ctx.db.transaction(async (tx) => deletePushOf(tx, stranger));
 });
 
 await test("of an identity that is deleted no device stays, and nothing of what it was told", async () => {

@@ -5,7 +5,7 @@ import { type Address, isRecord } from "@svc/protocol";
 import type { PushSubscription, RequestDetails } from "web-push";
 import { parsePublicUrl } from "../platform/outbound/address-policy.ts";
 import type { Ctx } from "../platform/context.ts";
-import { purgeInBatches } from "../platform/database/purge.ts";
+import { purgeByPages, purgeInBatches } from "../platform/database/purge.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { invalidRequest } from "../platform/http/problems.ts";
 import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
@@ -40,6 +40,8 @@ const answerBytesMax = 4096;
 /** A device that was off for longer finds its inbox when it is opened. */
 const hintSecondsMax = 86_400;
 const sentRetentionSeconds = 30 * 86_400;
+/** Wallets name their device anew when they are opened. */
+const idleSeconds = 30 * 86_400;
 /** The same for everybody and everything: its length tells nothing either. */
 const hint = JSON.stringify({ type: "inbox" });
 /** A hint that still waits for its device is replaced by the next one. */
@@ -127,6 +129,12 @@ async function takeHints({
 export async function purgeHints(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
   const before = ctx.clock.now() - sentRetentionSeconds;
   await purgeInBatches(async (limit) => store.deleteSentHints(ctx.db, before, limit));
+}
+
+/** Anybody may name devices of identities without end: those of one that is in no business go after 30 days. */
+export async function purgeDevices(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
+  const before = ctx.clock.now() - idleSeconds;
+  await purgeByPages(async (page) => store.purgeIdle(ctx.db, { before, ...page }));
 }
 
 /** One device that cannot be told keeps nothing from the others. */
