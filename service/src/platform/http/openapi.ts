@@ -15,12 +15,13 @@ export function describeRoutes(http: Http, ctx: Pick<Ctx, "config">): void {
   http.addHook("onRoute", (route) => {
     routes.push(route);
   });
-  let document: Promise<string> | undefined;
+  // Bytes, which all connections share for as long as they read: each would have a copy of its own of a text.
+  let document: Promise<Buffer> | undefined;
   http.get(
     "/openapi.json",
     { exposeHeadRoute: true, schema: { hide: true } },
     async (_request, reply) => {
-      document ??= writeDocument(routes, ctx.config.baseUrl);
+      document ??= writeDocument(routes, ctx.config.baseUrl).then((text) => Buffer.from(text));
       return reply
         .type("application/json")
         .header("cache-control", "public, max-age=300")
