@@ -5,7 +5,7 @@ import { type Address, approvalDigest, type Hex32, signDigest } from "@svc/proto
 import type { InboxItem } from "../kyb-world.ts";
 import { openDataWorld } from "../kyb-data-world.ts";
 import { openKybWorld } from "../kyb-world.ts";
-import { openSignatureWorld, type SignatureWorld } from "../kyb-signature-world.ts";
+import { openSignatureWorld, signaturesPath, type SignatureWorld } from "../kyb-signature-world.ts";
 
 const order = BigInt("0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141");
 
@@ -190,6 +190,46 @@ test("no number of invitations hides an honest one, or stands before a vote", as
     assert.equal(new Set(seen).size, 53);
     assert.equal(seen.length, 53);
   }
+});
+
+/** A document as long as one may be; each with another number. */
+const longDocument = (number: number) => ({
+  messageKind: "TYPED_DATA",
+  purpose: "To agree on the terms",
+  typedData: {
+    domain: { name: "Shop" },
+    types: { Terms: [{ name: "text", type: "string" }] },
+    primaryType: "Terms",
+    message: { text: `${number}`.padEnd(65_000, " of the terms") },
+  },
+});
+
+test("a page of an inbox holds about a megabyte, however long the documents are that wait there", async () => {
+  await using world = await openSignatureWorld();
+  const businesses = [world.business];
+  for (let count = 1; count < 4; count += 1)
+    businesses.push(await world.found({ members: ["alice", "bob"] }));
+  const asked: unknown[] = [];
+  for (const { address: businessWalletAddress } of businesses)
+    for (let number = 0; number < 5; number += 1) {
+      const { status, body } = await world.call("POST", signaturesPath, {
+        headers: { "idempotency-key": `long-${asked.length}` },
+        body: { businessWalletAddress, ...longDocument(number) },
+      });
+      assert.equal(status, 201, JSON.stringify(body));
+      asked.push(body["requestId"]);
+    }
+  const seen: unknown[] = [];
+  const pages: boolean[] = [];
+  for (let cursor: string | undefined = ""; cursor !== undefined;) {
+    const path = `/w/inbox?cursor=${encodeURIComponent(cursor)}`;
+    const { body } = await world.walletCall("alice", "GET", path);
+    pages.push(JSON.stringify(body).length < 1.1 * 1024 * 1024);
+    seen.push(...(body["items"] as InboxItem[]).map(({ id }) => id));
+    cursor = body["nextCursor"] as string | undefined;
+  }
+  assert.deepEqual(seen, asked);
+  assert.deepEqual(pages, [true, true]);
 });
 
 test("an inbox of many invitations takes no more of the database than one of a single invitation", async () => {

@@ -34,8 +34,8 @@ export interface FoundItem {
   readonly item: InboxItem | null;
 }
 
-/** Pages of documents of 64 KiB each, of which all are kept until they are shown. */
-const list = { path: "/w/inbox?limit=100", bytesMax: 8 * 1024 * 1024, pagesMax: 20 };
+/** A page is about 1 MiB, be it of documents of 64 KiB each; all are kept until they are shown. */
+const list = { path: "/w/inbox?limit=100", bytesMax: 2 * 1024 * 1024, pagesMax: 100 };
 
 /**
  * Everything that waits at the brokers on the list; a later vote has to be on what is listed here.

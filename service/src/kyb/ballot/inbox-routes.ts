@@ -16,6 +16,8 @@ import { shownRequester } from "../request/shown-requester.ts";
 
 const tags = ["wallet"];
 const pageMax = 100;
+/** What a page holds before its last item: a hundred documents take 6 MiB, and lie here until they are read. */
+const pageBytesMax = 1024 * 1024;
 /** A cursor among the votes of businesses that the identity never agreed to begins with it. */
 const strangerCursor = "stranger:";
 /** And among invitations with this. */
@@ -52,7 +54,7 @@ export function inboxRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletC
         response: {
           200: pageBody(InboxItem, {
             description:
-              "Open votes first, then those of businesses that the identity never agreed to be a member of, then invitations; oldest first.",
+              "Open votes first, then those of businesses that the identity never agreed to be a member of, then invitations; oldest first. A page holds about 1 MiB, so it may be shorter than `limit`: only one without `nextCursor` is the last.",
           }),
           ...refusals("invalid_request", "wallet_session_required", "rate_limited"),
         },
@@ -107,14 +109,20 @@ async function readInbox(
   const parts = inboxParts(ctx, user);
   const first = parts.findLastIndex(({ prefix }) => after.startsWith(prefix));
   const items: InboxPage["items"] = [];
+  let bytes = 0;
   for (const [at, { prefix, list }] of parts.entries()) {
     if (at < first) continue;
     const begin = at === first ? after.slice(prefix.length) : "";
-    const room = limit - items.length;
+    const room = bytes > pageBytesMax ? 0 : limit - items.length;
     const found = await list({ limit: room + 1, after: begin });
-    const shown = found.slice(0, room);
-    items.push(...shown);
-    if (found.length > room) return { items, nextCursor: prefix + (shown.at(-1)?.id ?? begin) };
+    let last = begin;
+    for (const item of found.slice(0, room)) {
+      if (bytes > pageBytesMax) return { items, nextCursor: prefix + last };
+      bytes += Buffer.byteLength(JSON.stringify(item));
+      items.push(item);
+      last = item.id;
+    }
+    if (found.length > room) return { items, nextCursor: prefix + last };
   }
   return { items };
 }
