@@ -315,6 +315,14 @@ test("every statement ends after 30 s at the latest, of which it waits 5 s for a
   assert.deepEqual(rows, [{ all: "30s", lock: "5s" }]);
 });
 
+test("options in the address of the database stand beside those of a session", async () => {
+  const url = `${database.url}${database.url.includes("?") ? "&" : "?"}options=-c%20search_path%3Dpg_temp`;
+  await using own = openDb({ connectionString: url, connections: 1 });
+  const rows = await own.query(sql`
+    select current_setting('search_path') as path, current_setting('lock_timeout') as lock`);
+  assert.deepEqual(rows, [{ path: "pg_temp", lock: "5s" }]);
+});
+
 test("what took too long is an outage, and the transaction is over", async () => {
   await insert(db, 1, "a");
   const change = sql`update note set text = 'b' where id = 1`;

@@ -196,6 +196,19 @@ const sessionSettings = [
   "tcp_user_timeout=30s",
 ];
 
+/** Each as an option of the server's command line. */
+const sessionOptions = sessionSettings.map((setting) => `-c ${setting}`).join(" ");
+
+/** What the driver finds in an address goes before what it is given beside it, so ours join the `options` there. */
+function withSessionOptions({ connectionString, ...rest }: PoolConfig): PoolConfig {
+  if (connectionString === undefined) return { ...rest, options: sessionOptions };
+  const joined = connectionString.replace(
+    /[?&]options=[^&]*/,
+    (given) => `${given}%20${encodeURIComponent(sessionOptions)}`,
+  );
+  return { ...rest, connectionString: joined, options: sessionOptions };
+}
+
 /**
  * Opens the connection pool of one process. Every statement ends after 30 s at the latest, and where the host of the
  * database vanished without a word, 5 s later. It waits 5 s for a lock, and a transaction in which nothing happens for
@@ -205,10 +218,9 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
   const { connections, ...rest } = connection;
   const options = {
     query_timeout: 35_000,
-    ...rest,
+    ...withSessionOptions(rest),
     max: connections,
     types,
-    options: sessionSettings.map((setting) => `-c ${setting}`).join(" "),
     statement_timeout: 30_000,
     connectionTimeoutMillis: 10_000,
   };
