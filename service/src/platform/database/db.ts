@@ -183,6 +183,8 @@ const isUseless = (error: unknown): boolean =>
   (error instanceof Error && error.message === "Query read timeout");
 
 const sessionSettings = [
+  // What is read after a lock has to be what its former holder left: a stricter level would fail such statements.
+  "default_transaction_isolation=read\\ committed",
   // Every statement is prepared by name and finds its rows by an index, so it is planned once per connection. Left to
   // choose, PostgreSQL plans each call of a statement with joins and lists anew, which costs more than running it.
   "plan_cache_mode=force_generic_plan",
