@@ -1,8 +1,8 @@
 import { Type } from "../../platform/http/schema.ts";
 import { pageSize } from "../../platform/http/text-form.ts";
 import { type Address, isHexOf } from "@svc/protocol";
-import { callerAddressOf, limitNetworkOf } from "../../platform/http/client-address.ts";
 import type { Http } from "../../platform/http/http.ts";
+import { byNetwork } from "../../platform/http/large-answers.ts";
 import { pageBody } from "../../platform/http/list-page.ts";
 import { invalidRequest } from "../../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
@@ -43,9 +43,7 @@ export function inboxRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletC
   scope.get(
     "/w/inbox",
     {
-      config: {
-        costlyAnswerOf: (request) => `network:${limitNetworkOf(callerAddressOf(ctx, request))}`,
-      },
+      config: { costlyAnswerOf: byNetwork(ctx) },
       schema: {
         querystring: Type.Object({
           limit: Type.Optional(pageSize()),

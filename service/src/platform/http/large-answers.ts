@@ -1,9 +1,10 @@
 import type { FastifyReply, FastifyRequest, RouteHandlerMethod } from "fastify";
 import type { Ctx } from "../context.ts";
 import { refuseBeyond } from "../rate-limit.ts";
+import { callerAddressOf, limitNetworkOf } from "./client-address.ts";
 import type { Http } from "./http.ts";
 
-type NameCaller = (request: FastifyRequest) => string | Promise<string>;
+type NameCaller = (request: FastifyRequest) => string;
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -14,10 +15,15 @@ declare module "fastify" {
   }
 }
 
+/** Names the network that asks: identities are free, so wallets are told apart by it. */
+export function byNetwork(ctx: Pick<Ctx, "config">): NameCaller {
+  return (request) => `network:${limitNetworkOf(callerAddressOf(ctx, request))}`;
+}
+
 /** Of one caller, in one process. */
 const atOnceMax = 4;
 /** What waits for a place holds nothing but its connection. */
-const waitingMax = 100;
+const waitingMax = 1_000;
 const patienceMs = 10_000;
 
 /** The answers of one caller. */
@@ -40,7 +46,7 @@ export function boundLargeAnswers(ctx: Pick<Ctx, "metrics">, http: Http): void {
     if (nameCaller === undefined) return;
     const make = route.handler;
     const handler: RouteHandlerMethod = async function handle(request, reply) {
-      const leave = await enter(lines, { name: await nameCaller(request), reply });
+      const leave = await enter(lines, { name: nameCaller(request), reply });
       if (leave === null)
         refuseBeyond(ctx, "large-answers", { burst: atOnceMax, retryAfterSeconds: 1 });
       try {
@@ -55,6 +61,7 @@ export function boundLargeAnswers(ctx: Pick<Ctx, "metrics">, http: Http): void {
     route.handler = handler;
   });
 }
+
 /** @returns what gives the place up again; null where there was none in time */
 async function enter(
   lines: Map<string, Line>,
