@@ -56,7 +56,8 @@ test("a client domain has four large answers under way at once: more wait, and o
   const other = await keyWithEvent((await createDomain(ctx, domain, "test")).id);
   const stalled = await Promise.all(Array.from({ length: atOnce }, async () => askAndStall(key)));
   const fifth = read(key);
-  assert.equal(await read(other), 200);
+  // Each takes as long as the fifth would.
+  for (let later = 0; later < 3; later += 1) assert.equal(await read(other), 200);
   assert.equal(await Promise.race([fifth, Promise.resolve("waits")]), "waits");
   stalled[0]?.destroy();
   assert.equal(await fifth, 200);
