@@ -5,7 +5,7 @@ import type { Address } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
 import { callerAddressOf } from "../platform/http/client-address.ts";
 import type { Http } from "../platform/http/http.ts";
-import { byNetwork } from "../platform/http/large-answers.ts";
+import { networkOfCaller } from "../platform/http/large-answers.ts";
 import { pageBody, pageParameters, readPage } from "../platform/http/list-page.ts";
 import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import { collectCredential, listOwnCredentials } from "./collection.ts";
@@ -67,7 +67,7 @@ function listRoute(ctx: CredentialsContext, scope: Http, caller: WalletCaller): 
   scope.get(
     "/w/credentials",
     {
-      config: { largeAnswerOf: byNetwork(ctx) },
+      config: { largeAnswerOf: networkOfCaller(ctx) },
       schema: {
         querystring: PageQuery,
         response: {

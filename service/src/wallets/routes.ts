@@ -5,6 +5,7 @@ import type { FastifyReply } from "fastify";
 import { callerAddressOf } from "../platform/http/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http/http.ts";
+import { networkOfCaller } from "../platform/http/large-answers.ts";
 import { pageBody, pageParameters, readLimit } from "../platform/http/list-page.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../platform/http/refusals.ts";
@@ -180,9 +181,13 @@ function loginRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
   scope.get(
     "/w/logins",
     {
+      config: { costlyAnswerOf: networkOfCaller(ctx) },
       schema: {
         querystring: PageQuery,
-        response: { 200: LoginsBody, ...refusals("invalid_request", "wallet_session_required") },
+        response: {
+          200: LoginsBody,
+          ...refusals("invalid_request", "wallet_session_required", "rate_limited"),
+        },
         tags: ["wallet"],
         summary: "Logins of this identity that still hold",
       },

@@ -2,8 +2,8 @@ import { Type } from "../../platform/http/schema.ts";
 import { pageSize } from "../../platform/http/text-form.ts";
 import { type Address, isHexOf } from "@svc/protocol";
 import type { Http } from "../../platform/http/http.ts";
-import { byNetwork } from "../../platform/http/large-answers.ts";
 import { pageBody } from "../../platform/http/list-page.ts";
+import { networkOfCaller } from "../../platform/http/large-answers.ts";
 import { invalidRequest } from "../../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import type { Vote } from "./ballot.ts";
@@ -43,7 +43,7 @@ export function inboxRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletC
   scope.get(
     "/w/inbox",
     {
-      config: { costlyAnswerOf: byNetwork(ctx) },
+      config: { costlyAnswerOf: networkOfCaller(ctx) },
       schema: {
         querystring: Type.Object({
           limit: Type.Optional(pageSize()),

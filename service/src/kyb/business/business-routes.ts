@@ -1,7 +1,7 @@
 import { Type } from "../../platform/http/schema.ts";
 import { isHexOf } from "@svc/protocol";
 import type { Http } from "../../platform/http/http.ts";
-import { byNetwork } from "../../platform/http/large-answers.ts";
+import { networkOfCaller } from "../../platform/http/large-answers.ts";
 import { invalidRequest } from "../../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import { BusinessParams, businessAddressOf } from "./business-params.ts";
@@ -124,7 +124,7 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
   scope.get(
     "/w/businesses",
     {
-      config: { costlyAnswerOf: byNetwork(ctx) },
+      config: { costlyAnswerOf: networkOfCaller(ctx) },
       schema: {
         querystring: Type.Object({
           cursor: Type.Optional(Type.String({ maxLength: 100 })),

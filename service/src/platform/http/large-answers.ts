@@ -15,8 +15,8 @@ declare module "fastify" {
   }
 }
 
-/** Names the network that asks: identities are free, so wallets are told apart by it. */
-export function byNetwork(ctx: Pick<Ctx, "config">): NameCaller {
+/** Anybody can make identities without end, so what costs a wallet nothing is counted by network. */
+export function networkOfCaller(ctx: Pick<Ctx, "config">): NameCaller {
   return (request) => `network:${limitNetworkOf(callerAddressOf(ctx, request))}`;
 }
 
