@@ -13,7 +13,7 @@ import { type Queryable, sql } from "../../service/src/platform/database/db.ts";
 import { approve, type KycWorld, openKycWorld } from "../kyc-world.ts";
 import { logIn } from "../login-flow.ts";
 import { until } from "../patience.ts";
-import { newIdentity } from "../raw-wallet.ts";
+import { newIdentity, openWalletSession, post } from "../raw-wallet.ts";
 import { deleteUser } from "../user-deletion.ts";
 
 let world: KycWorld;
@@ -84,6 +84,24 @@ test("a deleted user's orders go with what was on its way, and merchants hear th
     `/api/v2/kyc/status?referenceKey=${String(confirmed?.["referenceKey"])}`,
   );
   assert.equal(gone.status, 404);
+});
+
+test("somebody who has nothing here but a wallet is deleted too, and nobody twice", async () => {
+  const { ctx, baseUrl } = world;
+  const somebody = newIdentity();
+  const session = await openWalletSession(baseUrl, somebody);
+  const box = { box: "AAAA", expiresAt: ctx.clock.now() + 600 };
+  assert.equal((await post(`${baseUrl}/w/mailbox`, box, session)).status, 201);
+  const [status, said] = await deleteUser(world, somebody.address);
+  assert.equal(status, 0, said);
+  for (const table of ["wallet_session", "mailbox"])
+    assert.deepEqual(
+      await rowsOf(`select from ${table} where user_address = $1`, [somebody.address]),
+      [],
+    );
+  const [again, refusal] = await deleteUser(world, somebody.address);
+  assert.equal(again, 1);
+  assert.match(refusal, /no such user/);
 });
 
 /** Makes a call to an order of somebody, who is deleted while it waits for that order. */

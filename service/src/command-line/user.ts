@@ -10,9 +10,10 @@ import { actor, UsageError, type Verb } from "./verb.ts";
 export const userVerbs: readonly Verb[] = [
   {
     name: "user delete",
-    summary: "Delete a user with everything kept about them but the audit trail.",
+    summary:
+      "Delete a user with everything kept about them but the audit trail and their place in businesses.",
     notes:
-      "Sessions and tokens end at once, and clients are told by back-channel logout. A login for a business that waits for other members ends too. Credentials are revoked on chain by a running service. Data on its way is not handed over any more; merchants who were given fields are told that they no longer hold. While an order of the user is being settled it is refused; that ends within minutes.",
+      "Sessions and tokens end at once, and clients are told by back-channel logout. A login for a business that waits for other members ends too. Credentials are revoked on chain by a running service. Data on its way is not handed over any more; merchants who were given fields are told that they no longer hold. While an order of the user is being settled it is refused; that ends within minutes. What businesses keep of a member stays: its place on the roster, which is on the chain, the name that the others gave it, and its votes until their ballots are forgotten.",
     parameters: [{ name: "identity", description: "The user's address." }],
     example: "user delete 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13",
     run: async (shell, input) => {
@@ -25,15 +26,16 @@ export const userVerbs: readonly Verb[] = [
             now: ctx.clock.now(),
             withdraw: async (loginId) => cancelBallot(ctx, tx, loginId),
           });
-          await deleteSessionsOf(tx, user);
-          await deleteBoxesOf(tx, user);
-          await deletePushOf(tx, user);
+          const ofWallet =
+            (await deleteSessionsOf(tx, user)) +
+            (await deleteBoxesOf(tx, user)) +
+            (await deletePushOf(tx, user));
           await forgetClaims(tx, user);
           const { credentials, leaves } = await forgetUser(tx, user, ctx.clock.now());
           const orders = await forgetOrders(ctx, tx, { user, leaves });
           await forgetAcquaintances(tx, user);
-          // Credentials may be issued to somebody who never logged in, and orders made for anybody.
-          if (!isKnown && credentials + orders === 0) throw new Error("no such user");
+          // Wallets and credentials may be those of somebody who never logged in, and orders made for anybody.
+          if (!isKnown && ofWallet + credentials + orders === 0) throw new Error("no such user");
           await ctx.audit.record(tx, { actor, action: "user.delete", subject: user });
           return { deleted: user };
         }),

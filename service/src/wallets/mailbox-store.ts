@@ -52,6 +52,10 @@ export async function deleteBoxes(
   return rows.length;
 }
 
-export async function deleteBoxesOf(tx: Queryable, user: Address): Promise<void> {
-  await tx.query(sql`delete from mailbox where user_address = ${user}`);
+/** @returns how many went */
+export async function deleteBoxesOf(tx: Queryable, user: Address): Promise<number> {
+  const rows = await tx.query(
+    sql`delete from mailbox where user_address = ${user} returning 1 as gone`,
+  );
+  return rows.length;
 }

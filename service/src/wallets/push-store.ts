@@ -26,20 +26,22 @@ export async function keepSubscription(
       order by created_at desc, id desc limit ${most})`);
 }
 
-/** One of an identity, or all of them. */
+/** One of an identity, or all of them. @returns how many went */
 export async function deleteSubscriptions(
   db: Queryable,
   { user, endpointSha256 }: { user: Address; endpointSha256: Buffer | null },
-): Promise<void> {
-  await db.query(sql`
+): Promise<number> {
+  const rows = await db.query(sql`
     delete from push_subscription
-    where user_address = ${user} and (${endpointSha256}::bytea is null or endpoint_sha256 = ${endpointSha256})`);
+    where user_address = ${user} and (${endpointSha256}::bytea is null or endpoint_sha256 = ${endpointSha256})
+    returning 1 as gone`);
+  return rows.length;
 }
 
-/** A deleted user's devices, and what they were told. */
-export async function deletePushOf(tx: Queryable, user: Address): Promise<void> {
-  await deleteSubscriptions(tx, { user, endpointSha256: null });
+/** A deleted user's devices, and what they were told. @returns how many devices */
+export async function deletePushOf(tx: Queryable, user: Address): Promise<number> {
   await tx.query(sql`delete from push_sent where member = ${user}`);
+  return deleteSubscriptions(tx, { user, endpointSha256: null });
 }
 
 /** One that the push service no longer knows. */

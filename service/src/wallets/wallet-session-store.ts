@@ -56,6 +56,10 @@ export async function deleteWalletSessions(
   return rows.length;
 }
 
-export async function deleteSessionsOf(tx: Queryable, user: Address): Promise<void> {
-  await tx.query(sql`delete from wallet_session where user_address = ${user}`);
+/** @returns how many went */
+export async function deleteSessionsOf(tx: Queryable, user: Address): Promise<number> {
+  const rows = await tx.query(
+    sql`delete from wallet_session where user_address = ${user} returning 1 as gone`,
+  );
+  return rows.length;
 }
