@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
+import { mkdirSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { describeStartFault } from "./start-fault.ts";
 
@@ -46,4 +49,15 @@ test("a fault of ours is not foreseen", () => {
   assert.equal(describeStartFault(new TypeError("x is not a function")), null);
   const ours = Object.assign(new Error("unknown column"), { code: "42703" });
   assert.equal(describeStartFault(ours), null);
+});
+
+test("a directory that cannot be made is not taken for a database that is away", () => {
+  const missing = join(tmpdir(), "svc-nowhere", "more");
+  let fault: unknown;
+  try {
+    mkdirSync(missing);
+  } catch (error) {
+    fault = error;
+  }
+  assert.equal(describeStartFault(fault), `ENOENT: no such file or directory, mkdir '${missing}'`);
 });

@@ -30,7 +30,9 @@ export function describeStartFault(error: unknown): string | null {
   if (syscall === "getaddrinfo") return `${message}: look at HOST and DATABASE_URL`;
   if (typeof code === "string" && refusalCodes.test(code))
     return `the database refuses (DATABASE_URL): ${message}`;
-  if (syscall === "connect" || isOutage(error))
+  // Of a directory that cannot be made the code is ENOENT too.
+  const isOfFile = syscall !== "connect" && "path" in error;
+  if (syscall === "connect" || (!isOfFile && isOutage(error)))
     return `the database cannot be reached (DATABASE_URL): ${message}`;
   return typeof code === "string" && systemCodes.test(code) ? message : null;
 }
