@@ -26,6 +26,18 @@ test("plans one key per slot, a successor for it, and promotes what is published
   assert.deepEqual(plan(old), { start: null, make: [1_001_000] });
 });
 
+test("a new key is known for a day before it signs, or for half of a shorter lifetime", () => {
+  const day = 86_400;
+  const lifetimeSeconds = 90 * day;
+  const begin = 200 * lifetimeSeconds;
+  const startOf = (secondsBefore: number, lifetime = lifetimeSeconds) =>
+    planKeys([old], { now: begin - secondsBefore, lifetimeSeconds: lifetime }).make;
+  assert.deepEqual(startOf(day), [begin]);
+  assert.deepEqual(startOf(day - 1), [begin + lifetimeSeconds]);
+  assert.deepEqual(startOf(1800, 3600), [begin]);
+  assert.deepEqual(startOf(1799, 3600), [begin + 3600]);
+});
+
 test("a rotation starts the published successor, once a second", () => {
   assert.equal(planRotation([current, next, key("d", 1_002_000)], now), next);
   assert.equal(planRotation([current], now), null);

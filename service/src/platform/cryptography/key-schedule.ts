@@ -50,16 +50,21 @@ export interface KeyPlan {
   readonly make: readonly number[];
 }
 
+/** A key is known for at least a day before it signs: verifiers keep key sets. Of a short lifetime it is half. */
+const noticeSecondsMax = 86_400;
+
 /**
  * Plans the keys of one purpose. Keys start at whole multiples of the lifetime, so processes that plan at once plan
- * the same slots and the unique index lets one key into each.
+ * the same slots and the unique index lets one key into each. A slot that begins too soon for a new key is left out.
  */
 export function planKeys(
   keys: readonly ScheduledKey[],
   { now, lifetimeSeconds }: { now: number; lifetimeSeconds: number },
 ): KeyPlan {
   const slot = now - (now % lifetimeSeconds);
-  const following = slot + lifetimeSeconds;
+  const noticeSeconds = Math.min(noticeSecondsMax, lifetimeSeconds / 2);
+  const isSoon = slot + lifetimeSeconds - now < noticeSeconds;
+  const following = slot + lifetimeSeconds * (isSoon ? 2 : 1);
   const next = nextOf(keys, now);
   if (currentOf(keys, now) !== null) return { start: null, make: next === null ? [following] : [] };
   if (next === null) return { start: null, make: [slot, following] };
