@@ -4,28 +4,10 @@ import { test } from "node:test";
 import { businessCategory } from "@svc/protocol";
 
 import { readInboxItem } from "./inbox-item.ts";
-import { audience, business, chainId } from "../test/fake-business.ts";
+import { dataRequestItem } from "../test/fake-business.ts";
 
-const dataRequest = {
-  id: "01J",
-  kind: "data_request",
-  category: businessCategory.data,
-  business: { address: business, name: "Alpine AG" },
-  requester: { name: "Demo Bank", domain: "bank.example" },
-  chainId,
-  epoch: 3,
-  validUntil: 1_004_200,
-  expiresAt: 1_000_600,
-  requestId: "01J",
-  audience,
-  required: ["BUSINESS_LEGAL_NAME"],
-  optional: ["BUSINESS_LEI", "BUSINESS_DUNS"],
-  fixedOptional: null as string[] | null,
-  purpose: "To open an account.",
-  deadline: 1_000_600,
-};
 const isRead = (changed: Record<string, unknown>): boolean =>
-  readInboxItem({ ...dataRequest, ...changed }) !== null;
+  readInboxItem({ ...dataRequestItem, ...changed }) !== null;
 
 test("a data request names each field once, and what was fixed is among its optional ones", () => {
   assert.ok(isRead({}));

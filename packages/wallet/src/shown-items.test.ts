@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
-import { businessCategory } from "@svc/protocol";
-import { audience, business, chainId, serveBusiness } from "../test/fake-business.ts";
+import { dataRequestItem, serveBusiness } from "../test/fake-business.ts";
 import { openFakeBroker, privateKeys } from "../test/fake-broker.ts";
-import { now } from "../test/fake-fields.ts";
 import { refuses, walletOf } from "../test/test-wallet.ts";
 import { memoryStorage, openIdentity } from "./index.ts";
 import { putRecord, readRecords } from "./records.ts";
@@ -12,29 +10,10 @@ import { putRecord, readRecords } from "./records.ts";
 await using broker = await openFakeBroker();
 const fake = serveBusiness(broker);
 
-const dataRequest = {
-  id: "01J",
-  kind: "data_request",
-  category: businessCategory.data,
-  business: { address: business, name: "Alpine AG" },
-  requester: { name: "Demo Bank", domain: "bank.example" },
-  chainId,
-  epoch: fake.epoch,
-  validUntil: now + 4200,
-  expiresAt: now + 600,
-  requestId: "01J",
-  audience,
-  required: ["BUSINESS_LEGAL_NAME"],
-  optional: ["BUSINESS_LEI"],
-  fixedOptional: null,
-  purpose: "To open an account.",
-  deadline: now + 600,
-};
-
 await test("what an earlier version showed is approved after an upgrade, where no optional field goes", async () => {
   const storage = memoryStorage();
   const wallet = await walletOf("alice", [broker.url], { storage });
-  fake.items.push(dataRequest);
+  fake.items.push({ ...dataRequestItem, optional: ["BUSINESS_LEI"] });
   await wallet.inbox();
   const secret = { kind: "private-key", privateKey: privateKeys.alice } as const;
   const records = { identity: await openIdentity(secret), storage, random: randomBytes };

@@ -11,10 +11,10 @@ import {
 } from "@svc/protocol";
 
 import {
-  audience,
   business,
   chainId,
   charter,
+  dataRequestItem,
   factory,
   serveBusiness,
 } from "../test/fake-business.ts";
@@ -28,25 +28,6 @@ await using broker = await openFakeBroker();
 const fake = serveBusiness(broker);
 const alice = addressOf("alice");
 const expiresAt = now + 600;
-
-const dataRequest = {
-  id: "01J",
-  business: { address: business, name: "Alpine AG" },
-  chainId,
-  epoch: fake.epoch,
-  validUntil: expiresAt + 3600,
-  expiresAt,
-  requester: { name: "Demo Bank", domain: "bank.example" },
-  kind: "data_request",
-  category: businessCategory.data,
-  requestId: "01J",
-  audience,
-  required: ["BUSINESS_LEGAL_NAME"],
-  optional: ["BUSINESS_LEI"],
-  fixedOptional: null,
-  purpose: "To open an account.",
-  deadline: expiresAt,
-};
 
 /** Approves the only item of the inbox. */
 async function approve(item: Record<string, unknown>, at = now) {
@@ -63,22 +44,22 @@ await test("a member without a vote approves nothing", async () => {
     each.address === alice ? { ...each, isVoting: false } : each,
   );
   fake.charter = { ...charter, members };
-  await refuses(approve(dataRequest), "invalid_request", /has no vote/);
+  await refuses(approve(dataRequestItem), "invalid_request", /has no vote/);
   assert.deepEqual(fake.votes, []);
   fake.reset();
-  assert.equal((await approve(dataRequest)).status, "open");
+  assert.equal((await approve(dataRequestItem)).status, "open");
 });
 
 await test("nothing is approved once its time is over", async () => {
   fake.reset();
-  await refuses(approve(dataRequest, expiresAt + 1), "expired", /has ended/);
+  await refuses(approve(dataRequestItem, expiresAt + 1), "expired", /has ended/);
   assert.deepEqual(fake.votes, []);
-  assert.equal((await approve(dataRequest, expiresAt)).status, "open");
+  assert.equal((await approve(dataRequestItem, expiresAt)).status, "open");
 });
 
 await test("a vote on a login is on that login: its session is the id of the vote", async () => {
   fake.reset();
-  const { requestId: _, ...terms } = dataRequest;
+  const { requestId: _, ...terms } = dataRequestItem;
   const login = {
     ...terms,
     kind: "business_login",
@@ -103,7 +84,7 @@ const request = (named: unknown, type: string): Record<string, unknown> => {
   const domain = { chainId: named };
   const typedData = { domain, types, primaryType: "Agreement", message: { value: 1 } };
   return {
-    ...dataRequest,
+    ...dataRequestItem,
     kind: "signature_request",
     category: businessCategory.signature,
     messageKind: "TYPED_DATA",
@@ -162,7 +143,7 @@ await test("an invitation to a roster without this identity is not signed", asyn
 await test("a vote is sent again to no broker that was taken off the list", async () => {
   fake.reset();
   const storage = memoryStorage();
-  fake.items = [dataRequest];
+  fake.items = [dataRequestItem];
   fake.votes = [];
   await (await walletOf("alice", [broker.url], { storage })).vote("01J", { vote: "approve" });
   const without = await walletOf("alice", [], { storage });

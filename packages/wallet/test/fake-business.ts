@@ -30,6 +30,26 @@ export const charter: Charter = {
   ],
 };
 
+/** A data request as it lies in an inbox. */
+export const dataRequestItem = {
+  id: "01J",
+  kind: "data_request",
+  category: businessCategory.data,
+  business: { address: business, name: "Alpine AG" },
+  requester: { name: "Demo Bank", domain: "bank.example" },
+  chainId,
+  epoch: 3,
+  validUntil: now + 4200,
+  expiresAt: now + 600,
+  requestId: "01J",
+  audience,
+  required: ["BUSINESS_LEGAL_NAME"],
+  optional: ["BUSINESS_LEI", "BUSINESS_DUNS"],
+  fixedOptional: null as string[] | null,
+  purpose: "To open an account.",
+  deadline: now + 600,
+};
+
 export type FakeBusiness = ReturnType<typeof serveBusiness>;
 
 /** Adds the routes to a broker. */
@@ -41,7 +61,7 @@ export function serveBusiness(broker: FakeBroker) {
     /** What the chain says. */
     chainId,
     charter,
-    epoch: 3,
+    epoch: dataRequestItem.epoch,
     nonce: 7,
     removal: null as { member: Address; endsAt: number; keepNonce: number } | null,
     /** Signatures that ended a removal. */
