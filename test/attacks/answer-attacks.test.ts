@@ -16,7 +16,7 @@ const eventBytes = 12 * 1024 * 1024;
 const atOnce = 4;
 let world: World;
 before(async () => {
-  world = await openWorld({ TRUSTED_PROXIES: "127.0.0.0/8,::1" });
+  world = await openWorld({ TRUSTED_PROXIES: "127.0.0.0/8,::1", LIMIT_LOOPBACK: "true" });
 });
 after(async () => world[Symbol.asyncDispose]());
 

@@ -55,6 +55,14 @@ export function isLoopbackAddress(address: string): boolean {
   return canonical !== null && (canonical === "::1" || canonical.startsWith("127."));
 }
 
+/** Loopback in `dev`, unless `LIMIT_LOOPBACK` says otherwise (decisions section 8, Rate limits). */
+export function isUnlimited(
+  { config }: { readonly config: Pick<Config, "limitLoopback"> },
+  address: string,
+): boolean {
+  return !config.limitLoopback && isLoopbackAddress(address);
+}
+
 /** Whether the text is an address or a CIDR block, as {@link clientAddressOf} takes it. */
 export function isNetwork(text: string): boolean {
   return parseNetwork(text) !== null;

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest, RouteHandlerMethod } from "fastify";
 import type { Ctx } from "../context.ts";
 import { refuseBeyond } from "../rate-limit.ts";
-import { callerAddressOf, limitNetworkOf } from "./client-address.ts";
+import { callerAddressOf, isUnlimited, limitNetworkOf } from "./client-address.ts";
 import type { Http } from "./http.ts";
 
 type NameCaller = (request: FastifyRequest) => string;
@@ -38,7 +38,7 @@ interface Line {
  * while it is made, and a large one its size in memory for as long as its caller reads it. More wait for their turn, and
  * others go on meanwhile.
  */
-export function boundLargeAnswers(ctx: Pick<Ctx, "metrics">, http: Http): void {
+export function boundLargeAnswers(ctx: Pick<Ctx, "config" | "metrics">, http: Http): void {
   const lines = new Map<string, Line>();
   http.addHook("onRoute", (route) => {
     const { largeAnswerOf, costlyAnswerOf } = route.config ?? {};
@@ -46,6 +46,7 @@ export function boundLargeAnswers(ctx: Pick<Ctx, "metrics">, http: Http): void {
     if (nameCaller === undefined) return;
     const make = route.handler;
     const handler: RouteHandlerMethod = async function handle(request, reply) {
+      if (isUnlimited(ctx, callerAddressOf(ctx, request))) return make.call(this, request, reply);
       const leave = await enter(lines, { name: nameCaller(request), reply });
       if (leave === null)
         refuseBeyond(ctx, "large-answers", { burst: atOnceMax, retryAfterSeconds: 1 });

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Ctx } from "../context.ts";
 import { refuseBeyond } from "../rate-limit.ts";
-import { callerAddressOf, isLoopbackAddress, limitNetworkOf } from "./client-address.ts";
+import { callerAddressOf, isUnlimited, limitNetworkOf } from "./client-address.ts";
 import type { Http } from "./http.ts";
 
 /** Under way at once from one network, in one process. */
@@ -23,8 +23,7 @@ export function boundLargeBodies(
     if (reply.raw.closed) return;
     const announced = Number(request.headers["content-length"] ?? Infinity);
     const address = callerAddressOf(ctx, request);
-    const isExempt = !ctx.config.limitLoopback && isLoopbackAddress(address);
-    if (isExempt || announced <= ordinaryBytes) return;
+    if (isUnlimited(ctx, address) || announced <= ordinaryBytes) return;
     const network = limitNetworkOf(address);
     const count = underWay.get(network) ?? 0;
     if (count >= atOnceMax)
