@@ -9,6 +9,12 @@ const resumingIntervalMs = 200;
 /** A pace that leads further ahead was set by a clock that was wrong, and holds for nobody. */
 export const paceMsMax = 10_000;
 
+/**
+ * Of a delivery under way that somebody asked to be sent again: the attempt began before that, so if it fails the
+ * schedule begins anew, also after the last one.
+ */
+export const resentStep = -1;
+
 /** Sorts before every endpoint. */
 export const firstEndpoint = "00000000-0000-0000-0000-000000000000";
 
@@ -250,7 +256,13 @@ export async function finish(
   const dues = byId((each) => each.dueAtMs);
   const deliveries = byId((each) => each.deliveredAt);
   const [again, over] = [ended.filter(hasNext), ended.filter((each) => !hasNext(each))];
-  const [againIds, overIds] = [again, over].map((some) => some.map((each) => each.eventId));
+  const givenUp = over.filter(
+    ({ outcome, deliveredAt }) => outcome !== null && deliveredAt === null,
+  );
+  const [againIds, overIds, givenUpIds] = [again, over, givenUp].map((some) =>
+    some.map((each) => each.eventId),
+  );
+  const endings = byId((each) => each.begunAtMs + each.durationMs);
   const statement = sql`
     with given as (
       select * from unnest(${of((each) => each.eventId)}::text[], ${of((each) => each.outcome)}::text[],
@@ -261,9 +273,15 @@ export async function finish(
     over as (
       delete from webhook_delivery d
       where d.event_id = any(${overIds}::text[]) and d.lease = (${leases}::jsonb ->> d.event_id)::uuid
-      returning d.event_id),
+      returning d.*),
+    anew as (
+      insert into webhook_delivery (event_id, endpoint_id, client_domain_id, stream_id, sequence, is_large, due_at_ms)
+      select event_id, endpoint_id, client_domain_id, stream_id, sequence, is_large,
+        (${endings}::jsonb ->> event_id)::bigint
+      from over where step = ${resentStep} and event_id = any(${givenUpIds}::text[])),
     again as (
-      update webhook_delivery d set due_at_ms = (${dues}::jsonb ->> d.event_id)::bigint, step = d.step + 1, lease = null
+      update webhook_delivery d set step = d.step + 1, lease = null,
+        due_at_ms = (case when d.step = ${resentStep} then ${endings}::jsonb else ${dues}::jsonb end ->> d.event_id)::bigint
       where d.event_id = any(${againIds}::text[]) and d.lease = (${leases}::jsonb ->> d.event_id)::uuid
       returning d.event_id),
     made as (
@@ -299,7 +317,7 @@ export async function release(
   nowMs: number,
 ): Promise<void> {
   await db.query(sql`
-    update webhook_delivery d set lease = null,
+    update webhook_delivery d set lease = null, step = greatest(d.step, 0),
       due_at_ms = coalesce(case when d.step = 0 then held_due_at(d.endpoint_id, d.event_id) end, ${nowMs}::bigint)
     from unnest(${given.map((each) => each.eventId)}::text[], ${given.map((each) => each.lease)}::uuid[])
       as g (event_id, lease)
@@ -309,7 +327,7 @@ export async function release(
 /** Frees what a process claimed that has died or hangs: its lease is over. */
 export async function endLeases(db: Queryable, nowMs: number): Promise<void> {
   await db.query(sql`
-    update webhook_delivery d set lease = null,
+    update webhook_delivery d set lease = null, step = greatest(d.step, 0),
       due_at_ms = coalesce(case when d.step = 0 then held_due_at(d.endpoint_id, d.event_id) end, d.due_at_ms)
     where d.lease is not null and d.due_at_ms <= ${nowMs}`);
 }

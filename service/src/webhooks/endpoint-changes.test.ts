@@ -314,3 +314,29 @@ test("an attempt under way is not begun again by a resend, nor before its lease 
   await delivered;
   assert.deepEqual(seen, [false, false]);
 });
+
+test("a resend during an attempt that fails begins the schedule anew, also where that was the last attempt", async () => {
+  await using webhooks = await openTestWebhooks();
+  const held = holdAnswers();
+  const { db } = webhooks.ctx;
+  for (const [at, step] of [11, 12].entries()) {
+    const receiver = await webhooks.openReceiver(held.answer);
+    const event = webhooks.event({ url: receiver.url });
+    await webhooks.enqueue(event);
+    await db.query(sql`update webhook_delivery set step = ${step} where event_id = ${event.id}`);
+    const delivered = webhooks.deliver();
+    await held.arrived(at + 1);
+    assert.equal(await webhooks.redeliver(event), 1);
+    receiver.setAnswer(status(503));
+    held.open[at]?.writeHead(503).end();
+    await delivered;
+    webhooks.advance(1);
+    await webhooks.deliver();
+    assert.equal(receiver.received.length, 2, `after ${step} attempts it is sent again at once`);
+    receiver.setAnswer(ok);
+    webhooks.advance(6);
+    await webhooks.deliver();
+    const numbers = receiver.received.map(({ headers }) => headers["svc-delivery-attempt"]);
+    assert.deepEqual(numbers, ["1", "2", "3"], "and after the first pause");
+  }
+});

@@ -207,7 +207,8 @@ export async function holdDeliveries(
       limit ${most} for update skip locked),
     parked as (
       update webhook_delivery set is_held = true where event_id = any(array(select event_id from batch)))
-    update webhook_delivery d set lease = null, is_held = d.endpoint_id = any(array(select id from quarantined)),
+    update webhook_delivery d set lease = null, step = greatest(d.step, 0),
+      is_held = d.endpoint_id = any(array(select id from quarantined)),
       due_at_ms = case when d.endpoint_id = any(array(select id from endpoint))
         then coalesce(case when d.step = 0 then held_due_at(d.endpoint_id, d.event_id) end, ${atMs}::bigint)
         else ${atMs + absentMs}::bigint end

@@ -1,5 +1,6 @@
 import { type Queryable, sql } from "../platform/database/db.ts";
 import { lastUlid } from "../platform/ids.ts";
+import { resentStep } from "./delivery-store.ts";
 import { type AnnouncedEvent, type Channel, largeBytes } from "./event.ts";
 
 export interface EventRow extends Omit<AnnouncedEvent, "body" | "payloadExpiresAt"> {
@@ -200,7 +201,10 @@ export async function listResendable(
     order by id for no key update`);
 }
 
-/** Makes them due now at their addresses, from the first step of the schedule, unless they are being sent. */
+/**
+ * Makes them due now at their addresses, from the first step of the schedule. Those that are being sent have that step
+ * before them once the attempt has failed (see {@link resentStep}); where it is their first, it comes next anyway.
+ */
 export async function requeueEvents(
   tx: Queryable,
   rows: readonly { id: string; url: string | null; endpointId: string }[],
@@ -219,8 +223,10 @@ export async function requeueEvents(
       select e.id, g.endpoint_id, e.client_domain_id, e.stream_id, e.sequence,
         octet_length(coalesce(e.body, '')) + octet_length(coalesce(e.body_sealed, '')) > ${largeBytes}, ${dueAtMs}::bigint
       from given g join webhook_event e on e.id = g.id order by e.sequence
-      on conflict (event_id) do update set due_at_ms = excluded.due_at_ms, step = 0
-      where d.lease is null)
+      on conflict (event_id) do update set
+        due_at_ms = case when d.lease is null then excluded.due_at_ms else d.due_at_ms end,
+        step = case when d.lease is null then 0 else ${resentStep}::int end
+      where d.lease is null or d.step > 0)
     select pg_notify('webhook_delivery', '')`);
 }
 

@@ -234,8 +234,8 @@ interface Resend {
 }
 
 /**
- * Sends events of a stream again in the caller's transaction, in their order: a new run of the schedule for each. One that
- * is being sent just now is left alone and counts, and so is one that is held.
+ * Sends events of a stream again in the caller's transaction, in their order: a new run of the schedule for each. For one
+ * that is being sent just now it begins once that attempt has failed. One that is held is left alone, and both count.
  *
  * @returns how many are on their way
  * @throws {Problem} event_not_found; payload_expired for one whose body was purged, or when no event has one
