@@ -11,10 +11,11 @@ import {
 import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { logInFor } from "../business-login.ts";
 import { noteBusinessAcquaintance } from "../../service/src/kyb/business/acquaintance-store.ts";
-import { requestLook } from "../../service/src/kyb/business/roster-store.ts";
+import { requestLook, wakeRoster } from "../../service/src/kyb/business/roster-store.ts";
 import { setMoved } from "../../service/src/kyb/business/standing-store.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openReceiver, type Receiver } from "../kyb-receiver.ts";
+import { untilBlocked } from "../lock-waits.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 
 const day = 86_400;
@@ -291,6 +292,22 @@ test("a move by the operator waits while its successor is suspended, and is canc
   const [ended] = proposals as { id: string; status: string }[];
   assert.deepEqual([ended?.id, ended?.status], [open, "failed"]);
   assert.ok((await world.inboxOf("jan")).every(({ id }) => id !== open));
+});
+
+test("of two businesses that go on in each other at the same moment, one stays", async () => {
+  const old = await world.found({ members: ["finn"], name: "Hin AG" });
+  const next = await world.found({ members: ["finn"], name: "Her AG" });
+  assert.equal((await svc("business", "move", old.address, "--to", next.address)).status, 0);
+  await world.ctx.db.transaction(async (tx) => {
+    await setMoved(tx, next.address, old.address);
+    await world.advance(31 * day);
+    await wakeRoster(world.ctx.db);
+    await untilBlocked(world.ctx.db);
+  });
+  await world.until("the announcement is over", async () =>
+    (await world.businessOf("finn", old.address))["move"] === null ? true : null,
+  );
+  assert.equal((await lookUp("status", old.address)).body["status"], "active");
 });
 
 /** The event that tells of the move of this business. */

@@ -8,7 +8,7 @@ import type { Queryable } from "../../platform/database/db.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { endBallot, lockOpenBallots } from "../ballot/ballot-store.ts";
 import { type Business, type BusinessStatus, businessStatuses, mayGoOnIn } from "./business.ts";
-import { findBusiness, lockBusiness } from "./business-store.ts";
+import { findBusiness, holdBusiness, lockBusiness } from "./business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listMembers } from "./members.ts";
 import { deleteRemoval, listRemovals } from "./removal-store.ts";
@@ -190,7 +190,8 @@ async function finishMove(ctx: KybContext, tx: Queryable, address: Address): Pro
   // A member may have cancelled it meanwhile.
   if (business === null || move === undefined) return;
   const { successor } = move;
-  const next = await findBusiness(tx, successor);
+  // Held: of two that move on to each other at this moment, the second finds that the first has left.
+  const next = await holdBusiness(tx, successor);
   if (next?.status === "suspended") return;
   const hasLeft = business.status === "moved";
   await store.cancelMove(tx, address);
