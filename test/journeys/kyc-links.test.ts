@@ -2,7 +2,16 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { declineDigest, signDigest } from "@svc/protocol";
-import { decline, type KycWorld, openKycWorld, openRequest, shareResult } from "../kyc-world.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
+import {
+  decline,
+  type KycWorld,
+  openKycWorld,
+  openRequest,
+  scanRequest,
+  shareResult,
+} from "../kyc-world.ts";
+import { untilBlocked } from "../lock-waits.ts";
 import { openRawConnection } from "../raw-connection.ts";
 import { post } from "../raw-wallet.ts";
 
@@ -87,4 +96,24 @@ test("a link ends with its own expiration, though a later one keeps its order op
   await world.ask({ user: person.address, expiration: now + 880 });
   await world.advance(340);
   assert.equal((await post(opened.connection, shareResult(person, opened))).status, 410);
+});
+
+test("a link that is opened while its attempt ends is over, and nobody has scanned it", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  const { connection } = scanRequest(asked.body.data?.["link"]);
+  const { db } = world.ctx;
+  const { cancelling, opening } = await db.transaction(async (tx) => {
+    await tx.query(sql`select from kyc_order where user_address = ${person.address} for update`);
+    const cancelled = world.call("POST", "/api/v2/kyc/cancel", { body: { referenceKey } });
+    await untilBlocked(db);
+    const opened = post(`${connection}/open`, {});
+    await untilBlocked(db, 2);
+    return { cancelling: cancelled, opening: opened };
+  });
+  assert.deepEqual([(await cancelling).status, (await opening).status], [200, 410]);
+  const listed = await world.call("GET", `/api/v2/kyc/orders?user=${person.address}`);
+  const { items } = listed.body.data as { items: Record<string, unknown>[] };
+  assert.deepEqual([items[0]?.["status"], items[0]?.["scannedAt"]], ["FAILED", undefined]);
 });

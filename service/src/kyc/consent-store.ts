@@ -62,16 +62,18 @@ export async function findToken(db: Queryable, tokenSha256: Buffer): Promise<Ope
  * Keeps a link's request object, notes that the order was scanned, and ends the links that were given out before.
  * Links of one order take turns.
  *
- * @returns the object that is kept, since another process may have been faster; null where a newer link ended this one
+ * @returns the object that is kept, since another process may have been faster; null where a newer link ended this one,
+ * or its attempt has ended
  */
 export async function keepRequestObject(
   db: Queryable,
-  token: Pick<OpenedToken, "tokenSha256" | "order">,
+  token: Pick<OpenedToken, "tokenSha256" | "order" | "attempt">,
   { object, now }: { object: string; now: number },
 ): Promise<string | null> {
   const [row] = await db.query<{ request_object: string }>(
     sql`with scanned as (
-        update kyc_order set scanned_at = coalesce(scanned_at, ${now}) where id = ${token.order.id} returning id
+        update kyc_order set scanned_at = coalesce(scanned_at, ${now})
+        where id = ${token.order.id} and attempt = ${token.attempt} and status = 'PENDING' returning id
       ), kept as (
         update kyc_token set request_object = coalesce(request_object, ${object})
         from scanned where order_id = scanned.id and token_sha256 = ${token.tokenSha256}
