@@ -7,8 +7,10 @@ import { until } from "../../../test/patience.ts";
 import { openContext, type OpenContext } from "../compose.ts";
 import { advanceClock } from "../platform/clock.ts";
 import { parseConfig } from "../platform/config/config.ts";
+import { openDb, sql } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { findFaucet, openEmbeddedChain } from "./embedded-chain.ts";
+import { openLockSession } from "./embedded-lock-store.ts";
 import { type ChainNode, RpcError } from "./node.ts";
 
 const receiver = "0x00000000000000000000000000000000deadbeef";
@@ -143,6 +145,18 @@ async function otherHalf(raw: Hex): Promise<Hex> {
     yParity: yParity === 1 ? 0 : 1,
   });
 }
+
+test("a database drops the connection that holds the chain as soon as any other of a host that vanished", async () => {
+  await using database = await openTestDatabase();
+  await using db = openDb({ ...database.connection, connections: 1 });
+  await using session = await openLockSession(database.connection);
+  const read = sql`
+    select name, source from pg_settings
+    where name like 'tcp\\_%' or name in ('lock_timeout', 'idle_in_transaction_session_timeout') order by name`;
+  const ofPool = await db.query<{ name: string; source: string }>(read);
+  assert.ok(ofPool.length === 6 && ofPool.every(({ source }) => source === "client"));
+  assert.deepEqual(await session.query(read), ofPool);
+});
 
 test("what a node would refuse never enters the journal", async () => {
   await using database = await openTestDatabase();

@@ -1,5 +1,5 @@
 import { Client, type PoolConfig } from "pg";
-import type { Queryable } from "../platform/database/db.ts";
+import { type Queryable, withSessionOptions } from "../platform/database/db.ts";
 
 /**
  * A connection of its own that holds the lock of the embedded chain, or waits for it. What only the owner may write goes
@@ -14,10 +14,14 @@ export interface LockSession extends Queryable, AsyncDisposable {
 
 const connectWithinMs = 10_000;
 
-/** @throws when the database cannot be reached */
+/**
+ * As a session of the pool it is over half a minute after its host has vanished, and another host may take the lock.
+ *
+ * @throws when the database cannot be reached
+ */
 export async function openLockSession(connection: PoolConfig): Promise<LockSession> {
   const client = new Client({
-    ...connection,
+    ...withSessionOptions(connection),
     keepAlive: true,
     connectionTimeoutMillis: connectWithinMs,
   });

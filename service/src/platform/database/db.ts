@@ -201,8 +201,11 @@ const sessionSettings = [
 /** Each as an option of the server's command line. */
 const sessionOptions = sessionSettings.map((setting) => `-c ${setting}`).join(" ");
 
-/** What the driver finds in an address goes before what it is given beside it, so ours join the `options` there. */
-function withSessionOptions({ connectionString, ...rest }: PoolConfig): PoolConfig {
+/**
+ * The connection with what every session of the service begins with. What the driver finds in an address goes before what
+ * it is given beside it, so ours join the `options` there.
+ */
+export function withSessionOptions({ connectionString, ...rest }: PoolConfig): PoolConfig {
   if (connectionString === undefined) return { ...rest, options: sessionOptions };
   const joined = connectionString.replace(
     /[?&]options=[^&]*/,
