@@ -106,6 +106,17 @@ export async function listTestLogouts(
   );
 }
 
+/** Gives clients to the organization that another one belongs to. */
+export async function moveTestClients(
+  db: Queryable,
+  ids: readonly string[],
+  toThatOf: string,
+): Promise<void> {
+  await db.query(sql`
+    update oauth_client set client_domain_id = (select client_domain_id from oauth_client where id = ${toThatOf})
+    where id = any(${ids}::text[])`);
+}
+
 export async function disableTestClient(db: Queryable, id: string): Promise<void> {
   await db.query(sql`
     with disabled as (update oauth_client set disabled_at = 1 where id = ${id} returning id)

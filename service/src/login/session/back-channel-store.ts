@@ -4,6 +4,8 @@ import { type Queryable, sql } from "../../platform/database/db.ts";
 export interface LogoutDelivery {
   readonly id: string;
   readonly clientId: string;
+  /** The client's. */
+  readonly organizationId: string;
   readonly user: string;
   readonly sessionId: string | null;
   /** This try included; also the fence: a process that holds an older count has lost its lease. */
@@ -18,6 +20,8 @@ export interface Lease {
   readonly perClient: number;
   /** How many this process has under way, by client. */
   readonly underWay: Readonly<Record<string, number>>;
+  /** Nothing of their clients is taken now. */
+  readonly fullOrganizations: readonly string[];
 }
 
 /**
@@ -32,7 +36,9 @@ export async function leaseDeliveries(db: Queryable, lease: Lease): Promise<Logo
       select (select client_id from logout_delivery where ended_at is null and client_id > client.id order by client_id limit 1)
       from client where client.id is not null),
     due as (
-      select waiting.id from client cross join lateral (
+      select waiting.id from client join oauth_client on oauth_client.id = client.id
+        join client_domain on client_domain.id = client_domain_id and organization_id <> all(${lease.fullOrganizations}::uuid[])
+      cross join lateral (
         select id, due_at from logout_delivery
         where client_id = client.id and ended_at is null and due_at <= ${lease.now}
           and (leased_until is null or leased_until <= ${lease.now})
@@ -46,7 +52,9 @@ export async function leaseDeliveries(db: Queryable, lease: Lease): Promise<Logo
       for update skip locked)
     update logout_delivery set attempts = attempts + 1, leased_until = ${lease.now + lease.seconds}
     where id = any(array(select id from taken))
-    returning id, client_id as "clientId", user_address as user, session_id as "sessionId", attempts`);
+    returning id, client_id as "clientId", user_address as user, session_id as "sessionId", attempts,
+      (select organization_id from oauth_client join client_domain on client_domain.id = client_domain_id
+        where oauth_client.id = client_id) as "organizationId"`);
 }
 
 /** Ends a delivery, unless its lease was lost. */

@@ -14,7 +14,10 @@ const tokenLifetimeSeconds = 120;
 const retrySeconds = [5, 30, 120, 600, 3600] as const;
 /** Fails the lease of a process that died; longer than a try can take. */
 const leaseSeconds = 60;
-/** Under way in one process; of one client a part, since one that hangs keeps each for the whole timeout. */
+/**
+ * Under way in one process; of one client a part, since one that hangs keeps each for the whole timeout. An organization
+ * has any number of clients, so it gets no more while it has as many as are free: half of what the others leave.
+ */
 const underWayMax = 64;
 const underWayPerClient = 8;
 const timeoutMs = 10_000;
@@ -29,18 +32,21 @@ const responseBytesMax = 4096;
  * @returns how many were tried
  */
 export async function deliverLogouts(ctx: TokenContext, closing: AbortSignal): Promise<number> {
-  const underWay = new Map<Promise<void>, string>();
+  const underWay = new Map<Promise<void>, store.LogoutDelivery>();
   try {
     for (let tried = 0; ;) {
-      const due = closing.aborted ? [] : await leaseDue(ctx, [...underWay.values()]);
+      const before = [...underWay.values()];
+      const due = closing.aborted ? [] : await leaseDue(ctx, before);
       tried += due.length;
-      if (due.length === 0 && underWay.size === 0) return tried;
       for (const delivery of due) {
         const made = deliver(ctx, delivery)
           .catch((error: unknown) => ctx.log.error({ err: error }, "telling of a logout broke off"))
           .finally(() => underWay.delete(made));
-        underWay.set(made, delivery.clientId);
+        underWay.set(made, delivery);
       }
+      if (due.length === 0 && before.length === 0) return tried;
+      // Once something began, or all has ended meanwhile, there may be room for more.
+      if (due.length > 0 || underWay.size === 0) continue;
       await Promise.race([...underWay.keys(), pause(lookAgainMs, undefined, { ref: false })]);
     }
   } finally {
@@ -50,19 +56,25 @@ export async function deliverLogouts(ctx: TokenContext, closing: AbortSignal): P
 
 async function leaseDue(
   ctx: TokenContext,
-  clientsUnderWay: readonly string[],
+  underWay: readonly store.LogoutDelivery[],
 ): Promise<store.LogoutDelivery[]> {
-  const limit = underWayMax - clientsUnderWay.length;
-  if (limit === 0) return [];
-  const underWay: Record<string, number> = {};
-  for (const id of clientsUnderWay) underWay[id] = (underWay[id] ?? 0) + 1;
+  const free = underWayMax - underWay.length;
+  if (free === 0) return [];
+  const ofOrganizations = countBy(underWay, ({ organizationId }) => organizationId);
   return store.leaseDeliveries(ctx.db, {
     now: ctx.clock.now(),
     seconds: leaseSeconds,
-    limit,
+    // All of it may be one organization's.
+    limit: Math.ceil(free / 2),
     perClient: underWayPerClient,
-    underWay,
+    underWay: Object.fromEntries(countBy(underWay, ({ clientId }) => clientId)),
+    fullOrganizations: [...ofOrganizations].filter(([, count]) => count >= free).map(([id]) => id),
   });
+}
+
+function countBy<T>(all: readonly T[], keyOf: (each: T) => string): Map<string, number> {
+  const groups = Map.groupBy(all, keyOf);
+  return new Map([...groups].map(([key, { length }]) => [key, length]));
 }
 
 async function deliver(ctx: TokenContext, delivery: store.LogoutDelivery): Promise<void> {

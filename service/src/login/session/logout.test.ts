@@ -21,7 +21,12 @@ import {
   type TestCode,
   user,
 } from "../test-login.ts";
-import { insertTestLogouts, listTestFamilies, listTestLogouts } from "../test-login-store.ts";
+import {
+  insertTestLogouts,
+  listTestFamilies,
+  listTestLogouts,
+  moveTestClients,
+} from "../test-login-store.ts";
 import { tokenJobs } from "../token/token-jobs.ts";
 
 const hangingUrl = "https://slow.example/logout";
@@ -34,7 +39,7 @@ const answered: OutboundResult = {
 };
 let answer: OutboundResult = answered;
 /** Ends what clients that hang have under way. */
-const hanging = Promise.withResolvers<OutboundResult>();
+let hanging = Promise.withResolvers<OutboundResult>();
 const open = AbortSignal.any([]);
 const outbound: Outbound = {
   async send({ url, body }) {
@@ -342,6 +347,32 @@ test("a client that hangs with a long queue delays no other; what begins no more
   assert.equal(sent.length, 120, "each once");
 });
 
+test("clients of one organization that hang, however many they are, delay no other's", async () => {
+  await deliverLogouts(login.ctx, open);
+  hanging = Promise.withResolvers();
+  const slow = await Promise.all(
+    Array.from({ length: 10 }, async () => addClient(login, { backchannelLogoutUri: hangingUrl })),
+  );
+  const ids = slow.map(({ id }) => id);
+  await moveTestClients(login.ctx.db, ids, ids[0] ?? "");
+  const dueAt = login.clock.now();
+  for (const clientId of ids)
+    await insertTestLogouts(login.ctx.db, { clientId, user, dueAt: dueAt - 60, count: 10 });
+  await insertTestLogouts(login.ctx.db, { clientId: client.id, user, dueAt, count: 20 });
+  sent.length = 0;
+  const closing = new AbortController();
+  const delivered = deliverLogouts(login.ctx, closing.signal);
+  const others = (): number => sent.filter(({ url }) => url !== hangingUrl).length;
+  const late = AbortSignal.timeout(5_000);
+  while (others() < 20 && !late.aborted) await turn();
+  const [told, under] = [others(), sent.length - others()];
+  closing.abort();
+  hanging.resolve({ kind: "failed", reason: "timeout" });
+  await delivered;
+  assert.deepEqual([told, under], [20, 32], "the slow ones have half of what is made at once");
+  await deliverLogouts(login.ctx, open);
+});
+
 test("the jobs remove sealed copies after the grace and families that are over", async () => {
   await using own = await openTestLogin();
   const shop = await addClient(own);
@@ -432,7 +463,7 @@ test("a process that lost its lease on a logout neither ends it nor puts it off"
   const { id: clientId } = await addClient(own);
   const now = own.clock.now();
   await insertTestLogouts(own.ctx.db, { clientId, user, dueAt: now, count: 1 });
-  const lease = { seconds: 60, limit: 9, perClient: 9, underWay: {} };
+  const lease = { seconds: 60, limit: 9, perClient: 9, underWay: {}, fullOrganizations: [] };
   const [first] = await leaseDeliveries(own.ctx.db, { ...lease, now });
   assert.deepEqual(await leaseDeliveries(own.ctx.db, { ...lease, now: now + 59 }), []);
   const [second] = await leaseDeliveries(own.ctx.db, { ...lease, now: now + 60 });
