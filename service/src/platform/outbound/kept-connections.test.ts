@@ -118,3 +118,23 @@ test("a kept connection gives no request more of an answer than it asked for", a
   assert.deepEqual(withoutHead(await send(1999)), failed("too_large"));
   assert.equal((await send(2000)).kind, "answered");
 });
+
+test("a kept connection is as good after many answers as after one", async (t) => {
+  const receiver = await openReceiver(t, (_request, response) => {
+    // A chunk for each byte, as long as it may be.
+    for (let each = 0; each < 1000; each += 1) response.write("x");
+    response.end();
+  });
+  const outbound = open(t, "production", {
+    resolve: answering([publicAddress]),
+    connect: fakeInternet(),
+  });
+  for (let each = 0; each < 12; each += 1) {
+    const result = await outbound.send(
+      get(receiver.url, { keepAlive: true, responseBytesMax: 1000 }),
+    );
+    assert.equal(result.kind === "answered" && result.body.length, 1000);
+    await nextTurn();
+  }
+  assert.equal(receiver.sockets.length, 1);
+});

@@ -262,17 +262,23 @@ test("a flood is cut off by its size, long before the time limit", async (t) => 
   const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
   const chunk = `400\r\n${"x".repeat(1024)}\r\n`;
   const headerLine = `x-more: ${"y".repeat(500)}\r\n`;
+  const interim = `HTTP/1.1 103 Early Hints\r\n${headerLine}\r\n`;
   const outbound = open(t, "dev");
   for (const answer of [
     flood(chunked, chunk),
     flood("HTTP/1.1 200 OK\r\n", headerLine),
     flood("HTTP/1.1 200 OK\r\nx-endless: ", "z".repeat(1024)),
     flood(`${chunked}0\r\n`, headerLine),
+    flood("HTTP/1.1 200 ", "z".repeat(1024)),
+    flood(`${chunked}1;`, "z".repeat(1024)),
+    flood("", interim),
   ]) {
-    const raw = await openRaw(t, answer);
-    const result = await outbound.send(get(raw.url, { timeoutMs: 30_000 }));
-    assert.deepEqual(withoutHead(result), failed("too_large"));
-    await closed(raw.sockets[0]);
+    for (const keepAlive of [false, true]) {
+      const raw = await openRaw(t, answer);
+      const result = await outbound.send(get(raw.url, { timeoutMs: 10_000, keepAlive }));
+      assert.deepEqual(withoutHead(result), failed("too_large"));
+      await closed(raw.sockets[0]);
+    }
   }
 });
 

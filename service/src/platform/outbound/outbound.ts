@@ -8,6 +8,7 @@ import type { LookupFunction } from "node:net";
 import type * as Undici from "undici";
 import { isPublicAddress, isPublicName, parsePublicUrl } from "./address-policy.ts";
 import type { OutboundProfile } from "./address-policy.ts";
+import { answerBytesMax, boundedConnector } from "./answer-bound.ts";
 import { KeptConnections } from "./kept-connections.ts";
 
 export type { OutboundProfile } from "./address-policy.ts";
@@ -194,12 +195,12 @@ async function attempt(
   // A client of its own for each request: no socket, TLS session or pinned address outlives it, so a
   // name that changes its address between two requests gains nothing from the first.
   const client = new options.undici.Client(url.origin, {
-    connect: connectOptions(options.connect, addresses, signal),
-    allowH2: false,
-    maxHeaderSize: headerBytesMax,
-    maxResponseSize: request.responseBytesMax,
     // The signal bounds everything; these would count per phase or per chunk.
-    connectTimeout: 0,
+    ...boundsOf(request, options.undici, {
+      ...connectOptions(options.connect, addresses),
+      signal,
+      timeout: 0,
+    }),
     headersTimeout: 0,
     bodyTimeout: 0,
   });
@@ -221,17 +222,31 @@ function openPool(
   },
 ): Undici.Pool {
   return new given.undici.Pool(url.origin, {
-    connect: connectOptions(given.connect, given.addresses),
-    allowH2: false,
-    maxHeaderSize: headerBytesMax,
-    maxResponseSize: given.request.responseBytesMax,
-    // A request that gave up leaves its connection connecting.
-    connectTimeout: timeoutMsMax,
+    ...boundsOf(given.request, given.undici, {
+      ...connectOptions(given.connect, given.addresses),
+      // A request that gave up leaves its connection connecting.
+      timeout: timeoutMsMax,
+    }),
     headersTimeout: 0,
     bodyTimeout: 0,
     keepAliveTimeout: keptMs,
     keepAliveMaxTimeout: keptMs,
   });
+}
+
+/** How much a connection for such requests may bring. */
+function boundsOf(
+  { responseBytesMax }: OutboundRequest,
+  undici: typeof Undici,
+  connect: Undici.buildConnector.BuildOptions,
+) {
+  const bytesMax = answerBytesMax({ headerBytes: headerBytesMax, bodyBytes: responseBytesMax });
+  return {
+    connect: boundedConnector(undici, { ...connect, allowH2: false }, bytesMax),
+    allowH2: false,
+    maxHeaderSize: headerBytesMax,
+    maxResponseSize: responseBytesMax,
+  };
 }
 
 const brokenCodes = new Set(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
@@ -283,11 +298,7 @@ async function findAddresses(
 }
 
 /** Pins the connection: whatever is asked of `lookup`, it hands back the checked addresses. TLS still proves the host name. */
-function connectOptions(
-  fake: FakeInternet | undefined,
-  addresses: readonly string[],
-  signal?: AbortSignal,
-) {
+function connectOptions(fake: FakeInternet | undefined, addresses: readonly string[]) {
   const pinned = addresses.slice(0, addressesTriedMax).map((checked) => {
     const address = fake === undefined ? checked : fake.addressOf(checked);
     return { address, family: isIP(address) };
@@ -296,7 +307,6 @@ function connectOptions(
   // Without `autoSelectFamily` Node would ask for a single address and refuse the list.
   return {
     lookup,
-    ...(signal === undefined ? {} : { signal }),
     autoSelectFamily: true,
     rejectUnauthorized: true,
     ...(fake === undefined ? {} : { ca: fake.ca }),
