@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Address, addressOfSubject, type Hex, hexOfBytes, sessionDigest } from "@svc/protocol";
-import { encodeAbiParameters, parseAbiParameters } from "viem";
+import { concat, encodeAbiParameters, getCreate2Address, parseAbiParameters } from "viem";
 import { buyPackage } from "../../service/src/accounts/index.ts";
 import { type Anvil, startAnvil } from "../anvil.ts";
 import { openKybWorld } from "../kyb-world.ts";
@@ -61,6 +61,44 @@ test("a wallet that is a contract logs in and lists its logins by ERC-1271, and 
   assert.deepEqual(await listLogins(world.baseUrl, session), ["Test shop"]);
   await anvil.rpc("anvil_setCode", [contract.address, answering("ffffffff")]);
   await assert.rejects(openWalletSession(world.baseUrl, contract), /answered 422.*signature_wrong/);
+});
+
+/** A wallet of 2,000 bytes of code that nobody has deployed yet, and what it signs anything with (ERC-6492). */
+function undeployed(): { address: Address; signature: Hex } {
+  const code = `${answering("1626ba7e").slice(2)}${"00".repeat(2000)}`;
+  const size = (code.length / 2).toString(16).padStart(4, "0");
+  // PUSH2 size DUP1 PUSH1 0a RETURNDATASIZE CODECOPY RETURNDATASIZE RETURN, and the code.
+  const initCode: Hex = `0x61${size}80600a3d393df3${code}`;
+  const deployer = "0x4e59b44847b379578588920ca78fbf26c0b4956c";
+  const salt: Hex = `0x${"07".repeat(32)}`;
+  const address = getCreate2Address({ from: deployer, salt, bytecode: initCode });
+  const words = parseAbiParameters("address, bytes, bytes");
+  const wrapped = encodeAbiParameters(words, [deployer, concat([salt, initCode]), "0x02"]);
+  const signature: Hex = `${wrapped}${"6492".repeat(16)}`;
+  return { address: address.toLowerCase() as Address, signature };
+}
+
+test("a wallet that is not deployed yet logs in by either way, and declines, with all that deploys it", async () => {
+  await using anvil = await startAnvil();
+  await using world = await openChainWorld(anvil);
+  const { address, signature } = undeployed();
+  const contract = { ...newIdentity(), address };
+  for (const answer of ["approve", "decline"]) {
+    const page = await openPage(world.baseUrl, world.client);
+    const claimed = await claim(scan(page.qr), contract);
+    const { digits } = await statusOf(world.baseUrl, page);
+    const { claimSecret, ...approval } = approvalOf(claimed, String(digits));
+    const body =
+      answer === "approve" ? { ...approval, claimSecret } : { ...approval, error: "access_denied" };
+    const answered = await post(claimed.connection, { ...body, signature });
+    assert.equal(answered.status, 200, `${answer}: ${await answered.text()}`);
+  }
+  const page = await openPage(world.baseUrl, world.client);
+  const url = new URL(sameDeviceReturn(scan(page.sameDevice), contract));
+  url.searchParams.set("signature", signature);
+  const returned = await page.jar.fetch(url.href, { redirect: "manual" });
+  assert.equal(returned.status, 303, await returned.text());
+  assert.equal(await anvil.rpc("eth_getCode", [address, "latest"]), "0x");
 });
 
 /** Opens a session by a signature that is made of the digest. @returns the status, and the reason of a refusal */

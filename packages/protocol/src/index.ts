@@ -184,6 +184,7 @@ export {
   personalDigest,
   prepareForFewSignatures,
   recoverAddress,
+  signatureCharactersMax,
   signDigest,
 } from "./signature.ts";
 export type { Signature } from "./signature.ts";

@@ -6,6 +6,11 @@ import type { Address } from "./address.ts";
 import { bytesOfHex, bytesOfText, hexOfBytes } from "./encoding.ts";
 import type { Hex } from "./encoding.ts";
 
+/** ERC-6492 wraps a deployment around a signature; 16 KiB is ample for it, and for a wallet of many owners. */
+const signatureBytesMax = 16_384;
+/** The same as `0x` and hex. */
+export const signatureCharactersMax = 2 + 2 * signatureBytesMax;
+
 /** A secp256k1 signature that passed `parseSignature`. */
 export interface Signature {
   /** r and s, 64 bytes. */

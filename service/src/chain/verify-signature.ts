@@ -1,4 +1,10 @@
-import { type Address, type Hex, hexOfBytes, isContractYes } from "@svc/protocol";
+import {
+  type Address,
+  type Hex,
+  hexOfBytes,
+  isContractYes,
+  signatureCharactersMax,
+} from "@svc/protocol";
 import {
   decodeAbiParameters,
   encodeDeployData,
@@ -15,8 +21,6 @@ import { RpcError } from "./node.ts";
 const gasMax = 1_000_000;
 const timeoutMs = 2_000;
 const limit = { perSecond: 50, burst: 200 };
-/** Bytes; a wallet of many owners with its deployment stays far below. */
-const signatureBytesMax = 16_384;
 
 const erc1271 = parseAbi([
   "function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)",
@@ -37,7 +41,7 @@ export async function isContractSignature(
 ): Promise<boolean> {
   const { signature } = given;
   if (!/^0x(?:[0-9a-fA-F]{2})+$/.test(signature)) return false;
-  if (signature.length > 2 + signatureBytesMax * 2) return false;
+  if (signature.length > signatureCharactersMax) return false;
   await takeOrRefuse(ctx, "signature:contract", limit);
   const hash = hexOfBytes(given.digest);
   const isWrapped = signature.toLowerCase().endsWith(erc6492Suffix);

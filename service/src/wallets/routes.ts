@@ -1,6 +1,6 @@
 import { Type } from "../platform/http/schema.ts";
 import { uuid } from "../platform/http/text-form.ts";
-import type { Address } from "@svc/protocol";
+import { type Address, signatureCharactersMax } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
 import { callerAddressOf } from "../platform/http/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
@@ -50,7 +50,7 @@ const SessionBody = Type.Object({
   deadline: Type.Integer({ minimum: 0, maximum: 4_294_967_295 }),
   signature: Type.String({
     minLength: 1,
-    maxLength: 32_770,
+    maxLength: signatureCharactersMax,
     description: "Of a contract what it takes itself (ERC-1271, ERC-6492).",
   }),
 });

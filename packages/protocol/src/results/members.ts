@@ -3,6 +3,7 @@ import { parseAddress } from "../address.ts";
 import type { Address } from "../address.ts";
 import { bytesOfHex, isHexOf, isShowable, secondsMax } from "../encoding.ts";
 import type { Hex, Hex32 } from "../encoding.ts";
+import { signatureCharactersMax } from "../signature.ts";
 
 /** Why an answer is not one. `member` is its name on the wire; null means the answer as a whole. */
 export interface ResultFault {
@@ -49,8 +50,6 @@ export function queryMembersOf(action: Action): ReadonlySet<string> {
 }
 
 const textMax = 4096;
-/** ERC-6492 wraps a deployment around a signature; 16 KiB is ample for it. */
-const signatureBytesMax = 16_384;
 
 export function optionalMember(members: Members, name: string): unknown {
   return Object.hasOwn(members, name) ? members[name] : undefined;
@@ -72,7 +71,7 @@ export function textMember(members: Members, name: string, maxLength = textMax):
 
 /** Of an EOA 65 bytes, of a contract (ERC-1271, ERC-6492) any number up to 16 KiB. In lower case. */
 export function signatureMember(members: Members, name: string): Hex {
-  const text = textMember(members, name, 2 + signatureBytesMax * 2);
+  const text = textMember(members, name, signatureCharactersMax);
   const bytes = bytesOfHex(text);
   if (bytes === null || bytes.length === 0)
     throw new ResultRefused(name, "is not 0x and hex bytes");

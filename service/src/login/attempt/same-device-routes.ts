@@ -1,3 +1,4 @@
+import { signatureCharactersMax } from "@svc/protocol";
 import type { Http } from "../../platform/http/http.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { type Static, Type } from "../../platform/http/schema.ts";
@@ -11,7 +12,7 @@ import { WalletRefusal } from "./wallet-refusal.ts";
 
 const Whole = Type.String({ pattern: "^(0|[1-9][0-9]{0,14})$" });
 const ReturnQuery = Type.Object({
-  signature: Type.Optional(Type.String({ maxLength: 2000 })),
+  signature: Type.Optional(Type.String({ maxLength: signatureCharactersMax })),
   session: Type.Optional(Type.String({ maxLength: 100 })),
   svcID: Type.Optional(Type.String({ maxLength: 100 })),
   business: Type.Optional(Type.String({ maxLength: 100 })),

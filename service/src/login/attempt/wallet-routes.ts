@@ -1,3 +1,4 @@
+import { signatureCharactersMax } from "@svc/protocol";
 import { Type } from "../../platform/http/schema.ts";
 import { callerAddressOf } from "../../platform/http/client-address.ts";
 import type { Http } from "../../platform/http/http.ts";
@@ -36,7 +37,7 @@ const AnswerBody = Type.Object({
   signature: Type.Optional(
     Type.String({
       minLength: 1,
-      maxLength: 2000,
+      maxLength: signatureCharactersMax,
       description: "Over the `Login` message, or the `Decline` message with `error`.",
     }),
   ),
