@@ -149,6 +149,39 @@ test("after a rotation everything opens without the old master key", async () =>
   );
 });
 
+const placeOf = (table: string, id: number) => ({ table, id: String(id), column: "content" });
+
+test("a value that does not open is named, and keeps no other one under the old master key", async () => {
+  await db.query(sql`create table sealed_with_broken (id int primary key, content bytea)`);
+  await db.query(sql`create table sealed_after (id int primary key, content bytea)`);
+  const [old, lost] = [createSeal([oldKey]), createSeal(["c3".repeat(32)])];
+  for (const id of [1, 2, 3]) {
+    const given = placeOf("sealed_with_broken", id);
+    const sealed = (id === 2 ? lost : old).seal(plain, given);
+    await db.query(sql`insert into sealed_with_broken values (${id}, ${sealed})`);
+  }
+  const sealed = old.seal(plain, placeOf("sealed_after", 1));
+  await db.query(sql`insert into sealed_after values (1, ${sealed})`);
+  const columns = ["sealed_with_broken", "sealed_after"].map((table) => ({
+    table,
+    idColumn: "id",
+    column: "content",
+  }));
+  const both = createSeal([newKey, oldKey]);
+  await assert.rejects(
+    rewrapAll({ db, seal: both }, columns, { batch: 2 }),
+    (error: unknown) =>
+      error instanceof SealBroken && /sealed_with_broken\.content of 2/.test(error.message),
+  );
+  const alone = createSeal([newKey]);
+  const rows = await db.query<{ id: number; name: string; content: Buffer }>(sql`
+    select id, 'sealed_with_broken' as name, content from sealed_with_broken where id <> 2
+    union all select id, 'sealed_after', content from sealed_after`);
+  assert.equal(rows.length, 3);
+  for (const { id, name, content } of rows)
+    assert.deepEqual(alone.open(content, placeOf(name, id)), plain);
+});
+
 test("a value that changed while it was put under another key stays as it was changed", async () => {
   const [old, fresh, changed] = [Buffer.from("old"), Buffer.from("fresh"), Buffer.from("changed")];
   await db.query(

@@ -1,5 +1,5 @@
 import type { Db } from "../database/db.ts";
-import type { Seal } from "./seal.ts";
+import { type Seal, SealBroken } from "./seal.ts";
 import * as store from "./seal-store.ts";
 
 /** A column whose values were sealed with the place `{ table, id: idColumn as text, column }`. Null values are skipped. */
@@ -29,7 +29,7 @@ export interface RewrapProgress {
  * provided that every process has the new one. It may be stopped and started again at any point. Reads `batch` rows at
  * a time and holds no lock longer than one of them takes.
  *
- * @throws {SealBroken} at the first value that does not open; what was done before stays
+ * @throws {SealBroken} in the end, where values did not open; they stay as they are, and keep no other one from it
  */
 export async function rewrapAll(
   { db, seal }: { db: Db; seal: Seal },
@@ -37,6 +37,7 @@ export async function rewrapAll(
   options: { batch: number; onProgress?: (progress: RewrapProgress) => void },
 ): Promise<RewrapProgress[]> {
   const done: RewrapProgress[] = [];
+  const broken: string[] = [];
   for (const each of columns) {
     const { table, column } = each;
     let [checked, rewrapped] = [0, 0];
@@ -45,26 +46,49 @@ export async function rewrapAll(
       const page: { after: string | null; limit: number } = { after, limit: options.batch };
       const rows = await store.listSealed(db, each, page);
       checked += rows.length;
-      rewrapped += await rewrapRows(db, { seal, column: each, rows });
+      rewrapped += await rewrapRows(db, { seal, column: each, rows, broken });
       options.onProgress?.({ table, column, checked, rewrapped });
       after = rows.length < options.batch ? null : (rows.at(-1)?.id ?? null);
     } while (after !== null);
     done.push({ table, column, checked, rewrapped });
   }
+  if (broken.length > 0) throw new SealBroken(sayBroken(broken));
   return done;
 }
 
+const namedMax = 5;
+
+function sayBroken(broken: readonly string[]): string {
+  const named = broken.slice(0, namedMax).join(", ");
+  const more = broken.length - namedMax;
+  return `${named}${more > 0 ? `, and ${more} more` : ""}; every other one is under the newest master key`;
+}
+
+/** @param work.broken is told of values that do not open */
 async function rewrapRows(
   db: Db,
-  work: { seal: Seal; column: SealedColumn; rows: readonly store.SealedRow[] },
+  work: { seal: Seal; column: SealedColumn; rows: readonly store.SealedRow[]; broken: string[] },
 ): Promise<number> {
-  const { table, column } = work.column;
   let changed = 0;
   for (const row of work.rows) {
-    const fresh = work.seal.rewrap(row.sealed, { table, id: row.id, column });
+    const fresh = rewrapOrNote(work.seal, row, { ...work.column, broken: work.broken });
     if (fresh === null) continue;
     await store.replaceSealed(db, work.column, { id: row.id, old: row.sealed, fresh });
     changed += 1;
   }
   return changed;
+}
+
+function rewrapOrNote(
+  seal: Seal,
+  { id, sealed }: store.SealedRow,
+  { table, column, broken }: SealedColumn & { broken: string[] },
+): Buffer | null {
+  try {
+    return seal.rewrap(sealed, { table, id, column });
+  } catch (error) {
+    if (!(error instanceof SealBroken)) throw error;
+    broken.push(`${table}.${column} of ${id}`);
+    return null;
+  }
 }
