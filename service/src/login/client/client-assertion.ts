@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Client } from "../../accounts/index.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
-import { isSignedByClient } from "./client-keys.ts";
+import { isSignedByClient, type Untried } from "./client-keys.ts";
 import {
   type ForeignAlgorithm,
   type ForeignJwt,
@@ -112,8 +112,8 @@ export async function checkAssertion(
     kid: keyIdOf(jwt),
     isBy: (key) => isSignedBy(jwt, key, algorithm),
   });
-  if (isSigned === null)
-    return { fault: "client assertion: the keys at jwks_uri cannot be fetched", isGuess: false };
+  if (typeof isSigned === "string")
+    return { fault: `client assertion: ${faults[isSigned]}`, isGuess: false };
   if (!isSigned)
     return {
       fault: "client assertion: no key of the client made the signature",
@@ -125,6 +125,11 @@ export async function checkAssertion(
   const expiresAt = Math.ceil(Number(jwt.claims["exp"])) + 1;
   return { oneTime: [{ kind: "assertion", sha256, expiresAt }] };
 }
+
+const faults: Record<Untried, string> = {
+  "cannot be fetched": "the keys at jwks_uri cannot be fetched",
+  lately: "jwks_uri had no such key a moment ago, and is not asked again yet",
+};
 
 function keyIdOf(jwt: ForeignJwt): string | null {
   const { kid } = jwt.header;

@@ -335,6 +335,22 @@ test("keys behind jwks_uri are fetched once, and again for an unknown key id, at
   assert.equal(fetches(), 2);
 });
 
+test("a key that is new behind jwks_uri locks its client out no longer than until the set is asked for again", async () => {
+  const jwksUri = `https://shop.example/${randomUUID()}`;
+  const client = await addClient(login, { method: "private_key_jwt", jwksUri });
+  const send = async (given: Parameters<typeof assertionOf>[1] = {}): Promise<number> => {
+    const assertion = await assertionOf(client.id, given);
+    return (await ask({ client_assertion: assertion, client_assertion_type: type })).status;
+  };
+  published = { keys: [ecJwk] };
+  assert.equal(await send(), 200);
+  published = { keys: [rsaJwk] };
+  const fresh = { header: { alg: "RS256", kid: "rsa-1" }, key: rsa.privateKey };
+  for (let at = 0; at < 11; at += 1) assert.equal(await send(fresh), 401);
+  login.clock.advance(31);
+  assert.equal(await send(fresh), 200);
+});
+
 test("a key that was replaced behind jwks_uri is found, also under the same key id and without one", async () => {
   const next = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const nextJwk = await exportJWK(next.publicKey);

@@ -55,15 +55,15 @@ export interface Signed {
   isBy(key: KeyObject): boolean;
 }
 
-/**
- * Whether a key of the client made the signature. Null when there is none to try, and the client may have published one
- * that cannot be fetched.
- */
+/** Where no key is there to try, the client may have published one: that `cannot be fetched`, or `lately`. */
+export type Untried = "cannot be fetched" | "lately";
+
+/** Whether a key of the client made the signature, where there was one to try. */
 export async function isSignedByClient(
   ctx: TokenContext,
   client: Client,
   signed: Signed,
-): Promise<boolean | null> {
+): Promise<boolean | Untried> {
   const isByOne = (keys: readonly NamedKey[]): boolean =>
     chosen(keys, signed.kid).some((key) => signed.isBy(key));
   if (client.jwks !== null) return isByOne(givenKeys(ctx, client.jwks));
@@ -73,7 +73,9 @@ export async function isSignedByClient(
   // The key may have been replaced since, also under the same id or without one.
   const second = await fetchedKeys(ctx, client.jwksUri, refetchMs);
   if (second.keys !== first.keys && isByOne(second.keys)) return true;
-  return second.isFailed && chosen(second.keys, signed.kid).length === 0 ? null : false;
+  if (chosen(second.keys, signed.kid).length > 0) return false;
+  if (second.isFailed) return "cannot be fetched";
+  return second === first ? "lately" : false;
 }
 
 function chosen(keys: readonly NamedKey[], kid: string | null): readonly KeyObject[] {
