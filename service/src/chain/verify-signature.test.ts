@@ -8,6 +8,7 @@ import {
   concat,
   encodeAbiParameters,
   encodeErrorResult,
+  encodeFunctionData,
   getCreate2Address,
   keccak256,
   parseAbi,
@@ -67,6 +68,19 @@ test("a contract's signature is what the contract says it is", async () => {
   assert.equal(await verify(await place(answering("1626ba7f")), signed), false);
 });
 
+test("a contract is asked about this digest and this signature", async () => {
+  const abi = parseAbi(["function isValidSignature(bytes32, bytes) view returns (bytes4)"]);
+  const question = encodeFunctionData({ abi, args: [digestHex, "0x0102030405"] });
+  // CALLDATASIZE PUSH0 PUSH0 CALLDATACOPY CALLDATASIZE PUSH0 KECCAK256 PUSH32 <expected> EQ, times the yes.
+  const expecting: Hex = `0x365f5f37365f207f${keccak256(question).slice(2)}14631626ba7e60e01b025f5260205ff3`;
+  const address = await place(expecting);
+  assert.equal(await verify(address, "0x0102030405"), true);
+  assert.equal(await verify(address, "0x0102030406"), false);
+  const other = new Uint8Array(digest).fill(0, 0, 1);
+  const claim = { address, digest: other, signature: "0x0102030405" };
+  assert.equal(await verifySignature(ctx, claim), false);
+});
+
 test("what sends the question back has signed nothing", async () => {
   // CALLDATASIZE PUSH0 PUSH0 CALLDATACOPY CALLDATASIZE PUSH0 RETURN; and the identity precompile, which everybody has.
   assert.equal(await verify(await place("0x365f5f37365ff3"), "0x01"), false);
@@ -83,6 +97,38 @@ test("a contract that burns gas is refused within the bounds", async () => {
   await verify(await place(endless), "0x01");
   gate.decide(() => "pass");
   assert.equal(gas, 1_000_000n);
+});
+
+// PUSH4 <value> PUSH1 e0 SHL PUSH0 MSTORE PUSH3 060000 PUSH0, then RETURN (f3) or REVERT (fd): 384 KiB that begin so.
+const flooding = (value: string, end: "f3" | "fd"): Hex => `0x63${value}60e01b5f52620600005f${end}`;
+
+test("however much a contract answers, the node sends one byte of it", async () => {
+  const lengths: number[] = [];
+  const note = <T>(answer: T): T => {
+    lengths.push(JSON.stringify(answer).length);
+    return answer;
+  };
+  const node = {
+    ...ctx.chain.node,
+    request: async (method: string, params?: readonly unknown[]) =>
+      ctx.chain.node.request(method, params).then(note, (error: unknown) => {
+        throw note(error);
+      }),
+  };
+  const noted: ChainContext = { ...ctx, chain: { ...ctx.chain, node } };
+  const verifyNoted = async (address: Address, signature: string): Promise<boolean> =>
+    verifySignature(noted, { address, digest, signature });
+  for (const [code, isYes] of [
+    [flooding("1626ba7e", "f3"), true],
+    [flooding("ffffffff", "f3"), false],
+    [flooding("1626ba7e", "fd"), false],
+  ] as const) {
+    assert.equal(await verifyNoted(await place(code), "0x01"), isYes);
+    const { address, wrapped } = counterfactual(code);
+    assert.equal(await verifyNoted(address, wrapped), isYes);
+  }
+  assert.equal(lengths.length, 6);
+  assert.ok(Math.max(...lengths) <= '"0x01"'.length, String(lengths));
 });
 
 /** An account that is not there yet, and what deploys it. */

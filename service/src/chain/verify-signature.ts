@@ -1,10 +1,4 @@
-import {
-  type Address,
-  type Hex,
-  hexOfBytes,
-  isContractYes,
-  signatureCharactersMax,
-} from "@svc/protocol";
+import { type Address, type Hex, hexOfBytes, signatureCharactersMax } from "@svc/protocol";
 import {
   decodeAbiParameters,
   encodeDeployData,
@@ -25,6 +19,8 @@ const limit = { perSecond: 50, burst: 200 };
 const erc1271 = parseAbi([
   "function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)",
 ]);
+/** `isValidSignature.selector`, and zeros up to the end of the word. */
+const erc1271Yes = `1626ba7e${"00".repeat(28)}`;
 const erc6492Suffix = "6492".repeat(16);
 const wrapper = parseAbiParameters("address factory, bytes call, bytes signature");
 const erc6492 = parseAbi(["constructor(address signer, bytes32 hash, bytes signature)"]);
@@ -48,11 +44,9 @@ export async function isContractSignature(
   const inner = isWrapped ? unwrap(signature as Hex) : signature;
   // What cannot be read here might be read otherwise there.
   if (inner === null || isOfBusiness(inner, hash)) return false;
-  const call = isWrapped
-    ? await callOfValidator({ ...given, hash, signature: signature as Hex })
-    : callOfContract({ ...given, hash, signature: signature as Hex });
-  const result = await ask(ctx, call);
-  return isWrapped ? result === "0x01" : isContractYes(result ?? "0x");
+  const question = { ...given, hash, signature: signature as Hex };
+  const code = isWrapped ? await callOfValidator(question) : callOfContract(question);
+  return (await ask(ctx, code)) === "0x01";
 }
 
 /**
@@ -79,28 +73,62 @@ interface Question {
   readonly signature: Hex;
 }
 
-function callOfContract({ address, hash, signature }: Question): { to?: Address; data: Hex } {
+/** Asks the contract itself; the whole first word of its answer counts (`isContractYes` of the protocol). */
+function callOfContract({ address, hash, signature }: Question): Hex {
   const args = [hash, signature] as const;
-  return {
-    to: address,
-    data: encodeFunctionData({ abi: erc1271, functionName: "isValidSignature", args }),
-  };
+  const question = encodeFunctionData({ abi: erc1271, functionName: "isValidSignature", args });
+  return askingCode(question, (length) => [
+    // PUSH1 20, PUSH1 00, PUSH2 length, PUSH1 00, PUSH20 address, GAS, STATICCALL
+    `6020600061${length}600073${address.slice(2)}5afa`,
+    // It answered at least a word: PUSH1 1f, RETURNDATASIZE, GT, AND
+    "601f3d1116",
+    // which is yes: PUSH32 yes, PUSH1 00, MLOAD, EQ, AND
+    `7f${erc1271Yes}6000511416`,
+    // PUSH1 00, MSTORE8
+    "600053",
+  ]);
 }
 
 /** The validator of ERC-6492 runs as the code of a contract that is never made. */
-async function callOfValidator(question: Question): Promise<{ to?: Address; data: Hex }> {
+async function callOfValidator(question: Question): Promise<Hex> {
   const { address, hash, signature } = question;
   // The whole library is 340 files, and few signatures are of this kind.
   const { erc6492SignatureValidatorByteCode } = await import("viem");
   const args = [address, hash, signature] as const;
-  return {
-    data: encodeDeployData({ abi: erc6492, bytecode: erc6492SignatureValidatorByteCode, args }),
-  };
+  const validator = encodeDeployData({
+    abi: erc6492,
+    bytecode: erc6492SignatureValidatorByteCode,
+    args,
+  });
+  return askingCode(validator, (length) => [
+    // PUSH2 length, PUSH1 00, PUSH1 00, CREATE
+    `61${length}60006000f0`,
+    // Its one byte of code is the answer, and none is no: PUSH1 01, PUSH1 00, PUSH1 00, DUP4, EXTCODECOPY
+    "600160006000833c",
+  ]);
+}
+
+/**
+ * Code that runs as that of a contract that is never made, and asks there. What a contract answers or reverts with may be
+ * hundreds of kilobytes for the gas that it gets, and would reach this process from the node: this answers with one byte.
+ *
+ * @param question is in memory, from 0 on, when the steps begin
+ * @param steps leave the answer in the first byte of memory; they are told the length of the question, in hex
+ */
+function askingCode(question: Hex, steps: (length: string) => readonly string[]): Hex {
+  const bytes = question.slice(2);
+  const length = (bytes.length / 2).toString(16).padStart(4, "0");
+  // PUSH1 01, PUSH1 00, RETURN
+  const asking = `${steps(length).join("")}60016000f3`;
+  const loadBytes = 8;
+  const at = (loadBytes + asking.length / 2).toString(16).padStart(2, "0");
+  // PUSH2 length, PUSH1 at, PUSH1 00, CODECOPY
+  return `0x61${length}60${at}600039${asking}${bytes}`;
 }
 
 /** The result, or null when the call failed there. @throws {Problem} chain_unavailable */
-async function ask(ctx: ChainContext, call: { to?: Address; data: Hex }): Promise<string | null> {
-  const params: unknown[] = [{ ...call, gas: `0x${gasMax.toString(16)}` }, "latest"];
+async function ask(ctx: ChainContext, data: Hex): Promise<string | null> {
+  const params: unknown[] = [{ data, gas: `0x${gasMax.toString(16)}` }, "latest"];
   // An idle embedded chain still has the time of its last block, and a signature may have a deadline.
   if (ctx.chain.isEmbedded) params.push({}, { time: `0x${ctx.clock.now().toString(16)}` });
   const { promise: late, reject } = Promise.withResolvers<never>();
