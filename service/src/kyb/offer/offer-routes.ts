@@ -58,6 +58,7 @@ export async function offerRoutes(ctx: KybContext, http: Http): Promise<void> {
   });
   await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:read");
+    scope.addHook("onRequest", async (request) => checkEitherKind(callerOf(request)));
     readRoutes(ctx, scope);
   });
 }
@@ -187,6 +188,11 @@ function readRoutes(ctx: KybContext, scope: Http): void {
       });
     },
   );
+}
+
+/** Whoever may make neither kind is told so before an offer is looked for: 403 comes before 404 (decisions section 1, Errors). */
+function checkEitherKind(key: ApiKey): void {
+  if (!key.entitlements.has("kyb:signature")) checkEntitled(key, "kyb:data-request");
 }
 
 /** An offer is there for whoever may make one of its kind. */
