@@ -22,6 +22,25 @@ test("the page of the API says what /openapi.json says", () => {
   assert.equal(written?.length, wanted?.length, remedy);
 });
 
+test("a body that may have one of several forms is told in each of them", () => {
+  const told = writeApiReference(routes).split("\n### ");
+  const proposals = told.find((text) =>
+    text.startsWith("POST /w/businesses/\\<address>/proposals\n"),
+  );
+  for (const operation of ["changeCharter", "moveTo", "startRemoval", "withdraw"])
+    assert.match(proposals ?? "", new RegExp(`^\\| \`operation\` +\\| \`${operation}\``, "m"));
+});
+
+test("every route that may refuse a DPoP proof says where it stands", () => {
+  for (const { method, path, operation } of routes) {
+    const isRefused = Object.values(operation.responses).some(({ description }) =>
+      description.includes("invalid_dpop_proof"),
+    );
+    const isNamed = operation.parameters?.some(({ name }) => name === "dpop") === true;
+    assert.equal(isNamed, isRefused, `${method} ${path}`);
+  }
+});
+
 test("every route says what it is for, and belongs to one section", () => {
   for (const { method, path, operation } of routes) {
     assert.ok(operation.summary, `${method} ${path} has no summary`);

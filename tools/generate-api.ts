@@ -158,9 +158,14 @@ function writeParameters(parameters: readonly Parameter[]): string[] {
 function writeBody(type: string, schema: Schema, before: Route | undefined): string[] {
   const names = Object.keys(objectOf(schema).properties ?? {}).join();
   const namesBefore = before?.operation.parameters?.map(({ name }) => name).join();
-  return names === namesBefore
-    ? ["", `Body, ${code(type)}: the parameters of ${before?.method ?? ""}.`]
-    : writeMembers(`Body, ${code(type)}`, schema, { required: ", required", optional: "" });
+  if (names === namesBefore)
+    return ["", `Body, ${code(type)}: the parameters of ${before?.method ?? ""}.`];
+  return formsOf(schema).flatMap((form, at) =>
+    writeMembers(`${at === 0 ? "Body" : "Or"}, ${code(type)}`, form, {
+      required: ", required",
+      optional: "",
+    }),
+  );
 }
 
 /** How the type says whether a member must be there: of requests the one, of answers the other is worth a word. */
@@ -190,7 +195,13 @@ function rowsOf(schema: Schema, prefix: string, marks: Marks): string[][] {
 
 /** Of a body that may be left out, the body. */
 function objectOf(schema: Schema): Schema {
-  return schema.anyOf?.find(({ properties }) => properties !== undefined) ?? schema;
+  return formsOf(schema)[0] ?? schema;
+}
+
+/** What a body may be: the forms that a route chooses between, or the one that it has. */
+function formsOf(schema: Schema): readonly Schema[] {
+  const forms = schema.anyOf?.filter(({ properties }) => properties !== undefined) ?? [];
+  return forms.length > 0 ? forms : [schema];
 }
 
 function typeOf(schema: Schema): string {

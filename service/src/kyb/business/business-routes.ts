@@ -5,7 +5,7 @@ import { networkOfCaller } from "../../platform/http/large-answers.ts";
 import { invalidRequest } from "../../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import { BusinessParams, businessAddressOf } from "./business-params.ts";
-import { MembersBody, RulesBody } from "./charter-request.ts";
+import { MembersBody, rulesBody } from "./charter-request.ts";
 import { abandonFounding, foundBusiness } from "./founding.ts";
 import { limitGas } from "./gas-limits.ts";
 import { propose, retractProposal } from "./proposals.ts";
@@ -33,7 +33,11 @@ const FoundBody = Type.Object(
     name: Type.String({ maxLength: 200 }),
     environment: Type.Optional(Type.Union([Type.Literal("live"), Type.Literal("sandbox")])),
     members: MembersBody,
-    rules: Type.Optional(RulesBody),
+    rules: Type.Optional(
+      rulesBody(
+        "Those not named: MAJORITY; `governance` with one or two voting members: UNANIMOUS.",
+      ),
+    ),
     salt: Type.String({ maxLength: 66, description: "32 bytes in hex." }),
     deadline: Type.Integer({ minimum: 0, description: "Unix seconds." }),
     signature: Signature,
@@ -172,30 +176,30 @@ const operationOf = <T extends string>(name: T, description: string) =>
 const ProposalBody = Type.Union([
   Type.Object(
     {
-      operation: operationOf("changeCharter", "Members and rules; rules not named stay."),
+      operation: operationOf("changeCharter", "All members from then on, and rules."),
       members: MembersBody,
-      rules: Type.Optional(RulesBody),
+      rules: Type.Optional(rulesBody("Those not named stay.")),
     },
     { additionalProperties: false },
   ),
   Type.Object(
     {
       operation: operationOf("moveTo", "The business goes on in another wallet."),
-      successor: Type.String({ maxLength: 100 }),
+      successor: Type.String({ maxLength: 100, description: "Another active business." }),
     },
     { additionalProperties: false },
   ),
   Type.Object(
     {
       operation: operationOf("startRemoval", "Removes a member who seems lost, after 30 days."),
-      member: Type.String({ maxLength: 100 }),
+      member: Type.String({ maxLength: 100, description: "The address." }),
     },
     { additionalProperties: false },
   ),
   Type.Object(
     {
       operation: operationOf("withdraw", "Takes a signature of the business back."),
-      hash: Type.String({ maxLength: 66 }),
+      hash: Type.String({ maxLength: 66, description: "The digest that was signed." }),
     },
     { additionalProperties: false },
   ),

@@ -17,11 +17,13 @@ const nameMax = 100;
 
 const RuleBody = Type.Optional(Type.Union([Type.Literal("MAJORITY"), Type.Literal("UNANIMOUS")]));
 
-/** Rules as a body names them; strict. */
-export const RulesBody = Type.Object(
-  { signature_requests: RuleBody, data_requests: RuleBody, governance: RuleBody },
-  { additionalProperties: false, description: "Where none is named: MAJORITY." },
-);
+/** Rules as a body names them; strict. @param description what becomes of those that it does not name */
+export function rulesBody(description: string) {
+  return Type.Object(
+    { signature_requests: RuleBody, data_requests: RuleBody, governance: RuleBody },
+    { additionalProperties: false, description },
+  );
+}
 
 /** Members as a body names them; strict. */
 export const MembersBody = Type.Array(

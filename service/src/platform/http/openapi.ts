@@ -63,16 +63,23 @@ const idempotencyKey = Type.String({
     "1 to 255 visible ASCII characters: the same call again gets the same answer, for 24 hours; a call that changes nothing is answered anew.",
 });
 
+const dpopProof = Type.String({
+  description:
+    "A DPoP proof (RFC 9449) by ES256 or RS256. Tokens that are issued with one are bound to its key. With a bound token it is required, and `Authorization` says `DPoP` in place of `Bearer`.",
+});
+
 /** Adds who may call a route and the header lines that it reads: its refusals tell both, unless its schema does. */
 function withCaller(schema: FastifySchema): FastifySchema {
   const refuses = refusedBy(schema);
   const named = Object.entries(schemeOfRefusal).find(([refusal]) => refuses(refusal));
   const key = refuses("idempotency_key_required") ? idempotencyKey : Type.Optional(idempotencyKey);
+  const headers = {
+    ...(refuses("idempotency_key_conflict") ? { "idempotency-key": key } : {}),
+    ...(refuses("invalid_dpop_proof") ? { dpop: Type.Optional(dpopProof) } : {}),
+  };
   return {
     ...(named === undefined ? {} : { security: [{ [named[1]]: [] }] }),
-    ...(refuses("idempotency_key_conflict")
-      ? { headers: Type.Object({ "idempotency-key": key }) }
-      : {}),
+    ...(Object.keys(headers).length === 0 ? {} : { headers: Type.Object(headers) }),
     ...schema,
   };
 }
