@@ -5,6 +5,8 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { after, before, test } from "node:test";
 import { businessFieldNames, fieldNames, parentNames } from "@svc/protocol";
+import requestObjects from "../packages/protocol/vectors/request-objects.json" with { type: "json" };
+import reserved from "../packages/protocol/vectors/reserved.json" with { type: "json" };
 import { verbs } from "../service/src/command-line/index.ts";
 import { documents } from "../service/src/credentials/field-value.ts";
 import { failureReasons } from "../service/src/kyc/order.ts";
@@ -271,6 +273,30 @@ test("every setting that the pages name exists", () => {
   const named = namesIn(/(?<![\w.$-])([A-Z]+(?:_[A-Z]+)+|[A-Z]+(?==\S))(?!\w)/g);
   assert.ok(named.length > 20);
   assert.deepEqual(named.filter(({ name }) => !known.has(name)).map(told), []);
+});
+
+const walletPages = ["docs/reference/links.md", "docs/reference/wallets.md"];
+
+test("every type that wallets sign stands on their pages, to the letter", () => {
+  const named = walletPages.flatMap(codeOf);
+  const missing = reserved.types.filter(({ encodeType }) => !named.includes(encodeType));
+  assert.deepEqual(
+    missing.map(({ name }) => name),
+    [],
+  );
+});
+
+test("every claim of the vectors' request objects is told", () => {
+  const named = new Set(walletPages.flatMap(codeOf));
+  const claims = requestObjects.good
+    .filter(({ what }) => !what.includes("a claim that nobody knows"))
+    .map(({ compact }) => Buffer.from(compact.split(".")[1] ?? "", "base64url").toString())
+    .flatMap((payload) => Object.keys(JSON.parse(payload) as object));
+  assert.ok(new Set(claims).size > 15);
+  assert.deepEqual(
+    claims.filter((claim) => !named.has(claim)),
+    [],
+  );
 });
 
 /** The verb that a call names, and its options; null for words that are no verb. */

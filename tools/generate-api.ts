@@ -60,7 +60,7 @@ export const sections: Readonly<Record<string, { title: string; text: string }>>
   },
   wallet: {
     title: "Wallet",
-    text: "What a wallet calls; `conn` of a login's link is `/w/l/<loginId>` or `/w/b/<loginId>`. Bodies are JSON.",
+    text: "What a wallet calls; `conn` of a login's link is `/w/l/<loginId>`, to which it posts, or `/w/b/<loginId>`, which it opens in the browser. Bodies are JSON. What is signed, and what request objects and items of the inbox hold: [wallets](wallets.md).",
   },
   account: {
     title: "Account",

@@ -94,6 +94,8 @@ function answerRoute(ctx: KycContext, scope: Http): void {
         },
         tags,
         summary: "The wallet approves or declines a data request",
+        description:
+          "The body is the answer to a `request` (`svcID`, `id`, `infos`, `signature`), or a refusal (`error`, `id`, `svcID`, `signature`).",
       },
     },
     async (request) => {

@@ -27,8 +27,11 @@ const cursorForm = /^(?:stranger:|invitation:)?(?:[0-9A-HJKMNP-TV-Z]{26}|[\w-]{2
 
 const InboxItem = Type.Object(
   {
-    id: Type.String(),
-    kind: Type.String(),
+    id: Type.String({ description: "What is voted on." }),
+    kind: Type.String({
+      description:
+        "`data_request`, `signature_request`, `business_login`, `governance` or `invitation`; each has more members, from which its approval is computed.",
+    }),
     business: Type.Object({ address: Type.String(), name: Type.String() }),
     expiresAt: Type.Integer({ description: "Unix seconds." }),
   },
@@ -169,10 +172,19 @@ async function showAll(
 const VoteBody = Type.Object(
   {
     vote: Type.Union([Type.Literal("approve"), Type.Literal("reject")]),
-    signature: Type.String({ minLength: 1, maxLength: 200 }),
-    epoch: Type.Optional(Type.Integer({ minimum: 0 })),
-    validUntil: Type.Optional(Type.Integer({ minimum: 0 })),
-    optional: Type.Optional(Type.Array(Type.String({ maxLength: 100 }), { maxItems: 40 })),
+    signature: Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description: "Over `BusinessApproval` or `Invitation`; of a rejection over `Decline`.",
+    }),
+    epoch: Type.Optional(Type.Integer({ minimum: 0, description: "Of an approval." })),
+    validUntil: Type.Optional(Type.Integer({ minimum: 0, description: "Of an approval." })),
+    optional: Type.Optional(
+      Type.Array(Type.String({ maxLength: 100 }), {
+        maxItems: 40,
+        description: "Of the approval of a data request: the optional fields that go.",
+      }),
+    ),
   },
   { additionalProperties: false },
 );
@@ -188,7 +200,7 @@ function voteRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
           200: Type.Object(
             {
               id: Type.String(),
-              status: Type.String(),
+              status: Type.String({ description: "`open`, `approved` or `refused`." }),
               removalOpen: Type.Optional(
                 Type.Literal(true, { description: "This member is being removed: sign `Keep`." }),
               ),
