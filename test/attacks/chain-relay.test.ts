@@ -184,6 +184,8 @@ test("a page of another site, or under another name for this host, is refused", 
     const { status, body } = await ask(block, headers);
     assert.equal(status, 403, JSON.stringify(headers));
     assert.equal(body.result, undefined);
+    // Nobody who calls the chain shows a key.
+    assert.match(JSON.stringify(body), /"this may not be called from here"/);
   }
   for (const headers of [
     {},

@@ -11,7 +11,7 @@ const table = {
   route_not_found: [404, "no such route"],
   apikey_missing: [401, "an API key is required in the Authorization header"],
   apikey_invalid: [401, "the API key is unknown, revoked, or of the other environment"],
-  forbidden: [403, "this key may not do that"],
+  forbidden: [403, "this may not be called from here"],
   rate_limited: [429, "too many requests; wait as long as Retry-After says"],
   unavailable: [503, "the service cannot answer now; try again"],
   chain_unavailable: [503, "the chain cannot be asked now; try again"],
