@@ -30,6 +30,22 @@ test("the signatures are verified by the library of Standard Webhooks and by cod
   assert.equal(mac, `s=${expected}`);
 });
 
+test("our headers are spelled as the documents spell them, for receivers that look at capitals", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  await webhooks.register(receiver.url);
+  await webhooks.enqueue(webhooks.event({ url: receiver.url }), webhooks.kybEvent());
+  await webhooks.deliver();
+  const ours = receiver.received.map(({ headerNames }) =>
+    headerNames.filter((name) => /^svc-/i.test(name)).toSorted(),
+  );
+  const both = ["Svc-Delivery-Attempt", "Svc-Event-Id"];
+  assert.deepEqual(ours.toSorted(), [
+    [...both, "Svc-KYB-Signature"],
+    [...both, "Svc-Signature"],
+  ]);
+});
+
 const toleranceSeconds = 300;
 
 /** Which of the secrets Stripe's library takes. */

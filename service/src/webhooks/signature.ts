@@ -24,15 +24,16 @@ function ownHeaders(
     signature: macOf(secret, `${timestamp}.`, body).toString("hex"),
   }));
   if (channel === "kyb")
-    return { "svc-kyb-signature": svcKybSignatureHeader({ timestamp, signatures }) };
+    return { "Svc-KYB-Signature": svcKybSignatureHeader({ timestamp, signatures }) };
   const [first] = signatures;
   if (first === undefined) throw new Error("an attempt needs a secret");
-  return { "svc-signature": svcSignatureHeader({ timestamp, signature: first.signature }) };
+  return { "Svc-Signature": svcSignatureHeader({ timestamp, signature: first.signature }) };
 }
 
 /**
  * The headers of an attempt. Both signatures are keyed with the UTF-8 bytes of a secret: ours over `<t>.<body>`, that of
- * Standard Webhooks (its `raw` keys) over `<id>.<t>.<body>`.
+ * Standard Webhooks (its `raw` keys) over `<id>.<t>.<body>`. Names are spelled as the contract spells them: gateways hand
+ * them on as they came, to receivers that look at capitals.
  *
  * @param secrets the newest first; the package's signing key alone for KYC
  * @see https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
@@ -49,8 +50,8 @@ export function headersOf(
   return {
     "content-type": "application/json",
     "user-agent": "svc-webhooks/1",
-    "svc-event-id": eventId,
-    "svc-delivery-attempt": String(attempt.number),
+    "Svc-Event-Id": eventId,
+    "Svc-Delivery-Attempt": String(attempt.number),
     "webhook-id": eventId,
     "webhook-timestamp": String(timestamp),
     "webhook-signature": standard.join(" "),

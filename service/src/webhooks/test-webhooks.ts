@@ -46,6 +46,8 @@ type Answer = (request: Received, response: ServerResponse) => void;
 export interface Received {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
+  /** As they were spelled. */
+  readonly headerNames: readonly string[];
   readonly body: string;
 }
 
@@ -180,7 +182,9 @@ async function startReceiver(first: Answer) {
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       const body = Buffer.concat(chunks).toString();
-      const seen = { path: request.url ?? "", headers: request.headers, body };
+      const { headers, rawHeaders } = request;
+      const headerNames = rawHeaders.filter((_, index) => index % 2 === 0);
+      const seen = { path: request.url ?? "", headers, headerNames, body };
       received.push(seen);
       answer(seen, response);
     });
