@@ -278,8 +278,8 @@ test("every setting that the pages name exists", () => {
 const walletPages = ["docs/reference/links.md", "docs/reference/wallets.md"];
 
 test("every type that wallets sign stands on their pages, to the letter", () => {
-  const named = walletPages.flatMap(codeOf);
-  const missing = reserved.types.filter(({ encodeType }) => !named.includes(encodeType));
+  const named = new Set(walletPages.flatMap(codeOf));
+  const missing = reserved.types.filter(({ encodeType }) => !named.has(encodeType));
   assert.deepEqual(
     missing.map(({ name }) => name),
     [],

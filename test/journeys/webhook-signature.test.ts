@@ -36,14 +36,14 @@ test("our headers are spelled as the documents spell them, for receivers that lo
   await webhooks.register(receiver.url);
   await webhooks.enqueue(webhooks.event({ url: receiver.url }), webhooks.kybEvent());
   await webhooks.deliver();
-  const ours = receiver.received.map(({ headerNames }) =>
-    headerNames.filter((name) => /^svc-/i.test(name)).toSorted(),
+  const ours = receiver.received.flatMap(({ headerNames }) =>
+    headerNames.filter((name) => /^svc-/i.test(name)),
   );
   const both = ["Svc-Delivery-Attempt", "Svc-Event-Id"];
-  assert.deepEqual(ours.toSorted(), [
-    [...both, "Svc-KYB-Signature"],
-    [...both, "Svc-Signature"],
-  ]);
+  assert.deepEqual(
+    ours.toSorted((a, b) => a.localeCompare(b)),
+    [...both, ...both, "Svc-KYB-Signature", "Svc-Signature"].toSorted((a, b) => a.localeCompare(b)),
+  );
 });
 
 const toleranceSeconds = 300;
